@@ -1,4 +1,7 @@
-"""What drills left behind: found by its reserved names, and deleted in an order that lasts."""
+"""The names of what a drill makes, and how it is found and deleted again.
+
+The source is cleaned first: a replicator would copy again what is still there.
+"""
 
 import re
 from collections.abc import Callable, Iterable
@@ -13,7 +16,7 @@ from drctl.model.survey import ClusterSurveyor
 from drctl.model.topology import Unavailable
 
 MARK = "drctl-drill-"
-"""Stands in the name of everything that a drill makes."""
+"""Part of the name of everything that a drill makes."""
 
 _NAME = re.compile(rf"[^:]*?{MARK}(\d{{8}}t\d{{6}}z-[0-9a-f]{{6}})(?:-[a-z]+)?")
 _TIME = "%Y%m%dt%H%M%Sz"
@@ -48,7 +51,7 @@ class Scratch:
 
     @property
     def principal(self) -> str:
-        """Whom the fence denies; nobody logs in under that name."""
+        """Who is denied by the fence; nobody logs in under that name."""
         return f"User:{MARK}{self.drill}"
 
 
@@ -79,7 +82,7 @@ _PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What of drills is on one cluster.
+    """What drills made and is still on one cluster.
 
     Attributes:
         rules: that deny somebody a drill's topic.
@@ -92,7 +95,7 @@ class Left:
 
     @property
     def anything(self) -> bool:
-        """Whether there is any."""
+        """Whether anything is left."""
         return bool(self.topics or self.groups or self.rules)
 
     @property
@@ -105,16 +108,12 @@ class Left:
         )
 
     def of(self, drills: frozenset[str]) -> "Left":
-        """What these drills made of it."""
-
-        def mine(name: str) -> bool:
-            return drill_of(name) in drills
-
+        """The part of it that these drills made."""
         return Left(
             self.cluster,
-            tuple(filter(mine, self.topics)),
-            tuple(filter(mine, self.groups)),
-            tuple(rule for rule in self.rules if mine(rule.name)),
+            tuple(name for name in self.topics if drill_of(name) in drills),
+            tuple(name for name in self.groups if drill_of(name) in drills),
+            tuple(rule for rule in self.rules if drill_of(rule.name) in drills),
         )
 
     @property
@@ -146,7 +145,7 @@ class Cleaned:
 
 
 def left_on(ports: Ports) -> Left:
-    """What of drills is there.
+    """What drills made and is still there.
 
     Raises:
         Unreachable: the cluster did not answer.
@@ -163,9 +162,9 @@ def left_on(ports: Ports) -> Left:
 def clean(
     source: Ports, target: Ports, drills: frozenset[str], wait: Callable[[float], None]
 ) -> Cleaned:
-    """Delete all that these drills made; what was deleted is looked for again.
+    """Delete all that these drills made, until it stays deleted.
 
-    The source comes first: a replicator makes a copy again of what is still there.
+    The source comes first: a replicator would copy again what is still there.
 
     Raises:
         Unreachable: a cluster did not answer.

@@ -1,4 +1,7 @@
-"""What a drill needs from outside beside the engine: things of its own, made and deleted."""
+"""The applications of a drill, and what else it needs from outside beside the engine.
+
+A writer and a reader work on the source, and are moved to the target as the engine's steps go by.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +21,7 @@ class Written:
     Attributes:
         acknowledged: id to the time of the acknowledgement, in their order.
         refused_at: when the first record was refused by a rule; None where none was.
-        refused: records that were not acknowledged: of some nobody knows whether they are there.
+        refused: records that were not acknowledged; some of them may be there all the same.
     """
 
     acknowledged: dict[str, float] = field(default_factory=dict)
@@ -32,7 +35,7 @@ class Written:
 
     @property
     def last_at(self) -> float | None:
-        """When the last was."""
+        """When the last was acknowledged."""
         return max(self.acknowledged.values(), default=None)
 
 
@@ -42,7 +45,7 @@ class Consumed:
 
     Attributes:
         read: id to the time when it was first read there.
-        finished: ids of records behind which a position was committed.
+        finished: ids of records after which an offset was committed.
         times: how often records were read there, those read twice counted twice.
     """
 
@@ -124,7 +127,7 @@ class Writer(Protocol):
         """
 
     def start(self, rate: float) -> None:
-        """Go on writing in a thread, so many a second, until it is stopped."""
+        """Write in a thread, so many a second, until it is stopped."""
 
     def expect_refusal(self) -> None:
         """A fence was set: stop when a record is refused, or in a moment where none is."""
@@ -192,7 +195,7 @@ class Applications:
             reader.start()
 
     def end(self) -> None:
-        """All of them; nobody is waited for on a cluster that may be dead."""
+        """Stop all of them; the source may be dead, and is not waited for."""
         self.stop_writing(wait=False)
         self.stop_reading(wait=False)
         if self.moved is not None:
@@ -202,15 +205,15 @@ class Applications:
 
 @dataclass(slots=True)
 class Conducted:
-    """Implements `drctl.engine.ports.Watcher`: moves the applications, and passes everything on."""
+    """A `Watcher` that moves the applications, and passes everything on to another one."""
 
     plan: Plan
     applications: Applications
-    heard: Watcher
+    watcher: Watcher
 
     def step(self, identity: str, number: int, total: int) -> None:
         """A step begins."""
-        self.heard.step(identity, number, total)
+        self.watcher.step(identity, number, total)
         kind = self.plan.step(identity).kind
         if kind == _DRAIN:
             self.applications.stop_writing()
@@ -219,10 +222,10 @@ class Conducted:
 
     def waiting(self, identity: str, words: str, left_s: float) -> None:
         """Its proof is not there yet."""
-        self.heard.waiting(identity, words, left_s)
+        self.watcher.waiting(identity, words, left_s)
 
     def ended(self, identity: str, words: str, figures: Mapping[str, float]) -> None:
-        """It came to an end."""
-        self.heard.ended(identity, words, figures)
+        """It ended."""
+        self.watcher.ended(identity, words, figures)
         if self.plan.step(identity).kind == _OPEN:
             self.applications.move()

@@ -1,4 +1,4 @@
-"""What two clusters and a link's Connect workers hold, and what changed between two looks."""
+"""Everything that a drill must leave unchanged, and what changed between two inventories."""
 
 import hashlib
 import json
@@ -22,12 +22,12 @@ NEVER = (
     "rules about anything but topics",
     "passwords and other secrets",
 )
-"""Applications and replication go on meanwhile, and secrets are told to nobody."""
+"""Never compared: applications and replication continue meanwhile, and secrets stay secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """One cluster, or the Connect workers, without what drills made.
+    """What one cluster, or the Connect workers, hold; without what drills made.
 
     Attributes:
         things: by their kind: the name of each, and what it is, in words that change when it does.
@@ -48,7 +48,7 @@ class Holding:
 
     @property
     def hidden(self) -> frozenset[str]:
-        """All that nobody knows of."""
+        """All that is not known."""
         return frozenset(self.unseen) | frozenset(self.barred)
 
 
@@ -72,10 +72,10 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two looks.
+    """Two inventories compared.
 
     Attributes:
-        differences: that nobody but the drill, or somebody else meanwhile, can have made.
+        differences: made by the drill, or by somebody else meanwhile.
         moved: positions that members of active groups moved themselves.
         counted: how many things were compared.
         unseen: what had to be compared, and could not be.
@@ -164,7 +164,7 @@ _NOT_TOLD = "this user may not see them"
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Found:
     """A holding in the making."""
 
     things: dict[str, Mapping[str, str]] = field(default_factory=dict)
@@ -173,17 +173,6 @@ class _Seen:
     active: set[str] = field(default_factory=set)
     unseen: dict[str, str] = field(default_factory=dict)
     barred: dict[str, str] = field(default_factory=dict)
-
-    def whole(self) -> Holding:
-        """As it is kept."""
-        return Holding(
-            self.things,
-            self.settings,
-            self.groups,
-            frozenset(self.active),
-            self.unseen,
-            self.barred,
-        )
 
 
 def holding(
@@ -194,13 +183,14 @@ def holding(
     Raises:
         Unreachable: it did not answer.
     """
-    seen = _Seen()
-    _topics(site, seen)
-    _rules(acls.acls(), seen)
-    _positions(groups, seen)
-    _brokers(survey, seen)
-    _people(survey, seen)
-    return seen.whole()
+    found = _Found()
+    _topics(site, found)
+    _rules(acls.acls(), found)
+    _positions(groups, found)
+    _brokers(survey, found)
+    _people(survey, found)
+    active = frozenset(found.active)
+    return Holding(found.things, found.settings, found.groups, active, found.unseen, found.barred)
 
 
 def connect_holding(connectors: AllConnectors | None) -> Holding:
@@ -230,7 +220,7 @@ def _connector(connectors: AllConnectors, name: str) -> str:
     return f"{state}, configuration {hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def _topics(site: ClusterReader, seen: _Seen) -> None:
+def _topics(site: ClusterReader, seen: _Found) -> None:
     names = sorted(filter(not_of_a_drill, site.topic_names() - _BROKERS_OWN))
     there: dict[str, str] = {}
     for name, state in site.topics(names).items():
@@ -245,7 +235,7 @@ def _topics(site: ClusterReader, seen: _Seen) -> None:
     seen.things["topic"] = there
 
 
-def _rules(rules: Acls | Unavailable, seen: _Seen) -> None:
+def _rules(rules: Acls | Unavailable, seen: _Found) -> None:
     if isinstance(rules, Unavailable):
         seen.unseen["rule"] = rules.reason
     else:
@@ -259,7 +249,7 @@ def _rule(rule: Acl) -> str:
     return told if rule.host == "*" else f"{told} from {rule.host}"
 
 
-def _positions(groups: GroupReader, seen: _Seen) -> None:
+def _positions(groups: GroupReader, seen: _Found) -> None:
     carried = sorted(filter(not_of_a_drill, groups.groups()))
     described, committed = groups.described(carried), groups.committed(carried)
     for name in carried:
@@ -276,14 +266,14 @@ def _positions(groups: GroupReader, seen: _Seen) -> None:
 
 
 def _not_known(group: Group | Unavailable) -> str:
-    """Why nobody knows whether there are members to move its positions; empty where it is known."""
+    """Why it is not known whether members move its offsets; empty where it is known."""
     if isinstance(group, Unavailable):
         return group.reason
     unknown = group.state is GroupState.UNKNOWN and not group.members
     return "its state is not told" if unknown else ""
 
 
-def _brokers(survey: ClusterSurveyor, seen: _Seen) -> None:
+def _brokers(survey: ClusterSurveyor, seen: _Found) -> None:
     brokers = _tried(survey.settings)
     if isinstance(brokers, Unavailable):
         seen.barred["broker"] = brokers.reason
@@ -296,7 +286,7 @@ def _brokers(survey: ClusterSurveyor, seen: _Seen) -> None:
             seen.settings[f"broker {node}"] = found
 
 
-def _people(survey: ClusterSurveyor, seen: _Seen) -> None:
+def _people(survey: ClusterSurveyor, seen: _Found) -> None:
     users, quotas = _tried(survey.scram_users), _tried(survey.quotas)
     if isinstance(users, Unavailable):
         seen.barred["SCRAM user"] = users.reason

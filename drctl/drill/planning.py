@@ -1,7 +1,7 @@
-"""The engine's own plan of a failover, without the steps that a rehearsal must not take."""
+"""The plan of a drill: that of the real failover, without steps that touch more than the drill."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from drctl.config.link import Link
@@ -11,7 +11,7 @@ from drctl.drill.cleaning import Scratch
 from drctl.engine.invariants import violations
 from drctl.model.errors import Refused
 from drctl.model.loss import Mode
-from drctl.model.plan import Plan, Step
+from drctl.model.plan import Plan
 from drctl.plans.failover import failover
 from drctl.plans.inputs import Circumstances
 from drctl.steps.registry import KINDS
@@ -48,7 +48,7 @@ class Coverage:
         patterns: one of them must match a name whole.
         excluded: none of these may.
         refresh_s: how long it may take to see a new topic.
-        connector: its name; empty where nobody knows one.
+        connector: its name; empty where it is not known.
     """
 
     patterns: tuple[str, ...] = (".*",)
@@ -58,10 +58,12 @@ class Coverage:
 
     def copies(self, name: str) -> bool:
         """Whether a topic of this name is copied."""
-        return _any(self.patterns, name) and not _any(self.excluded, name)
+        return any(_matches(each, name) for each in self.patterns) and not any(
+            _matches(each, name) for each in self.excluded
+        )
 
     def require(self, scratch: Scratch) -> None:
-        """Go on only where the drill's topic is copied.
+        """Check that the drill's topic is copied.
 
         Raises:
             Refused: it is not.
@@ -90,13 +92,9 @@ def coverage(connector: str, config: Mapping[str, str]) -> Coverage:
             connector,
         )
     listed = map(pattern_of, _words(config.get("topic.whitelist", "")))
-    patterns = (*listed, *filter(None, [config.get("topic.regex", "")]))
+    patterns = tuple(filter(None, (*listed, config.get("topic.regex", ""))))
     excluded = tuple(map(pattern_of, _words(config.get("topic.blacklist", ""))))
     return Coverage(patterns or (".*",), excluded, 0.0, connector)
-
-
-def _any(patterns: Iterable[str], name: str) -> bool:
-    return any(_matches(pattern, name) for pattern in patterns)
 
 
 def _matches(pattern: str, name: str) -> bool:
@@ -153,7 +151,7 @@ class Rehearsal:
 
 
 def overrides(fenced: bool) -> Mapping[str, str]:
-    """Guards that are passed over because it is a rehearsal, with the reason."""
+    """Prechecks that are overridden because it is a rehearsal, each with the reason."""
     passed = {"replication-lag": _LIVE, "producer-ids-collide": _NO_IDS}
     return passed if fenced else {**passed, "fence-not-possible": _NO_FENCE}
 
@@ -162,7 +160,7 @@ def rehearsal(mode: Mode, seen: Circumstances, readers: tuple[str, ...]) -> Rehe
     """The plan of the real failover, held to its rules of order, then without some steps.
 
     Args:
-        readers: whom reading is denied; never drctl's own user, which has to compare.
+        readers: who is denied reading; never drctl's own user, which has to compare.
 
     Raises:
         Refused: the real plan breaks a rule.
@@ -171,16 +169,17 @@ def rehearsal(mode: Mode, seen: Circumstances, readers: tuple[str, ...]) -> Rehe
     broken = violations(whole, KINDS)
     if broken:
         raise Refused("; ".join(broken), "drctl failover shows the plan")
-    kept = tuple(_own(step, readers) for step in whole.steps if step.kind not in LEFT_OUT)
+    kept = tuple(
+        # Only the drill's own reader is denied.
+        replace(step, settings={**step.settings, "principals": list(readers)})
+        if step.kind == "fence-consumers"
+        else step
+        for step in whole.steps
+        if step.kind not in LEFT_OUT
+    )
     left_out = tuple(
         LeftOut(step.id, KINDS[step.kind].describe(step.settings).title, LEFT_OUT[step.kind])
         for step in whole.steps
         if step.kind in LEFT_OUT
     )
     return Rehearsal(replace(whole, name=f"drill-{mode.value}", steps=kept), left_out)
-
-
-def _own(step: Step, readers: tuple[str, ...]) -> Step:
-    if step.kind != "fence-consumers":
-        return step
-    return replace(step, settings={**step.settings, "principals": list(readers)})

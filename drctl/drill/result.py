@@ -1,8 +1,8 @@
-"""What a drill came to: every page, table and document is made from this."""
+"""The result of a drill: its measures, its verdict, and its line in the history of drills."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -18,7 +18,7 @@ from drctl.model.strict_json import read_json
 
 
 class Verdict(StrEnum):
-    """What a drill came to."""
+    """How a drill ended."""
 
     PASSED = "passed"
     WORSE = "worse"
@@ -60,13 +60,13 @@ class Past:
     seconds: tuple[tuple[str, float], ...] = ()
 
     def line(self) -> bytes:
-        """As it stands in the file, without secrets."""
+        """Its line of the file, without secrets."""
         data = {**asdict(self), "began": self.began.isoformat(), "seconds": dict(self.seconds)}
         return json.dumps(masked_document(data), separators=(",", ":")).encode()
 
 
 def read(lines: Iterable[bytes]) -> tuple[tuple[Past, ...], int]:
-    """The drills of a file, the oldest first; and how many lines do not tell of one."""
+    """The drills of a file, the oldest first; and how many lines are damaged."""
     found: dict[str, Past] = {}
     damaged = 0
     for line in lines:
@@ -152,15 +152,15 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class TranslationError:
-    """How far the translated positions were off, by the ids that were read.
+    """How far the translated offsets were off, by the ids that were read.
 
     Attributes:
         finished: records that the group had finished on the source.
         reread: of these, how many it read again on the target.
         skipped: records of the target that it neither finished on the source nor read there.
-        promised: re-reads at most, as the engine said when it committed; None where it committed
-            no position.
-        left_out: positions that were not committed.
+        promised: re-reads at most, as the engine stated when it committed; None where it committed
+            no offset.
+        left_out: offsets that were not committed.
     """
 
     finished: int
@@ -181,7 +181,7 @@ class Measures:
 
 
 def measured(logs: Logs, committed: Json | None) -> Measures:
-    """Hold the logs against each other.
+    """Compare the logs of the applications on both clusters.
 
     Args:
         committed: the facts of the engine's step that committed positions; None where it did not.
@@ -239,7 +239,7 @@ class Limits:
 
     Attributes:
         rpo_s: `policy.max_rpo_seconds`.
-        rto_s: of the drill; None where nobody set one.
+        rto_s: of the drill; None where none was set.
         planned: whether nothing may be lost at all.
     """
 
@@ -297,8 +297,8 @@ class Result:
     Attributes:
         inject: the fault; empty where there was none.
         seconds: of all of it, cleaning up included.
-        broke_off: why it ended early; empty where the engine went through all steps.
-        unanswered: whether that was an answer that did not come.
+        broke_off: why it ended early; empty where the engine finished all steps.
+        unanswered: whether it ended early because something did not answer.
         measures: None where it did not come so far.
         steps: of the engine's plan; empty where it did not begin.
         deleted: what it had made and is gone.
@@ -332,7 +332,7 @@ class Result:
 
     @property
     def evidence_missing(self) -> bool:
-        """Whether something that it was to show is not known."""
+        """Whether something that the drill was to show is not known."""
         return self.unanswered or self.compared is None or bool(self.compared.unseen)
 
     @property
@@ -366,26 +366,30 @@ class Result:
 
     def past(self) -> Past:
         """Its line in the history."""
-        outage = self.measures.outage if self.measures else None
-        loss = self.measures.loss if self.measures else None
-        translation = self.measures.translation if self.measures else None
-        return Past(
+        past = Past(
             self.scratch.drill,
             self.link,
             self.began,
             self.verdict,
             self.mode,
             self.inject,
-            outage.seconds if outage else None,
-            outage.write_s if outage else None,
-            outage.read_s if outage else None,
-            loss.acknowledged if loss else None,
-            loss.missing if loss else None,
-            loss.seconds if loss else None,
-            translation.reread if translation else None,
-            translation.skipped if translation else None,
-            self.reasons,
-            tuple((step.id, step.seconds) for step in self.steps if step.seconds is not None),
+            reasons=self.reasons,
+            seconds=tuple((s.id, s.seconds) for s in self.steps if s.seconds is not None),
+        )
+        if self.measures is None:
+            return past
+        outage, loss = self.measures.outage, self.measures.loss
+        translation = self.measures.translation
+        return replace(
+            past,
+            rto_s=outage.seconds,
+            write_s=outage.write_s,
+            read_s=outage.read_s,
+            acknowledged=loss.acknowledged,
+            missing=loss.missing,
+            rpo_s=loss.seconds,
+            reread=translation.reread,
+            skipped=translation.skipped,
         )
 
     def _reasons(self) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""Plans are explained, carried out, taken back and gone on with here, whatever built them."""
+"""Explains, carries out, rolls back and resumes plans, whatever built them."""

@@ -1,7 +1,7 @@
-"""What the journal of a run says: one constructor an entry.
+"""The entries of a run's journal: one constructor each.
 
 An entry is JSON. `intend` is durable before its effect begins and holds everything needed to
-do the effect again or to take it back; whatever comes after tells what was seen.
+do the effect again or to roll it back; the entries after it record what was observed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,12 +49,12 @@ def began(run: str, plan: Plan, who: Mapping[str, str], at: datetime) -> Entry:
 
 
 def resumed(who: Mapping[str, str], at: datetime, overrides: Mapping[str, str] = NOTHING) -> Entry:
-    """Somebody goes on with it, and passes these guards over: guard to reason."""
+    """Somebody resumed it, and overrode these prechecks: name to reason."""
     return _entry(What.RESUMED, at, who=dict(who), overrides=dict(overrides))
 
 
 def abandoned(why: str, stands: Mapping[str, str], at: datetime) -> Entry:
-    """Nobody goes on with it, and this stands: step to words."""
+    """Nobody resumes it, and this stays changed: step to words."""
     return _entry(What.ABANDONED, at, why=why, stands=dict(stands))
 
 
@@ -64,30 +64,29 @@ def intend(step: str, effect: int, intent: Json, at: datetime) -> Entry:
 
 
 def applied(step: str, effect: int, complaints: Sequence[str], at: datetime) -> Entry:
-    """It was sent; whether it is done is looked at next."""
+    """It was sent; whether it is done is read back next."""
     return _entry(What.APPLIED, at, step=step, effect=effect, complaints=list(complaints))
 
 
 def done(step: str, effect: int, seen: Seen, at: datetime) -> Entry:
-    """It was seen to be done."""
-    told = {"words": seen.words, "facts": dict(seen.facts), "items": list(seen.items)}
-    return _entry(What.DONE, at, step=step, effect=effect, **told)
+    """It read back as done."""
+    found = {"words": seen.words, "facts": dict(seen.facts), "items": list(seen.items)}
+    return _entry(What.DONE, at, step=step, effect=effect, **found)
 
 
 def failed(step: str, seen: Seen, at: datetime) -> Entry:
-    """It was not, or nobody knows."""
-    told = {"state": seen.state.value, "words": seen.words, "items": list(seen.items)}
-    return _entry(What.FAILED, at, step=step, **told)
+    """It was not done, or that is not known."""
+    return _entry(What.FAILED, at, step=step, **_observed(seen))
 
 
 def looked(step: str, effect: int, seen: Seen, at: datetime) -> Entry:
     """What a later look at an effect showed."""
-    told = {"state": seen.state.value, "words": seen.words}
-    return _entry(What.LOOKED, at, step=step, effect=effect, **told)
+    state, words = seen.state.value, seen.words
+    return _entry(What.LOOKED, at, step=step, effect=effect, state=state, words=words)
 
 
 def stale(step: str, effect: int, why: str, at: datetime) -> Entry:
-    """What the effect was built from holds no more: the step is to be looked at anew."""
+    """What the effect was built from does not hold any more: the step is checked again."""
     return _entry(What.STALE, at, step=step, effect=effect, words=why)
 
 
@@ -98,29 +97,27 @@ def owed(step: str, what: str, at: datetime) -> Entry:
 
 def passed(step: str, seen: Seen, at: datetime) -> Entry:
     """It was not done, and need not be."""
-    told = {"state": seen.state.value, "words": seen.words, "items": list(seen.items)}
-    return _entry(What.PASSED, at, step=step, **told)
+    return _entry(What.PASSED, at, step=step, **_observed(seen))
 
 
 def turned_back(step: str, why: str, at: datetime) -> Entry:
-    """From here on effects are taken back, the newest first."""
+    """From here on effects are rolled back, the newest first."""
     return _entry(What.TURNED_BACK, at, step=step, why=why)
 
 
 def undoing(step: str, effect: int, at: datetime) -> Entry:
-    """An effect is about to be taken back."""
+    """An effect is about to be rolled back."""
     return _entry(What.UNDOING, at, step=step, effect=effect)
 
 
 def undone(step: str, effect: int, words: str, at: datetime) -> Entry:
-    """It was seen to be taken back."""
+    """It read back as rolled back."""
     return _entry(What.UNDONE, at, step=step, effect=effect, words=words)
 
 
 def not_undone(step: str, effect: int, seen: Seen, at: datetime) -> Entry:
-    """It could not be taken back, or nobody knows."""
-    told = {"state": seen.state.value, "words": seen.words, "items": list(seen.items)}
-    return _entry(What.NOT_UNDONE, at, step=step, effect=effect, **told)
+    """It could not be rolled back, or that is not known."""
+    return _entry(What.NOT_UNDONE, at, step=step, effect=effect, **_observed(seen))
 
 
 def interrupted(step: str, at: datetime) -> Entry:
@@ -129,9 +126,13 @@ def interrupted(step: str, at: datetime) -> Entry:
 
 
 def ended(status: str, at: datetime) -> Entry:
-    """The last entry of a run that nobody goes on with."""
+    """The last entry of a run that nobody resumes."""
     return _entry(What.ENDED, at, status=status)
 
 
-def _entry(what: What, at: datetime, /, **told: Any) -> Entry:
-    return {"entry": what.value, "at": at.isoformat(), **told}
+def _observed(seen: Seen) -> dict[str, Any]:
+    return {"state": seen.state.value, "words": seen.words, "items": list(seen.items)}
+
+
+def _entry(what: What, at: datetime, /, **fields: Any) -> Entry:
+    return {"entry": what.value, "at": at.isoformat(), **fields}

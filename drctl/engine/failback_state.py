@@ -1,7 +1,10 @@
-"""What is known of a cluster that was lost and is back; frozen values that go into journals."""
+"""What a failback knows of a cluster that was lost and is back: values that go into journals.
+
+Beside them the filter by which a connector leaves out records that drctl copied.
+"""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from drctl.formats.provenance import HEADER
@@ -18,12 +21,12 @@ class Search:
 
     Attributes:
         folder: of the result of the comparison.
-        ends: where the returned cluster's logs ended before anything came back to them.
-        boundaries: where the records begin, on the cluster that survived, that only it has.
-        begun: whether the way home has brought some of these already.
-        duplicated: records that the survivor held more often than the returned cluster.
-        aside: records that the survivor had, and has compacted or deleted since.
-        id: of the result; by it the survivor keeps what was decided.
+        ends: where the returned cluster's logs ended before anything was replicated to them.
+        boundaries: where the records begin, on the surviving cluster, that only it has.
+        begun: whether the failback has replicated some of these already.
+        duplicated: records that the surviving cluster held more often than the returned one.
+        aside: records that the surviving cluster had, and has compacted or deleted since.
+        id: of the result; the surviving cluster keeps under it what was decided.
     """
 
     folder: str
@@ -40,24 +43,13 @@ class Search:
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in journals."""
-        return {
-            "folder": self.folder,
-            "unreplicated": self.unreplicated,
-            "safe": self.safe,
-            "conflicting": self.conflicting,
-            "unkeyed": self.unkeyed,
-            "ends": rows(self.ends),
-            "boundaries": rows(self.boundaries),
-            "begun": self.begun,
-            "duplicated": self.duplicated,
-            "aside": self.aside,
-            "id": self.id,
-        }
+        plain = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**plain, "ends": rows(self.ends), "boundaries": rows(self.boundaries)}
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """How decisions on the records of a search stand.
+    """The status of decisions on the records of a search.
 
     Attributes:
         due: records that something is still to be done with.
@@ -75,13 +67,13 @@ class Reconciliation:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """Something that a run left to a later one.
+    """An outstanding action: something that a run left to a later one.
 
     Attributes:
-        kind: of the step that owes it.
+        kind: of the step that left it.
         source: of the run's plan, as the next one.
         fences: whether it is a fence that could not be set, or that something came through.
-        groups: that it is about; empty where it is about none, or nobody knows which.
+        groups: that it is about; empty where it is about none, or they are not known.
     """
 
     run: str
@@ -142,7 +134,7 @@ def drops_copies(config: Mapping[str, str]) -> bool:
 
 
 def filter_to_add(config: Mapping[str, str]) -> dict[str, str]:
-    """The keys that make it so; transforms that are there stay, and come before it."""
+    """The keys that add the filter; existing transforms stay, and come before it."""
     return {
         _TRANSFORMS: ",".join((*_words(config.get(_TRANSFORMS, "")), _NAME)),
         f"{_TRANSFORMS}.{_NAME}.type": f"{_PACKAGE}.Filter",
@@ -154,7 +146,7 @@ def filter_to_add(config: Mapping[str, str]) -> dict[str, str]:
 
 
 def filter_to_take_out(config: Mapping[str, str]) -> dict[str, str | None]:
-    """The keys that take drctl's own filter out again; whatever a person has added stays."""
+    """The keys that remove drctl's own filter; whatever a person has added stays."""
     if _NAME not in _words(config.get(_TRANSFORMS, "")):
         return {}
     found: dict[str, str | None] = {}
@@ -166,16 +158,15 @@ def filter_to_take_out(config: Mapping[str, str]) -> dict[str, str | None]:
 
 
 def is_own_change(key: str, value: str | None) -> bool:
-    """Whether a change of a connector's configuration can be one of those above."""
+    """Whether a change of a connector's configuration adds or removes drctl's filter."""
     if key in (_TRANSFORMS, _PREDICATES):
         return value is None or isinstance(value, str)
-    fixed = filter_to_add({})
     own = key.startswith((f"{_TRANSFORMS}.{_NAME}.", f"{_PREDICATES}.{_NAME}."))
-    return own and (value is None or fixed.get(key) == value)
+    return own and value in (None, filter_to_add({}).get(key))
 
 
 def without_own_filter(config: Mapping[str, str]) -> dict[str, str]:
-    """The configuration as it is once that is done."""
+    """The configuration once drctl's own filter is removed."""
     changed = {**config, **filter_to_take_out(config)}
     return {name: value for name, value in changed.items() if value is not None}
 

@@ -1,8 +1,7 @@
-"""The order of things, as rules over kinds of steps; every plan is held against them.
+"""Rules of order over kinds of steps; every plan is checked against them.
 
-A plan may come from a sequence of drctl, or from a runbook that a person wrote: the rules are the
-same. The reasons are those of the design's page on sequences. A plan may be about replication in
-both directions: most rules hold for each of them by itself.
+The rules are the same for drctl's own plans and for runbooks that a person wrote. A plan may be
+about replication in both directions: most rules hold for each direction by itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,8 +33,8 @@ class Rule:
 
     earlier: Trait
     later: Trait
-    needed: bool
     why: str
+    needed: bool = False
     reach: Reach = Reach.ONE_WAY
 
 
@@ -43,208 +42,168 @@ RULES = (
     Rule(
         Trait.JUDGES,
         Trait.CHANGES,
-        True,
         "nothing is changed before the guards have been asked",
-        Reach.BOTH_WAYS,
+        needed=True,
+        reach=Reach.BOTH_WAYS,
     ),
     Rule(
         Trait.TAKES_STOCK,
         Trait.CHANGES,
-        True,
         "what is not written down before a change cannot be put back",
-        Reach.BOTH_WAYS,
+        needed=True,
+        reach=Reach.BOTH_WAYS,
     ),
     Rule(
         Trait.FENCES_WRITES,
         Trait.DRAINS,
-        True,
         "a source that still takes writes is never drained",
+        needed=True,
     ),
     Rule(
         Trait.DRAINS,
         Trait.STOPS_REPLICATION,
-        False,
         "what was not copied when replication stops stays behind",
     ),
     Rule(
-        Trait.DRAINS,
-        Trait.REQUESTS_STOP,
-        False,
-        "what was not copied when replication stops stays behind",
+        Trait.DRAINS, Trait.REQUESTS_STOP, "what was not copied when replication stops stays behind"
     ),
-    Rule(
-        Trait.DRAINS,
-        Trait.QUIESCES,
-        False,
-        "consumers may still read what is being copied",
-    ),
-    Rule(
-        Trait.QUIESCES,
-        Trait.COMMITS_OFFSETS,
-        False,
-        "positions that still move cannot be translated",
-    ),
+    Rule(Trait.DRAINS, Trait.QUIESCES, "consumers may still read what is being copied"),
+    Rule(Trait.QUIESCES, Trait.COMMITS_OFFSETS, "positions that still move cannot be translated"),
     Rule(
         Trait.STOPS_REPLICATION,
         Trait.COMMITS_OFFSETS,
-        False,
         "MirrorMaker 2's own checkpoints would overwrite the positions",
     ),
     Rule(
         Trait.STOPS_REPLICATION,
         Trait.OPENS,
-        True,
         "a replicator that runs on appends old records behind new ones",
+        needed=True,
     ),
     Rule(
         Trait.FENCES_WRITES,
         Trait.OPENS,
-        True,
         "two clusters that take writes at once cannot be brought together again",
+        needed=True,
     ),
     Rule(
         Trait.PREPARES_GROUPS,
         Trait.COMMITS_OFFSETS,
-        False,
         "positions alone make a group in which members of KIP-848's protocol end",
     ),
     Rule(
         Trait.PREPARES_GROUPS,
         Trait.OPENS,
-        False,
         "members of KIP-848's protocol end where their group is not known",
     ),
     Rule(
         Trait.FENCES_WRITES,
         Trait.SKIPS_PRODUCER_IDS,
-        False,
         "a source that takes writes brings new producer ids into use",
     ),
     Rule(
         Trait.SKIPS_PRODUCER_IDS,
         Trait.OPENS,
-        False,
         "a target that takes writes gives producers the ids that others bring along",
     ),
     Rule(
         Trait.COMMITS_OFFSETS,
         Trait.OPENS,
-        False,
         "consumers that come before their positions begin anywhere",
     ),
     Rule(
         Trait.OPENS,
         Trait.SWITCHES,
-        True,
         "clients would be sent to a cluster that does not take their writes",
+        needed=True,
     ),
     Rule(
         Trait.COMMITS_OFFSETS,
         Trait.SWITCHES,
-        False,
         "consumers that come before their positions begin anywhere",
     ),
-    Rule(
-        Trait.SWITCHES,
-        Trait.VERIFIES,
-        False,
-        "clients are looked for where they were sent",
-    ),
+    Rule(Trait.SWITCHES, Trait.VERIFIES, "clients are looked for where they were sent"),
     Rule(
         Trait.FINDS_GAP,
         Trait.RECONCILES,
-        True,
         "records that nobody found cannot be brought over",
+        needed=True,
     ),
     Rule(
         Trait.RECONCILES,
         Trait.STARTS_REPLICATION,
-        False,
         "reverse replication would bury the records that were not brought over",
-        Reach.BOTH_WAYS,
+        reach=Reach.BOTH_WAYS,
     ),
     Rule(
         Trait.STOPS_REPLICATION,
         Trait.STARTS_REPLICATION,
-        True,
         "both directions at once copy everything twice",
-        Reach.ACROSS,
+        needed=True,
+        reach=Reach.ACROSS,
     ),
     Rule(
         Trait.FENCES_WRITES,
         Trait.EMPTIES,
-        True,
         "what applications write to a cluster that is emptied is gone with it",
+        needed=True,
     ),
     Rule(
         Trait.STOPS_REPLICATION,
         Trait.EMPTIES,
-        True,
         "a replicator whose source is emptied under it begins again, or fails",
+        needed=True,
     ),
     Rule(
         Trait.RECONCILES,
         Trait.EMPTIES,
-        True,
         "records on which nobody has decided would be gone",
+        needed=True,
     ),
     Rule(
         Trait.EMPTIES,
         Trait.STARTS_REPLICATION,
-        False,
         "what is left there would stand before what comes, or be there twice",
-        Reach.ACROSS,
+        reach=Reach.ACROSS,
     ),
 )
 
 
 def violations(plan: Plan, kinds: Mapping[str, Kind]) -> tuple[str, ...]:
     """Each rule that the plan breaks, naming the step and the reason."""
-    return tuple(line for rule in RULES for line in _broken(rule, plan, kinds))
+    return tuple(line for rule in RULES for line in _broken(rule, plan.steps, kinds))
 
 
-def _broken(rule: Rule, plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[str]:
-    steps = plan.steps
-    earlier = [n for n, step in enumerate(steps) if rule.earlier in kinds[step.kind].traits]
-    later = [n for n, step in enumerate(steps) if rule.later in kinds[step.kind].traits]
-    other = frozenset(
-        n for n, step in enumerate(steps) if Trait.OTHER_WAY in kinds[step.kind].traits
-    )
-    if rule.reach is Reach.BOTH_WAYS or not other:
-        yield from _compared(rule, steps, earlier, later)
+def _broken(rule: Rule, steps: Sequence[Step], kinds: Mapping[str, Kind]) -> Iterator[str]:
+    traits = [kinds[step.kind].traits for step in steps]
+    earlier = [n for n, each in enumerate(traits) if rule.earlier in each]
+    later = [n for n, each in enumerate(traits) if rule.later in each]
+    opposite = {n for n, each in enumerate(traits) if Trait.OTHER_WAY in each}
+    if rule.reach is Reach.BOTH_WAYS or not opposite:
+        yield from _out_of_order(rule, steps, earlier, later)
         return
     for way in (True, False):
         before = way if rule.reach is Reach.ONE_WAY else not way
-        yield from _compared(
+        yield from _out_of_order(
             rule,
             steps,
-            [n for n in earlier if (n in other) is before],
-            [n for n in later if (n in other) is way],
+            [n for n in earlier if (n in opposite) is before],
+            [n for n in later if (n in opposite) is way],
         )
 
 
-def _compared(
+def _out_of_order(
     rule: Rule, steps: Sequence[Step], earlier: list[int], later: list[int]
 ) -> Iterator[str]:
+    """The first of the later steps counts: those that follow it follow the earlier ones, too."""
     if not later:
         return
     if not earlier:
         if rule.needed:
-            yield f"step {steps[later[0]].id} needs one that {_does(rule.earlier)}: {rule.why}"
+            does = str(rule.earlier.name).lower().replace("_", " ")
+            yield f"step {steps[later[0]].id} needs one that {does}: {rule.why}"
         return
-    # The first of the later ones counts: what follows another of its kind follows the earlier too.
-    if later[0] < earlier[0] or (_is_effect(rule) and later[0] < earlier[-1]):
-        yield _out_of_order(steps[later[0]], steps[earlier[-1]], rule)
-
-
-def _is_effect(rule: Rule) -> bool:
-    """Whether all of the earlier ones must come first, and not just one of them."""
-    return rule.earlier not in (Trait.JUDGES, Trait.TAKES_STOCK)
-
-
-def _out_of_order(late: Step, early: Step, rule: Rule) -> str:
-    return f"step {late.id} stands before {early.id}: {rule.why}"
-
-
-def _does(trait: Trait) -> str:
-    return str(trait.name).lower().replace("_", " ")
+    # One precheck or one snapshot is enough; of everything else all must come first.
+    one_is_enough = rule.earlier in (Trait.JUDGES, Trait.TAKES_STOCK)
+    if later[0] < (earlier[0] if one_is_enough else earlier[-1]):
+        yield f"step {steps[later[0]].id} stands before {steps[earlier[-1]].id}: {rule.why}"

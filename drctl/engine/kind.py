@@ -1,27 +1,31 @@
-"""What a kind of step is: it looks, it does, it proves, and it can be taken back.
+"""A kind of step: what it checks, does, reads back, and how it is rolled back.
 
-Only `apply` and `undo` are handed something that can write (`Hands`); everything else gets
-something that can only look (`Look`). mypy holds it, tests/engine/test_no_writes.py proves it.
+Only `apply` and `undo` are handed something that can write (`LinkWriter`); everything else gets
+something that can only look (`LinkReader`). mypy checks it, tests/engine/test_no_writes.py proves
+it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Flag, StrEnum, auto
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import ExitCode
 from drctl.model.plan import Json
+from drctl.model.topology import Unavailable
+
+T = TypeVar("T")
 
 
 class Status(StrEnum):
-    """How a run stands."""
+    """The status of a run."""
 
     DONE = "done"
     REFUSED = "refused"
     """Nothing is changed: it was not begun, or everything was put back."""
     STOPPED = "stopped"
-    """Something is changed; `drctl resume` goes on."""
+    """Something is changed; `drctl resume` continues."""
     UNKNOWN = "unknown"
     """Something that was sent was not seen to be done; `drctl resume` looks first."""
     INTERRUPTED = "interrupted"
@@ -36,7 +40,7 @@ _CODES = {
 }
 
 FINAL = frozenset({Status.DONE, Status.REFUSED})
-"""Nobody goes on with these."""
+"""Nobody resumes these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,8 @@ class Outcome:
         step: the step that it ended at; empty where all are done.
         items: what is not as wanted, each named.
         owes: whether something is left to a later run.
-        over: whether nobody goes on with it though something is changed: that is as it should stay.
-        abandoned: whether somebody left it behind as it stood.
+        over: whether nobody resumes it though something is changed: that is as it should stay.
+        abandoned: whether somebody gave it up as it was.
     """
 
     status: Status
@@ -68,7 +72,7 @@ class Outcome:
 
 
 class State(StrEnum):
-    """How the effect of a step stands."""
+    """The state of a step's effect."""
 
     DONE = "done"
     WAITING = "waiting"
@@ -81,7 +85,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a look at the effect of a step showed.
+    """An observation of a step's effect.
 
     Attributes:
         words: what is true, for a person.
@@ -113,7 +117,7 @@ class Trait(Flag):
     COMMITS_OFFSETS = auto()
     SKIPS_PRODUCER_IDS = auto()
     OPENS = auto()
-    """From here on there is no automatic way back: the target may have taken writes."""
+    """From here on nothing is rolled back automatically: the target may have taken writes."""
     SWITCHES = auto()
     VERIFIES = auto()
     STARTS_REPLICATION = auto()
@@ -121,13 +125,13 @@ class Trait(Flag):
     FINDS_GAP = auto()
     RECONCILES = auto()
     EMPTIES = auto()
-    """What a cluster holds is given up, to be copied anew."""
+    """What a cluster holds is given up, to be copied again from scratch."""
     JUDGES = auto()
-    """It lets the plan go on only where the guards allow it."""
+    """It lets the plan continue only where the prechecks allow it."""
     OTHER_WAY = auto()
     """It is about replication in the direction opposite to the plan's own."""
     STAYS = auto()
-    """What it did is not taken back where the run turns back: `undone` says what stays, and why."""
+    """A rollback leaves what it did: `undone` says what stays, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,7 @@ class Description:
     Attributes:
         title: what is done, a short line.
         proof: how it will be known that it was.
-        way_back: how it is taken back; empty where it cannot be.
+        way_back: how it is rolled back; empty where it cannot be.
         clients: what becomes of clients that are connected to the old cluster; empty where the
             step has nothing to say of it.
     """
@@ -149,7 +153,7 @@ class Description:
 
 
 Facts = Mapping[str, Json]
-"""What the steps before have shown: by kind, the newest of each."""
+"""The facts of the steps before: by kind, the newest of each."""
 
 
 class Kind(Protocol):
@@ -166,7 +170,7 @@ class Kind(Protocol):
     def describe(self, settings: Json) -> Description:
         """The step in words."""
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Look, and say what would be done: everything needed to do it, again, or to undo it.
 
         Raises:
@@ -174,38 +178,49 @@ class Kind(Protocol):
             Unreachable: what would be looked at does not answer.
         """
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Do it; doing it twice is as doing it once. What was complained of, item by item.
 
         Raises:
             Unknown: no answer came after something was sent.
         """
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """Look whether it is done; asked again and again until it is or time is up."""
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Put back what was there before; what was complained of, item by item.
 
         Raises:
             Unknown: no answer came after something was sent.
         """
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """Look whether it was put back."""
 
 
-class Polling:
-    """A kind that changes nothing: there is nothing to apply, and nothing to take back."""
+def complaints(
+    answers: Mapping[T, Unavailable | None], name: Callable[[T], str] = str
+) -> tuple[str, ...]:
+    """What `apply` and `undo` return: each item that was not done, and why."""
+    return tuple(f"{name(item)}: {why.reason}" for item, why in answers.items() if why)
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+
+class Permanent:
+    """A kind whose effect is not rolled back; its `undone` says what stays."""
+
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        """Nothing is rolled back."""
+        return ()
+
+
+class Polling(Permanent):
+    """A kind by which drctl changes nothing: nothing to apply, and nothing to roll back."""
+
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Nothing is done."""
         return ()
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Nothing was done."""
-        return ()
-
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """Nothing was done."""
         return Seen(State.DONE, "nothing was changed")

@@ -1,7 +1,7 @@
-"""What the steps need from outside: to look (`Look`), and to write (`Hands`).
+"""What steps need from outside: `LinkReader` looks, `LinkWriter` changes.
 
-A site is a cluster by its name in drctl.yaml. Whatever belongs to the link belongs to the one link
-of the plan; `drctl.cli` opens everything when it is first asked for.
+Clusters go by their names in drctl.yaml. Connectors, endpoints and groups are those of the plan's
+link. Everything is opened when it is first asked for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -118,7 +118,7 @@ class ConnectorsReader(Protocol):
 
 
 class ConnectorsWriter(Protocol):
-    """Stops the connectors that replicate the link, and lets them go on."""
+    """Stops, resumes and configures the connectors that replicate the link."""
 
     def stop(self, name: str) -> None:
         """End its tasks; its configuration and offsets stay.
@@ -135,10 +135,10 @@ class ConnectorsWriter(Protocol):
         """
 
     def resume(self, name: str) -> None:
-        """Let it go on.
+        """Resume it.
 
         Raises:
-            Unknown: no answer came; it may go on.
+            Unknown: no answer came; it may have been resumed.
         """
 
     def configure(self, name: str, changes: Mapping[str, str | None]) -> None:
@@ -163,7 +163,7 @@ class Missing:
     Attributes:
         records: that are on the source and not on the target.
         not_compared: what could not be compared, each in words; empty where nothing was left out.
-        partitions: of the source that lack some, each in words.
+        partitions: of which some are missing, each in words.
         duplicated: records that the target holds more often than the source.
         repeated: of `records`, those with an equal on the target: second copies of the source.
         undecided: partitions of the source with an open transaction, each in words: what it wrote
@@ -195,7 +195,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class CommandEnded:
-    """How a command of the site ended.
+    """How a user-supplied command ended.
 
     Attributes:
         code: negative where a signal ended it; None where it could not be started.
@@ -208,7 +208,7 @@ class CommandEnded:
 
 
 class Canary(Protocol):
-    """Writes a record, and reads it back."""
+    """Writes a probe record."""
 
     def sing(self, topic: str, text: str) -> None:
         """Write one; it counts when all in-sync replicas have it.
@@ -289,15 +289,15 @@ class LinkReader(Protocol):
             name: of the cluster whose settings the client has, but for where it begins.
 
         Raises:
-            UsageError: nobody says what clients come by.
+            UsageError: it is not configured how clients connect.
             Unreachable: nobody answered.
         """
 
     def findings(self, mode: str) -> Sequence[Finding]:
-        """What the guards say now."""
+        """What the prechecks find now."""
 
     def translate_ahead(self) -> None:
-        """Begin to translate beside other steps: nobody reads in the link's groups any more."""
+        """Begin to translate beside other steps: the link's groups are not active any more."""
 
     def translated(self) -> Translated:
         """Where the link's groups are to stand on the target, by the evidence there is now.
@@ -307,14 +307,14 @@ class LinkReader(Protocol):
         """
 
     def missing(self) -> Missing:
-        """What the target lacks of the source's tail, by content.
+        """What is missing on the target of the source's tail, by content.
 
         Raises:
             Unreachable: one of the clusters did not answer.
         """
 
     def loss(self, *, halted: str | None = None) -> Loss:
-        """What the target probably lacks, by what is there.
+        """What is probably missing on the target, by what is there.
 
         Args:
             halted: what kept replication from running when this run told it to stop, empty for
@@ -325,23 +325,23 @@ class LinkReader(Protocol):
         """
 
     def heard(self, name: str, topic: str, text: str) -> bool:
-        """Whether the record of a canary can be read on a cluster."""
+        """Whether a probe record can be read on a cluster."""
 
     def compared(self, scope: str) -> Missing:
-        """What the target lacks of everything, or of the tail, by content.
+        """What is missing on the target of everything, or of the tail, by content.
 
         Raises:
             Unreachable: one of the clusters did not answer.
         """
 
     def answer(self, question: str, text: str) -> bool | None:
-        """What a person says to a question; None where nobody is there to say it.
+        """What a person answers to a question; None where nobody is there.
 
         The same question gets the same answer for as long as this process lives.
         """
 
     def probe(self, argv: Sequence[str], env: Mapping[str, str], timeout_s: float) -> CommandEnded:
-        """Run a command of the site that only looks.
+        """Run a user-supplied command that only looks.
 
         Args:
             env: all that it gets; `${env:NAME}` and `${file:PATH}` in it are read here.
@@ -357,7 +357,7 @@ class LinkReader(Protocol):
         """The same of replication in the opposite direction."""
 
     def proof(self) -> Missing:
-        """What the target lacks of everything, by content; a clean result is kept as evidence.
+        """What is missing on the target, by content; a clean result is kept as evidence.
 
         Raises:
             Unreachable: one of the clusters did not answer.
@@ -366,7 +366,7 @@ class LinkReader(Protocol):
     def searched(self) -> Search:
         """What only the cluster has that was lost and is back, by content.
 
-        A result that decisions, or the way home, rest on already is taken as it is.
+        A result on which decisions, or the failback, rest already is taken as it is.
 
         Raises:
             Refused: what was found cannot be rested on.
@@ -374,9 +374,9 @@ class LinkReader(Protocol):
         """
 
     def remnant(self) -> Search:
-        """What only the cluster has that is to be filled anew; nothing, where it is empty.
+        """What only the cluster has that is to be rebuilt; nothing, where it is empty.
 
-        New records of the survivor need no boundary then: all of them are copied.
+        New records of the surviving cluster need no boundary then: all of them are copied.
 
         Raises:
             Unknown: not everything could be compared.
@@ -436,16 +436,16 @@ class LinkWriter(Protocol):
             entrance: number of the endpoint that it comes by; None where it comes straight.
 
         Raises:
-            UsageError: nobody says what clients come by.
+            UsageError: it is not configured how clients connect.
         """
 
     def run(
         self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
     ) -> CommandEnded:
-        """Run a command of the site to its end, without a shell.
+        """Run a user-supplied command to its end, without a shell.
 
         Args:
-            identity: by which `Look.ended` knows it again.
+            identity: by which `LinkReader.ended` knows it again.
             env: all that it gets; `${env:NAME}` and `${file:PATH}` in it are read here.
 
         Raises:
@@ -466,12 +466,12 @@ class LinkWriter(Protocol):
         """Act on the records of a search, each once, also after a crash.
 
         Raises:
-            DrctlError: some of it is not done, or nobody can say what was.
+            DrctlError: some of it is not done, or that is not known.
         """
 
 
 class Watcher(Protocol):
-    """Is told how a run comes along; a terminal, or plain lines."""
+    """Is told of a run's progress; a terminal, or plain lines."""
 
     def step(self, identity: str, number: int, total: int) -> None:
         """A step begins."""

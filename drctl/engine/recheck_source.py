@@ -1,6 +1,6 @@
-"""The last look at the source before the target opens: is it as it was left?
+"""The final precheck before the target is opened for writes: is the source as it was left?
 
-A fence names the topics that were there; and whoever set rules of his own may have lifted ours. An
+A fence names the topics that were there, and somebody may have removed its rules since. An
 unplanned failover rests on a source that is dead, and minutes may have passed since that was seen.
 """
 
@@ -14,17 +14,17 @@ from drctl.model.plan import Json
 from drctl.model.topology import TopicPartition, Unavailable
 
 MOVED = "moved-behind-fence"
-"""The name of what stands against opening a target while its source still takes records."""
+"""Blocks opening a target while its source still takes records."""
 
 ALIVE = "source-alive"
-"""The guard of an unplanned failover; `--override` passes it over."""
+"""Blocks an unplanned failover while the source answers; `--override` overrides it."""
 
 _FENCES = ("fence-producers", "command-fence", "manual-fence")
 _SHOWN = 3
 
 
-def look_at_source(settings: Json, facts: Facts, look: LinkReader) -> None:
-    """See that nothing has changed on the source since the steps before looked at it.
+def look_at_source(settings: Json, facts: Facts, reader: LinkReader) -> None:
+    """Check that the source has not changed since the steps before looked at it.
 
     Raises:
         Refused: it has, or it is back.
@@ -34,14 +34,14 @@ def look_at_source(settings: Json, facts: Facts, look: LinkReader) -> None:
     source, passed = settings.get("source", ""), settings.get("overrides", {})
     if settings.get("must_be_silent", False):
         if ALIVE not in passed:
-            _refuse_if_alive(source, look)
+            _refuse_if_alive(source, reader)
     elif source and not settings.get("given_up", False) and MOVED not in passed:
-        _refuse_if_moved(source, fenced_ends(facts), look)
+        _refuse_if_moved(source, fenced_ends(facts), reader)
 
 
-def _refuse_if_alive(source: str, look: LinkReader) -> None:
+def _refuse_if_alive(source: str, reader: LinkReader) -> None:
     try:
-        look.alive(source)
+        reader.alive(source)
     except AuthenticationFailed:
         told = "somebody is there, and does not let drctl in"
     except Unreachable:
@@ -56,7 +56,7 @@ def _refuse_if_alive(source: str, look: LinkReader) -> None:
 
 
 def fenced_ends(facts: Facts) -> Mapping[str, int]:
-    """Where partitions ended when they were fenced; nothing where no fence was proven."""
+    """The end offsets of partitions when they were fenced; none where no fence was proven."""
     found: dict[str, int] = {}
     for kind in _FENCES:
         for place, end in facts.get(kind, {}).get("ends", {}).items():
@@ -64,14 +64,16 @@ def fenced_ends(facts: Facts) -> Mapping[str, int]:
     return found
 
 
-def _refuse_if_moved(source: str, fenced: Mapping[str, int], look: LinkReader) -> None:
+def _refuse_if_moved(source: str, fenced: Mapping[str, int], reader: LinkReader) -> None:
     if not fenced:
         return
     try:
-        topics = look.topics()
-        ends = _ends(source, topics, look)
+        topics, site = reader.topics(), reader.site(source)
+        there = site.overview().partitions
+        places = [TopicPartition(t, number) for t in topics for number in there.get(t, ())]
+        offsets = site.offsets(places)
     except Unreachable:
-        # One that has died behind its fence takes no record any more.
+        # One that has died since it was fenced takes no record any more.
         return
     named = {place.rpartition("-")[0] for place in fenced}
     new = [topic for topic in topics if topic not in named]
@@ -82,23 +84,19 @@ def _refuse_if_moved(source: str, fenced: Mapping[str, int], look: LinkReader) -
             "begin again: the fence names what is there by then. Where clients make topics all the"
             f" time, deny them CREATE on {source} before",
         )
-    grown = [place for place, end in ends.items() if end > fenced.get(place, 0)]
-    if grown:
-        _refuse_if_missing(source, grown, look)
-
-
-def _ends(source: str, topics: tuple[str, ...], look: LinkReader) -> Mapping[str, int]:
-    site = look.site(source)
-    there = site.overview().partitions
-    places = [TopicPartition(t, number) for t in topics for number in there.get(t, ())]
     # One without a leader takes no record.
-    known = site.offsets(places).items()
-    return {str(p): each.end for p, each in known if not isinstance(each, Unavailable)}
+    grown = [
+        str(place)
+        for place, found in offsets.items()
+        if not isinstance(found, Unavailable) and found.end > fenced.get(str(place), 0)
+    ]
+    if grown:
+        _refuse_if_missing(source, grown, reader)
 
 
-def _refuse_if_missing(source: str, grown: list[str], look: LinkReader) -> None:
+def _refuse_if_missing(source: str, grown: list[str], reader: LinkReader) -> None:
     """The end of a transaction moves an end, too, and is no record."""
-    missing = look.missing()
+    missing = reader.missing()
     if not missing.records and not missing.not_compared:
         return
     told = missing.not_compared[0] if missing.not_compared else f"{missing.records:,} are missing"

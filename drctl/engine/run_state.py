@@ -1,4 +1,8 @@
-"""What the journal of a run tells: how far it came, and what it may have changed."""
+"""The journal of a run: its chain of sealed lines, the grammar of its entries, and its state.
+
+Adapters keep lines. `seal` chains entries into lines, `verify` finds what was done to a chain, and
+`read_story` replays entries into a `RunState`: how far the run came, and what it may have changed.
+"""
 
 import json
 import re
@@ -12,10 +16,9 @@ from typing import Any
 
 from drctl.config.secret import masked_document
 from drctl.engine.entries import VERSION, Entry, What
-from drctl.engine.kind import Facts, State
+from drctl.engine.kind import Facts, State, Status
 from drctl.model.errors import DamagedJournal
 from drctl.model.journal import ENDED, JournalReader, is_run
-from drctl.model.journal import Entry as journal_Entry
 from drctl.model.plan import Json, Plan, Step
 from drctl.model.strict_json import read_json
 from drctl.model.text import quote
@@ -42,7 +45,7 @@ class Harm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a chain goes on.
+    """The last line of a chain, which the next one continues.
 
     Attributes:
         seq: of the last line; 0 before the first.
@@ -65,7 +68,7 @@ class Sealed:
     seq: int
     prev: str
     digest: str
-    entry: journal_Entry
+    entry: Entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +77,10 @@ class ChainVerdict:
 
     Attributes:
         lines: how many are as they were written, from the first one on.
-        head: where the chain goes on behind them; note its digest to recognise them by.
-        ended: whether the last of them says that the run ended. Where it did not, and is not under
-            way, it was killed, or lines were cut off at the end.
-        harm: what is wrong with the line behind them; None where nothing is.
+        head: the last of them; its digest identifies them.
+        ended: whether the last of them says that the run ended. A run that neither ended nor is
+            under way was killed, or lines were cut off at the end.
+        harm: what is wrong with the line after them; None where nothing is.
         words: the same for a person; empty where nothing is.
     """
 
@@ -98,8 +101,8 @@ def beginning(run: str) -> Head:
     return Head(0, sha256(f"drctl journal of run {run}".encode()).hexdigest())
 
 
-def seal(entries: Iterable[journal_Entry], head: Head) -> tuple[bytes, ...]:
-    """The lines of these entries, behind the head; without an end of line, and without secrets.
+def seal(entries: Iterable[Entry], head: Head) -> tuple[bytes, ...]:
+    """The lines of these entries, after the head; without an end of line, and without secrets.
 
     Raises:
         ValueError: an entry is no JSON, or uses a name of the chain's own.
@@ -132,7 +135,7 @@ def opened(line: bytes) -> Sealed:
 
 
 def head_of(line: bytes) -> Head:
-    """Where the chain goes on behind a line.
+    """The head after a line.
 
     Raises:
         Broken: it is not as it was sealed.
@@ -142,7 +145,7 @@ def head_of(line: bytes) -> Head:
 
 
 def behind(lines: Sequence[bytes], head: Head) -> Head:
-    """Where the chain goes on behind lines that were just sealed behind this head."""
+    """The head after lines that were just sealed after this head."""
     return Head(head.seq + len(lines), _digest(lines[-1])) if lines else head
 
 
@@ -171,7 +174,7 @@ def verify(run: str, lines: Sequence[bytes]) -> ChainVerdict:
     return ChainVerdict(head.seq, head, ended)
 
 
-def entries_in(run: str, lines: Sequence[bytes], where: str) -> tuple[journal_Entry, ...]:
+def entries_in(run: str, lines: Sequence[bytes], where: str) -> tuple[Entry, ...]:
     """What was sealed in these lines.
 
     Raises:
@@ -188,7 +191,7 @@ def entries_in(run: str, lines: Sequence[bytes], where: str) -> tuple[journal_En
     return tuple(opened(line).entry for line in lines)
 
 
-def _sealed(entry: journal_Entry, head: Head) -> bytes:
+def _sealed(entry: Entry, head: Head) -> bytes:
     if own := _OWN & entry.keys():
         raise ValueError(f"an entry may not have {', '.join(sorted(own))}: {dict(entry)}")
     placed = {"seq": head.seq + 1, "prev": head.digest, **entry}
@@ -202,7 +205,7 @@ def _digest(data: bytes) -> str:
 
 def _unreadable(head: Head, ended: bool, rest: Sequence[bytes], wrong: Broken) -> ChainVerdict:
     number = head.seq + 1
-    if any(_follows(line, head) for line in rest):
+    if _goes_on(rest, head):
         words = f"line {number} was inserted: {wrong}, and line {number} of the chain follows"
         return ChainVerdict(head.seq, head, ended, Harm.INSERTED, words)
     words = f"line {number} was changed: {wrong}"
@@ -211,27 +214,26 @@ def _unreadable(head: Head, ended: bool, rest: Sequence[bytes], wrong: Broken) -
 
 def _misplaced(head: Head, ended: bool, found: Sealed, rest: Sequence[bytes]) -> ChainVerdict:
     """A line that is sound, but not the one that belongs here."""
-    number = head.seq + 1
-    if any(_follows(line, head) for line in rest):
-        if found.seq > number:
-            harm, words = Harm.REORDERED, f"line {found.seq} of the chain stands before it"
-        else:
-            harm, words = Harm.INSERTED, f"a line that says it is line {found.seq} stands there"
+    number, goes_on = head.seq + 1, _goes_on(rest, head)
+    if found.seq > number and goes_on:
+        harm, words = Harm.REORDERED, f"line {found.seq} of the chain stands before it"
     elif found.seq > number:
         harm, words = Harm.REMOVED, f"line {found.seq} of the chain stands in its place"
-    elif found.seq < number:
+    elif found.seq < number or goes_on:
         harm, words = Harm.INSERTED, f"a line that says it is line {found.seq} stands there"
     else:
         harm, words = Harm.CHANGED, "it, or a line before it, is not the one that was written"
     return ChainVerdict(head.seq, head, ended, harm, f"line {number} was {harm}: {words}")
 
 
-def _follows(line: bytes, head: Head) -> bool:
-    try:
-        sealed = opened(line)
-    except Broken:
-        return False
-    return (sealed.seq, sealed.prev) == (head.seq + 1, head.digest)
+def _goes_on(lines: Sequence[bytes], head: Head) -> bool:
+    """Whether one of the lines is the next of the chain."""
+    for line in lines:
+        with suppress(Broken):
+            sealed = opened(line)
+            if (sealed.seq, sealed.prev) == (head.seq + 1, head.digest):
+                return True
+    return False
 
 
 Check = Callable[[Any], bool]
@@ -249,7 +251,7 @@ def _mapping(value: Any) -> bool:
     return isinstance(value, Mapping) and all(map(_text, value))
 
 
-def _told(value: Any) -> bool:
+def _named_texts(value: Any) -> bool:
     return _mapping(value) and all(map(_text, value.values()))
 
 
@@ -270,9 +272,9 @@ _EFFECT: Mapping[str, Check] = {**_STEP, "effect": _number}
 _SEEN: Mapping[str, Check] = {"state": _state, "words": _text, "items": _texts}
 
 _SHAPES: Mapping[What, Mapping[str, Check]] = {
-    What.BEGAN: {"run": is_run, "fingerprint": _text, "who": _told, "plan": _mapping},
-    What.RESUMED: {"who": _told},
-    What.ABANDONED: {"why": _text, "stands": _told},
+    What.BEGAN: {"run": is_run, "fingerprint": _text, "who": _named_texts, "plan": _mapping},
+    What.RESUMED: {"who": _named_texts},
+    What.ABANDONED: {"why": _text, "stands": _named_texts},
     What.INTEND: {**_EFFECT, "intent": _mapping},
     What.APPLIED: {**_EFFECT, "complaints": _texts},
     What.DONE: {**_EFFECT, "words": _text, "facts": _mapping, "items": _texts},
@@ -289,8 +291,8 @@ _SHAPES: Mapping[What, Mapping[str, Check]] = {
     What.ENDED: {"status": _text},
 }
 
-_LATER: Mapping[str, Check] = {"overrides": _told}
-"""What older journals do not have."""
+_OPTIONAL: Mapping[str, Check] = {"overrides": _named_texts}
+"""Older journals do not have these."""
 
 
 def check_entry(entry: Entry) -> What:
@@ -300,17 +302,12 @@ def check_entry(entry: Entry) -> What:
         ValueError: it does not; what, in words.
     """
     what = What(str(entry.get("entry", "")))
-    for name, holds in {"at": _moment, **_SHAPES[what]}.items():
-        if name not in entry or not holds(entry[name]):
-            raise ValueError(f"an entry {what.value!r} without a sound {name!r}")
-    for name, holds in _LATER.items():
-        if name in entry and not holds(entry[name]):
+    checks = {"at": _moment, **_SHAPES[what]}
+    checks |= {name: check for name, check in _OPTIONAL.items() if name in entry}
+    for name, is_sound in checks.items():
+        if name not in entry or not is_sound(entry[name]):
             raise ValueError(f"an entry {what.value!r} without a sound {name!r}")
     return what
-
-
-SET_ASIDE = "stopped"
-"""How a run ended that nobody goes on with; as in `drctl.engine.kind`."""
 
 
 @dataclass(slots=True)
@@ -319,10 +316,10 @@ class Effect:
 
     Attributes:
         number: in the order of announcement, from 1.
-        done: it was seen to be done.
-        undoing: it was announced that it is taken back; perhaps it is.
-        undone: it was seen to be taken back.
-        stale: what it was built from holds no more; another follows.
+        done: it read back as done.
+        undoing: its rollback was announced, and may have been done.
+        undone: it read back as rolled back.
+        stale: what it was built from does not hold any more; another effect follows.
     """
 
     number: int
@@ -335,23 +332,23 @@ class Effect:
 
     @property
     def stands(self) -> bool:
-        """Whether it is the word of its step."""
+        """Whether it is the current effect of its step."""
         return not (self.undone or self.stale)
 
 
 @dataclass(slots=True)
 class RunState:
-    """A run as its journal tells it; grows with each entry.
+    """A run as its journal records it; grows with each entry.
 
     Attributes:
         effects: in the order of announcement.
         facts: of each step that is done, by its id.
         owed: what a later run must do, by step.
         passed: steps that were not done, and need not be.
-        overrides: what who went on with it passed over since it began: guard to reason.
-        turned_back: why effects are taken back; empty while the run goes forward.
-        abandoned: why nobody is to go on with it; empty where somebody may.
-        stands: where it was abandoned, what it left as it was, by step.
+        overrides: prechecks that were overridden at a resume: name to reason.
+        turned_back: why effects are rolled back; empty while the run goes forward.
+        abandoned: why nobody may resume it; empty where somebody may.
+        stands: where it was abandoned, what it left changed, by step.
         status: what it ended with; empty while it has not.
     """
 
@@ -375,7 +372,7 @@ class RunState:
         self._steps = frozenset(step.id for step in self.plan.steps)
 
     def take(self, entries: Iterable[Entry]) -> None:
-        """Let these have happened, too.
+        """Add entries.
 
         Raises:
             DamagedJournal: one of them is not what this drctl writes.
@@ -388,7 +385,7 @@ class RunState:
             self.entries.append(entry)
 
     def effect_of(self, step: str) -> Effect | None:
-        """The newest effect of a step that was not taken back and is not stale."""
+        """The newest effect of a step that is neither rolled back nor stale."""
         return next((e for e in reversed(self.effects) if e.step == step and e.stands), None)
 
     def is_done(self, step: str) -> bool:
@@ -396,18 +393,18 @@ class RunState:
         return step in self.facts or step in self.owed or step in self.passed
 
     def facts_by_kind(self) -> Facts:
-        """What the steps have shown: by kind, the newest of each."""
+        """The facts of the steps: by kind, the newest of each."""
         return {step.kind: self.facts[step.id] for step in self.plan.steps if step.id in self.facts}
 
     def settings_of(self, step: Step) -> Json:
-        """Those of the plan, and what was passed over since."""
+        """Those of the plan, and what was overridden since."""
         if not self.overrides:
             return step.settings
         since = {**step.settings.get("overrides", {}), **self.overrides}
         return {**step.settings, "overrides": since}
 
     def forget(self, step: str) -> None:
-        """What the step showed does not hold any more."""
+        """Drop what the step showed: it does not hold any more."""
         self.facts.pop(step, None)
         self.owed.pop(step, None)
         self.passed.discard(step)
@@ -456,7 +453,7 @@ class RunState:
                 pass
 
     def _effect(self, entry: Entry) -> Effect:
-        """The one that an entry is about.
+        """The effect that an entry is about.
 
         Raises:
             ValueError: there is none, or it is of another step.
@@ -471,7 +468,7 @@ class RunState:
 
 
 def read_story(entries: Iterable[Entry]) -> RunState:
-    """The run that these entries tell of.
+    """Replay the entries of a run.
 
     Raises:
         DamagedJournal: they are not what this drctl writes.
@@ -489,11 +486,11 @@ def read_story(entries: Iterable[Entry]) -> RunState:
             raise ValueError("it does not begin as a journal of this drctl does")
         began = datetime.fromisoformat(first["at"])
         plan, who = Plan.from_json(first["plan"]), _json(first["who"])
-        story = RunState(run, plan, who, began, entries=[first])
+        state = RunState(run, plan, who, began, entries=[first])
     except (AttributeError, KeyError, TypeError, ValueError) as wrong:
         raise damaged(run, wrong) from wrong
-    story.take(more)
-    return story
+    state.take(more)
+    return state
 
 
 def _json(value: object) -> Json:
@@ -505,8 +502,8 @@ def _json(value: object) -> Json:
 def stories(reader: JournalReader) -> Iterator[RunState]:
     """All runs of a journal, the newest first.
 
-    Of one that is damaged, or not signed, and was set aside, what is sound is told; where that is
-    no plan, nothing.
+    Of one that is damaged, or not signed, and was set aside, the sound entries are replayed; it is
+    left out where they hold no plan.
 
     Raises:
         DamagedJournal: one is damaged, and nobody has set it aside.
@@ -517,7 +514,7 @@ def stories(reader: JournalReader) -> Iterator[RunState]:
 
 
 def stories_of(reader: JournalReader, run: str) -> Iterator[RunState]:
-    """The run; nothing where it was set aside, and not even its plan is sound.
+    """The run, as in `stories`; nothing where it was set aside and not even its plan is sound.
 
     Raises:
         DamagedJournal: it is damaged, and nobody has set it aside.
@@ -528,23 +525,20 @@ def stories_of(reader: JournalReader, run: str) -> Iterator[RunState]:
     except DamagedJournal:
         if not reader.set_aside(run):
             raise
-        yield from _sound(reader, run)
-
-
-def _sound(reader: JournalReader, run: str) -> Iterator[RunState]:
-    lines = reader.lines(run)[: reader.sound(run)]
-    with suppress(DamagedJournal):
-        story = read_story(opened(line).entry for line in lines)
-        story.abandoned = story.abandoned or "its journal is damaged"
-        story.status = story.status or SET_ASIDE
-        yield story
+        lines = reader.lines(run)[: reader.sound(run)]
+        with suppress(DamagedJournal):
+            state = read_story(opened(line).entry for line in lines)
+            state.abandoned = state.abandoned or "its journal is damaged"
+            state.status = state.status or Status.STOPPED.value
+            yield state
 
 
 @contextmanager
 def understood(run: str) -> Iterator[None]:
-    """What is told of a journal in here is told of what somebody may have written.
+    """Guards code that reads settings, intents and facts of a journal.
 
-    The entries were checked; what settings, intents and facts hold depends on the kind of step.
+    The shape of entries was checked; what these hold depends on the kind of step, and somebody may
+    have written them.
 
     Raises:
         DamagedJournal: one of them does not hold what its kind writes.
@@ -556,7 +550,7 @@ def understood(run: str) -> Iterator[None]:
 
 
 def damaged(run: str, wrong: Exception) -> DamagedJournal:
-    """The journal says what this drctl does not write."""
+    """An error for a journal that holds what this drctl does not write."""
     return DamagedJournal(
         f"the journal of run {run} cannot be read: {wrong}",
         "another version of drctl wrote it, or somebody changed it: drctl report --verify tells;"

@@ -1,7 +1,8 @@
-"""The way home of a link's clients, once its source is back: which steps, in which order.
+"""Failback of a link's clients once its source is back: which steps, in which order.
 
-The plan's own direction is the way home: from the cluster that survived to the one that was lost
-and is back. What is about the link as it was before runs the other way.
+The plan's direction is from the surviving cluster to the one that was lost and is back. Steps about
+the link as it was before have the opposite direction. A rebuild is a failback to a cluster that is
+emptied and filled again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,18 +13,19 @@ from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Plan, Step
 from drctl.plans import step_builders
 from drctl.plans.inputs import Circumstances, FenceMethod
-from drctl.steps.failback import ASKED_FOR, REBUILDING, WRITES, WayBackOrder
+from drctl.steps.failback import REBUILDING, WRITES, WayBackOrder
 from drctl.steps.first_records import FIELDS
 from drctl.steps.rebuild import EmptySource, SeedFromStart
 from drctl.steps.start_replication import BOUNDARY, END, START, NoteEnds
 
 NAME = "failback"
+REBUILD_NAME = "rebuild"
 
 SEEDED = "mirrormaker2"
 """The kind of replicator whose offsets drctl sets itself."""
 
 IN_FLIGHT = 1_000
-"""So many records may be on their way when clients are moved: behind the fence none may be."""
+"""So many records may be in flight when clients are moved; once writes are fenced, none may."""
 
 _COPIES = "caught-up compares by content; copies that are left out count as lag"
 _BY_A_PERSON = "a person keeps producers from it, and its logs have to stand still: fence-producers"
@@ -39,6 +41,20 @@ _HOW = {
         " of the other direction, and provenance.header.enable=true in both"
     ),
 }
+
+_REBUILD_HOW = {
+    "confluent-replicator": (
+        ": DELETE /connectors/NAME/offsets; with offset.start=consumer another"
+        " src.consumer.group.id than that of the other direction; and"
+        " provenance.header.filter.overrides for what once came from there, else it leaves all of"
+        " that out"
+    ),
+}
+_EMPTY = (
+    "empty the link's topics on {cluster}: kafka-topics.sh --delete --topic TOPIC for each of them"
+    " (replication makes them anew where it keeps names), or kafka-delete-records.sh. What is"
+    " nowhere else is saved by drctl gap --link {link} --scope full --view truncation --export DIR"
+)
 
 MIRRORED = "offset-preserving"
 """The kind of replicator that appends nothing to what differs: the other end is cut first."""
@@ -56,17 +72,17 @@ _MIRROR_AGAIN = (
 
 @dataclass(frozen=True, slots=True)
 class FailbackInputs:
-    """What a way back is planned from.
+    """What a failback is planned from.
 
     Attributes:
-        home: from the cluster that survived to the one that was lost.
+        home: from the surviving cluster to the one that was lost.
         old: the link as it was, and will be again.
-        seeded: the connector that brings records home; empty where a person starts it.
+        seeded: the connector of the reverse replication; empty where a person starts it.
         reseeded: the one that copied before, and will again; likewise.
         policy: what becomes of the records that only the returned cluster has; None where nobody
             said.
         topics: `TOPIC=POLICY`, for some of them.
-        conflicting: what becomes of those that the survivor has something newer than.
+        conflicting: what becomes of those of which the surviving cluster has something newer.
         at_most: records that may be on their way when clients are moved.
     """
 
@@ -81,17 +97,22 @@ class FailbackInputs:
 
 
 def leads_home(steps: Iterable[Step]) -> bool:
-    """Whether they are those of a way home, by themselves or within a runbook."""
+    """Whether they are those of a failback, by themselves or within a runbook."""
     return any(step.kind == WayBackOrder.name for step in steps)
 
 
+def rebuilds(steps: Iterable[Step]) -> bool:
+    """Whether they are those of a failback to a cluster that is emptied and filled again."""
+    return any(step.kind == EmptySource.name for step in steps)
+
+
 def turned(old: Circumstances, connectors: tuple[str, ...] = ()) -> FailbackInputs:
-    """The way home of a link, as far as the link itself tells.
+    """The inputs of a failback, as far as the link itself tells.
 
     Args:
-        connectors: that bring records home, the one that copies first.
+        connectors: of the reverse replication, the one that copies first.
     """
-    # A command of the site fences the cluster, and stops the replication, it was written for.
+    # A user-supplied command is written for one cluster, and for one direction of replication.
     acl = old.fence_method is FenceMethod.ACL
     home = replace(
         old,
@@ -111,25 +132,43 @@ def turned(old: Circumstances, connectors: tuple[str, ...] = ()) -> FailbackInpu
 
 
 def failback(way: FailbackInputs) -> Plan:
-    """The plan; the same way back gives the same plan."""
-    home = way.home
-    steps = (*closed(way), *_decided(way), *_brought(way), *moved(way), *behind(way))
-    return Plan(NAME, home.link, home.source, home.target, steps, home.basis, home.overrides)
+    """The plan; the same inputs give the same plan."""
+    steps = (*_closed(way), *_decided(way), *_replicated(way), *_moved(way), *_restored(way))
+    return _plan(NAME, way.home, steps)
 
 
-def closed(way: FailbackInputs, mode: str = ASKED_FOR) -> Iterator[Step]:
-    """a, b: nothing is written to the cluster that is back, and nothing is copied from it.
+def rebuild(way: FailbackInputs, *, empty: bool) -> Plan:
+    """The plan of a rebuild; the same inputs give the same plan.
 
     Args:
-        mode: in which the guards speak of the way back.
+        empty: whether the returned cluster holds nothing of the link already.
     """
-    home, old, anew = way.home, way.old, mode == REBUILDING
+    steps = (
+        *_closed(way, rebuild=True),
+        *_decided(way, rebuild=True),
+        _emptied(way, empty),
+        *_replicated(way, rebuild=True),
+        *_moved(way),
+        *_restored(way, rebuild=True),
+    )
+    return _plan(REBUILD_NAME, way.home, steps)
+
+
+def _plan(name: str, home: Circumstances, steps: tuple[Step, ...]) -> Plan:
+    return Plan(name, home.link, home.source, home.target, steps, home.basis, home.overrides)
+
+
+def _closed(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
+    """a, b: nothing is written to the cluster that is back, and nothing is copied from it."""
+    home, old = way.home, way.old
     asked: dict[str, Any] = {"target": home.target, "overrides": dict(home.overrides)}
-    yield Step("order", WayBackOrder.name, {**asked, "mode": mode} if anew else asked, 60)
+    if rebuild:
+        asked["mode"] = REBUILDING
+    yield Step("order", WayBackOrder.name, asked, 60)
     yield step_builders.stock(home)
     fence = step_builders.fence(old, Duty.REQUIRED, f"close-{home.target}")
     settings = {**fence.settings, "reverse": list(home.connectors)}
-    settings |= {"made_anew": True} if anew else {}
+    settings |= {"made_anew": True} if rebuild else {}
     if "undo" in settings and old.fence_method is FenceMethod.NONE:
         settings["undo"] = ""
     yield replace(fence, kind=_CLOSES[fence.kind], settings=settings)
@@ -137,41 +176,62 @@ def closed(way: FailbackInputs, mode: str = ASKED_FOR) -> Iterator[Step]:
     yield replace(stop, kind=_KEEPS[stop.kind])
 
 
-def _decided(way: FailbackInputs) -> Iterator[Step]:
+def _decided(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
     """c, d, e: what only the cluster has that is back is found, judged and decided on."""
     ends = step_builders.ends(way.home)
-    policies = {
-        "policy": way.policy,
-        "topics": list(way.topics),
-        "conflicting": way.conflicting,
-    }
-    yield Step("find-missing", "find-missing", ends, 0)
+    policies = {"policy": way.policy, "topics": list(way.topics), "conflicting": way.conflicting}
+    yield Step("find-missing", "find-missing", {**ends, "rebuild": True} if rebuild else ends, 0)
     yield Step("judge-records", "judge-records", {**ends, **policies}, 0)
     yield Step("reconcile", "reconcile", {**ends, **policies}, 30)
 
 
-def _brought(way: FailbackInputs) -> Iterator[Step]:
-    """f, g, h: what is new comes home, and nothing else does."""
+def _emptied(way: FailbackInputs, empty: bool) -> Step:
+    """A person empties the returned cluster, unless it is empty already."""
+    home = way.home
+    identity = f"empty-{home.target}"
+    settings: dict[str, Any] = {"cluster": home.target, "survivor": home.source}
+    if way.seeded:
+        settings["connector"] = way.seeded
+    if not empty:
+        text = _EMPTY.format(cluster=home.target, link=home.link)
+        settings |= step_builders.asked(identity, text)
+    return Step(identity, EmptySource.name, settings, 600)
+
+
+def _replicated(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
+    """f, g, h: what is new is replicated, and nothing else; all of it, where a rebuild begins."""
     home = way.home
     if way.seeded:
-        yield Step("leave-copies-out", "leave-copies-out", {"connector": way.seeded}, 30)
-        yield Step("begin-at-boundary", "seed-replication", _seeds(home, way.seeded), 30)
-        yield Step("bring-home", "start-replication", starts(home, "seed-replication"), 180)
+        filtering = "take-copies-along" if rebuild else "leave-copies-out"
+        yield Step(filtering, filtering, {"connector": way.seeded}, 30)
+        begin, seeding = "begin-at-boundary", "seed-replication"
+        if rebuild:
+            begin, seeding = "begin-at-start", SeedFromStart.name
+        yield Step(begin, seeding, _seeds(home, way.seeded), 30)
+        yield Step("bring-home", "start-replication", _starts(home, seeding), 180)
+    elif rebuild:
+        boundary, why = "the first record of each partition", "everything is copied"
+        yield _by_hand(home, "bring-home", boundary, why, _REBUILD_HOW, begins=START)
     elif home.replicator == MIRRORED:
         yield _asked_to_start(home, "bring-home", BOUNDARY, _MIRROR, mirrors=True)
     else:
         boundary = "the first record that was written there since (step find-missing), without"
         told = f"{boundary} what reconcile copied"
-        yield by_hand(home, "bring-home", told, "nothing is copied twice", begins=BOUNDARY)
+        yield _by_hand(home, "bring-home", told, "nothing is copied twice", begins=BOUNDARY)
+    ends, at_most = step_builders.ends(home), max(way.at_most, IN_FLIGHT)
     scope = "tail" if home.connectors else "full"
-    settings = {**step_builders.ends(home), "scope": scope, "at_most": max(way.at_most, IN_FLIGHT)}
+    caught_up = {**ends, "scope": scope, "at_most": at_most}
     if way.seeded:
-        settings["connectors"] = [way.seeded]
-    yield Step("caught-up", "caught-up", settings, home.patience_s)
+        caught_up["connectors"] = [way.seeded]
+    yield Step("caught-up", "caught-up", caught_up, home.patience_s)
+    if rebuild:
+        # All of it is compared before anybody waits for it.
+        whole = {**ends, "scope": "full", "at_most": at_most}
+        yield Step("compare-all", "caught-up", whole, max(300, home.patience_s))
 
 
-def moved(way: FailbackInputs) -> Iterator[Step]:
-    """i: the planned switchover, the other way; and where the old replication will go on."""
+def _moved(way: FailbackInputs) -> Iterator[Step]:
+    """i: the planned switchover; and where the old replication will resume."""
     passed = {"replication-lag": _COPIES}
     if way.home.fence_method is FenceMethod.NONE:
         passed["fence-not-possible"] = _BY_A_PERSON
@@ -209,20 +269,20 @@ def _let_in(old: Circumstances) -> Iterator[Step]:
     yield Step("let-in", "manual", step_builders.asked("let-in", text), 60)
 
 
-def behind(way: FailbackInputs, *, anew: bool = False) -> Iterator[Step]:
-    """j, k: the old replication goes on, everything is proven, and nothing is owed any more.
-
-    Args:
-        anew: whether the cluster was emptied: then nothing may be missing on the survivor. So is
-            one that mirrors, behind where both parted.
-    """
+def _restored(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
+    """j, k: the old replication resumes, everything is proven, and nothing is outstanding."""
     home, old = way.home, way.old
-    emptied = {"emptied": True} if anew or home.replicator == MIRRORED else {}
+    # What was emptied has no record left that is to stay away; nor has a mirror that was cut off.
+    emptied = {"emptied": True} if rebuild or home.replicator == MIRRORED else {}
     if way.reseeded:
-        settings = starts(old, "seed-old-replication")
+        settings = _starts(old, "seed-old-replication")
         yield Step("replicate-again", "start-old-replication", settings, 180)
     else:
-        step = _again_by_hand(old)
+        if old.replicator == MIRRORED:
+            step = _asked_to_start(old, "replicate-again", END, _MIRROR_AGAIN, mirrors=True)
+        else:
+            told = f"where {old.source} ended when it was opened"
+            step = _by_hand(old, "replicate-again", told, "nothing is copied twice", begins=END)
         yield replace(step, kind="manual-start-old-replication")
     yield Step("prove-home", "prove-copies", {**step_builders.ends(home), "old_way": False}, 300)
     yield Step(
@@ -252,7 +312,7 @@ def _seeds(seen: Circumstances, connector: str) -> dict[str, Any]:
     return {**step_builders.ends(seen), "connector": connector}
 
 
-def starts(seen: Circumstances, seeded_by: str) -> dict[str, Any]:
+def _starts(seen: Circumstances, seeded_by: str) -> dict[str, Any]:
     """What a start of connectors needs to know.
 
     Args:
@@ -263,14 +323,7 @@ def starts(seen: Circumstances, seeded_by: str) -> dict[str, Any]:
     return {**step_builders.ends(seen), **told, **passed}
 
 
-def _again_by_hand(old: Circumstances) -> Step:
-    if old.replicator == MIRRORED:
-        return _asked_to_start(old, "replicate-again", END, _MIRROR_AGAIN, mirrors=True)
-    told = f"where {old.source} ended when it was opened"
-    return by_hand(old, "replicate-again", told, "nothing is copied twice", begins=END)
-
-
-def by_hand(
+def _by_hand(
     seen: Circumstances,
     identity: str,
     boundary: str,
@@ -306,85 +359,3 @@ def _asked_to_start(
     settings |= {"fields": list(seen.fields)} if seen.fields != FIELDS else {}
     # What an answer says beforehand is still to be done when it is asked for.
     return Step(identity, "manual-start-replication", settings, max(120, seen.patience_s))
-
-
-REBUILD_NAME = "rebuild"
-
-_EMPTY = (
-    "empty the link's topics on {cluster}: kafka-topics.sh --delete --topic TOPIC for each of them"
-    " (replication makes them anew where it keeps names), or kafka-delete-records.sh. What is"
-    " nowhere else is saved by drctl gap --link {link} --scope full --view truncation --export DIR"
-)
-_BEGINNING, _WHY = "the first record of each partition", "everything is copied"
-
-
-_REBUILD_HOW = {
-    "confluent-replicator": (
-        ": DELETE /connectors/NAME/offsets; with offset.start=consumer another"
-        " src.consumer.group.id than that of the other direction; and"
-        " provenance.header.filter.overrides for what once came from there, else it leaves all of"
-        " that out"
-    ),
-}
-
-
-def rebuilds(steps: Iterable[Step]) -> bool:
-    """Whether they are those of a way home on which the returned cluster is filled anew."""
-    return any(step.kind == EmptySource.name for step in steps)
-
-
-def rebuild(way: FailbackInputs, *, empty: bool) -> Plan:
-    """The plan; the same way back gives the same plan.
-
-    Args:
-        empty: whether the returned cluster holds nothing of the link already.
-    """
-    home = way.home
-    steps = (
-        *closed(way, REBUILDING),
-        *_given_up(way, empty),
-        *_filled(way),
-        *moved(way),
-        *behind(way, anew=True),
-    )
-    return Plan(
-        REBUILD_NAME, home.link, home.source, home.target, steps, home.basis, home.overrides
-    )
-
-
-def _given_up(way: FailbackInputs, empty: bool) -> Iterator[Step]:
-    """c, d, e: what only the returned cluster has is found and decided on; then it is emptied."""
-    home = way.home
-    ends = step_builders.ends(home)
-    policies = {"policy": way.policy, "topics": list(way.topics), "conflicting": way.conflicting}
-    yield Step("find-missing", "find-missing", {**ends, "rebuild": True}, 0)
-    yield Step("judge-records", "judge-records", {**ends, **policies}, 0)
-    yield Step("reconcile", "reconcile", {**ends, **policies}, 30)
-    identity = f"empty-{home.target}"
-    settings = {"cluster": home.target, "survivor": home.source}
-    settings |= {"connector": way.seeded} if way.seeded else {}
-    if not empty:
-        settings |= step_builders.asked(
-            identity, _EMPTY.format(cluster=home.target, link=home.link)
-        )
-    yield Step(identity, EmptySource.name, settings, 600)
-
-
-def _filled(way: FailbackInputs) -> Iterator[Step]:
-    """f, h: everything is copied, and compared before anybody waits for it."""
-    home = way.home
-    if way.seeded:
-        yield Step("take-copies-along", "take-copies-along", {"connector": way.seeded}, 30)
-        seeds = {**step_builders.ends(home), "connector": way.seeded}
-        yield Step("begin-at-start", SeedFromStart.name, seeds, 30)
-        yield Step("bring-home", "start-replication", starts(home, SeedFromStart.name), 180)
-    else:
-        yield by_hand(home, "bring-home", _BEGINNING, _WHY, _REBUILD_HOW, begins=START)
-    at_most = max(way.at_most, IN_FLIGHT)
-    scope = "tail" if home.connectors else "full"
-    caught_up = {**step_builders.ends(home), "scope": scope, "at_most": at_most}
-    if way.seeded:
-        caught_up["connectors"] = [way.seeded]
-    yield Step("caught-up", "caught-up", caught_up, home.patience_s)
-    whole = {**step_builders.ends(home), "scope": "full", "at_most": at_most}
-    yield Step("compare-all", "caught-up", whole, max(300, home.patience_s))

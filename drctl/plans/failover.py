@@ -18,7 +18,7 @@ def failover(mode: Mode, seen: Circumstances) -> Plan:
     """The plan for these circumstances; the same ones give the same plan.
 
     Raises:
-        Refused: what is to copy back afterwards does so already, or nobody knows.
+        Refused: the reverse replication runs already, or its state is not known.
     """
     _refuse_if_reversed(seen, mode)
     steps = _planned(seen) if mode is Mode.PLANNED else _unplanned(seen)

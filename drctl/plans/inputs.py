@@ -1,4 +1,4 @@
-"""What a sequence is built from: the link, and what was seen of it."""
+"""What a plan is built from: the link, and what was observed of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,15 +6,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from drctl.model.endpoints import Leaving
-from drctl.model.loss import Mode
 from drctl.offsets.applying import Guard
 from drctl.steps.commit_offsets import LEFT_OUT
 from drctl.steps.first_records import FIELDS
 
 if TYPE_CHECKING:
     from drctl.plans.failback import FailbackInputs
-
-__all__ = ["Circumstances", "FenceMethod", "Mode"]
 
 
 class FenceMethod(StrEnum):
@@ -34,27 +31,27 @@ class Circumstances:
         principals: that write to the source's topics; empty where nothing fences them.
         connectors: that replicate the link; empty where drctl does not know any.
         endpoints: the kinds of its endpoints, in their order.
-        leaving: how clients leave the source by each of them; empty where nobody says.
+        leaving: how clients leave the source by each of them; empty where it is not configured.
         entrances: numbers of those by which drctl can come as clients do, counted from 0.
-        basis: what was seen, each part in words that change when it does.
-        overrides: guard to the reason why it is passed over.
-        settle_s: for how long end offsets must stand still behind the fence.
+        basis: what was observed, each part in words that change when it does.
+        overrides: precheck to the reason why it is overridden.
+        settle_s: for how long end offsets must be unchanged once writes are fenced.
         grace_s: for how long consumers may finish by themselves.
-        patience_s: for how long replication may take to bring the rest.
+        patience_s: for how long replication may take to catch up.
         fence_command: with method command: sets the fence; argv, as the next two.
         fence_undo: lifts it; empty where a person does.
         fence_verify: ends with 0 where it is set; empty where nothing tells.
-        command_timeout_s: for each command of the site.
+        command_timeout_s: for each user-supplied command.
         replicator: its kind, in the words of drctl.yaml.
         stop_command: where drctl knows no connectors: stops replication; empty where a person does.
-        start_command: lets it go on; empty where a person does.
+        start_command: resumes it; empty where a person does.
         stopped_command: ends with 0 where it is stopped; empty where nothing tells.
         source_answers: whether it did when it was looked at; likewise the target.
-        reverse: connectors that are to bring back what is new on the target, once it is open, the
-            one that copies first; empty where they are to stay stopped.
+        reverse: connectors of the reverse replication, to start once the target is open, the one
+            that copies first; empty where they are to stay stopped.
         fields: of key, value and timestamp those by which a record is known again on the target.
         unproven_offsets: `commit` or `refuse`, as drctl.yaml has it.
-        way_back: the way home over the link, where somebody has looked at it.
+        way_back: the inputs of a failback over the link, where they were collected.
     """
 
     link: str
@@ -88,11 +85,11 @@ class Circumstances:
 
     @property
     def offset_overrides(self) -> Mapping[str, str]:
-        """Those of the guards that stand before single positions."""
+        """Those of the prechecks of single offsets."""
         known = {guard.value for guard in Guard if guard.overridable}
         return {name: why for name, why in self.overrides.items() if name in known}
 
     @property
     def leaves_groups_out(self) -> bool:
-        """Whether a group that has no place to go on keeps the target closed."""
+        """Whether the target is opened although groups have no offset to resume from."""
         return LEFT_OUT in self.overrides

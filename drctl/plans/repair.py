@@ -1,4 +1,4 @@
-"""A link's target brought in line with its source, in the order of what can be taken back."""
+"""The plan that brings a target in line with its source; what can be rolled back comes first."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,8 +19,8 @@ class Repair:
     """What a repair is planned from.
 
     Attributes:
-        basis: what was seen, each part in words that change when it does.
-        overrides: guard to the reason why it is passed over.
+        basis: what was observed, each part in words that change when it does.
+        overrides: precheck to the reason why it is overridden.
     """
 
     link: str
@@ -35,8 +35,7 @@ class Repair:
 def repair(given: Repair) -> Plan:
     """The plan; it has no steps where nothing can be changed."""
     steps = tuple(_steps(given)) if given.fixes.changes else ()
-    ends = (given.source, given.target)
-    return Plan(NAME, given.link, *ends, steps, given.basis, given.overrides)
+    return Plan(NAME, given.link, given.source, given.target, steps, given.basis, given.overrides)
 
 
 def _steps(given: Repair) -> Iterator[Step]:

@@ -14,13 +14,13 @@ START = "let replication from {source} to {target} go on, as it ran before"
 
 
 def preflight(seen: Circumstances, mode: Mode, identity: str = "preflight") -> Step:
-    """Ask every guard."""
+    """Ask every precheck."""
     settings = {"mode": mode.value, "overrides": dict(seen.overrides)}
     return Step(identity, "preflight", settings, 30)
 
 
 def stock(seen: Circumstances, identity: str = "take-stock") -> Step:
-    """Write down how things stand."""
+    """Snapshot the state of both clusters."""
     settings = {"clusters": [seen.source, seen.target], "connectors": list(seen.connectors)}
     return Step(identity, "take-stock", settings, 30)
 
@@ -42,7 +42,10 @@ def fence(
         settings = {**fenced(seen), "settle_seconds": min(seen.settle_s, settle_s)}
         return Step(identity, "fence-producers", settings, patience_s, duty)
     if seen.fence_method is FenceMethod.COMMAND:
-        return Step(identity, "command-fence", _fence_command(seen, identity), patience_s, duty)
+        argvs = (seen.fence_command, seen.fence_undo, seen.fence_verify)
+        where = {"cluster": seen.source, "settle_seconds": seen.settle_s}
+        settings = {**_command(seen, identity, *argvs), **where}
+        return Step(identity, "command-fence", settings, patience_s, duty)
     text = f"keep all producers from writing to {seen.source}: at the network, or stop them"
     settings = {
         **asked(identity, text, LIFT.format(source=seen.source)),
@@ -63,7 +66,7 @@ def fenced(seen: Circumstances) -> dict[str, Any]:
 
 
 def quiet(seen: Circumstances) -> Iterator[Step]:
-    """Wait until nobody reads on the source, by the means that the link has."""
+    """Wait until no group is active on the source, by the means that the link has."""
     if seen.fence_method is FenceMethod.ACL:
         window = {"cluster": seen.source, "drain_window": True}
         yield Step("grace", "quiesce-consumers", window, seen.grace_s, Duty.OPTIONAL)
@@ -82,7 +85,7 @@ _STOPPING_S = 180
 
 
 def request_stop(seen: Circumstances, identity: str = "request-stop") -> Iterator[Step]:
-    """Have what copies stop while other things are done; nothing where drctl knows no connector.
+    """Stop what copies while other things are done; nothing where drctl knows no connector.
 
     The others would wait for its tasks.
     """
@@ -113,7 +116,7 @@ def stop(
     tasks_only: bool = False,
     rest_later: bool = False,
 ) -> Step:
-    """Stop what replicates the link: its connectors, by a command of the site, or a person.
+    """Stop what replicates the link: its connectors, by a user-supplied command, or a person.
 
     Args:
         tasks_only: whether it is enough that no task of a connector is left that writes records or
@@ -149,7 +152,7 @@ def offsets(
     lost: bool = False,
     identity: str = "commit-offsets",
 ) -> Step:
-    """Put the groups where they go on.
+    """Commit the offsets from which groups resume.
 
     Args:
         lost: the source is lost: the best that is known of a group is what there is.
@@ -168,13 +171,13 @@ def offsets(
 def skipping(
     seen: Circumstances, patience_s: float = 30, identity: str = "skip-producer-ids"
 ) -> Step:
-    """Have the target skip producer ids; where that takes too long, producers are restarted."""
+    """Advance the target's producer ids; where that takes too long, producers are restarted."""
     settings = {**ends(seen), "at_most_seconds": patience_s}
     return Step(identity, "skip-producer-ids", settings, patience_s, Duty.BEST_EFFORT)
 
 
 def opening(seen: Circumstances, identity: str = "open-target", mode: Mode = Mode.PLANNED) -> Step:
-    """Let the target take writes, where the source is still as it was left."""
+    """Enable writes on the target, where the source is still as it was left."""
     settings: dict[str, Any] = {
         "link": seen.link,
         "cluster": seen.target,
@@ -199,13 +202,13 @@ def switches(seen: Circumstances, prefix: str = "switch-endpoint") -> Iterator[S
 
 
 def clients(seen: Circumstances, identity: str = "verify-clients") -> Step:
-    """See that clients have come, and go on."""
+    """Verify that clients are on the target, and consume."""
     known = {"entrances": list(seen.entrances)} if seen.entrances else {}
     return Step(identity, "verify-clients", {**ends(seen), **known}, 120)
 
 
 def by_command(seen: Circumstances, identity: str, argv: tuple[str, ...]) -> Step:
-    """Run a command of the site; its exit code is the proof."""
+    """Run a user-supplied command; its exit code is the proof."""
     return Step(identity, "command", _command(seen, identity, argv, (), ()), 120)
 
 
@@ -241,12 +244,6 @@ def asked(question: str, text: str, undo: str = "") -> dict[str, Any]:
 
 def _quiet(identity: str, seen: Circumstances, patience_s: float, duty: Duty) -> Step:
     return Step(identity, "quiesce-consumers", {"cluster": seen.source}, patience_s, duty)
-
-
-def _fence_command(seen: Circumstances, identity: str) -> dict[str, Any]:
-    argvs = (seen.fence_command, seen.fence_undo, seen.fence_verify)
-    where = {"cluster": seen.source, "settle_seconds": seen.settle_s}
-    return {**_command(seen, identity, *argvs), **where}
 
 
 def _command(

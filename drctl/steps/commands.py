@@ -1,8 +1,8 @@
-"""A command of the site: an argv list, no shell, a deadline, an environment of its own.
+"""A user-supplied command: an argv list, no shell, a deadline, an environment of its own.
 
-It may not be fit to run twice, so it is never run again without a look. Where there is a `verify`
-command, that looks, from any machine. Else the exit code is the proof, and only the process that
-ran the command knows it: a run that goes on after a crash asks a person what became of it.
+It may not be safe to run twice, so it is never run again before its effect is checked. A `verify`
+command checks it from any machine. Else the exit code is the proof, and only the process that ran
+the command knows it: a run that resumes after a crash asks a person what became of it.
 """
 
 import shlex
@@ -13,12 +13,12 @@ from drctl.engine.kind import Description, Facts, Seen, State, Trait
 from drctl.engine.ports import CommandEnded, LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.plan import Json
-from drctl.steps.manual import BACK, still
+from drctl.steps.manual import BACK, still, watched
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Runs it; takes it back with another command, where one is given."""
+    """Runs it; rolls it back with another command, where one is given."""
 
     name: str
     traits: Trait
@@ -29,7 +29,7 @@ class Command:
         proof = f"`{verify}` ends with 0" if verify else "it ends with 0"
         return Description(f"run `{argv}`", proof, f"run `{undo}`" if undo else "")
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Whether it is so already.
 
         Raises:
@@ -45,36 +45,36 @@ class Command:
             "env": dict(settings["env"]),
             "timeout_seconds": settings["timeout_seconds"],
         }
-        return {**intent, "already": bool(intent["verify"]) and _holds(intent, look)}
+        return {**intent, "already": bool(intent["verify"]) and _holds(intent, reader)}
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Run it, unless it is so already."""
-        return () if intent["already"] else _run(intent, "argv", hands)
+        return () if intent["already"] else _run(intent, "argv", writer)
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """What `verify` says; else how it ended; else what a person says."""
-        ended = look.ended(_identity(intent, "argv"))
+        ended = reader.ended(_identity(intent, "argv"))
         if intent["verify"]:
-            if _holds(intent, look):
+            if _holds(intent, reader):
                 return Seen(State.DONE, f"{_told(intent, 'verify')} says that it is done")
             if ended is None or ended.code == 0:
                 return Seen(State.WAITING, f"{_told(intent, 'verify')} says that it is not done")
         if ended is not None:
             return _judged(intent, "argv", ended)
-        return _asked(intent["question"], f"did {_told(intent, 'argv')} do its work?", look)
+        return _asked(intent["question"], f"did {_told(intent, 'argv')} do its work?", reader)
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Run the command that takes it back; nothing where it was so before."""
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        """Run the command that rolls it back; nothing where it was so before."""
         if intent["already"] or not intent["undo"]:
             return ()
-        return _run(intent, "undo", hands)
+        return _run(intent, "undo", writer)
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
-        """Whether it was taken back."""
-        ran, back = (look.ended(_identity(intent, what)) for what in ("argv", "undo"))
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+        """Whether it was rolled back."""
+        ran, back = (reader.ended(_identity(intent, what)) for what in ("argv", "undo"))
         if intent["already"]:
             return Seen(State.DONE, "it was so before")
-        if intent["verify"] and not _holds(intent, look):
+        if intent["verify"] and not _holds(intent, reader):
             return Seen(State.DONE, f"{_told(intent, 'verify')} says that it is not done")
         if ran is not None and ran.code is None:
             return Seen(State.DONE, f"{_told(intent, 'argv')} was never started")
@@ -82,22 +82,22 @@ class Command:
             return _judged(intent, "undo", back)
         if intent["verify"] and intent["undo"]:
             return Seen(State.WAITING, f"{_told(intent, 'verify')} says that it is still done")
-        seen = _asked(_back(intent), f"is what {_told(intent, 'argv')} did taken back?", look)
+        seen = _asked(_back(intent), f"is what {_told(intent, 'argv')} did taken back?", reader)
         if seen.state is State.UNKNOWN and not intent["undo"]:
             words = f"no way back is given; take it back, then --answer {_back(intent)}=yes"
             return Seen(State.FAILED, words)
         return seen
 
 
-def _run(intent: Json, what: str, hands: LinkWriter) -> tuple[str, ...]:
+def _run(intent: Json, what: str, writer: LinkWriter) -> tuple[str, ...]:
     identity = _identity(intent, what)
-    ended = hands.run(identity, intent[what], intent["env"], intent["timeout_seconds"])
+    ended = writer.run(identity, intent[what], intent["env"], intent["timeout_seconds"])
     return () if ended.code == 0 else (_judged(intent, what, ended).words,)
 
 
-def _holds(intent: Json, look: LinkReader) -> bool:
+def _holds(intent: Json, reader: LinkReader) -> bool:
     """Raises Refused where the command that tells cannot be started."""
-    ended = look.probe(intent["verify"], intent["env"], intent["timeout_seconds"])
+    ended = reader.probe(intent["verify"], intent["env"], intent["timeout_seconds"])
     if ended.code is None:
         raise Refused(_judged(intent, "verify", ended).words, "run it by hand")
     return ended.code == 0
@@ -115,8 +115,8 @@ def _how(code: int | None) -> str:
     return f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
 
 
-def _asked(question: str, text: str, look: LinkReader) -> Seen:
-    answer = look.answer(question, text)
+def _asked(question: str, text: str, reader: LinkReader) -> Seen:
+    answer = reader.answer(question, text)
     if answer is None:
         words = f"nobody knows: {text} Look, then --answer {question}=yes, or =no"
         return Seen(State.UNKNOWN, words)
@@ -152,19 +152,13 @@ class CommandFence(Command):
         title = f"fence {settings['cluster']}: {told.title}"
         return Description(title, f"{told.proof}, and end offsets do not move", told.way_back)
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Whether it is so already, and which topics must not grow."""
-        return {
-            **Command.check(self, settings, facts, look),
-            "cluster": settings["cluster"],
-            "topics": list(look.topics()),
-            "settle_seconds": settings["settle_seconds"],
-        }
+        return {**Command.check(self, settings, facts, reader), **watched(settings, reader)}
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """What the command says, and what grows."""
-        held = Command.verify(self, intent, look)
-        return still(intent["cluster"], intent["settle_seconds"], intent["topics"], look, held)
+        return still(intent, reader, Command.verify(self, intent, reader))
 
 
 COMMAND_FENCE = CommandFence("command-fence", Trait.CHANGES | Trait.FENCES_WRITES)

@@ -1,9 +1,9 @@
 """Keeps producers, or consumers, away from one cluster; proven on every broker."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from drctl.engine.kind import Description, Facts, Kind, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Seen, State, Trait, complaints
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import DrctlError, Refused
 from drctl.model.fencing import (
@@ -22,6 +22,7 @@ from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import Unavailable
 from drctl.steps.commands import COMMAND_FENCE
 from drctl.steps.manual import MANUAL_FENCE
+from drctl.steps.reversed import OtherWay
 from drctl.steps.stop_replication import STOPPED
 
 _WHO = {Denied.WRITE: "producers", Denied.READ: "consumers"}
@@ -48,15 +49,15 @@ class Fence:
             "remove exactly the rules that were added",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Which rules are to be added, or signed: those that another link's fence rests on.
 
         Raises:
             Refused: the cluster has no authorizer, or its rules cannot be seen.
         """
         cluster = settings["cluster"]
-        topics = look.topics()
-        present = look.acls(cluster).acls()
+        topics = reader.topics()
+        present = reader.acls(cluster).acls()
         if isinstance(present, Unavailable):
             raise Refused(
                 f"the ACLs of {cluster} cannot be seen: {present.reason}",
@@ -82,23 +83,23 @@ class Fence:
             "settle_seconds": settings["settle_seconds"],
         }
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Add the rules; also those that an earlier run of the link had set, if they are gone."""
         rules = _rules([*intent["added"], *intent.get("kept", [])])
-        return _complaints(hands.acls(intent["cluster"]).deny(tuple(dict.fromkeys(rules))))
+        return complaints(writer.acls(intent["cluster"]).deny(tuple(dict.fromkeys(rules))), _rule)
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether every broker has them, and nothing grows."""
         cluster, rules = intent["cluster"], _rules(intent["rules"])
-        present = look.acls(cluster).acls()
+        present = reader.acls(cluster).acls()
         if rules and isinstance(present, Acls) and not set(rules) & set(present.rules):
             # Proving waits for brokers that lag. Where a run died first, there is nothing to prove.
             return Seen(State.WAITING, f"none of {len(rules)} rules is on {cluster} yet")
         if self.operation is Denied.READ:
             # That nothing grows was proven when writes were fenced, and is held against the ends
             # once more before the target opens.
-            return _obeyed(look.acls(cluster).obeyed(rules, intent["topics"]))
-        proof = look.fence(cluster, intent["settle_seconds"]).prove(rules, intent["topics"])
+            return _obeyed(reader.acls(cluster).obeyed(rules, intent["topics"]))
+        proof = reader.fence(cluster, intent["settle_seconds"]).prove(rules, intent["topics"])
         ends = {str(place): end for place, end in sorted(proof.stillness.ends.items())}
         facts = {"ends": ends, "brokers": sorted(proof.obedience.brokers)}
         if proof.proven:
@@ -109,21 +110,21 @@ class Fence:
             return Seen(State.DONE, words, facts)
         return Seen(State.WAITING, "; ".join(proof.doubts[:_SHOWN]), facts, proof.doubts)
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Remove what was added, but for what another link's fence rests on."""
-        return _complaints(hands.acls(intent["cluster"]).restore(_rules(intent["added"])))
+        return complaints(writer.acls(intent["cluster"]).restore(_rules(intent["added"])), _rule)
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether every broker has them no more."""
         cluster, added = intent["cluster"], _rules(intent["added"])
         if not added:
             return Seen(State.DONE, "no rule had been added")
-        others = _needed(look.acls(cluster).acls(), intent.get("link", ""))
+        others = _needed(reader.acls(cluster).acls(), intent.get("link", ""))
         kept = {rule: others[rule].link for rule in added if rule in others}
         link = intent.get("link", "")
         signs = {sign(rule, link) for rule in added} if link else set()
         gone = (set(added) - kept.keys()) | signs
-        lifted = look.acls(cluster).lifted(gone, intent["topics"])
+        lifted = reader.acls(cluster).lifted(gone, intent["topics"])
         if not lifted.proven:
             return Seen(State.WAITING, "; ".join(lifted.doubts[:_SHOWN]), {}, lifted.doubts)
         words = f"{len(added) - len(kept)} rules are gone from every broker of {cluster}"
@@ -149,12 +150,8 @@ def _rules(data: list[list[str]]) -> tuple[Acl, ...]:
     return tuple(Acl(*each) for each in data)
 
 
-def _complaints(answers: Mapping[Acl, Unavailable | None]) -> tuple[str, ...]:
-    return tuple(
-        f"{rule.principal} {rule.operation} {rule.name}: {why.reason}"
-        for rule, why in answers.items()
-        if why is not None
-    )
+def _rule(rule: Acl) -> str:
+    return f"{rule.principal} {rule.operation} {rule.name}"
 
 
 FENCE_PRODUCERS = Fence("fence-producers", Trait.CHANGES | Trait.FENCES_WRITES, Denied.WRITE)
@@ -165,92 +162,80 @@ _WHY = "a cluster that is back stays closed until its records are found and clie
 
 
 @dataclass(frozen=True, slots=True)
-class ClosedSource:
+class ClosedSource(OtherWay):
     """A fence of the source of the other direction; `reverse` names what copies to it."""
-
-    fence: Kind
-    name: str
 
     @property
     def traits(self) -> Trait:
         """What the rules of order need to know."""
-        return self.fence.traits | Trait.OTHER_WAY | Trait.STAYS
+        return self.kind.traits | Trait.OTHER_WAY | Trait.STAYS
 
     def describe(self, settings: Json) -> Description:
         """The step in words."""
-        told = self.fence.describe(settings)
-        return Description(told.title, told.proof, f"none: {_WHY}")
+        return replace(self.kind.describe(settings), way_back=f"none: {_WHY}", clients="")
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """As the fence does.
 
         Raises:
             Refused: it cannot be set.
             Unreachable: what would be looked at does not answer.
         """
-        found = self.fence.check(settings, facts, look.other_way())
+        found = self.kind.check(settings, facts, reader.other_way())
         reverse, made_anew = list(settings["reverse"]), settings.get("made_anew", False)
         return {**found, "reverse": reverse, "made_anew": made_anew}
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """As the fence does.
-
-        Raises:
-            Unknown: no answer came after something was sent.
-        """
-        return self.fence.apply(intent, hands.other_way())
-
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether it holds; and, while nothing copies to the cluster, whether nothing grows."""
-        still = _still(intent, look)
-        asked = {**intent, "topics": _watched(intent, look) if still else []}
-        seen = self.fence.verify(asked, look.other_way())
-        # Ends are no facts of this step: what comes home moves them.
+        still = _still(intent, reader)
+        asked = {**intent, "topics": _watched(intent, reader) if still else []}
+        seen = self.kind.verify(asked, reader.other_way())
+        # Ends are no facts of this step: reverse replication moves them.
         facts = {name: value for name, value in seen.facts.items() if name != "ends"}
         words = seen.words if still else _without_ends(seen)
         return Seen(seen.state, words, facts, seen.items, seen.owes)
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Nothing: it stays."""
         return ()
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """That it stays."""
         return Seen(State.DONE, _WHY, {"stays": self.name} if _changed(intent) else {})
 
 
-def _still(intent: Json, look: LinkReader) -> bool:
+def _still(intent: Json, reader: LinkReader) -> bool:
     """Whether end offsets must not move: what copies to the cluster is known, and stopped.
 
-    Where nobody knows it, the search for missing records tells whether anything grew meanwhile.
+    Where that is not known, the search for missing records tells whether anything grew meanwhile.
     """
     if not intent["reverse"]:
         return False
     try:
-        states = [look.connectors().state(name).state for name in intent["reverse"]]
+        states = [reader.connectors().state(name).state for name in intent["reverse"]]
     except DrctlError:
         return True
     return all(state == STOPPED for state in states)
 
 
-def _watched(intent: Json, look: LinkReader) -> list[str]:
-    """Topics whose ends must not move; some of a cluster that is filled anew are not there yet."""
+def _watched(intent: Json, reader: LinkReader) -> list[str]:
+    """Topics whose ends must not move; during a rebuild some of them are not there yet."""
     topics: list[str] = intent["topics"]
     if not intent.get("made_anew"):
         return topics
-    there = look.site(intent["cluster"]).topic_names()
+    there = reader.site(intent["cluster"]).topic_names()
     return [topic for topic in topics if topic in there]
 
 
 def _without_ends(seen: Seen) -> str:
-    """The words of a proof that has looked at no end offset."""
+    """The words of a proof that looked at no end offset."""
     if seen.state is not State.DONE:
         return seen.words
     return f"{seen.words.partition(';')[0]}; replication brings home what is new meanwhile"
 
 
 def _changed(intent: Json) -> bool:
-    """Whether there was anything to do; of what a person did nobody knows."""
+    """Whether there was anything to do; yes, where a person did it."""
     return bool(intent["added"]) if "added" in intent else not intent.get("already", False)
 
 

@@ -1,6 +1,10 @@
-"""The first records behind some offsets: what travels, without drctl's copies, and what came."""
+"""The first records from some offsets on, to tell whether a copy begins where it must.
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+What comes first to a target must be the first record that its replicator had to copy; a target that
+was rebuilt must be the beginning of its source.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from drctl.engine.failback_state import Offsets, offsets_of
@@ -14,7 +18,7 @@ from drctl.model.topology import PartitionOffsets, Record, TopicPartition, Topic
 from drctl.steps.source_offsets import copies_of, kept_offsets, logs_of
 from drctl.steps.stop_replication import STOPPED
 
-_FIRST_RECORDS_AT_ONCE = 500
+_AT_ONCE_NEW = 500
 _TIMES = 200
 
 KEY, VALUE, TIMESTAMP = "key", "value", "timestamp"
@@ -27,7 +31,7 @@ Firsts = Mapping[TopicPartition, Record]
 
 
 def first_records(site: ClusterReader, since: Offsets) -> Firsts:
-    """The first record of each partition, at or behind its offset.
+    """The first record of each partition from its offset on.
 
     Raises:
         Unreachable: a partition could not be read.
@@ -36,7 +40,7 @@ def first_records(site: ClusterReader, since: Offsets) -> Firsts:
 
 
 def first_new_records(site: ClusterReader, since: Offsets) -> Firsts:
-    """The same, where drctl's own copies are passed over.
+    """The same, without drctl's own copies.
 
     Raises:
         Unreachable: a partition could not be read, or holds copies without end.
@@ -47,10 +51,8 @@ def first_new_records(site: ClusterReader, since: Offsets) -> Firsts:
         if not waiting:
             return found
         going_on = {}
-        # Copies come behind what is new: of nearly all partitions one record tells.
-        for place, records in records_from(
-            site, waiting, _FIRST_RECORDS_AT_ONCE if time else 1
-        ).items():
+        # Copies come after new records: one record is enough for nearly all partitions.
+        for place, records in records_from(site, waiting, _AT_ONCE_NEW if time else 1).items():
             new = next((each for each in records if not is_copy(each)), None)
             if new is not None:
                 found[place] = new
@@ -61,7 +63,7 @@ def first_new_records(site: ClusterReader, since: Offsets) -> Firsts:
 
 
 def is_copy(record: Record) -> bool:
-    """Whether a filter of Connect takes it for one that drctl brought: it sees but the header."""
+    """Whether drctl copied it, as a filter of Connect sees it: by the header alone."""
     return any(name == HEADER for name, _ in record.headers)
 
 
@@ -71,18 +73,18 @@ def same_record(one: Record, other: Record, fields: Collection[str] = FIELDS) ->
     Args:
         fields: some of `FIELDS`.
     """
-    return _told_by(one, fields) == _told_by(other, fields)
-
-
-def _told_by(record: Record, fields: Collection[str]) -> tuple[object, ...]:
-    known = {KEY: record.key, VALUE: record.value, TIMESTAMP: record.timestamp_ms}
-    return tuple(known[name] for name in FIELDS if name in fields)
+    pairs = {
+        KEY: (one.key, other.key),
+        VALUE: (one.value, other.value),
+        TIMESTAMP: (one.timestamp_ms, other.timestamp_ms),
+    }
+    return all(pairs[name][0] == pairs[name][1] for name in FIELDS if name in fields)
 
 
 def records_from(
     site: ClusterReader, since: Offsets, number: int
 ) -> Mapping[TopicPartition, tuple[Record, ...]]:
-    """So many records of each partition, at or behind its offset.
+    """So many records of each partition, from its offset on.
 
     Raises:
         Unreachable: a partition could not be read.
@@ -100,7 +102,7 @@ def records_from(
 _SHOWN = 3
 
 
-def first_arrivals(intent: Json, look: LinkReader) -> Seen:
+def first_arrivals(intent: Json, reader: LinkReader) -> Seen:
     """Done where what came first to each partition is what had to come first.
 
     Args:
@@ -113,22 +115,21 @@ def first_arrivals(intent: Json, look: LinkReader) -> Seen:
         Unreachable: a cluster did not answer.
     """
     start, ends = offsets_of(intent["from"]), offsets_of(intent["ends"])
-    target = look.site(intent["target"])
-    copies = {p: TopicPartition(look.target_topic(p.topic), p.partition) for p in start}
+    target = reader.site(intent["target"])
+    copies = {p: TopicPartition(reader.target_topic(p.topic), p.partition) for p in start}
     there = target.overview().partitions
     since = {
         copy: ends.get(copy, 0) for copy in copies.values() if copy[1] in there.get(copy[0], ())
     }
     # What came is looked at first: what is written meanwhile is then no stranger.
     came = first_records(target, since)
-    source, whole = look.site(intent["source"]), intent.get("whole", False)
+    source, whole = reader.site(intent["source"]), intent.get("whole", False)
     travels = first_records(source, start) if whole else first_new_records(source, start)
     fields = tuple(intent.get("fields", FIELDS))
     wrong, awaited = [], []
     for place, copy in copies.items():
         if copy in came and not (
-            place in travels
-            and _first_arrivals_same(travels[place], came[copy], fields, target, copy)
+            place in travels and _is_copy_of(travels[place], came[copy], fields, target, copy)
         ):
             if whole and _cut_since(source, place, start[place]):
                 continue
@@ -144,10 +145,19 @@ def first_arrivals(intent: Json, look: LinkReader) -> Seen:
     if awaited:
         words = f"the first new record of {len(awaited)} partitions has not come yet: {awaited[0]}"
         return Seen(State.WAITING, words, {}, tuple(awaited))
-    return Seen(State.DONE, _told(len(travels), intent))
+    if not travels:
+        words = f"{intent['source']} has nothing new yet"
+    elif whole:
+        words = f"what came first to {len(travels)} partitions is the first record of each"
+    else:
+        words = (
+            f"what came first to {len(travels)} partitions is the first new record of each;"
+            " no old one"
+        )
+    return Seen(State.DONE, words)
 
 
-def _first_arrivals_same(
+def _is_copy_of(
     one: Record,
     other: Record,
     fields: Collection[str],
@@ -170,14 +180,6 @@ def _cut_since(source: ClusterReader, place: TopicPartition, start: int) -> bool
     return isinstance(log, PartitionOffsets) and log.log_start > start
 
 
-def _told(number: int, intent: Json) -> str:
-    if not number:
-        return f"{intent['source']} has nothing new yet"
-    if intent.get("whole"):
-        return f"what came first to {number} partitions is the first record of each"
-    return f"what came first to {number} partitions is the first new record of each; no old one"
-
-
 MOST = 1_000_000
 """So many records are read to see whether they are the same, where offsets do not tell."""
 
@@ -185,7 +187,7 @@ _AT_ONCE = 5_000
 
 
 class _Both(NamedTuple):
-    """A partition of the survivor, and its copy, which holds something.
+    """A partition of the surviving cluster, and its copy, which holds something.
 
     Attributes:
         kept: the last offset that the connector says it copied.
@@ -199,11 +201,11 @@ class _Both(NamedTuple):
 
     @property
     def last(self) -> int:
-        """Where the last record of the copy stands on the survivor, where neither has holes."""
+        """The offset there of the copy's last record, where neither has holes."""
         return self.theirs.log_start + _held(self.ours) - 1
 
 
-def brought_by(connector: str, source: str, target: str, look: LinkReader) -> bool:
+def brought_by(connector: str, source: str, target: str, reader: LinkReader) -> bool:
     """Whether each partition of the target is the beginning of that of the source, and no more.
 
     Offsets, the first and the last record tell where logs have no holes. Where they have some
@@ -214,19 +216,21 @@ def brought_by(connector: str, source: str, target: str, look: LinkReader) -> bo
         UsageError: there is no such connector.
         Unreachable: a cluster, or every worker, did not answer.
     """
-    survivor, home = look.site(source), look.site(target)
-    theirs, ours = logs_of(survivor, look.topics()), logs_of(home, copies_of(look))
-    copies = {place: TopicPartition(look.target_topic(place.topic), place[1]) for place in theirs}
+    survivor, home = reader.site(source), reader.site(target)
+    theirs, ours = logs_of(survivor, reader.topics()), logs_of(home, copies_of(reader))
+    copies = {place: TopicPartition(reader.target_topic(place.topic), place[1]) for place in theirs}
     if any(_held(log) for copy, log in ours.items() if copy not in copies.values()):
         return False
-    stopped = look.connectors().state(connector).state == STOPPED
-    kept = kept_offsets(connector, look.connectors().offsets(connector))
+    stopped = reader.connectors().state(connector).state == STOPPED
+    kept = kept_offsets(connector, reader.connectors().offsets(connector))
     filled = {place for place, copy in copies.items() if _held(ours.get(copy))}
     if not filled or filled != kept.keys() & copies.keys():
         return False
     both = [_Both(p, copies[p], theirs[p], ours[copies[p]], kept[p]) for p in sorted(filled)]
     holed = [each for each in both if not _fits(each.last, each.kept, stopped)]
-    if any(each.last > each.kept for each in holed) or _records(holed) > MOST:
+    if any(each.last > each.kept for each in holed):
+        return False
+    if sum(_held(each.ours) for each in holed) > MOST:
         return False
     for each in holed:
         last = _one_by_one(each, survivor, home)
@@ -240,17 +244,13 @@ def _held(log: PartitionOffsets | None) -> int:
     return 0 if log is None else log.end - log.log_start
 
 
-def _records(some: Iterable[_Both]) -> int:
-    return sum(_held(each.ours) for each in some)
-
-
 def _fits(last: int, kept: int, stopped: bool) -> bool:
     """Whether what it keeps fits what is there; what runs tells it a minute late."""
     return kept == last if stopped else kept <= last
 
 
 def _one_by_one(both: _Both, survivor: ClusterReader, home: ClusterReader) -> int | None:
-    """Where the copy's last record stands on the survivor; None where it is no beginning of it."""
+    """The offset there of the copy's last record; None where the copy is not its beginning."""
     at, here = both.theirs.log_start, both.ours.log_start
     last = None
     while ours := records_from(home, {both.copy: here}, _AT_ONCE)[both.copy]:
@@ -264,28 +264,24 @@ def _one_by_one(both: _Both, survivor: ClusterReader, home: ClusterReader) -> in
 
 def _same_ends(whole: Sequence[_Both], survivor: ClusterReader, home: ClusterReader) -> bool:
     """Whether the first and the last record of each are the same, at these very offsets."""
-    copies = {each.place: each.copy for each in whole}
     first = {each.place: each.theirs.log_start for each in whole}
     begins = {each.copy: each.ours.log_start for each in whole}
     last = {each.place: each.last for each in whole}
     ends = {each.copy: each.ours.end - 1 for each in whole}
-    same = _same(survivor, first, home, begins, copies)
-    return same and _same(survivor, last, home, ends, copies)
+    copies = {each.place: each.copy for each in whole}
+    return all(
+        _same(first_records(survivor, theirs), theirs, first_records(home, ours), copies)
+        for theirs, ours in ((first, begins), (last, ends))
+    )
 
 
 def _same(
-    survivor: ClusterReader,
-    theirs: Offsets,
-    home: ClusterReader,
-    ours: Offsets,
-    copies: Mapping[TopicPartition, TopicPartition],
+    there: Firsts, at: Offsets, here: Firsts, copies: Mapping[TopicPartition, TopicPartition]
 ) -> bool:
-    """Whether the records at these offsets are the same."""
-    there, here = first_records(survivor, theirs), first_records(home, ours)
     return all(
         place in there
         and copies[place] in here
-        and there[place].offset == at
+        and there[place].offset == offset
         and same_record(there[place], here[copies[place]])
-        for place, at in theirs.items()
+        for place, offset in at.items()
     )

@@ -1,9 +1,9 @@
-"""What a person does, and says that it is done; the answer stands in the journal."""
+"""What a person does, and says that it is done; the answer is in the journal."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
-from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.engine.ports import LinkReader
 from drctl.model.plan import Json
 
 PROOF = "a person says that it is done"
@@ -11,7 +11,7 @@ PROOF = "a person says that it is done"
 
 @dataclass(frozen=True, slots=True)
 class Manual(Polling):
-    """Asks; drctl itself does nothing, and takes nothing back."""
+    """Asks; drctl itself does nothing, and rolls nothing back."""
 
     name: str
     traits: Trait
@@ -20,18 +20,18 @@ class Manual(Polling):
         """The step in words."""
         return Description(one_line(settings["text"]), settings.get("expect") or PROOF)
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Nothing has to be decided."""
         return {"question": settings["question"], "text": one_line(settings["text"])}
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """What the person says."""
-        return answered(intent["question"], intent["text"], look)
+        return answered(intent["question"], intent["text"], reader)
 
 
-def answered(question: str, text: str, look: LinkReader) -> Seen:
-    """What a person says; nobody there is as good as no."""
-    answer = look.answer(question, text)
+def answered(question: str, text: str, reader: LinkReader) -> Seen:
+    """What a person says; no answer counts as no."""
+    answer = reader.answer(question, text)
     if answer is None:
         words = f"not answered: {text}: answer on a terminal, or with --answer {question}=yes"
         return Seen(State.FAILED, words)
@@ -50,46 +50,26 @@ MANUAL_CHECK = Manual("manual-check", Trait.JUDGES)
 
 
 BACK = ".undo"
-"""Behind the id of a step: the question whether it was taken back."""
+"""After the id of a step: the question whether it was rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
-class ManualChange:
-    """Asks whether it is done; and, where the run turns back, whether it was taken back."""
-
-    name: str
-    traits: Trait
+class ManualChange(Manual):
+    """Asks whether it is done; and, where the run is rolled back, whether that was undone."""
 
     def describe(self, settings: Json) -> Description:
         """The step in words."""
-        proof = settings.get("expect") or PROOF
-        return Description(one_line(settings["text"]), proof, one_line(settings["undo"]))
+        return replace(Manual.describe(self, settings), way_back=one_line(settings["undo"]))
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Nothing has to be decided."""
-        return {
-            "question": settings["question"],
-            "text": one_line(settings["text"]),
-            "undo": one_line(settings["undo"]),
-        }
+        return {**Manual.check(self, settings, facts, reader), "undo": one_line(settings["undo"])}
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """The person does it."""
-        return ()
-
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
-        """What the person says."""
-        return answered(intent["question"], intent["text"], look)
-
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """The person does it."""
-        return ()
-
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
-        """What the person says; where there is no way back, that it stays."""
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+        """What the person says; where nothing undoes it, that it stays."""
         if not intent["undo"]:
             return Seen(State.FAILED, f"there is no way back from: {intent['text']}")
-        return answered(intent["question"] + BACK, intent["undo"], look)
+        return answered(intent["question"] + BACK, intent["undo"], reader)
 
 
 MANUAL_CHANGE = ManualChange("manual-change", Trait.CHANGES)
@@ -102,12 +82,22 @@ MANUAL_RECONCILE = ManualChange("manual-reconcile", Trait.CHANGES | Trait.RECONC
 _SHOWN = 5
 
 
-def still(cluster: str, settle_s: float, topics: list[str], look: LinkReader, held: Seen) -> Seen:
+def watched(settings: Json, reader: LinkReader) -> Json:
+    """What `still` needs in the intent of a fence: the topics that must not grow."""
+    return {
+        "cluster": settings["cluster"],
+        "topics": list(reader.topics()),
+        "settle_seconds": settings["settle_seconds"],
+    }
+
+
+def still(intent: Json, reader: LinkReader, held: Seen) -> Seen:
     """The proof of the fence itself, and that the end offsets do not move."""
     if held.state is not State.DONE:
         return held
+    settle_s = intent["settle_seconds"]
     # Brokers are asked for no rule: what fences here is not known to them.
-    found = look.fence(cluster, settle_s).prove((), topics).stillness
+    found = reader.fence(intent["cluster"], settle_s).prove((), intent["topics"]).stillness
     ends = {str(place): end for place, end in sorted(found.ends.items())}
     facts: Json = {**held.facts, "ends": ends}
     if not found.proven:
@@ -118,26 +108,21 @@ def still(cluster: str, settle_s: float, topics: list[str], look: LinkReader, he
 
 @dataclass(frozen=True, slots=True)
 class ManualFence(ManualChange):
-    """A word, and end offsets that do not move: neither alone is a fence."""
+    """A person's word, and end offsets that do not move: neither alone is a fence."""
 
     def describe(self, settings: Json) -> Description:
         """The step in words."""
-        proof = "a person says that it is done, and end offsets do not move"
-        return Description(one_line(settings["text"]), proof, one_line(settings["undo"]))
+        return replace(
+            ManualChange.describe(self, settings), proof=f"{PROOF}, and end offsets do not move"
+        )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Which topics must not grow."""
-        return {
-            **ManualChange.check(self, settings, facts, look),
-            "cluster": settings["cluster"],
-            "topics": list(look.topics()),
-            "settle_seconds": settings["settle_seconds"],
-        }
+        return {**ManualChange.check(self, settings, facts, reader), **watched(settings, reader)}
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """What the person says, and what grows."""
-        held = ManualChange.verify(self, intent, look)
-        return still(intent["cluster"], intent["settle_seconds"], intent["topics"], look, held)
+        return still(intent, reader, ManualChange.verify(self, intent, reader))
 
 
 MANUAL_FENCE = ManualFence("manual-fence", Trait.CHANGES | Trait.FENCES_WRITES)

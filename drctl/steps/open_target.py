@@ -1,9 +1,9 @@
-"""Opens the target for writes: lifts what denies them there, and proves it with a canary."""
+"""Enables writes on the target: removes what denies them, and proves it with a probe record."""
 
 import uuid
 from collections.abc import Mapping
 
-from drctl.engine.kind import Description, Facts, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Seen, State, Trait, complaints
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.recheck_source import look_at_source
 from drctl.model.errors import Refused
@@ -13,7 +13,7 @@ from drctl.model.repairs import Acl
 from drctl.model.topology import Unavailable
 
 SHARED = "fence-of-another-link"
-"""The name of what stands against lifting rules that another link needs."""
+"""Blocks removing rules that another link needs."""
 
 CANARY_TOPIC = "__drctl_canary"
 
@@ -32,7 +32,7 @@ class OpenTarget:
             "deny again what was denied before",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """That the source is as it was left; which rules keep principals from writing here.
 
         Raises:
@@ -40,10 +40,10 @@ class OpenTarget:
                 another link's fence keeps the same principals from here.
             Unreachable: the target did not answer.
         """
-        look_at_source(settings, facts, look)
+        look_at_source(settings, facts, reader)
         cluster = settings["cluster"]
-        topics = sorted({look.target_topic(topic) for topic in look.topics()})
-        found = look.acls(cluster).acls()
+        topics = sorted({reader.target_topic(topic) for topic in reader.topics()})
+        found = reader.acls(cluster).acls()
         unseen = found.reason if isinstance(found, Unavailable) else ""
         rules = () if isinstance(found, Unavailable) else found.rules
         principals = set(settings["principals"])
@@ -57,47 +57,47 @@ class OpenTarget:
             "text": uuid.uuid4().hex,
         }
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Lift the rules, then write the canary."""
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        """Remove the rules, then write the probe record."""
         cluster = intent["cluster"]
-        answers = hands.acls(cluster).restore(_rules(intent)) if intent["lifted"] else {}
-        hands.canary(cluster).sing(CANARY_TOPIC, intent["text"])
-        return tuple(f"{rule.name}: {why.reason}" for rule, why in answers.items() if why)
+        answers = writer.acls(cluster).restore(_rules(intent)) if intent["lifted"] else {}
+        writer.canary(cluster).sing(CANARY_TOPIC, intent["text"])
+        return complaints(answers, _name)
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
-        """Whether the rules are gone everywhere, and the canary can be read."""
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+        """Whether the rules are gone everywhere, and the probe record can be read."""
         cluster = intent["cluster"]
         if intent["lifted"]:
-            lifted = look.acls(cluster).lifted(_rules(intent), intent["topics"])
+            lifted = reader.acls(cluster).lifted(_rules(intent), intent["topics"])
             if not lifted.proven:
                 return Seen(State.WAITING, "; ".join(lifted.doubts), {}, lifted.doubts)
-        if not look.heard(cluster, CANARY_TOPIC, intent["text"]):
+        if not reader.heard(cluster, CANARY_TOPIC, intent["text"]):
             return Seen(State.WAITING, f"the canary is not on {cluster} yet")
         words = f"{cluster} took a record and gave it back"
         owes = ""
         if intent["unseen"]:
-            # The canary is drctl's own: it says nothing of what applications may do.
+            # The probe record is drctl's own: it says nothing of what applications may do.
             owes = f"look whether rules of {cluster} deny applications: {intent['unseen']}"
         return Seen(State.DONE, words, {"lifted": len(intent["lifted"])}, owes=owes)
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Deny again."""
         if not intent["lifted"]:
             return ()
-        answers = hands.acls(intent["cluster"]).deny(_rules(intent))
-        return tuple(f"{rule.name}: {why.reason}" for rule, why in answers.items() if why)
+        answers = writer.acls(intent["cluster"]).deny(_rules(intent))
+        return complaints(answers, _name)
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether it is denied again everywhere."""
         if not intent["lifted"]:
             return Seen(State.DONE, "nothing had been lifted")
-        obeyed = look.acls(intent["cluster"]).obeyed(_rules(intent), intent["topics"])
+        obeyed = reader.acls(intent["cluster"]).obeyed(_rules(intent), intent["topics"])
         state = State.DONE if obeyed.proven else State.WAITING
         return Seen(state, "; ".join(obeyed.doubts) or "denied again", {}, obeyed.doubts)
 
 
 def _refuse_if_needed(cluster: str, lifted: list[Acl], others: Mapping[Acl, Owner]) -> None:
-    """What stays denied would keep those out who are sent here."""
+    """What stays denied would keep out the clients that are sent here."""
     needed = {rule: others[rule] for rule in lifted if rule in others}
     if needed:
         rule, (link, signature) = next(iter(needed.items()))
@@ -118,6 +118,10 @@ def _denies(rule: Acl, principals: set[str], topics: list[str]) -> bool:
         and rule.principal in principals
         and rule.name in topics
     )
+
+
+def _name(rule: Acl) -> str:
+    return rule.name
 
 
 def _rules(intent: Json) -> tuple[Acl, ...]:

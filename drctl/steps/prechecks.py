@@ -1,6 +1,9 @@
-"""Asks the guards; the plan goes on only where all of them allow it or were passed over."""
+"""Asks the prechecks, and writes down the state before anything is changed.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+The plan continues only where every precheck allows it or was overridden.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,7 +20,7 @@ from drctl.model.topology import TopicPartition, Unavailable
 
 
 class Preflight(Polling):
-    """Looks at everything that a failover rests on."""
+    """Checks everything that a failover rests on."""
 
     name = "preflight"
     traits = Trait.JUDGES
@@ -28,17 +31,17 @@ class Preflight(Polling):
         passed = ", ".join(sorted(settings["overrides"])) or "none"
         return Description(title, f"no guard fails (passed over: {passed})")
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
-        """Refuse where a guard stands against it that is not passed over.
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+        """Refuse where a precheck fails that is not overridden.
 
         Raises:
             Refused: one does; each is named.
         """
         overrides = settings["overrides"]
         left_out = settings.get("not_asked", ())
-        said = look.findings(settings["mode"])
+        said = reader.findings(settings["mode"])
         findings = [each for each in said if each.check not in left_out]
-        standing = failures(findings, overrides, Mode(settings["mode"]))
+        standing = standing_against(findings, overrides, Mode(settings["mode"]))
         if standing:
             raise Refused(
                 "; ".join(in_words(standing)),
@@ -57,18 +60,11 @@ class Preflight(Polling):
             },
         }
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """They were asked a moment ago."""
         warnings, unseen = intent["warnings"], intent.get("unseen", ())
         told = "".join(f"; {len(u['checks'])} could not look: {u['what']}" for u in unseen)
         return Seen(State.DONE, f"no guard fails; {len(warnings)} to know of{told}", intent)
-
-
-def failures(
-    findings: Iterable[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
-) -> tuple[Finding, ...]:
-    """Those that stand against the plan; a planned failover needs most."""
-    return standing_against(findings, overrides, mode)
 
 
 def _told(finding: Finding) -> str:
@@ -89,22 +85,23 @@ class CheckGuards(Polling):
         """The step in words."""
         return Description(f"ask the guards: {', '.join(settings['guards'])}", "none of them fails")
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Ask them.
 
         Raises:
-            Refused: one stands against it that is not passed over; each is named.
+            Refused: one fails that is not overridden; each is named.
         """
         names = settings["guards"]
-        found = [each for each in look.findings(settings["mode"]) if each.check in names]
+        found = [each for each in reader.findings(settings["mode"]) if each.check in names]
         against = list(_against(names, found, settings["overrides"]))
         if against:
-            cures = dict.fromkeys(each.cure for each in found if _stands(each) and each.cure)
+            failing = [each for each in found if each.status in _AGAINST]
+            cures = dict.fromkeys(each.cure for each in failing if each.cure)
             raise Refused("; ".join(against), "; ".join(cures))
         told = [f"{each.check}: {each.subject}: {each.status.value}" for each in found]
         return {"guards": list(names), "told": told}
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """They were asked a moment ago."""
         return Seen(State.DONE, f"none of {len(intent['guards'])} guards fails", intent)
 
@@ -118,12 +115,9 @@ def _against(
         said = [each for each in found if each.check == name]
         if not said:
             yield f"{name}: nobody looked: it does not concern this link"
-        for each in filter(_stands, said):
-            yield f"{each.check}: {each.subject}: {each.reason}"
-
-
-def _stands(finding: Finding) -> bool:
-    return finding.status in _AGAINST
+        for each in said:
+            if each.status in _AGAINST:
+                yield f"{each.check}: {each.subject}: {each.reason}"
 
 
 FILE = "before.json"
@@ -140,21 +134,21 @@ class TakeStock(Polling):
         title = "write down topics, end offsets, group positions and connectors of both clusters"
         return Description(title, f"{FILE} in the run's folder, and the journal")
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
-        """Look at everything; what does not answer is written down as not answering."""
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+        """Observe everything; what does not answer is written down as such."""
         names = settings["connectors"]
         with ThreadPoolExecutor(1) as beside:
             # Connect knows thousands of positions: applications may wait for this.
-            connectors = beside.submit(lambda: {name: _connector(name, look) for name in names})
-            clusters = {name: _cluster(name, look) for name in settings["clusters"]}
+            connectors = beside.submit(lambda: {name: _connector(name, reader) for name in names})
+            clusters = {name: _cluster(name, reader) for name in settings["clusters"]}
             return {"clusters": clusters, "connectors": connectors.result()}
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Keep it beside the journal, too."""
-        hands.keep(FILE, intent)
+        writer.keep(FILE, intent)
         return ()
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """It stands in the journal."""
         clusters = intent["clusters"]
         facts = {
@@ -165,18 +159,20 @@ class TakeStock(Polling):
         return Seen(State.DONE, told, facts)
 
 
-def _cluster(name: str, look: LinkReader) -> Mapping[str, Any]:
+def _cluster(name: str, reader: LinkReader) -> Mapping[str, Any]:
     try:
-        site = look.site(name)
+        site = reader.site(name)
         identity = site.cluster_id()
-        carried = look.link_groups(name)
-        groups = look.groups(name)
+        carried = reader.link_groups(name)
+        groups = reader.groups(name)
         described, committed = groups.described(carried), groups.committed(carried)
         overview = site.overview().partitions
-        topics = sorted({*look.topics(), *map(look.target_topic, look.topics())} & overview.keys())
+        topics = sorted(
+            {*reader.topics(), *map(reader.target_topic, reader.topics())} & overview.keys()
+        )
         places = [TopicPartition(t, number) for t in topics for number in overview[t]]
         offsets = site.offsets(places)
-        shapes = look.shapes(name).shapes(topics)
+        shapes = reader.shapes(name).shapes(topics)
     except Unreachable as error:
         return {"error": error.message}
     return {
@@ -210,9 +206,9 @@ def _shape(found: TopicShape | Unavailable | None) -> Any:
     return {"partitions": found.partitions, "replicas": found.replicas, "settings": own}
 
 
-def _connector(name: str, look: LinkReader) -> Mapping[str, Any]:
+def _connector(name: str, reader: LinkReader) -> Mapping[str, Any]:
     try:
-        connectors = look.connectors()
+        connectors = reader.connectors()
         return {"state": connectors.state(name).state, "offsets": list(connectors.offsets(name))}
     except Unknown as error:
         return {"error": error.message}

@@ -1,4 +1,4 @@
-"""Has the target give only producer ids that nobody brings along from the source.
+"""Advances the target's producer ids past those in use on the source.
 
 Both clusters count from 0. Where a producer that moves meets another one of its id, records of its
 own may be acknowledged and not stored: see `drctl.model.producer_ids`.
@@ -7,7 +7,7 @@ own may be acknowledged and not stored: see `drctl.model.producer_ids`.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from drctl.engine.kind import Description, Facts, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Permanent, Seen, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import ConfigError, Unreachable
 from drctl.model.plan import Json
@@ -46,31 +46,31 @@ class IdsInUse:
     silent: str = ""
 
 
-def ids_in_use(source: str, look: LinkReader) -> IdsInUse:
-    """Ask every partition of the link's topics; whoever does not answer keeps nobody waiting."""
+def ids_in_use(source: str, reader: LinkReader) -> IdsInUse:
+    """Ask every partition of the link's topics; a cluster that is silent is not waited for."""
     try:
-        places = _places(source, look)
+        places = _places(source, reader)
     except (Unreachable, ConfigError) as error:
         return IdsInUse(silent=error.message)
-    found, reader = IdsInUse(), look.producer_ids(source)
+    found, ids = IdsInUse(), reader.producer_ids(source)
     for start in range(0, len(places), BATCH):
         batch = places[start : start + BATCH]
-        if not _take(found, _told(reader, batch)):
+        if not _take(found, _asked(ids, batch)):
             # The rest would take as long, and bring as much.
             found.unread += len(places) - start - len(batch)
             break
     return found
 
 
-def _places(source: str, look: LinkReader) -> Sequence[TopicPartition]:
+def _places(source: str, reader: LinkReader) -> Sequence[TopicPartition]:
     # The source itself is asked first: where it is dead, the target would tell the topics.
-    there = look.site(source).overview().partitions
-    return [TopicPartition(t, number) for t in look.topics() for number in there.get(t, ())]
+    there = reader.site(source).overview().partitions
+    return [TopicPartition(t, number) for t in reader.topics() for number in there.get(t, ())]
 
 
-def _told(reader: ProducerIdReader, places: Sequence[TopicPartition]) -> Producers:
+def _asked(ids: ProducerIdReader, places: Sequence[TopicPartition]) -> Producers:
     try:
-        return reader.in_use(places)
+        return ids.in_use(places)
     except (Unreachable, ConfigError) as error:
         return dict.fromkeys(places, Unavailable(error.message))
 
@@ -94,8 +94,8 @@ _EARLIER = "or skip ids days before, by a runbook with this step and more `patie
 Given = Mapping[int, int | Unavailable]
 
 
-class SkipProducerIds:
-    """Uses up ids until every broker gives higher ones; nobody misses those that are skipped."""
+class SkipProducerIds(Permanent):
+    """Uses up ids until every broker gives higher ones; skipped ids are never needed."""
 
     name = "skip-producer-ids"
     traits = Trait.CHANGES | Trait.SKIPS_PRODUCER_IDS
@@ -109,36 +109,31 @@ class SkipProducerIds:
             "none is needed: nobody misses ids that were skipped",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """The highest id in use on the source, and where the brokers of the target are.
 
-        A source that does not answer keeps nobody: what is not known is owed.
+        A source that does not answer blocks nothing: what is not known is owed.
         """
         # Whom the step before could not reach is not waited for again.
         silent = facts.get("prepare-groups", {}).get("silent", "")
-        known = IdsInUse(silent=silent) if silent else ids_in_use(settings["source"], look)
+        known = IdsInUse(silent=silent) if silent else ids_in_use(settings["source"], reader)
         return {
             **settings,
             "beyond": known.highest,
             "silent": known.silent,
             "unread": known.unread,
             "named": known.named,
-            "before": _before(settings["target"], look) if known.highest != NOBODY else {},
+            "before": _before(settings["target"], reader) if known.highest != NOBODY else {},
         }
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Use up ids, for no longer than the step may take; done again, it goes on."""
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        """Use up ids, for no longer than the step may take; done again, it continues."""
         if intent["beyond"] == NOBODY:
             return ()
-        writer, calls = hands.producer_ids(intent["target"]), intent["at_most_seconds"] / CALL_S
-        answers = _advanced(writer, intent["beyond"], max(1, int(calls)))
-        return tuple(
-            f"broker {broker}: {each.reason}"
-            for broker, each in answers.items()
-            if isinstance(each, Unavailable)
-        )
+        ids, calls = writer.producer_ids(intent["target"]), intent["at_most_seconds"] / CALL_S
+        return _silent(_advanced(ids, intent["beyond"], max(1, int(calls))))
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether every broker of the target gives higher ids."""
         beyond, source, target = intent["beyond"], intent["source"], intent["target"]
         facts = {"beyond": beyond, "unread": intent["unread"]}
@@ -147,45 +142,41 @@ class SkipProducerIds:
             words = f"no producer id is known to be in use on {source}: none is skipped"
             return Seen(State.DONE, words, facts, items, owes)
         try:
-            given = look.producer_ids(target).next_ids()
+            given = reader.producer_ids(target).next_ids()
         except ConfigError as error:
             return Seen(State.FAILED, f"{error.message}; {RESTART}")
         if low := _low(given, intent):
             words = f"{target} gives ids that may be in use on {source}: {'; '.join(low)}"
             return Seen(State.FAILED, f"{words}; {RESTART}, {_EARLIER}", {}, low)
-        if untold := _untold(given):
-            words = f"which ids {target} gives is not known of all brokers: {'; '.join(untold)}"
-            return Seen(State.WAITING, f"{words}; {RESTART}", {}, untold)
+        if silent := _silent(dict(sorted(given.items()))) if given else ("no broker is there",):
+            words = f"which ids {target} gives is not known of all brokers: {'; '.join(silent)}"
+            return Seen(State.WAITING, f"{words}; {RESTART}", {}, silent)
         words = (
             f"all {len(given)} brokers of {target} give producer ids above {beyond:,}, the highest"
             f" in use on {source}{_cost(given, intent)}"
         )
         return Seen(State.DONE, words, facts, items, owes)
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Nothing: no id is given twice."""
-        return ()
-
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """What was skipped stays so."""
         return Seen(State.DONE, "producer ids stay skipped: nobody misses them")
 
 
-def _before(target: str, look: LinkReader) -> dict[str, int]:
+def _before(target: str, reader: LinkReader) -> dict[str, int]:
     """By broker the id that it gives now; without those that do not tell: verify looks again."""
     try:
-        given = look.producer_ids(target).next_ids()
+        given = reader.producer_ids(target).next_ids()
     except (Unreachable, ConfigError):
         return {}
     return {str(broker): each for broker, each in given.items() if isinstance(each, int)}
 
 
 def _advanced(
-    writer: ProducerIdWriter, beyond: int, calls: int
+    ids: ProducerIdWriter, beyond: int, calls: int
 ) -> Mapping[int, Advanced | Unavailable]:
-    """The answers of the last call; there is no other where all are there, or none goes on."""
+    """The answers of the last call: all brokers are far enough, or no call is left."""
     while True:
-        answers, calls = writer.advance(beyond), calls - 1
+        answers, calls = ids.advance(beyond), calls - 1
         short = [each for each in answers.values() if isinstance(each, Advanced) and not each.done]
         if not short or not calls:
             return answers
@@ -203,13 +194,11 @@ def _low(given: Given, intent: Json) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _untold(given: Given) -> tuple[str, ...]:
-    """Each broker that did not say."""
-    if not given:
-        return ("no broker is there",)
+def _silent(answers: Mapping[int, object]) -> tuple[str, ...]:
+    """Each broker that did not answer, and why."""
     return tuple(
         f"broker {broker}: {each.reason}"
-        for broker, each in sorted(given.items())
+        for broker, each in answers.items()
         if isinstance(each, Unavailable)
     )
 

@@ -42,7 +42,8 @@ def answers(plan: Plan, given: Sequence[str]) -> Mapping[str, bool]:
         UsageError: one is no `ID=yes` or `ID=no`, or the plan has no such question.
     """
     check_words(given)
-    known = _all(plan)
+    asked = [str(each.settings["question"]) for each in plan.steps if "question" in each.settings]
+    known = [name for each in asked for name in (each, f"{each}{BACK}")]
     found: dict[str, bool] = {}
     for pair in given:
         name, _, word = pair.partition("=")
@@ -54,39 +55,32 @@ def answers(plan: Plan, given: Sequence[str]) -> Mapping[str, bool]:
 
 
 def unanswered(plan: Plan, given: Mapping[str, bool]) -> Mapping[str, str]:
-    """What nobody has answered yet and will be asked: in CI the run would end there."""
+    """Questions without an answer, which will be asked: in CI the run would end there."""
     return {name: text for name, text in questions(plan).items() if name not in given}
 
 
-def _all(plan: Plan) -> tuple[str, ...]:
-    asked = [str(s.settings["question"]) for s in plan.steps if "question" in s.settings]
-    return tuple(name for each in asked for name in (each, f"{each}{BACK}"))
-
-
 NOT_ASKED = "not_asked"
-"""Among the settings of a preflight: the guards whose word does not count."""
+"""Among the settings of a preflight: the prechecks whose findings do not count."""
 
 _OF_A_FENCE = ("fence-not-possible",)
 
 
 def concerned(steps: Sequence[Step], kinds: Mapping[str, Kind]) -> tuple[Step, ...]:
-    """The same steps; a preflight before no fence does not ask whether one is possible."""
-    if any(_fences(step, kinds) for step in steps):
+    """The same steps; without a fence, a preflight does not ask whether one is possible."""
+    if any(
+        Trait.FENCES_WRITES in kinds[step.kind].traits or step.kind == FENCE_CONSUMERS.name
+        for step in steps
+    ):
         return tuple(steps)
-    return tuple(map(_without_fence, steps))
+    return tuple(
+        replace(step, settings={**step.settings, NOT_ASKED: list(_OF_A_FENCE)})
+        if step.kind == Preflight.name
+        else step
+        for step in steps
+    )
 
 
 def asked_of(plan: Plan, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """What those guards say that the plan needs."""
+    """The findings of the prechecks that the plan needs."""
     left_out = {name for step in plan.steps for name in step.settings.get(NOT_ASKED, ())}
     return tuple(each for each in findings if each.check not in left_out)
-
-
-def _fences(step: Step, kinds: Mapping[str, Kind]) -> bool:
-    return Trait.FENCES_WRITES in kinds[step.kind].traits or step.kind == FENCE_CONSUMERS.name
-
-
-def _without_fence(step: Step) -> Step:
-    if step.kind != Preflight.name:
-        return step
-    return replace(step, settings={**step.settings, NOT_ASKED: list(_OF_A_FENCE)})

@@ -1,4 +1,4 @@
-"""A person empties a cluster that has lost records, so that all of them can be copied to it anew.
+"""Rebuilds a cluster that has lost records: a person empties it, and everything is copied again.
 
 drctl deletes no topic: it says which, and looks at what is left.
 """
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from drctl.engine.failback_state import drops_copies, offsets_of, rows
-from drctl.engine.kind import Description, Facts, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Permanent, Polling, Seen, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.plan import Json
@@ -30,7 +30,7 @@ _SHOWN = 3
 _WHY = "what a person has emptied stays so; the survivor has all that was decided on"
 
 
-class EmptySource:
+class EmptySource(Polling):
     """Asks where something is there; what was there must be gone, whatever comes afterwards."""
 
     name = "empty-source"
@@ -45,16 +45,16 @@ class EmptySource:
         proof = f"no record is left of what {cluster} held, and no partition too many"
         return Description(title, proof, f"none: {_WHY}")
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """What is there now.
 
         Raises:
-            Refused: there is something, and nobody was to be asked.
+            Refused: there is something, although the plan found it empty.
             Unreachable: a cluster did not answer.
         """
         cluster = settings["cluster"]
-        topics = sorted({*copies_of(look), *look.other_way().topics()})
-        logs = logs_of(look.site(cluster), topics)
+        topics = sorted({*copies_of(reader), *reader.other_way().topics()})
+        logs = logs_of(reader.site(cluster), topics)
         held = {place: log.end for place, log in logs.items() if log.log_start < log.end}
         found: dict[str, Any] = {
             "cluster": cluster,
@@ -65,26 +65,22 @@ class EmptySource:
             "begun": False,
             "survivor": settings["survivor"],
         }
-        if held and _begun(settings, facts, look):
+        if held and _begun(settings, facts, reader):
             return {**found, "begun": True}
-        ids = _ids(look, cluster, {place.topic for place in held})
+        ids = _ids(reader, cluster, {place.topic for place in held})
         found["held"] = [
             [p.topic, p.partition, end, ids[p.topic]] for p, end in sorted(held.items())
         ]
-        if "question" not in settings and (left := tuple(_left(found, look))):
+        if "question" not in settings and (left := tuple(_left(found, reader))):
             raise Refused(
                 f"there was nothing to empty when the plan was made: {'; '.join(left[:_SHOWN])}",
                 "make the plan anew",
             )
         return found
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """The person does it."""
-        return ()
-
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether what was there is gone; a word that it is does not do."""
-        left = tuple(_left(intent, look))
+        left = tuple(_left(intent, reader))
         facts = {"begun": intent["begun"]}
         if not left and intent["begun"]:
             words = f"{intent['cluster']} holds what this way home has brought, and no more"
@@ -93,47 +89,46 @@ class EmptySource:
             held = f"what {len(intent['held'])} partitions held is gone"
             words = held if intent["held"] else "there is nothing that was there before"
             return Seen(State.DONE, f"{intent['cluster']}: {words}", facts)
-        said = answered(intent["question"], intent["text"], look)
+        said = answered(intent["question"], intent["text"], reader)
         if said.state is not State.DONE:
             return said
         return Seen(State.WAITING, f"still there: {'; '.join(left[:_SHOWN])}", {}, left)
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Nothing: it stays."""
-        return ()
-
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """That it stays."""
         return Seen(State.DONE, _WHY, {"stays": self.name} if intent["held"] else {})
 
 
-def _begun(settings: Json, facts: Facts, look: LinkReader) -> bool:
-    """Whether all that is there was brought by this way home, and nobody else has written to it."""
+def _begun(settings: Json, facts: Facts, reader: LinkReader) -> bool:
+    """Whether all that is there was replicated by this failback, and nothing else wrote to it."""
     connector, search = settings.get("connector"), facts.get("find-missing", {})
     if not connector or search.get("unreplicated") or search.get("aside"):
         return False
-    return brought_by(connector, settings["survivor"], settings["cluster"], look)
+    return brought_by(connector, settings["survivor"], settings["cluster"], reader)
 
 
-def _left(intent: Json, look: LinkReader) -> Iterator[str]:
+def _left(intent: Json, reader: LinkReader) -> Iterator[str]:
     """What was there and is not gone; and partitions to which nothing is ever copied."""
     cluster = intent["cluster"]
-    logs = logs_of(look.site(cluster), intent["topics"])
-    ids = _ids(look, cluster, {topic for topic, *_ in intent["held"]})
+    logs = logs_of(reader.site(cluster), intent["topics"])
+    ids = _ids(reader, cluster, {topic for topic, *_ in intent["held"]})
     for topic, number, end, before in intent["held"]:
         log = logs.get(TopicPartition(topic, number))
-        made_anew = bool(before) and ids.get(topic, "") != before
-        if log is None or made_anew or log.log_start >= min(end, log.end):
+        recreated = bool(before) and ids.get(topic, "") != before
+        if log is None or recreated or log.log_start >= min(end, log.end):
             continue
         yield f"{topic}-{number} holds records from offset {log.log_start} on"
-    yield from misshapen(intent["survivor"], cluster, look)
+    yield from misshapen(intent["survivor"], cluster, reader)
 
 
-def misshapen(survivor: str, home: str, look: LinkReader) -> Iterator[str]:
-    """Topics to which records would not come as they stand on the survivor."""
-    there, here = look.site(survivor).overview().partitions, look.site(home).overview().partitions
-    for topic in look.topics():
-        copy, wanted = look.target_topic(topic), len(there.get(topic, ()))
+def misshapen(survivor: str, home: str, reader: LinkReader) -> Iterator[str]:
+    """Topics to which records would not be copied as they are on the surviving cluster."""
+    there, here = (
+        reader.site(survivor).overview().partitions,
+        reader.site(home).overview().partitions,
+    )
+    for topic in reader.topics():
+        copy, wanted = reader.target_topic(topic), len(there.get(topic, ()))
         number = len(here.get(copy, ()))
         if number > wanted:
             yield f"{copy} has {number} partitions, and its copies come to {wanted}: delete it"
@@ -142,9 +137,9 @@ def misshapen(survivor: str, home: str, look: LinkReader) -> Iterator[str]:
             yield f"{copy} has {number} partitions: nothing makes it anew, create it with {wanted}"
 
 
-def _ids(look: LinkReader, cluster: str, topics: set[str]) -> Mapping[str, str]:
+def _ids(reader: LinkReader, cluster: str, topics: set[str]) -> Mapping[str, str]:
     """Kafka's ids of topics; empty where it tells none."""
-    found = look.site(cluster).topics(sorted(topics)) if topics else {}
+    found = reader.site(cluster).topics(sorted(topics)) if topics else {}
     return {
         topic: state.topic_id if isinstance(state, TopicState) else ""
         for topic, state in found.items()
@@ -154,7 +149,7 @@ def _ids(look: LinkReader, cluster: str, topics: set[str]) -> Mapping[str, str]:
 _STAYS = "what it kept was about what was there before; without it, it copies everything"
 
 
-class SeedFromStart:
+class SeedFromStart(Permanent):
     """Takes its source offsets away through Connect, and reads that back."""
 
     name = "seed-from-start"
@@ -169,7 +164,7 @@ class SeedFromStart:
             f"none: {_STAYS}",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """What it keeps, and where both sides stand.
 
         Raises:
@@ -177,13 +172,13 @@ class SeedFromStart:
             UsageError: there is no such connector.
             Unreachable: a cluster, or every worker, did not answer.
         """
-        name, connectors = settings["connector"], look.connectors()
-        copies, survivor = copies_of(look), look.site(settings["source"])
-        start = {place: log.log_start for place, log in logs_of(survivor, look.topics()).items()}
+        name, connectors = settings["connector"], reader.connectors()
+        copies, survivor = copies_of(reader), reader.site(settings["source"])
+        start = {place: log.log_start for place, log in logs_of(survivor, reader.topics()).items()}
         found = {"connector": name, "target": settings["target"], "from": rows(start)}
-        at_home = logs_of(look.site(settings["target"]), copies)
+        at_home = logs_of(reader.site(settings["target"]), copies)
         if facts.get("empty-source", {}).get("begun"):
-            # What has begun there goes on from where it came to.
+            # What has begun there resumes from where it is.
             begins = {place: log.log_start for place, log in at_home.items()}
             return {**found, "alias": "", "wanted": [], "before": [], "ends": rows(begins)}
         state, config = connectors.state(name).state, connectors.config(name)
@@ -207,40 +202,39 @@ class SeedFromStart:
             "ends": rows({place: log.end for place, log in at_home.items()}),
         }
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Take them away."""
-        return alter(intent, "wanted", hands)
+        return alter(intent, "wanted", writer)
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
-        """Whether it keeps none; where something has come since, that it has gone on."""
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+        """Whether it keeps none; where something came since, it has resumed."""
         name = intent["connector"]
         facts = {"from": intent["from"], "ends": intent["ends"], "whole": True}
         if not intent["wanted"]:
             words = f"nothing has to be set: {name} goes on from where it came to"
             return Seen(State.DONE, words, facts)
-        kept = kept_offsets(name, look.connectors().offsets(name))
+        kept = kept_offsets(name, reader.connectors().offsets(name))
         held = {place: at for place, at in kept.items() if place in offsets_of(intent["from"])}
-        others = tuple(_seed_from_start_left(name, held, intent, look)) if held else ()
+        others = tuple(_not_taken_away(name, held, intent, reader)) if held else ()
         if others:
             words = f"{len(others)} offsets are still there: {'; '.join(others[:_SHOWN])}"
             return Seen(State.WAITING, words, {}, others)
         return Seen(State.DONE, f"{name} begins at the beginning", facts)
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Nothing: it stays."""
-        return ()
-
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """That it stays."""
         return Seen(State.DONE, _STAYS, {"stays": self.name})
 
 
-def _seed_from_start_left(
-    name: str, kept: dict[TopicPartition, int], intent: Json, look: LinkReader
+def _not_taken_away(
+    name: str, kept: dict[TopicPartition, int], intent: Json, reader: LinkReader
 ) -> Iterator[str]:
     """Offsets of partitions to which nothing has come since; the target is closed to all others."""
-    ends, now = offsets_of(intent["ends"]), log_ends(look.site(intent["target"]), copies_of(look))
+    ends, now = (
+        offsets_of(intent["ends"]),
+        log_ends(reader.site(intent["target"]), copies_of(reader)),
+    )
     for place, at in sorted(kept.items()):
-        copy = TopicPartition(look.target_topic(place.topic), place.partition)
+        copy = TopicPartition(reader.target_topic(place.topic), place.partition)
         if now.get(copy, 0) <= ends.get(copy, 0):
             yield f"{place}: {name} keeps {at}"

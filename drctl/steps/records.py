@@ -1,10 +1,10 @@
-"""Finds every record that is on the source and not on the target, by content."""
+"""Records that are on one cluster only: found by content, judged, reconciled, and proven."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from drctl.engine.failback_state import told_of
-from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Permanent, Polling, Seen, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.plan import Json, Plan, Step
@@ -24,13 +24,13 @@ class FindGap(Polling):
         proof = "the comparison is complete"
         return Description(title, proof if most is None else f"{proof}, {most:,} missing at most")
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Nothing has to be decided."""
         return {"scope": settings["scope"], "at_most": settings["at_most"]}
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """What is missing now."""
-        missing = look.compared(intent["scope"])
+        missing = reader.compared(intent["scope"])
         if unproven := missing.unproven:
             words = f"not everything could be compared: {unproven[0]}"
             return Seen(State.UNKNOWN, words, {}, unproven)
@@ -50,23 +50,23 @@ class FindMissing(Polling):
 
     def describe(self, settings: Json) -> Description:
         """The step in words."""
-        title = f"find every record that only {settings['target']} has"
-        proof = "the comparison is complete"
-        if not settings.get("rebuild"):
-            proof = f"{proof}, and tells where new records begin"
-        return Description(title, proof)
+        begins = "" if settings.get("rebuild") else ", and tells where new records begin"
+        return Description(
+            f"find every record that only {settings['target']} has",
+            f"the comparison is complete{begins}",
+        )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Search.
 
         Raises:
             Refused: what was found cannot be rested on.
             Unknown: not everything could be compared.
         """
-        found = look.remnant() if settings.get("rebuild") else look.searched()
+        found = reader.remnant() if settings.get("rebuild") else reader.searched()
         return found.to_json()
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """What was found."""
         words = f"{intent['unreplicated']:,} records ({told_of(intent)}); {intent['folder']}"
         if not intent["folder"]:
@@ -80,7 +80,7 @@ _STAYS = "what was decided on stays so: the next run finds it there"
 COPY, DISCARD = "copy", "discard"
 
 
-class Reconcile:
+class Reconcile(Permanent):
     """Each record once, in the order of its partition, also after a crash."""
 
     name = "reconcile"
@@ -95,7 +95,7 @@ class Reconcile:
         proof = f"{settings['source']} keeps with the records that all of them are done"
         return Description(title, proof, f"none: {_STAYS}")
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """What there is to do.
 
         Raises:
@@ -106,49 +106,44 @@ class Reconcile:
         wish = wish_of(settings, search)
         if not search["unreplicated"]:
             return {**wish, "records": 0, "due": 0}
-        stands = look.reconciliation(wish)
+        stands = reader.reconciliation(wish)
         if stands.refused:
             raise Refused("; ".join(stands.refused), "decide: --policy, --conflicting")
         records = search["unreplicated"]
         return {**wish, "records": records, "due": stands.due, "newer": stands.newer}
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Do what is left; a run that was ended in the middle goes on where it stood."""
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        """Do what is left; a run that was interrupted continues where it was."""
         if intent["due"]:
-            hands.reconcile(intent)
+            writer.reconcile(intent)
         return ()
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether something is left."""
         if not intent["records"]:
             return Seen(State.DONE, "there is nothing to decide on", {"left_behind": 0, "done": {}})
-        stands = look.reconciliation(intent)
+        stands = reader.reconciliation(intent)
         if stands.due or stands.refused:
             words = f"{stands.due:,} of {intent['records']:,} records are left"
             return Seen(State.WAITING, words, {}, stands.refused)
         done = dict(sorted(stands.done.items()))
         told = ", ".join(f"{number:,} {what}" for what, number in done.items())
         left = sum(number for what, number in done.items() if what != COPY)
-        # On another machine than that of the run the search was made anew, and found none.
+        # On another machine than that of the run the search was repeated, and found none.
         words = f"all are done: {told}" if told else "none of them is missing any more"
         # Journals of before do not say it.
         if newer := intent.get("newer", 0):
             words += f"; {newer:,} safe ones stand behind something newer that was written since"
         return Seen(State.DONE, words, {"left_behind": left, "done": done})
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Nothing: records that were appended are there for good."""
-        return ()
-
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """That it stays."""
         return Seen(State.DONE, _STAYS, {"stays": self.name} if intent["due"] else {})
 
 
 def discards(plan: Plan) -> str:
     """What a plan gives up for good, in words: `missing records of audit`; empty for nothing."""
-    told = (words for step in plan.steps for words in _discarded(step))
-    return ", ".join(dict.fromkeys(told))
+    return ", ".join(dict.fromkeys(words for step in plan.steps for words in _discarded(step)))
 
 
 def _discarded(step: Step) -> Iterator[str]:
@@ -176,7 +171,7 @@ def wish_of(settings: Json, search: Json) -> dict[str, Any]:
 
 
 class JudgeRecords(Polling):
-    """Refuses where nobody has said what becomes of them."""
+    """Refuses where some of them have no decision."""
 
     name = "judge-records"
     traits = Trait.JUDGES | Trait.OTHER_WAY
@@ -185,7 +180,7 @@ class JudgeRecords(Polling):
         """The step in words."""
         return Description("judge the order of these records", "each of them has a decision")
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Hold the policies against what was found.
 
         Raises:
@@ -195,7 +190,7 @@ class JudgeRecords(Polling):
         found = {name: search[name] for name in ("safe", "conflicting", "unkeyed")}
         if not search["unreplicated"]:
             return {**found, "due": 0}
-        stands = look.reconciliation(wish_of(settings, search))
+        stands = reader.reconciliation(wish_of(settings, search))
         if stands.refused:
             raise Refused(
                 f"of {search['unreplicated']:,} records that only {settings['target']} has"
@@ -205,13 +200,13 @@ class JudgeRecords(Polling):
             )
         return {**found, "due": stands.due}
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """What was judged."""
         return Seen(State.DONE, f"{told_of(intent)}; each has a decision", intent)
 
 
 class ProveCopies(Polling):
-    """What was decided to be left behind may be missing; what is on its way is waited for."""
+    """Records may be missing where that was decided; what is in flight is waited for."""
 
     name = "prove-copies"
     traits = Trait.VERIFIES
@@ -222,7 +217,7 @@ class ProveCopies(Polling):
         title = f"compare all of {source} with {target}, record by record"
         return Description(title, "nothing is missing but what was decided on, nothing is twice")
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """What may be missing, what was there twice before, and what is twice on the source.
 
         Equal records are counted: a second copy on one side is missing on the other.
@@ -239,9 +234,9 @@ class ProveCopies(Polling):
             "twice_before": twice_away if old else 0,
         }
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """What a comparison finds now."""
-        found = look.proof()
+        found = reader.proof()
         if unproven := found.unproven:
             words = f"not everything could be compared: {unproven[0]}"
             return Seen(State.WAITING, words, {}, unproven)

@@ -1,8 +1,12 @@
-"""Gives copies as many partitions as their topics have; none is ever taken away."""
+"""Brings a target in line with its source: partitions, ACL rules, topic settings, new topics.
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+Rules and settings can be rolled back; partitions and topics stay, for Kafka takes no partition away
+and drctl deletes no topic.
+"""
 
-from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from drctl.engine.kind import Description, Facts, Permanent, Polling, Seen, State, Trait, complaints
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.fencing import to_add
@@ -17,33 +21,37 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def topics_of(changes: Json | Collection[Json]) -> tuple[str, ...]:
-    """Those that they are about, each once."""
-    return tuple(dict.fromkeys(str(each["topic"]) for each in changes))  # type: ignore[index]
+def _waiting(what: str, items: tuple[str, ...], total: str) -> Seen:
+    return Seen(State.WAITING, f"{what}: {len(items)} of {total}: {items[0]}", {}, items)
+
+
+def topics_of(changes: Iterable[Json]) -> tuple[str, ...]:
+    """The topics that changes are about, each once."""
+    return tuple(dict.fromkeys(str(each["topic"]) for each in changes))
 
 
 def shapes(
-    cluster: str, names: Collection[str], look: LinkReader
+    cluster: str, names: Collection[str], reader: LinkReader
 ) -> Mapping[str, TopicShape | Unavailable | None]:
-    """The topics of a cluster; without names nobody is asked.
+    """The topics of a cluster; without names it is not asked.
 
     Raises:
         Unreachable: it did not answer.
     """
-    return look.shapes(cluster).shapes(names) if names else {}
+    return reader.shapes(cluster).shapes(names) if names else {}
 
 
 def known_shapes(
-    cluster: str, names: Collection[str], look: LinkReader
+    cluster: str, names: Collection[str], reader: LinkReader
 ) -> Mapping[str, TopicShape]:
-    """The same, where all of them must be there.
+    """The topics of a cluster, where all of them must be there.
 
     Raises:
         Refused: one is not, or cannot be looked at.
         Unreachable: the cluster did not answer.
     """
     found: dict[str, TopicShape] = {}
-    for name, shape in shapes(cluster, names, look).items():
+    for name, shape in shapes(cluster, names, reader).items():
         if shape is None:
             raise Refused(f"topic {name} is not on {cluster} any more", "make the plan anew")
         if isinstance(shape, Unavailable):
@@ -52,7 +60,7 @@ def known_shapes(
     return found
 
 
-class AddPartitions:
+class AddPartitions(Permanent):
     """A partition that was added stays: Kafka cannot take it away."""
 
     name = "add-partitions"
@@ -67,7 +75,7 @@ class AddPartitions:
             "none: Kafka takes no partition away, and an empty one more does no harm",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """How many each has.
 
         Raises:
@@ -75,51 +83,41 @@ class AddPartitions:
             Unreachable: the cluster did not answer.
         """
         cluster, changes = settings["cluster"], settings["changes"]
-        known = known_shapes(cluster, topics_of(changes), look)
+        known = known_shapes(cluster, topics_of(changes), reader)
         return {
             "cluster": cluster,
             "changes": [
-                {
-                    "topic": each["topic"],
-                    "from": known[each["topic"]].partitions,
-                    "to": each["to"],
-                }
+                {"topic": each["topic"], "from": known[each["topic"]].partitions, "to": each["to"]}
                 for each in changes
             ],
         }
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Add them where there are fewer."""
         totals = {e["topic"]: e["to"] for e in intent["changes"] if e["from"] < e["to"]}
         if not totals:
             return ()
-        answers = hands.shapes(intent["cluster"]).extend(totals)
-        return tuple(f"{topic}: {why.reason}" for topic, why in answers.items() if why)
+        return complaints(writer.shapes(intent["cluster"]).extend(totals))
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """How many each has now."""
         short = tuple(
             f"{each['topic']} has {now} of {each['to']} partitions"
-            for each, now in _counted(intent, look)
+            for each, now in _counted(intent, reader)
             if now < each["to"]
         )
         total = len(intent["changes"])
         if short:
-            words = f"too few partitions: {len(short)} of {counted(total, 'topic')}: {short[0]}"
-            return Seen(State.WAITING, words, {}, short)
+            return _waiting("too few partitions", short, counted(total, "topic"))
         return Seen(
             State.DONE, f"{counted(total, 'topic')} with as many partitions as on the source"
         )
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Nothing: Kafka takes no partition away."""
-        return ()
-
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """What stays."""
         more = {
             each["topic"]: now - each["from"]
-            for each, now in _counted(intent, look)
+            for each, now in _counted(intent, reader)
             if now > each["from"]
         }
         told = ", ".join(f"{topic} has {count} more" for topic, count in more.items())
@@ -127,17 +125,17 @@ class AddPartitions:
         return Seen(State.DONE, words, {"added": more} if more else {})
 
 
-def _counted(intent: Json, look: LinkReader) -> Iterator[tuple[Json, int]]:
+def _counted(intent: Json, reader: LinkReader) -> Iterator[tuple[Json, int]]:
     """Each topic, and how many partitions it has; 0 where that is not told."""
     changes = intent["changes"]
-    found = shapes(intent["cluster"], topics_of(changes), look)
+    found = shapes(intent["cluster"], topics_of(changes), reader)
     for each in changes:
         shape = found.get(each["topic"])
         yield each, shape.partitions if isinstance(shape, TopicShape) else 0
 
 
 class AddRules:
-    """Each rule by its full name; those that are there already are not ours to take back."""
+    """Each rule by its full name; a rollback leaves those that were there already."""
 
     name = "add-rules"
     traits = Trait.CHANGES
@@ -150,7 +148,7 @@ class AddRules:
             "remove exactly the rules that were added",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Which of them are not there.
 
         Raises:
@@ -158,7 +156,7 @@ class AddRules:
             Unreachable: it did not answer.
         """
         cluster = settings["cluster"]
-        present = look.acls(cluster).acls()
+        present = reader.acls(cluster).acls()
         if isinstance(present, Unavailable):
             raise Refused(
                 f"the ACLs of {cluster} cannot be seen: {present.reason}",
@@ -174,51 +172,47 @@ class AddRules:
             "added": [list(rule) for rule in added],
         }
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Add them."""
         if not intent["added"]:
             return ()
-        answers = hands.rules(intent["cluster"]).add(_rules(intent["added"]))
-        return tuple(f"{_said(rule)}: {why.reason}" for rule, why in answers.items() if why)
+        return complaints(writer.rules(intent["cluster"]).add(_rules(intent["added"])), _said)
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether the cluster lists each."""
         cluster, rules = intent["cluster"], _rules(intent["rules"])
-        there = _there(cluster, look)
-        if isinstance(there, Unavailable):
-            return Seen(State.UNKNOWN, f"the ACLs of {cluster} cannot be seen: {there.reason}")
-        lacking = tuple(_said(rule) for rule in rules if rule not in there)
-        if lacking:
-            words = (
-                f"not on {cluster}: {len(lacking)} of {counted(len(rules), 'rule')}: {lacking[0]}"
-            )
-            return Seen(State.WAITING, words, {}, lacking)
+        there = _there(cluster, reader)
+        if isinstance(there, Seen):
+            return there
+        missing = tuple(_said(rule) for rule in rules if rule not in there)
+        if missing:
+            return _waiting(f"not on {cluster}", missing, counted(len(rules), "rule"))
         words = f"{cluster} lists {counted(len(rules), 'rule')}, {len(intent['added'])} of them new"
         return Seen(State.DONE, words, {"added": len(intent["added"])})
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Remove what was added."""
         if not intent["added"]:
             return ()
-        answers = hands.rules(intent["cluster"]).remove(_rules(intent["added"]))
-        return tuple(f"{_said(rule)}: {why.reason}" for rule, why in answers.items() if why)
+        return complaints(writer.rules(intent["cluster"]).remove(_rules(intent["added"])), _said)
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether they are gone."""
         cluster, added = intent["cluster"], _rules(intent["added"])
-        there = _there(cluster, look) if added else frozenset()
-        if isinstance(there, Unavailable):
-            return Seen(State.UNKNOWN, f"the ACLs of {cluster} cannot be seen: {there.reason}")
+        there = _there(cluster, reader) if added else frozenset()
+        if isinstance(there, Seen):
+            return there
         still = tuple(_said(rule) for rule in added if rule in there)
         if still:
-            words = f"still on {cluster}: {len(still)} of {counted(len(added), 'rule')}: {still[0]}"
-            return Seen(State.WAITING, words, {}, still)
+            return _waiting(f"still on {cluster}", still, counted(len(added), "rule"))
         return Seen(State.DONE, f"{counted(len(added), 'added rule')} gone from {cluster} again")
 
 
-def _there(cluster: str, look: LinkReader) -> frozenset[Acl] | Unavailable:
-    found = look.acls(cluster).acls()
-    return found if isinstance(found, Unavailable) else frozenset(found.rules)
+def _there(cluster: str, reader: LinkReader) -> frozenset[Acl] | Seen:
+    found = reader.acls(cluster).acls()
+    if isinstance(found, Unavailable):
+        return Seen(State.UNKNOWN, f"the ACLs of {cluster} cannot be seen: {found.reason}")
+    return frozenset(found.rules)
 
 
 def _rules(data: Sequence[Sequence[str]]) -> tuple[Acl, ...]:
@@ -230,7 +224,7 @@ def _said(rule: Acl) -> str:
 
 
 class ConfigureTopics:
-    """What a topic had of its own before is written down, and put back where the run turns back."""
+    """A topic's own values from before are in the journal; a rollback restores them."""
 
     name = "configure-topics"
     traits = Trait.CHANGES
@@ -245,7 +239,7 @@ class ConfigureTopics:
             "each gets its value from before, or none of its own where it had none",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """What each is now.
 
         Raises:
@@ -253,61 +247,48 @@ class ConfigureTopics:
             Unreachable: the cluster did not answer.
         """
         cluster, changes = settings["cluster"], settings["changes"]
-        known = known_shapes(cluster, topics_of(changes), look)
+        known = known_shapes(cluster, topics_of(changes), reader)
         return {
             "cluster": cluster,
             "changes": [_with_before(cluster, each, known[each["topic"]]) for each in changes],
         }
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Set those that are not yet as wanted."""
-        wanted = [
-            Alteration(each["topic"], each["key"], each["to"])
-            for each in intent["changes"]
-            if each["from"] != each["to"]
-        ]
-        return _configured(intent, hands, wanted)
+        return _configured(intent, "to", writer)
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether each reads back."""
         cluster, changes = intent["cluster"], intent["changes"]
-        found = shapes(cluster, topics_of(changes), look)
+        found = shapes(cluster, topics_of(changes), reader)
         wrong = tuple(
             f"{each['topic']}: {each['key']} is {now}, not {each['to']}"
             for each, now in _values(changes, found)
             if now != each["to"]
         )
         if wrong:
-            words = f"not as wanted: {len(wrong)} of {counted(len(changes), 'setting')}: {wrong[0]}"
-            return Seen(State.WAITING, words, {}, wrong)
+            return _waiting("not as wanted", wrong, counted(len(changes), "setting"))
         return Seen(
             State.DONE,
             f"{counted(len(changes), 'setting')} read back as wanted",
             {"set": len(changes)},
         )
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Put the values from before back."""
-        before = [
-            Alteration(each["topic"], each["key"], each["own"])
-            for each in intent["changes"]
-            if each["from"] != each["to"]
-        ]
-        return _configured(intent, hands, before)
+        return _configured(intent, "own", writer)
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether each is as it was before."""
-        cluster = intent["cluster"]
-        changes = [each for each in intent["changes"] if each["from"] != each["to"]]
-        found = shapes(cluster, topics_of(changes), look)
+        changes = _altered(intent)
+        found = shapes(intent["cluster"], topics_of(changes), reader)
         wrong = tuple(
             f"{each['topic']}: {each['key']} is {now}, and was {each['from']}"
             for each, now in _values(changes, found)
             if now != each["from"]
         )
         if wrong:
-            words = f"not put back: {len(wrong)} of {counted(len(changes), 'setting')}: {wrong[0]}"
-            return Seen(State.WAITING, words, {}, wrong)
+            return _waiting("not put back", wrong, counted(len(changes), "setting"))
         return Seen(State.DONE, f"{counted(len(changes), 'setting')} as before")
 
 
@@ -325,11 +306,13 @@ def _with_before(cluster: str, change: Json, shape: TopicShape) -> dict[str, str
     return {"topic": topic, "key": key, "from": now.value, "own": own, "to": wanted}
 
 
-def _configured(intent: Json, hands: LinkWriter, changes: list[Alteration]) -> tuple[str, ...]:
-    if not changes:
-        return ()
-    answers = hands.shapes(intent["cluster"]).configure(changes)
-    return tuple(f"{topic}: {why.reason}" for topic, why in answers.items() if why)
+def _altered(intent: Json) -> list[Json]:
+    return [each for each in intent["changes"] if each["from"] != each["to"]]
+
+
+def _configured(intent: Json, value: str, writer: LinkWriter) -> tuple[str, ...]:
+    changes = [Alteration(e["topic"], e["key"], e[value]) for e in _altered(intent)]
+    return complaints(writer.shapes(intent["cluster"]).configure(changes)) if changes else ()
 
 
 def _values(changes: list[Json], found: Mapping[str, object]) -> Iterator[tuple[Json, str]]:
@@ -339,8 +322,8 @@ def _values(changes: list[Json], found: Mapping[str, object]) -> Iterator[tuple[
         yield each, "not known" if setting is None else setting.value
 
 
-class MakeTopics:
-    """A topic that was made stays: by the time of a way back there may be records in it."""
+class MakeTopics(Permanent):
+    """A topic that was made stays: by the time of a rollback there may be records in it."""
 
     name = "make-topics"
     traits = Trait.CHANGES | Trait.STAYS
@@ -353,7 +336,7 @@ class MakeTopics:
             "none: drctl deletes no topic, and the replicator may have filled it by then",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Which of them are not there.
 
         Raises:
@@ -361,7 +344,7 @@ class MakeTopics:
             Unreachable: the cluster did not answer.
         """
         cluster, changes = settings["cluster"], settings["changes"]
-        found = shapes(cluster, topics_of(changes), look)
+        found = shapes(cluster, topics_of(changes), reader)
         for name, shape in found.items():
             if isinstance(shape, Unavailable):
                 raise Refused(f"topic {name} of {cluster} cannot be looked at: {shape.reason}")
@@ -371,7 +354,7 @@ class MakeTopics:
             "there": [each["topic"] for each in changes if found[each["topic"]] is not None],
         }
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Make them."""
         wanted = [
             WantedTopic(each["topic"], each["partitions"], each["replicas"], each["config"])
@@ -379,39 +362,32 @@ class MakeTopics:
         ]
         if not wanted:
             return ()
-        answers = hands.shapes(intent["cluster"]).create(wanted)
-        return tuple(f"{topic}: {why.reason}" for topic, why in answers.items() if why)
+        return complaints(writer.shapes(intent["cluster"]).create(wanted))
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether they are there, with as many partitions."""
         cluster, made = intent["cluster"], intent["make"]
-        found = shapes(cluster, topics_of(made), look)
-        lacking = tuple(
+        found = shapes(cluster, topics_of(made), reader)
+        missing = tuple(
             f"topic {each['topic']} is not there, or has fewer than {each['partitions']} partitions"
             for each in made
-            if not _as_wanted(found[each["topic"]], each["partitions"])
+            if not (
+                isinstance(shape := found[each["topic"]], TopicShape)
+                and shape.partitions >= each["partitions"]
+            )
         )
-        if lacking:
-            words = f"not as wanted: {len(lacking)} of {counted(len(made), 'topic')}: {lacking[0]}"
-            return Seen(State.WAITING, words, {}, lacking)
+        if missing:
+            return _waiting("not as wanted", missing, counted(len(made), "topic"))
         already = f"; there already: {len(intent['there'])}" if intent["there"] else ""
         return Seen(State.DONE, f"{counted(len(made), 'topic')} made on {cluster}{already}")
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Nothing: drctl deletes no topic."""
-        return ()
-
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """What stays."""
         names = topics_of(intent["make"])
-        found = shapes(intent["cluster"], names, look)
+        found = shapes(intent["cluster"], names, reader)
         made = [name for name in names if found[name] is not None]
         words = f"topics that were made stay: {', '.join(made)}" if made else "no topic was made"
         return Seen(State.DONE, words, {"made": made} if made else {})
-
-
-def _as_wanted(shape: object, partitions: int) -> bool:
-    return isinstance(shape, TopicShape) and shape.partitions >= partitions
 
 
 AGAIN = "again"
@@ -419,7 +395,7 @@ AGAIN = "again"
 
 
 class SecondLook(Polling):
-    """What could be changed and is not yet is waited for; what nobody but a person can is owed."""
+    """What can be changed and is not yet is waited for; what only a person can change is owed."""
 
     name = "second-look"
     traits = Trait.NONE
@@ -432,15 +408,17 @@ class SecondLook(Polling):
             "no difference is left that drctl would change",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Nothing is needed."""
         return dict(settings)
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """What differs now."""
-        found = look.findings(AGAIN)
+        found = reader.findings(AGAIN)
         open_ = tuple(each.subject for each in found if each.status is Status.FAIL)
-        left = tuple(f"{each.subject}: {each.reason}" for each in found if _is_left(each.status))
+        left = tuple(
+            f"{each.subject}: {each.reason}" for each in found if each.status is Status.WARN
+        )
         if open_:
             words = (
                 f"there still, or again: {counted(len(open_), 'difference')}: {'; '.join(open_)}"
@@ -452,7 +430,3 @@ class SecondLook(Polling):
         owes = f"left to a person: {counted(len(left), 'difference')}: {'; '.join(left)}"
         words = f"{words}; left to a person: {len(left)}"
         return Seen(State.DONE, words, {"left": len(left)}, left, owes)
-
-
-def _is_left(status: Status) -> bool:
-    return status is Status.WARN

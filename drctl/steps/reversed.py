@@ -1,7 +1,7 @@
-"""The same step, for replication in the direction opposite to the plan's own.
+"""Kinds that wrap another kind: in the opposite direction, never rolled back, or while stopped.
 
-Some of these are never taken back: a cluster that was lost and is back stays closed, and what
-copied from it stays stopped, whatever becomes of the run that leads home.
+A cluster that was lost and is back stays fenced, and what copied from it stays stopped, whatever
+becomes of the failback.
 """
 
 from dataclasses import dataclass, replace
@@ -14,10 +14,58 @@ from drctl.steps.source_offsets import going_on, gone_on, log_ends
 
 
 @dataclass(frozen=True, slots=True)
-class OtherWay:
-    """A kind that is handed the other direction."""
+class Wrapped:
+    """Passes everything on to another kind; subclasses change some of it."""
 
     kind: Kind
+
+    @property
+    def traits(self) -> Trait:
+        """What the rules of order need to know."""
+        return self.kind.traits
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        return self.kind.describe(settings)
+
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+        """As the kind does.
+
+        Raises:
+            Refused: it must not be done; nothing was changed.
+            Unreachable: what would be looked at does not answer.
+        """
+        return self.kind.check(settings, facts, reader)
+
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        """As the kind does.
+
+        Raises:
+            Unknown: no answer came after something was sent.
+        """
+        return self.kind.apply(intent, writer)
+
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+        """As the kind does."""
+        return self.kind.verify(intent, reader)
+
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        """As the kind does.
+
+        Raises:
+            Unknown: no answer came after something was sent.
+        """
+        return self.kind.undo(intent, writer)
+
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+        """As the kind does."""
+        return self.kind.undone(intent, reader)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherWay(Wrapped):
+    """A kind for replication in the direction opposite to the plan's own."""
+
     name: str
 
     @property
@@ -25,54 +73,36 @@ class OtherWay:
         """What the rules of order need to know."""
         return self.kind.traits | Trait.OTHER_WAY
 
-    def describe(self, settings: Json) -> Description:
-        """The step in words."""
-        return self.kind.describe(settings)
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+        """As the kind does, in the other direction."""
+        return self.kind.check(settings, facts, reader.other_way())
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
-        """As the kind does.
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        """As the kind does, in the other direction."""
+        return self.kind.apply(intent, writer.other_way())
 
-        Raises:
-            Refused: it must not be done; nothing was changed.
-            Unreachable: what would be looked at does not answer.
-        """
-        return self.kind.check(settings, facts, look.other_way())
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+        """As the kind does, in the other direction."""
+        return self.kind.verify(intent, reader.other_way())
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """As the kind does.
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        """As the kind does, in the other direction."""
+        return self.kind.undo(intent, writer.other_way())
 
-        Raises:
-            Unknown: no answer came after something was sent.
-        """
-        return self.kind.apply(intent, hands.other_way())
-
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
-        """As the kind does."""
-        return self.kind.verify(intent, look.other_way())
-
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """As the kind does.
-
-        Raises:
-            Unknown: no answer came after something was sent.
-        """
-        return self.kind.undo(intent, hands.other_way())
-
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
-        """As the kind does."""
-        return self.kind.undone(intent, look.other_way())
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+        """As the kind does, in the other direction."""
+        return self.kind.undone(intent, reader.other_way())
 
 
 @dataclass(frozen=True, slots=True)
-class Stays:
-    """A kind whose effect stays where the run turns back.
+class Stays(Wrapped):
+    """A kind whose effect is not rolled back.
 
     Attributes:
-        why: it stays, in words that stand behind "none:".
-        looks: whether the kind is looked at where the run turns back: it may not stand any more.
+        why: it stays; the words after "none:".
+        looks: whether a rollback looks at the effect: it may not stand any more.
     """
 
-    kind: Kind
     name: str
     why: str
     looks: bool = False
@@ -84,37 +114,15 @@ class Stays:
 
     def describe(self, settings: Json) -> Description:
         """The step in words."""
-        told = self.kind.describe(settings)
-        return Description(told.title, told.proof, f"none: {self.why}")
+        return replace(self.kind.describe(settings), way_back=f"none: {self.why}", clients="")
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
-        """As the kind does.
-
-        Raises:
-            Refused: it must not be done; nothing was changed.
-            Unreachable: what would be looked at does not answer.
-        """
-        return self.kind.check(settings, facts, look)
-
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """As the kind does.
-
-        Raises:
-            Unknown: no answer came after something was sent.
-        """
-        return self.kind.apply(intent, hands)
-
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
-        """As the kind does."""
-        return self.kind.verify(intent, look)
-
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Nothing: it stays."""
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        """Nothing is rolled back."""
         return ()
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """What stays, and whether it does where that is looked at."""
-        seen = self.kind.verify(intent, look) if self.looks else None
+        seen = self.kind.verify(intent, reader) if self.looks else None
         if seen is not None and seen.state is not State.DONE:
             return Seen(seen.state, f"{seen.words}, but: {self.why}", seen.facts, seen.items)
         return Seen(State.DONE, self.why, {"stays": self.name})
@@ -125,15 +133,14 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class WhileStopped:
-    """A kind that is done only while the old replication stands still.
+class WhileStopped(Wrapped):
+    """A kind that is done only while the old replication is stopped.
 
     Attributes:
-        refuses: whether it is not done either where the old replication has gone on and was
-            stopped again. Else that is owed: by then it is on both clusters.
+        refuses: whether it is refused, too, where the old replication was resumed and stopped
+            again. Else that is owed: by then it is on both clusters.
     """
 
-    kind: Kind
     refuses: bool = True
 
     @property
@@ -141,43 +148,26 @@ class WhileStopped:
         """The kind's own."""
         return self.kind.name
 
-    @property
-    def traits(self) -> Trait:
-        """What the rules of order need to know."""
-        return self.kind.traits
-
-    def describe(self, settings: Json) -> Description:
-        """The step in words."""
-        return self.kind.describe(settings)
-
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """As the kind does, if the old replication is still stopped.
 
         Raises:
             Refused: it must not be done; nothing was changed.
             Unreachable: what would be looked at does not answer.
         """
-        if running := going_on(facts, look):
+        if running := going_on(facts, reader):
             raise Refused(f"{'; '.join(running)}: it was to stay stopped", _HINT)
-        moved = gone_on(facts, look)
+        moved = gone_on(facts, reader)
         if moved and self.refuses:
             raise Refused(f"{_told(moved)}: it was let go on while it was to stay stopped", _HINT)
-        found = self.kind.check(settings, facts, look)
-        if moved := moved and _by_itself(settings["source"], facts, look):
+        found = self.kind.check(settings, facts, reader)
+        if moved := moved and _by_itself(settings["source"], facts, reader):
             found = {**found, "gone_on": list(moved)}
         return found
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """As the kind does.
-
-        Raises:
-            Unknown: no answer came after something was sent.
-        """
-        return self.kind.apply(intent, hands)
-
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """As the kind does; what the old replication has copied meanwhile is owed."""
-        seen = self.kind.verify(intent, look)
+        seen = self.kind.verify(intent, reader)
         moved = intent.get("gone_on", ())
         if seen.state is not State.DONE or not moved:
             return seen
@@ -187,27 +177,15 @@ class WhileStopped:
         )
         return replace(seen, owes="; ".join(filter(None, (seen.owes, owes))))
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """As the kind does.
 
-        Raises:
-            Unknown: no answer came after something was sent.
-        """
-        return self.kind.undo(intent, hands)
-
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
-        """As the kind does."""
-        return self.kind.undone(intent, look)
-
-
-def _by_itself(source: str, facts: Facts, look: LinkReader) -> tuple[str, ...]:
+def _by_itself(source: str, facts: Facts, reader: LinkReader) -> tuple[str, ...]:
     """A run that was here before may have told it to begin where its source ends.
 
-    Had it come there by itself, its copies would have come home since, and the end moved on.
+    Had it come there by itself, its copies would have been replicated back, and the end moved.
     """
-    old = look.other_way()
+    old = reader.other_way()
     ends = log_ends(old.site(source), old.topics())
-    return gone_on(facts, look, {place: end - 1 for place, end in ends.items()})
+    return gone_on(facts, reader, {place: end - 1 for place, end in ends.items()})
 
 
 def _told(moved: tuple[str, ...]) -> str:

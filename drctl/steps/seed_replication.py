@@ -1,7 +1,7 @@
-"""Tells a stopped connector where to begin: at the first record that its target has not.
+"""Prepares a stopped connector: where it begins, and whether it leaves drctl's copies out.
 
-MirrorMaker 2 keeps the last offset that it copied, and goes on behind it; without one it begins at
-the beginning, and copies everything twice.
+MirrorMaker 2 keeps the last offset that it copied, and continues after it; without one it begins
+at the beginning, and copies everything twice.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from drctl.engine.failback_state import (
     offsets_of,
     rows,
 )
-from drctl.engine.kind import Description, Facts, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Permanent, Seen, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.formats.provenance import HEADER
 from drctl.model.errors import Refused
@@ -47,11 +47,7 @@ class SeedReplication:
 
     name: str
     from_search: bool
-
-    @property
-    def traits(self) -> Trait:
-        """What the rules of order need to know."""
-        return Trait.CHANGES
+    traits = Trait.CHANGES
 
     def describe(self, settings: Json) -> Description:
         """The step in words."""
@@ -64,19 +60,19 @@ class SeedReplication:
             "give it the offsets back that it had",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Which offsets, and what it had.
 
         Raises:
-            Refused: the connector is not stopped; or it would go on before where it had to begin.
+            Refused: the connector is not stopped; or it would resume before where it has to begin.
             UsageError: there is no such connector.
             Unreachable: a cluster, or every worker, did not answer.
         """
-        name, connectors = settings["connector"], look.connectors()
+        name, connectors = settings["connector"], reader.connectors()
         search = facts["find-missing"] if self.from_search else {}
         if search.get("begun"):
-            # What has begun at the right place goes on from where it came to.
-            _see_where_it_goes_on(settings, offsets_of(search["boundaries"]), look)
+            # What has begun at the right place resumes from where it is.
+            _see_where_it_goes_on(settings, offsets_of(search["boundaries"]), reader)
             begun = {"connector": name, "alias": "", "wanted": [], "before": []}
             return {**begun, "from": search["boundaries"], "ends": search["ends"]}
         state = connectors.state(name).state
@@ -85,28 +81,34 @@ class SeedReplication:
                 f"connector {name} is {state}: where it begins can be set only while it is stopped",
                 f"stop it: {put('', name, 'stop')}",
             )
-        start, ends = _from_search(search) if search else _from_logs(settings, look)
+        if search:
+            start: Offsets = offsets_of(search["boundaries"])
+            ends: Offsets = offsets_of(search["ends"])
+        else:
+            start = log_ends(reader.site(settings["source"]), reader.topics())
+            ends = log_ends(reader.site(settings["target"]), copies_of(reader))
         kept = kept_offsets(name, connectors.offsets(name))
         return {
             "connector": name,
             "alias": connectors.config(name).get(ALIAS, "source"),
-            "wanted": lines_of({place: _last(start[place]) for place in start}),
+            # It keeps the last offset it copied; nothing, to begin at the beginning.
+            "wanted": lines_of({place: at - 1 if at > 0 else None for place, at in start.items()}),
             "before": lines_of({place: kept.get(place) for place in start}),
             "from": rows(start),
             "ends": rows(ends),
         }
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Set them."""
-        return alter(intent, "wanted", hands)
+        return alter(intent, "wanted", writer)
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
-        """Whether they read back; one that has gone on since was there."""
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+        """Whether they read back; a connector that copied since began there."""
         name, facts = intent["connector"], {"from": intent["from"], "ends": intent["ends"]}
         if not intent["wanted"]:
             words = f"nothing has to be set: {name} goes on from where it came to"
             return Seen(State.DONE, words, facts)
-        kept = kept_offsets(name, look.connectors().offsets(name))
+        kept = kept_offsets(name, reader.connectors().offsets(name))
         wanted, before = by_place(intent["wanted"]), by_place(intent["before"])
         others = tuple(
             f"{place}: {name} keeps {kept.get(place)}"
@@ -118,14 +120,14 @@ class SeedReplication:
             return Seen(State.WAITING, words, {}, others)
         return Seen(State.DONE, f"{name} begins there in {len(wanted)} partitions", facts)
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Give it back what it had."""
-        return alter(intent, "before", hands)
+        return alter(intent, "before", writer)
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether it has it."""
         name = intent["connector"]
-        kept = kept_offsets(name, look.connectors().offsets(name))
+        kept = kept_offsets(name, reader.connectors().offsets(name))
         others = tuple(
             f"{TopicPartition(topic, number)}"
             for topic, number, at in intent["before"]
@@ -136,18 +138,18 @@ class SeedReplication:
         return Seen(State.DONE, f"{name} has the offsets that it had")
 
 
-def _see_where_it_goes_on(settings: Json, boundaries: Offsets, look: LinkReader) -> None:
-    """Without what it kept of how far it came it would copy what is there already.
+def _see_where_it_goes_on(settings: Json, boundaries: Offsets, reader: LinkReader) -> None:
+    """Check that it resumes after what is there already, and does not copy it again.
 
     Raises:
         Refused: it would go on with a record that is older than the first new one. What drctl has
             copied is left out, and may stand between both.
     """
-    name, connectors = settings["connector"], look.connectors()
+    name, connectors = settings["connector"], reader.connectors()
     alias = connectors.config(name).get(ALIAS, "source")
     kept = kept_offsets(name, connectors.offsets(name), alias)
     before = {p: kept.get(p, -1) + 1 for p, at in boundaries.items() if kept.get(p, -1) + 1 < at}
-    first = first_new_records(look.site(settings["source"]), before)
+    first = first_new_records(reader.site(settings["source"]), before)
     wrong = tuple(
         f"{place}, offset {one.offset} where {boundaries[place]} is the first new one"
         for place, one in sorted(first.items())
@@ -165,26 +167,11 @@ def _see_where_it_goes_on(settings: Json, boundaries: Offsets, look: LinkReader)
         )
 
 
-def _last(start: int) -> int | None:
-    """What MirrorMaker 2 keeps to begin there; nothing, to begin at the beginning."""
-    return start - 1 if start > 0 else None
-
-
 def _reached(kept: int | None, wanted: int | None, before: int | None) -> bool:
-    """Whether it is there, or has gone on from there since; what it had before may be further."""
+    """Whether it is there, or copied from there since; what it had before may be further."""
     if kept == wanted:
         return True
     return kept is not None and kept > (-1 if wanted is None else wanted) and kept != before
-
-
-def _from_search(search: Json) -> tuple[Offsets, Offsets]:
-    """Where it begins, and where its target ends before it does."""
-    return offsets_of(search["boundaries"]), offsets_of(search["ends"])
-
-
-def _from_logs(settings: Json, look: LinkReader) -> tuple[Offsets, Offsets]:
-    start = log_ends(look.site(settings["source"]), look.topics())
-    return start, log_ends(look.site(settings["target"]), copies_of(look))
 
 
 _OUT = "what drctl has copied is there for good, and must not come back with whatever starts it"
@@ -193,7 +180,7 @@ _UNSETTLED = frozenset({"UNASSIGNED", "RESTARTING"})
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveCopiesOut:
+class LeaveCopiesOut(Permanent):
     """Adds a filter to its configuration, or takes it out; nothing else of it is read or kept.
 
     Attributes:
@@ -202,11 +189,7 @@ class LeaveCopiesOut:
 
     name: str
     out: bool
-
-    @property
-    def traits(self) -> Trait:
-        """What the rules of order need to know."""
-        return Trait.CHANGES | Trait.STAYS
+    traits = Trait.CHANGES | Trait.STAYS
 
     @property
     def _why(self) -> str:
@@ -221,7 +204,7 @@ class LeaveCopiesOut:
             f"none: {self._why}",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Which keys are to be changed.
 
         Raises:
@@ -229,39 +212,31 @@ class LeaveCopiesOut:
             Unreachable: no worker answered.
         """
         name = settings["connector"]
-        config = look.connectors().config(name)
+        config = reader.connectors().config(name)
         changes: Mapping[str, str | None] = {}
         if drops_copies(config) is not self.out:
             changes = filter_to_add(config) if self.out else filter_to_take_out(config)
         return {"connector": name, "changes": dict(changes)}
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Change them."""
         if intent["changes"]:
-            hands.connectors().configure(intent["connector"], intent["changes"])
+            writer.connectors().configure(intent["connector"], intent["changes"])
         return ()
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether it does so."""
         name = intent["connector"]
-        drops = drops_copies(look.connectors().config(name))
+        drops = drops_copies(reader.connectors().config(name))
         words = f"{name} {'leaves out' if drops else 'takes along'} what drctl has copied"
         if drops is not self.out:
             return Seen(State.WAITING, f"{words}, still")
-        return _settled(name, look) or Seen(State.DONE, words)
+        # Workers assign a connector again once it is configured.
+        state = reader.connectors().state(name).state
+        if not _UNSETTLED.isdisjoint(state.split("+")):
+            return Seen(State.WAITING, f"{name} is {state}")
+        return Seen(State.DONE, words)
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Nothing: it stays."""
-        return ()
-
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """That it stays."""
         return Seen(State.DONE, self._why, {"stays": self.name} if intent["changes"] else {})
-
-
-def _settled(name: str, look: LinkReader) -> Seen | None:
-    """None once the workers have dealt it out again, as they do when it is configured."""
-    state = look.connectors().state(name).state
-    if _UNSETTLED.isdisjoint(state.split("+")):
-        return None
-    return Seen(State.WAITING, f"{name} is {state}")

@@ -1,6 +1,7 @@
-"""How far a connector of MirrorMaker 2 says that it got, how that is set, and where logs end."""
+"""Source offsets that Connect keeps for a connector, how they are set, and where logs end."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from drctl.checks.connector_settings import REPLICATOR, SOURCE, simple_class
@@ -45,7 +46,7 @@ def by_place(lines: Iterable[Any]) -> Mapping[TopicPartition, int | None]:
     return {TopicPartition(topic, number): at for topic, number, at in lines}
 
 
-def alter(intent: Json, which: str, hands: LinkWriter) -> tuple[str, ...]:
+def alter(intent: Json, which: str, writer: LinkWriter) -> tuple[str, ...]:
     """Have a stopped connector keep these lines of the intent.
 
     Raises:
@@ -59,7 +60,7 @@ def alter(intent: Json, which: str, hands: LinkWriter) -> tuple[str, ...]:
         for topic, number, at in intent[which]
     ]
     if entries:
-        hands.connectors().alter_offsets(intent["connector"], entries)
+        writer.connectors().alter_offsets(intent["connector"], entries)
     return ()
 
 
@@ -90,15 +91,12 @@ def logs_of(
     return found
 
 
-def copies_of(look: LinkReader) -> tuple[str, ...]:
+def copies_of(reader: LinkReader) -> tuple[str, ...]:
     """What the link's topics are called on its target."""
-    return tuple(map(look.target_topic, look.topics()))
+    return tuple(map(reader.target_topic, reader.topics()))
 
 
-_NOTHING: Offsets = {}
-
-
-def going_on(facts: Facts, look: LinkReader) -> tuple[str, ...]:
+def going_on(facts: Facts, reader: LinkReader) -> tuple[str, ...]:
     """Connectors of the old replication that are not stopped any more, each in words.
 
     Args:
@@ -110,17 +108,19 @@ def going_on(facts: Facts, look: LinkReader) -> tuple[str, ...]:
     boundary = _boundary(facts)
     if not boundary:
         return ()
-    connectors = look.other_way().connectors()
+    connectors = reader.other_way().connectors()
     states = {name: connectors.state(name).state for name in boundary}
     return tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
 
 
-def gone_on(facts: Facts, look: LinkReader, told: Offsets = _NOTHING) -> tuple[str, ...]:
+def gone_on(
+    facts: Facts, reader: LinkReader, expected: Offsets = MappingProxyType({})
+) -> tuple[str, ...]:
     """Partitions in which the old replication is not where it was stopped, each in words.
 
     Args:
         facts: as above.
-        told: where a run that was here before may have told it to go on; that is no move.
+        expected: where an earlier attempt may have told it to begin; that is no move.
 
     Raises:
         Unreachable: no worker answered.
@@ -128,12 +128,14 @@ def gone_on(facts: Facts, look: LinkReader, told: Offsets = _NOTHING) -> tuple[s
     boundary = _boundary(facts)
     if not boundary:
         return ()
-    connectors = look.other_way().connectors()
-    return tuple(
-        words
-        for name, before in boundary.items()
-        for words in _moved(name, before, connectors.offsets(name), told)
-    )
+    connectors, moved = reader.other_way().connectors(), []
+    for name, before in boundary.items():
+        stood, stands = kept_offsets(name, before), kept_offsets(name, connectors.offsets(name))
+        for place in sorted(stood.keys() | stands.keys()):
+            was, at = stood.get(place), stands.get(place)
+            if at != was and (place not in expected or at != expected[place]):
+                moved.append(f"{name} stood at {_at(was)} of {place}, and stands at {_at(at)}")
+    return tuple(moved)
 
 
 def _boundary(facts: Facts) -> Mapping[str, Any]:
@@ -142,19 +144,11 @@ def _boundary(facts: Facts) -> Mapping[str, Any]:
     return found
 
 
-def _moved(name: str, before: Any, now: Any, told: Offsets) -> Iterator[str]:
-    stood, stands = kept_offsets(name, before), kept_offsets(name, now)
-    for place in sorted(stood.keys() | stands.keys()):
-        was, at = stood.get(place), stands.get(place)
-        if at != was and (place not in told or at != told[place]):
-            yield f"{name} stood at {_at(was)} of {place}, and stands at {_at(at)}"
-
-
 def _at(offset: int | None) -> str:
     return "the beginning" if offset is None else f"offset {offset}"
 
 
-def must_write_to(target: str, names: Iterable[str], look: LinkReader) -> None:
+def must_write_to(target: str, names: Iterable[str], reader: LinkReader) -> None:
     """See that none of them is left to a worker of another cluster.
 
     Raises:
@@ -162,12 +156,12 @@ def must_write_to(target: str, names: Iterable[str], look: LinkReader) -> None:
         UsageError: there is no such connector.
         Unreachable: no worker answered, or not the cluster.
     """
-    connectors = look.connectors()
+    connectors = reader.connectors()
     for name in names:
         config = connectors.config(name)
         if simple_class(config) not in (SOURCE, REPLICATOR) or own_producer(config):
             continue
-        if connectors.kafka_cluster_id() != look.site(target).cluster_id():
+        if connectors.kafka_cluster_id() != reader.site(target).cluster_id():
             raise Refused(
                 f"connector {name} would not write to {target}: Connect writes to the cluster of"
                 f" its worker, which is another one, and the connector has no {NAMED}",

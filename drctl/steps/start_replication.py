@@ -1,4 +1,4 @@
-"""Lets connectors copy, and looks at what comes first: a new record, or one that was there."""
+"""Starts replication, and checks that the first record to arrive is the one that had to."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -7,19 +7,18 @@ from typing import Any
 from drctl.engine.failback_state import offsets_of, rows
 from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
-from drctl.model.errors import DrctlError
 from drctl.model.plan import Json
 from drctl.steps.first_records import first_arrivals
 from drctl.steps.manual import ManualChange
 from drctl.steps.source_offsets import copies_of, log_ends, logs_of, must_write_to
-from drctl.steps.stop_replication import RUNNING, STOPPED
+from drctl.steps.stop_replication import RUNNING, STOPPED, told_each
 
 BRINGS_HOME = ("seed-replication", "seed-from-start")
-"""What tells connectors where to begin that have perhaps never run in this direction."""
+"""Steps that set offsets of connectors that may never have run in this direction."""
 
 
 class StartReplication:
-    """Goes on from the offsets that were set before; the first arrival of each partition tells."""
+    """Resumes from the offsets that were set; the first record of each partition proves it."""
 
     name = "start-replication"
     traits = Trait.CHANGES | Trait.STARTS_REPLICATION
@@ -33,7 +32,7 @@ class StartReplication:
             "stop them: what came stays, and how far they got is kept",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Where it begins.
 
         Raises:
@@ -41,9 +40,9 @@ class StartReplication:
             UsageError: there is no such connector.
             Unreachable: no worker answered.
         """
-        names, connectors = settings["connectors"], look.connectors()
+        names, connectors = settings["connectors"], reader.connectors()
         if settings["seeded_by"] in BRINGS_HOME and not settings.get("writes_passed"):
-            must_write_to(settings["target"], names, look)
+            must_write_to(settings["target"], names, reader)
         seeded = facts[settings["seeded_by"]]
         return {
             "before": {name: connectors.state(name).state for name in names},
@@ -54,40 +53,27 @@ class StartReplication:
             "whole": seeded.get("whole", False),
         }
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Let them go on."""
-        complaints, connectors = [], hands.connectors()
-        for name in intent["before"]:
-            try:
-                connectors.resume(name)
-            except DrctlError as error:
-                complaints.append(f"{name}: {error.message}")
-        return tuple(complaints)
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        """Resume them."""
+        return told_each(intent["before"], writer.connectors().resume)
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """How they stand, and what came first."""
-        connectors = look.connectors()
+        connectors = reader.connectors()
         states = [connectors.state(name) for name in intent["before"]]
         others = tuple(each.told for each in states if each.state != RUNNING)
         if others:
             return Seen(State.WAITING, "; ".join(others), {}, others)
-        return first_arrivals(intent, look)
+        return first_arrivals(intent, reader)
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Stop those that did not run."""
-        complaints, connectors = [], hands.connectors()
-        for name, before in intent["before"].items():
-            if before == RUNNING:
-                continue
-            try:
-                connectors.stop(name)
-            except DrctlError as error:
-                complaints.append(f"{name}: {error.message}")
-        return tuple(complaints)
+        idle = [name for name, before in intent["before"].items() if before != RUNNING]
+        return told_each(idle, writer.connectors().stop)
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether they are stopped again."""
-        connectors = look.connectors()
+        connectors = reader.connectors()
         others = tuple(
             f"{name} is {state}"
             for name, before in intent["before"].items()
@@ -110,17 +96,17 @@ class NoteEnds(Polling):
         title = f"write down where {source} and {target} end: there copying begins later"
         return Description(title, "the journal has the end of each partition")
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Where they end: rows of `[topic, partition, offset]`.
 
         Raises:
             Unreachable: a cluster did not answer.
         """
-        start = log_ends(look.site(settings["source"]), look.topics())
-        ends = log_ends(look.site(settings["target"]), copies_of(look))
+        start = log_ends(reader.site(settings["source"]), reader.topics())
+        ends = log_ends(reader.site(settings["target"]), copies_of(reader))
         return {"source": settings["source"], "from": rows(start), "ends": rows(ends)}
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """It stands in the journal."""
         words = f"the ends of {len(intent['from'])} partitions of {intent['source']} are known"
         return Seen(State.DONE, words, {"from": intent["from"], "ends": intent["ends"]})
@@ -135,7 +121,7 @@ _TELLS_NOTHING = "what comes first tells nothing: `identity` names none of a rec
 
 
 @dataclass(frozen=True, slots=True)
-class ManualStart:
+class ManualStart(ManualChange):
     """Asks; where the settings say where it begins, that is told, and looked at.
 
     Settings beside the question's: `begins`, one of the words above; `source` and `target`; and
@@ -143,59 +129,47 @@ class ManualStart:
     Connect keeps its position as Confluent Replicator has it there: the next offset.
     """
 
-    asks: ManualChange
-
-    @property
-    def name(self) -> str:
-        """That of the question."""
-        return self.asks.name
-
-    @property
-    def traits(self) -> Trait:
-        """Those of the question."""
-        return self.asks.traits
-
     def describe(self, settings: Json) -> Description:
         """The step in words."""
-        told = self.asks.describe(settings)
+        told = ManualChange.describe(self, settings)
         if "begins" not in settings:
             return told
         return replace(told, proof=PROOF.format(target=settings["target"]))
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Where it begins.
 
         Raises:
             Unreachable: a cluster did not answer.
         """
-        asked = self.asks.check(settings, facts, look)
+        asked = ManualChange.check(self, settings, facts, reader)
         if "begins" not in settings:
             return asked
-        where = dict(_WHERE[settings["begins"]](settings, facts, look))
+        where = dict(_WHERE[settings["begins"]](settings, facts, reader))
         kept = ("source", "target", "mirrors", "connect", "fields")
         intent = {**asked, **{key: settings[key] for key in kept if key in settings}, **where}
         if settings.get("mirrors"):
             # What it appends stands at the same offset, whatever stood there before.
-            intent |= {"ends": _named_there(where["from"], look), "whole": True}
+            intent |= {"ends": _named_there(where["from"], reader), "whole": True}
         return {**intent, "text": f"{asked['text']}; {_told(intent)}"}
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Put where it begins into the run's folder, as commands take it; the person does it."""
         if "from" in intent:
             lines = [f"{topic},{number},{at}\n" for topic, number, at in intent["from"]]
-            hands.keep(_file(intent, "csv"), "".join(lines))
+            writer.keep(_file(intent, "csv"), "".join(lines))
             if intent.get("connect"):
-                hands.keep(_file(intent, "json"), _connect_offsets(intent))
+                writer.keep(_file(intent, "json"), _connect_offsets(intent))
         return ()
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """What the person says; then, what came first."""
-        said = self.asks.verify(intent, look)
+        said = ManualChange.verify(self, intent, reader)
         if said.state is not State.DONE or "from" not in intent:
             return said
         if not intent.get("fields", True):
             return replace(said, words=f"{_said(intent)}; {_TELLS_NOTHING}")
-        seen = first_arrivals(intent, look)
+        seen = first_arrivals(intent, reader)
         if seen.state is State.DONE:
             return Seen(State.DONE, f"{_said(intent)}; {seen.words}", said.facts)
         if seen.state is State.FAILED and intent.get("mirrors"):
@@ -206,29 +180,21 @@ class ManualStart:
             return Seen(State.WAITING, words, {}, seen.items)
         return seen
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """The person does it."""
-        return self.asks.undo(intent, hands)
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
-        """What the person says."""
-        return self.asks.undone(intent, look)
-
-
-def _at_boundary(settings: Json, facts: Facts, look: LinkReader) -> Json:
+def _at_boundary(settings: Json, facts: Facts, reader: LinkReader) -> Json:
     search = facts["find-missing"]
     return {"from": search["boundaries"], "ends": search["ends"], "begun": search["begun"]}
 
 
-def _at_end(settings: Json, facts: Facts, look: LinkReader) -> Json:
+def _at_end(settings: Json, facts: Facts, reader: LinkReader) -> Json:
     noted = facts[NoteEnds.name]
     return {"from": noted["from"], "ends": noted["ends"]}
 
 
-def _at_start(settings: Json, facts: Facts, look: LinkReader) -> Json:
-    there = logs_of(look.site(settings["source"]), look.topics())
+def _at_start(settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    there = logs_of(reader.site(settings["source"]), reader.topics())
     # Something may have come already: what is emptied has nothing else to begin with.
-    here = logs_of(look.site(settings["target"]), copies_of(look))
+    here = logs_of(reader.site(settings["target"]), copies_of(reader))
     starts = ({place: log.log_start for place, log in logs.items()} for logs in (there, here))
     start, ends = map(rows, starts)
     return {"from": start, "ends": ends, "whole": True}
@@ -241,8 +207,8 @@ _WHERE: Mapping[str, Callable[[Json, Facts, LinkReader], Json]] = {
 }
 
 
-def _named_there(start: list[list[Any]], look: LinkReader) -> list[list[Any]]:
-    return [[look.target_topic(topic), number, at] for topic, number, at in start]
+def _named_there(start: list[list[Any]], reader: LinkReader) -> list[list[Any]]:
+    return [[reader.target_topic(topic), number, at] for topic, number, at in start]
 
 
 def _told(intent: Json) -> str:
@@ -286,5 +252,5 @@ def _connect_offsets(intent: Json) -> Json:
 
 
 MANUAL_START_REPLICATION = ManualStart(
-    ManualChange("manual-start-replication", Trait.CHANGES | Trait.STARTS_REPLICATION)
+    "manual-start-replication", Trait.CHANGES | Trait.STARTS_REPLICATION
 )

@@ -1,4 +1,4 @@
-"""Stops the connectors that replicate the link; where they came to is the boundary.
+"""Stops the connectors that replicate the link; the offsets that Connect keeps are the boundary.
 
 Connect takes a stop at once, keeps it, and ends the tasks, which are what copies. The connectors
 themselves may take a minute longer where their source is dead: their schedulers wait for it, and
@@ -10,7 +10,7 @@ task that waits for a dead source is given 5 s. So where the source is lost, wha
 first and by itself, and what no application waits for is stopped last.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
@@ -37,9 +37,7 @@ COMMITS_OFFSETS = "sync.group.offsets.enabled"
 """With it, the checkpoint task commits offsets on the target."""
 
 _NOTED = ("before", "workers", "idle")
-"""What later steps need of how connectors stood when they were told to stop."""
-
-Act = Callable[[str, str], None]
+"""What later steps need of the connectors as they were when they were told to stop."""
 
 
 def halted(facts: Facts) -> str | None:
@@ -56,7 +54,32 @@ def halted(facts: Facts) -> str | None:
     return "; ".join(told)
 
 
-class StopReplication:
+class _Stopping:
+    """Stops connectors; a rollback has those run that ran, which the intent names in `before`."""
+
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        """Resume those that ran, and pause those that were paused."""
+        before, connectors = intent.get("before", {}), writer.connectors()
+
+        def back(name: str) -> None:
+            (connectors.pause if before[name] == PAUSED else connectors.resume)(name)
+
+        return told_each([n for n in before if before[n] != STOPPED], back, at_once=True)
+
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+        """Whether they are as before; one that had failed need only not be stopped."""
+        connectors = reader.connectors()
+        others = []
+        for name, before in intent.get("before", {}).items():
+            now = connectors.state(name).state
+            if now != before and (before in (RUNNING, PAUSED, STOPPED) or now == STOPPED):
+                others.append(f"{name} is {now}, was {before}")
+        if others:
+            return Seen(State.WAITING, "; ".join(others), {}, tuple(others))
+        return Seen(State.DONE, "the connectors are as they were")
+
+
+class StopReplication(_Stopping):
     """Their tasks end, their configuration and offsets stay."""
 
     name = "stop-replication"
@@ -73,23 +96,23 @@ class StopReplication:
             f"stop replication: connectors {names}", proof, "let those go on that ran before"
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
-        """How they stand now, or stood before they were asked to stop.
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+        """Their states now, or before they were asked to stop.
 
         Raises:
             UsageError: there is no such connector.
             Unreachable: no worker answered.
         """
         if settings.get("translate_ahead", False):
-            look.translate_ahead()
+            reader.translate_ahead()
         names, requested = settings["connectors"], facts.get("request-stop", {})
         tasks_only = settings.get("tasks_only", False)
         if tasks_only or settings.get("rest_later", False):
-            connectors = look.connectors()
+            connectors = reader.connectors()
             names = [name for name in names if _writes_for_clients(connectors.config(name))]
         earlier = requested.get("before", {})
         asked = {name: earlier[name] for name in names if name in earlier}
-        found = _as_they_are([name for name in names if name not in asked], look)
+        found = _as_they_are([name for name in names if name not in asked], reader)
         states = {**asked, **found["before"]}
         return {
             "before": {name: states[name] for name in names},
@@ -98,32 +121,25 @@ class StopReplication:
             **({"tasks_of": names} if tasks_only else {}),
         }
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Stop those that were not asked to; one that is stopped stays so."""
-        return _stop([n for n in intent["before"] if n not in intent["requested"]], hands)
+        names = [name for name in intent["before"] if name not in intent["requested"]]
+        return told_each(names, writer.connectors().stop, at_once=True)
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
-        """How they stand now, and how far they came."""
-        connectors = look.connectors()
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+        """Their states now, and how far they got."""
+        connectors = reader.connectors()
         if "tasks_of" in intent:
             return _without_tasks(intent, connectors)
         states = {name: connectors.state(name).state for name in intent["before"]}
         others = tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
         if others:
             return Seen(State.WAITING, "; ".join(others), {}, others)
-        facts = {"boundary": _boundary(intent, connectors), "tasks_of": list(states)}
+        facts = {"boundary": _boundary(states, connectors), "tasks_of": list(states)}
         return Seen(State.DONE, f"{len(states)} connectors are stopped", facts)
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Let those go on that ran, and idle that idled."""
-        return _resume(intent, hands)
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
-        """Whether they stand as before; one that had failed need only not be stopped."""
-        return _as_before(intent, look)
-
-
-class RequestStop:
+class RequestStop(_Stopping):
     """Connect keeps that they are to be stopped; their tasks end while other things are done."""
 
     name = "request-stop"
@@ -138,29 +154,29 @@ class RequestStop:
             "let those go on that ran before",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
-        """How they stand now, and which workers run them.
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+        """Their states now, and which workers run them.
 
         Raises:
             UsageError: there is no such connector.
             Unreachable: no worker answered.
         """
         if settings.get("translate_ahead", False):
-            look.translate_ahead()
-        names, connectors = settings["connectors"], look.connectors()
+            reader.translate_ahead()
+        names, connectors = settings["connectors"], reader.connectors()
         idle = [name for name in names if not connectors.tasks(name).told]
-        return {**_as_they_are(names, look), "idle": idle}
+        return {**_as_they_are(names, reader), "idle": idle}
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Request all at once: each request by itself would wait for the tasks of the one before.
 
         Connect answers once the stop is in its configuration topic, and read back from there.
         """
-        return _stop(list(intent["before"]), hands)
+        return told_each(intent["before"], writer.connectors().stop, at_once=True)
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether Connect keeps it."""
-        connectors = look.connectors()
+        connectors = reader.connectors()
         others = tuple(
             f"{name} has {tasks.configured} tasks"
             for name in intent["before"]
@@ -171,17 +187,9 @@ class RequestStop:
         words = f"Connect has stored that {len(intent['before'])} connectors are to be stopped"
         return Seen(State.DONE, words, {k: v for k, v in intent.items() if k in _NOTED})
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Let those go on that ran, and idle that idled."""
-        return _resume(intent, hands)
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
-        """Whether they stand as before; one that had failed need only not be stopped."""
-        return _as_before(intent, look)
-
-
-class ConfirmStop:
-    """The connectors end once their schedulers let go of the source; nothing copies meanwhile.
+class ConfirmStop(_Stopping):
+    """The connectors end once their schedulers give up on the source; nothing copies meanwhile.
 
     Those that write neither records nor offsets are told to stop only here: no application waits
     for them.
@@ -200,8 +208,8 @@ class ConfirmStop:
             "let those go on that ran before",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
-        """Whose tasks had ended before, and how the others stand.
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+        """Whose tasks had ended before, and the states of the others.
 
         Raises:
             UsageError: there is no such connector.
@@ -209,15 +217,15 @@ class ConfirmStop:
         """
         ended = facts.get("stop-replication", {}).get("tasks_of", settings["connectors"])
         left = [name for name in settings["connectors"] if name not in ended]
-        return {**settings, "ended": ended, "before": _as_they_are(left, look)["before"]}
+        return {**settings, "ended": ended, "before": _as_they_are(left, reader)["before"]}
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Stop the others; one whose tasks end at once goes first, the next may take 5 s."""
-        return _stop(list(intent.get("before", {}))[::-1], hands, at_once=False)
+        return told_each(list(intent.get("before", {}))[::-1], writer.connectors().stop)
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
-        """Who has not ended, who copies again, and whether the source is back."""
-        connectors, source = look.connectors(), intent.get("source", "")
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+        """Which have not ended, which copy again, and whether the source is back."""
+        connectors, source = reader.connectors(), intent.get("source", "")
         again = tuple(
             f"{name} has tasks again: {', '.join(tasks.told)}"
             for name in intent["ended"]
@@ -233,28 +241,20 @@ class ConfirmStop:
         others = tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
         if others:
             words = "; ".join(others)
-            back = _is_back(source, look)
+            back = _is_back(source, reader)
             return Seen(State.WAITING, "; ".join(filter(None, (back, words))), {}, others)
         words = f"{len(states)} connectors are stopped, and none has a task"
-        facts = {"boundary": _boundary({"before": states}, connectors)}
+        facts = {"boundary": _boundary(states, connectors)}
         # Connectors may have ended because their source is back: it is asked after them.
-        return Seen(State.DONE, words, facts, owes=_is_back(source, look, newly=True))
-
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Let those go on that ran, and idle that idled."""
-        return _resume({"before": intent.get("before", {})}, hands)
-
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
-        """Whether they stand as before; one that had failed need only not be stopped."""
-        return _as_before({"before": intent.get("before", {})}, look)
+        return Seen(State.DONE, words, facts, owes=_is_back(source, reader, newly=True))
 
 
-def _is_back(source: str, look: LinkReader, *, newly: bool = False) -> str:
+def _is_back(source: str, reader: LinkReader, *, newly: bool = False) -> str:
     """What is to be done about a source that answers again; empty where none is lost."""
     if not source:
         return ""
     try:
-        look.alive(source, newly=newly)
+        reader.alive(source, newly=newly)
     except AuthenticationFailed:
         told = f"somebody answers at the addresses of {source}"
     except Unreachable:
@@ -264,8 +264,8 @@ def _is_back(source: str, look: LinkReader, *, newly: bool = False) -> str:
     return f"{told}: keep applications from writing there; drctl failback brings it back"
 
 
-def _as_they_are(names: list[str], look: LinkReader) -> Json:
-    connectors = look.connectors()
+def _as_they_are(names: list[str], reader: LinkReader) -> Json:
+    connectors = reader.connectors()
     workers = {worker for name in names for worker in connectors.tasks(name).workers}
     return {
         "before": {name: connectors.state(name).state for name in names},
@@ -275,8 +275,7 @@ def _as_they_are(names: list[str], look: LinkReader) -> Json:
 
 def _without_tasks(intent: Json, connectors: ConnectorsReader) -> Seen:
     names = tuple(intent["tasks_of"])
-    settle_s = SETTLE_S if intent["workers"] > 1 else 0.0
-    left = connectors.tasks_left(names, settle_s)
+    left = connectors.tasks_left(names, SETTLE_S if intent["workers"] > 1 else 0.0)
     if left:
         return Seen(State.WAITING, "; ".join(left), {}, tuple(left))
     # How far they came, Connect says once the last task has ended: see `ConfirmStop`.
@@ -290,50 +289,27 @@ def _writes_for_clients(config: Mapping[str, str]) -> bool:
     return commits or config.get("connector.class") not in WRITES_NO_RECORDS
 
 
-def _boundary(intent: Json, connectors: ConnectorsReader) -> Json:
-    return {name: list(connectors.offsets(name)) for name in intent["before"]}
+def _boundary(names: Iterable[str], connectors: ConnectorsReader) -> Json:
+    """The offsets that Connect keeps of each connector."""
+    return {name: list(connectors.offsets(name)) for name in names}
 
 
-def _stop(names: list[str], hands: LinkWriter, *, at_once: bool = True) -> tuple[str, ...]:
-    connectors = hands.connectors()
-    return _each(dict.fromkeys(names, ""), lambda name, _: connectors.stop(name), at_once=at_once)
+def told_each(
+    names: Collection[str], act: Callable[[str], None], *, at_once: bool = False
+) -> tuple[str, ...]:
+    """Complaints of connectors; one that does not do as told does not keep the others."""
 
-
-def _resume(intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-    connectors = hands.connectors()
-
-    def back(name: str, before: str) -> None:
-        if before != STOPPED:
-            (connectors.pause if before == PAUSED else connectors.resume)(name)
-
-    return _each(intent["before"], back)
-
-
-def _as_before(intent: Json, look: LinkReader) -> Seen:
-    connectors = look.connectors()
-    others = []
-    for name, before in intent["before"].items():
-        now = connectors.state(name).state
-        if now != before and (before in (RUNNING, PAUSED, STOPPED) or now == STOPPED):
-            others.append(f"{name} is {now}, was {before}")
-    if others:
-        return Seen(State.WAITING, "; ".join(others), {}, tuple(others))
-    return Seen(State.DONE, "the connectors are as they were")
-
-
-def _each(before: Mapping[str, str], act: Act, *, at_once: bool = True) -> tuple[str, ...]:
-    """One that does not do as told does not keep the others."""
-
-    def complaint(name: str, state: str) -> str:
+    def complaint(name: str) -> str:
         try:
-            act(name, state)
+            act(name)
         except DrctlError as error:
             return f"{name}: {error.message}"
         return ""
 
-    with ThreadPoolExecutor(max(1, len(before)) if at_once else 1) as pool:
-        found = list(pool.map(complaint, before.keys(), before.values()))
-    return tuple(filter(None, found))
+    if not at_once:
+        return tuple(filter(None, map(complaint, names)))
+    with ThreadPoolExecutor(max(1, len(names))) as pool:
+        return tuple(filter(None, pool.map(complaint, names)))
 
 
 class MeasureLoss(Polling):
@@ -347,12 +323,12 @@ class MeasureLoss(Polling):
         title = f"estimate what {settings['target']} lacks of {settings['source']}"
         return Description(title, "records and seconds, with what makes them uncertain")
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Of which topics, for whoever compares them once the source is back."""
-        return {"topics": list(look.topics()), "halted": halted(facts)}
+        return {"topics": list(reader.topics()), "halted": halted(facts)}
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """What survived says."""
-        loss = look.loss(halted=intent.get("halted"))
+        loss = reader.loss(halted=intent.get("halted"))
         facts = {name: told for name, told in loss.to_json().items() if name != "words"}
         return Seen(State.DONE, loss.words, facts)

@@ -10,7 +10,7 @@ from drctl.model.plan import Json
 
 
 class SwitchEndpoint:
-    """The way back is the endpoint as it was seen before."""
+    """A rollback restores the endpoint as it was observed before."""
 
     name = "switch-endpoint"
     traits = Trait.CHANGES | Trait.SWITCHES
@@ -24,44 +24,44 @@ class SwitchEndpoint:
         title = f"point endpoint {number} ({settings['kind']}) to {to}"
         return Description(title, asked, "put it back as it was", _clients(settings))
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """How it stands now.
 
         Raises:
             Unreachable: it does not answer.
         """
         number, to = settings["number"], settings["to"]
-        before = look.endpoint(number).observe()
+        before = reader.endpoint(number).observe()
         intent: dict[str, Any] = {"number": number, "to": to, "before": before.to_json()}
         if settings.get("asked", False):
-            intent["cluster_id"] = look.alive(to)
+            intent["cluster_id"] = reader.alive(to)
         return intent
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        """Switch it, where it stands as it was seen."""
-        hands.endpoint(intent["number"]).switch(intent["to"], _before(intent))
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        """Switch it, where it is still as it was observed."""
+        writer.endpoint(intent["number"]).switch(intent["to"], _before(intent))
         return ()
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """Where it points now, and what is still on its way."""
-        now = look.endpoint(intent["number"]).observe()
+        now = reader.endpoint(intent["number"]).observe()
         facts = {"endpoint": now.endpoint, "cluster": now.cluster, "cached_seconds": now.cached_s}
         if now.cluster != intent["to"]:
             return Seen(State.WAITING, now.words, facts)
         if now.unfinished:
             return Seen(State.WAITING, f"{now.words}; {now.unfinished[0]}", facts, now.unfinished)
         if "cluster_id" in intent:
-            return _asked(intent, Seen(State.DONE, now.words, facts), look)
+            return _asked(intent, Seen(State.DONE, now.words, facts), reader)
         return Seen(State.DONE, now.words, facts)
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Put it back."""
-        hands.endpoint(intent["number"]).restore(_before(intent))
+        writer.endpoint(intent["number"]).restore(_before(intent))
         return ()
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether it points where it did."""
-        now = look.endpoint(intent["number"]).observe()
+        now = reader.endpoint(intent["number"]).observe()
         back = now.cluster == intent["before"]["cluster"]
         return Seen(State.DONE if back else State.WAITING, now.words)
 
@@ -73,11 +73,11 @@ def _clients(settings: Json) -> str:
     return in_words(Leaving(settings["leaving"]), settings["from"], settings["to"])
 
 
-def _asked(intent: Json, pointed: Seen, look: LinkReader) -> Seen:
+def _asked(intent: Json, pointed: Seen, reader: LinkReader) -> Seen:
     """Whether a client comes to the target, too: caches and health checks may take a while."""
     to, facts = intent["to"], dict(pointed.facts)
     try:
-        found = look.reached(intent["number"], to)
+        found = reader.reached(intent["number"], to)
     except Unreachable as silent:
         words = (
             f"{pointed.words}; a client that connects through it gets no answer: {silent.message}"

@@ -1,7 +1,7 @@
-"""Watches the clients come to the target, go on there, and leave the source."""
+"""Watches the clients connect to the target, consume there, and leave the source."""
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
@@ -14,26 +14,26 @@ from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.steps.open_target import CANARY_TOPIC
 
 Standing = Mapping[str, int]
-"""By group the sum of its positions; it grows where the group goes on in any partition."""
+"""By group the sum of its committed offsets; it grows while the group consumes."""
 
 _SHOWN = 3
 
 
 class Left(NamedTuple):
-    """Who has not left a cluster.
+    """Groups that have not left a cluster.
 
     Attributes:
-        stayed: groups in which somebody reads, or may, each in words.
-        unseen: why of others nobody can tell, in words; empty where all were looked at.
+        stayed: groups that are active, or may be, each in words.
+        unseen: why others are not known, in words; empty where all were observed.
     """
 
     stayed: tuple[str, ...]
     unseen: tuple[str, ...]
 
 
-def absent(cluster: str, names: Collection[str], look: LinkReader) -> Mapping[str, str]:
-    """Groups in which nobody reads on a cluster, each in words."""
-    described = look.groups(cluster).described(names) if names else {}
+def absent(cluster: str, names: Collection[str], reader: LinkReader) -> Mapping[str, str]:
+    """Groups that are not active on a cluster, each in words."""
+    described = reader.groups(cluster).described(names) if names else {}
     found = {}
     for name in names:
         group = described[name]
@@ -44,9 +44,9 @@ def absent(cluster: str, names: Collection[str], look: LinkReader) -> Mapping[st
     return found
 
 
-def standing(cluster: str, names: Collection[str], look: LinkReader) -> Standing:
-    """How far groups came on a cluster; one whose positions cannot be read is left out."""
-    committed = look.groups(cluster).committed(names) if names else {}
+def standing(cluster: str, names: Collection[str], reader: LinkReader) -> Standing:
+    """How far groups are on a cluster; one whose offsets cannot be read is left out."""
+    committed = reader.groups(cluster).committed(names) if names else {}
     return {
         name: sum(position.offset for position in positions.values())
         for name, positions in committed.items()
@@ -55,40 +55,44 @@ def standing(cluster: str, names: Collection[str], look: LinkReader) -> Standing
 
 
 def still_standing(
-    cluster: str, now: Standing, before: Standing, look: LinkReader
+    cluster: str, now: Standing, before: Standing, reader: LinkReader
 ) -> tuple[str, ...]:
-    """Groups that have something to read, and stand where they stood; each in words."""
+    """Groups that have records to read and do not move; each in words."""
     names = [name for name, total in now.items() if total == before.get(name)]
     if not names:
         return ()
-    committed = look.groups(cluster).committed(names)
+    committed = reader.groups(cluster).committed(names)
     known = {n: p for n, p in committed.items() if not isinstance(p, Unavailable)}
     places = sorted({place for positions in known.values() for place in positions})
-    ends = look.site(cluster).offsets(places)
+    ends = reader.site(cluster).offsets(places)
     waiting = {name: _unread(positions, ends) for name, positions in known.items()}
     return tuple(
         f"{name} does not go on: {rows[0]}" for name, rows in sorted(waiting.items()) if rows
     )
 
 
-def undecided(cluster: str, look: LinkReader) -> Mapping[str, int]:
-    """Partitions of the link's topics with records that a transaction holds back: where from.
+def undecided(cluster: str, reader: LinkReader) -> Mapping[str, int]:
+    """Partitions of the link's topics with records behind an open transaction: its first offset.
 
     Raises:
         Unreachable: the cluster did not answer.
     """
+    site = reader.site(cluster)
+    there = site.overview().partitions
+    topics = sorted({reader.target_topic(topic) for topic in reader.topics()})
+    places = [TopicPartition(topic, n) for topic in topics for n in there.get(topic, ())]
     return {
         str(place): log.last_stable
-        for place, log in _copies(cluster, look).items()
-        if log.last_stable < log.end
+        for place, log in site.offsets(places).items()
+        if not isinstance(log, Unavailable) and log.last_stable < log.end
     }
 
 
-def held_back(cluster: str, before: Mapping[str, int], look: LinkReader) -> tuple[str, ...]:
-    """Those that the very same transaction still holds back, each in words."""
+def held_back(cluster: str, before: Mapping[str, int], reader: LinkReader) -> tuple[str, ...]:
+    """Those that the same transaction still holds back, each in words."""
     if not before:
         return ()
-    now = undecided(cluster, look)
+    now = undecided(cluster, reader)
     same = [place for place, offset in before.items() if now.get(place) == offset]
     return tuple(
         f"{place} does not go on for readers of committed records: a transaction has been open"
@@ -97,27 +101,27 @@ def held_back(cluster: str, before: Mapping[str, int], look: LinkReader) -> tupl
     )
 
 
-def left_behind(cluster: str, known: Collection[str], look: LinkReader) -> Left:
-    """The link's groups in which somebody still reads on a cluster, each with its members.
+def left_behind(cluster: str, known: Collection[str], reader: LinkReader) -> Left:
+    """The link's groups that are still active on a cluster, each with its members.
 
     Of a cluster that is half dead this says what its living brokers tell: a group whose coordinator
     is silent is not known to have stayed, nor to have left.
 
     Args:
-        known: groups that were read in there; where a coordinator is gone no broker lists them.
+        known: groups that were active there; where a coordinator is gone no broker lists them.
 
     Raises:
         Unreachable: the cluster did not answer.
     """
     unseen = []
     try:
-        names = {*known, *look.link_groups(cluster)}
+        names = {*known, *reader.link_groups(cluster)}
     except Unreachable as silent:
         names = set(known)
         if not names:
             raise
         unseen.append(f"which groups there are beside {_listed(names)}: {silent.message}")
-    described = look.groups(cluster).described(sorted(names))
+    described = reader.groups(cluster).described(sorted(names))
     mute = {name: each for name, each in described.items() if isinstance(each, Silent)}
     unseen = [f"group {name}: {each.reason}" for name, each in sorted(mute.items())] + unseen
     stayed = tuple(
@@ -126,22 +130,6 @@ def left_behind(cluster: str, known: Collection[str], look: LinkReader) -> Left:
         if name not in mute and (isinstance(group, Unavailable) or group.active)
     )
     return Left(stayed, tuple(unseen))
-
-
-def not_heard(entrances: Iterable[int], cluster: str) -> tuple[str, ...]:
-    """Entrances by which no record came to a cluster, each in words."""
-    return tuple(
-        f"what was written by endpoint {number + 1} is not on {cluster}" for number in entrances
-    )
-
-
-def _copies(cluster: str, look: LinkReader) -> Mapping[TopicPartition, PartitionOffsets]:
-    site = look.site(cluster)
-    there = site.overview().partitions
-    names = sorted({look.target_topic(topic) for topic in look.topics()})
-    places = [TopicPartition(name, n) for name in names for n in there.get(name, ())]
-    known = site.offsets(places).items()
-    return {place: log for place, log in known if not isinstance(log, Unavailable)}
 
 
 def _unread(
@@ -179,10 +167,10 @@ _NOBODY = "no group was seen to be read in before: there is none to wait for"
 
 
 class VerifyClients(Polling):
-    """Groups that were read in on the source are read in on the target, and nowhere else.
+    """Groups that were active on the source are active on the target, and nowhere else.
 
-    They go on from where they were put, as far as there is something to read; no transaction on
-    the target keeps them; and a record that came as clients come can be read there.
+    They resume from their committed offsets, as far as there is something to read; no transaction
+    on the target holds them back; and a record written through the endpoints can be read there.
     """
 
     name = "verify-clients"
@@ -195,7 +183,7 @@ class VerifyClients(Polling):
         stayed = _STAYED.format(source=settings["source"])
         return Description(title, f"{proof} {settings['source']}", clients=stayed)
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Whom to wait for, and where they stand now.
 
         Raises:
@@ -207,46 +195,47 @@ class VerifyClients(Polling):
             "source": source,
             "target": target,
             "groups": names,
-            "stood": standing(target, names, look),
-            "undecided": undecided(target, look),
+            "stood": standing(target, names, reader),
+            "undecided": undecided(target, reader),
             "entrances": list(settings.get("entrances", ())),
             "text": uuid.uuid4().hex,
         }
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Write a record by each entrance that is known, as a client would."""
         complaints = []
         for number in intent["entrances"]:
             try:
-                canary = hands.canary(intent["target"], number)
+                canary = writer.canary(intent["target"], number)
                 canary.sing(CANARY_TOPIC, canary_text(intent, number))
             except DrctlError as error:
                 complaints.append(f"endpoint {number + 1}: {error.message}")
         return tuple(complaints)
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
-        """Who has not come, does not go on, or has stayed."""
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+        """Which groups have not come, do not consume, or have stayed."""
         # Journals of drctl before 0.7 know the target and the groups only.
         target, names = intent["target"], tuple(intent["groups"])
-        late = absent(target, names, look)
+        late = absent(target, names, reader)
         come = tuple(name for name in names if name not in late)
-        now = standing(target, come, look)
+        now = standing(target, come, reader)
         stood: Standing = intent.get("stood", now)
-        slow = still_standing(target, now, stood, look) if "stood" in intent else ()
-        held = held_back(target, intent.get("undecided", {}), look)
+        slow = still_standing(target, now, stood, reader) if "stood" in intent else ()
+        held = held_back(target, intent.get("undecided", {}), reader)
         unheard = tuple(
             number
             for number in intent.get("entrances", ())
-            if not look.heard(target, CANARY_TOPIC, canary_text(intent, number))
+            if not reader.heard(target, CANARY_TOPIC, canary_text(intent, number))
         )
-        stayed, unseen = _left(intent, look)
-        missing = (*not_heard(unheard, target), *late.values(), *slow, *held, *stayed)
+        left = _left(intent, reader)
+        silent = (f"what was written by endpoint {n + 1} is not on {target}" for n in unheard)
+        missing = (*silent, *late.values(), *slow, *held, *left.stayed)
         moved = sum(now[name] != stood.get(name) for name in now)
         facts = {
             "groups": len(names),
             "moved": moved,
             "entrances": len(intent.get("entrances", ())),
-            "not_seen": unseen,
+            "not_seen": _not_seen(intent, left),
         }
         if missing:
             told = _told(len(late), len(names), missing)
@@ -255,26 +244,26 @@ class VerifyClients(Polling):
 
 
 def canary_text(intent: Json, number: int) -> str:
-    """What is sung at an entrance."""
+    """What is written by an endpoint."""
     return f"{intent['text']}-{number + 1}"
 
 
-def _left(intent: Json, look: LinkReader) -> tuple[tuple[str, ...], str]:
-    """Who has stayed on the source; and why that cannot be seen, of all groups or of some."""
+def _left(intent: Json, reader: LinkReader) -> Left:
     source = intent.get("source")
     if source is None:
-        return (), ""
+        return Left((), ())
     try:
-        found = left_behind(source, intent["groups"], look)
+        return left_behind(source, intent["groups"], reader)
     except Unreachable as silent:
-        found = Left((), (silent.message,))
-    unseen = f"who has stayed on {source}: {_several(found.unseen)}" if found.unseen else ""
-    return found.stayed, unseen
+        return Left((), (silent.message,))
 
 
-def _several(reasons: tuple[str, ...]) -> str:
-    more = f"; and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
-    return "; ".join(reasons[:_SHOWN]) + more
+def _not_seen(intent: Json, left: Left) -> str:
+    """Why it is not known of some groups, or of all, whether they have stayed."""
+    if not left.unseen:
+        return ""
+    more = f"; and {len(left.unseen) - _SHOWN} more" if len(left.unseen) > _SHOWN else ""
+    return f"who has stayed on {intent['source']}: {'; '.join(left.unseen[:_SHOWN])}{more}"
 
 
 def _told(late: int, groups: int, missing: tuple[str, ...]) -> str:

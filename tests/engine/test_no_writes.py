@@ -28,17 +28,19 @@ from tests.engine.sites import Trace
 
 WRITES = ("apply", "undo")
 LOOKS = ("describe", "check", "verify", "undone")
+WRITERS = {"writer", "hands"}
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_each_kind_can_write_where_it_may_and_nowhere_else(name: str) -> None:
     kind = KINDS[name]
     for method in WRITES:
-        assert get_type_hints(getattr(kind, method))["hands"] is LinkWriter
+        hints = get_type_hints(getattr(kind, method))
+        assert [hint for name, hint in hints.items() if name in WRITERS] == [LinkWriter]
     for method in LOOKS:
         asked = getattr(kind, method)
         assert LinkWriter not in get_type_hints(asked).values()
-        assert "hands" not in signature(asked).parameters
+        assert WRITERS.isdisjoint(signature(asked).parameters)
 
 
 def test_what_looks_hands_out_nothing_that_writes() -> None:
