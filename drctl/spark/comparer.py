@@ -25,6 +25,7 @@ from drctl.gap.comparison import (
     ScanFailed,
     Side,
     TopicSuspects,
+    runs_limit,
     span_of,
 )
 from drctl.gap.suspects import suspect_span
@@ -74,10 +75,6 @@ def _watch(
             all_tasks, done = max(tasks)
             most = max(most, total * done // max(1, all_tasks))
             progress(phase, most, total)
-
-
-RUNS_IN_ALL = 200_000
-RUNS_A_PARTITION = 10_000
 
 
 class SparkComparer:
@@ -217,7 +214,7 @@ class SparkComparer:
     ) -> dict[Place, Missing]:
         places = [place for place, m in missing.items() if m.unreplicated]
         dense = {(s.plan.topic, p) for s in suspects for p in s.dense}
-        limit = max(100, min(RUNS_A_PARTITION, RUNS_IN_ALL // max(1, len(places))))
+        limit = runs_limit(len(places))
         found: dict[Place, list[tuple[int, int]]] = {}
         totals: dict[Place, int] = {}
         for chosen in ([p for p in places if p in dense], [p for p in places if p not in dense]):

@@ -27,14 +27,7 @@ from drctl.gap.comparison import (
     ScanFailed,
     TopicSuspects,
 )
-from drctl.gap.json import (
-    comparison_from_json,
-    digests_from_json,
-    disorder_from_json,
-    plan_to_json,
-    reads_to_json,
-    suspects_to_json,
-)
+from drctl.gap.json import digests_from_json, plain, restored
 from drctl.host.files import as_open_as
 from drctl.model.errors import Unknown
 from drctl.spark import results
@@ -178,7 +171,7 @@ class SubmittedComparer:
         Raises:
             ScanFailed: something could not be read to its end.
         """
-        asked = {"plan": plan_to_json(plan), "reads": reads_to_json(reads)}
+        asked = {"plan": plain(plan), "reads": plain(reads)}
         return digests_from_json(self._answered(asked, progress)["digests"])
 
     def compare(
@@ -189,8 +182,9 @@ class SubmittedComparer:
         Raises:
             ScanFailed: something could not be read to its end.
         """
-        asked = {"plan": plan_to_json(plan), "suspects": suspects_to_json(suspects)}
-        comparison = comparison_from_json(self._answered(asked, progress)["comparison"])
+        asked = {"plan": plain(plan), "suspects": plain(suspects)}
+        answered = self._answered(asked, progress)
+        comparison: Comparison = restored(Comparison, answered["comparison"])
         for name in (results.RECORDS, results.OTHERS):
             fetch(self._folder.path / name, self._out / name)
         return comparison
@@ -201,8 +195,8 @@ class SubmittedComparer:
         Raises:
             ScanFailed: something could not be read to its end.
         """
-        asked = {"plan": plan_to_json(plan), "order": True}
-        found = disorder_from_json(self._answered(asked, progress)["disorder"])
+        asked = {"plan": plain(plan), "order": True}
+        found: Disorder = restored(Disorder, self._answered(asked, progress)["disorder"])
         fetch(self._folder.path / INVERSIONS, self._out / INVERSIONS)
         return found
 
