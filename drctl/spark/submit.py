@@ -32,6 +32,7 @@ from drctl.host.files import as_open_as
 from drctl.model.errors import Unknown
 from drctl.spark import results
 from drctl.spark.compare import INVERSIONS
+from drctl.spark.failure import shortened
 from drctl.spark.job_folder import (
     ALIVE,
     CRASHED,
@@ -53,8 +54,6 @@ _FAULT = re.compile(
     r"(?P<fault>(?:[a-z_$][\w$]*\.)+[A-Z]\w*(?:Exception|Error|Failure)\b.*)$"
     r"|^Error: (?!Could not create the Java|A fatal exception)(?P<said>.+)$|^(?P<heap>Invalid .+)$"
 )
-_PACKAGE = re.compile(r"^(?:[a-z_$][\w$]*\.)+(?=[A-Z])")
-_LENGTH = 400
 _TAIL = 200_000
 
 
@@ -143,8 +142,7 @@ def fault_in(text: str) -> str:
     faults = [m for line in text.splitlines() if (m := _FAULT.match(line.rstrip()))]
     if not faults:
         return ""
-    said = faults[-1][faults[-1].lastgroup or 0]
-    return _PACKAGE.sub("", said)[:_LENGTH]
+    return shortened(faults[-1][faults[-1].lastgroup or 0])
 
 
 POLL_S = 0.2
@@ -353,15 +351,9 @@ def _stopped(folder: JobFolder, application: Application, patience: float) -> It
         yield
         patience = 0
     finally:
-        _stop(folder)
+        with suppress(OSError):  # the folder's removal says the same
+            folder.put(STOP, True)
         application.ended_within(patience)
-
-
-def _stop(folder: JobFolder) -> None:
-    try:
-        folder.put(STOP, True)
-    except OSError:  # the folder's removal says the same
-        return
 
 
 @contextmanager
