@@ -17,50 +17,15 @@ from drctl.gap.suspects import find_suspects, suspect_span
 from drctl.model.errors import Unreachable
 from drctl.model.gap import Example, GapResult, OrderScope, OrderVerdict
 from drctl.model.ports import ClusterReader
-from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
+from drctl.model.topology import Record, TopicPartition, Unavailable
 
 PARTITIONS = 16
 RECORDS = 8
 """Looked at in the middle of what is read of each partition."""
 
 
-def sampled_bytes(source: ClusterReader, reads: Reads) -> int | None:
-    """Of keys and values, uncompressed, both sides; None where nothing could be looked at.
-
-    Raises:
-        Unreachable: the source did not answer.
-    """
-    spans = {
-        TopicPartition(topic, partition): runs
-        for topic, partitions in reads[Side.SOURCE].items()
-        for partition, runs in partitions.items()
-    }
-    largest = sorted(spans, key=lambda place: -_span(spans[place]))[:PARTITIONS]
-    found = source.following({place: _middle(spans[place]) for place in largest}, RECORDS)
-    sizes = [
-        _size(record)
-        for records in found.values()
-        if not isinstance(records, Unavailable)
-        for record in records
-    ]
-    return round(sum(sizes) / len(sizes) * span_of(reads)) if sizes else None
-
-
-def _middle(runs: Sequence[OffsetRange]) -> int:
-    widest = max(runs, key=lambda run: run.span)
-    return (widest.start + widest.end) // 2
-
-
-def _span(runs: Sequence[OffsetRange]) -> int:
-    return sum(run.span for run in runs)
-
-
-def _size(record: Record) -> int:
-    return len(record.key or b"") + len(record.value or b"")
-
-
 ATTEMPTS = 3
-"""How often a scan is begun anew after something moved under it."""
+"""How often a scan is attempted after something moved under it."""
 
 PREVIEW_BYTES = 256
 """How much of a key or value an example shows."""
@@ -217,22 +182,19 @@ class GapAnalysis:
         for example, position in zip(wanted, positions, strict=True):
             record = found.get(position)
             if isinstance(record, Record):
-                order = OrderVerdict(example.order)
-                examples.append(_example(example.topic, record, example.size, order))
+                examples.append(
+                    Example(
+                        topic=example.topic,
+                        partition=record.partition,
+                        offset=record.offset,
+                        timestamp_ms=record.timestamp_ms,
+                        key=None if record.key is None else record.key[:PREVIEW_BYTES],
+                        value=None if record.value is None else record.value[:PREVIEW_BYTES],
+                        size=example.size,
+                        order=OrderVerdict(example.order),
+                    )
+                )
         return tuple(examples)
-
-
-def _example(topic: str, record: Record, size: int, order: OrderVerdict) -> Example:
-    return Example(
-        topic=topic,
-        partition=record.partition,
-        offset=record.offset,
-        timestamp_ms=record.timestamp_ms,
-        key=None if record.key is None else record.key[:PREVIEW_BYTES],
-        value=None if record.value is None else record.value[:PREVIEW_BYTES],
-        size=size,
-        order=order,
-    )
 
 
 def readable(frozen: Frozen) -> frozenset[tuple[str, str, int, int]]:
@@ -243,3 +205,26 @@ def readable(frozen: Frozen) -> frozenset[tuple[str, str, int, int]]:
         for side, partitions in (("source", topic.source), ("target", topic.target))
         for partition, offsets in partitions.items()
     )
+
+
+def sampled_bytes(source: ClusterReader, reads: Reads) -> int | None:
+    """About how many bytes of keys and values, uncompressed, both sides hold; None: unknown.
+
+    Raises:
+        Unreachable: the source did not answer.
+    """
+    spans = {
+        TopicPartition(topic, partition): ranges
+        for topic, partitions in reads[Side.SOURCE].items()
+        for partition, ranges in partitions.items()
+    }
+    largest = sorted(spans, key=lambda place: -sum(r.span for r in spans[place]))[:PARTITIONS]
+    widest = {place: max(spans[place], key=lambda r: r.span) for place in largest}
+    found = source.following({p: (r.start + r.end) // 2 for p, r in widest.items()}, RECORDS)
+    sizes = [
+        len(record.key or b"") + len(record.value or b"")
+        for records in found.values()
+        if not isinstance(records, Unavailable)
+        for record in records
+    ]
+    return round(sum(sizes) / len(sizes) * span_of(reads)) if sizes else None

@@ -7,7 +7,7 @@ compares record by record what the digests could not settle.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from drctl.model.errors import Unknown
 from drctl.model.gap import Histogram, Inversion, OrderScope
@@ -104,6 +104,9 @@ Ranges = Mapping[str, Mapping[int, tuple[OffsetRange, ...]]]
 
 Reads = Mapping[Side, Ranges]
 """What to read of both sides."""
+
+Place = tuple[str, int]
+"""A source topic's name and a partition."""
 
 SECOND_SALT = 0x5DEECE66D
 """Makes the second digest of a record independent of the first."""
@@ -232,10 +235,6 @@ class Extra:
     duplicated_on_target: int = 0
 
 
-Place = tuple[str, int]
-"""A source topic's name and a partition."""
-
-
 @dataclass(frozen=True, slots=True)
 class ExampleOffset:
     """Where an unreplicated record worth looking at is."""
@@ -306,6 +305,48 @@ class RecordComparer(Protocol):
         Raises:
             ScanFailed: something could not be read to its end.
         """
+
+
+RUNS_IN_ALL = 200_000
+RUNS_A_PARTITION = 10_000
+HISTOGRAM_BINS = 60
+HISTOGRAM_ROWS = 30
+EXAMPLES = 20
+
+
+def runs_limit(partitions: int) -> int:
+    """How many runs of missing records are kept of each of so many partitions."""
+    return max(100, min(RUNS_A_PARTITION, RUNS_IN_ALL // max(1, partitions)))
+
+
+class HistogramFrame(NamedTuple):
+    """The partitions with the most unreplicated records, and the bins of their timestamps.
+
+    Attributes:
+        start: of the first of `HISTOGRAM_BINS` bins, milliseconds; width: of each of them.
+    """
+
+    worst: Sequence[Place]
+    start: int
+    width: int
+
+
+def histogram_frame(missing: Mapping[Place, Missing]) -> HistogramFrame | None:
+    """None where no unreplicated record has a timestamp."""
+    worst = sorted(
+        (place for place, m in missing.items() if m.unreplicated),
+        key=lambda place: (-missing[place].unreplicated, place),
+    )[:HISTOGRAM_ROWS]
+    times = [
+        t
+        for place in worst
+        for t in (missing[place].oldest_timestamp, missing[place].newest_timestamp)
+        if t is not None and t > 0  # records without a timestamp would stretch it back to 1970
+    ]
+    if not times:
+        return None
+    start = min(times)
+    return HistogramFrame(worst, start, (max(times) - start) // HISTOGRAM_BINS + 1)
 
 
 def span_of(reads: Reads) -> int:

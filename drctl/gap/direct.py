@@ -46,7 +46,7 @@ from drctl.gap.matching import (
     with_runs,
 )
 from drctl.gap.suspects import merge
-from drctl.model.topology import Chunk, OffsetRange, Row, TopicRanges
+from drctl.model.topology import Chunk, OffsetRange, TopicRanges
 
 HELD_OFFSETS = 1_000_000
 """What is digested is held for the comparison where it has no more offsets than these."""
@@ -112,8 +112,11 @@ class DirectComparer:
         """
         if plan != self._plan:
             self._forget()
-        lacking = {side: self._not_held(side, suspects) for side in Side}
-        self._read(plan, lacking, True, "comparing records", progress)
+        missing = {
+            side: self._not_held(side, {s.plan.topic: s.ranges(side) for s in suspects})
+            for side in Side
+        }
+        self._read(plan, missing, True, "comparing records", progress)
         matchers = {s.plan.topic: self._matcher(plan, s) for s in suspects}
         self._look_behind(matchers, {s.plan.topic: s.plan for s in suspects}, progress)
         matches = {topic: matcher.judge() for topic, matcher in matchers.items()}
@@ -131,8 +134,8 @@ class DirectComparer:
         if plan != self._plan:
             self._forget()
             self._plan = plan
-        lacking = {side: self._not_read(plan, side) for side in Side}
-        self._read(plan, lacking, True, "reading both sides for their order", progress)
+        missing = {side: self._not_held(side, plan.everything()[side]) for side in Side}
+        self._read(plan, missing, True, "reading both sides for their order", progress)
         empty: dict[int, Partition] = {}
         held = [
             (
@@ -146,15 +149,14 @@ class DirectComparer:
         self._writer.write_inversions(tally.counting(inversions(held, plan.within)))
         return tally.disorder()
 
-    def _not_read(self, plan: ComparePlan, side: Side) -> Ranges:
-        everything = plan.everything()[side]
+    def _not_held(self, side: Side, wanted: Ranges) -> Ranges:
         return {
             topic: {
                 p: ranges
                 for p, ranges in partitions.items()
                 if not self._partition(side, topic, p).covers(ranges)
             }
-            for topic, partitions in everything.items()
+            for topic, partitions in wanted.items()
         }
 
     def _read(
@@ -200,14 +202,6 @@ class DirectComparer:
                 )
         return intakes
 
-    def _not_held(self, side: Side, suspects: Sequence[TopicSuspects]) -> Ranges:
-        lacking: dict[str, dict[int, tuple[OffsetRange, ...]]] = {}
-        for s in suspects:
-            for partition, ranges in s.ranges(side).items():
-                if not self._partition(side, s.plan.topic, partition).covers(ranges):
-                    lacking.setdefault(s.plan.topic, {})[partition] = ranges
-        return lacking
-
     def _partition(self, side: Side, topic: str, partition: int) -> Partition:
         return self._held.setdefault((side, topic), {}).setdefault(partition, Partition())
 
@@ -235,7 +229,9 @@ class DirectComparer:
                     lacking.setdefault(topic, {})[partition] = rest
         done, total = 0, span_of({Side.SOURCE: lacking})
         for chunk in self._chunks(Side.SOURCE, lacking):
-            matchers[chunk.topic].behind[chunk.partition].look(map(_with_hash, chunk.rows))
+            matchers[chunk.topic].behind[chunk.partition].look(
+                (row[0], key_hash(row[2])) for row in chunk.rows
+            )
             done += len(chunk.rows)
             progress("finding the records", done, total)
 
@@ -291,10 +287,6 @@ def _with_offsets(ranges: Ranges) -> Ranges:
         for topic, parts in ranges.items()
     }
     return {topic: parts for topic, parts in kept.items() if parts}
-
-
-def _with_hash(row: Row) -> tuple[int, int]:
-    return row[0], key_hash(row[2])
 
 
 def _sum_up(matches: Mapping[str, Match], matchers: Mapping[str, TopicMatcher]) -> Comparison:

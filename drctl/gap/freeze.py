@@ -6,7 +6,7 @@ The source is frozen first: whatever is replicated in between is then on the tar
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Protocol, TypeGuard
 
@@ -186,23 +186,16 @@ class Frozen:
     not_compared: tuple[NotCompared, ...]
 
 
+@dataclass(slots=True)
 class _Freezer:
     """Collects what can be compared and what cannot."""
 
-    def __init__(
-        self,
-        link: Link,
-        source: ClusterReader,
-        target: ClusterReader,
-        settle: Callable[[], None],
-        patience: Patience,
-    ) -> None:
-        self._link = link
-        self._settle = settle
-        self._patience = patience
-        self._source = source
-        self._target = target
-        self._left_out: list[NotCompared] = []
+    _link: Link
+    _source: ClusterReader
+    _target: ClusterReader
+    _settle: Callable[[], None]
+    _patience: Patience
+    _left_out: list[NotCompared] = field(default_factory=list)
 
     def freeze(self, names: Sequence[str]) -> Frozen:
         states = self._source_states(names)
@@ -251,8 +244,8 @@ class _Freezer:
         self,
         state: TopicState,
         target_state: TopicState | None,
-        source: Mapping[TopicPartition, PartitionOffsets | Unavailable],
-        target: Mapping[TopicPartition, PartitionOffsets | Unavailable],
+        source: StableOffsets,
+        target: StableOffsets,
     ) -> FrozenTopic | None:
         by_partition = self._link.settings.keeps_partitions
         theirs, dark_there = self._readable(state.name, target_state, target, self._target.name)
@@ -283,7 +276,7 @@ class _Freezer:
         self,
         topic: str,
         state: TopicState | None,
-        offsets: Mapping[TopicPartition, PartitionOffsets | Unavailable],
+        offsets: StableOffsets,
         cluster: str,
     ) -> tuple[dict[int, PartitionOffsets], frozenset[int]]:
         readable: dict[int, PartitionOffsets] = {}

@@ -11,14 +11,7 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from drctl.gap.comparison import (
-    BucketDigest,
-    ComparePlan,
-    Comparison,
-    Disorder,
-    Reads,
-    TopicSuspects,
-)
+from drctl.gap.comparison import BucketDigest
 
 Reader = Callable[[Any], Any]
 
@@ -142,58 +135,3 @@ def digests_from_json(data: Any) -> tuple[BucketDigest, ...]:
         BucketDigest(*(read(cell) for read, cell in zip(readers, row, strict=True)))
         for row in data["rows"]
     )
-
-
-def comparison_to_json(comparison: Comparison) -> Any:
-    """The outcome of the record-by-record comparison."""
-    return plain(comparison)
-
-
-def disorder_from_json(data: Any) -> Disorder:
-    """Raises ValueError where the data is no such outcome."""
-    disorder: Disorder = restored(Disorder, data)
-    return disorder
-
-
-def disorder_to_json(disorder: Disorder) -> Any:
-    """What stands in another order."""
-    return plain(disorder)
-
-
-def comparison_from_json(data: Any) -> Comparison:
-    """Raises ValueError where the data is no such outcome."""
-    comparison: Comparison = restored(Comparison, data)
-    return comparison
-
-
-def plan_to_json(plan: ComparePlan) -> Any:
-    """The plan of a comparison."""
-    return plain(plan)
-
-
-def plan_from_json(data: Any) -> ComparePlan:
-    """Raises ValueError where the data is no plan."""
-    plan: ComparePlan = restored(ComparePlan, data)
-    return plan
-
-
-def reads_to_json(reads: Reads) -> Any:
-    """The offset ranges to digest."""
-    return plain(reads)
-
-
-def reads_from_json(data: Any) -> Reads:
-    """Raises ValueError where the data is no such ranges."""
-    reads: Reads = restored(Reads, data)
-    return reads
-
-
-def suspects_to_json(suspects: Sequence[TopicSuspects]) -> Any:
-    """What to compare record by record."""
-    return plain(tuple(suspects))
-
-
-def suspects_from_json(data: Any) -> tuple[TopicSuspects, ...]:
-    """Raises ValueError where the data is no suspects."""
-    suspects: tuple[TopicSuspects, ...] = restored(tuple[TopicSuspects, ...], data)
-    return suspects

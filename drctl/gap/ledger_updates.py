@@ -4,7 +4,7 @@ import hashlib
 import json
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
@@ -97,7 +97,9 @@ class Remembering:
             ids = self.source.cluster_id(), self.target.cluster_id()
             self._fingerprint = book_name(self.link, *ids)
             found = self.store.book(self._fingerprint)
-            self._book = found or self.store.begin(self._fingerprint, self._new_book(frozen))
+            buckets = max(64, bucket_count(frozen))
+            new = Book(secrets.randbits(62), buckets, self.cell_bits, version=0)
+            self._book = found or self.store.begin(self._fingerprint, new)
         book = self._book
         widths = {name: rules.bucket_ms for name, rules in book.rules.items()}
         return Basis(book.salt, book.buckets, book.cell_bits, widths, MIN_BUCKET_MS)
@@ -170,7 +172,10 @@ class Remembering:
         self, grown: Mapping[LogKey, tuple[FrozenLog, dict[int, Cell]]], known: Known
     ) -> dict[LogKey, KnownLog]:
         """Logs whose last digested record is still there, appended before the freeze."""
-        last = {key: _last_record(cells.values()) for key, (_, cells) in grown.items()}
+        last = {
+            key: max((row.last for cell in cells.values() for row in cell.rows), default=-1)
+            for key, (_, cells) in grown.items()
+        }
         epochs: dict[LogKey, int | Unavailable] = {}
         for side, reader in ((Side.SOURCE, self.source), (Side.TARGET, self.target)):
             asked = {
@@ -188,10 +193,6 @@ class Remembering:
                 continue
             changed[key] = KnownLog(log.topic_id, current, last[key], epoch, cells)
         return changed
-
-    def _new_book(self, frozen: Frozen) -> Book:
-        buckets = max(64, bucket_count(frozen))
-        return Book(secrets.randbits(62), buckets, self.cell_bits, version=0)
 
 
 def book_name(link: Link, source_id: str, target_id: str) -> str:
@@ -221,10 +222,6 @@ def _reads(
         }
         for topic in plan.topics
     }
-
-
-def _last_record(cells: Iterable[Cell]) -> int:
-    return max((row.last for cell in cells for row in cell.rows), default=-1)
 
 
 def _witness(known: Known, key: LogKey) -> int | None:

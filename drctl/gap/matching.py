@@ -11,16 +11,20 @@ from struct import Struct
 from typing import NamedTuple
 
 from drctl.gap.comparison import (
+    EXAMPLES,
+    HISTOGRAM_BINS,
     INVERSION_EXAMPLES,
     Disorder,
     ExampleOffset,
     Extra,
     Missing,
+    Place,
     Side,
     TopicPlan,
     TopicSuspects,
+    histogram_frame,
+    runs_limit,
 )
-from drctl.gap.comparison import Place as comparison_Place
 from drctl.gap.held import NO_KEY, Entry, Partition
 from drctl.model.gap import Histogram, Inversion, OrderScope, OrderVerdict, RecordClass
 
@@ -33,7 +37,7 @@ class Tally:
     """Counts inversions by source partition as they go by; they may be more than memory holds."""
 
     def __init__(self) -> None:
-        self._counts: Counter[comparison_Place] = Counter()
+        self._counts: Counter[Place] = Counter()
         self._examples: list[Inversion] = []
 
     def counting(self, found: Iterable[Inversion]) -> Iterator[Inversion]:
@@ -109,7 +113,7 @@ def _entries(held: Partition, partition: int) -> Iterator[tuple[int, int, Entry]
             yield entry[0], partition, entry
 
 
-Place = tuple[int, Entry]
+Located = tuple[int, Entry]
 """A partition and a record in it."""
 
 BucketOf = Callable[[int, bytes], int]
@@ -156,7 +160,7 @@ class _Unit:
     on_source: dict[bytes, int] = field(default_factory=dict)
     on_target: dict[bytes, int] = field(default_factory=dict)
     homes: dict[bytes, int] = field(default_factory=dict)
-    missing: list[Place] = field(default_factory=list)
+    missing: list[Located] = field(default_factory=list)
     first_replicated: dict[int, int] = field(default_factory=dict)
 
     def surplus(self) -> Iterator[tuple[bytes, int, int]]:
@@ -259,7 +263,7 @@ class TopicMatcher:
         missing = sorted(judged, key=lambda found: (found.partition, found.entry[0]))
         return Match(tuple(missing), self._extra())
 
-    def _places(self, side: Side, unit: int | None) -> Iterator[Place]:
+    def _places(self, side: Side, unit: int | None) -> Iterator[Located]:
         """The records of the unit's suspect buckets, partition by partition."""
         wanted = {bucket for name, bucket in self._suspects.buckets if name == unit}
         bucket, held = self._bucket, self._held[side]
@@ -363,18 +367,13 @@ class TopicMatcher:
         return min((of[partition] for of in known if partition in of), default=None)
 
 
-RUNS_IN_ALL = 200_000
-RUNS_A_PARTITION = 10_000
-HISTOGRAM_BINS = 60
-HISTOGRAM_ROWS = 30
-EXAMPLES = 20
-ByPlace = Mapping[comparison_Place, Sequence[Judged]]
+ByPlace = Mapping[Place, Sequence[Judged]]
 """The missing records of each source partition."""
 
 
-def by_place(topic: str, missing: Iterable[Judged]) -> dict[comparison_Place, list[Judged]]:
+def by_place(topic: str, missing: Iterable[Judged]) -> dict[Place, list[Judged]]:
     """The missing records of a topic, by partition."""
-    found: dict[comparison_Place, list[Judged]] = defaultdict(list)
+    found: dict[Place, list[Judged]] = defaultdict(list)
     for judged in missing:
         found[topic, judged.partition].append(judged)
     return found
@@ -408,11 +407,11 @@ def unreplicated_offsets(missing: Iterable[Judged]) -> list[int]:
 
 
 def with_runs(
-    missing: Mapping[comparison_Place, Missing],
-    runs: Mapping[comparison_Place, Sequence[tuple[int, int]]],
-) -> dict[comparison_Place, Missing]:
+    missing: Mapping[Place, Missing],
+    runs: Mapping[Place, Sequence[tuple[int, int]]],
+) -> dict[Place, Missing]:
     """The same with the first runs of each partition, and how many there are."""
-    limit = max(100, min(RUNS_A_PARTITION, RUNS_IN_ALL // max(1, len(runs))))
+    limit = runs_limit(len(runs))
     return {
         place: replace(m, runs=tuple(found[:limit]), runs_total=len(found))
         for place, m in missing.items()
@@ -420,22 +419,12 @@ def with_runs(
     }
 
 
-def histogram(records: ByPlace, missing: Mapping[comparison_Place, Missing]) -> Histogram | None:
+def histogram(records: ByPlace, missing: Mapping[Place, Missing]) -> Histogram | None:
     """Where in time the records of the worst partitions lie."""
-    worst = sorted(
-        (place for place, m in missing.items() if m.unreplicated),
-        key=lambda place: (-missing[place].unreplicated, place),
-    )[:HISTOGRAM_ROWS]
-    times = [
-        t
-        for place in worst
-        for t in (missing[place].oldest_timestamp, missing[place].newest_timestamp)
-        if t is not None and t > 0  # records without a timestamp would stretch it back to 1970
-    ]
-    if not times:
+    frame = histogram_frame(missing)
+    if frame is None:
         return None
-    start, end = min(times), max(times)
-    width = (end - start) // HISTOGRAM_BINS + 1
+    worst, start, width = frame
     rows = []
     for topic, partition in worst:
         bins = Counter((j.entry[1] - start) // width for j in _gone(records[topic, partition]))

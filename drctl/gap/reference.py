@@ -152,16 +152,17 @@ def compare_topic(
 
 
 def _match(
-    records: Iterable[Record], on_target: Counter[tuple[object, ...]], name: object
+    records: Iterable[Record],
+    on_target: Counter[tuple[object, ...]],
+    name: Callable[[Record], tuple[object, ...]],
 ) -> _Matched:
     """Of n equal source records and m equal target records the last n - m are missing."""
-    assert callable(name)
-    groups: dict[object, list[Record]] = defaultdict(list)
+    groups: dict[tuple[object, ...], list[Record]] = defaultdict(list)
     for record in sorted(records, key=lambda r: (r.offset, r.partition)):
         groups[name(record)].append(record)
     matched = _Matched()
     for key, equal in groups.items():
-        found = on_target[key]  # type: ignore[index]
+        found = on_target[key]
         matched.replicated += equal[:found]
         matched.missing += equal[found:]
     return matched

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from drctl.gap.comparison import ComparePlan, Identity, TopicPlan
 from drctl.gap.reference import identify
-from drctl.model.gap import NotCompared, PartitionGap, TopicGap, Window
+from drctl.model.gap import NotCompared, TopicGap, Window
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
 
@@ -255,13 +255,11 @@ def too_narrow(
     for topic in topics:
         for gap in topic.partitions:
             window = windows.get(TopicPartition(topic.topic, gap.partition))
-            if window and not window.whole and _missing_before(gap, window.position):
+            if window is None or window.whole or window.position is None:
+                continue
+            if any(first < window.position for first, _ in gap.ranges):
                 wider[TopicPartition(topic.topic, gap.partition)] = window.margin * WIDER
     return wider
-
-
-def _missing_before(gap: PartitionGap, position: int | None) -> bool:
-    return position is not None and any(first < position for first, _ in gap.ranges)
 
 
 def _unplaced(topic: TopicPlan, position: Position | None) -> str:

@@ -54,7 +54,7 @@ class Loads:
             Unreachable: the cluster does not answer.
             Stopped: the producer could not go on.
         """
-        self._ready(spec)
+        ensure_topic(self.lab.cluster(spec.cluster), spec.topic)
         try:
             count = run_load(spec, self.folder(spec.cluster), threading.Event())
         except KafkaException as error:
@@ -80,7 +80,7 @@ class Loads:
                 f"a load to {spec.cluster} is running already",
                 f"Stop it: drctl lab load --stop --cluster {spec.cluster}",
             )
-        self._ready(spec)
+        ensure_topic(self.lab.cluster(spec.cluster), spec.topic)
         before = self._logged(spec.cluster)
         write_spec(spec, part.folder)
         (part.folder / "result.json").unlink(missing_ok=True)
@@ -136,9 +136,6 @@ class Loads:
     def _logged(self, cluster: str) -> int:
         files = (acks_file(self.folder(cluster)), failures_file(self.folder(cluster)))
         return sum(file.stat().st_size for file in files if file.exists())
-
-    def _ready(self, spec: LoadSpec) -> None:
-        ensure_topic(self.lab.cluster(spec.cluster), spec.topic)
 
 
 def acknowledged_rows(folder: Path, topic: str) -> dict[tuple[int, int], int]:

@@ -45,8 +45,18 @@ class Direction:
     def configurations(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Each connector's name and configuration; passwords are references into a folder."""
         specific: dict[str, dict[str, object]] = {
-            "source": self._source(),
-            "checkpoint": self._checkpoint(),
+            "source": {
+                "tasks.max": 2,
+                "refresh.topics.interval.seconds": 2,
+                "sync.topic.configs.interval.seconds": 10,
+            },
+            "checkpoint": {
+                "tasks.max": 1,
+                "groups": ".*",
+                "refresh.groups.interval.seconds": 2,
+                "emit.checkpoints.interval.seconds": 2,
+                "sync.group.offsets.enabled": "false",
+            },
             "heartbeat": {"emit.heartbeats.interval.seconds": "1"},
         }
         for kind, name in self.names.items():
@@ -79,22 +89,6 @@ class Direction:
             "admin.default.api.timeout.ms": 5_000,
             # Brokers stay where they are: whoever looks for other ones never rests meanwhile.
             "admin.metadata.recovery.strategy": "none",
-        }
-
-    def _source(self) -> dict[str, object]:
-        return {
-            "tasks.max": 2,
-            "refresh.topics.interval.seconds": 2,
-            "sync.topic.configs.interval.seconds": 10,
-        }
-
-    def _checkpoint(self) -> dict[str, object]:
-        return {
-            "tasks.max": 1,
-            "groups": ".*",
-            "refresh.groups.interval.seconds": 2,
-            "emit.checkpoints.interval.seconds": 2,
-            "sync.group.offsets.enabled": "false",
         }
 
 

@@ -31,12 +31,9 @@ def write_private(path: Path, text: str) -> None:
 
 def write_properties(path: Path, properties: Mapping[str, object]) -> None:
     """A Java properties file."""
-    lines = (f"{name}={_escaped(str(value))}\n" for name, value in properties.items())
+    escapes = str.maketrans({"\\": "\\\\", "\n": "\\n"})
+    lines = (f"{name}={str(value).translate(escapes)}\n" for name, value in properties.items())
     write_private(path, "".join(lines))
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n")
 
 
 CLUSTERS = ("primary", "secondary")

@@ -40,11 +40,6 @@ def table(spark: SparkSession, rows: Sequence[tuple[object, ...]], schema: str) 
     return spark.range(1).select(F.inline(parsed))
 
 
-def milliseconds(timestamp: Column) -> Column:
-    """Kafka's own form of a record timestamp."""
-    return F.unix_millis(timestamp)
-
-
 def source_topic(plan: ComparePlan, side: Side) -> Column:
     """The source topic's name of a row, whichever side it comes from."""
     renamed = [t for t in plan.topics if t.name_on(side) != t.topic]
@@ -166,7 +161,7 @@ def bucket(plan: ComparePlan) -> Column:
         if not width:
             return F.pmod(F.col("digest1"), F.lit(plan.buckets))
         assert isinstance(width, int)
-        time = milliseconds(F.col("timestamp"))
+        time = F.unix_millis("timestamp")
         number = F.floor(time / F.lit(width)).cast("long")
         if width & (width - 1) == 0:
             number = F.shiftright(time, width.bit_length() - 1)  # the same, without fractions
@@ -236,7 +231,7 @@ def grouped(sides: Mapping[Side, DataFrame]) -> DataFrame:
             F.lit(side is Side.SOURCE).alias("on_source"),
             "partition",
             "offset",
-            milliseconds(F.col("timestamp")).alias("time"),
+            F.unix_millis("timestamp").alias("time"),
         )
         for side, rows in sides.items()
     ]
@@ -283,7 +278,7 @@ def _slim(rows: DataFrame) -> DataFrame:
         "topic_name",
         "partition",
         "offset",
-        milliseconds(F.col("timestamp")).alias("time"),
+        F.unix_millis("timestamp").alias("time"),
         F.when(F.col("lacks").isNotNull(), F.col("key")).alias("key"),
         F.col("key").isNotNull().alias("keyed"),
         "key_digest",
@@ -499,7 +494,7 @@ def _pairs(source: DataFrame, target: DataFrame) -> DataFrame:
     )
 
 
-def write(
+def write_inversions(
     spark: SparkSession, rows: DataFrame | None, names: Mapping[int, str], folder: Path
 ) -> None:
     """Write them as Parquet, also where there are none, in place of what was written before.
@@ -524,13 +519,9 @@ def write(
     named.write.mode("overwrite").parquet(str(folder))
 
 
-def read(spark: SparkSession, folder: Path) -> DataFrame:
-    """The rows that were written."""
-    return spark.read.schema(SCHEMA).parquet(str(folder))
-
-
-def disorder(written: DataFrame) -> Disorder:
-    """Add up what was written."""
+def sum_inversions(spark: SparkSession, folder: Path) -> Disorder:
+    """Count what was written there, by source partition."""
+    written = spark.read.schema(SCHEMA).parquet(str(folder))
     numbers: dict[Place, int] = {
         (row["topic"], row["partition"]): row["count"]
         for row in written.groupBy("topic", "partition").count().collect()
@@ -539,9 +530,6 @@ def disorder(written: DataFrame) -> Disorder:
         return Disorder({})
     first = written.orderBy("topic", "partition", "offset").limit(INVERSION_EXAMPLES)
     return Disorder(numbers, tuple(Inversion(**row.asDict()) for row in first.collect()))
-
-
-Names = dict[int, str]
 
 
 def digest_rows(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:

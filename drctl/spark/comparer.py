@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,14 +25,22 @@ from drctl.gap.comparison import (
     ScanFailed,
     Side,
     TopicSuspects,
+    runs_limit,
     span_of,
 )
 from drctl.gap.suspects import suspect_span
 from drctl.model.gap import OrderScope
 from drctl.model.topology import OffsetRange
 from drctl.spark import compare, results
-from drctl.spark import compare as disorder
-from drctl.spark.compare import bucket_digest, digest_rows, table
+from drctl.spark.compare import (
+    INVERSIONS,
+    bucket_digest,
+    digest_rows,
+    inverted,
+    sum_inversions,
+    table,
+    write_inversions,
+)
 from drctl.spark.failure import cause_of, was_interrupted
 from drctl.spark.scan import RowReader, TopicRanges, union
 
@@ -44,6 +52,9 @@ def watched(spark: SparkSession, phase: str, total: int, progress: Progress) -> 
     """Report `progress(phase, done, total)` while the body runs Spark jobs.
 
     Records done are the finished share of the widest stage's tasks: tasks are of about one size.
+
+    Raises:
+        ScanFailed: a Spark job failed.
     """
     finished = threading.Event()
     progress(phase, 0, total)
@@ -54,6 +65,10 @@ def watched(spark: SparkSession, phase: str, total: int, progress: Progress) -> 
     try:
         yield
         progress(phase, total, total)
+    except (PySparkException, Py4JError) as error:
+        if was_interrupted(error):
+            raise KeyboardInterrupt from error
+        raise ScanFailed(cause_of(error)) from error
     finally:
         finished.set()
         watcher.join()
@@ -74,10 +89,6 @@ def _watch(
             all_tasks, done = max(tasks)
             most = max(most, total * done // max(1, all_tasks))
             progress(phase, most, total)
-
-
-RUNS_IN_ALL = 200_000
-RUNS_A_PARTITION = 10_000
 
 
 class SparkComparer:
@@ -149,11 +160,11 @@ class SparkComparer:
             for side in Side
             if (rows := self._rows.rows(side, on_side(plan, side, reads))) is not None
         }
-        folder = self._out / disorder.INVERSIONS
+        folder = self._out / INVERSIONS
         with self._job("comparing the order of records", span_of(reads), progress):
-            found = disorder.inverted(plan, sides) if len(sides) == len(Side) else None
-            disorder.write(self._spark, found, self._names(plan), folder)
-            return disorder.disorder(disorder.read(self._spark, folder))
+            found = inverted(plan, sides) if len(sides) == len(Side) else None
+            write_inversions(self._spark, found, self._names(plan), folder)
+            return sum_inversions(self._spark, folder)
 
     def _nothing_missing(self, extra: Mapping[Place, Extra], progress: Progress) -> Comparison:
         with self._job("adding up", 0, progress):
@@ -217,7 +228,7 @@ class SparkComparer:
     ) -> dict[Place, Missing]:
         places = [place for place, m in missing.items() if m.unreplicated]
         dense = {(s.plan.topic, p) for s in suspects for p in s.dense}
-        limit = max(100, min(RUNS_A_PARTITION, RUNS_IN_ALL // max(1, len(places))))
+        limit = runs_limit(len(places))
         found: dict[Place, list[tuple[int, int]]] = {}
         totals: dict[Place, int] = {}
         for chosen in ([p for p in places if p in dense], [p for p in places if p not in dense]):
@@ -256,16 +267,8 @@ class SparkComparer:
         rows = frame.select("topic", F.xxhash64("topic").alias("digest")).collect()
         return {row["digest"]: row["topic"] for row in rows}
 
-    @contextmanager
-    def _job(self, phase: str, total: int, progress: Progress) -> Iterator[None]:
-        """Report progress while Spark works; turn its failures into one of ours."""
-        try:
-            with watched(self._spark, phase, total, progress):
-                yield
-        except (PySparkException, Py4JError) as error:
-            if was_interrupted(error):
-                raise KeyboardInterrupt from error
-            raise ScanFailed(cause_of(error)) from error
+    def _job(self, phase: str, total: int, progress: Progress) -> AbstractContextManager[None]:
+        return watched(self._spark, phase, total, progress)
 
 
 def on_side(plan: ComparePlan, side: Side, reads: Reads) -> TopicRanges:

@@ -3,17 +3,14 @@
 from collections.abc import Callable, Mapping
 from functools import reduce
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
-from drctl.gap.comparison import Place, Progress, ScanFailed, Side
+from drctl.gap.comparison import Place, Progress, Side
 from drctl.gap.event_duplicates import ENVELOPE, FIELDS, SOURCES, FoundEvents, Ranges, Source
 from drctl.model.event_duplicates import EventCounts, Repeat
 from drctl.model.topology import OffsetRange
 from drctl.spark.comparer import watched
-from drctl.spark.failure import cause_of, was_interrupted
 from drctl.spark.scan import RowReader
 
 SEEDS = (1, 2)
@@ -44,13 +41,8 @@ class SparkEventCounter:
         if rows is None:
             return {}
         total = sum(each.span for each in ranges.values())
-        try:
-            with watched(self._spark, "reading events", total, progress):
-                found = counted(rows).collect()
-        except (PySparkException, Py4JError) as error:
-            if was_interrupted(error):
-                raise KeyboardInterrupt from error
-            raise ScanFailed(cause_of(error)) from error
+        with watched(self._spark, "reading events", total, progress):
+            found = counted(rows).collect()
         return {(row["topic"], row["partition"]): _found(row) for row in found}
 
 

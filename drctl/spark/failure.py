@@ -16,7 +16,12 @@ def cause_of(error: Exception) -> str:
     causes = [m["cause"] for m in _CAUSED_BY.finditer(text)]
     causes += [m["cause"] for m in _LOST_TASK.finditer(text)][:1]
     sentence = causes[0] if len(causes) == 1 else causes[-2] if causes else text.split("\n")[0]
-    return _PACKAGE.sub("", sentence.strip())[:_LENGTH]
+    return shortened(sentence.strip())
+
+
+def shortened(cause: str) -> str:
+    """A cause without the package of its class, cut where it is long."""
+    return _PACKAGE.sub("", cause)[:_LENGTH]
 
 
 def was_interrupted(error: BaseException) -> bool:

@@ -8,7 +8,15 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from drctl.gap.comparison import ExampleOffset, Extra, Missing, Place
+from drctl.gap.comparison import (
+    EXAMPLES,
+    HISTOGRAM_BINS,
+    ExampleOffset,
+    Extra,
+    Missing,
+    Place,
+    histogram_frame,
+)
 from drctl.model.gap import Histogram
 from drctl.spark.compare import table
 
@@ -131,11 +139,6 @@ def at_places(rows: DataFrame, places: Sequence[Place]) -> DataFrame:
     return rows.join(F.broadcast(chosen), list(PLACE), "left_semi")
 
 
-HISTOGRAM_BINS = 60
-HISTOGRAM_ROWS = 30
-EXAMPLES = 20
-
-
 def summarise(missing: DataFrame) -> dict[Place, Missing]:
     """Counts by class and verdict of each source partition, without its runs."""
     unreplicated = F.col("class") == "unreplicated"
@@ -212,22 +215,10 @@ def balance(groups: DataFrame, names: Mapping[int, str]) -> Balance:
 
 def histogram(unreplicated: DataFrame, missing: Mapping[Place, Missing]) -> Histogram | None:
     """Where in time the records of the worst partitions lie."""
-    worst = sorted(
-        (place for place, m in missing.items() if m.unreplicated),
-        key=lambda place: (-missing[place].unreplicated, place),
-    )[:HISTOGRAM_ROWS]
-    if not worst:
+    frame = histogram_frame(missing)
+    if frame is None:
         return None
-    times = [
-        t
-        for place in worst
-        for t in (missing[place].oldest_timestamp, missing[place].newest_timestamp)
-        if t is not None and t > 0  # records without a timestamp would stretch it back to 1970
-    ]
-    if not times:
-        return None
-    start, end = min(times), max(times)
-    width = (end - start) // HISTOGRAM_BINS + 1
+    worst, start, width = frame
     bins = (
         at_places(unreplicated, worst)
         .withColumn("bin", F.floor((F.unix_millis("timestamp") - start) / width).cast("int"))

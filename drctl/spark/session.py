@@ -137,8 +137,8 @@ def opened(settings: SparkSettings, gentle_s: float = GENTLE_SECONDS) -> Iterato
     with tempfile.TemporaryDirectory(prefix="drctl-spark-") as scratch:
         conf = {**defaults(settings, Path(scratch)), **settings.conf, **FIXED}
         properties = Path(scratch) / "spark.properties"
-        properties.touch(mode=0o600)
-        properties.write_text(_java_properties(conf), encoding="utf-8")
+        # Not on the command line: there everybody could read the values.
+        write_secretly(properties, conf)
         with _jvm_output(settings.log), _submitted_with(properties), _own_interrupt():
             session = _start(settings)
         process = session.sparkContext._gateway.proc  # type: ignore[union-attr]
@@ -147,14 +147,6 @@ def opened(settings: SparkSettings, gentle_s: float = GENTLE_SECONDS) -> Iterato
             session.stop()
         finally:
             _end(process, gentle_s)
-
-
-def _java_properties(conf: Mapping[str, str]) -> str:
-    """A Java properties file: on a command line everybody could read the values."""
-    escapes = str.maketrans(
-        {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "=": "\\=", ":": "\\:", " ": "\\ "}
-    )
-    return "".join(f"{k.translate(escapes)}={v.translate(escapes)}\n" for k, v in conf.items())
 
 
 @contextmanager

@@ -231,11 +231,8 @@ def installed_spark() -> Path:
 
 def reads_defaults(home: Path) -> bool:
     """Whether its `spark-submit` can read spark-defaults.conf beside our file: from 4.0 on."""
-    return any(not jar.name.split("-")[-1].startswith("3.") for jar in _core(home))
-
-
-def _core(home: Path) -> Sequence[Path]:
-    return tuple((home / "jars").glob("spark-core_*.jar"))
+    jars = (home / "jars").glob("spark-core_*.jar")
+    return any(not jar.name.split("-")[-1].startswith("3.") for jar in jars)
 
 
 def _spark_conf(settings: SubmitSettings, scratch: Path) -> dict[str, str]:

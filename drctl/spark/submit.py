@@ -27,18 +27,12 @@ from drctl.gap.comparison import (
     ScanFailed,
     TopicSuspects,
 )
-from drctl.gap.json import (
-    comparison_from_json,
-    digests_from_json,
-    disorder_from_json,
-    plan_to_json,
-    reads_to_json,
-    suspects_to_json,
-)
+from drctl.gap.json import digests_from_json, plain, restored
 from drctl.host.files import as_open_as
 from drctl.model.errors import Unknown
 from drctl.spark import results
 from drctl.spark.compare import INVERSIONS
+from drctl.spark.failure import shortened
 from drctl.spark.job_folder import (
     ALIVE,
     CRASHED,
@@ -60,8 +54,6 @@ _FAULT = re.compile(
     r"(?P<fault>(?:[a-z_$][\w$]*\.)+[A-Z]\w*(?:Exception|Error|Failure)\b.*)$"
     r"|^Error: (?!Could not create the Java|A fatal exception)(?P<said>.+)$|^(?P<heap>Invalid .+)$"
 )
-_PACKAGE = re.compile(r"^(?:[a-z_$][\w$]*\.)+(?=[A-Z])")
-_LENGTH = 400
 _TAIL = 200_000
 
 
@@ -150,8 +142,7 @@ def fault_in(text: str) -> str:
     faults = [m for line in text.splitlines() if (m := _FAULT.match(line.rstrip()))]
     if not faults:
         return ""
-    said = faults[-1][faults[-1].lastgroup or 0]
-    return _PACKAGE.sub("", said)[:_LENGTH]
+    return shortened(faults[-1][faults[-1].lastgroup or 0])
 
 
 POLL_S = 0.2
@@ -178,7 +169,7 @@ class SubmittedComparer:
         Raises:
             ScanFailed: something could not be read to its end.
         """
-        asked = {"plan": plan_to_json(plan), "reads": reads_to_json(reads)}
+        asked = {"plan": plain(plan), "reads": plain(reads)}
         return digests_from_json(self._answered(asked, progress)["digests"])
 
     def compare(
@@ -189,8 +180,9 @@ class SubmittedComparer:
         Raises:
             ScanFailed: something could not be read to its end.
         """
-        asked = {"plan": plan_to_json(plan), "suspects": suspects_to_json(suspects)}
-        comparison = comparison_from_json(self._answered(asked, progress)["comparison"])
+        asked = {"plan": plain(plan), "suspects": plain(suspects)}
+        answered = self._answered(asked, progress)
+        comparison: Comparison = restored(Comparison, answered["comparison"])
         for name in (results.RECORDS, results.OTHERS):
             fetch(self._folder.path / name, self._out / name)
         return comparison
@@ -201,8 +193,8 @@ class SubmittedComparer:
         Raises:
             ScanFailed: something could not be read to its end.
         """
-        asked = {"plan": plan_to_json(plan), "order": True}
-        found = disorder_from_json(self._answered(asked, progress)["disorder"])
+        asked = {"plan": plain(plan), "order": True}
+        found: Disorder = restored(Disorder, self._answered(asked, progress)["disorder"])
         fetch(self._folder.path / INVERSIONS, self._out / INVERSIONS)
         return found
 
@@ -359,15 +351,9 @@ def _stopped(folder: JobFolder, application: Application, patience: float) -> It
         yield
         patience = 0
     finally:
-        _stop(folder)
+        with suppress(OSError):  # the folder's removal says the same
+            folder.put(STOP, True)
         application.ended_within(patience)
-
-
-def _stop(folder: JobFolder) -> None:
-    try:
-        folder.put(STOP, True)
-    except OSError:  # the folder's removal says the same
-        return
 
 
 @contextmanager

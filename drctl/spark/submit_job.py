@@ -12,15 +12,16 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from drctl.gap.comparison import Progress, RecordComparer, ScanFailed, Side
-from drctl.gap.json import (
-    comparison_to_json,
-    digests_to_json,
-    disorder_to_json,
-    plan_from_json,
-    reads_from_json,
-    suspects_from_json,
+from drctl.gap.comparison import (
+    ComparePlan,
+    Progress,
+    Reads,
+    RecordComparer,
+    ScanFailed,
+    Side,
+    TopicSuspects,
 )
+from drctl.gap.json import digests_to_json, plain, restored
 from drctl.spark.comparer import SparkComparer
 from drctl.spark.failure import cause_of
 from drctl.spark.job_folder import (
@@ -79,15 +80,15 @@ def serve(folder: JobFolder, comparer: RecordComparer, leash: "Leash") -> None:
 
 
 def _answered(asked: Mapping[str, Any], comparer: RecordComparer, progress: Progress) -> Any:
-    plan = plan_from_json(asked["plan"])
+    plan: ComparePlan = restored(ComparePlan, asked["plan"])
     try:
         if "reads" in asked:
-            digests = comparer.digest(plan, reads_from_json(asked["reads"]), progress)
+            digests = comparer.digest(plan, restored(Reads, asked["reads"]), progress)
             return {"digests": digests_to_json(digests)}
         if "order" in asked:
-            return {"disorder": disorder_to_json(comparer.disorder(plan, progress))}
-        comparison = comparer.compare(plan, suspects_from_json(asked["suspects"]), progress)
-        return {"comparison": comparison_to_json(comparison)}
+            return {"disorder": plain(comparer.disorder(plan, progress))}
+        suspects = restored(tuple[TopicSuspects, ...], asked["suspects"])
+        return {"comparison": plain(comparer.compare(plan, suspects, progress))}
     except ScanFailed as failed:
         below = failed.__cause__
         return {"failed": cause_of(below) if isinstance(below, Exception) else failed.message}

@@ -270,6 +270,7 @@ SAID_ELSEWHERE = {
 }
 
 
+@pytest.mark.slow
 def test_no_name_stands_unquoted_in_a_command() -> None:
     """Every f-string that goes on with a value behind the beginning of a command line quotes it."""
     root = Path(drctl.__file__).parent

@@ -173,6 +173,7 @@ def reader(config: Config, timeout_s: float = 5) -> ConnectReader:
     return found
 
 
+@pytest.mark.slow
 def test_certificates_of_ones_own(
     secure: Served, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -198,8 +198,8 @@ def test_files_that_the_architecture_names_exist() -> None:
 
 
 def test_numbers_in_the_decisions() -> None:
+    from drctl.gap.comparison import RUNS_A_PARTITION, RUNS_IN_ALL
     from drctl.gap.planning import DIGEST_ROWS
-    from drctl.spark.comparer import RUNS_A_PARTITION, RUNS_IN_ALL
     from drctl.spark.session import SMALL
 
     told = {p.path.name[:4]: p.text for p in pages() if p.name.startswith("docs/decisions/0")}

@@ -160,6 +160,7 @@ def test_a_fence_that_fell_meanwhile_is_set_again() -> None:
     assert begun_anew > 15
 
 
+@pytest.mark.slow
 def test_a_source_that_an_earlier_run_had_closed_is_closed_again_and_opened_at_the_end() -> None:
     """A process may end between the rules that open it and the record that proves it."""
 

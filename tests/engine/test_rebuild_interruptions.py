@@ -145,6 +145,7 @@ def test_what_must_stay_stays_where_the_run_turns_back() -> None:
     assert not drops_copies(pair.workers.connectors[BACK].config), "it lacks them still"
 
 
+@pytest.mark.slow
 def test_a_fence_that_fell_meanwhile_is_set_again_and_what_has_come_is_gone_on_with() -> None:
     def both_fall(pair: Pair) -> None:
         fence_falls(pair, SECONDARY)

@@ -223,7 +223,7 @@ def test_another_plan_does_not_get_what_was_held_for_the_last_one() -> None:
 
 
 def test_ranges_are_cut_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matching, "RUNS_A_PARTITION", 100)
+    monkeypatch.setattr("drctl.gap.comparison.RUNS_A_PARTITION", 100)
     log = [Record(0, n, BASE_TIME + n, None, b"%d" % n) for n in range(601)]
     kept = [replace(r, offset=n) for n, r in enumerate(log[::2])]
     plan = TopicPlan(
@@ -271,10 +271,9 @@ def test_a_plan_without_topics() -> None:
 def test_the_same_limits_as_with_spark() -> None:
     from drctl.spark import comparer, results
 
-    ours = (matching.RUNS_IN_ALL, matching.RUNS_A_PARTITION)
-    assert ours == (comparer.RUNS_IN_ALL, comparer.RUNS_A_PARTITION)
-    for name in ("HISTOGRAM_BINS", "HISTOGRAM_ROWS", "EXAMPLES"):
-        assert getattr(matching, name) == getattr(results, name)
+    assert matching.runs_limit is comparer.runs_limit
+    for name in ("HISTOGRAM_BINS", "histogram_frame", "EXAMPLES"):
+        assert getattr(matching, name) is getattr(results, name)
 
 
 ANY_TIME = st.one_of(

@@ -2,7 +2,7 @@
 
 from drctl.lab.loading import Row
 from drctl.lab.scenarios.clients import GroupReads
-from drctl.lab.scenarios.lost_primary import Kept, finished, kept_on, skipped
+from drctl.lab.scenarios.lost_primary import Kept, kept_on, skipped
 
 ROWS = tuple(Row(n, key, str(n).encode(), n) for n, key in enumerate((b"a", b"b", b"a", None)))
 ALL = frozenset(range(4))
@@ -38,5 +38,5 @@ def test_a_group_has_read_what_it_read_anywhere() -> None:
 
 
 def test_what_was_read_and_not_committed_is_not_finished() -> None:
-    assert finished(GroupReads(held(0, 1, 2), {0: 2})) == {b"0", b"1"}
-    assert finished(GroupReads(held(0, 1, 2), {})) == set()
+    assert GroupReads(held(0, 1, 2), {0: 2}).finished == {b"0", b"1"}
+    assert GroupReads(held(0, 1, 2), {}).finished == set()

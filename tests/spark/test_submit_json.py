@@ -16,20 +16,7 @@ from drctl.gap.comparison import (
     TopicPlan,
     TopicSuspects,
 )
-from drctl.gap.json import (
-    comparison_from_json,
-    comparison_to_json,
-    digests_from_json,
-    digests_to_json,
-    plain,
-    plan_from_json,
-    plan_to_json,
-    reads_from_json,
-    reads_to_json,
-    restored,
-    suspects_from_json,
-    suspects_to_json,
-)
+from drctl.gap.json import digests_from_json, digests_to_json, plain, restored
 
 
 @st.composite
@@ -49,21 +36,21 @@ def sent(document: Any) -> Any:
 @given(plans())
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 def test_plans(plan: ComparePlan) -> None:
-    assert plan_from_json(sent(plan_to_json(plan))) == plan
+    assert restored(ComparePlan, sent(plain(plan))) == plan
 
 
 @pytest.mark.slow
 @given(st.from_type(Reads))  # type: ignore[type-abstract]
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 def test_reads(reads: Reads) -> None:
-    assert reads_from_json(sent(reads_to_json(reads))) == reads
+    assert restored(Reads, sent(plain(reads))) == reads
 
 
 @pytest.mark.slow
 @given(st.lists(st.from_type(TopicSuspects), max_size=3))
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 def test_suspects(suspects: list[TopicSuspects]) -> None:
-    found = suspects_from_json(sent(suspects_to_json(suspects)))
+    found = restored(tuple[TopicSuspects, ...], sent(plain(suspects)))
     assert found == tuple(suspects)
     assert all(type(s.buckets) is frozenset for s in found)
 
@@ -77,7 +64,7 @@ def test_digests(digests: list[BucketDigest]) -> None:
 @given(st.from_type(Comparison))
 @settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 def test_comparisons(comparison: Comparison) -> None:
-    assert comparison_from_json(sent(comparison_to_json(comparison))) == comparison
+    assert restored(Comparison, sent(plain(comparison))) == comparison
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A real consumer of a group: reads, commits what it has read, goes where the signpost says."""
+"""The applications of a scenario: a producer and consumer groups that follow an endpoint file."""
 
 import threading
 import time
@@ -16,8 +16,7 @@ from drctl.lab.environment import write_environment
 from drctl.lab.lab import Lab
 from drctl.lab.loading import Ack, AckLog, Failure, Row, flights, load
 from drctl.lab.loads import Loads, ensure_topic
-from drctl.lab.scenarios import stage as way_back
-from drctl.lab.scenarios.stage import Stage
+from drctl.lab.scenarios.stage import NAME, Stage
 from drctl.lab.settings import CLUSTERS
 from drctl.lab.waiting import Patience
 from drctl.model.errors import DrctlError, Stopped
@@ -96,6 +95,15 @@ class GroupReads:
 
     values: Mapping[Position, bytes]
     committed: Mapping[int, int]
+
+    @property
+    def finished(self) -> set[bytes]:
+        """Values at offsets that the group has committed."""
+        return {
+            value
+            for (partition, offset), value in self.values.items()
+            if offset < self.committed.get(partition, 0)
+        }
 
 
 class Reader:
@@ -446,7 +454,7 @@ def company(stage: Stage, script: Script) -> Iterator[Company]:
     """Everybody, and the configuration; nobody has begun yet."""
     parts = stage.lab.parts
     groups = [habit.group for habit in script.habits]
-    write_environment(parts, stage.config, (script.topic,), groups, ENDPOINT, way_back.NAME)
+    write_environment(parts, stage.config, (script.topic,), groups, ENDPOINT, NAME)
     with stage.config.open("a", encoding="utf-8") as config:
         config.write(f"runbooks: {RUNBOOKS}\n")
     signpost = Signpost(stage.folder / ENDPOINT, parts.clusters)

@@ -46,11 +46,6 @@ def group_truth(
     acknowledged: an application that dies before its commit reads again.
     """
     before, after = set(primary.values.values()), set(secondary.values.values())
-    finished = {
-        value
-        for (partition, offset), value in primary.values.items()
-        if offset < primary.committed.get(partition, 0)
-    }
     all_there = set(there)
     return GroupTruth(
         group,
@@ -58,21 +53,19 @@ def group_truth(
         len(after),
         len(before & after),
         len(before - all_there),
-        len(all_there - finished - after),
+        len(all_there - primary.finished - after),
     )
 
 
 def in_table(groups: Sequence[GroupTruth]) -> str:
     """A row for each group, and what the columns mean."""
     headings = ("group", "read before", "read after", "of these twice", "ahead", "skipped")
-    rows = [(each.group, *map("{:,}".format, _numbers(each))) for each in groups]
+    rows = [
+        (g.group, *map("{:,}".format, (g.before, g.after, g.twice, g.ahead, g.skipped)))
+        for g in groups
+    ]
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
     return "\n".join((*(_row(cells, widths) for cells in (headings, *rows)), _LEGEND))
-
-
-def _numbers(each: GroupTruth) -> tuple[int, ...]:
-    """In the order of the headings."""
-    return each.before, each.after, each.twice, each.ahead, each.skipped
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -18,11 +18,9 @@ from drctl.lab.cluster import Position, count_of, read_topic
 from drctl.lab.loading import Row, flights
 from drctl.lab.loads import PARTITIONS, acknowledged_rows
 from drctl.lab.mirrors import await_state
-from drctl.lab.scenarios import stage as way_back
 from drctl.lab.scenarios.clients import (
     RUNBOOKS,
     Company,
-    GroupReads,
     Habit,
     Reader,
     Script,
@@ -36,7 +34,7 @@ from drctl.lab.scenarios.ground_truth import (
     judge_gap,
     require_kept,
 )
-from drctl.lab.scenarios.stage import Ending, Stage, Tracker
+from drctl.lab.scenarios.stage import Ending, Stage, Tracker, deploy, remove
 from drctl.lab.settings import CLUSTERS
 from drctl.lab.waiting import Patience
 from drctl.model.errors import ExitCode, Stopped
@@ -86,7 +84,7 @@ def bring_back(people: Company, there: Mapping[Position, bytes], rows: Mapping[i
     stage, topic = people.stage, people.script.topic
     stage.act(5, "The primary comes back: it is fenced, then its records are looked for")
     stage.lab.start("primary")
-    way_back.deploy(stage.lab, topic)
+    deploy(stage.lab, topic)
     _close(people)
     stage.tell("")
     out = stage.folder / "gap"
@@ -170,15 +168,6 @@ def _disordered(held: Held, rows: Sequence[Row]) -> int:
             found += row.number < last.get(row.key, -1)
             last[row.key] = max(row.number, last.get(row.key, -1))
     return found
-
-
-def finished(reads: GroupReads) -> set[bytes]:
-    """What a group had read and committed."""
-    return {
-        value
-        for (partition, offset), value in reads.values.items()
-        if offset < reads.committed.get(partition, 0)
-    }
 
 
 def skipped(home: Iterable[bytes], aside: Set[bytes], read: Iterable[Set[bytes]]) -> int:
@@ -304,7 +293,11 @@ def _judged(people: Company, after: Sequence[Reader], report: Path) -> Home:
     }
     true = all(each.true for each in kept) and not any(gone.values()) and bool(acknowledged)
     told = [f"Of {len(acknowledged):,} records that either cluster had acknowledged"]
-    told += [_homecoming_in_words(each) for each in kept]
+    told += [
+        f"{each.cluster} holds {each.held:,}: {each.lost:,} lost, {each.twice:,} twice,"
+        f" {each.disordered:,} out of order by key"
+        for each in kept
+    ]
     told.append(f"{len(gone)} groups skipped {sum(gone.values()):,}")
     words = "; ".join(told)
     return Home(true, f"{words}; {len(aside):,} older ones are in quarantine.", report)
@@ -313,17 +306,10 @@ def _judged(people: Company, after: Sequence[Reader], report: Path) -> Home:
 def _read(before: Reader, after: Reader) -> tuple[set[bytes], ...]:
     """What a group has read, on either side of each move."""
     return (
-        finished(before.reads("primary")),
+        before.reads("primary").finished,
         set(before.reads("secondary").values.values()),
-        finished(after.reads("secondary")),
+        after.reads("secondary").finished,
         set(after.reads("primary").values.values()),
-    )
-
-
-def _homecoming_in_words(kept: Kept) -> str:
-    return (
-        f"{kept.cluster} holds {kept.held:,}: {kept.lost:,} lost, {kept.twice:,} twice,"
-        f" {kept.disordered:,} out of order by key"
     )
 
 
@@ -353,7 +339,7 @@ def play(stage: Stage, script: Script | None = None) -> Ending:
             gap = bring_back(people, there, rows)
             home = go_home(people, gap.page.parent)
         finally:
-            way_back.remove(stage.lab)
+            remove(stage.lab)
     skipped = sum(each.skipped for each in groups)
     said = f"{_of_groups(groups, len(there))}\n{gap.words}\n{home.words}"
     true = not skipped and all(each.after for each in groups) and gap.true and home.true
