@@ -41,7 +41,7 @@ tools: install
 	@scripts/record-classes lab || echo "not recorded: labs start as they always did"
 
 test-fast: install  ## in half a minute: what needs neither JVM nor broker nor browser
-	$(BIN)/pytest tests $(CORES) -m "not jvm and not browser and not endpoints and not slow"
+	$(BIN)/pytest tests $(CORES) -m "not jvm and not browser and not endpoints and not slow and not nightly"
 
 soak: install  ## failovers and ways home with random faults, for MINUTES (else 30); SEED repeats
 	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(BROKERS),--brokers $(BROKERS))
