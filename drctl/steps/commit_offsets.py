@@ -77,13 +77,13 @@ class Foreseen:
         return total(each.likely for each in self.rows.values()) if self.rows else None
 
 
-def foreseen(settings: Json, look: LinkReader) -> Foreseen:
+def foreseen(settings: Json, reader: LinkReader) -> Foreseen:
     """What the step would do now.
 
     Raises:
         Unreachable: the target did not answer.
     """
-    plan, unknown = planned_offsets(settings, look)
+    plan, unknown = planned_offsets(settings, reader)
     refused = [line for line in plan.lines if line.action is Action.REFUSED]
     return Foreseen(
         len(plan.lines) - len(refused),
@@ -93,18 +93,18 @@ def foreseen(settings: Json, look: LinkReader) -> Foreseen:
     )
 
 
-def planned_offsets(settings: Json, look: LinkReader) -> tuple[ApplyPlan, tuple[str, ...]]:
+def planned_offsets(settings: Json, reader: LinkReader) -> tuple[ApplyPlan, tuple[str, ...]]:
     """What the step would write by what is known now, and patterns of groups nobody knows.
 
     Raises:
         Unreachable: the target did not answer.
     """
     cluster, passed = settings["cluster"], settings["overrides"]
-    wanted, unknown = look.translated()
-    site = look.site(cluster)
+    wanted, unknown = reader.translated()
+    site = reader.site(cluster)
     plan = build_plan(
         wanted,
-        look_at(look.groups(cluster), site, wanted),
+        look_at(reader.groups(cluster), site, wanted),
         cluster=cluster,
         cluster_id=site.cluster_id(),
         origin=f"translation of link {settings['link']}",
@@ -175,7 +175,7 @@ class CommitOffsets:
             "put back every position that was there before",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Translate by what is known now, and hold it against the target.
 
         Raises:
@@ -183,7 +183,7 @@ class CommitOffsets:
             Unreachable: the target did not answer.
         """
         passed = settings["overrides"]
-        plan, unknown = planned_offsets(settings, look)
+        plan, unknown = planned_offsets(settings, reader)
         refused = [_told(line) for line in plan.lines if line.action is Action.REFUSED]
         left_out = [*refused, *map(_nothing_known, unknown)]
         if left_out and not (settings["leave_out"] or LEFT_OUT in passed):
@@ -207,14 +207,14 @@ class CommitOffsets:
             "kept": [_kept(line) for line in plan.lines if line.action in _STAND],
         }
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Commit; a group in which somebody reads is refused by its coordinator."""
-        return _commit(_changes(intent), intent["cluster"], hands)
+        return _commit(_changes(intent), intent["cluster"], writer)
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether every position reads back."""
         wanted = [(group, place, to) for group, place, _, to in _changes(intent)]
-        others = _others(wanted, intent["cluster"], look)
+        others = _others(wanted, intent["cluster"], reader)
         lines, left_out = len(intent["lines"]), intent["left_out"]
         facts = {
             "positions": lines,
@@ -235,23 +235,23 @@ class CommitOffsets:
         )
         return Seen(State.DONE, words, facts, tuple(left_out), owes)
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Put back what was there."""
-        return _commit(_changes(intent), intent["cluster"], hands, back=True)
+        return _commit(_changes(intent), intent["cluster"], writer, back=True)
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """Whether every position is as before."""
         wanted = [(group, place, before) for group, place, before, _ in _changes(intent)]
-        others = _others(wanted, intent["cluster"], look)
+        others = _others(wanted, intent["cluster"], reader)
         if others:
             return Seen(State.WAITING, f"{len(others)} are not put back: {others[0]}", {}, others)
         return Seen(State.DONE, f"{len(wanted)} positions are as before")
 
 
 def _commit(
-    changes: Sequence[Change], cluster: str, hands: LinkWriter, *, back: bool = False
+    changes: Sequence[Change], cluster: str, writer: LinkWriter, *, back: bool = False
 ) -> tuple[str, ...]:
-    writer = hands.groups(cluster)
+    groups = writer.groups(cluster)
     complaints: list[str] = []
     for batch in _batches(changes):
         wanted: dict[str, dict[TopicPartition, Committed]] = {}
@@ -262,7 +262,7 @@ def _commit(
                 unwanted.setdefault(group, []).append(place)
             else:
                 wanted.setdefault(group, {})[place] = position
-        for answers in (writer.commit(wanted), writer.delete(unwanted)):
+        for answers in (groups.commit(wanted), groups.delete(unwanted)):
             complaints += _complaints(answers)
     return tuple(complaints)
 
@@ -286,11 +286,11 @@ def _complaints(
 
 
 def _others(
-    wanted: Sequence[tuple[str, TopicPartition, Committed | None]], cluster: str, look: LinkReader
+    wanted: Sequence[tuple[str, TopicPartition, Committed | None]], cluster: str, reader: LinkReader
 ) -> tuple[str, ...]:
     """Each position that is not as wanted, in words."""
     names = tuple(dict.fromkeys(group for group, _, _ in wanted))
-    committed = look.groups(cluster).committed(names) if names else {}
+    committed = reader.groups(cluster).committed(names) if names else {}
     found = []
     for group, place, position in wanted:
         positions = committed[group]
@@ -379,17 +379,17 @@ class ProveGroups(Polling):
             " what is not is owed",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Where they were put: by group, rows of `[topic, partition, offset]`."""
         put = facts.get(CommitOffsets.name, {}).get("stand", {})
         return {"cluster": settings["cluster"], "stand": put}
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """Where they are now; what cannot be read is waited for."""
         cluster, put = intent["cluster"], _places(intent["stand"])
-        committed = look.groups(cluster).committed(tuple(put)) if put else {}
+        committed = reader.groups(cluster).committed(tuple(put)) if put else {}
         places = sorted({place for positions in put.values() for place in positions})
-        logs = look.site(cluster).offsets(places) if places else {}
+        logs = reader.site(cluster).offsets(places) if places else {}
         unread = tuple(
             f"{what}: {found.reason}"
             for what, found in (*committed.items(), *logs.items())

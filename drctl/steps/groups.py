@@ -40,7 +40,7 @@ class PrepareGroups:
             "none is needed: empty groups without positions are forgotten by themselves",
         )
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Which groups are to be made.
 
         Raises:
@@ -48,11 +48,11 @@ class PrepareGroups:
         """
         source, target = settings["source"], settings["target"]
         try:
-            known = _groups(source, look)
+            known = _groups(source, reader)
         except Unreachable as error:
-            return _guesswork(settings, error.message, _groups(target, look))
+            return _guesswork(settings, error.message, _groups(target, reader))
         new = [name for name, group in known.items() if _is_new(group)]
-        there = look.groups(target).described(new) if new else {}
+        there = reader.groups(target).described(new) if new else {}
         return {
             **settings,
             "create": [name for name in new if _can_be_made(there[name])],
@@ -62,21 +62,21 @@ class PrepareGroups:
             "unknown": [],
         }
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Make them; one that is ready stays as it is."""
         names = intent["create"]
         if not names:
             return ()
-        creator, complaints = hands.group_creator(intent["target"]), []
+        creator, complaints = writer.group_creator(intent["target"]), []
         for start in range(0, len(names), BATCH):
             answers = creator.create(names[start : start + BATCH])
             complaints += [f"{name}: {why.reason}" for name, why in answers.items() if why]
         return tuple(complaints)
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """Of which protocol they are on the target."""
         names, target = intent["create"], intent["target"]
-        described = look.groups(target).described(names) if names else {}
+        described = reader.groups(target).described(names) if names else {}
         others = tuple(
             f"{name}: {_said(described[name])}" for name in names if not _is_new(described[name])
         )
@@ -90,22 +90,22 @@ class PrepareGroups:
         )
         return Seen(State.DONE, words, facts, (*intent["left"], *intent["unknown"]), _owes(intent))
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         """Nothing: they are empty."""
         return ()
 
-    def undone(self, intent: Json, look: LinkReader) -> Seen:
+    def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """They are gone in a while."""
         return Seen(State.DONE, "empty groups without positions are forgotten by themselves")
 
 
-def _groups(cluster: str, look: LinkReader) -> Groups:
+def _groups(cluster: str, reader: LinkReader) -> Groups:
     """The link's, on one cluster.
 
     Raises:
         Unreachable: it did not answer.
     """
-    return look.groups(cluster).described(look.link_groups(cluster))
+    return reader.groups(cluster).described(reader.link_groups(cluster))
 
 
 def _guesswork(settings: Json, silent: str, there: Groups) -> Json:
@@ -185,30 +185,30 @@ class Quiesce(Polling):
         title = f"wait until consumers have left {settings['cluster']}"
         return Description(title, "groups are empty, or fenced and their positions stand still")
 
-    def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
+    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
         """Where the groups stand now."""
         cluster = settings["cluster"]
         fenced = "fence-consumers" in facts
         intent: dict[str, Any] = {
             "cluster": cluster,
             "fenced": fenced,
-            "digest": _digest(_positions(cluster, look.link_groups(cluster), look)),
+            "digest": _digest(_positions(cluster, reader.link_groups(cluster), reader)),
         }
         if settings.get("drain_window", False):
             intent["ends"] = fenced_ends(facts)
         return intent
 
-    def verify(self, intent: Json, look: LinkReader) -> Seen:
+    def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """Who still reads, and whether positions moved since."""
         cluster = intent["cluster"]
-        names = look.link_groups(cluster)
-        described = look.groups(cluster).described(names)
+        names = reader.link_groups(cluster)
+        described = reader.groups(cluster).described(names)
         active = sorted(
             name
             for name, group in described.items()
             if isinstance(group, Unavailable) or group.active
         )
-        rows = _positions(cluster, names, look)
+        rows = _positions(cluster, names, reader)
         digest = _digest(rows)
         facts = {"groups": len(names), "digest": digest}
         if not active:
@@ -260,14 +260,14 @@ def _left(rows: Rows, active: list[str], ends: Mapping[str, int]) -> str:
     )
 
 
-def _positions(cluster: str, names: Collection[str], look: LinkReader) -> Rows:
+def _positions(cluster: str, names: Collection[str], reader: LinkReader) -> Rows:
     """Of all of these groups.
 
     Raises:
         Unreachable: those of a group could not be read: whether they stand still is not known.
     """
     rows: Rows = []
-    for name, found in look.groups(cluster).committed(names).items():
+    for name, found in reader.groups(cluster).committed(names).items():
         if isinstance(found, Unavailable):
             raise Unreachable(f"the positions of group {name} cannot be read: {found.reason}")
         rows += [(name, *place, at.offset) for place, at in found.items()]

@@ -28,7 +28,7 @@ from tests.engine.sites import Trace
 
 WRITES = ("apply", "undo")
 LOOKS = ("describe", "check", "verify", "undone")
-WRITERS = {"writer", "hands"}
+WRITERS = {"writer"}
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))
