@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from drctl.engine.run_state import ChainVerdict
 from drctl.model.errors import ExitCode
-from drctl.model.loss import LossRange
+from drctl.model.loss import LossRange, Mode
 from drctl.model.plan import Duty, Plan
 
 
@@ -325,6 +325,11 @@ class ReportData:
     def seconds(self) -> float:
         """From its beginning to the last thing that was written down."""
         return max(0.0, (self.until - self.began).total_seconds())
+
+    @property
+    def gives_up_source(self) -> bool:
+        """Whether the plan takes its source for lost: nobody can rely on writing there."""
+        return any(step.settings.get("mode") == Mode.UNPLANNED for step in self.plan.steps)
 
     @property
     def switched(self) -> bool:

@@ -171,6 +171,8 @@ def _writes_to(data: ReportData) -> str:
     match data.writes:
         case Writes.TARGET:
             return plain(data.plan.target)
+        case Writes.AS_BEFORE if data.gives_up_source:
+            return "nowhere that is known"
         case Writes.AS_BEFORE:
             return plain(data.plan.source)
         case _:
@@ -185,6 +187,8 @@ def _writes_how(data: ReportData) -> str:
     if data.writes_since is not None:
         return f"since {when(data.writes_since)} UTC"
     match data.writes:
+        case Writes.AS_BEFORE if data.gives_up_source:
+            return f"{plain(data.plan.source)} was given up as lost"
         case Writes.AS_BEFORE:
             return "as before the run"
         case Writes.UNKNOWN:

@@ -146,6 +146,8 @@ def _where(data: ReportData) -> str:
     source, target = plain(data.plan.source), plain(data.plan.target)
     match data.writes:
         case Writes.AS_BEFORE:
+            if data.gives_up_source:
+                return f"{target} is not open yet, and {source} was given up as lost"
             return f"applications can write to {source} as before"
         case Writes.NOWHERE:
             return f"nobody can write: {source} is fenced and {target} is not open"

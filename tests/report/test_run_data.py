@@ -21,6 +21,7 @@ from drctl.views.run_data import Became, Doing, ReportData, Standing, StepReport
 from drctl.views.run_json import report_document
 from drctl.views.run_lines import figures, next_steps
 from drctl.views.run_reading import report_data, sound_entries
+from drctl.views.run_words import writes_now
 from tests.cli.documents import check
 from tests.engine.switches import Blind, Crash, Hurried, Notes, World, execution, kinds, plan
 from tests.engine.test_interruptions import CASES, Countdown, Prepare, points
@@ -52,6 +53,18 @@ def test_how_each_run_stands(name: str) -> None:
     code = data.ending.exit_code
     found = (data.ending.standing, code and int(code), data.ending.step, data.writes)
     assert found == ENDINGS[name]
+
+
+def test_a_source_that_was_given_up_takes_no_writes_as_before() -> None:
+    guard = Refused("records are not on the target", "wait")
+    data = Run(runs.unplanned()).play({**GOOD, "preflight": Part(refuses=guard, looks=3)}).data
+    assert data.writes is Writes.AS_BEFORE
+    assert writes_now(data) == "Secondary is not open yet, and primary was given up as lost"
+    told = {figure.name: (figure.value, figure.how) for figure in figures(data)}
+    assert told["Applications can write to"] == (
+        "nowhere that is known",
+        "primary was given up as lost",
+    )
 
 
 def test_a_planned_run_tells_rto_and_rpo() -> None:
