@@ -9,13 +9,14 @@ from pathlib import Path
 from drctl.spark import compare, results
 from drctl.spark.session import SparkSettings, opened
 
-READERS = {results.RECORDS: results.read, compare.INVERSIONS: compare.read}
+SCHEMAS = {results.RECORDS: results.SCHEMA, compare.INVERSIONS: compare.SCHEMA}
 
 
 def main(folder: str, name: str = results.RECORDS) -> None:
     ours, sparks = (Path(folder) / whose / name for whose in ("ours", "sparks"))
     with opened(SparkSettings(master="local[1]", log=Path(folder) / "log")) as spark:
-        READERS[name](spark, ours).coalesce(1).write.parquet(str(sparks))
+        read = spark.read.schema(SCHEMAS[name]).parquet(str(ours))
+        read.coalesce(1).write.parquet(str(sparks))
 
 
 if __name__ == "__main__":
