@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from drctl.app import adapters, run_adapters
 from drctl.app.gap import GapOptions, GapRuns
-from drctl.app.loss import LossReader
 from drctl.app.notices import Nobody, People, notices
 from drctl.app.run_adapters import run_command
 from drctl.engine.failback_state import Owed, Reconciliation, Search
@@ -725,6 +724,8 @@ class ClusterLinkReader(NoFailback):
         Raises:
             Unreachable: the target did not answer.
         """
+        from drctl.app.loss import LossReader
+
         target = self.site(self.link.target)
         given = self.config, self.link, target, self.topics()
         return LossReader(*given, task=task, told=halted).loss()

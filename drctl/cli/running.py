@@ -25,8 +25,6 @@ from drctl.model.errors import DrctlError, Refused, Unknown, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.loss import Mode
 from drctl.model.plan import Plan
-from drctl.steps.questions import answers, check_words, unanswered
-from drctl.steps.registry import KINDS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -147,7 +145,10 @@ def show_or_go(
     check_confirming(given.execute, given.yes)
     if given.expect_plan:
         check_plan_file(given.expect_plan)
-    check_words(given.answers)
+    if given.answers:
+        from drctl.steps.questions import check_words
+
+        check_words(given.answers)
     overrides = way.overrides(given.overrides)
     config = configuration()
     link = config.link(given.link)
@@ -163,6 +164,9 @@ def show_or_go(
             if given.execute
             else None
         )
+        # While the source is waited for.
+        from drctl.steps.questions import answers, unanswered
+
         if given.lost:
             BoundedQuery(partial(sight.findings, Mode.UNPLANNED.value), _BESIDE_S).answer()
         met.value()
@@ -419,6 +423,8 @@ def watched(
     Args:
         entries: what its journal says already, where it is gone on with.
     """
+    from drctl.steps.registry import KINDS
+
     if not live_screen.wanted():
         yield Watched(Lines(plan, KINDS), journal)
         return
