@@ -28,8 +28,11 @@ STEPS = (
     "skip-producer-ids", "measure-loss", "stop-replication", "commit-offsets",
     "open-target", "switch-endpoint-1", "confirm-stop", "verify-clients",
 )  # fmt: skip
-BEHIND = STEPS[5:9]
-"""Killed in one of these it is gone on with elsewhere: much is done, and nothing is open yet."""
+BEHIND = STEPS[7:9]
+"""Killed in one of these it continues elsewhere: nothing is open yet, and the loss is measured.
+
+What it is measured by, a result of `drctl gap`, is on the first machine alone.
+"""
 ANSWERED = ("--answer", "decide=yes", "--answer", "cannot-return=yes")
 
 
