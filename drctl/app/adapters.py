@@ -527,7 +527,7 @@ def submitted_comparer(
         deploy_mode=DeployMode(submit.deploy_mode),
         secrets_path=submit.secrets_path,
         conf={n: reveal(s.resolve(os.environ)) for n, s in config.spark.conf.items()},
-        jars=_submitting_jars(config, progress),
+        jars=_jars_to_submit(config, progress),
         log=log,
         offsets=offsets,
     )
@@ -545,7 +545,7 @@ def _home(config: "Config") -> Path:
     return config.path.parent.absolute() / Path(named).expanduser() if named else installed_spark()
 
 
-def _submitting_jars(config: "Config", progress: Callable[[str], None]) -> Sequence[str]:
+def _jars_to_submit(config: "Config", progress: Callable[[str], None]) -> Sequence[str]:
     from drctl.artifacts.jars import resolve
 
     return config.jars or tuple(map(str, resolve("spark-connector", progress=progress)))

@@ -47,6 +47,16 @@ if TYPE_CHECKING:
 
 _PAUSE_S = 0.2
 
+_COMPARING = (
+    "drctl.gap.analysis",
+    "drctl.gap.answer",
+    "drctl.gap.arrival",
+    "drctl.gap.direct",
+    "drctl.gap.freeze",
+    "drctl.gap.scoping",
+)
+"""Modules that a comparison imports late."""
+
 
 @dataclass(slots=True)
 class Connectors:
@@ -207,8 +217,8 @@ class Comparisons:
 
     def prepare(self) -> None:
         """Import what a comparison needs: behind a fence applications would wait for that."""
-        for name in ("analysis", "answer", "arrival", "direct", "freeze", "scoping"):
-            import_module(f"drctl.gap.{name}")
+        for name in _COMPARING:
+            import_module(name)
         adapters.load_record_files()
 
     def missing(self, source: "ClusterReader", target: "ClusterReader") -> Missing:
@@ -372,7 +382,7 @@ class NoFailback:
 FRESH_S = 3.0
 """How old the last answer may be, or the last time that none came, for a decision to rest on it."""
 
-_SOURCE_WATCH_PAUSE_S = 0.5
+_WATCH_PAUSE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,7 +438,7 @@ class SourceWatch:
             with self._changed:
                 self._said = _Said(self._clock(), error)
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._over, _SOURCE_WATCH_PAUSE_S)
+                self._changed.wait_for(lambda: self._over, _WATCH_PAUSE_S)
 
 
 _QUICK_S = 2.0

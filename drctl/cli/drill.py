@@ -356,7 +356,7 @@ def _clean_dead(name: str | None, *, execute: bool, yes: bool) -> int:
             return _clean(config, link, faults, execute=False, yes=False)
         except Unreachable as silent:
             console().note(f"{silent.message}: what else is there is seen once that is taken back")
-            return _clean_show(link.name, (), faults, done=False)
+            return _show_cleaned(link.name, (), faults, done=False)
     return _clean(config, link, (), execute=execute, yes=yes)
 
 
@@ -371,14 +371,14 @@ def _clean(
         for line in drill_stage.told(found.spared):
             console().note(line)
         if not execute or not found.dead:
-            return _clean_show(link.name, (), (*faults, *found.words), done=execute)
+            return _show_cleaned(link.name, (), (*faults, *found.words), done=execute)
         what = f"{len(found.words)} things of dead drills, and of cluster {link.source}"
         confirm(link.target, what, yes=yes)
         done = drill_stage.clean_up(source, target, found.dead, time.sleep)
-        return _clean_show(link.name, done.gone, done.left, done=True)
+        return _show_cleaned(link.name, done.gone, done.left, done=True)
 
 
-def _clean_show(link: str, deleted: Sequence[str], left: Sequence[str], *, done: bool) -> int:
+def _show_cleaned(link: str, deleted: Sequence[str], left: Sequence[str], *, done: bool) -> int:
     from drctl.cli.drill_table import clean_table
     from drctl.views.drill_text import clean_document
 

@@ -101,7 +101,7 @@ def leave_damaged(
     """
     lines = reader.lines(run)
     sound = reader.sound(run)
-    story = _leave_damaged_readable(lines[:sound])
+    story = _readable_part(lines[:sound])
     stands = {} if story is None else dict(standing(story, KINDS))
     stands[_BEHIND] = (
         f"not known: what run {run} changed behind line {sound} of its journal; look at both"
@@ -111,7 +111,7 @@ def leave_damaged(
         console().note(f"left behind, this would stay as it is: {'; '.join(stands.values())}")
         if story is not None:
             return show_state(story)
-        _leave_damaged_show(run, Status.UNKNOWN)
+        _show_abandoned(run, Status.UNKNOWN)
         return int(ExitCode.DONE)
     confirm(link.target, f"leave run {run} behind", yes=yes)
     held, at = run_journal.holder(run), datetime.now(UTC)
@@ -124,14 +124,14 @@ def leave_damaged(
     with journal.leave(held) as taken, stoppable():
         taken.append(told)
     if story is None:
-        _leave_damaged_show(run, Status.STOPPED, tuple(stands.values()))
+        _show_abandoned(run, Status.STOPPED, tuple(stands.values()))
         return int(ExitCode.FOUND)
     story.take(told)
     left = Outcome(Status.STOPPED, words=why, items=tuple(stands.values()), abandoned=True)
     return show_end(config, story, left)
 
 
-def _leave_damaged_readable(lines: Sequence[bytes]) -> RunState | None:
+def _readable_part(lines: Sequence[bytes]) -> RunState | None:
     """What the run did as far as its journal is sound; None where not even its plan is."""
     told = [run_state.opened(line).entry for line in lines]
     try:
@@ -140,7 +140,7 @@ def _leave_damaged_readable(lines: Sequence[bytes]) -> RunState | None:
         return None
 
 
-def _leave_damaged_show(run: str, status: Status, owed: Sequence[str] = ()) -> None:
+def _show_abandoned(run: str, status: Status, owed: Sequence[str] = ()) -> None:
     """The contract's document of a run, of which nothing else is known."""
     nothing = {"records": None, "seconds": None, "exact": False}
     document = {

@@ -48,7 +48,7 @@ from drctl.model.topology import (
 )
 
 # Larger calls are slower: the client's work on one call grows faster than its partitions.
-_OFFSETS_CHUNK = 1000
+_PLACES_A_REQUEST = 1000
 # The protocol gives some negative timestamps a meaning. The last stable offset is the latest as
 # seen by a reader of committed records; its number is ours.
 _LATEST, _EARLIEST, _NEWEST, _STABLE = -1, -2, -3, -100
@@ -70,7 +70,7 @@ def _list_offsets(
     return future
 
 
-class _OffsetsCall:
+class _OffsetRequest:
     """One request about many partitions; a future for each of them costs more than the request."""
 
     def __init__(
@@ -99,7 +99,7 @@ class _Share:
 
     __slots__ = ("_call", "_partition")
 
-    def __init__(self, call: _OffsetsCall, partition: TopicPartition) -> None:
+    def __init__(self, call: _OffsetRequest, partition: TopicPartition) -> None:
         self._call, self._partition = call, partition
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
@@ -254,8 +254,8 @@ def _ask(
         else:
             groups[leader, question.what].append(question)
     for (_, what), group in groups.items():
-        for chunk in in_chunks(group, _OFFSETS_CHUNK):
-            call = _OffsetsCall(
+        for chunk in in_chunks(group, _PLACES_A_REQUEST):
+            call = _OffsetRequest(
                 connection.admin(), [each.partition for each in chunk], what, timeout
             )
             yield from ((each, _Share(call, each.partition)) for each in chunk)

@@ -10,6 +10,7 @@ from typing import Any, Self, cast
 
 import pytest
 
+from drctl.app import link_reader
 from drctl.app.prechecks import known_overrides
 from drctl.app.way import Way
 from drctl.cli import prompts, running
@@ -335,3 +336,7 @@ def test_texts_for_people_are_masked_and_stay(called: Run, site: Site, tmp_path:
     steps = document(called("failover", "--output", "json"), 0)["steps"]
     (fence,) = (each for each in steps if each["kind"] == "manual-fence")
     assert fence["settings"]["undo"] == "let producers write to primary again, ***"
+
+
+def test_what_a_comparison_needs_can_be_imported_beforehand() -> None:
+    link_reader.Comparisons(cast(Any, None), cast(Any, None)).prepare()
