@@ -40,6 +40,14 @@ LinkName = Annotated[
     str | None,
     typer.Option("--link", metavar="LINK", help="A link of drctl.yaml; else the only one."),
 ]
+ClusterAlone = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="CLUSTER",
+        help="Instead of a link: a cluster, for runs that are about it alone.",
+    ),
+]
 Execute = Annotated[
     bool, typer.Option("--execute", help="Carry it out; without, the plan is printed.")
 ]

@@ -8,7 +8,7 @@ import typer
 
 from drctl.app import run_adapters
 from drctl.cli.console import console
-from drctl.cli.grammar import LinkName, Local
+from drctl.cli.grammar import ClusterAlone, LinkName, Local
 from drctl.cli.options import Output, options
 from drctl.cli.settings import configuration
 from drctl.model.errors import ExitCode, UsageError
@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 RunName = Annotated[str | None, typer.Argument(metavar="[RUN]", help="Else all are listed.")]
 
 
-def journal(run: RunName = None, link: LinkName = None, local: Local = False) -> int:
+def journal(
+    run: RunName = None,
+    link: LinkName = None,
+    cluster: ClusterAlone = None,
+    local: Local = False,
+) -> int:
     """Show the runs of a link, or every entry of one.
 
     Reads only. Exit codes: 0 shown, 5 the cluster does not answer: --local reads the copy.
@@ -32,7 +37,7 @@ def journal(run: RunName = None, link: LinkName = None, local: Local = False) ->
     from drctl.views.journal_text import entry_lines, journal_document, run_lines
 
     config = configuration()
-    chosen = config.link(link)
+    chosen = config.over(link, cluster)
     reader = _reader(config, chosen, local=local)
     with console().task("reading the journal"):
         document = journal_document(chosen.name, reader, run)
@@ -63,6 +68,7 @@ _SUFFIX = {Format.HTML: "html", Format.MD: "md", Format.JSON: "json", Format.JUN
 def report(
     run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="Else the newest.")] = None,
     link: LinkName = None,
+    cluster: ClusterAlone = None,
     format: Annotated[Format, typer.Option(help="What to write it as.")] = Format.HTML,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Else report-RUN.html, .md, .json or .xml.")
@@ -85,7 +91,7 @@ def report(
 
     config = configuration()
     with console().task("reading the journal"):
-        data = _data(_reader(config, config.link(link), local=local), run)
+        data = _data(_reader(config, config.over(link, cluster), local=local), run)
         data = completed(data, gap_results(config.state_dir, data.until))
     changed = data.chain is not None and data.chain.harm is not None
     if verify:

@@ -15,7 +15,7 @@ from drctl.app.resume_check import held_kinds, must_be_differences, must_be_perm
 from drctl.app.way import Way
 from drctl.checks.diagnosis import parse_overrides
 from drctl.cli.console import console
-from drctl.cli.grammar import Answers, Execute, LinkName, Yes, check_confirming
+from drctl.cli.grammar import Answers, ClusterAlone, Execute, LinkName, Yes, check_confirming
 from drctl.cli.prompts import confirm, people
 from drctl.cli.running import OVER_LINK, giving_up, needs_no_source, show_end, show_state, watched
 from drctl.cli.settings import configuration
@@ -49,6 +49,7 @@ def resume(
         str | None, typer.Argument(metavar="[RUN]", help="Else the newest that has not ended.")
     ] = None,
     link: LinkName = None,
+    cluster: ClusterAlone = None,
     execute: Execute = False,
     yes: Yes = False,
     answer: Answers = None,
@@ -77,7 +78,7 @@ def resume(
     5 unknown, 130 interrupted.
     """
     given = tuple(answer or ()), tuple(override or ())
-    return go_on(ResumeOptions(run, link, execute, yes, *given, abandon))
+    return go_on(ResumeOptions(run, link, execute, yes, *given, abandon, cluster))
 
 
 _BEHIND = "behind the damage"
@@ -168,6 +169,7 @@ class ResumeOptions:
     answers: tuple[str, ...]
     overrides: tuple[str, ...] = ()
     abandon: str | None = None
+    cluster: str | None = None
 
 
 def go_on(given: ResumeOptions) -> int:
@@ -180,7 +182,7 @@ def go_on(given: ResumeOptions) -> int:
     check_confirming(given.execute, given.yes)
     overrides = _overrides(given)
     config = configuration()
-    link = config.link(given.link)
+    link = config.over(given.link, given.cluster)
     reader = run_adapters.journal_reader(link)
     try:
         with console().task(f"reading the journal on {link.target}"):

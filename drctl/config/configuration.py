@@ -8,11 +8,12 @@ from typing import Any
 from urllib.parse import unquote
 
 from drctl.config.endpoints import Section
-from drctl.config.link import Link
+from drctl.config.link import INSIDE, Link
 from drctl.config.problems import did_you_mean, one_of
 from drctl.config.schema import (
     ClusterConfig,
     ConfigFile,
+    LinkConfig,
     PolicyConfig,
     ReplicatorConfig,
     ReverseConfig,
@@ -100,6 +101,29 @@ class Config:
         ends = self.clusters[source], self.clusters[target]
         key = self.file.journal.key
         return Link(chosen, source, ends[0], target, ends[1], settings, journal_key=key)
+
+    def inside(self, name: str) -> Link:
+        """What runs inside one cluster have for a link: it leads from the cluster to itself.
+
+        Raises:
+            UsageError: there is no such cluster.
+        """
+        cluster = self.cluster(name)
+        settings = LinkConfig.model_validate({"from": name, "to": name, "topics": (".*",)})
+        given = name, cluster, name, cluster, settings
+        return Link(f"{INSIDE}{name}", *given, journal_key=self.file.journal.key)
+
+    def over(self, link: str | None, cluster: str | None) -> Link:
+        """What runs are about: a link, or one cluster.
+
+        Raises:
+            UsageError: there is no such link or cluster, or both are named.
+        """
+        if cluster is None:
+            return self.link(link)
+        if link is not None:
+            raise UsageError("--cluster and --link exclude each other", "a link has its own target")
+        return self.inside(cluster)
 
     def cluster(self, name: str) -> ClusterConfig:
         """The cluster of this name.

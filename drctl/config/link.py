@@ -13,6 +13,10 @@ from drctl.config.setting import Setting
 _NEVER_MIRRORED = re.compile(r"mm2.*\.internal|.*\.checkpoints\.internal|.*\.replica|heartbeats")
 
 
+INSIDE = "cluster:"
+"""How the journal calls what is inside one cluster; no link is called so."""
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """Replication from a source to a target.

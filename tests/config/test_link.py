@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from drctl.config.link import Link
 from drctl.config.loading import read
-from drctl.model.errors import UsageError
+from drctl.model.errors import ConfigError, UsageError
 
 
 def link(topics: str, rest: str = "", replicator: str = "{kind: none}") -> Link:
@@ -93,3 +93,18 @@ def test_a_link_knows_its_ends() -> None:
     found = read(TWO, Path("x.yaml")).link("back")
     assert (found.name, found.source, found.target) == ("back", "b", "a")
     assert found.source_config.client_properties({}) == {"bootstrap.servers": "b:1"}
+
+
+def test_a_cluster_by_itself_is_no_link_that_a_file_can_have() -> None:
+    config = read(TWO, Path("x.yaml"))
+    alone = config.over(None, "b")
+    assert (alone.name, alone.source, alone.target) == ("cluster:b", "b", "b")
+    assert alone.carries("orders")
+    assert alone.carries_group("billing")
+    assert config.over("back", None) == config.link("back")
+    with pytest.raises(ConfigError):
+        read(TWO.replace("there:", "'cluster:b':"), Path("x.yaml"))
+    with pytest.raises(UsageError, match="exclude each other"):
+        config.over("back", "b")
+    with pytest.raises(UsageError, match="no cluster 'c'"):
+        config.over(None, "c")
