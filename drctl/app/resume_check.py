@@ -34,11 +34,13 @@ from drctl.model.plan import Json, Step
 from drctl.model.repairs import Acl, TopicShape
 from drctl.model.text import quote
 from drctl.model.topology import TopicPartition, Unavailable
+from drctl.model.typed_json import read_as
 from drctl.runbook.reading import find
 from drctl.runbook.site import site_of
 from drctl.runbook.values import could_be
 from drctl.steps.registry import KINDS, REPAIRS
 from drctl.steps.reversed import Stays
+from drctl.steps.switch_endpoint import SwitchEndpoint, SwitchIntent, SwitchSettings
 
 if TYPE_CHECKING:
     from drctl.app.link_reader import ClusterLinkReader
@@ -49,7 +51,6 @@ if TYPE_CHECKING:
 _SHOWN = 20
 _CLUSTERS = ("cluster", "source", "target", "survivor")
 _COMMANDS = ("argv", "verify", "undo")
-_SWITCH = "switch-endpoint"
 _UNPROVEN = (
     "what was there before is known from a journal that is not signed (journal.key): drctl does not"
     " write it; roll it back by hand"
@@ -255,8 +256,10 @@ def held_kinds(story: RunState, allowed: Permitted) -> Mapping[str, Kind]:
         return KINDS
     unproven = {"add-rules", "configure-topics"}
     for effect in story.effects:
-        if story.plan.step(effect.step).kind == _SWITCH and _foreign(effect.intent, allowed):
-            unproven.add(_SWITCH)
+        if story.plan.step(effect.step).kind == SwitchEndpoint.name and _foreign(
+            read_as(SwitchIntent, effect.intent), allowed
+        ):
+            unproven.add(SwitchEndpoint.name)
     return {n: Stays(kind, n, _UNPROVEN) if n in unproven else kind for n, kind in KINDS.items()}
 
 
@@ -308,10 +311,11 @@ def _told(where: str, found: Callable[[], Iterable[str]]) -> Iterator[str]:
 
 def _settings(step: Step, allowed: Permitted) -> Iterator[str]:
     yield from _names(step.kind, step.settings, allowed)
-    if step.kind == _SWITCH:
-        number = step.settings["number"]
-        if _is_index(number, allowed) and step.settings["kind"] != allowed.endpoints[number].kind:
-            yield f"endpoint {number + 1} is no {step.settings['kind']}"
+    if step.kind == SwitchEndpoint.name:
+        switch = read_as(SwitchSettings, step.settings)
+        number = switch.number
+        if _is_index(number, allowed) and switch.kind != allowed.endpoints[number].kind:
+            yield f"endpoint {number + 1} is no {switch.kind}"
     for change in step.settings.get("changes", ()):
         topic = change["rule"][0] if "rule" in change else change["topic"]
         if not _is_about(topic, change.get("rule"), allowed):
@@ -339,7 +343,7 @@ def _names(kind: str, told: Json, allowed: Permitted) -> Iterator[str]:
     for name in told.get("clusters", ()):
         if name not in allowed.clusters:
             yield _no("cluster", name)
-    if kind == _SWITCH and told["to"] not in allowed.clusters:
+    if kind == SwitchEndpoint.name and told["to"] not in allowed.clusters:
         yield _no("cluster", told["to"])
     if "link" in told and told["link"] not in allowed.links:
         yield _no("link", told["link"])
@@ -399,10 +403,9 @@ def _not_carried(topic: str) -> str:
     return f"topic {topic!r} is not one of the link's"
 
 
-def _foreign(intent: Json, allowed: Permitted) -> bool:
+def _foreign(intent: SwitchIntent, allowed: Permitted) -> bool:
     """Whether what an endpoint was before is not what drctl.yaml says of any cluster."""
-    endpoint = allowed.endpoints[intent["number"]]
-    before = EndpointState.from_json(intent["before"])
+    endpoint, before = allowed.endpoints[intent.number], intent.before
     if before.cluster is None:
         return True
     if isinstance(endpoint, DnsEndpoint | HaproxyEndpoint):

@@ -70,7 +70,7 @@ def applied(step: str, effect: int, complaints: Sequence[str], at: datetime) -> 
 
 def done(step: str, effect: int, seen: Seen, at: datetime) -> Entry:
     """It read back as done."""
-    found = {"words": seen.words, "facts": dict(seen.facts), "items": list(seen.items)}
+    found = {"words": seen.words, "facts": dict(seen.facts or {}), "items": list(seen.items)}
     return _entry(What.DONE, at, step=step, effect=effect, **found)
 
 

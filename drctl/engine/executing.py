@@ -1,7 +1,7 @@
 """Carries a plan out, from its beginning or from where its journal says that it stopped."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, repeat
@@ -10,11 +10,12 @@ from drctl.engine import entries
 from drctl.engine.entries import Entry, What
 from drctl.engine.kind import FINAL, Kind, Outcome, Seen, State, Status, Trait
 from drctl.engine.ports import Clock, LinkReader, LinkWriter, Watcher
-from drctl.engine.recheck_source import MOVED
+from drctl.engine.recheck_source import MOVED, FenceFacts
 from drctl.engine.run_state import Effect, RunState, read_story
 from drctl.model.errors import DrctlError, Fenced, Unknown
 from drctl.model.journal import HeldJournal
 from drctl.model.plan import Duty, Json, Plan, Step
+from drctl.model.typed_json import read_as
 
 _PAUSES_S = (0.125, 0.125, 0.25, 0.5)
 """Between two polls; short at first, for clients may wait for what comes soon."""
@@ -427,7 +428,7 @@ class FencedPhase:
 
     def _set_again(self, run: RunState, step: Step, effect: Effect) -> None:
         """Clients do not wait for the source: what does not hold soon is owed."""
-        kind, before = self.effects.kinds[step.kind], run.facts[step.id].get("ends")
+        kind, before = self.effects.kinds[step.kind], _ends(run.facts[step.id])
         sight = self.effects.readback(kind, effect)
         seen = observed(sight)
         if seen.state is State.WAITING:
@@ -438,7 +439,7 @@ class FencedPhase:
                 self.effects.note_done(run, effect, seen)
         if seen.state is not State.DONE:
             self._owe_writes(run, step, seen.words)
-        elif seen.facts.get("ends") != before and (why := self._came_through()):
+        elif _ends(seen.facts) != before and (why := self._came_through()):
             self._owe_writes(run, step, why)
 
     def _came_through(self) -> str:
@@ -481,7 +482,12 @@ class FencedPhase:
         if seen.state is not State.DONE:
             return False
         self.effects.note_done(run, effect, seen)
-        return bool(before == seen.facts)
+        return bool(before == (seen.facts or {}))
+
+
+def _ends(facts: Json | None) -> Mapping[str, int]:
+    """The end offsets that a fence was proven with."""
+    return read_as(FenceFacts, facts or {}).ends
 
 
 Observed = list[tuple[Effect, Seen]]
@@ -512,7 +518,7 @@ class Rollback:
             if Trait.CHANGES not in kind.traits:
                 continue
             if Trait.STAYS in kind.traits:
-                # Without facts where it changed nothing; not done where it did not stay.
+                # Nothing stays where it changed nothing; not done where it did not stay.
                 seen = self._answer(kind, effect, step.patience_s)
                 fell = effect.done and seen.state is not State.DONE
                 (remaining if fell else staying).append((effect, seen))
@@ -525,7 +531,7 @@ class Rollback:
                 entry = entries.not_undone(step.id, effect.number, seen, self.effects.now())
                 remaining.append((effect, seen))
             self.effects.write(run, entry)
-        return _outcome(run, changed, remaining, [each for each in staying if each[1].facts])
+        return _outcome(run, changed, remaining, [each for each in staying if each[1].stays])
 
     def _rolled_back(self, run: RunState, kind: Kind, effect: Effect, seconds: float) -> Seen:
         """How it stands; a rollback that was announced before is looked at, not done again."""
@@ -550,7 +556,7 @@ class Rollback:
             if seen.state is State.DONE or not complaint:
                 return seen
             if seen.state is not State.WAITING or clock.monotonic() >= until:
-                return Seen(seen.state, f"{seen.words} ({complaint})", seen.facts, seen.items)
+                return replace(seen, words=f"{seen.words} ({complaint})")
 
     def _send(self, kind: Kind, effect: Effect) -> str:
         """What was complained of; empty where nothing was."""

@@ -3,19 +3,50 @@
 Only `apply` and `undo` are handed something that can write (`LinkWriter`); everything else gets
 something that can only look (`LinkReader`). mypy checks it, tests/engine/test_no_writes.py proves
 it.
+
+A kind is a `StepKind` of three frozen dataclasses: its settings (what a plan says), its intent
+(what `check` decided: all that is needed to do it, to look at it and to undo it) and its facts
+(what `verify` saw, for later steps and reports):
+
+    @dataclass(frozen=True, slots=True)
+    class DrainFacts:
+        missing: int
+
+    class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
+        name = "drain"
+        traits = Trait.DRAINS
+
+        def check(self, settings: DrainSettings, facts: Facts, reader: LinkReader) -> DrainIntent:
+            found = facts.of(FindMissing())  # the facts of another step, or None
+            ...
+
+        def verify(self, intent: DrainIntent, reader: LinkReader) -> Seen[DrainFacts]:
+            return Seen(State.DONE, words, DrainFacts(missing.records))
+
+A plan's step is made with `Drain().step("drain", DrainSettings(target), patience_s)`; the registry
+holds `Journaled(Drain())`, which reads and writes JSON, so that the executor and the journal know
+no kind's types (`Kind`). `drctl.model.typed_json` says how a type looks in JSON. Give a field a
+default only where JSON may lack it: a field that has its default is left out.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import Flag, StrEnum, auto
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, get_args
+
+from typing_extensions import TypeVar
 
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import ExitCode
-from drctl.model.plan import Json
+from drctl.model.plan import Duty, Json, Step
 from drctl.model.topology import Unavailable
+from drctl.model.typed_json import read_as, to_json
 
 T = TypeVar("T")
+S = TypeVar("S", default=Any)
+I = TypeVar("I", default=Any)  # noqa: E741
+F = TypeVar("F", default=Any, covariant=True)
 
 
 class Status(StrEnum):
@@ -84,7 +115,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Generic[F]):
     """An observation of a step's effect.
 
     Attributes:
@@ -92,13 +123,15 @@ class Seen:
         facts: what later steps and the report need of it.
         items: what is not as wanted, each named: a partition, a group, a connector.
         owes: what is done, but for this, which a later run must do; empty where it is all.
+        stays: whether a rollback leaves something changed; only `undone` of a kind that `STAYS`.
     """
 
     state: State
     words: str
-    facts: Json = field(default_factory=dict)
+    facts: F | None = None
     items: tuple[str, ...] = ()
     owes: str = ""
+    stays: bool = False
 
 
 class Trait(Flag):
@@ -152,12 +185,109 @@ class Description:
     clients: str = ""
 
 
-Facts = Mapping[str, Json]
-"""The facts of the steps before: by kind, the newest of each."""
+class Facts(dict[str, Json]):
+    """The facts of the steps before: by kind, the newest of each."""
+
+    def of(self, kind: "StepKind[Any, Any, F]") -> F | None:
+        """Those of one kind; None where no step of it is done."""
+        found = self.get(kind.name)
+        return None if found is None else kind.read_facts(found)
+
+
+class StepKind(ABC, Generic[S, I, F]):
+    """One kind of step, over types of its own."""
+
+    _forms: ClassVar[tuple[Any, Any, Any]]
+
+    if TYPE_CHECKING:
+        # An attribute of the class, or a field.
+        @property
+        def name(self) -> str:
+            """The name in plans, runbooks and journals."""
+
+        @property
+        def traits(self) -> Trait:
+            """What the rules of order need to know."""
+
+    def __init_subclass__(cls) -> None:
+        for base in cls.__dict__.get("__orig_bases__", ()):
+            if len(args := get_args(base)) == 3:
+                cls._forms = args
+
+    @abstractmethod
+    def describe(self, settings: S) -> Description:
+        """The step in words."""
+
+    @abstractmethod
+    def check(self, settings: S, facts: Facts, reader: LinkReader) -> I:
+        """Look, and say what would be done: everything needed to do it, again, or to undo it.
+
+        Raises:
+            Refused: it must not be done; nothing was changed.
+            Unreachable: what would be looked at does not answer.
+        """
+
+    @abstractmethod
+    def apply(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
+        """Do it; doing it twice is as doing it once. What was complained of, item by item.
+
+        Raises:
+            Unknown: no answer came after something was sent.
+        """
+
+    @abstractmethod
+    def verify(self, intent: I, reader: LinkReader) -> Seen[F]:
+        """Look whether it is done; asked again and again until it is or time is up."""
+
+    @abstractmethod
+    def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
+        """Put back what was there before; what was complained of, item by item.
+
+        Raises:
+            Unknown: no answer came after something was sent.
+        """
+
+    @abstractmethod
+    def undone(self, intent: I, reader: LinkReader) -> Seen[F]:
+        """Look whether it was put back."""
+
+    def forms(self) -> tuple[type[S], type[I], type[F]]:
+        """The types of its settings, intent and facts."""
+        return self._forms
+
+    def step(
+        self, identity: str, settings: S, patience_s: float = 60, duty: Duty = Duty.REQUIRED
+    ) -> Step:
+        """A step of a plan."""
+        return Step(identity, self.name, to_json(settings), patience_s, duty)
+
+    def read_settings(self, data: Json) -> S:
+        """From a plan.
+
+        Raises:
+            ValueError: they are not as this kind writes them.
+        """
+        return read_as(self.forms()[0], data)
+
+    def read_intent(self, data: Json) -> I:
+        """From a journal.
+
+        Raises:
+            ValueError: it is not as this kind writes it.
+        """
+        return read_as(self.forms()[1], data)
+
+    def read_facts(self, data: Json) -> F:
+        """From a journal.
+
+        Raises:
+            ValueError: they are not as this kind writes them.
+        """
+        return read_as(self.forms()[2], data)
 
 
 class Kind(Protocol):
-    """One kind of step."""
+    """One kind of step as plans and journals know it: over JSON."""
 
     @property
     def name(self) -> str:
@@ -199,6 +329,51 @@ class Kind(Protocol):
         """Look whether it was put back."""
 
 
+@dataclass(frozen=True, slots=True)
+class Journaled:
+    """Implements `Kind`: a kind behind its JSON."""
+
+    kind: StepKind[Any, Any, Any]
+
+    @property
+    def name(self) -> str:
+        """The name in plans, runbooks and journals."""
+        return self.kind.name
+
+    @property
+    def traits(self) -> Trait:
+        """What the rules of order need to know."""
+        return self.kind.traits
+
+    def describe(self, settings: Json) -> Description:
+        """The step in words."""
+        return self.kind.describe(self.kind.read_settings(settings))
+
+    def check(self, settings: Json, facts: Mapping[str, Json], reader: LinkReader) -> Json:
+        """Look, and say what would be done."""
+        return to_json(self.kind.check(self.kind.read_settings(settings), Facts(facts), reader))
+
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        """Do it."""
+        return self.kind.apply(self.kind.read_intent(intent), writer)
+
+    def verify(self, intent: Json, reader: LinkReader) -> Seen[Json]:
+        """Look whether it is done."""
+        return _journaled(self.kind.verify(self.kind.read_intent(intent), reader))
+
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        """Put back what was there before."""
+        return self.kind.undo(self.kind.read_intent(intent), writer)
+
+    def undone(self, intent: Json, reader: LinkReader) -> Seen[Json]:
+        """Look whether it was put back."""
+        return _journaled(self.kind.undone(self.kind.read_intent(intent), reader))
+
+
+def _journaled(seen: Seen[Any]) -> Seen[Json]:
+    return replace(seen, facts={} if seen.facts is None else to_json(seen.facts))
+
+
 def complaints(
     answers: Mapping[T, Unavailable | None], name: Callable[[T], str] = str
 ) -> tuple[str, ...]:
@@ -206,21 +381,21 @@ def complaints(
     return tuple(f"{name(item)}: {why.reason}" for item, why in answers.items() if why)
 
 
-class Permanent:
+class Permanent(StepKind[S, I, F]):
     """A kind whose effect is not rolled back; its `undone` says what stays."""
 
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
         """Nothing is rolled back."""
         return ()
 
 
-class Polling(Permanent):
+class Polling(Permanent[S, I, F]):
     """A kind by which drctl changes nothing: nothing to apply, and nothing to roll back."""
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
         """Nothing is done."""
         return ()
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: I, reader: LinkReader) -> Seen[F]:
         """Nothing was done."""
         return Seen(State.DONE, "nothing was changed")

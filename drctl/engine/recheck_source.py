@@ -5,6 +5,7 @@ unplanned failover rests on a source that is dead, and minutes may have passed s
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from drctl.engine.kind import Facts
 from drctl.engine.ports import LinkReader
@@ -18,6 +19,22 @@ MOVED = "moved-behind-fence"
 
 ALIVE = "source-alive"
 """Blocks an unplanned failover while the source answers; `--override` overrides it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FenceFacts:
+    """What a fence of producers was proven with.
+
+    Attributes:
+        ends: of the logs, by partition, which did not move.
+        brokers: that deny writes.
+        answer: of the person who was asked whether it is set.
+    """
+
+    ends: Mapping[str, int] = field(default_factory=dict)
+    brokers: tuple[int, ...] = ()
+    answer: str = ""
+
 
 _FENCES = ("fence-producers", "command-fence", "manual-fence")
 _SHOWN = 3

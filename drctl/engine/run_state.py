@@ -394,7 +394,8 @@ class RunState:
 
     def facts_by_kind(self) -> Facts:
         """The facts of the steps: by kind, the newest of each."""
-        return {step.kind: self.facts[step.id] for step in self.plan.steps if step.id in self.facts}
+        done = (step for step in self.plan.steps if step.id in self.facts)
+        return Facts({step.kind: self.facts[step.id] for step in done})
 
     def settings_of(self, step: Step) -> Json:
         """Those of the plan, and what was overridden since."""

@@ -6,9 +6,12 @@ A reader cannot write. `drctl.endpoints` implements both.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
+
+from pydantic import Field
 
 from drctl.model.errors import Refused, Stopped
+from drctl.model.typed_json import Number
 
 
 class Leaving(StrEnum):
@@ -88,34 +91,7 @@ class EndpointState:
     words: str
     evidence: Mapping[str, Any] = field(default_factory=dict)
     unfinished: tuple[str, ...] = ()
-    cached_s: float = 0.0
-
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in journals."""
-        return {
-            "endpoint": self.endpoint,
-            "cluster": self.cluster,
-            "words": self.words,
-            "evidence": dict(self.evidence),
-            "unfinished": list(self.unfinished),
-            "cached_seconds": self.cached_s,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "EndpointState":
-        """From what `to_json` made.
-
-        Raises:
-            KeyError, TypeError, ValueError: it did not.
-        """
-        return cls(
-            data["endpoint"],
-            data["cluster"],
-            data["words"],
-            dict(data["evidence"]),
-            tuple(data["unfinished"]),
-            float(data["cached_seconds"]),
-        )
+    cached_s: Annotated[Number, Field(alias="cached_seconds")] = 0.0
 
 
 class EndpointReader(Protocol):

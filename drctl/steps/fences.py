@@ -191,7 +191,7 @@ class ClosedSource(OtherWay):
         asked = {**intent, "topics": _watched(intent, reader) if still else []}
         seen = self.kind.verify(asked, reader.other_way())
         # Ends are no facts of this step: reverse replication moves them.
-        facts = {name: value for name, value in seen.facts.items() if name != "ends"}
+        facts = {name: value for name, value in (seen.facts or {}).items() if name != "ends"}
         words = seen.words if still else _without_ends(seen)
         return Seen(seen.state, words, facts, seen.items, seen.owes)
 
@@ -201,7 +201,7 @@ class ClosedSource(OtherWay):
 
     def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """That it stays."""
-        return Seen(State.DONE, _WHY, {"stays": self.name} if _changed(intent) else {})
+        return Seen(State.DONE, _WHY, stays=_changed(intent))
 
 
 def _still(intent: Json, reader: LinkReader) -> bool:

@@ -99,7 +99,7 @@ def still(intent: Json, reader: LinkReader, held: Seen) -> Seen:
     # Brokers are asked for no rule: what fences here is not known to them.
     found = reader.fence(intent["cluster"], settle_s).prove((), intent["topics"]).stillness
     ends = {str(place): end for place, end in sorted(found.ends.items())}
-    facts: Json = {**held.facts, "ends": ends}
+    facts: Json = {**(held.facts or {}), "ends": ends}
     if not found.proven:
         return Seen(State.WAITING, "; ".join(found.doubts[:_SHOWN]), facts, found.doubts)
     words = f"{held.words}; the ends of {len(ends)} partitions stood still for {settle_s:g} s"

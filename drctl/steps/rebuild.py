@@ -96,7 +96,7 @@ class EmptySource(Polling):
 
     def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """That it stays."""
-        return Seen(State.DONE, _WHY, {"stays": self.name} if intent["held"] else {})
+        return Seen(State.DONE, _WHY, stays=bool(intent["held"]))
 
 
 def _begun(settings: Json, facts: Facts, reader: LinkReader) -> bool:
@@ -223,7 +223,7 @@ class SeedFromStart(Permanent):
 
     def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """That it stays."""
-        return Seen(State.DONE, _STAYS, {"stays": self.name})
+        return Seen(State.DONE, _STAYS, stays=True)
 
 
 def _not_taken_away(

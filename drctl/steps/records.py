@@ -138,7 +138,7 @@ class Reconcile(Permanent):
 
     def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """That it stays."""
-        return Seen(State.DONE, _STAYS, {"stays": self.name} if intent["due"] else {})
+        return Seen(State.DONE, _STAYS, stays=bool(intent["due"]))
 
 
 def discards(plan: Plan) -> str:

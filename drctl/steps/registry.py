@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from drctl.engine.kind import Kind
+from drctl.engine.kind import Journaled, Kind
 from drctl.steps.commands import COMMAND, COMMAND_FENCE, COMMAND_STOP_REPLICATION
 from drctl.steps.commit_offsets import CommitOffsets, ProveGroups
 from drctl.steps.failback import SettleOwed, WayBackOrder
@@ -42,17 +42,17 @@ _ALL: tuple[Kind, ...] = (
     FENCE_PRODUCERS,
     FENCE_CONSUMERS,
     MeasureLoss(),
-    Drain(),
+    Journaled(Drain()),
     Quiesce(),
     StopReplication(),
     PrepareGroups(),
     CommitOffsets(),
     SkipProducerIds(),
     OpenTarget(),
-    SwitchEndpoint(),
+    Journaled(SwitchEndpoint()),
     VerifyClients(),
     CheckGuards(),
-    Wait(),
+    Journaled(Wait()),
     FindGap(),
     MANUAL,
     MANUAL_CHECK,
@@ -98,7 +98,7 @@ _WAY_BACK: tuple[Kind, ...] = (
     WhileStopped(EmptySource()),
     WhileStopped(SeedFromStart()),
     WhileStopped(StartReplication()),
-    WhileStopped(CaughtUp()),
+    WhileStopped(Journaled(CaughtUp())),
     WhileStopped(
         OtherWay(
             SeedReplication("seed-old-replication", from_search=False), "seed-old-replication"

@@ -122,7 +122,7 @@ class AddPartitions(Permanent):
         }
         told = ", ".join(f"{topic} has {count} more" for topic, count in more.items())
         words = f"partitions that were added stay: {told}" if more else "no partition was added"
-        return Seen(State.DONE, words, {"added": more} if more else {})
+        return Seen(State.DONE, words, stays=bool(more))
 
 
 def _counted(intent: Json, reader: LinkReader) -> Iterator[tuple[Json, int]]:
@@ -387,7 +387,7 @@ class MakeTopics(Permanent):
         found = shapes(intent["cluster"], names, reader)
         made = [name for name in names if found[name] is not None]
         words = f"topics that were made stay: {', '.join(made)}" if made else "no topic was made"
-        return Seen(State.DONE, words, {"made": made} if made else {})
+        return Seen(State.DONE, words, stays=bool(made))
 
 
 AGAIN = "again"

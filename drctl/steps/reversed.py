@@ -124,8 +124,8 @@ class Stays(Wrapped):
         """What stays, and whether it does where that is looked at."""
         seen = self.kind.verify(intent, reader) if self.looks else None
         if seen is not None and seen.state is not State.DONE:
-            return Seen(seen.state, f"{seen.words}, but: {self.why}", seen.facts, seen.items)
-        return Seen(State.DONE, self.why, {"stays": self.name})
+            return replace(seen, words=f"{seen.words}, but: {self.why}")
+        return Seen(State.DONE, self.why, stays=True)
 
 
 _HINT = "see that it is stopped, and stays so; drctl failback --check-order says what came of it"

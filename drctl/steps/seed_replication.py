@@ -239,4 +239,4 @@ class LeaveCopiesOut(Permanent):
 
     def undone(self, intent: Json, reader: LinkReader) -> Seen:
         """That it stays."""
-        return Seen(State.DONE, self._why, {"stays": self.name} if intent["changes"] else {})
+        return Seen(State.DONE, self._why, stays=bool(intent["changes"]))

@@ -1,96 +1,133 @@
 """Sends clients to the target: one of the link's endpoints a step."""
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Annotated
 
-from drctl.engine.kind import Description, Facts, Seen, State, Trait
+from pydantic import Field
+
+from drctl.engine.kind import Description, Facts, Seen, State, StepKind, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.endpoints import EndpointState, Leaving, in_words
 from drctl.model.errors import Unreachable
-from drctl.model.plan import Json
+from drctl.model.typed_json import Number
 
 
-class SwitchEndpoint:
+@dataclass(frozen=True, slots=True)
+class SwitchSettings:
+    """What a plan says.
+
+    Attributes:
+        number: of the endpoint, from 0.
+        came_from: the cluster that clients leave.
+        leaving: how they leave it; plans of an older drctl do not say.
+        asked: whether drctl connects through it, too.
+    """
+
+    number: int
+    kind: str
+    to: str
+    came_from: Annotated[str, Field(alias="from")] = ""
+    leaving: Leaving | None = None
+    asked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchIntent:
+    """What is switched.
+
+    Attributes:
+        before: as it was observed.
+        cluster_id: of the cluster that a client has to come to; empty where none is tried.
+    """
+
+    number: int
+    to: str
+    before: EndpointState
+    cluster_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchFacts:
+    """Where it points.
+
+    Attributes:
+        cached_seconds: for how long others may still remember what it was before.
+        cluster_id: of the cluster that a client came to.
+    """
+
+    endpoint: str
+    cluster: str | None
+    cached_seconds: Number
+    cluster_id: str = ""
+
+
+class SwitchEndpoint(StepKind[SwitchSettings, SwitchIntent, SwitchFacts]):
     """A rollback restores the endpoint as it was observed before."""
 
     name = "switch-endpoint"
     traits = Trait.CHANGES | Trait.SWITCHES
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: SwitchSettings) -> Description:
         """The step in words."""
-        number, to = settings["number"] + 1, settings["to"]
-        asked = f"asked from here, it answers with {to}"
-        if settings.get("asked", False):
-            asked += f", and a client that connects through it is on {to}"
-        title = f"point endpoint {number} ({settings['kind']}) to {to}"
-        return Description(title, asked, "put it back as it was", _clients(settings))
+        to, clients = settings.to, ""
+        proof = f"asked from here, it answers with {to}"
+        if settings.asked:
+            proof += f", and a client that connects through it is on {to}"
+        if settings.leaving:
+            clients = in_words(settings.leaving, settings.came_from, to)
+        title = f"point endpoint {settings.number + 1} ({settings.kind}) to {to}"
+        return Description(title, proof, "put it back as it was", clients)
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: SwitchSettings, facts: Facts, reader: LinkReader) -> SwitchIntent:
         """How it stands now.
 
         Raises:
             Unreachable: it does not answer.
         """
-        number, to = settings["number"], settings["to"]
+        number, to = settings.number, settings.to
         before = reader.endpoint(number).observe()
-        intent: dict[str, Any] = {"number": number, "to": to, "before": before.to_json()}
-        if settings.get("asked", False):
-            intent["cluster_id"] = reader.alive(to)
-        return intent
+        return SwitchIntent(number, to, before, reader.alive(to) if settings.asked else "")
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: SwitchIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Switch it, where it is still as it was observed."""
-        writer.endpoint(intent["number"]).switch(intent["to"], _before(intent))
+        writer.endpoint(intent.number).switch(intent.to, intent.before)
         return ()
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: SwitchIntent, reader: LinkReader) -> Seen[SwitchFacts]:
         """Where it points now, and what is still on its way."""
-        now = reader.endpoint(intent["number"]).observe()
-        facts = {"endpoint": now.endpoint, "cluster": now.cluster, "cached_seconds": now.cached_s}
-        if now.cluster != intent["to"]:
+        now = reader.endpoint(intent.number).observe()
+        facts = SwitchFacts(now.endpoint, now.cluster, now.cached_s)
+        if now.cluster != intent.to:
             return Seen(State.WAITING, now.words, facts)
         if now.unfinished:
             return Seen(State.WAITING, f"{now.words}; {now.unfinished[0]}", facts, now.unfinished)
-        if "cluster_id" in intent:
-            return _asked(intent, Seen(State.DONE, now.words, facts), reader)
+        if intent.cluster_id:
+            return _asked(intent, now.words, facts, reader)
         return Seen(State.DONE, now.words, facts)
 
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: SwitchIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Put it back."""
-        writer.endpoint(intent["number"]).restore(_before(intent))
+        writer.endpoint(intent.number).restore(intent.before)
         return ()
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: SwitchIntent, reader: LinkReader) -> Seen[SwitchFacts]:
         """Whether it points where it did."""
-        now = reader.endpoint(intent["number"]).observe()
-        back = now.cluster == intent["before"]["cluster"]
+        now = reader.endpoint(intent.number).observe()
+        back = now.cluster == intent.before.cluster
         return Seen(State.DONE if back else State.WAITING, now.words)
 
 
-def _clients(settings: Json) -> str:
-    """In words; plans of an older drctl do not say how they leave."""
-    if "leaving" not in settings:
-        return ""
-    return in_words(Leaving(settings["leaving"]), settings["from"], settings["to"])
-
-
-def _asked(intent: Json, pointed: Seen, reader: LinkReader) -> Seen:
+def _asked(
+    intent: SwitchIntent, pointed: str, facts: SwitchFacts, reader: LinkReader
+) -> Seen[SwitchFacts]:
     """Whether a client comes to the target, too: caches and health checks may take a while."""
-    to, facts = intent["to"], dict(pointed.facts)
+    client = f"{pointed}; a client that connects through it"
     try:
-        found = reader.reached(intent["number"], to)
+        found = reader.reached(intent.number, intent.to)
     except Unreachable as silent:
-        words = (
-            f"{pointed.words}; a client that connects through it gets no answer: {silent.message}"
-        )
+        return Seen(State.WAITING, f"{client} gets no answer: {silent.message}", facts)
+    facts = replace(facts, cluster_id=found)
+    if found != intent.cluster_id:
+        words = f"{client} is on cluster {found}, not on {intent.to}"
         return Seen(State.WAITING, words, facts)
-    facts["cluster_id"] = found
-    if found != intent["cluster_id"]:
-        words = (
-            f"{pointed.words}; a client that connects through it is on cluster {found}, not on {to}"
-        )
-        return Seen(State.WAITING, words, facts)
-    return Seen(State.DONE, f"{pointed.words}; a client that connects through it is on {to}", facts)
-
-
-def _before(intent: Json) -> EndpointState:
-    return EndpointState.from_json(intent["before"])
+    return Seen(State.DONE, f"{client} is on {intent.to}", facts)

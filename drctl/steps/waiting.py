@@ -1,15 +1,17 @@
 """Waits: for replication to catch up or drain, or for a condition that a runbook names."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Annotated
+
+from pydantic import Field
 
 from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
 from drctl.engine.ports import LinkReader
 from drctl.engine.recheck_source import MOVED
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.health import AuthenticationFailed
-from drctl.model.plan import Json
 from drctl.model.topology import Unavailable
 from drctl.steps.stop_replication import RUNNING
 
@@ -26,76 +28,151 @@ def _halted(names: Sequence[str], reader: LinkReader) -> Iterator[str]:
             yield state.told
 
 
-class CaughtUp(Polling):
+@dataclass(frozen=True, slots=True)
+class CaughtUpSettings:
+    """What a plan says.
+
+    Attributes:
+        scope: of the comparison: full or tail.
+        at_most: so many records may still be missing.
+        connectors: that copy: where they do not run, waiting is in vain.
+    """
+
+    source: str
+    target: str
+    scope: str
+    at_most: int
+    connectors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUpIntent:
+    """The same, without the names of clusters."""
+
+    scope: str
+    at_most: int
+    connectors: tuple[str, ...] = ()
+
+
+class CaughtUp(Polling[CaughtUpSettings, CaughtUpIntent, None]):
     """By content: offsets of a connector that leaves records out tell less."""
 
     name = "caught-up"
     traits = Trait.NONE
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: CaughtUpSettings) -> Description:
         """The step in words."""
-        title = f"wait until {settings['target']} has what {settings['source']} has"
-        what = "a comparison of everything" if settings["scope"] == "full" else "a comparison"
-        return Description(title, f"{what} finds {settings['at_most']:,} missing at most")
+        title = f"wait until {settings.target} has what {settings.source} has"
+        what = "a comparison of everything" if settings.scope == "full" else "a comparison"
+        return Description(title, f"{what} finds {settings.at_most:,} missing at most")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: CaughtUpSettings, facts: Facts, reader: LinkReader) -> CaughtUpIntent:
         """Nothing has to be decided."""
-        known = {"scope": settings["scope"], "at_most": settings["at_most"]}
-        return {**known, "connectors": settings.get("connectors", [])}
+        return CaughtUpIntent(settings.scope, settings.at_most, settings.connectors)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: CaughtUpIntent, reader: LinkReader) -> Seen[None]:
         """What is missing now."""
-        missing = reader.compared(intent["scope"])
+        missing = reader.compared(intent.scope)
         if missing.not_compared:
             words = f"not everything could be compared: {missing.not_compared[0]}"
-            return Seen(State.WAITING, words, {}, missing.not_compared)
+            return Seen(State.WAITING, words, items=missing.not_compared)
         words = f"{missing.records:,} records are still on their way"
-        if missing.records > intent["at_most"]:
-            halted = tuple(_halted(intent.get("connectors", ()), reader))
-            return Seen(State.WAITING, "; ".join((words, *halted)), {}, missing.partitions)
+        if missing.records > intent.at_most:
+            halted = tuple(_halted(intent.connectors, reader))
+            return Seen(State.WAITING, "; ".join((words, *halted)), items=missing.partitions)
         return Seen(State.DONE, words)
 
 
-class Drain(Polling):
+@dataclass(frozen=True, slots=True)
+class DrainSettings:
+    """What a plan says, and what was overridden."""
+
+    target: str
+    overrides: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DrainIntent:
+    """What may be missing.
+
+    Attributes:
+        second_copies: that the source is known to hold. Equal records are counted, so that each of
+            these is missing on the target, for good.
+        passed: why whatever else is missing is overridden; empty where it is not.
+    """
+
+    second_copies: int = 0
+    passed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainFacts:
+    """How many records are missing."""
+
+    missing: int
+
+
+class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
     """Compares the tail until nothing of it is missing."""
 
     name = "drain"
     traits = Trait.DRAINS
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: DrainSettings) -> Description:
         """The step in words."""
-        title = f"let replication bring everything to {settings['target']}"
+        title = f"let replication bring everything to {settings.target}"
         return Description(title, "a comparison of the tail finds no missing record")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
-        """How many second copies the source is known to hold, and what is overridden.
-
-        Equal records are counted, so that each of these is missing on the target, for good.
-        """
+    def check(self, settings: DrainSettings, facts: Facts, reader: LinkReader) -> DrainIntent:
+        """How many second copies the source is known to hold, and what is overridden."""
         second = facts.get("find-missing", {}).get("duplicated", 0)
-        return {"second_copies": second, "passed": settings.get("overrides", {}).get(MOVED, "")}
+        return DrainIntent(second, settings.overrides.get(MOVED, ""))
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: DrainIntent, reader: LinkReader) -> Seen[DrainFacts]:
         """What is missing now."""
-        second = intent.get("second_copies", 0)
+        second = intent.second_copies
         # A tail may hold some of them and not others: only where all count do they cancel out.
         missing = reader.compared("full") if second else reader.missing()
         if unproven := missing.unproven:
             words = f"{len(unproven):,} partitions are not proven yet: {unproven[0]}"
-            return Seen(State.WAITING, words, {}, unproven)
+            return Seen(State.WAITING, words, items=unproven)
         records = missing.but_for(second)
         if records:
-            if why := intent.get("passed"):
-                told = f"{records:,} records are missing, which is passed over: {why}"
-                return Seen(State.DONE, told, {"missing": records}, missing.partitions, told)
+            if intent.passed:
+                told = f"{records:,} records are missing, which is passed over: {intent.passed}"
+                return Seen(State.DONE, told, DrainFacts(records), missing.partitions, told)
             words = f"{records:,} records are still missing"
-            return Seen(State.WAITING, words, {}, missing.partitions)
+            return Seen(State.WAITING, words, items=missing.partitions)
         before = missing.left_before
         aside = f" but {before:,} that were quarantined or discarded before" if before else ""
-        return Seen(State.DONE, f"no record is missing on the target{aside}", {"missing": 0})
+        return Seen(State.DONE, f"no record is missing on the target{aside}", DrainFacts(0))
 
 
 _SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class WaitSettings:
+    """What a runbook says.
+
+    Attributes:
+        condition: one of `CONDITIONS`.
+    """
+
+    source: str
+    target: str
+    condition: Annotated[str, Field(alias="for")]
+    connectors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFacts:
+    """The id of the cluster that answers; empty where that was not asked."""
+
+    cluster_id: str = ""
+
+
+Observed = Seen[AnswerFacts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,28 +181,23 @@ class Condition:
 
     Attributes:
         words: what is so then, with `{source}` and `{target}`.
-        sight: looks; the settings name clusters and connectors.
+        sight: looks.
     """
 
     words: str
-    sight: Callable[[Json, LinkReader], Seen]
-
-    def about(self, settings: Json) -> str:
-        """What is so then, with the names of the clusters."""
-        return self.words.format(source=settings["source"], target=settings["target"])
+    sight: Callable[[WaitSettings, LinkReader], Observed]
 
 
-def _answers(site: str, settings: Json, reader: LinkReader) -> Seen:
-    name = settings[site]
+def _answers(name: str, reader: LinkReader) -> Observed:
     try:
         identity = reader.alive(name)
     except Unreachable as error:
         return Seen(State.WAITING, error.message)
-    return Seen(State.DONE, f"{name} answers", {"cluster_id": identity})
+    return Seen(State.DONE, f"{name} answers", AnswerFacts(identity))
 
 
-def _silent(settings: Json, reader: LinkReader) -> Seen:
-    name = settings["source"]
+def _silent(settings: WaitSettings, reader: LinkReader) -> Observed:
+    name = settings.source
     try:
         reader.alive(name)
     except AuthenticationFailed as error:
@@ -135,67 +207,71 @@ def _silent(settings: Json, reader: LinkReader) -> Seen:
     return Seen(State.WAITING, f"{name} still answers")
 
 
-def _led(site: str, settings: Json, reader: LinkReader) -> Seen:
-    names = reader.topics()
-    if site == "target":
-        names = tuple(map(reader.target_topic, names))
+def _led(cluster: str, names: Sequence[str], reader: LinkReader) -> Observed:
     dark = []
-    for name, found in reader.site(settings[site]).topics(names).items():
+    for name, found in reader.site(cluster).topics(names).items():
         if isinstance(found, Unavailable):
             dark.append(f"{name}: {found.reason}")
         elif found is not None:
             dark += [f"{name}-{n}" for n, leader in found.partitions.items() if leader is None]
     if dark:
         words = f"{len(dark)} partitions have no leader: {', '.join(sorted(dark)[:_SHOWN])}"
-        return Seen(State.WAITING, words, {}, tuple(sorted(dark)))
+        return Seen(State.WAITING, words, items=tuple(sorted(dark)))
     return Seen(State.DONE, f"every partition of {len(names)} topics has a leader")
 
 
-def _empty(site: str, settings: Json, reader: LinkReader) -> Seen:
-    cluster = settings[site]
+def _empty(cluster: str, reader: LinkReader) -> Observed:
     names = reader.link_groups(cluster)
     described = reader.groups(cluster).described(names).items()
     active = sorted(n for n, g in described if isinstance(g, Unavailable) or g.active)
     if active:
         told = ", ".join(active[:_SHOWN])
         words = f"{len(active)} of {len(names)} groups on {cluster} are read in: {told}"
-        return Seen(State.WAITING, words, {}, tuple(active))
+        return Seen(State.WAITING, words, items=tuple(active))
     return Seen(State.DONE, f"nobody reads in any of {len(names)} groups on {cluster}")
 
 
-def _caught_up(settings: Json, reader: LinkReader) -> Seen:
+def _caught_up(settings: WaitSettings, reader: LinkReader) -> Observed:
     missing = reader.missing()
     if missing.not_compared:
         words = f"not everything could be compared: {missing.not_compared[0]}"
-        return Seen(State.WAITING, words, {}, missing.not_compared)
+        return Seen(State.WAITING, words, items=missing.not_compared)
     if missing.records:
         words = f"{missing.records:,} records are still missing"
-        return Seen(State.WAITING, words, {}, missing.partitions)
+        return Seen(State.WAITING, words, items=missing.partitions)
     return Seen(State.DONE, "no record is missing on the target")
 
 
-def _connectors(wanted: str, settings: Json, reader: LinkReader) -> Seen:
-    names = settings["connectors"]
+def _connectors(wanted: str, settings: WaitSettings, reader: LinkReader) -> Observed:
+    names = settings.connectors
     if not names:
         return Seen(State.FAILED, "drctl.yaml names no connector of this link")
     states = {name: reader.connectors().state(name).state for name in names}
     others = tuple(f"{name} is {state}" for name, state in states.items() if state != wanted)
     if others:
-        return Seen(State.WAITING, "; ".join(others), {}, others)
+        return Seen(State.WAITING, "; ".join(others), items=others)
     return Seen(State.DONE, f"all of {len(names)} connectors are {wanted}")
 
 
+def _copies(reader: LinkReader) -> tuple[str, ...]:
+    return tuple(map(reader.target_topic, reader.topics()))
+
+
 CONDITIONS: Mapping[str, Condition] = {
-    "source reachable": Condition("{source} answers", partial(_answers, "source")),
+    "source reachable": Condition("{source} answers", lambda s, r: _answers(s.source, r)),
     "source silent": Condition("{source} does not answer", _silent),
-    "source led": Condition("every partition on {source} has a leader", partial(_led, "source")),
-    "target reachable": Condition("{target} answers", partial(_answers, "target")),
-    "target led": Condition("every partition on {target} has a leader", partial(_led, "target")),
+    "source led": Condition(
+        "every partition on {source} has a leader", lambda s, r: _led(s.source, r.topics(), r)
+    ),
+    "target reachable": Condition("{target} answers", lambda s, r: _answers(s.target, r)),
+    "target led": Condition(
+        "every partition on {target} has a leader", lambda s, r: _led(s.target, _copies(r), r)
+    ),
     "groups empty": Condition(
-        "nobody reads in the link's groups on {source}", partial(_empty, "source")
+        "nobody reads in the link's groups on {source}", lambda s, r: _empty(s.source, r)
     ),
     "target groups empty": Condition(
-        "nobody reads in the link's groups on {target}", partial(_empty, "target")
+        "nobody reads in the link's groups on {target}", lambda s, r: _empty(s.target, r)
     ),
     "replication caught up": Condition("{target} lacks no record of the tail", _caught_up),
     "connectors running": Condition(
@@ -206,21 +282,22 @@ CONDITIONS: Mapping[str, Condition] = {
 """By the name that stands in runbooks."""
 
 
-class Wait(Polling):
+class Wait(Polling[WaitSettings, WaitSettings, AnswerFacts]):
     """Looks again and again, for as long as the step's patience lasts."""
 
     name = "wait"
     traits = Trait.NONE
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: WaitSettings) -> Description:
         """The step in words."""
-        condition = CONDITIONS[settings["for"]]
-        return Description(f"wait until {condition.about(settings)}", "it was seen to be so")
+        words = CONDITIONS[settings.condition].words
+        told = words.format(source=settings.source, target=settings.target)
+        return Description(f"wait until {told}", "it was seen to be so")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: WaitSettings, facts: Facts, reader: LinkReader) -> WaitSettings:
         """Nothing has to be decided."""
-        return dict(settings)
+        return settings
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: WaitSettings, reader: LinkReader) -> Observed:
         """Whether it is so now."""
-        return CONDITIONS[intent["for"]].sight(intent, reader)
+        return CONDITIONS[intent.condition].sight(intent, reader)

@@ -13,6 +13,7 @@ from drctl.config.link import Link
 from drctl.config.loading import read
 from drctl.endpoints.registry import Surroundings, open_reader, open_writer
 from drctl.model.endpoints import EndpointReader, EndpointState, EndpointWriter
+from drctl.model.typed_json import read_as, to_json
 
 BOOTSTRAPS = {"primary": "p1:9092,p2:9092", "secondary": "s1:9092"}
 
@@ -46,7 +47,7 @@ def section_of(settings: Mapping[str, Any], folder: Path) -> EndpointConfig:
 
 def through_json(state: EndpointState) -> EndpointState:
     """What a journal gives back."""
-    again = EndpointState.from_json(json.loads(json.dumps(state.to_json())))
+    again = read_as(EndpointState, json.loads(json.dumps(to_json(state))))
     assert again == state
     return again
 

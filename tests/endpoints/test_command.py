@@ -13,6 +13,7 @@ from drctl.endpoints import command
 from drctl.lab.waiting import Patience
 from drctl.model.endpoints import EndpointFailed, EndpointMoved, EndpointRejected
 from drctl.model.errors import ConfigError, ExitCode, Unknown, Unreachable
+from drctl.model.typed_json import to_json
 from tests.endpoints.opening import Endpoint, endpoint
 
 SWITCH = '#!/bin/sh\nprintf "%s\\n" "$@" >>calls\nprintf "%s\\n" "$1" >now\n'
@@ -95,7 +96,7 @@ def test_secrets_that_a_command_prints_are_not_shown(folder: Path) -> None:
     assert before.evidence["answer"] == "at ***"
     with pytest.raises(EndpointFailed) as caught:
         both.writer.switch("secondary", before)
-    assert "planted" not in str(before.to_json()) + caught.value.message + caught.value.hint
+    assert "planted" not in str(to_json(before)) + caught.value.message + caught.value.hint
     with pytest.raises(ConfigError, match="TOKEN is not set"):
         opened(folder, {}, env={"TOKEN": "${env:TOKEN}"})
 

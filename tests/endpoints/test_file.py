@@ -16,6 +16,7 @@ from drctl.config.loading import read
 from drctl.endpoints import file as file_replacement
 from drctl.model.endpoints import EndpointMoved, EndpointRejected
 from drctl.model.errors import ConfigError, Unknown
+from drctl.model.typed_json import to_json
 from tests.endpoints.opening import BOOTSTRAPS, Endpoint, endpoint
 
 FOREIGN = b"sasl.password=planted\nbootstrap.servers=elsewhere:9092\n"
@@ -108,7 +109,7 @@ def test_what_drctl_did_not_write_stays_out_of_journals_and_comes_back(file: Pat
     before = both.seen()
     assert before.cluster is None
     assert before.words.endswith("holds what drctl.yaml says of no cluster (55 bytes)")
-    assert "planted" not in str(before.to_json())
+    assert "planted" not in str(to_json(before))
     inode = file.stat().st_ino
     for _ in range(2):
         both.writer.switch("secondary", before)

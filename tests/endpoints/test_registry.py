@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 from drctl.config.endpoints import SECTIONS, EndpointKind, Section
 from drctl.endpoints.registry import KINDS
 from drctl.model.endpoints import EndpointMoved, EndpointState, Leaving, in_words
+from drctl.model.typed_json import read_as
 from tests.docs.pages import page, rows
 from tests.endpoints.opening import endpoint, section_of, through_json
 
@@ -92,8 +93,8 @@ def test_a_state_is_put_back_where_it_was_seen(kind: str, tmp_path: Path) -> Non
 def test_states_go_through_journals() -> None:
     state = EndpointState("x", None, "words", {"a": [1, {"b": None}]}, ("one", "two"), 2.5)
     assert through_json(state) == state
-    with pytest.raises(KeyError):
-        EndpointState.from_json({"endpoint": "x"})
+    with pytest.raises(ValueError, match="cluster is missing"):
+        read_as(EndpointState, {"endpoint": "x"})
 
 
 def keys_of(section: type[Section], path: str = "") -> Mapping[str, Any]:

@@ -33,7 +33,7 @@ WRITERS = {"writer"}
 
 @pytest.mark.parametrize("name", sorted(KINDS))
 def test_each_kind_can_write_where_it_may_and_nowhere_else(name: str) -> None:
-    kind = KINDS[name]
+    kind = getattr(KINDS[name], "kind", KINDS[name])
     for method in WRITES:
         hints = get_type_hints(getattr(kind, method))
         assert [hint for name, hint in hints.items() if name in WRITERS] == [LinkWriter]

@@ -270,7 +270,7 @@ def test_copies_are_left_out_behind_the_transforms_that_are_there() -> None:
     KINDS["leave-copies-out"].undo(intent, cast(LinkWriter, world))
     assert drops_copies(world.settings), "the copies stay, and so does what leaves them out"
     seen = KINDS["leave-copies-out"].undone(intent, cast(LinkReader, world))
-    assert (seen.state, seen.facts) == (State.DONE, {"stays": "leave-copies-out"})
+    assert (seen.state, seen.stays) == (State.DONE, True)
 
 
 STARTS = {**ENDS, "connectors": ["mm2"], "seeded_by": "seed-replication"}
@@ -388,7 +388,7 @@ def test_nothing_to_decide_on_is_done() -> None:
 
 
 def test_a_little_that_is_on_its_way_keeps_nobody() -> None:
-    intent = check("caught-up", {"scope": "tail", "at_most": 5}, Around())
+    intent = check("caught-up", {**ENDS, "scope": "tail", "at_most": 5}, Around())
     for found, state in (
         (Missing(5), State.DONE),
         (Missing(6), State.WAITING),
@@ -398,7 +398,7 @@ def test_a_little_that_is_on_its_way_keeps_nobody() -> None:
 
 
 def test_a_connector_that_brings_nothing_any_more_is_named_while_it_is_waited_for() -> None:
-    settings = {"scope": "tail", "at_most": 5, "connectors": ["mm2"]}
+    settings = {**ENDS, "scope": "tail", "at_most": 5, "connectors": ["mm2"]}
     world = Around(found=Missing(6), trace="ConnectException: it ended")
     intent = check("caught-up", settings, world)
     for state, told in (("RUNNING", ""), ("FAILED", "; mm2 is FAILED: ConnectException: it ended")):

@@ -225,7 +225,7 @@ class Staying(Switch):
         return ()
 
     def undone(self, intent: Json, look: LinkReader) -> Seen:
-        return Seen(State.DONE, f"{self.name} stays", {} if intent["before"] else {"stays": True})
+        return Seen(State.DONE, f"{self.name} stays", stays=not intent["before"])
 
 
 def kinds() -> dict[str, Kind]:
