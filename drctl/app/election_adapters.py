@@ -1,59 +1,23 @@
 """Opens what `drctl elect` needs from outside, and gathers what tells where a lost log ended."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from drctl.app import adapters
 from drctl.app.loss import KnownEnds, LossReader, MirrorTraces
 from drctl.elections.loss import Beyond, Evidence
-from drctl.model.errors import DrctlError, UsageError
+from drctl.elections.results import Became, Outcome, observed
+from drctl.model.errors import DrctlError, Unreachable, UsageError
 from drctl.model.topology import TopicPartition, Unavailable
+from drctl.steps.elections import ElectLeaders
 
 if TYPE_CHECKING:
+    from drctl.app.link_reader import ClusterLinkReader
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.config.schema import ClusterConfig
-    from drctl.kafka.elections import KafkaElectionReader, KafkaElectionWriter
-    from drctl.stores.journal_files import JournalFile
-
-_ELECTION_S = 30.0
-
-
-def reader(
-    name: str, cluster: "ClusterConfig", timeout_s: float = adapters.PATIENCE_S
-) -> "KafkaElectionReader":
-    """What looks at replicas of one cluster; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.elections import KafkaElectionReader
-
-    return KafkaElectionReader(name, adapters.revealed(cluster), timeout_s=timeout_s)
-
-
-def writer(name: str, cluster: "ClusterConfig") -> "KafkaElectionWriter":
-    """What has leaders elected; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.elections import KafkaElectionWriter
-
-    return KafkaElectionWriter(name, adapters.revealed(cluster), timeout_s=_ELECTION_S)
-
-
-def journal(config: "Config", run: str) -> "JournalFile":
-    """The journal of a new run.
-
-    On this machine: the cluster's own topics may be among those that have no leader.
-    """
-    from drctl.stores.journal_files import JournalFile
-
-    hint = "nobody was elected; free space, or set state_dir"
-    return JournalFile(config.state_dir / "elections", run, hint)
+    from drctl.engine.run_state import RunState
 
 
 def chosen(config: "Config", name: str | None) -> str:
@@ -166,3 +130,29 @@ def _link(
                 words = f"copied to {link.target} up to {upto} ({copied.evidence})"
                 found.evidence.append(Evidence(place, words, upto, copied=True))
     found.silent += sight.silent
+
+
+def became(
+    story: "RunState", sight: "ClusterLinkReader"
+) -> tuple[Mapping[TopicPartition, Became], Mapping[TopicPartition, int | None]]:
+    """What became of the partitions that a run asked for, and which it left alone, by their leader.
+
+    What has its leader without having been asked for was not needed.
+    """
+    step = story.plan.step(story.plan.steps[0].id)
+    settings = ElectLeaders().read_settings(step.settings)
+    effect = next((e for e in reversed(story.effects) if e.step == step.id), None)
+    reader = sight.elections(settings.cluster)
+    answers = reader.answers()
+    try:
+        found = dict(observed(settings.election, settings.partitions, reader, answers))
+    except Unreachable as silent:
+        lost = Became(Outcome.UNKNOWN, reason=silent.message)
+        found = dict.fromkeys((aim.place for aim in settings.partitions), lost)
+    if effect is None:
+        return {}, {place: each.leader for place, each in found.items()}
+    intent = ElectLeaders().read_intent(effect.intent)
+    for aim in intent.there:
+        found[aim.place] = replace(found[aim.place], outcome=Outcome.NOT_NEEDED)
+    changed = {each.place: found.pop(each.place).leader for each in intent.changed}
+    return found, changed

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
+    from drctl.elections.cluster_state import ElectionReader, PartitionStates
     from drctl.gap.arrival import Arrivals
     from drctl.model.endpoints import EndpointReader
     from drctl.model.fencing import AclReader, FenceProver
@@ -139,6 +140,44 @@ class Connectors:
             Unreachable: no worker answered within the deadline.
         """
         return self.client.config(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Elections:
+    """Implements `drctl.engine.ports.Elections`.
+
+    Attributes:
+        told: what the controller said to this process.
+    """
+
+    reader: "ElectionReader"
+    told: "Mapping[TopicPartition, Unavailable | None]"
+
+    def look(
+        self,
+        topics: "Collection[str] | None",
+        ends_of: "Collection[TopicPartition] | None" = None,
+    ) -> "PartitionStates":
+        """These topics, or all of them.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return self.reader.look(topics, ends_of)
+
+    def ends_before(
+        self, epochs: "Mapping[TopicPartition, int]"
+    ) -> "Mapping[TopicPartition, int | Unavailable]":
+        """Where, in the log of each partition's leader, the records up to an epoch end.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        return self.reader.ends_before(epochs)
+
+    def answers(self) -> "Mapping[TopicPartition, Unavailable | None]":
+        """Of the partitions that this process asked for: None where the controller elected."""
+        return self.told
 
 
 def must_have(client: "ConnectReader | None") -> "ConnectReader":
@@ -467,6 +506,7 @@ class ClusterLinkReader(NoFailback):
     lost: bool = False
     opposite: "ClusterLinkReader | None" = None
     commands: dict[str, CommandEnded] = field(default_factory=dict, init=False)
+    elected: "dict[TopicPartition, Unavailable | None]" = field(default_factory=dict, init=False)
     _copied: tuple[str, ...] | None = field(default=None, init=False)
     _comparisons: Comparisons = field(init=False)
     _found: "dict[str, tuple[float, Sequence[Finding]]]" = field(default_factory=dict, init=False)
@@ -586,6 +626,11 @@ class ClusterLinkReader(NoFailback):
     def fence(self, name: str, settle_s: float) -> "FenceProver":
         """What proves that a fence of one cluster holds."""
         return run_adapters.fence_prover(name, self.cluster(name), settle_s)
+
+    def elections(self, name: str) -> Elections:
+        """The leaders of one cluster."""
+        found = self._once("elections", name, run_adapters.election_reader)
+        return Elections(found, self.elected)
 
     def connectors(self) -> Connectors:
         """Those that replicate the link.

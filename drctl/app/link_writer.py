@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,15 @@ from drctl.app.run_adapters import run_command
 from drctl.engine.ports import CommandEnded
 from drctl.model.errors import Unknown, Unreachable, UsageError
 from drctl.model.plan import Json
+from drctl.model.topology import Unavailable
 
 if TYPE_CHECKING:
-    from drctl.app.run_adapters import ConnectWriter
+    from collections.abc import Collection
+
+    from drctl.app.run_adapters import ConnectWriter, KafkaElectionWriter
     from drctl.config.configuration import Config
     from drctl.config.link import Link
+    from drctl.elections.cluster_state import Kind
     from drctl.engine.ports import Canary
     from drctl.model.endpoints import EndpointWriter
     from drctl.model.fencing import AclWriter
@@ -24,6 +28,32 @@ if TYPE_CHECKING:
     from drctl.model.ports import GroupWriter
     from drctl.model.producer_ids import ProducerIdWriter
     from drctl.model.repairs import RuleWriter, ShapeWriter
+    from drctl.model.topology import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Electing:
+    """Implements `drctl.elections.cluster_state.ElectionWriter`; notes what the controller says."""
+
+    writer: "KafkaElectionWriter"
+    told: "dict[TopicPartition, Unavailable | None]"
+
+    def elect(
+        self, kind: "Kind", places: "Collection[TopicPartition]"
+    ) -> "Mapping[TopicPartition, Unavailable | None]":
+        """Ask the controller; by partition None where it did, or why it did not.
+
+        Raises:
+            Unknown: no answer came; some may have been elected.
+        """
+        with self.writer as writer:
+            try:
+                answers = writer.elect(kind, places)
+            except Unknown as silent:
+                self.told.update(dict.fromkeys(places, Unavailable(silent.message)))
+                raise
+        self.told.update(answers)
+        return answers
 
 
 @dataclass(slots=True)
@@ -34,6 +64,7 @@ class ClusterLinkWriter:
         folder: of the run, for what is kept.
         commands: how those ended that were run, for whoever looks.
         opposite: what acts in the other direction; None where nothing asks for it.
+        elected: what the controller said of partitions that it was asked for, likewise.
     """
 
     config: "Config"
@@ -41,6 +72,7 @@ class ClusterLinkWriter:
     folder: Path
     commands: dict[str, CommandEnded]
     opposite: "ClusterLinkWriter | None" = None
+    elected: "dict[TopicPartition, Unavailable | None]" = field(default_factory=dict)
 
     def groups(self, name: str) -> "GroupWriter":
         """The positions of one cluster's groups."""
@@ -65,6 +97,10 @@ class ClusterLinkWriter:
     def shapes(self, name: str) -> "ShapeWriter":
         """Makes and changes topics of one cluster."""
         return run_adapters.shape_writer(name, self.config.cluster(name))
+
+    def elections(self, name: str) -> "Electing":
+        """Has leaders of one cluster elected."""
+        return Electing(run_adapters.election_writer(name, self.config.cluster(name)), self.elected)
 
     def connectors(self) -> "ConnectWriter":
         """Those that replicate the link.

@@ -442,6 +442,9 @@ class _Rehearsal:
     def shapes(self, name: str) -> "_Shapes":
         return _Shapes(self._cluster(name))
 
+    def elections(self, name: str) -> "_Cluster":
+        return self._cluster(name)
+
     def connectors(self) -> "_Connectors":
         return _Connectors(self)
 
@@ -496,6 +499,10 @@ class _Cluster:
     def create(self, names: Collection[str]) -> Mapping[str, Any]:
         for name in names:
             self._group(name)
+        return {}
+
+    def elect(self, kind: object, places: Collection[TopicPartition]) -> Mapping[str, Any]:
+        """Which leaders are elected is decided anew by what the cluster says."""
         return {}
 
     def advance(self, beyond: int) -> Mapping[int, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from drctl.app import adapters
 from drctl.engine.ports import CommandEnded
 from drctl.model.errors import ConfigError, Refused, Unreachable, UsageError
+from drctl.stores.journal_files import LocalRuns as LocalRuns
 
 if TYPE_CHECKING:
     from drctl.checks.ports import ClusterPorts
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from drctl.endpoints.command import Commands
     from drctl.kafka.acls import KafkaAclReader, KafkaAclWriter, KafkaRuleWriter, SharedRules
     from drctl.kafka.anchors_topic import AnchorsTopic, AnchorsTopicReader
+    from drctl.kafka.elections import KafkaElectionReader
+    from drctl.kafka.elections import KafkaElectionWriter as KafkaElectionWriter
     from drctl.kafka.fence_proof import KafkaFenceProver
     from drctl.kafka.group_writer import KafkaGroupCreator
     from drctl.kafka.journal_reader import JournalTopicReader as JournalTopicReader
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
     from drctl.model.journal import Entry, JournalPlace
     from drctl.stores.journal_files import JournalFile, RunFiles
     from drctl.stores.metrics_server import MetricsServer
+
+
+_ELECTION_S = 30.0
 
 
 def acl_reader(
@@ -90,6 +96,30 @@ def shape_writer(name: str, cluster: "ClusterConfig") -> "KafkaShapeWriter":
     from drctl.kafka.topic_configs import KafkaShapeWriter
 
     return KafkaShapeWriter(name, adapters.revealed(cluster), timeout_s=adapters.PATIENCE_S)
+
+
+def election_reader(
+    name: str, cluster: "ClusterConfig", timeout_s: float = adapters.PATIENCE_S
+) -> "KafkaElectionReader":
+    """What looks at replicas of one cluster; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.kafka.elections import KafkaElectionReader
+
+    return KafkaElectionReader(name, adapters.revealed(cluster), timeout_s=timeout_s)
+
+
+def election_writer(name: str, cluster: "ClusterConfig") -> "KafkaElectionWriter":
+    """What has leaders elected; connects on first use.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    from drctl.kafka.elections import KafkaElectionWriter
+
+    return KafkaElectionWriter(name, adapters.revealed(cluster), timeout_s=_ELECTION_S)
 
 
 def shared_acl_writer(name: str, cluster: "ClusterConfig", link: str) -> "SharedRules":
@@ -248,6 +278,11 @@ def run_files(config: "Config") -> "RunFiles":
     from drctl.stores.journal_files import RunFiles
 
     return RunFiles(config.state_dir / "runs")
+
+
+def local_runs(config: "Config", link: "Link") -> LocalRuns:
+    """The runs inside one cluster that only this machine knows."""
+    return LocalRuns(config.state_dir / "runs", link.name)
 
 
 _SHORTEST_KEY = 16

@@ -1,18 +1,24 @@
-"""The journal of a run in both places: the topic on the surviving cluster first, then the file."""
+"""The journal of a run: where it is kept, and both places: the topic first, then the file.
+
+It is kept in topic `__drctl_journal` on the surviving cluster, or, of a run inside one cluster, on
+that one. Where that one cannot take it now, a file of this machine has to do: `begun` decides.
+"""
 
 import getpass
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drctl.app import run_adapters
+from drctl.app.notices import notices
+from drctl.config.link import INSIDE
 from drctl.host.processes import this_machine
-from drctl.model.errors import Refused
+from drctl.model.errors import ConfigError, DrctlError, Refused, Unknown
 from drctl.model.journal import Entry, Holder, folder_of
 
 if TYPE_CHECKING:
@@ -105,9 +111,40 @@ def refuse_while_held(link: "Link", reader: "JournalTopicReader | None" = None) 
         )
 
 
+def scope(config: "Config", run: str | None, link: str | None, cluster: str | None) -> "Link":
+    """What a run is of: the link or the cluster that is named, or what this machine knows of it.
+
+    Raises:
+        UsageError: there is no such link or cluster, or both are named.
+    """
+    if run is not None and link is None and cluster is None:
+        with suppress(DrctlError, KeyError, TypeError):
+            name = str(run_adapters.run_files(config).entries(run)[0]["plan"]["link"])
+            if name.startswith(INSIDE):
+                return config.inside(name.removeprefix(INSIDE))
+    return config.over(link, cluster)
+
+
+def reading(
+    config: "Config", link: "Link", run: str | None = None
+) -> "JournalTopicReader | run_adapters.LocalRuns":
+    """What reads the journal of a run, or of the newest.
+
+    Raises:
+        ConfigError: a secret that the configuration refers to is missing.
+    """
+    if link.is_inside:
+        local = run_adapters.local_runs(config, link)
+        if run in local.runs() or (run is None and local.unfinished):
+            return local
+    return run_adapters.journal_reader(link)
+
+
 @contextmanager
-def begun(config: "Config", topic: "JournalTopic", held: Holder) -> Iterator[BothPlaces]:
-    """The journal of a new run, which holds the link meanwhile.
+def begun(
+    config: "Config", link: "Link", held: Holder, topic: "JournalTopic | None" = None
+) -> "Iterator[HeldJournal]":
+    """The journal of a new run, which holds the link meanwhile. Here it is decided where it is.
 
     Args:
         topic: the link's; what was read of it is not read again.
@@ -117,18 +154,33 @@ def begun(config: "Config", topic: "JournalTopic", held: Holder) -> Iterator[Bot
         ConfigError: the topic may not be made or written.
         Unknown: it cannot be written.
     """
-    files = run_adapters.run_files(config)
-    with (
-        topic.take(held) as taken,
-        files.anew(held.run) as file,
-    ):
-        yield BothPlaces(taken, file)
+    with ExitStack() as opened:
+        yield _taken(config, link, held, topic or run_adapters.journal_topic(link), opened)
+
+
+def _taken(
+    config: "Config", link: "Link", held: Holder, topic: "JournalTopic", opened: ExitStack
+) -> "HeldJournal":
+    files, local = run_adapters.run_files(config), run_adapters.local_runs(config, link)
+    if link.is_inside and local.unfinished:
+        return opened.enter_context(local.take(held))
+    try:
+        taken = opened.enter_context(topic.take(held))
+    except (ConfigError, Unknown) as why:
+        if not link.is_inside:
+            raise
+        notices().warn(
+            f"{topic.where} cannot keep the journal, it is in {local.where}: no other machine can"
+            f" go on with the run: {why.message}"
+        )
+        return opened.enter_context(local.take(held))
+    return BothPlaces(taken, opened.enter_context(files.anew(held.run)))
 
 
 @contextmanager
 def gone_on(
     config: "Config", link: "Link", held: Holder
-) -> Iterator[tuple[BothPlaces, Sequence[Entry]]]:
+) -> "Iterator[tuple[HeldJournal, Sequence[Entry]]]":
     """The journal of a run that somebody goes on with, and what it says so far.
 
     Raises:
@@ -138,6 +190,11 @@ def gone_on(
     """
     from drctl.engine import run_state
 
+    found = reading(config, link, held.run)
+    if isinstance(found, run_adapters.LocalRuns):
+        with found.resume(held) as file:
+            yield file, found.entries(held.run)
+        return
     files = run_adapters.run_files(config)
     topic = run_adapters.journal_topic(link)
     with (
@@ -146,3 +203,21 @@ def gone_on(
     ):
         entries = run_state.entries_in(held.run, taken.lines, taken.where)
         yield BothPlaces(taken, file), entries
+
+
+@contextmanager
+def left(config: "Config", link: "Link", held: Holder) -> "Iterator[HeldJournal]":
+    """The journal of a run that is damaged, and that nobody goes on with from here on.
+
+    Raises:
+        Refused: somebody is carrying it out.
+        UsageError: there is no such run.
+        Unknown: it cannot be read or written.
+    """
+    found = reading(config, link, held.run)
+    if isinstance(found, run_adapters.LocalRuns):
+        with found.resume(held) as file:
+            yield file
+        return
+    with run_adapters.journal_topic(link).leave(held) as taken:
+        yield taken

@@ -1,19 +1,24 @@
 """`drctl elect`: who leads the partitions of one cluster, and who shall."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drctl.app import adapters, election_adapters
+from drctl.app import adapters, election_adapters, run_adapters
 from drctl.app.election_adapters import gather, known_ends
-from drctl.app.run_journal import new_run
+from drctl.app.notices import Nobody
+from drctl.app.plan_files import check_plan_file, without_secrets
 from drctl.cli.console import console
 from drctl.cli.grammar import (
     Execute,
+    ExpectPlan,
     Overrides,
+    PlanOut,
     Yes,
     check_confirming,
     command_line,
@@ -21,19 +26,31 @@ from drctl.cli.grammar import (
     seconds,
 )
 from drctl.cli.prompts import confirm
+from drctl.cli.running import OVER_LINK, carried_out, plan_files
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
 from drctl.elections.cluster_state import Kind
-from drctl.elections.planning import ElectionPlan, parse_overrides, preferred_plan, unclean_plan
+from drctl.elections.planning import (
+    ElectionPlan,
+    Guard,
+    parse_overrides,
+    preferred_plan,
+    unclean_plan,
+)
+from drctl.elections.results import ElectionResult, results_of
+from drctl.engine.kind import Status
 from drctl.model.errors import ExitCode, Interrupted, Unreachable
 from drctl.model.groups import POSITIONS_TOPIC
+from drctl.model.plan import Plan
 from drctl.model.topology import TopicPartition
+from drctl.plans.elections import election
+from drctl.views.plan_text import plan_document as engine_document
 from drctl.views.text import plural
 
 if TYPE_CHECKING:
+    from drctl.app.link_reader import ClusterLinkReader
     from drctl.config.configuration import Config
-    from drctl.elections.cluster_state import ElectionReader, PartitionStates
-    from drctl.elections.results import ElectionResult
+    from drctl.elections.cluster_state import PartitionStates
 
 _LEAST_LOOK_S = 1.0
 
@@ -82,8 +99,8 @@ def _watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int
         Unreachable: no broker answered at the end.
     """
     from drctl.cli.elect_table import show_table
-    from drctl.elections.executing import Wait
     from drctl.elections.results import show_document
+    from drctl.elections.waiting import Wait
 
     config = configuration()
     name = election_adapters.chosen(config, cluster)
@@ -92,7 +109,7 @@ def _watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int
     if within_s:
         longest_s = min(longest_s, max(_LEAST_LOOK_S, within_s))
     with (
-        election_adapters.reader(name, config.cluster(name), longest_s) as reader,
+        run_adapters.election_reader(name, config.cluster(name), longest_s) as reader,
         stoppable() as clock,
         console().task(f"looking at {name}") as task,
     ):
@@ -124,13 +141,18 @@ def preferred(
     topic: Topics = None,
     execute: Execute = False,
     yes: Yes = False,
+    plan_out: PlanOut = None,
+    expect_plan: ExpectPlan = None,
 ) -> int:
     """Give partitions back to their first replicas, where those are in sync; nothing is lost.
 
     Exit codes: 0 they lead, or nothing stands against it; 3 nobody was elected; 4 some were; 5 an
-    answer did not come.
+    answer did not come: drctl resume looks first; 130 interrupted.
     """
-    return _elect(ElectOptions(Kind.PREFERRED, cluster, tuple(topic or ()), (), execute, yes))
+    files = plan_out, expect_plan
+    return _elect(
+        ElectOptions(Kind.PREFERRED, cluster, tuple(topic or ()), (), execute, yes, *files)
+    )
 
 
 @app.command()
@@ -150,6 +172,8 @@ def unclean(
     execute: Execute = False,
     yes: Yes = False,
     override: Overrides = None,
+    plan_out: PlanOut = None,
+    expect_plan: ExpectPlan = None,
 ) -> int:
     """Have partitions led by a replica that is behind; what it lacks is lost for good.
 
@@ -163,6 +187,8 @@ def unclean(
         tuple(dict.fromkeys(partition)),
         execute,
         yes,
+        plan_out,
+        expect_plan,
         tuple(override or ()),
         tuple(known_end or ()),
     )
@@ -179,6 +205,8 @@ class ElectOptions:
     partitions: tuple[int, ...]
     execute: bool
     yes: bool
+    plan_out: Path | None = None
+    expect_plan: Path | None = None
     overrides: tuple[str, ...] = ()
     known_ends: tuple[str, ...] = ()
 
@@ -199,41 +227,46 @@ class ElectOptions:
 
 def _elect(given: ElectOptions) -> int:
     check_confirming(given.execute, given.yes)
+    if given.expect_plan:
+        check_plan_file(given.expect_plan)
     overrides = parse_overrides(given.overrides)
     ends = known_ends(given.known_ends, given.partitions)
     config = configuration()
     cluster = election_adapters.chosen(config, given.cluster)
-    with election_adapters.reader(cluster, config.cluster(cluster)) as reader:
-        make: Callable[[], ElectionPlan]
-        if given.kind is Kind.PREFERRED:
-
-            def make() -> ElectionPlan:
-                return preferred_plan(cluster, _looked(reader, given, cluster), None)
-        else:
-            topic, places = given.topics[0], _places(given)
-            with console().task(f"looking for traces of {topic}"):
-                found = gather(config, cluster, topic, given.partitions, ends)
-
-            def make() -> ElectionPlan:
-                states = _looked(reader, given, cluster)
-                known = found.evidence, found.groups, overrides, found.silent
-                return unclean_plan(cluster, states, places, *known)
-
-        plan = make()
+    link, execute = config.inside(cluster), command_line(given.words)
+    with OVER_LINK.sight(config, link, Nobody(), False) as sight:
+        found = _planned(config, sight, given, overrides, ends)
+        plan = without_secrets(election(found, link.name))
+        document = engine_document(plan, (), (), execute)
+        plan_files(plan, document, given.plan_out, given.expect_plan)
         if not given.execute:
-            return _show(plan, command_line(given.words))
-        return _carry_out(plan, config, reader, make, given)
+            return _show(found, execute)
+        if not plan.steps:
+            return _show_result(ElectionResult(found, results_of(found, {}, {})))
+        confirm(cluster, _in_words(found), yes=given.yes)
+        return _show_result(_elected(config, sight, found, plan))
 
 
-def _places(given: ElectOptions) -> tuple[TopicPartition, ...]:
-    return tuple(TopicPartition(given.topics[0], number) for number in given.partitions)
-
-
-def _looked(reader: "ElectionReader", given: ElectOptions, cluster: str) -> "PartitionStates":
+def _planned(
+    config: "Config",
+    sight: "ClusterLinkReader",
+    given: ElectOptions,
+    overrides: Mapping[Guard, str],
+    ends: Mapping[int, int],
+) -> ElectionPlan:
+    cluster = sight.link.source
+    reader = sight.elections(cluster)
+    if given.kind is Kind.PREFERRED:
+        with console().task(f"looking at {cluster}"):
+            return preferred_plan(cluster, reader.look(given.topics or None, ()), None)
+    topic = given.topics[0]
+    places = [TopicPartition(topic, number) for number in given.partitions]
+    with console().task(f"looking for traces of {topic}"):
+        found = gather(config, cluster, topic, given.partitions, ends)
     with console().task(f"looking at {cluster}"):
-        if given.kind is Kind.PREFERRED:
-            return reader.look(given.topics or None, ())
-        return reader.look((*given.topics, POSITIONS_TOPIC), _places(given))
+        states = reader.look((topic, POSITIONS_TOPIC), places)
+    known = found.evidence, found.groups, overrides, found.silent
+    return unclean_plan(cluster, states, places, *known)
 
 
 def _show(plan: ElectionPlan, execute: str) -> int:
@@ -244,45 +277,32 @@ def _show(plan: ElectionPlan, execute: str) -> int:
     return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
 
 
-def _carry_out(
-    plan: ElectionPlan,
-    config: "Config",
-    reader: "ElectionReader",
-    make: Callable[[], ElectionPlan],
-    given: ElectOptions,
-) -> int:
+def _show_result(result: ElectionResult) -> int:
     from drctl.cli.elect_table import result_table
-    from drctl.elections.results import nothing_asked, result_document
+    from drctl.elections.results import result_document
 
-    result = nothing_asked(plan)
-    if plan.elected:
-        confirm(plan.cluster, _in_words(plan), yes=given.yes)
-        result = _elected(plan, config, reader, make)
     console().result(lambda: result_table(result), result_document(result))
     return int(result.exit_code)
 
 
 def _elected(
-    plan: ElectionPlan,
-    config: "Config",
-    reader: "ElectionReader",
-    make: Callable[[], ElectionPlan],
-) -> "ElectionResult":
-    from drctl.elections.executing import Execution
-
-    run = new_run()
-    with (
-        election_adapters.writer(plan.cluster, config.cluster(plan.cluster)) as writer,
-        election_adapters.journal(config, run) as journal,
-        stoppable() as clock,
-        console().task(f"electing on {plan.cluster}"),
-    ):
-        execution = Execution(reader, writer, journal, clock, lambda: datetime.now(UTC), make)
-        try:
-            return execution.run(plan)
-        except KeyboardInterrupt:
-            message = f"interrupted: what was asked for stands in {journal.where}"
-            raise Interrupted(message, "see who leads: drctl elect show") from None
+    config: "Config", sight: "ClusterLinkReader", found: ElectionPlan, plan: Plan
+) -> ElectionResult:
+    """Carry it out; what came of it is looked at, whatever the run saw."""
+    began = time.monotonic()
+    story, outcome, where = carried_out(config, OVER_LINK, sight, plan)
+    resume = command_line(["resume", story.run, "--cluster", found.cluster])
+    if outcome.status is Status.INTERRUPTED:
+        raise Interrupted(f"interrupted: what was asked for stands in {where}", resume)
+    became, changed = election_adapters.became(story, sight)
+    return ElectionResult(
+        found,
+        results_of(found, became, changed),
+        story.run,
+        where,
+        time.monotonic() - began,
+        "" if story.status else resume,
+    )
 
 
 def _in_words(plan: ElectionPlan) -> str:

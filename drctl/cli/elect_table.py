@@ -102,7 +102,7 @@ def result_table(result: ElectionResult) -> Iterator[RenderableType]:
             Text(plain(each.line.place.topic)),
             str(each.line.place.partition),
             _node(seen.leader if seen else None),
-            _node(each.leader),
+            _node(each.became.leader),
             each.outcome.value,
         )
     yield table
@@ -111,8 +111,10 @@ def result_table(result: ElectionResult) -> Iterator[RenderableType]:
     refused = [(each.line.place, o) for each in result.results for o in each.objections]
     yield from _objections("Against it", refused)
     for each in result.results:
-        if each.reason:
-            yield Text(f"  {plain(str(each.line.place))}: {sentence(each.reason)}")
+        if reason := each.became.reason:
+            yield Text(f"  {plain(str(each.line.place))}: {sentence(reason)}")
+    if result.resume:
+        yield from section("It has not ended. To look what came of it, and go on:", [result.resume])
 
 
 def _measured(results: Sequence[LineResult]) -> Iterator[Text]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drctl.app import run_adapters
+from drctl.app import run_adapters, run_journal
 from drctl.cli.console import console
 from drctl.cli.grammar import ClusterAlone, LinkName, Local
 from drctl.cli.options import Output, options
@@ -37,8 +37,8 @@ def journal(
     from drctl.views.journal_text import entry_lines, journal_document, run_lines
 
     config = configuration()
-    chosen = config.over(link, cluster)
-    reader = _reader(config, chosen, local=local)
+    chosen = run_journal.scope(config, run, link, cluster)
+    reader = _reader(config, chosen, run, local=local)
     with console().task("reading the journal"):
         document = journal_document(chosen.name, reader, run)
     lines = run_lines(document) if run is None else entry_lines(document)
@@ -46,11 +46,11 @@ def journal(
     return 0
 
 
-def _reader(config: "Config", link: "Link", *, local: bool) -> "JournalReader":
+def _reader(config: "Config", link: "Link", run: str | None, *, local: bool) -> "JournalReader":
     """What reads the journals of a link's runs."""
     if local:
         return run_adapters.run_files(config)
-    return run_adapters.journal_reader(link)
+    return run_journal.reading(config, link, run)
 
 
 class Format(StrEnum):
@@ -91,7 +91,8 @@ def report(
 
     config = configuration()
     with console().task("reading the journal"):
-        data = _data(_reader(config, config.over(link, cluster), local=local), run)
+        chosen = run_journal.scope(config, run, link, cluster)
+        data = _data(_reader(config, chosen, run, local=local), run)
         data = completed(data, gap_results(config.state_dir, data.until))
     changed = data.chain is not None and data.chain.harm is not None
     if verify:

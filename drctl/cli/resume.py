@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drctl.app import run_adapters, run_journal
+from drctl.app import run_journal
 from drctl.app.failback import HOME
 from drctl.app.rebuild import REBUILD
 from drctl.app.repairs import FIX
@@ -37,7 +37,7 @@ from drctl.steps.questions import answers
 from drctl.steps.registry import KINDS
 
 if TYPE_CHECKING:
-    from drctl.app.run_adapters import JournalTopicReader
+    from drctl.app.run_adapters import JournalTopicReader, LocalRuns
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.model.journal import JournalReader
@@ -121,8 +121,7 @@ def leave_damaged(
         entries.abandoned(why, stands, at),
         entries.ended(Status.STOPPED.value, at),
     ]
-    journal = run_adapters.journal_topic(link)
-    with journal.leave(held) as taken, stoppable():
+    with run_journal.left(config, link, held) as taken, stoppable():
         taken.append(told)
     if story is None:
         _show_abandoned(run, Status.STOPPED, tuple(stands.values()))
@@ -182,8 +181,8 @@ def go_on(given: ResumeOptions) -> int:
     check_confirming(given.execute, given.yes)
     overrides = _overrides(given)
     config = configuration()
-    link = config.over(given.link, given.cluster)
-    reader = run_adapters.journal_reader(link)
+    link = run_journal.scope(config, given.run, given.link, given.cluster)
+    reader = run_journal.reading(config, link, given.run)
     try:
         with console().task(f"reading the journal on {link.target}"):
             story = _story(reader, given.run, link)
@@ -205,7 +204,7 @@ def go_on(given: ResumeOptions) -> int:
 def _leave_damaged(
     config: "Config",
     link: "Link",
-    reader: "JournalTopicReader",
+    reader: "JournalTopicReader | LocalRuns",
     given: ResumeOptions,
     damaged: DamagedJournal,
 ) -> int:
@@ -251,7 +250,7 @@ def _leave(config: "Config", link: "Link", found: RunState, why: str) -> int:
     return show_end(config, story, outcome)
 
 
-def _story(reader: "JournalTopicReader", run: str | None, link: "Link") -> RunState:
+def _story(reader: "JournalTopicReader | LocalRuns", run: str | None, link: "Link") -> RunState:
     if run is not None:
         story = _readable(reader, run)
         if story.status:
@@ -267,7 +266,7 @@ def _story(reader: "JournalTopicReader", run: str | None, link: "Link") -> RunSt
     )
 
 
-def _readable(reader: "JournalTopicReader", run: str) -> RunState:
+def _readable(reader: "JournalTopicReader | LocalRuns", run: str) -> RunState:
     story = read_story(reader.entries(run))
     if not story.status:
         reader.must_be_signed(run)

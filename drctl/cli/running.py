@@ -102,7 +102,8 @@ def _hands(config: "Config", sight: ClusterLinkReader, folder: Path) -> "Cluster
 
     back = sight.opposite
     opposite = ClusterLinkWriter(config, back.link, folder, back.commands) if back else None
-    return ClusterLinkWriter(config, sight.link, folder, sight.commands, opposite)
+    given = folder, sight.commands, opposite, sight.elected
+    return ClusterLinkWriter(config, sight.link, *given)
 
 
 OVER_LINK = Way(
@@ -289,10 +290,17 @@ def _document(prepared: Prepared) -> dict[str, Any]:
 
 
 def _plan_files(prepared: Prepared, given: PlanOptions) -> None:
-    if given.plan_out:
-        write_plan(_document(prepared), given.plan_out)
-    if given.expect_plan:
-        refuse_another(prepared.plan, given.expect_plan)
+    plan_files(prepared.plan, _document(prepared), given.plan_out, given.expect_plan)
+
+
+def plan_files(
+    plan: Plan, document: Mapping[str, Any], plan_out: Path | None, expect_plan: Path | None
+) -> None:
+    """Write the plan, and go on only with the one that is expected."""
+    if plan_out:
+        write_plan(document, plan_out)
+    if expect_plan:
+        refuse_another(plan, expect_plan)
 
 
 def _show(prepared: Prepared, way: Way, draw: "Callable[[Prepared], RenderableType] | None") -> int:
@@ -311,20 +319,32 @@ def _show(prepared: Prepared, way: Way, draw: "Callable[[Prepared], RenderableTy
 def _carry_out(
     config: "Config", topic: "JournalTopic", way: Way, sight: ClusterLinkReader, plan: Plan
 ) -> int:
+    story, outcome, _ = carried_out(config, way, sight, plan, topic)
+    return show_end(config, story, outcome)
+
+
+def carried_out(
+    config: "Config",
+    way: Way,
+    sight: ClusterLinkReader,
+    plan: Plan,
+    topic: "JournalTopic | None" = None,
+) -> "tuple[RunState, Outcome, str]":
+    """Carry a plan out: the run, how it ended, and where its journal is."""
     from drctl.cli.stopping import stoppable
     from drctl.engine.executing import Execution
     from drctl.steps.registry import KINDS
 
     held = run_journal.holder(run_journal.new_run())
     with (
-        run_journal.begun(config, topic, held) as journal,
+        run_journal.begun(config, sight.link, held, topic) as journal,
         stoppable() as clock,
         watched(plan, journal, clock) as seen,
     ):
         hands = way.hands(config, sight, run_journal.folder(config, held.run))
         engine = Execution(KINDS, sight, hands, seen.journal, clock, seen.watcher)
         story, outcome = engine.start(plan, run_journal.commanded(held))
-    return show_end(config, story, outcome)
+    return story, outcome, journal.where
 
 
 PAGE = "report.html"

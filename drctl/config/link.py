@@ -41,6 +41,11 @@ class Link:
         """What drctl.yaml calls it; of a link's failback, the name of that link."""
         return self.name
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether it is one cluster and no link: see `Config.inside`."""
+        return self.name.startswith(INSIDE)
+
     def carries(self, topic: str) -> bool:
         """Whether the topic of the source is to be replicated.
 

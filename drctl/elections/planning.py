@@ -1,7 +1,7 @@
 """Plans of elections: which partitions, who would lead them, and what blocks it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -66,12 +66,81 @@ class Line:
     overridden: tuple[Objection, ...] = ()
     loss: Loss | None = None
 
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """A partition that is to be led, as it was when that was planned.
+
+    Attributes:
+        leader: before it; None where there was none.
+        epoch: of that leader; -1 where the brokers do not tell.
+        to: who is to lead it.
+        loss: of an unclean election, in words.
+        log_end: of the one who is to lead; None where it is not known.
+        known_end: the log that is lost went up to here; None where nothing tells.
+        exact: whether it ended there.
+        clean: whether nothing is lost: the one who is to lead holds all that was committed.
+        overridden: what would block it and was overridden: guard and reason.
+    """
+
+    topic: str
+    partition: int
+    leader: int | None
+    epoch: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    to: int
+    loss: str = ""
+    log_end: int | None = None
+    known_end: int | None = None
+    exact: bool = False
+    clean: bool = True
+    overridden: tuple[tuple[str, str], ...] = ()
+
     @property
-    def basis(self) -> tuple[object, ...]:
-        """What it was made from: the same as long as nothing has moved."""
-        seen = self.partition
-        end = self.loss.log_end if self.loss else None
-        return (seen and (seen.leader, seen.epoch, seen.in_sync), self.to, end)
+    def place(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
+
+    @classmethod
+    def of(cls, line: Line) -> "Aim":
+        """Of a partition that would get an election."""
+        seen, loss = line.partition, line.loss
+        assert seen is not None
+        assert line.to is not None
+        aim = cls(*line.place, seen.leader, seen.epoch, seen.replicas, seen.in_sync, line.to)
+        if loss is None:
+            return aim
+        return replace(
+            aim,
+            loss=loss.words,
+            log_end=loss.log_end if isinstance(loss.log_end, int) else None,
+            known_end=loss.known_end,
+            exact=loss.exact,
+            clean=loss.candidate.clean,
+            overridden=tuple((each.guard.value, each.reason) for each in line.overridden),
+        )
+
+    def is_still(self, line: Line) -> bool:
+        """Whether nothing has moved since, and nothing blocks it now."""
+        if line.action is not Action.ELECT:
+            return False
+        now = Aim.of(line)
+        basis = [(a.leader, a.epoch, a.in_sync, a.to, a.log_end) for a in (self, now)]
+        return basis[0] == basis[1]
+
+    def is_led(self, kind: Kind, states: PartitionStates) -> bool:
+        """Whether it has a leader that answers, and the one that it was to get."""
+        found = states.find(self.place)
+        if found is None or not states.led(found):
+            return False
+        return kind is Kind.UNCLEAN or found.leader == self.to
+
+    def came_true(self, kind: Kind, states: PartitionStates) -> bool:
+        """Whether it was given just this leader since, by whomever."""
+        found = states.find(self.place)
+        led = self.is_led(kind, states) and found is not None and found.leader == self.to
+        return led and self.leader != self.to
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +220,18 @@ def unclean_plan(
     return ElectionPlan(
         Kind.UNCLEAN, cluster, states.cluster_id, tuple(lines), dict(overrides), every
     )
+
+
+def plan_again(
+    kind: Kind,
+    states: PartitionStates,
+    places: Sequence[TopicPartition],
+    overrides: Mapping[Guard, str],
+) -> ElectionPlan:
+    """What would be planned for these partitions now; what was lost is known already."""
+    if kind is Kind.PREFERRED:
+        return preferred_plan("", states, places)
+    return unclean_plan("", states, places, (), {}, overrides)
 
 
 def _unread(states: PartitionStates) -> Iterable[str]:

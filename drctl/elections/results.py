@@ -1,17 +1,24 @@
 """What elections led to: as observed afterwards, not as the controller reported it."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from drctl.elections.cluster_state import Partition, PartitionStates, Replica
+from drctl.elections.cluster_state import (
+    Declined,
+    ElectionReader,
+    Kind,
+    Partition,
+    PartitionStates,
+    Replica,
+)
 from drctl.elections.loss import Loss, lost_behind
-from drctl.elections.planning import Action, ElectionPlan, Guard, Line, Objection
+from drctl.elections.planning import Action, Aim, ElectionPlan, Guard, Line, Objection
 from drctl.model.errors import ExitCode
 from drctl.model.health import Controller
-from drctl.model.topology import OffsetRange, Unavailable
+from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 
 class Outcome(StrEnum):
@@ -27,23 +34,90 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LineResult:
-    """One partition of a run.
+class Became:
+    """What became of a partition.
 
     Attributes:
         leader: now; None where there is none.
         cut: where the log that was kept ended when it was elected, by the new leader's own epochs;
             None where nothing was lost by design.
-        objections: for which it was refused.
         reason: why it was not elected.
     """
 
-    line: Line
     outcome: Outcome
     leader: int | None = None
     cut: int | Unavailable | None = None
-    objections: tuple[Objection, ...] = ()
     reason: str = ""
+
+
+def observed(
+    kind: Kind,
+    aims: Sequence[Aim],
+    reader: ElectionReader,
+    answers: Mapping[TopicPartition, Unavailable | None],
+) -> Mapping[TopicPartition, Became]:
+    """Look who leads them now.
+
+    Args:
+        answers: what the controller said, of the partitions that it was asked for.
+
+    Raises:
+        Unreachable: no broker answered.
+    """
+    if not aims:
+        return {}
+    states = reader.look(sorted({aim.topic for aim in aims}), ())
+    cuts: Mapping[TopicPartition, int | Unavailable] = {}
+    epochs = {a.place: a.epoch for a in aims if a.epoch >= 0 and a.is_led(kind, states)}
+    if kind is Kind.UNCLEAN and epochs:
+        cuts = reader.ends_before(epochs)
+    return {aim.place: _became(kind, aim, states, answers, cuts) for aim in aims}
+
+
+def _became(
+    kind: Kind,
+    aim: Aim,
+    states: PartitionStates,
+    answers: Mapping[TopicPartition, Unavailable | None],
+    cuts: Mapping[TopicPartition, int | Unavailable],
+) -> Became:
+    found = states.find(aim.place)
+    leader = found.leader if found else None
+    if aim.is_led(kind, states):
+        unknown = Unavailable("the brokers do not tell epochs")
+        cut = cuts.get(aim.place, unknown) if kind is Kind.UNCLEAN else None
+        return Became(Outcome.ELECTED, leader, cut)
+    if aim.place not in answers:
+        return Became(Outcome.UNKNOWN, leader, reason="the controller was not asked for it")
+    answer = answers[aim.place]
+    if answer is not None:
+        outcome = Outcome.FAILED if isinstance(answer, Declined) else Outcome.UNKNOWN
+        return Became(outcome, leader, reason=answer.reason)
+    reason = "the controller elected it, and no leader that answers was seen"
+    return Became(Outcome.UNKNOWN, leader, reason=reason)
+
+
+@dataclass(frozen=True, slots=True)
+class LineResult:
+    """One partition of a run.
+
+    Attributes:
+        objections: for which it was refused.
+    """
+
+    line: Line
+    became: Became
+    objections: tuple[Objection, ...] = ()
+
+    @property
+    def outcome(self) -> Outcome:
+        """What became of it."""
+        return self.became.outcome
+
+    @property
+    def cut(self) -> int | Unavailable | None:
+        """Where the log that was kept ended."""
+        return self.became.cut
 
     @property
     def lost(self) -> OffsetRange | None:
@@ -69,6 +143,7 @@ class ElectionResult:
     Attributes:
         run: empty where nothing was asked for.
         journal: where it is kept.
+        resume: the command line that goes on with it; empty where it has ended.
     """
 
     plan: ElectionPlan
@@ -76,6 +151,7 @@ class ElectionResult:
     run: str = ""
     journal: str = ""
     seconds: float = 0.0
+    resume: str = ""
 
     @property
     def counts(self) -> Counter[Outcome]:
@@ -86,7 +162,7 @@ class ElectionResult:
     def exit_code(self) -> ExitCode:
         """Of the command."""
         counts = self.counts
-        if counts[Outcome.UNKNOWN]:
+        if counts[Outcome.UNKNOWN] or self.resume:
             return ExitCode.UNKNOWN
         if counts[Outcome.REFUSED] or counts[Outcome.FAILED]:
             return ExitCode.STOPPED if counts[Outcome.ELECTED] else ExitCode.REFUSED
@@ -98,24 +174,33 @@ class ElectionResult:
         return self.exit_code.name.lower()
 
 
-def unelected(line: Line) -> LineResult:
-    """What becomes of a line that gets no election."""
+def results_of(
+    plan: ElectionPlan,
+    found: Mapping[TopicPartition, Became],
+    changed: Mapping[TopicPartition, int | None],
+) -> tuple[LineResult, ...]:
+    """What became of each line of the plan.
+
+    Args:
+        changed: partitions that were left alone, for they had changed; with their leaders now.
+    """
+    return tuple(_result_of(line, found, changed) for line in plan.lines)
+
+
+def _result_of(
+    line: Line,
+    found: Mapping[TopicPartition, Became],
+    changed: Mapping[TopicPartition, int | None],
+) -> LineResult:
+    if line.place in found:
+        return LineResult(line, found[line.place])
+    if line.place in changed:
+        against = Objection(Guard.CHANGED, "it has changed since the plan was made: make it anew")
+        return LineResult(line, Became(Outcome.REFUSED, changed[line.place]), (against,))
     leader = line.partition.leader if line.partition else None
     if line.action is Action.NOTHING:
-        return LineResult(line, Outcome.NOT_NEEDED, leader)
-    return LineResult(line, Outcome.REFUSED, leader, objections=line.refused)
-
-
-def changed(line: Line, now: Line | None) -> LineResult:
-    """What becomes of a line whose partition is not what it was when the plan was made."""
-    leader = now.partition.leader if now and now.partition else None
-    against = Objection(Guard.CHANGED, "it has changed since the plan was made: make it anew")
-    return LineResult(line, Outcome.REFUSED, leader, objections=(against,))
-
-
-def nothing_asked(plan: ElectionPlan) -> ElectionResult:
-    """The result of a plan that has nothing to do."""
-    return ElectionResult(plan, tuple(map(unelected, plan.lines)))
+        return LineResult(line, Became(Outcome.NOT_NEEDED, leader))
+    return LineResult(line, Became(Outcome.REFUSED, leader), line.refused)
 
 
 Document = dict[str, Any]
@@ -221,8 +306,8 @@ def _result(each: LineResult) -> Document:
     return {
         **_line(each.line),
         "outcome": each.outcome.value,
-        "leader_now": each.leader,
-        "reason": each.reason,
+        "leader_now": each.became.leader,
+        "reason": each.became.reason,
         "refused": [_objection(one) for one in each.objections],
         "measured": None if each.line.loss is None or cut is None else measured,
     }

@@ -30,6 +30,7 @@ _ASK_AGAIN_S = 10.0
 """How long a step asks again for what did not answer, once writes are fenced."""
 
 _STALE = "a step before it had to be done again"
+_NOT_SEEN = "it was not seen to be done, and is decided on again"
 _WRITTEN_THROUGH = (
     "{source} may have taken records after {target} was opened: {why}; drctl gap tells"
 )
@@ -268,21 +269,24 @@ class Execution(Effects):
             effect = None
         if Trait.OPENS in kind.traits:
             FencedPhase(self).owe_what_moved(run)
+        if effect is not None:
+            seen = observed(self.readback(kind, effect))
+            self.note_looked(run, effect, seen)
+            if seen.state is State.UNKNOWN:
+                return seen
+            if seen.state is not State.DONE and Trait.RECHECKED in kind.traits:
+                self.write(run, entries.stale(step.id, effect.number, _NOT_SEEN, self.now()))
+                effect = None
+            elif seen.state is not State.DONE:
+                if blocked := self._blocked_opening(run, step, kind):
+                    return blocked
+                complained = self.apply(run, kind, effect)
         if effect is None:
             announced = self._announced(run, step, kind)
             if isinstance(announced, Seen):
                 return announced
             effect = announced
             complained = self.apply(run, kind, effect)
-        else:
-            seen = observed(self.readback(kind, effect))
-            self.note_looked(run, effect, seen)
-            if seen.state is State.UNKNOWN:
-                return seen
-            if seen.state is not State.DONE:
-                if blocked := self._blocked_opening(run, step, kind):
-                    return blocked
-                complained = self.apply(run, kind, effect)
         return self.proven(run, step, effect, complained)
 
     def _announced(self, run: RunState, step: Step, kind: Kind) -> Effect | Seen:

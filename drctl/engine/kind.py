@@ -165,6 +165,8 @@ class Trait(Flag):
     """It is about replication in the direction opposite to the plan's own."""
     STAYS = auto()
     """A rollback leaves what it did: `undone` says what stays, and why."""
+    RECHECKED = auto()
+    """What it was decided from may have moved: it is checked again before it is sent again."""
 
 
 @dataclass(frozen=True, slots=True)

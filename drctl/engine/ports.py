@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from drctl.elections.cluster_state import ElectionReader, ElectionWriter
 from drctl.engine.failback_state import Owed, Reconciliation, Search
 from drctl.model.endpoints import EndpointReader, EndpointWriter
 from drctl.model.fencing import AclReader, AclWriter, FenceProver
@@ -18,6 +19,7 @@ from drctl.model.plan import Json
 from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
 from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
 from drctl.model.repairs import RuleWriter, ShapeReader, ShapeWriter
+from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.wanted import Translated
 
 
@@ -219,6 +221,13 @@ class Canary(Protocol):
         """
 
 
+class Elections(ElectionReader, Protocol):
+    """Looks at the leaders of one cluster, and remembers what its controller said."""
+
+    def answers(self) -> Mapping[TopicPartition, Unavailable | None]:
+        """Of the partitions that this process asked for: None where the controller elected."""
+
+
 class LinkReader(Protocol):
     """Everything that steps may look at; nothing here changes anything."""
 
@@ -275,6 +284,9 @@ class LinkReader(Protocol):
 
     def fence(self, name: str, settle_s: float) -> FenceProver:
         """What proves that a fence of one cluster holds."""
+
+    def elections(self, name: str) -> Elections:
+        """The leaders of one cluster."""
 
     def connectors(self) -> ConnectorsReader:
         """Those that replicate the link."""
@@ -422,6 +434,9 @@ class LinkWriter(Protocol):
 
     def shapes(self, name: str) -> ShapeWriter:
         """Makes and changes topics of one cluster."""
+
+    def elections(self, name: str) -> ElectionWriter:
+        """Has leaders of one cluster elected."""
 
     def connectors(self) -> ConnectorsWriter:
         """Those that replicate the link."""

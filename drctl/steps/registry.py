@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from drctl.engine.kind import Journaled, Kind
 from drctl.steps.commands import COMMAND, COMMAND_FENCE, COMMAND_STOP_REPLICATION
 from drctl.steps.commit_offsets import CommitOffsets, ProveGroups
+from drctl.steps.elections import ElectLeaders
 from drctl.steps.failback import SettleOwed, WayBackOrder
 from drctl.steps.fences import (
     CLOSE_SOURCE,
@@ -128,4 +129,8 @@ _REPAIRS: tuple[Kind, ...] = (
 REPAIRS = frozenset(kind.name for kind in _REPAIRS)
 """Those that only `drctl doctor --fix` makes: each is a list of what was seen to differ."""
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (*_ALL, *_FAILOVER, *_WAY_BACK, *_REPAIRS)}
+_ELECTIONS: tuple[Kind, ...] = (Journaled(ElectLeaders()),)
+
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind for kind in (*_ALL, *_FAILOVER, *_WAY_BACK, *_REPAIRS, *_ELECTIONS)
+}

@@ -4,9 +4,11 @@ Each line is on disk before the next thing happens. A line that a crash cut shor
 whatever it announced was not begun.
 """
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,10 @@ from drctl.config.secret import masked_document
 from drctl.engine import run_state
 from drctl.engine.run_state import Head
 from drctl.host.connections import Closing
-from drctl.model.errors import ConfigError, Unknown, UsageError
-from drctl.model.journal import Entry, folder_of, is_run
+from drctl.model.errors import ConfigError, Refused, Unknown, UsageError
+from drctl.model.journal import Entry, Holder, folder_of, is_run
 from drctl.model.strict_json import read_json
+from drctl.model.text import quote
 
 NAME = "journal.jsonl"
 
@@ -330,6 +333,115 @@ class RunFiles:
 
     def _file(self, run: str) -> Path:
         return folder_of(self._folder, run) / NAME
+
+
+_ALONE = "alone"
+"""A file in the folder of a run; it names what the run has for itself."""
+
+
+class LocalRuns(RunFiles):
+    """Runs inside one cluster that only this machine knows, for the cluster could not keep them.
+
+    One at a time: who carries one out holds a lock that ends with its process.
+
+    Args:
+        link: what the runs are of.
+    """
+
+    def __init__(self, folder: Path, link: str) -> None:
+        super().__init__(folder)
+        self._link = link
+        self._lock = folder / f"{link.replace(':', '-')}.lock"
+
+    @property
+    def where(self) -> str:
+        """The folder."""
+        return f"{self._folder} of this machine alone"
+
+    def runs(self) -> Sequence[str]:
+        """All that are kept, the newest first."""
+        return tuple(run for run in super().runs() if self._is_own(run))
+
+    def lines(self, run: str) -> Sequence[bytes]:
+        """The sealed lines of a run.
+
+        Raises:
+            UsageError: there is no such run here.
+            Unknown: its journal cannot be read.
+        """
+        if not is_run(run) or not self._is_own(run):
+            raise UsageError(f"there is no run {run!r} of {self._link} in {self.where}")
+        return super().lines(run)
+
+    def must_be_signed(self, run: str) -> None:
+        """Nothing: nobody but its owner writes there."""
+
+    @property
+    def unfinished(self) -> str:
+        """The newest run where it has not ended; empty where it has."""
+        newest = next(iter(self.runs()), "")
+        return newest if newest and not run_state.verify(newest, self.lines(newest)).ended else ""
+
+    @contextmanager
+    def take(self, holder: Holder) -> Iterator[RunFile]:
+        """The journal of a run that begins.
+
+        Raises:
+            Refused: another process of this machine carries one out, or one stopped part-way.
+            Unknown: it cannot be written.
+        """
+        with self._held(holder):
+            if run := self.unfinished:
+                raise Refused(
+                    f"run {run} stopped part-way: no other may begin before it is at its end",
+                    f"`drctl resume {quote(run)}` goes on with it; with --abandon REASON it is left"
+                    " behind",
+                )
+            with self.anew(holder.run) as file:
+                mark = self._folder / holder.run / _ALONE
+                with LineFile(mark, holder.run, _HINT) as note:
+                    note.create()
+                    note.write([self._link.encode()])
+                yield file
+
+    @contextmanager
+    def resume(self, holder: Holder) -> Iterator[RunFile]:
+        """The journal of a run that continues; what is not sound of it is set aside.
+
+        Raises:
+            UsageError: there is no such run.
+            Refused: another process of this machine carries one out.
+            Unknown: it cannot be read or written.
+        """
+        with self._held(holder):
+            sound = self.lines(holder.run)[: self.sound(holder.run)]
+            with self.go_on(holder.run, sound) as file:
+                yield file
+
+    def _is_own(self, run: str) -> bool:
+        try:
+            return (self._folder / run / _ALONE).read_text().strip() == self._link
+        except OSError:
+            return False
+
+    @contextmanager
+    def _held(self, holder: Holder) -> Iterator[None]:
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise Unknown(f"{self._lock} cannot be written: {error.strerror}", _HINT) from error
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                told = os.pread(handle, 1000, 0).decode()
+                raise Refused(f"{self._link} is held by {told}", "wait until it ends") from None
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"run {holder.run}: {holder}".encode(), 0)
+            yield
+        finally:
+            os.close(handle)
 
 
 def _torn(line: bytes) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from drctl.app import repairs as fix_way
-from drctl.app import run_journal
+from drctl.app import run_adapters, run_journal
 from drctl.app.repairs import RepairReader
 from drctl.app.resume_check import (
     held_kinds,
@@ -26,6 +26,7 @@ from drctl.checks.repairs import Fix, Fixes, SettingChange
 from drctl.cli import resume
 from drctl.config import loading
 from drctl.config.configuration import Config
+from drctl.config.link import INSIDE
 from drctl.engine import entries
 from drctl.engine.kind import Seen, State, Trait
 from drctl.engine.run_state import RunState, read_story
@@ -34,12 +35,14 @@ from drctl.model.journal import Entry
 from drctl.model.loss import Mode
 from drctl.model.plan import Plan, Step
 from drctl.model.repairs import Acls, TopicSetting, TopicShape
+from drctl.plans.elections import election
 from drctl.plans.failback import failback, turned
 from drctl.plans.inputs import Circumstances, FenceMethod
 from drctl.runbook.building import build
 from drctl.runbook.reading import find
 from drctl.runbook.site import site_of
 from drctl.steps.registry import KINDS, REPAIRS
+from tests.elections import test_executing as elections
 from tests.engine import repairs
 from tests.engine import test_failback_interruptions as failbacks
 from tests.engine import test_failback_kinds as kinds
@@ -249,7 +252,7 @@ def test_what_drctl_has_written_by_this_configuration_may_go_on(name: str, tmp_p
 
 def test_every_kind_of_step_is_among_what_may_go_on() -> None:
     """Each by an intent of its own: one that is added later needs a case."""
-    made = {step.kind for step in repairs.plan().steps}
+    made = {step.kind for step in (*repairs.plan().steps, *elected("primary").steps)}
     for honest in LEGITIMATE.values():
         given = honest.make()
         if made >= {step.kind for step in given.plan.steps}:
@@ -257,6 +260,32 @@ def test_every_kind_of_step_is_among_what_may_go_on() -> None:
         story = read_story(run(given).ledger.entries)
         made |= {story.plan.step(effect.step).kind for effect in story.effects}
     assert set(KINDS) - made == set()
+
+
+def elected(cluster: str) -> Plan:
+    """What `drctl elect` carries out on a cluster."""
+    return election(
+        replace(elections.planned(elections.BEHIND), cluster=cluster), f"{INSIDE}{cluster}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cluster", "words"),
+    [("primary", ""), ("secondary", "'secondary' is no cluster of it")],
+)
+def test_elections_go_on_on_the_cluster_that_they_are_of(
+    config: Config, cluster: str, words: str
+) -> None:
+    link = config.inside("primary")
+    run = elections.Run(elections.Cluster(), elections.planned(elections.BEHIND))
+    with pytest.raises(Crash):
+        run.go(elections.crash_at("before the election"))
+    told = json.loads(json.dumps(run.notes.entries).replace('"main"', f'"{cluster}"'))
+    told[0]["plan"]["link"] = link.name
+    story = read_story(told)
+    found = list(objections(story, permitted(config, link, story)))
+    assert bool(found) == bool(words)
+    assert all(words in each for each in found)
 
 
 EVIL = ["/bin/sh", "-c", "id"]
@@ -639,7 +668,7 @@ def _resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., i
         def gone_on(*_: Any) -> Iterator[tuple[InMemory, Sequence[Entry]]]:
             yield journal, journal.told
 
-        monkeypatch.setattr(resume.run_adapters, "journal_reader", lambda *_: journal)
+        monkeypatch.setattr(run_adapters, "journal_reader", lambda *_: journal)
         monkeypatch.setattr(run_journal, "gone_on", gone_on)
         given = resume.ResumeOptions(None, None, True, True, (), (), abandon)
         return resume.go_on(given)

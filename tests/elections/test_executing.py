@@ -1,43 +1,57 @@
-"""A run: the second look, the journal before the call, and what is seen then."""
+"""A run: the second look, the journal before the call, what is seen then, and who goes on."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
+from typing import cast
 
 import pytest
 
+from drctl.app.election_adapters import became
+from drctl.app.link_reader import ClusterLinkReader
 from drctl.elections.cluster_state import Declined, Kind, PartitionStates
-from drctl.elections.executing import Execution
 from drctl.elections.loss import Evidence
-from drctl.elections.planning import ElectionPlan, Guard, unclean_plan
-from drctl.elections.results import ElectionResult, Outcome
+from drctl.elections.planning import ElectionPlan, Guard, preferred_plan, unclean_plan
+from drctl.elections.results import ElectionResult, Outcome, results_of
+from drctl.engine.executing import Execution
+from drctl.engine.kind import Outcome as Ended
+from drctl.engine.kind import Status
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.engine.run_state import RunState, read_story
 from drctl.model.errors import ExitCode, Unknown
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from drctl.plans.elections import election
+from drctl.steps.registry import KINDS
 from tests.elections.seen import PLACE, partition, sight
+from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
 
 BEHIND = sight(partition((2, 3), (3,)), alive=(1, 2), ends={2: 100})
 LED = sight(partition((2, 3), (2,), leader=2, epoch=8), alive=(1, 2), ends={2: 100})
+WHO = {"user": "ada", "host": "laptop"}
 
 
 @dataclass
-class World:
-    """A cluster and a journal that keep one order of events.
+class Cluster(World):
+    """A cluster that keeps one order of events; implements what the step looks at and changes.
 
     Attributes:
         looks: one after the other; the last one stays.
+        answer: of the controller, to whatever it is asked.
+        mute: whether the controller's answer is lost.
+        told: what the controller said to this process.
+        looking: whether a step looks now.
     """
 
-    looks: list[PartitionStates]
+    looks: list[PartitionStates] = field(default_factory=lambda: [BEHIND])
     answer: Unavailable | None = None
-    silent: bool = False
+    mute: bool = False
     cut: int | Unavailable = 100
-    events: list[str] = field(default_factory=list)
-    entries: list[Mapping[str, Any]] = field(default_factory=list)
-    seconds: float = 0.0
-    stopping: bool = False
-    run: str = "R"
-    where: str = "journal"
+    elected: list[TopicPartition] = field(default_factory=list)
+    told: dict[TopicPartition, Unavailable | None] = field(default_factory=dict)
+    looking: bool = False
+
+    def elections(self, name: str) -> "Cluster":
+        assert name == "main"
+        return self
 
     def look(self, topics: Collection[str] | None, ends_of: object = None) -> PartitionStates:
         return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
@@ -48,23 +62,21 @@ class World:
         assert epochs == {PLACE: 7}, "the epoch before the election"
         return {PLACE: self.cut}
 
+    def answers(self) -> Mapping[TopicPartition, Unavailable | None]:
+        return self.told
+
     def elect(
         self, kind: Kind, places: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, Unavailable | None]:
-        self.events.append("elect")
-        if self.silent:
+        assert not self.looking, "leaders were elected by something that only looks"
+        self.fall("before the election")
+        self.elected += places
+        self.fall("after the election")
+        silence = Unavailable("no answer")
+        self.told |= dict.fromkeys(places, silence if self.mute else self.answer)
+        if self.mute:
             raise Unknown("no answer")
         return dict.fromkeys(places, self.answer)
-
-    def append(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        self.events += [str(each["entry"]) for each in entries]
-        self.entries += entries
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def wait(self, seconds: float) -> None:
-        self.seconds += seconds
 
 
 def planned(seen: PartitionStates) -> ElectionPlan:
@@ -72,60 +84,170 @@ def planned(seen: PartitionStates) -> ElectionPlan:
     return unclean_plan("main", seen, [PLACE], evidence, {}, {Guard.UNCLEAN: "given up"})
 
 
-def run(world: World, again: Callable[[], ElectionPlan] | None = None) -> ElectionResult:
-    plan = planned(BEHIND)
-    made = again or (lambda: plan)
-    return Execution(world, world, world, world, lambda: datetime.now(UTC), made).run(plan)
+@dataclass
+class Run:
+    """One run of a plan, carried on by process after process."""
+
+    cluster: Cluster
+    plan: ElectionPlan = field(default_factory=lambda: planned(BEHIND))
+    clock: Hurried = field(default_factory=Hurried)
+
+    def __post_init__(self) -> None:
+        self.notes = Notes(self.cluster)
+
+    def go(self, fall: Callable[[str], None] = lambda point: None) -> tuple[RunState, Ended]:
+        """Begin it, or go on with it, with nothing in memory."""
+        self.cluster.fall, self.cluster.told = fall, {}
+        given = cast(LinkReader, self.cluster), cast(LinkWriter, self.cluster)
+        engine = Execution(KINDS, *given, self.notes, self.clock, Deaf())
+        if not self.notes.entries:
+            return engine.start(election(self.plan, "cluster:main"), WHO)
+        story = read_story(self.notes.entries)
+        return story, engine.go_on(story, WHO)
+
+    def result(self) -> ElectionResult:
+        """As the command that begins it tells."""
+        story, outcome = self.go()
+        found = became(story, cast(ClusterLinkReader, self.cluster))
+        resume = "" if story.status else "drctl resume"
+        assert bool(resume) == (outcome.status is Status.UNKNOWN)
+        return ElectionResult(self.plan, results_of(self.plan, *found), story.run, resume=resume)
+
+    @property
+    def told(self) -> list[str]:
+        """The kinds of entries."""
+        return [str(each["entry"]) for each in self.notes.entries]
+
+
+def crash_at(point: str) -> Callable[[str], None]:
+    def fall(here: str) -> None:
+        if here == point:
+            raise Crash
+
+    return fall
 
 
 def test_it_is_announced_then_done_then_seen() -> None:
-    world = World([BEHIND, BEHIND, LED])
-    result = run(world)
-    assert world.events == ["began", "intent", "elect", "outcome", "ended"]
+    run = Run(Cluster(looks=[BEHIND, BEHIND, LED]))
+    result = run.result()
+    assert run.told == ["began", "intend", "done", "ended"]
     (each,) = result.results
-    assert (each.outcome, each.leader, each.cut) == (Outcome.ELECTED, 2, 100)
+    assert (each.outcome, each.became.leader, each.cut) == (Outcome.ELECTED, 2, 100)
     assert (each.lost, each.as_stated) == (OffsetRange(100, 180), True)
     assert result.exit_code is ExitCode.DONE
-    assert world.entries[0]["overrides"] == {"unclean": "given up"}
-    assert world.entries[1]["loss"].startswith("at least 80 offsets")
+    began, intent, done, _ = run.notes.entries
+    assert began["plan"]["overrides"] == {"unclean": "given up"}
+    assert intent["intent"]["due"][0]["loss"].startswith("at least 80 offsets")
+    assert done["facts"]["elected"] == [
+        {"topic": "orders", "partition": 0, "leader": 2, "cut": 100, "lost": 80}
+    ]
 
 
 def test_a_cut_elsewhere_than_was_said_is_told() -> None:
-    (each,) = run(World([LED], cut=90)).results
+    (each,) = Run(Cluster(looks=[BEHIND, LED], cut=90)).result().results
     assert (each.lost, each.as_stated) == (OffsetRange(90, 180), False)
 
 
 @pytest.mark.parametrize(
-    "now", [LED, sight(partition((2, 3), (3,)), alive=(1, 2, 3), ends={2: 100, 3: 180})]
+    "now",
+    [
+        sight(partition((2, 3), (3,), leader=3, epoch=8), alive=(1, 2, 3), ends={2: 100}),
+        sight(partition((2, 3), (3,)), alive=(1, 2, 3), ends={2: 100, 3: 180}),
+        sight(partition((2, 3), (3,)), alive=(1, 2), ends={2: 101}),
+    ],
 )
 def test_what_has_changed_since_is_left_alone(now: PartitionStates) -> None:
-    world = World([now])
-    result = run(world, lambda: planned(now))
-    assert world.events == []
+    run = Run(Cluster(looks=[now]))
+    result = run.result()
+    assert run.cluster.elected == []
     assert result.exit_code is ExitCode.REFUSED
     assert result.results[0].objections[0].guard is Guard.CHANGED
+    assert run.told == ["began", "failed", "turned-back", "ended"]
+
+
+def test_who_has_the_leader_by_now_needs_no_election() -> None:
+    run = Run(Cluster(looks=[LED]))
+    result = run.result()
+    assert run.cluster.elected == []
+    assert (result.exit_code, result.results[0].outcome) == (ExitCode.DONE, Outcome.NOT_NEEDED)
 
 
 def test_the_controller_says_no() -> None:
-    result = run(World([BEHIND], answer=Declined("it has no living replica")))
+    result = Run(Cluster(answer=Declined("it has no living replica"))).result()
     assert (result.exit_code, result.results[0].outcome) == (ExitCode.REFUSED, Outcome.FAILED)
-    assert result.results[0].reason == "it has no living replica"
+    assert result.results[0].became.reason == "it has no living replica"
 
 
 def test_no_answer_and_nothing_to_be_seen_is_unknown() -> None:
-    world = World([BEHIND], silent=True)
-    result = run(world)
+    run = Run(Cluster(mute=True))
+    result = run.result()
     assert (result.exit_code, result.results[0].outcome) == (ExitCode.UNKNOWN, Outcome.UNKNOWN)
-    assert world.seconds >= 30, "it may still come"
+    assert run.clock.waited >= 30, "it may still come"
 
 
 def test_no_answer_and_yet_it_is_seen() -> None:
-    result = run(World([BEHIND, LED], silent=True))
+    result = Run(Cluster(looks=[BEHIND, LED], mute=True)).result()
     assert result.results[0].outcome is Outcome.ELECTED
 
 
-def test_elected_and_never_seen_is_unknown() -> None:
-    world = World([BEHIND])
-    result = run(world)
+def test_elected_and_never_seen_is_unknown_and_can_be_gone_on_with() -> None:
+    run = Run(Cluster())
+    result = run.result()
     assert result.results[0].outcome is Outcome.UNKNOWN
     assert result.exit_code is ExitCode.UNKNOWN
+    run.cluster.looks = [LED]
+    assert run.go()[1].status is Status.DONE
+    assert run.cluster.elected == [PLACE], "it is looked at, and not asked for again"
+
+
+def test_killed_before_the_election_another_process_decides_anew() -> None:
+    run = Run(Cluster())
+    with pytest.raises(Crash):
+        run.go(crash_at("before the election"))
+    run.cluster.looks = [BEHIND, BEHIND, LED]
+    assert run.go()[1].status is Status.DONE
+    assert run.cluster.elected == [PLACE]
+    assert "stale" in run.told
+
+
+def test_killed_before_the_election_nothing_is_elected_that_has_changed() -> None:
+    run = Run(Cluster())
+    with pytest.raises(Crash):
+        run.go(crash_at("before the election"))
+    run.cluster.looks = [sight(partition((2, 3), (3,)), alive=(1, 2), ends={2: 90})]
+    story, outcome = run.go()
+    assert (outcome.status, story.status) == (Status.REFUSED, "refused")
+    assert run.cluster.elected == []
+
+
+def test_killed_after_the_election_it_is_seen_and_measured() -> None:
+    run = Run(Cluster())
+    with pytest.raises(Crash):
+        run.go(crash_at("after the election"))
+    run.cluster.looks = [LED]
+    story, outcome = run.go()
+    assert outcome.status is Status.DONE
+    assert story.facts["elect"]["elected"][0]["lost"] == 80
+    assert run.cluster.elected == [PLACE]
+
+
+def two(first: int | None, second: int | None) -> PartitionStates:
+    """Two partitions whose first replica is broker 1; who leads them."""
+    places = (TopicPartition("orders", number) for number in (0, 1))
+    rows = [
+        partition((1, 2), (1, 2), leader, place=place)
+        for place, leader in zip(places, (first, second), strict=True)
+    ]
+    return sight(*rows)
+
+
+def test_of_preferred_leaders_some_may_be_elected_and_some_not() -> None:
+    plan = preferred_plan("main", two(2, 2), None)
+    cluster = Cluster(looks=[two(2, 2), two(1, 2)])
+    run = Run(cluster, plan)
+    cluster.answer = Declined("no")
+    result = run.result()
+    outcomes = [each.outcome for each in result.results]
+    assert (outcomes, result.exit_code) == ([Outcome.ELECTED, Outcome.FAILED], ExitCode.STOPPED)
+    assert len(cluster.elected) == 2, "in one request"
+    assert run.notes.entries[-1] == {**run.notes.entries[-1], "entry": "ended", "status": "stopped"}

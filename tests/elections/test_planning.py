@@ -2,13 +2,15 @@
 
 import pytest
 
-from drctl.elections.cluster_state import Partition, PartitionStates
+from drctl.elections.cluster_state import Kind, Partition, PartitionStates
 from drctl.elections.loss import Evidence
 from drctl.elections.planning import (
     Action,
+    Aim,
     ElectionPlan,
     Guard,
     parse_overrides,
+    plan_again,
     preferred_plan,
     unclean_plan,
 )
@@ -80,15 +82,16 @@ def test_groups_that_cannot_be_read_are_told() -> None:
     assert planned(behind()).notes == ()
 
 
-def test_what_has_moved_has_another_basis() -> None:
-    (line,) = planned(behind()).lines
-    same = planned(behind()).lines[0]
-    assert line.basis == same.basis
-    grown = sight(partition((2, 3), (3,)), alive=(1, 2), ends={2: 101})
-    assert line.basis != planned(grown).lines[0].basis
-    assert line.basis != planned(behind(alive=(2, 3))).lines[0].basis
-    newer = sight(partition((2, 3), (3,), epoch=8), alive=(1, 2), ends={2: 100})
-    assert line.basis != planned(newer).lines[0].basis
+def test_what_has_moved_is_not_what_was_planned() -> None:
+    aim = Aim.of(planned(behind(), REASON).lines[0])
+
+    def is_still(now: PartitionStates) -> bool:
+        return aim.is_still(plan_again(Kind.UNCLEAN, now, [PLACE], REASON).lines[0])
+
+    assert is_still(behind())
+    assert not is_still(sight(partition((2, 3), (3,)), alive=(1, 2), ends={2: 101}))
+    assert not is_still(behind(alive=(2, 3)))
+    assert not is_still(sight(partition((2, 3), (3,), epoch=8), alive=(1, 2), ends={2: 100}))
 
 
 def of(number: int, *args: object, **settings: object) -> Partition:

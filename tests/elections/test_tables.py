@@ -8,7 +8,7 @@ from rich.console import Console, RenderableType
 from drctl.cli.elect_table import plan_table, result_table, show_table
 from drctl.elections.loss import Beyond, Evidence
 from drctl.elections.planning import ElectionPlan, Guard, preferred_plan, unclean_plan
-from drctl.elections.results import ElectionResult, LineResult, Outcome
+from drctl.elections.results import Became, ElectionResult, LineResult, Outcome
 from drctl.model.topology import Unavailable
 from tests.elections.seen import PLACE, partition, sight
 
@@ -59,7 +59,7 @@ def test_a_plan_tells_the_loss_and_what_stands_against_it() -> None:
 
 def measured(cut: int | Unavailable) -> str:
     plan = planned(unclean="given up")
-    done = LineResult(plan.lines[0], Outcome.ELECTED, 2, cut)
+    done = LineResult(plan.lines[0], Became(Outcome.ELECTED, 2, cut))
     return drawn(result_table(ElectionResult(plan, (done,), "R", "journal", 1.5)))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from drctl.elections.cluster_state import PartitionStates
-from drctl.elections.executing import Wait, news
+from drctl.elections.waiting import Wait, news
 from drctl.model.errors import Unreachable
 from tests.elections.seen import partition, sight
 

@@ -15,9 +15,11 @@ from drctl.engine.ports import CommandEnded, LinkReader, LinkWriter
 from drctl.model.errors import DrctlError
 from drctl.model.loss import Mode
 from drctl.model.plan import Json, Plan, Step
+from drctl.plans.elections import election
 from drctl.plans.failback import failback, rebuild, turned
 from drctl.plans.inputs import FenceMethod
 from drctl.steps.registry import KINDS
+from tests.elections.test_executing import BEHIND, LED, Cluster, planned
 from tests.engine import repairs
 from tests.engine.failovers import REVERSED, SEEN, by_hand, plan
 from tests.engine.pair import BACK, PRIMARY, SECONDARY, Deed, Pair, linked
@@ -110,7 +112,7 @@ class Looker:
         looked: by kind and method how often it came to an end.
     """
 
-    def __init__(self, watched: "Trace | repairs.Lagging") -> None:
+    def __init__(self, watched: "Trace | repairs.Lagging | Cluster") -> None:
         self.watched = watched
         self.looked: Counter[tuple[str, str]] = Counter()
 
@@ -180,6 +182,12 @@ def looked() -> Counter[tuple[str, str]]:
     eye = Looker(world)
     Walk(cast(LinkReader, world), cast(LinkWriter, repairs.Doing(world)), eye).through(
         repairs.plan()
+    )
+    found += eye.looked
+    cluster = Cluster(looks=[BEHIND, BEHIND, LED])
+    eye = Looker(cluster)
+    Walk(cast(LinkReader, cluster), cast(LinkWriter, cluster), eye).through(
+        election(planned(BEHIND), "cluster:main")
     )
     return found + eye.looked
 

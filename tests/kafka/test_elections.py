@@ -71,9 +71,13 @@ class Elect:
     config: Path
 
     def __call__(self, *words: str) -> Ran:
+        return self.any("elect", *words)
+
+    def any(self, *words: str) -> Ran:
+        """Another command of drctl, with the same drctl.yaml."""
         stdout, stderr = io.StringIO(), io.StringIO()
         with chdir(self.config.parent), redirect_stdout(stdout), redirect_stderr(stderr):
-            code = run(["--config", str(self.config), "elect", *words])
+            code = run(["--config", str(self.config), *words])
         return Ran(code, stdout.getvalue(), stderr.getvalue())
 
     def json(self, *words: str, code: int = 0) -> dict[str, Any]:
@@ -301,12 +305,16 @@ def test_the_loss_stated_is_the_loss_measured(story: Story, topics: Topics) -> N
 
 
 def test_the_journal_has_it(story: Story, elect: Elect) -> None:
-    journal = Path(story.elected["journal"])
-    assert journal.is_relative_to(elect.config.parent)
+    run = story.elected["run"]
+    journal = elect.config.parent / ".drctl" / "runs" / run / "journal.jsonl"
+    assert str(journal) in story.elected["journal"]
     entries = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
-    assert [each["entry"] for each in entries] == ["began", "intent", "outcome", "ended"]
-    assert entries[0]["overrides"] == {"unclean": "the owner gave it up"}
-    assert entries[2]["cut"] == BEFORE
+    assert [each["entry"] for each in entries] == ["began", "intend", "done", "ended"]
+    assert entries[0]["plan"]["overrides"] == {"unclean": "the owner gave it up"}
+    assert entries[2]["facts"]["elected"][0]["cut"] == BEFORE
+    told = elect.any("journal", run, "--cluster", "primary", "--output", "json")
+    (shown,) = check(told.document())["runs"]
+    assert [each["entry"] for each in shown["entries"]] == ["began", "intend", "done", "ended"]
 
 
 def test_a_leader_that_lives_is_left_alone(story: Story) -> None:
@@ -335,7 +343,9 @@ def test_leaders_go_back_to_where_they_belong(
     words = ("preferred", "--topic", topics.home)
     (line,) = elect.json(*words)["lines"]
     assert (line["action"], line["to"]) == ("elect", 3)
-    (done,) = elect.json(*words, "--execute", "--yes")["lines"]
+    ran = elect.json(*words, "--execute", "--yes")
+    (done,) = ran["lines"]
     assert (done["outcome"], done["leader_now"]) == ("elected", 3)
     assert look(three, topics.home)[0].leader == 3
+    assert "__drctl_journal of primary" in ran["journal"], "all brokers are there: it keeps it"
     assert elect.json(*words)["lines"] == []

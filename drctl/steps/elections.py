@@ -1,0 +1,204 @@
+"""Has leaders elected inside one cluster; an election cannot be taken back."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from drctl.elections.cluster_state import Kind as Election
+from drctl.elections.loss import lost_behind
+from drctl.elections.planning import Aim, Guard, plan_again
+from drctl.elections.results import Became, Outcome, observed
+from drctl.engine.kind import Description, Facts, Permanent, Seen, State, Trait
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.model.errors import Refused
+from drctl.model.groups import POSITIONS_TOPIC
+from drctl.model.topology import OffsetRange, TopicPartition
+from drctl.steps.repairs import counted
+
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ElectSettings:
+    """What a plan says.
+
+    Attributes:
+        overrides: guard to the reason why it is overridden.
+    """
+
+    cluster: str
+    election: Election
+    partitions: tuple[Aim, ...]
+    overrides: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A partition that is left alone: it is not as it was when the plan was made."""
+
+    topic: str
+    partition: int
+
+    @property
+    def place(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class ElectIntent:
+    """What was seen right before the election.
+
+    Attributes:
+        due: the controller is asked for these.
+        there: these have the leaders by now that they were to get.
+    """
+
+    cluster: str
+    election: Election
+    due: tuple[Aim, ...]
+    there: tuple[Aim, ...] = ()
+    changed: tuple[Changed, ...] = ()
+
+    @property
+    def aims(self) -> tuple[Aim, ...]:
+        """All that are to be led."""
+        return (*self.there, *self.due)
+
+
+@dataclass(frozen=True, slots=True)
+class Elected:
+    """A partition that has its leader.
+
+    Attributes:
+        cut: where the log that was kept ended, by the new leader's own epochs.
+        lost: how many offsets are known to be lost; None where nothing tells.
+    """
+
+    topic: str
+    partition: int
+    leader: int
+    cut: int | None = None
+    lost: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ElectFacts:
+    """What became of it."""
+
+    elected: tuple[Elected, ...]
+
+
+class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
+    """Asks the controller once for all that have not changed since the plan was made."""
+
+    name = "elect-leaders"
+    traits = Trait.CHANGES | Trait.STAYS | Trait.RECHECKED
+
+    def describe(self, settings: ElectSettings) -> Description:
+        """The step in words."""
+        partitions = counted(len(settings.partitions), "partition")
+        if settings.election is Election.PREFERRED:
+            title = f"give {partitions} of {settings.cluster} back to their first replicas"
+            return Description(title, "each is led by its first replica", "none: nothing is lost")
+        losses = "; ".join(f"{aim.place} loses {aim.loss}" for aim in settings.partitions[:_NAMED])
+        return Description(
+            f"elect leaders of {partitions} of {settings.cluster} that lack records: {losses}",
+            "each has a leader that answers; its log says where it was cut",
+            "none: what the new leader lacks is lost for good",
+        )
+
+    def check(self, settings: ElectSettings, facts: Facts, reader: LinkReader) -> ElectIntent:
+        """What is still as it was when the plan was made.
+
+        Raises:
+            Refused: nothing is.
+            Unreachable: no broker answered.
+        """
+        election, aims = settings.election, settings.partitions
+        topics, ends_of = {aim.topic for aim in aims}, [aim.place for aim in aims]
+        unclean = election is Election.UNCLEAN
+        states = reader.elections(settings.cluster).look(
+            sorted({*topics, POSITIONS_TOPIC} if unclean else topics), ends_of if unclean else ()
+        )
+        passed = {Guard(name): why for name, why in settings.overrides.items()}
+        now = {line.place: line for line in plan_again(election, states, ends_of, passed).lines}
+        there = tuple(aim for aim in aims if aim.came_true(election, states))
+        due = tuple(aim for aim in aims if aim.is_still(now[aim.place]))
+        kept = {aim.place for aim in (*there, *due)}
+        changed = tuple(Changed(*aim.place) for aim in aims if aim.place not in kept)
+        if not kept:
+            raise Refused(
+                f"changed since the plan was made: {', '.join(map(str, ends_of[:_NAMED]))}",
+                "make the plan anew",
+            )
+        return ElectIntent(settings.cluster, election, due, there, changed)
+
+    def apply(self, intent: ElectIntent, writer: LinkWriter) -> tuple[str, ...]:
+        """Ask the controller; what it said no to, `verify` tells."""
+        if intent.due:
+            places = [aim.place for aim in intent.due]
+            writer.elections(intent.cluster).elect(intent.election, places)
+        return ()
+
+    def verify(self, intent: ElectIntent, reader: LinkReader) -> Seen[ElectFacts]:
+        """Who leads now."""
+        elections = reader.elections(intent.cluster)
+        answers = elections.answers()
+        found = observed(intent.election, intent.aims, elections, answers)
+        open_ = [place for place, each in found.items() if each.outcome is Outcome.UNKNOWN]
+        failed = [place for place, each in found.items() if each.outcome is Outcome.FAILED]
+        items = tuple(f"{place}: {found[place].reason}" for place in (*open_, *failed))
+        if open_:
+            # What this process did not ask for may be asked for; else the answer may still come.
+            asked = all(place in answers for place in open_)
+            words = f"without the leader that it is to get: {', '.join(map(str, open_[:_NAMED]))}"
+            return Seen(State.UNKNOWN if asked else State.WAITING, words, items=items)
+        if failed or intent.changed:
+            left = tuple(f"{each.place}: it has changed" for each in intent.changed)
+            told = (*items, *left)
+            return Seen(State.FAILED, f"not elected: {'; '.join(told[:_NAMED])}", items=told)
+        return Seen(
+            State.DONE, "; ".join(_told(intent, found)), ElectFacts(_elected(intent, found))
+        )
+
+    def undone(self, intent: ElectIntent, reader: LinkReader) -> Seen[ElectFacts]:
+        """What stays."""
+        found = observed(intent.election, intent.aims, reader.elections(intent.cluster), {})
+        elected = _elected(intent, found)
+        if not elected:
+            return Seen(State.DONE, "no leader was elected")
+        words = f"leaders that were elected stay: {'; '.join(_told(intent, found))}"
+        return Seen(State.DONE, words, ElectFacts(elected), stays=True)
+
+
+def _elected(intent: ElectIntent, found: Mapping[TopicPartition, Became]) -> tuple[Elected, ...]:
+    rows = []
+    for aim in intent.aims:
+        each = found[aim.place]
+        if each.outcome is Outcome.ELECTED and each.leader is not None:
+            cut = each.cut if isinstance(each.cut, int) else None
+            lost = _lost(aim, each)
+            rows.append(Elected(*aim.place, each.leader, cut, None if lost is None else lost.span))
+    return tuple(rows)
+
+
+def _lost(aim: Aim, each: Became) -> OffsetRange | None:
+    return None if each.cut is None or aim.clean else lost_behind(each.cut, aim.known_end)
+
+
+def _told(intent: ElectIntent, found: Mapping[TopicPartition, Became]) -> Iterator[str]:
+    if intent.election is Election.PREFERRED:
+        led = sum(each.outcome is Outcome.ELECTED for each in found.values())
+        yield f"{counted(led, 'partition')} led by the first replica"
+        return
+    for aim in intent.aims:
+        each = found[aim.place]
+        if each.outcome is not Outcome.ELECTED:
+            continue
+        words = f"{aim.place}: broker {each.leader} leads it"
+        if isinstance(each.cut, int):
+            words += f", its log was kept up to {each.cut}"
+        if lost := _lost(aim, each):
+            least = "" if aim.exact else "at least "
+            words += f": {least}{lost.span:,} offsets are lost"
+        yield words

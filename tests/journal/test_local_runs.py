@@ -1,0 +1,119 @@
+"""Runs inside a cluster that only this machine knows: one at a time, and nobody else's."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from drctl.app import run_journal
+from drctl.config import loading
+from drctl.config.configuration import Config
+from drctl.model.errors import Refused, UsageError
+from drctl.model.journal import ENDED, Entry, Holder
+from drctl.stores.journal_files import LocalRuns, RunFiles
+
+RUN, LATER = "20260305T142011.512000Z", "20260305T152011.512000Z"
+BEGAN: Entry = {"entry": "began", "plan": {"link": "cluster:main"}}
+OVER: Entry = {"entry": ENDED, "status": "done"}
+
+
+def holder(run: str) -> Holder:
+    return Holder(run, "ada", "laptop", 1, datetime(2026, 3, 5, tzinfo=UTC))
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> LocalRuns:
+    return LocalRuns(tmp_path / ".drctl" / "runs", "cluster:main")
+
+
+def test_a_run_that_ended_is_followed_by_another(here: LocalRuns) -> None:
+    for run in (RUN, LATER):
+        with here.take(holder(run)) as file:
+            file.append([BEGAN, OVER])
+    assert here.runs() == (LATER, RUN)
+    assert here.unfinished == ""
+    assert here.entries(RUN) == (BEGAN, OVER)
+
+
+def test_one_that_stopped_part_way_is_gone_on_with_first(here: LocalRuns) -> None:
+    with here.take(holder(RUN)) as file:
+        file.append([BEGAN])
+    assert here.unfinished == RUN
+    with pytest.raises(Refused, match="stopped part-way") as refused, here.take(holder(LATER)):
+        pass
+    assert "drctl resume" in refused.value.hint
+    with here.resume(holder(RUN)) as file:
+        file.append([OVER])
+    assert here.unfinished == ""
+
+
+def test_two_processes_do_not_carry_out_one_each(here: LocalRuns) -> None:
+    with (
+        here.take(holder(RUN)),
+        pytest.raises(Refused, match="cluster:main is held by run"),
+        here.take(holder(LATER)),
+    ):
+        pass
+
+
+def test_copies_and_runs_of_other_clusters_are_not_among_them(
+    here: LocalRuns, tmp_path: Path
+) -> None:
+    folder = tmp_path / ".drctl" / "runs"
+    with RunFiles(folder).anew(RUN) as copy:
+        copy.append([BEGAN])
+    with LocalRuns(folder, "cluster:other").take(holder(LATER)) as file:
+        file.append([BEGAN])
+    assert here.runs() == ()
+    for run in (RUN, LATER):
+        with pytest.raises(UsageError, match="there is no run"):
+            here.lines(run)
+
+
+def test_damage_is_kept_beside_what_is_sound(here: LocalRuns) -> None:
+    with here.take(holder(RUN)) as file:
+        file.append([BEGAN])
+        journal = Path(file.where)
+    with journal.open("ab") as damaged:
+        damaged.write(b"not a line\nnor this\n")
+    with here.resume(holder(RUN)) as file:
+        file.append([OVER])
+    assert here.entries(RUN) == (BEGAN, OVER)
+    assert list(journal.parent.glob("*.aside-*"))
+
+
+SILENT = """
+clusters:
+  main: {bootstrap: "127.0.0.1:1"}
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    file = tmp_path / "drctl.yaml"
+    file.write_text(SILENT)
+    return loading.load(file)
+
+
+def test_a_silent_cluster_does_not_keep_the_journal_of_its_own_repair(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(run_journal, "notices", lambda: Told(told))
+    link = config.inside("main")
+    with run_journal.begun(config, link, holder(RUN)) as journal:
+        journal.append([BEGAN])
+    (words,) = told
+    assert "cannot keep the journal" in words
+    assert "no other machine can go on with the run" in words
+    assert run_journal.scope(config, RUN, None, None) == link, "of itself this machine knows"
+    with run_journal.gone_on(config, link, holder(RUN)) as (journal, entries):
+        journal.append([OVER])
+        assert entries == (BEGAN,)
+
+
+class Told:
+    """Notes what is said beside the result."""
+
+    def __init__(self, told: list[str]) -> None:
+        self.warn = told.append
