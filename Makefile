@@ -40,6 +40,7 @@ tools: install
 	@scripts/ensure-promtool
 	@scripts/record-classes lab || echo "not recorded: labs start as they always did"
 
+test-fast: export TEST_DEPTH := quick
 test-fast: install  ## in half a minute: what needs neither JVM nor broker nor browser
 	$(BIN)/pytest tests $(CORES) -m "not jvm and not browser and not endpoints and not slow and not nightly"
 

@@ -1,5 +1,6 @@
 """The lab that all tests share: two real clusters and MirrorMaker 2, started when first needed."""
 
+import gc
 import logging
 import random
 import signal
@@ -19,13 +20,24 @@ from drctl.lab.lab import Lab
 from drctl.lab.processes import lab_mark, marked_processes
 from drctl.lab.settings import LabSettings
 from drctl.lab.starting import free_port_base
+from tests.depth import examples
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytest_plugins = ["tests.side_by_side"]
 
 # How long an example takes depends on what else runs.
-settings.register_profile("untimed", deadline=None)
+settings.register_profile("untimed", deadline=None, max_examples=examples(100))
 settings.load_profile("untimed")
+
+# 10,000 objects of 500 modules are not garbage, and are looked through again and again.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """From here on only what tests make is looked through."""
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(20_000, 20, 20)
 
 
 class NewTopic(Protocol):

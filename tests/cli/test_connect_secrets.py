@@ -20,11 +20,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from drctl.cli.main import run
+from drctl.connectors import recovering
 from drctl.model.errors import ExitCode
 from tests.cli.conftest import Run
 from tests.connect.raw_server import Served, answer, raw_server
 from tests.connect.scripted_worker import scripted_worker
 from tests.connect.test_odd_answers import NEVER_CONNECTS
+from tests.depth import examples
 
 CONFIG = """clusters:
   primary: {{bootstrap: "127.0.0.1:1"}}
@@ -124,7 +126,8 @@ def forms(secret: str) -> set[str]:
 def everything(folder: Path, words: tuple[str, ...]) -> tuple[int, str]:
     """What a command line prints and leaves behind, but for drctl.yaml and what it was told."""
     out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
+    quickly = mock.patch.object(recovering, "_POLL_S", 0.01)
+    with redirect_stdout(out), redirect_stderr(err), quickly:
         code = run(("--config", str(folder / "drctl.yaml"), *words))
     files = (each for each in folder.rglob("*") if each.is_file() and each.name != "drctl.yaml")
     left = "".join(each.read_text("utf-8", "replace") for each in sorted(files))
@@ -177,7 +180,7 @@ def written(folder: Path, way: str, secret: str, place: str) -> tuple[str, ...]:
 
 
 @settings(
-    max_examples=40,
+    max_examples=examples(40),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @example("Zq9/#?[w7X", "url", ASKED[0], "text", False)

@@ -10,7 +10,7 @@ from typing import Any, Self, cast
 
 import pytest
 
-from drctl.app import link_reader
+from drctl.app import link_reader, prechecks
 from drctl.app.prechecks import known_overrides
 from drctl.app.way import Way
 from drctl.cli import prompts, running
@@ -129,6 +129,7 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Site:
     way = Way(opened, hands, lambda given: {}, lambda plan: "planned")
     monkeypatch.setattr(running, "OVER_LINK", way)
     monkeypatch.setattr(running.run_journal, "refuse_while_held", lambda *_: None)
+    monkeypatch.setattr(prechecks, "half_way", lambda _reader: None)
     return made
 
 

@@ -25,6 +25,7 @@ from drctl.gap.reference import compare_topic
 from drctl.gap.suspects import find_suspects
 from drctl.model.gap import Inversion, OrderScope
 from drctl.model.topology import Chunk, OffsetRange, Record, TopicRanges
+from tests.depth import examples
 from tests.gap.comparing import GeneratedLogs, agree, no_progress, plan_of, run
 from tests.gap.logs import BASE_TIME, GeneratedTopic, identities, topics
 
@@ -49,7 +50,7 @@ MEMORY = {"all": {}, "no record": {"held_offsets": 0}, "no key": {"key_bytes": 0
 
 @pytest.mark.parametrize("memory", MEMORY.values(), ids=MEMORY)
 @given(generated=several, identity=identities, within=st.sampled_from(OrderScope))
-@settings(max_examples=18, deadline=None, derandomize=True)
+@settings(max_examples=examples(18), deadline=None, derandomize=True)
 def test_it_agrees_with_the_reference(
     memory: Mapping[str, int],
     generated: tuple[GeneratedTopic, ...],
@@ -114,7 +115,7 @@ def added_up(digests: Iterable[BucketDigest]) -> dict[object, tuple[int, ...]]:
 
 
 @given(generated=several, identity=identities, at=st.floats(0, 1), bits=st.integers(0, 4))
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=examples(10), deadline=None, derandomize=True)
 def test_digests_of_parts_add_up(
     generated: tuple[GeneratedTopic, ...], identity: Identity, at: float, bits: int
 ) -> None:
@@ -138,7 +139,7 @@ def test_digests_of_parts_add_up(
 
 
 @given(generated=several, identity=identities)
-@settings(max_examples=8, deadline=None, derandomize=True)
+@settings(max_examples=examples(8), deadline=None, derandomize=True)
 def test_nothing_is_read_twice(generated: tuple[GeneratedTopic, ...], identity: Identity) -> None:
     logs = GeneratedLogs(generated)
     plan = plan_of(generated, identity)
@@ -283,7 +284,7 @@ ANY_TIME = st.one_of(
 
 
 @given(generated=several, times=st.lists(ANY_TIME, min_size=1, max_size=5), identity=identities)
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=examples(15), deadline=None, derandomize=True)
 def test_any_timestamp_is_compared(
     generated: tuple[GeneratedTopic, ...], times: list[int], identity: Identity
 ) -> None:

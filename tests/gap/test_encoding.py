@@ -13,6 +13,7 @@ from drctl.gap.comparison import Identity
 from drctl.gap.held import record_digest
 from drctl.gap.reference import identify
 from drctl.model.topology import Record
+from tests.depth import examples
 from tests.gap.comparing import row_of
 from tests.gap.logs import IGNORED, headers, identities, keys, times, values
 
@@ -55,7 +56,7 @@ records = st.builds(Record, st.just(0), st.just(0), times, keys, values, headers
 
 
 @given(one=records, other=records, identity=identities, timestamps=st.booleans())
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=examples(300), derandomize=True)
 def test_equal_digests_mean_equal_records(
     one: Record, other: Record, identity: Identity, timestamps: bool
 ) -> None:
@@ -71,7 +72,7 @@ texts = st.one_of(st.none(), st.binary(max_size=12))
     one=st.tuples(texts, texts, st.lists(st.tuples(st.binary(max_size=4), texts), max_size=3)),
     cut=st.integers(0, 40),
 )
-@settings(max_examples=150, derandomize=True)
+@settings(max_examples=examples(150), derandomize=True)
 def test_bytes_do_not_move_between_parts_unseen(
     one: tuple[bytes | None, bytes | None, list[tuple[bytes, bytes | None]]], cut: int
 ) -> None:

@@ -16,6 +16,7 @@ from drctl.model.estimate import Doubt, EstimateResult, Missing, PartitionEstima
 from drctl.model.gap import NotCompared
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from tests.cli.documents import check
+from tests.depth import examples
 from tests.gap.offsets import (
     NOON,
     Entry,
@@ -93,7 +94,7 @@ def surely_missing(source: FakeLog, target: FakeLog, timeline: Timeline | None) 
     return never_copied(FakeLog(source.entries, source.start + head, source.open), target)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(sides())
 def test_the_truth_lies_within_the_bounds(both: tuple[FakeLog, FakeLog]) -> None:
     source, target = both
@@ -107,7 +108,7 @@ def test_the_truth_lies_within_the_bounds(both: tuple[FakeLog, FakeLog]) -> None
     assert missing.at_least <= missing.estimate <= missing.at_most
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(sides(), st.integers(0, 6))
 def test_the_bounds_hold_however_few_look_ups_there_are(
     both: tuple[FakeLog, FakeLog], look_ups: int
@@ -121,7 +122,7 @@ def test_the_bounds_hold_however_few_look_ups_there_are(
     assert surely_missing(source, target, timeline) <= found.at_most
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(sides())
 def test_transactions_let_nobody_say_at_least(both: tuple[FakeLog, FakeLog]) -> None:
     """A marker stands behind every third record of the source, and nothing is missing."""

@@ -13,6 +13,7 @@ from drctl.gap.direct import DirectComparer
 from drctl.gap.reference import inversions
 from drctl.model.gap import Inversion, OrderScope
 from drctl.model.topology import OffsetRange, Record
+from tests.depth import examples
 from tests.gap.comparing import GeneratedLogs, explain, no_progress, plan_of
 from tests.gap.logs import GeneratedTopic, identities, reordered
 from tests.gap.test_direct import Written
@@ -131,7 +132,7 @@ def test_copies_in_two_partitions_have_no_order_among_each_other() -> None:
 @pytest.mark.parametrize("within", OrderScope)
 @given(generated=st.tuples(*(reordered(f"topic{n}") for n in range(4))), identity=identities)
 @settings(
-    max_examples=25,
+    max_examples=examples(25),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -23,6 +23,7 @@ from drctl.gap.reference import identify
 from drctl.model.errors import ConfigError
 from drctl.model.gap import LedgerUse
 from drctl.stores.ledger import DatabaseLedger
+from tests.depth import examples
 from tests.gap.clusters import PARTITIONS, Cluster, Log
 
 CONFIG = """
@@ -270,7 +271,9 @@ class Histories(RuleBasedStateMachine):
             self.begun()
 
 
-Histories.TestCase.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+Histories.TestCase.settings = settings(
+    max_examples=examples(15), stateful_step_count=20, deadline=None
+)
 TestHistories = Histories.TestCase
 
 

@@ -11,6 +11,7 @@ from drctl.gap.reference import compare_topic
 from drctl.gap.tail import MARGINS, Position, Tail, aligned, too_narrow, windowed
 from drctl.model.gap import Counts, PartitionGap, RecordClass, TopicGap, Window
 from drctl.model.topology import OffsetRange, Record, TopicPartition
+from tests.depth import examples
 from tests.gap.clusters import Cluster
 
 PLACE = TopicPartition("t", 0)
@@ -93,7 +94,7 @@ def histories(draw: st.DrawFn) -> tuple[Cluster, Cluster, int]:
 
 @pytest.mark.slow
 @given(histories())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_behind_its_beginning_a_tail_finds_what_a_full_comparison_finds(
     history: tuple[Cluster, Cluster, int],
 ) -> None:

@@ -31,7 +31,7 @@ def test_a_coordinator_that_loads_all_the_time_is_one_that_does_not_answer(
     monkeypatch.setattr(AdminClient, "list_consumer_groups", listed)
     monkeypatch.setattr(AdminClient, "list_groups", lambda *_, **__: [])
     monkeypatch.setattr(Connection, "nodes", lambda *_: None)
-    connection = Connection("primary", {"bootstrap.servers": "127.0.0.1:1"}, 1.0)
+    connection = Connection("primary", {"bootstrap.servers": "127.0.0.1:1"}, 0.5)
     with pytest.raises(Unreachable, match="did not answer"):
-        list_groups(connection, Deadline.after(1.0))
+        list_groups(connection, Deadline.after(0.5))
     assert len(asked) > 2

@@ -27,6 +27,7 @@ from drctl.offsets.record_match import RecordMatch
 from drctl.offsets.searching import TargetSearch
 from drctl.offsets.tracking import known_from, milestones_before
 from drctl.offsets.translating import worth
+from tests.depth import examples
 from tests.offsets.logs import MemoryCluster, MemoryLog
 from tests.offsets.test_mapping import SOURCE_ID, migrated
 
@@ -169,7 +170,7 @@ class Asked:
         return methods
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(worlds(), st.booleans(), st.data())
 def test_nothing_is_skipped_and_bounds_hold(world: World, timed: bool, data: st.DataObject) -> None:
     """Whatever the mirror copied, and whatever the isolation level of the group."""
@@ -189,7 +190,7 @@ def test_nothing_is_skipped_and_bounds_hold(world: World, timed: bool, data: st.
         assert 0 <= exact - row.answer.target_offset <= row.answer.rereads_at_most
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(worlds(), st.data())
 def test_copies_that_can_be_told_apart_are_passed(world: World, data: st.DataObject) -> None:
     """The position is exact, and its bound is 0, where no two records are equal."""
@@ -202,7 +203,7 @@ def test_copies_that_can_be_told_apart_are_passed(world: World, data: st.DataObj
         assert answer.target_offset == world.exact(committed)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(worlds(), st.data())
 def test_with_the_source_silent_the_end_of_the_log_bounds_it(
     world: World, data: st.DataObject

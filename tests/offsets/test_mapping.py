@@ -32,6 +32,7 @@ from drctl.offsets.searching import TargetSearch
 from drctl.offsets.situation import Target
 from drctl.offsets.translating import translate, worth
 from drctl.offsets.translation_json import questionable
+from tests.depth import examples
 from tests.offsets.logs import MemoryCluster, MemoryLog
 
 HERE, THERE = TopicPartition("t", 0), TopicPartition("copy.t", 0)
@@ -186,7 +187,7 @@ def test_nothing_is_skipped_where_the_replicator_fell(found: World, at: int) -> 
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 30_000), st.integers(0, 20_000), st.integers(0, 12_000))
 def test_long_logs_take_few_reads(others: int, holes: int, at: int) -> None:
     """Others wrote before and behind; the copies in the middle are found by halving."""

@@ -18,6 +18,7 @@ from drctl.offsets.choosing import NoAnswer, Question
 from drctl.offsets.consumed import step_of
 from drctl.offsets.searching import TargetSearch
 from drctl.offsets.tracking import REACH, SPACING, milestones_before
+from tests.depth import examples
 from tests.offsets.anchoring import NOON, ORDERS, Clock, OneTracker, Source, Topic, log, row
 from tests.offsets.logs import MemoryCluster, MemoryLog
 
@@ -235,7 +236,7 @@ def test_replication_was_behind_when_the_source_was_lost(lag: int, others: int) 
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(1, 28_000), st.lists(st.integers(40, 28_000), min_size=1, max_size=4))
 def test_nothing_is_skipped_however_far_it_was_behind(copied: int, passes: list[int]) -> None:
     world = World(passes)

@@ -13,6 +13,7 @@ from drctl.model.topology import PartitionOffsets, TopicPartition
 from drctl.reconcile.executing import Execution, Limits, judged
 from drctl.reconcile.policy import QUARANTINE, Action, Policies
 from drctl.reconcile.results import Outcome, ReconcileResult
+from tests.depth import examples
 from tests.reconcile.world import FakeCopier, Killed, T, Target, World, copies, row
 
 VERDICTS = st.sampled_from(list(OrderVerdict))
@@ -48,7 +49,7 @@ crashes = st.lists(st.tuples(st.integers(0, 30), st.booleans()), max_size=6)
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(worlds(), crashes, st.integers(1, 5), st.integers(1, 4))
 def test_each_record_is_there_once_and_in_order(
     world: World, kills: list[tuple[int, bool]], batch: int, chunk: int
@@ -71,7 +72,7 @@ def test_each_record_is_there_once_and_in_order(
     assert gone == len(world.verdicts) - sum(len(log) for log in world.target.logs.values())
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(worlds(), st.lists(st.tuples(ACTIONS, ACTIONS, st.integers(0, 25)), max_size=5))
 def test_a_change_of_mind_leaves_every_record_with_one_decision(
     world: World, minds: list[tuple[Action, Action, int]]
@@ -101,7 +102,7 @@ def test_a_change_of_mind_leaves_every_record_with_one_decision(
     assert sum(told.values()) + gone == len(world.verdicts)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(worlds(), crashes)
 def test_conflicting_records_wait_and_can_follow(
     world: World, kills: list[tuple[int, bool]]

@@ -14,6 +14,7 @@ from drctl.reconcile.planning import ReconcilePlan, build_plan
 from drctl.reconcile.policy import QUARANTINE as QUARANTINE_OF
 from drctl.reconcile.policy import Action, Policies
 from drctl.reconcile.progress import MOST_RUNS, Key, Left, Progress, RecordSet, Segment
+from tests.depth import examples
 from tests.reconcile.world import FakeCopier, Killed, T, Target, World, copies, row
 
 PLACE = TopicPartition(T, 0)
@@ -175,7 +176,7 @@ ACTIONS = st.sampled_from([Action.COPY, Action.QUARANTINE, Action.DISCARD])
 VERDICTS = st.sampled_from(list(OrderVerdict))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_over_two_incidents_each_record_is_decided_on_once(data: st.DataObject) -> None:
     """The first may have been left half done; retention may have taken some since."""

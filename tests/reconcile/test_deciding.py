@@ -23,6 +23,7 @@ from drctl.reconcile.policy import Action, Policies, check_names, parse_policies
 from drctl.reconcile.progress import Key, Progress, RecordSet, Segment
 from drctl.reconcile.results import ReconcileResult, planned
 from tests.cli.documents import check
+from tests.depth import examples
 from tests.reconcile.world import FakeCopier, T, World, copies, row
 
 PLACE = TopicPartition(T, 0)
@@ -217,7 +218,7 @@ def test_few_ranges_hold_all_offsets() -> None:
     assert (ragged[0].start, ragged[-1].end) == (0, 39_998_001)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     st.lists(st.integers(1, 3_000), max_size=60),
     st.lists(st.tuples(st.integers(1, 5_000), st.integers(1, 12_000)), max_size=2),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from drctl.drill.result import Past, Verdict
 from drctl.views.drill_page import MOST, ROWS, comparable, render, trend
+from tests.depth import examples
 
 BEGAN = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 GOOD = Past(
@@ -26,7 +27,7 @@ def nightly(*changes: dict[str, object]) -> list[Past]:
     ]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.one_of(st.none(), st.floats(0, 10**6)), min_size=1, max_size=80))
 def test_every_drill_is_in_the_picture_once(seconds: list[float | None]) -> None:
     found = trend(nightly(*({"rto_s": each} for each in seconds)))
@@ -40,7 +41,7 @@ def test_every_drill_is_in_the_picture_once(seconds: list[float | None]) -> None
     assert len(set(places)) == len(shown)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.integers(0, 10**6), min_size=2, max_size=12))
 def test_more_never_lies_lower(counts: list[int]) -> None:
     found = trend(nightly(*({"missing": each} for each in counts)))

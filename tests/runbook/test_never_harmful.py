@@ -19,6 +19,7 @@ from drctl.runbook.reading import Runbook, look_at
 from drctl.runbook.site import Site
 from drctl.runbook.when import FACTS
 from drctl.steps.registry import KINDS
+from tests.depth import examples
 
 SHORT: tuple[Mapping[str, Any], ...] = (
     {"step": "preflight"},
@@ -115,7 +116,7 @@ def written(drawn: list[tuple[Mapping[str, Any], str | None, str | None]]) -> st
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.one_of(steps, nearly, nearly), st.lists(circumstances, min_size=1, max_size=4))
 def test_no_plan_breaks_a_rule_without_lint_saying_so(
     drawn: list[tuple[Mapping[str, Any], str | None, str | None]], seen: list[Circumstances]

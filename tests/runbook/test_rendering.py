@@ -16,6 +16,7 @@ from drctl.model.errors import UsageError
 from drctl.runbook import rendering
 from drctl.runbook.reading import Runbook, files, load, read
 from drctl.runbook.rendering import PLACEHOLDERS, render
+from tests.depth import examples
 from tests.runbook.links import BARE, FULL, SITE
 
 FOLDER = Path(__file__).parent / "pages"
@@ -116,7 +117,7 @@ def test_hostile_texts_stay_texts(text: str) -> None:
     check(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(
         st.sampled_from([*"`*_[]()<>#+-=|~!\\&:;.1 ax$@/'\"", "\n", "\n\n", "```", "    ", "---"]),

@@ -153,7 +153,7 @@ def test_progress_of_another_question_is_not_shown(
     comparer = SubmittedComparer(folder, application, tmp_path)
     folder.put("progress.json", {"question": 7, "phase": "old", "done": 1, "total": 1})
     timer = threading.Timer(
-        0.5, folder.put, ("progress.json", {"question": 1, "phase": "new", "done": 2, "total": 3})
+        0.2, folder.put, ("progress.json", {"question": 1, "phase": "new", "done": 2, "total": 3})
     )
     timer.start()
     assert comparer.digest(PLAN, PLAN.everything(), progress) == ()
@@ -185,11 +185,11 @@ def test_a_job_whose_folder_is_gone_ends(folder: JobFolder) -> None:
 
 
 def test_signs_of_life_keep_it(folder: JobFolder, job: Scripted) -> None:
-    leash = Leash(folder, lambda: None, 1.0)
+    leash = Leash(folder, lambda: None, 0.4)
     with leash:
         for number in range(8):
             folder.put(ALIVE, number)
-            assert not leash.released.wait(0.25)
+            assert not leash.released.wait(0.1)
         assert leash.released.wait(20), "and when there are none any more"
 
 

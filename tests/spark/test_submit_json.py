@@ -17,6 +17,7 @@ from drctl.gap.comparison import (
     TopicSuspects,
 )
 from drctl.gap.json import digests_from_json, digests_to_json, plain, restored
+from tests.depth import examples
 
 
 @st.composite
@@ -34,21 +35,21 @@ def sent(document: Any) -> Any:
 
 
 @given(plans())
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
 def test_plans(plan: ComparePlan) -> None:
     assert restored(ComparePlan, sent(plain(plan))) == plan
 
 
 @pytest.mark.slow
 @given(st.from_type(Reads))  # type: ignore[type-abstract]
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
 def test_reads(reads: Reads) -> None:
     assert restored(Reads, sent(plain(reads))) == reads
 
 
 @pytest.mark.slow
 @given(st.lists(st.from_type(TopicSuspects), max_size=3))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
 def test_suspects(suspects: list[TopicSuspects]) -> None:
     found = restored(tuple[TopicSuspects, ...], sent(plain(suspects)))
     assert found == tuple(suspects)
@@ -56,13 +57,13 @@ def test_suspects(suspects: list[TopicSuspects]) -> None:
 
 
 @given(st.lists(st.from_type(BucketDigest)))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
 def test_digests(digests: list[BucketDigest]) -> None:
     assert digests_from_json(sent(digests_to_json(digests))) == tuple(digests)
 
 
 @given(st.from_type(Comparison))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.too_slow])
 def test_comparisons(comparison: Comparison) -> None:
     assert restored(Comparison, sent(plain(comparison))) == comparison
 

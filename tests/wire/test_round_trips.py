@@ -7,13 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drctl.formats.primitives import Undecodable
+from tests.depth import examples
 from tests.wire.formats import FORMATS, Format
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
 def test_every_value_comes_back(each: Format) -> None:
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(100), deadline=None)
     @given(each.values)
     def check(value: Any) -> None:
         written = each.encode(value)
@@ -26,7 +27,7 @@ def test_every_value_comes_back(each: Format) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
 def test_no_byte_may_be_missing_or_too_much(each: Format) -> None:
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=examples(30), deadline=None)
     @given(each.values, st.data())
     def check(value: Any, data: st.DataObject) -> None:
         written = each.encode(value)
