@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from drctl.app.notices import Task
+    from drctl.model.document import Document
 
-Document = Mapping[str, Any]
+    Result = Document | Mapping[str, Any]
 
 _ENCODER = json.JSONEncoder(allow_nan=False)
 
@@ -42,7 +43,7 @@ class Console:
         """Whether details are shown."""
         return self.options.verbose
 
-    def result(self, text: "str | Callable[[], RenderableType]", document: Document) -> None:
+    def result(self, text: "str | Callable[[], RenderableType]", document: "Result") -> None:
         """What the command found: text, or a function that makes something for Rich to draw."""
         self.answered = True
         if self.options.output is Output.JSON:
@@ -56,7 +57,7 @@ class Console:
 
             _write(sys.stdout, draw(text(), sys.stdout, self.options))
 
-    def stream(self, *documents: Document) -> None:
+    def stream(self, *documents: "Result") -> None:
         """A line of JSON for each.
 
         Raises:
@@ -132,15 +133,18 @@ def begin() -> None:
     _current.set(None)
 
 
-def as_json(document: Document, indent: int | None = None) -> str:
+def as_json(document: Any, indent: int | None = None) -> str:
     """ASCII only: no character of a name can act on a terminal or break an encoding."""
     if indent is None:
         return _ENCODER.encode(document)
     return json.dumps(document, indent=indent, allow_nan=False)
 
 
-def _hidden(document: Document, indent: int | None = None) -> str:
+def _hidden(result: "Result", indent: int | None = None) -> str:
     """The document without secrets; mostly there are none, and it is large."""
+    from drctl.model import document as documents
+
+    document = documents.as_json(result)
     text = as_json(document, indent)
     return as_json(masked_document(document), indent) if is_secret_in(text) else text
 

@@ -54,7 +54,7 @@ def doctor(
     3 refused, or everything was put back; 4 stopped part-way: what stays is named; 5 unknown.
     """
     from drctl.app.doctor import examined
-    from drctl.views.findings import doctor_document
+    from drctl.views.findings import DoctorDocument
 
     passed, files = tuple(override or ()), (plan_out, expect_plan)
     if fix_:
@@ -72,7 +72,7 @@ def doctor(
 
         return doctor_table(found)
 
-    console().result(drawn, doctor_document(found))
+    console().result(drawn, DoctorDocument.of(found))
     return int(found.exit_code)
 
 

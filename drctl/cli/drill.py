@@ -227,20 +227,18 @@ def _principals(link: "Link", scratch: Scratch, source: "Ports") -> tuple[str, .
 
 def _show(stage: Stage, covered: Coverage, left: Leftovers, given: DrillOptions) -> int:
     from drctl.cli.drill_table import plan_table
-    from drctl.views.drill_text import plan_document
+    from drctl.views.drill_text import DrillPlanDocument, scratch_document
 
     with stage.sight() as sight:
         planned = stage.plan(sight)
     execute = command_line([*given.words, "--link", stage.link.name, "--execute"])
-    kind = stage.fault.fault.value if stage.fault else ""
-    document = plan_document(
+    document = DrillPlanDocument.of(
         planned,
-        stage.scratch,
-        stage.link.target_topic,
-        kind,
-        covered.refresh_s,
-        left.words,
-        execute,
+        inject=stage.fault.fault.value if stage.fault else None,
+        scratch=scratch_document(planned, stage.scratch, stage.link.target_topic),
+        seen_within_seconds=covered.refresh_s,
+        leftovers=left.words,
+        execute=execute,
     )
     console().result(lambda: plan_table(document), document)
     return int(ExitCode.DONE)
@@ -318,13 +316,13 @@ def _show_end(config: "Config", result: "Result", junit: "Path | None") -> int:
         Unknown: the history cannot be kept.
     """
     from drctl.cli.drill_table import result_table
-    from drctl.views.drill_text import result_document
+    from drctl.views.drill_text import DrillDocument
 
     drill_adapters.history(config).append(result.past().line())
     page = _write_page(config)
     if junit is not None:
         _write_junit(junit, result)
-    document = result_document(result, page)
+    document = DrillDocument.of(result, history=page)
     console().result(lambda: result_table(result, page), document)
     return int(result.exit_code)
 
@@ -380,10 +378,12 @@ def _clean(
 
 def _show_cleaned(link: str, deleted: Sequence[str], left: Sequence[str], *, done: bool) -> int:
     from drctl.cli.drill_table import clean_table
-    from drctl.views.drill_text import clean_document
+    from drctl.views.drill_text import DrillCleanDocument
 
     execute = command_line(["drill", "--clean", "--link", link, "--execute"])
-    document = clean_document(link, deleted, left, done, execute)
+    document = DrillCleanDocument(
+        link=link, executed=done, deleted=tuple(deleted), left=tuple(left), execute=execute
+    )
     console().result(lambda: clean_table(document), document)
     if not left:
         return int(ExitCode.DONE)
@@ -398,7 +398,7 @@ def _show_history(link: str | None) -> int:
         Unknown: the history cannot be read.
     """
     from drctl.cli.drill_table import history_table
-    from drctl.views.drill_text import history_document
+    from drctl.views.drill_text import DrillHistoryDocument, PastDocument
 
     config = configuration()
     drills, damaged = read(drill_adapters.history(config).lines())
@@ -408,7 +408,9 @@ def _show_history(link: str | None) -> int:
     if damaged:
         console().warn(f"{damaged} lines of the history cannot be read, and are left out")
     page = _write_page(config)
-    document = history_document(drills, damaged, page)
+    document = DrillHistoryDocument(
+        drills=PastDocument.each(drills), damaged_lines=damaged, page=page
+    )
     console().result(lambda: history_table(drills, page), document)
     return int(ExitCode.DONE)
 

@@ -1,7 +1,6 @@
 """Drills for a terminal: the plan, the end, what was cleaned up, all that were; no rich markup."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -10,6 +9,7 @@ from rich.text import Text
 from drctl.cli.tables import heading, section, stacked
 from drctl.drill.result import Past, Result, Verdict
 from drctl.views import drill_text
+from drctl.views.drill_text import DrillCleanDocument, DrillPlanDocument
 from drctl.views.run_words import length
 from drctl.views.text import plain, plural, sentence
 
@@ -18,29 +18,29 @@ _MOST = 20
 
 
 @stacked
-def plan_table(document: dict[str, Any]) -> Iterator[RenderableType]:
+def plan_table(document: DrillPlanDocument) -> Iterator[RenderableType]:
     """What a drill would make and do; the command line that does it stands last."""
-    ends = f"{plain(document['source'])} to {plain(document['target'])}"
-    fault = f", with {document['inject']}" if document["inject"] else ""
-    yield Text(f"A drill over link {plain(document['link'])}, from {ends}{fault}", style="bold")
+    ends = f"{plain(document.source)} to {plain(document.target)}"
+    fault = f", with {document.inject}" if document.inject else ""
+    yield Text(f"A drill over link {plain(document.link)}, from {ends}{fault}", style="bold")
     yield heading("It would make, and delete at its end")
-    scratch = document["scratch"]
-    yield from _lines(f"topic {plain(n)} of the source" for n in scratch["source_topics"])
-    yield from _lines(f"topic {plain(n)} of the target" for n in scratch["target_topics"])
-    yield from _lines(f"group {plain(n)} of both" for n in scratch["groups"])
-    yield from _lines(f"rules that deny {plain(n)} that topic" for n in scratch["principals"])
-    if document["seen_within_seconds"]:
-        seen = length(document["seen_within_seconds"])
+    scratch = document.scratch
+    yield from _lines(f"topic {plain(n)} of the source" for n in scratch.source_topics)
+    yield from _lines(f"topic {plain(n)} of the target" for n in scratch.target_topics)
+    yield from _lines(f"group {plain(n)} of both" for n in scratch.groups)
+    yield from _lines(f"rules that deny {plain(n)} that topic" for n in scratch.principals)
+    if document.seen_within_seconds:
+        seen = length(document.seen_within_seconds)
         yield Text(f"  the replicator looks for new topics every {seen}", style="dim")
-    steps = enumerate(document["steps"], 1)
-    lines = (f"{n}. {plain(each['id'])}: {sentence(each['title'])}" for n, each in steps)
+    steps = enumerate(document.steps, 1)
+    lines = (f"{n}. {plain(each.id)}: {sentence(each.title)}" for n, each in steps)
     yield from section("Steps of the engine", lines)
     yield heading("Left out, because it is a rehearsal")
-    yield from _lines(f"{plain(e['id'])}: {sentence(e['why'])}" for e in document["left_out"])
-    if document["leftovers"]:
+    yield from _lines(f"{plain(e.id)}: {sentence(e.why)}" for e in document.left_out)
+    if document.leftovers:
         yield heading("Drills that died left, and it would delete first")
-        yield from _lines(map(plain, document["leftovers"]))
-    yield from section("Nothing was made. Carry it out:", [document["execute"]])
+        yield from _lines(map(plain, document.leftovers))
+    yield from section("Nothing was made. Carry it out:", [document.execute])
 
 
 @stacked
@@ -88,18 +88,18 @@ def _step_table(result: Result) -> Table:
 
 
 @stacked
-def clean_table(document: dict[str, Any]) -> Iterator[RenderableType]:
+def clean_table(document: DrillCleanDocument) -> Iterator[RenderableType]:
     """What was, or would be, deleted."""
-    if not document["deleted"] and not document["left"]:
+    if not document.deleted and not document.left:
         yield Text("drills left nothing behind")
         return
-    if document["deleted"]:
+    if document.deleted:
         yield Text("Deleted", style="bold")
-        yield from _lines(map(plain, document["deleted"]))
-    if document["left"]:
-        yield Text("Still there" if document["executed"] else "Left by drills", style="bold")
-        yield from _lines(map(plain, document["left"]))
-        yield from section("Delete it:", [document["execute"]])
+        yield from _lines(map(plain, document.deleted))
+    if document.left:
+        yield Text("Still there" if document.executed else "Left by drills", style="bold")
+        yield from _lines(map(plain, document.left))
+        yield from section("Delete it:", [document.execute])
 
 
 @stacked

@@ -122,7 +122,7 @@ def failback(
 def _judge(name: str | None, gap: Path | None) -> int:
     from drctl.app.failback import look_at, site_of
     from drctl.app.reconcile_adapters import named
-    from drctl.failback.answer import answer
+    from drctl.failback.answer import OrderDocument, answer
 
     config = configuration()
     link = config.link(name)
@@ -135,7 +135,7 @@ def _judge(name: str | None, gap: Path | None) -> int:
 
         return failback_table(found, site_of(config, link, found))
 
-    console().result(drawn, found.to_json())
+    console().result(drawn, OrderDocument.of(found))
     return int(found.verdict.exit_code)
 
 

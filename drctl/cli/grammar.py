@@ -24,7 +24,9 @@ def help_page(command: str, text: str) -> str:
     if options().output is Output.JSON:
         import json
 
-        return json.dumps({"schema": "drctl/help/1", "command": command, "text": text})
+        from drctl.views.command_documents import HelpDocument
+
+        return json.dumps(HelpDocument(command=command, text=text).to_json())
     return _colored(text) if wants_color(sys.stdout, options()) else text
 
 

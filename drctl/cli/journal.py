@@ -86,7 +86,7 @@ def report(
     does not answer: --local reads the copy of this machine.
     """
     from drctl.views.run_completion import completed, gap_results
-    from drctl.views.run_json import report_document
+    from drctl.views.run_json import ReportDocument
     from drctl.views.run_words import journal_in_words
 
     config = configuration()
@@ -96,7 +96,7 @@ def report(
         data = completed(data, gap_results(config.state_dir, data.until))
     changed = data.chain is not None and data.chain.harm is not None
     if verify:
-        console().result(journal_in_words(data), report_document(data))
+        console().result(journal_in_words(data), ReportDocument.of(data))
     else:
         _write(data, format, out)
     return int(ExitCode.FOUND if changed else ExitCode.DONE)
@@ -120,7 +120,7 @@ def _data(reader: "JournalReader", run: str | None) -> "ReportData":
 
 def _write(data: "ReportData", form: Format, out: Path | None) -> None:
     from drctl.views.files import write_whole
-    from drctl.views.run_json import report_document
+    from drctl.views.run_json import ReportDocument
 
     file = out or folder_of(Path(), f"report-{data.run}.{_SUFFIX[form]}")
     try:
@@ -128,7 +128,7 @@ def _write(data: "ReportData", form: Format, out: Path | None) -> None:
     except OSError as error:
         raise UsageError(f"{file} cannot be written: {error.strerror}", "choose --out") from error
     if options().output is Output.JSON:
-        console().result("", report_document(data))
+        console().result("", ReportDocument.of(data))
     else:
         console().result(f"Report of run {data.run}: {file}", {})
 
@@ -137,7 +137,7 @@ def _text(data: "ReportData", form: Format) -> str:
     import json
 
     from drctl.views import junit, run_markdown, run_page
-    from drctl.views.run_json import report_document
+    from drctl.views.run_json import ReportDocument
 
     match form:
         case Format.HTML:
@@ -147,4 +147,4 @@ def _text(data: "ReportData", form: Format) -> str:
         case Format.JUNIT:
             return junit.run_to_junit(data)
         case Format.JSON:
-            return json.dumps(report_document(data), indent=2) + "\n"
+            return json.dumps(ReportDocument.of(data).to_json(), indent=2) + "\n"

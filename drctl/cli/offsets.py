@@ -240,7 +240,7 @@ class Tracking:
             console().result(pass_line(result), {})
 
     def _document(self, result: Tracked) -> Any:
-        failed = error_document(result.failed)["error"] if result.failed else None
+        failed = error_document(result.failed).error.to_json() if result.failed else None
         link = self._link
         return tracked_document(link.name, link.source, link.target, result, failed)
 

@@ -64,9 +64,10 @@ def _print_version(asked: bool | None) -> None:
         from importlib.metadata import version
 
         from drctl.cli.console import console
+        from drctl.views.command_documents import VersionDocument
 
         number = version("drctl")
-        console().result(f"drctl {number}", {"schema": "drctl/version/1", "version": number})
+        console().result(f"drctl {number}", VersionDocument(version=number))
         raise typer.Exit(0)
 
 

@@ -142,17 +142,12 @@ def _readable_part(lines: Sequence[bytes]) -> RunState | None:
 
 def _show_abandoned(run: str, status: Status, owed: Sequence[str] = ()) -> None:
     """The contract's document of a run, of which nothing else is known."""
-    nothing = {"records": None, "seconds": None, "exact": False}
-    document = {
-        "schema": "drctl/run/1",
-        "run": run,
-        "status": status.value,
-        "steps": [],
-        "rto_seconds": None,
-        "rpo": nothing,
-        "owed": list(owed),
-        "report": None,
-    }
+    from drctl.views.run_json import RunDocument, RunRpoDocument
+
+    nothing = RunRpoDocument(records=None, at_least=None, at_most=None, seconds=None, exact=False)
+    document = RunDocument(
+        run=run, status=status.value, steps=(), rto_seconds=None, rpo=nothing, owed=tuple(owed)
+    )
     became = "was left behind" if status is Status.STOPPED else "cannot be read"
     console().result(meant((f"run {run} {became}", *owed)), document)
 

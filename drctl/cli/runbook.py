@@ -31,24 +31,15 @@ Values = Annotated[
 def list_runbooks() -> int:
     """List the runbooks that there are: drctl's, and the site's own beside them."""
     from drctl.runbook.reading import listing
+    from drctl.views.command_documents import ListedRunbook, RunbooksDocument
 
     found = listing(configuration().runbooks)
-    rows = [
-        {
-            "name": each.name,
-            "about": each.about,
-            "own": each.own,
-            "replaced": each.replaced,
-            "sound": each.sound,
-        }
-        for each in found
-    ]
     width = max((len(each.name) for each in found), default=0)
     lines = (
         f"{each.name:<{width}}  {each.about}{_remark(each.own, each.replaced, each.sound)}"
         for each in found
     )
-    console().result(meant(lines), {"schema": "drctl/runbooks/1", "runbooks": rows})
+    console().result(meant(lines), RunbooksDocument(runbooks=ListedRunbook.each(found)))
     return 0
 
 
@@ -72,6 +63,7 @@ def lint(
     Exit codes: 0 nothing is wrong, 1 something is.
     """
     from drctl.runbook.linting import lint_all
+    from drctl.views.command_documents import LintedRunbook, RunbookLintDocument
 
     config = configuration()
     paths = path or [each for each in (config.runbooks,) if each]
@@ -81,9 +73,9 @@ def lint(
     if not linted:
         raise UsageError(f"there is no runbook in {', '.join(map(str, paths))}")
     lines = [line for each in linted for line in each.lines]
-    rows = [{"path": str(each.path), "problems": list(each.lines)} for each in linted]
+    rows = tuple(LintedRunbook(path=str(each.path), problems=each.lines) for each in linted)
     told = meant(lines) if lines else f"{len(linted)} runbooks, nothing is wrong"
-    console().result(told, {"schema": "drctl/runbook-lint/1", "runbooks": rows})
+    console().result(told, RunbookLintDocument(runbooks=rows))
     return int(ExitCode.FOUND if lines else ExitCode.DONE)
 
 
@@ -173,7 +165,9 @@ def _given(values: list[str] | None) -> dict[str, str]:
 
 
 def _text(name: str, path: Path, text: str) -> int:
-    document = {"schema": "drctl/runbook/1", "name": name, "path": str(path), "text": text}
+    from drctl.views.command_documents import RunbookDocument
+
+    document = RunbookDocument(name=name, path=str(path), text=text)
     console().result(Lines(text.rstrip("\n")), document)
     return 0
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from drctl.app import run_adapters, run_journal
 from drctl.app.link_reader import ClusterLinkReader
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from drctl.engine.run_state import RunState
     from drctl.model.journal import Entry, HeldJournal
     from drctl.plans.inputs import Circumstances
+    from drctl.views.plan_text import PlanDocument
     from drctl.views.run_data import ReportData
 
 # Whoever waits for a source that is silent waits from the first question on: what is not needed
@@ -282,7 +283,7 @@ def _refuse_if_changed(plan: Plan, now: Plan) -> None:
         )
 
 
-def _document(prepared: Prepared) -> dict[str, Any]:
+def _document(prepared: Prepared) -> "PlanDocument":
     from drctl.views.plan_text import plan_document
 
     given = prepared.plan, prepared.findings, prepared.broken, prepared.execute
@@ -294,11 +295,11 @@ def _plan_files(prepared: Prepared, given: PlanOptions) -> None:
 
 
 def plan_files(
-    plan: Plan, document: Mapping[str, Any], plan_out: Path | None, expect_plan: Path | None
+    plan: Plan, document: "PlanDocument", plan_out: Path | None, expect_plan: Path | None
 ) -> None:
     """Write the plan, and go on only with the one that is expected."""
     if plan_out:
-        write_plan(document, plan_out)
+        write_plan(document.to_json(), plan_out)
     if expect_plan:
         refuse_another(plan, expect_plan)
 
@@ -353,22 +354,22 @@ PAGE = "report.html"
 def show_end(config: "Config", story: "RunState", outcome: "Outcome") -> int:
     """Print the run's end; the exit code."""
     from drctl.cli.run_table import run_table
-    from drctl.views.run_json import run_document
+    from drctl.views.run_json import RunDocument
 
     data = _data(config, story)
     page = _page(config, story.run, data)
-    console().result(lambda: run_table(data, page), run_document(data, page))
+    console().result(lambda: run_table(data, page), RunDocument.of(data, report=page))
     return int(outcome.exit_code)
 
 
 def show_state(story: "RunState") -> int:
     """Print how far a run came that nobody goes on with yet."""
     from drctl.cli.run_table import run_table
-    from drctl.views.run_json import run_document
+    from drctl.views.run_json import RunDocument
     from drctl.views.run_reading import report_data
 
     data = report_data(story)
-    console().result(lambda: run_table(data, None), run_document(data))
+    console().result(lambda: run_table(data, None), RunDocument.of(data))
     return 0
 
 

@@ -2,7 +2,7 @@
 
 import os
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from drctl.cli.console import console
 from drctl.cli.options import options
@@ -11,6 +11,7 @@ from drctl.model.text import Lines
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
+    from drctl.views.command_documents import ErrorDocument
 
 _loaded: ContextVar["Config | None"] = ContextVar("config", default=None)
 
@@ -68,12 +69,15 @@ def without_secrets(text: str) -> str:
     return Lines(masked) if isinstance(text, Lines) else masked
 
 
-def error_document(error: DrctlError) -> dict[str, Any]:
+def error_document(error: DrctlError) -> "ErrorDocument":
     """An error for machines, without what is secret."""
-    body = {
-        "code": int(error.exit_code),
-        "kind": error.kind,
-        "message": without_secrets(error.message),
-        "hint": without_secrets(error.hint),
-    }
-    return {"schema": "drctl/error/1", "error": body}
+    from drctl.views.command_documents import ErrorBody, ErrorDocument
+
+    return ErrorDocument(
+        error=ErrorBody.of(
+            error,
+            code=int(error.exit_code),
+            message=without_secrets(error.message),
+            hint=without_secrets(error.hint),
+        )
+    )

@@ -2,12 +2,11 @@
 
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -42,13 +41,12 @@ def completion(shell: Annotated[Shell, typer.Argument(help="The shell to write i
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     from drctl.cli.main import COMPLETION_VARIABLE
+    from drctl.views.command_documents import CompletionDocument
 
     script = get_completion_script(
         prog_name="drctl", complete_var=COMPLETION_VARIABLE, shell=shell.value
     )
-    console().result(
-        Lines(script), {"schema": "drctl/completion/1", "shell": shell.value, "script": script}
-    )
+    console().result(Lines(script), CompletionDocument(shell=shell.value, script=script))
 
 
 _Properties = Annotated[
@@ -121,28 +119,25 @@ def _look(clusters: "Mapping[str, ClusterConfig]", urls: Sequence[str], folder: 
 
 
 def _show(draft: "Draft", file: Path) -> None:
-    clusters: list[dict[str, Any]] = [
-        {"name": seen.name, "id": seen.cluster_id, "topics": len(seen.topics)}
+    from drctl.views.command_documents import InitCluster, InitDocument
+
+    first, second = (
+        InitCluster(name=seen.name, id=seen.cluster_id, topics=len(seen.topics))
         for seen in (draft.first, draft.second)
-    ]
-    lines = [f"{c['name']:<10} {c['id']}, {c['topics']} topics" for c in clusters]
+    )
+    lines = [f"{c.name:<10} {c.id}, {c.topics} topics" for c in (first, second)]
     for note in draft.notes():
         console().note(note)
     console().result(
         meant([*lines, f"{'link':<10} {draft.link}: {draft.kind}", f"wrote {file}"]),
-        {
-            "schema": "drctl/init/1",
-            "file": str(file),
-            "clusters": clusters,
-            "link": draft.link,
-            "replicator": draft.kind,
-            "notes": list(draft.notes()),
-        },
+        InitDocument(
+            file=str(file),
+            clusters=(first, second),
+            link=draft.link,
+            replicator=draft.kind,
+            notes=draft.notes(),
+        ),
     )
-
-
-_FOLDER = Path(__file__).parent.parent / "schemas"
-_FILE = re.compile(r"(?P<name>.+)-(?P<version>\d+)\.json")
 
 
 def schema(
@@ -158,33 +153,18 @@ def schema(
     Without a version, that of the newest. With --output json it is the field json_schema of a
     document of its own.
     """
-    versions = _versions()
+    from drctl.views.command_documents import SchemaDocument
+    from drctl.views.schemas import names, schema_of
+
     wanted, _, number = name.removeprefix("drctl/").partition("/")
-    newest = max(versions.get(wanted, [0]))
-    version = int(number) if number.isdecimal() else newest if not number else 0
-    if version not in versions.get(wanted, []):
-        raise UsageError(*_unknown(name, versions))
-    text = (_FOLDER / f"{wanted}-{version}.json").read_text(encoding="utf-8")
-    console().result(
-        Lines(text),
-        {
-            "schema": "drctl/schema/1",
-            "name": wanted,
-            "version": version,
-            "json_schema": json.loads(text),
-        },
-    )
+    if wanted not in names() or number not in ("", "1"):
+        raise UsageError(*_unknown(name, names()))
+    made = schema_of(wanted)
+    told = SchemaDocument(name=wanted, version=1, json_schema=made)
+    console().result(Lines(json.dumps(made, indent=2)), told)
 
 
-def _versions() -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for path in sorted(_FOLDER.glob("*.json")):
-        if match := _FILE.fullmatch(path.name):
-            found.setdefault(match["name"], []).append(int(match["version"]))
-    return found
-
-
-def _unknown(name: str, versions: dict[str, list[int]]) -> tuple[str, str]:
+def _unknown(name: str, versions: Sequence[str]) -> tuple[str, str]:
     from difflib import get_close_matches
 
     near = get_close_matches(name, versions, n=1)

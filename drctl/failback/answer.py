@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from drctl.failback.facts import Began, Cluster, Copies, Facts, Replication
 from drctl.failback.gap_results import Sample
@@ -33,12 +33,11 @@ from drctl.failback.steps import (
     reverse_replication,
     switched_home,
 )
+from drctl.model.document import Count, Document, From, Name
 from drctl.model.errors import ExitCode
 from drctl.model.gap import OrderVerdict
 from drctl.model.text import quote
 from drctl.model.topology import Unavailable
-
-SCHEMA = "drctl/order/1"
 
 
 class Verdict(StrEnum):
@@ -191,37 +190,105 @@ class Answer:
             name: each.why for name, each in self.steps.items() if each.observed is Observed.UNKNOWN
         }
 
-    def to_json(self) -> dict[str, Any]:
-        """The document."""
-        counts = ("safe", "conflicting", "unkeyed")
-        names = {"source": self.seen.facts.source, "target": self.seen.facts.target}
-        return {
-            "schema": SCHEMA,
-            "state": self.state.value,
-            "why": self.seen.peace or self.seen.unclear or None,
-            "records": {
-                **{name: getattr(self.tally, name) if self.tally else None for name in counts},
-                "examples": [_example(each) for each in self.samples],
-            },
-            "steps": [
-                {
-                    "id": row.id,
-                    "name": row.name,
-                    "title": title_of(self.seen, row).format(**names),
-                    "needs": list(row.needs),
-                    "observed": self.steps[row.id].observed.value,
-                    "why": self.steps[row.id].why,
-                }
-                for row in TABLE
-            ],
-            "verdict": self.verdict.value,
-            "violations": [
-                {"step": each.repair, "name": ROWS[each.repair].name, "why": each.words}
-                for each in self.violations
-            ],
-            "next": self.next,
-            "next_name": None if self.next is None else ROWS[self.next].name,
-        }
+
+StepId = Annotated[str, ("enum", tuple(row.id for row in TABLE))]
+StepName = Annotated[str, ("enum", tuple(row.name for row in TABLE))]
+
+
+class ExampleDocument(Document):
+    """A missing record to look at.
+
+    Attributes:
+        timestamp: milliseconds UTC.
+        key: null: a null key; bytes that are no UTF-8 are escaped.
+    """
+
+    read = From(Sample)
+    topic: Name = read(lambda each: each.place.topic)
+    partition: Count = read(lambda each: each.place.partition)
+    offset: Count
+    timestamp: int = read(lambda each: each.timestamp_ms)
+    key: str | None = read(
+        lambda each: None if each.key is None else each.key.decode(errors="backslashreplace")
+    )
+    order: Literal["safe", "conflicting", "unkeyed"]
+
+
+class RecordsDocument(Document):
+    """Missing records by what copying them would do to order."""
+
+    read = From(Answer)
+    safe: Count | None = read(lambda a: a.tally.safe if a.tally else None)
+    conflicting: Count | None = read(lambda a: a.tally.conflicting if a.tally else None)
+    unkeyed: Count | None = read(lambda a: a.tally.unkeyed if a.tally else None)
+    examples: Annotated[tuple[ExampleDocument, ...], ("maxItems", 5)] = read(
+        lambda a: ExampleDocument.each(a.samples)
+    )
+
+
+class StepDocument(Document):
+    """A step of a failback.
+
+    Attributes:
+        title: for people.
+        observed: as seen on the clusters and on Connect, not as journaled.
+    """
+
+    id: StepId
+    name: StepName
+    title: Name
+    needs: tuple[Name, ...]
+    observed: Observed
+    why: Name
+
+
+class ViolationDocument(Document):
+    """What happened before its time.
+
+    Attributes:
+        step: the step that puts it right.
+    """
+
+    read = From(Violation)
+    step: StepId = read(lambda v: v.repair)
+    name: StepName = read(lambda v: ROWS[v.repair].name)
+    why: Name = read(lambda v: v.words)
+
+
+class OrderDocument(Document):
+    """How far a way back has come, and whether it is in order.
+
+    Attributes:
+        state: unknown: nobody can see whether clients have left the source; completed: by the
+            journal a run led clients back to its end, and nothing speaks against it.
+        why: why there is nothing to fail back, or why nobody knows; null where there is.
+        records: missing records by what copying them would do to order; null: no result of drctl
+            gap can be rested on.
+        verdict: exit code 0, 3, 5; ok also where there is nothing to fail back, and where a
+            failback is completed.
+        violations: what happened before its time, the most urgent first.
+        next: the step that is to be done now, or looked at where nobody can see it; null: nothing
+            is left.
+    """
+
+    SCHEMA = "drctl/order/1"
+    read = From(Answer)
+    state: State
+    why: str | None = read(lambda a: a.seen.peace or a.seen.unclear or None)
+    records: RecordsDocument = read(RecordsDocument.of)
+    steps: Annotated[
+        tuple[StepDocument, ...], ("minItems", len(TABLE)), ("maxItems", len(TABLE))
+    ] = read(lambda a: tuple(_step(a, row) for row in TABLE))
+    verdict: Verdict
+    violations: tuple[ViolationDocument, ...]
+    next: StepId | None
+    next_name: StepName | None = read(lambda a: None if a.next is None else ROWS[a.next].name)
+
+
+def _step(found: Answer, row: Row) -> StepDocument:
+    facts, seen = found.seen.facts, found.steps[row.id]
+    title = title_of(found.seen, row).format(source=facts.source, target=facts.target)
+    return StepDocument.of(row, title=title, observed=seen.observed, why=seen.why)
 
 
 def answer(facts: Facts) -> Answer:
@@ -238,17 +305,6 @@ def answer(facts: Facts) -> Answer:
         next_step(found, steps, seen),
         tallied(valid, facts.order) if valid is not None else None,
     )
-
-
-def _example(each: Sample) -> dict[str, Any]:
-    return {
-        "topic": each.place.topic,
-        "partition": each.place.partition,
-        "offset": each.offset,
-        "timestamp": each.timestamp_ms,
-        "key": None if each.key is None else each.key.decode(errors="backslashreplace"),
-        "order": each.order,
-    }
 
 
 def title_of(seen: Situation, row: Row) -> str:

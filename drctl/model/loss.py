@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from drctl.model.document import Count, Document, From, Name, Seconds
+
 
 class Mode(StrEnum):
     """The two kinds of failover; what is allowed differs."""
@@ -83,23 +85,38 @@ class LossRange:
             ends.append("no upper bound is known")
         return f"about {_records(likely)} ({', '.join(ends)})"
 
-    def to_json(self) -> dict[str, Any]:
-        """The members that every JSON document has of it; `records` is the likely number."""
-        least, likely, most = self.numbers
-        return {
-            "records": likely,
-            "at_least": least,
-            "at_most": most,
-            "rests_on": {
-                "records": self.likely.rests_on,
-                "at_least": self.at_least.rests_on,
-                "at_most": self.at_most.rests_on,
-            },
-        }
+
+class RestsOnDocument(Document):
+    """The evidence of each number; where it is null, why it is not known."""
+
+    read = From(LossRange)
+    records: str = read(lambda r: r.likely.rests_on)
+    at_least: str = read(lambda r: r.at_least.rests_on)
+    at_most: str = read(lambda r: r.at_most.rests_on)
+
+
+class LossRangeDocument(Document):
+    """The members that every document has of it.
+
+    Attributes:
+        records: the counted number where it is exact, else the likely one, until the source's last
+            sign of life; null: not known.
+        at_least: no fewer than so many: those were seen on the source, and are not on the target;
+            null: not known.
+        at_most: no more than so many, by the replicator's own word; of a source that does not
+            answer, if it is written to until now at its highest recent pace; null: not known.
+        rests_on: the evidence of each number; where it is null, why it is not known.
+    """
+
+    read = From(LossRange)
+    records: Count | None = read(lambda r: r.likely.records)
+    at_least: Count | None = read(lambda r: r.at_least.records)
+    at_most: Count | None = read(lambda r: r.at_most.records)
+    rests_on: RestsOnDocument = read(RestsOnDocument.of)
 
 
 def loss_range(found: Mapping[str, Any]) -> LossRange:
-    """Read `to_json` again; a journal of an older drctl has no `at_most` and no `rests_on`."""
+    """Read the JSON again; a journal of an older drctl has no `at_most` and no `rests_on`."""
     why = found.get("rests_on")
     words = why if isinstance(why, Mapping) else {}
 
@@ -144,15 +161,25 @@ class Loss:
     words: str = "nothing tells what is lost"
     evidence: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """As plans and the journal have it."""
-        return {
-            **self.records.to_json(),
-            "seconds": self.seconds,
-            "seconds_at_most": self.seconds_at_most,
-            "words": self.words,
-            "evidence": list(self.evidence),
-        }
+
+class LossDocument(LossRangeDocument):
+    """What is probably lost, as plans and the journal have it.
+
+    Attributes:
+        seconds: in which they were written, until the source's last sign of life; null: not known.
+        seconds_at_most: the same until now; null: not known.
+        evidence: what it rests on, each piece with its age.
+    """
+
+    seconds: Seconds | None
+    seconds_at_most: Seconds | None
+    words: Name
+    evidence: tuple[str, ...]
+
+
+def loss_document(loss: Loss) -> LossDocument:
+    """What is probably lost."""
+    return LossDocument.of(loss, **vars(LossRangeDocument.of(loss.records)))
 
 
 def not_estimated(why: str) -> Loss:

@@ -17,6 +17,7 @@ from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
 from drctl.engine.ports import ConnectorsReader, LinkReader, LinkWriter
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.health import AuthenticationFailed
+from drctl.model.loss import loss_document
 from drctl.model.plan import Json
 
 STOPPED, RUNNING, PAUSED = "STOPPED", "RUNNING", "PAUSED"
@@ -330,5 +331,6 @@ class MeasureLoss(Polling):
     def verify(self, intent: Json, reader: LinkReader) -> Seen:
         """What survived says."""
         loss = reader.loss(halted=intent.get("halted"))
-        facts = {name: told for name, told in loss.to_json().items() if name != "words"}
+        facts = loss_document(loss).to_json()
+        del facts["words"]
         return Seen(State.DONE, loss.words, facts)

@@ -1,15 +1,19 @@
 """Drills as JSON and in words: the plan of one, its result, what was cleaned up, all that were."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Literal
 
 from drctl.drill.cleaning import Scratch
-from drctl.drill.planning import LeftOut, Rehearsal
-from drctl.drill.result import Past, Result, Verdict
+from drctl.drill.inventory import Compared
+from drctl.drill.planning import Rehearsal
+from drctl.drill.result import Limits, Outage, Past, Result, Verdict
+from drctl.model.document import Count, Document, From, Name, Seconds
+from drctl.model.loss import Mode
 from drctl.steps.registry import KINDS
 from drctl.views.run_words import length
-from drctl.views.text import json_time, plain, plural, sentence
+from drctl.views.text import plain, plural, sentence
 
 VERDICTS = {
     Verdict.PASSED: "passed",
@@ -28,165 +32,268 @@ _SINCE = {
 }
 
 
-def plan_document(
-    planned: Rehearsal,
-    scratch: Scratch,
-    target_topic: Callable[[str], str],
-    inject: str,
-    refresh_s: float,
-    left: Sequence[str],
-    execute: str,
-) -> dict[str, Any]:
-    """What a drill would make and do."""
-    plan = planned.plan
-    return {
-        "schema": "drctl/drill-plan/1",
-        "link": plan.link,
-        "source": plan.source,
-        "target": plan.target,
-        "plan": plan.name,
-        "inject": inject or None,
-        "scratch": {
-            "source_topics": [scratch.topic],
-            "target_topics": [target_topic(scratch.topic), scratch.canary],
-            "groups": [scratch.group],
-            "principals": [
-                each
-                for step in plan.steps
-                if step.kind == "fence-producers"
-                for each in step.settings["principals"]
-            ],
-        },
-        "seen_within_seconds": refresh_s,
-        "steps": [
-            {"id": step.id, "title": KINDS[step.kind].describe(step.settings).title}
-            for step in plan.steps
-        ],
-        "left_out": _left_out(planned.left_out),
-        "leftovers": list(left),
-        "execute": execute,
-    }
+Inject = Annotated[str | None, ("enum", ("kill-source", "pause-source", "stop-connect", None))]
 
 
-def result_document(result: Result, page: str | None) -> dict[str, Any]:
-    """What a drill came to."""
-    compared = result.compared
-    return {
-        "schema": "drctl/drill/1",
-        "drill": result.scratch.drill,
-        "link": result.link,
-        "source": result.source,
-        "target": result.target,
-        "mode": result.mode,
-        "inject": result.inject or None,
-        "began": json_time(result.began),
-        "seconds": round(result.seconds, 3),
-        "verdict": result.verdict.value,
-        "reasons": list(result.reasons),
-        **_measures(result),
-        "steps": [
-            {
-                "id": step.id,
-                "title": step.title,
-                "status": step.status,
-                "seconds": step.seconds,
-                "detail": step.detail,
-            }
-            for step in result.steps
-        ],
-        "left_out": _left_out(result.left_out),
-        "untouched": None
-        if compared is None
-        else {
-            "compared": compared.counted,
-            "differences": list(compared.differences),
-            "moved_by_members": compared.moved,
-            "not_seen": list(compared.unseen),
-            "not_compared": list(compared.not_compared),
-        },
-        "cleaned": {"deleted": list(result.deleted), "left": list(result.left)},
-        "journal": result.journal or None,
-        "history": page,
-    }
+class ScratchDocument(Document):
+    """What a drill would make.
+
+    Attributes:
+        principals: whom rules would deny the drill's topic; empty: no rule is set.
+    """
+
+    source_topics: tuple[Name, ...]
+    target_topics: tuple[Name, ...]
+    groups: tuple[Name, ...]
+    principals: tuple[Name, ...]
 
 
-def clean_document(
-    link: str, deleted: Sequence[str], left: Sequence[str], done: bool, execute: str
-) -> dict[str, Any]:
-    """What dead drills left, and what became of it."""
-    return {
-        "schema": "drctl/drill-clean/1",
-        "link": link,
-        "executed": done,
-        "deleted": list(deleted),
-        "left": list(left),
-        "execute": execute,
-    }
+class TitledDocument(Document):
+    """A step that would be rehearsed."""
+
+    id: Name
+    title: Name
 
 
-def history_document(drills: Sequence[Past], damaged: int, page: str | None) -> dict[str, Any]:
-    """All drills of this machine, the oldest first."""
-    return {
-        "schema": "drctl/drill-history/1",
-        "drills": [_past(past) for past in drills],
-        "damaged_lines": damaged,
-        "page": page,
-    }
+class LeftOutDocument(TitledDocument):
+    """A step of the real plan that a rehearsal does without."""
+
+    why: Name
 
 
-def _past(past: Past) -> dict[str, Any]:
-    return {
-        "drill": past.drill,
-        "link": past.link,
-        "began": json_time(past.began),
-        "mode": past.mode or None,
-        "inject": past.inject or None,
-        "verdict": past.verdict.value,
-        "reasons": list(past.reasons),
-        "rto_seconds": past.rto_s,
-        "acknowledged": past.acknowledged,
-        "missing": past.missing,
-        "rpo_seconds": past.rpo_s,
-        "reread": past.reread,
-        "skipped": past.skipped,
-        "steps": dict(past.seconds),
-    }
+class DrillPlanDocument(Document):
+    """What a drill would make, and which steps it would rehearse.
+
+    Attributes:
+        plan: the engine's plan: drill-planned or drill-unplanned.
+        inject: the fault; null: none.
+        seen_within_seconds: how long the replicator may take to see a new topic; 0: not known.
+        left_out: steps of the real plan that a rehearsal does without.
+        leftovers: of drills that died: deleted first.
+        execute: the command line that carries it out.
+    """
+
+    SCHEMA = "drctl/drill-plan/1"
+    read = From(Rehearsal)
+    link: Name = read(lambda r: r.plan.link)
+    source: Name = read(lambda r: r.plan.source)
+    target: Name = read(lambda r: r.plan.target)
+    plan: Name = read(lambda r: r.plan.name)
+    inject: Inject
+    scratch: ScratchDocument
+    seen_within_seconds: Seconds
+    steps: tuple[TitledDocument, ...] = read(
+        lambda r: tuple(
+            TitledDocument(id=step.id, title=KINDS[step.kind].describe(step.settings).title)
+            for step in r.plan.steps
+        )
+    )
+    left_out: tuple[LeftOutDocument, ...]
+    leftovers: tuple[Name, ...]
+    execute: Name
 
 
-def _measures(result: Result) -> dict[str, Any]:
-    measures = result.measures
-    limits = {"rto": result.limits.rto_s, "rpo": result.limits.rpo_s}
-    if measures is None:
-        return {"rto": None, "rpo": None, "translation": None, "limits": limits}
-    outage, loss, translation = measures.outage, measures.loss, measures.translation
-    return {
-        "rto": {
-            "seconds": outage.seconds,
-            "since": outage.since,
-            "write_seconds": outage.write_s,
-            "read_seconds": outage.read_s,
-        },
-        "rpo": {
-            "acknowledged": loss.acknowledged,
-            "missing": loss.missing,
-            "seconds": loss.seconds,
-            "duplicated": loss.duplicated,
-            "examples": list(loss.examples),
-        },
-        "translation": {
-            "finished": translation.finished,
-            "reread": translation.reread,
-            "promised": translation.promised,
-            "skipped": translation.skipped,
-            "left_out": translation.left_out,
-            "examples": list(translation.examples),
-        },
-        "limits": limits,
-    }
+def scratch_document(
+    planned: Rehearsal, scratch: Scratch, target_topic: Callable[[str], str]
+) -> ScratchDocument:
+    """What it would make."""
+    fences = (step for step in planned.plan.steps if step.kind == "fence-producers")
+    return ScratchDocument(
+        source_topics=(scratch.topic,),
+        target_topics=(target_topic(scratch.topic), scratch.canary),
+        groups=(scratch.group,),
+        principals=tuple(name for step in fences for name in step.settings["principals"]),
+    )
 
 
-def _left_out(steps: Sequence[LeftOut]) -> list[dict[str, str]]:
-    return [{"id": each.id, "title": each.title, "why": each.why} for each in steps]
+class OutageDocument(Document):
+    """From the last write on the source to the first on the target.
+
+    Attributes:
+        seconds: until both a write and a read had happened on the target; null: they did not.
+        since: what it is counted from, on the source.
+    """
+
+    read = From(Outage)
+    seconds: Seconds | None
+    since: Literal["refused", "last-write"]
+    write_seconds: Seconds | None = read(lambda o: o.write_s)
+    read_seconds: Seconds | None = read(lambda o: o.read_s)
+
+
+class DrillLossDocument(Document):
+    """Records that were lost.
+
+    Attributes:
+        acknowledged: records that the source acknowledged.
+        missing: of these, not on the target.
+        seconds: from the first missing one to the last acknowledged one.
+    """
+
+    acknowledged: Count
+    missing: Count
+    seconds: Seconds
+    duplicated: Count
+    examples: tuple[Name, ...]
+
+
+class TranslationErrorDocument(Document):
+    """How far the translated offsets were off.
+
+    Attributes:
+        finished: records that the group had read and committed on the source.
+        reread: of these, read again on the target.
+        promised: re-reads at most, as the engine said; null: no position was committed.
+        skipped: records of the target that it read nowhere.
+        left_out: positions that were not committed.
+        examples: of skipped ones.
+    """
+
+    finished: Count
+    reread: Count
+    promised: Count | None
+    skipped: Count
+    left_out: Count
+    examples: tuple[Name, ...]
+
+
+class LimitsDocument(Document):
+    """What is allowed."""
+
+    read = From(Limits)
+    rto: Seconds | None = read(lambda limits: limits.rto_s)
+    rpo: Seconds = read(lambda limits: limits.rpo_s)
+
+
+class DrillStepDocument(Document):
+    """A step of the engine."""
+
+    id: Name
+    title: Name
+    status: Name
+    seconds: Seconds | None
+    detail: str
+
+
+class UntouchedDocument(Document):
+    """Everything else, before and after.
+
+    Attributes:
+        compared: topics, rules, positions, brokers, SCRAM users, quotas and connectors, whosever
+            they are; with the settings of topics and brokers.
+        moved_by_members: positions of groups in which somebody reads.
+        not_seen: had to be compared, and could not be: then the exit code is 5.
+        not_compared: never looked at, or beyond what this user may see.
+    """
+
+    read = From(Compared)
+    compared: Count = read(lambda c: c.counted)
+    differences: tuple[Name, ...]
+    moved_by_members: Count = read(lambda c: c.moved)
+    not_seen: tuple[Name, ...] = read(lambda c: c.unseen)
+    not_compared: tuple[Name, ...]
+
+
+class CleanedDocument(Document):
+    """What became of what the drill made."""
+
+    deleted: tuple[Name, ...]
+    left: tuple[Name, ...]
+
+
+class DrillDocument(Document):
+    """What a drill measured, and that it left nothing behind.
+
+    Attributes:
+        inject: the fault; null: none.
+        reasons: why it did not pass; empty where it did.
+        rto: null: not measured.
+        rpo: null: not measured.
+        translation: null: not measured.
+        steps: of the engine; empty where it did not begin.
+        untouched: everything else, before and after; null: the second look was not possible.
+        journal: of the engine's part.
+        history: the page of all drills.
+    """
+
+    SCHEMA = "drctl/drill/1"
+    read = From(Result)
+    drill: Name = read(lambda r: r.scratch.drill)
+    link: Name
+    source: Name
+    target: Name
+    mode: Mode
+    inject: Inject = read(lambda r: r.inject or None)
+    began: datetime
+    seconds: Seconds = read(lambda r: round(r.seconds, 3))
+    verdict: Literal["passed", "worse", "failed", "unknown"]
+    reasons: tuple[Name, ...]
+    rto: OutageDocument | None = read(
+        lambda r: OutageDocument.of(r.measures.outage) if r.measures else None
+    )
+    rpo: DrillLossDocument | None = read(
+        lambda r: DrillLossDocument.of(r.measures.loss) if r.measures else None
+    )
+    translation: TranslationErrorDocument | None = read(
+        lambda r: TranslationErrorDocument.of(r.measures.translation) if r.measures else None
+    )
+    limits: LimitsDocument
+    steps: tuple[DrillStepDocument, ...]
+    left_out: tuple[LeftOutDocument, ...]
+    untouched: UntouchedDocument | None = read(
+        lambda r: UntouchedDocument.of(r.compared) if r.compared else None
+    )
+    cleaned: CleanedDocument = read(CleanedDocument.of)
+    journal: str | None = read(lambda r: r.journal or None)
+    history: str | None
+
+
+class DrillCleanDocument(Document):
+    """What drills that died left, and what became of it.
+
+    Attributes:
+        execute: the command line that deletes it.
+    """
+
+    SCHEMA = "drctl/drill-clean/1"
+    link: Name
+    executed: bool
+    deleted: tuple[Name, ...]
+    left: tuple[Name, ...]
+    execute: Name
+
+
+class PastDocument(Document):
+    """A drill of this machine.
+
+    Attributes:
+        steps: seconds of each step.
+    """
+
+    read = From(Past)
+    drill: Name
+    link: str
+    began: datetime
+    mode: Mode | None = read(lambda past: Mode(past.mode) if past.mode else None)
+    inject: str | None = read(lambda past: past.inject or None)
+    verdict: Verdict
+    reasons: tuple[Name, ...]
+    rto_seconds: Seconds | None = read(lambda past: past.rto_s)
+    acknowledged: Count | None
+    missing: Count | None
+    rpo_seconds: Seconds | None = read(lambda past: past.rpo_s)
+    reread: Count | None
+    skipped: Count | None
+    steps: Mapping[str, Seconds] = read(lambda past: dict(past.seconds))
+
+
+class DrillHistoryDocument(Document):
+    """The drills of this machine, the oldest first."""
+
+    SCHEMA = "drctl/drill-history/1"
+    drills: tuple[PastDocument, ...]
+    damaged_lines: Count
+    page: str | None
 
 
 @dataclass(frozen=True, slots=True)

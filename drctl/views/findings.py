@@ -1,67 +1,103 @@
 """Findings as JSON, and what `doctor` found as the document `drctl/doctor/1`."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated
 
 from drctl.checks.causes import Unseen, told_once
 from drctl.checks.diagnosis import Diagnosis
-from drctl.model.finding import Finding
+from drctl.model.document import Count, Document, From, Moment, Name
+from drctl.model.finding import Finding, Status
 from drctl.views.text import json_time_of
 
 
-def finding_json(finding: Finding, causes: Sequence[Unseen]) -> dict[str, Any]:
-    """One of them.
+class FindingDocument(Document):
+    """One answer of one check.
 
-    Args:
-        causes: those that stand beside, in `causes`.
+    Attributes:
+        evidence: empty where nothing was seen.
+        cost: what it would cost in a failover; empty where nothing.
+        cure: what to do; where nothing was checked, what to look at.
+        because: the cause, told in `causes`, for which nobody could look; the reason does not
+            repeat it.
     """
-    because = finding.because
-    shared = because if because in {each.because for each in causes} else None
-    repeated = shared is not None and finding.evidence == shared.why
-    return {
-        "check": finding.check,
-        "status": finding.status.value,
-        "subject": finding.subject,
-        "reason": finding.apart if shared else finding.reason,
-        "evidence": "" if repeated else finding.evidence,
-        "cost": finding.cost,
-        "cure": finding.cure,
-        "because": shared.what if shared else None,
-    }
+
+    read = From(Finding)
+    check: Name
+    status: Status
+    subject: str
+    reason: str
+    evidence: str
+    cost: str
+    cure: str
+    because: str | None = read(lambda f: f.because.what if f.because else None)
 
 
-def causes_json(causes: Sequence[Unseen]) -> list[dict[str, Any]]:
-    """What keeps checks from looking, each cause once."""
-    return [
-        {
-            "because": each.because.what,
-            "why": each.because.why,
-            "count": len(each.checks),
-            "checks": list(each.checks),
-        }
-        for each in causes
-    ]
+class CauseDocument(Document):
+    """What keeps several checks from looking.
+
+    Attributes:
+        because: in a few words; `because` of the findings that it keeps from looking.
+        why: as it was told.
+    """
+
+    read = From(Unseen)
+    because: Name = read(lambda c: c.because.what)
+    why: Name = read(lambda c: c.because.why)
+    count: Annotated[int, ("minimum", 1)] = read(lambda c: len(c.checks))
+    checks: tuple[Name, ...]
 
 
-def doctor_document(found: Diagnosis) -> dict[str, Any]:
-    """All of it."""
-    causes = told_once([row.finding for row in found.rows])[1]
-    return {
-        "schema": "drctl/doctor/1",
-        "link": found.link,
-        "source": found.source,
-        "target": found.target,
-        "at": json_time_of(found.at_ms),
-        "ready": found.ready,
-        "silent": list(found.silent),
-        "counts": {status.value: count for status, count in found.counts.items()},
-        "checks": [
-            {
-                **finding_json(row.finding, causes),
-                "family": row.family.value,
-                "refuses": row.refuses,
-            }
-            for row in found.rows
-        ],
-        "causes": causes_json(causes),
-    }
+def beside(findings: Sequence[Finding], causes: Sequence[Unseen]) -> Iterator[Finding]:
+    """Findings that do not repeat the causes that stand beside them; without any other cause."""
+    shared = {each.because for each in causes}
+    for each in findings:
+        because = each.because
+        if because is None or because not in shared:
+            yield replace(each, because=None)
+        else:
+            repeated = each.evidence == because.why
+            yield replace(each, reason=each.apart, evidence="" if repeated else each.evidence)
+
+
+class CheckDocument(FindingDocument):
+    """One answer of one check, and where it belongs.
+
+    Attributes:
+        refuses: a planned failover would be refused for it.
+    """
+
+    family: str
+    refuses: bool
+
+
+def _causes(found: Diagnosis) -> tuple[Unseen, ...]:
+    return told_once([row.finding for row in found.rows])[1]
+
+
+def _checks(found: Diagnosis) -> Iterator[CheckDocument]:
+    told = beside([row.finding for row in found.rows], _causes(found))
+    for row, finding in zip(found.rows, told, strict=True):
+        yield CheckDocument.of(row, **vars(FindingDocument.of(finding)))
+
+
+class DoctorDocument(Document):
+    """What `drctl doctor` found.
+
+    Attributes:
+        ready: nothing fails, and a planned failover would not be refused.
+        silent: clusters that did not answer.
+        causes: what keeps checks from looking, each cause once.
+    """
+
+    SCHEMA = "drctl/doctor/1"
+    read = From(Diagnosis)
+    link: str
+    source: str
+    target: str
+    at: Moment = read(lambda d: json_time_of(d.at_ms))
+    ready: bool
+    silent: tuple[str, ...]
+    counts: Mapping[Status, Count]
+    checks: tuple[CheckDocument, ...] = read(lambda d: tuple(_checks(d)))
+    causes: tuple[CauseDocument, ...] = read(lambda d: CauseDocument.each(_causes(d)))

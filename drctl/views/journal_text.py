@@ -1,20 +1,68 @@
 """Runs and their entries, as a document and as lines."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated
 
 from drctl.engine.entries import Entry
 from drctl.engine.run_state import RunState, read_story
+from drctl.model.document import OPTIONAL, Document, From, Name
 from drctl.model.errors import DamagedJournal
 from drctl.model.journal import JournalReader
 from drctl.views.text import plain, sentence
 
-Document = Mapping[str, Any]
-
 _WORDS = ("words", "what", "why", "status")
 
 
-def journal_document(link: str, reader: JournalReader, run: str | None) -> dict[str, Any]:
+class EntryDocument(Document):
+    """An entry of a run's journal.
+
+    Attributes:
+        line: as it is kept, sealed.
+    """
+
+    at: Name
+    entry: Name
+    step: str | None
+    effect: Annotated[int | None, ("minimum", 1)]
+    words: str
+    line: str
+
+
+class RunInJournal(Document):
+    """A run.
+
+    Attributes:
+        plan: the sequence or runbook.
+        status: done, refused, stopped, ..., not-ended; damaged: its journal is not as it was
+            written.
+        began: null where the journal is damaged.
+        damage: only of a damaged one: what is wrong.
+        entries: only where one run was asked for.
+    """
+
+    read = From(RunState)
+    run: Name
+    plan: Name = read(lambda run: run.plan.name)
+    status: Name = read(lambda run: run.status or "not-ended")
+    began: str | None = read(lambda run: run.began.isoformat())
+    damage: Annotated[str | None, OPTIONAL] = None
+    who: Mapping[str, str]
+    entries: Annotated[tuple[EntryDocument, ...] | None, OPTIONAL] = None
+
+
+class JournalDocument(Document):
+    """The runs of a link, or all that one of them wrote down.
+
+    Attributes:
+        runs: the newest first.
+    """
+
+    SCHEMA = "drctl/journal/1"
+    link: Name
+    runs: tuple[RunInJournal, ...]
+
+
+def journal_document(link: str, reader: JournalReader, run: str | None) -> JournalDocument:
     """All runs of a link, or one with its entries.
 
     Raises:
@@ -26,63 +74,47 @@ def journal_document(link: str, reader: JournalReader, run: str | None) -> dict[
     else:
         entries = reader.entries(run)
         lines = (line.decode() for line in reader.lines(run))
-        story = read_story(entries)
-        told = [_entry(entry, line) for entry, line in zip(entries, lines, strict=True)]
-        runs = [{**_run(story), "entries": told}]
-    return {"schema": "drctl/journal/1", "link": link, "runs": runs}
+        told = tuple(_entry(entry, line) for entry, line in zip(entries, lines, strict=True))
+        runs = [RunInJournal.of(read_story(entries), entries=told)]
+    return JournalDocument(link=link, runs=tuple(runs))
 
 
-def run_lines(document: Document) -> Iterator[str]:
+def run_lines(document: JournalDocument) -> Iterator[str]:
     """A line for each run."""
-    if not document["runs"]:
-        yield f"link {document['link']} has no runs"
-    for run in document["runs"]:
-        who = run["who"]
-        by = f"by {plain(who.get('user', '?'))} on {plain(who.get('host', '?'))}"
-        end = plain(run["damage"]) if "damage" in run else by
-        yield f"{plain(run['run'])}  {plain(run['status']):<9}  {plain(run['plan'])}  {end}"
+    if not document.runs:
+        yield f"link {document.link} has no runs"
+    for run in document.runs:
+        by = f"by {plain(run.who.get('user', '?'))} on {plain(run.who.get('host', '?'))}"
+        end = by if run.damage is None else plain(run.damage)
+        yield f"{plain(run.run)}  {plain(run.status):<9}  {plain(run.plan)}  {end}"
 
 
-def entry_lines(document: Document) -> Iterator[str]:
+def entry_lines(document: JournalDocument) -> Iterator[str]:
     """A line for each entry of the run."""
-    for entry in document["runs"][0]["entries"]:
-        number = f" #{entry['effect']}" if entry["effect"] else ""
-        place = f"{plain(entry['step'] or '')}{number}"
-        words = sentence(entry["words"])
-        yield f"{plain(entry['at'][:23])}  {entry['entry']:<11}  {place:<24}  {words}".rstrip()
+    for entry in document.runs[0].entries or ():
+        number = f" #{entry.effect}" if entry.effect else ""
+        place = f"{plain(entry.step or '')}{number}"
+        words = sentence(entry.words)
+        yield f"{plain(entry.at[:23])}  {entry.entry:<11}  {place:<24}  {words}".rstrip()
 
 
-def _listed(reader: JournalReader, run: str) -> dict[str, Any]:
+def _listed(reader: JournalReader, run: str) -> RunInJournal:
     """A run in a list: one whose journal is damaged hides none of the others."""
     try:
-        return _run(read_story(reader.entries(run)))
+        return RunInJournal.of(read_story(reader.entries(run)))
     except DamagedJournal as wrong:
-        told: dict[str, Any] = {
-            "run": run,
-            "plan": "unknown",
-            "status": "damaged",
-            "began": None,
-            "who": {},
-        }
-        return {**told, "damage": wrong.message}
+        damage = wrong.message
+    return RunInJournal(
+        run=run, plan="unknown", status="damaged", began=None, who={}, damage=damage
+    )
 
 
-def _run(story: RunState) -> dict[str, Any]:
-    return {
-        "run": story.run,
-        "plan": story.plan.name,
-        "status": story.status or "not-ended",
-        "began": story.began.isoformat(),
-        "who": dict(story.who),
-    }
-
-
-def _entry(entry: Entry, line: str) -> dict[str, Any]:
-    return {
-        "at": entry["at"],
-        "entry": entry["entry"],
-        "step": entry.get("step"),
-        "effect": entry.get("effect"),
-        "words": str(next((entry[name] for name in _WORDS if name in entry), "")),
-        "line": line,
-    }
+def _entry(entry: Entry, line: str) -> EntryDocument:
+    return EntryDocument(
+        at=entry["at"],
+        entry=entry["entry"],
+        step=entry.get("step"),
+        effect=entry.get("effect"),
+        words=str(next((entry[name] for name in _WORDS if name in entry), "")),
+        line=line,
+    )

@@ -6,20 +6,22 @@ compared.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from drctl.checks.causes import CAUSES, Unseen, told_once, without_consequences
 from drctl.checks.diagnosis import overridable, standing_against
 from drctl.checks.repairs import GUARD
 from drctl.engine.kind import Kind, Trait
+from drctl.model.document import Count, Document, From, Name, Seconds, rounded
 from drctl.model.finding import Finding, Status
-from drctl.model.loss import Loss, Mode
-from drctl.model.plan import Duty, Plan, Step
-from drctl.steps.commit_offsets import Foreseen
+from drctl.model.loss import Loss, LossDocument, Mode, loss_document
+from drctl.model.plan import Duty, Json, Plan, Step
+from drctl.steps.commit_offsets import Foreseen, Reread
 from drctl.steps.failback import PASSED
 from drctl.steps.registry import KINDS
 from drctl.views.client_moves import leaving_rows
-from drctl.views.findings import causes_json, finding_json
+from drctl.views.findings import CauseDocument, FindingDocument, beside
+from drctl.views.run_json import ClientsDocument, OverrideDocument, overrides_told
 from drctl.views.run_reading import described
 from drctl.views.text import duration, number, plain, plural, sentence
 
@@ -280,6 +282,132 @@ def _as_line(cure: str) -> str:
     return f"{cure[:1].upper()}{cure[1:]}."
 
 
+class PlanStepDocument(Document):
+    """A step that would be done.
+
+    Attributes:
+        way_back: empty: there is none.
+        settings: of its kind.
+    """
+
+    id: Name
+    kind: Name
+    title: Name
+    proof: str
+    way_back: str
+    settings: Json
+    duty: Duty
+    patience_seconds: Seconds
+
+
+def _step(step: Step, kinds: Mapping[str, Kind]) -> PlanStepDocument:
+    words = described(step, kinds)
+    return PlanStepDocument.of(
+        step,
+        title=words.title,
+        proof=words.proof,
+        way_back=words.way_back,
+        patience_seconds=step.patience_s,
+    )
+
+
+class ForeseenGroup(Document):
+    """Where a group would resume.
+
+    Attributes:
+        rereads_at_most: records that are read again; null where no bound is known.
+        rereads_likely: with the source lost: what is read again if the group consumed nothing since
+            the evidence; null where that is not known, or the source answered.
+        rests_on: the oldest evidence of its offsets.
+        age_seconds: of that evidence; null where it is not known.
+        skips_only_if: the condition under which records are skipped; null where the source
+            answered.
+    """
+
+    read = From(Reread)
+    group: str
+    rereads_at_most: Count | None = read(lambda r: r.at_most)
+    rereads_likely: Count | None = read(lambda r: r.likely)
+    rests_on: str = read(lambda r: r.rests_on[0])
+    age_seconds: Seconds | None = read(lambda r: rounded(r.rests_on[1], 1))
+    skips_only_if: Name | None = read(lambda r: r.rests_on[2] or None)
+
+
+class ForeseenGroups(Document):
+    """Where groups would resume.
+
+    Attributes:
+        rereads_at_most: records that are read again; null where no bound is known.
+        rereads_likely: with the source lost: what is read again if the group consumed nothing since
+            the evidence; null where that is not known, or the source answered.
+        without_offset: groups that would have no committed offset on the target, and patterns of
+            groups of which none is known.
+        left_out: positions that would not be committed, and why.
+    """
+
+    read = From(Foreseen)
+    positions: Count
+    rereads_at_most: Count | None
+    rereads_likely: Count | None
+    without_offset: tuple[Name, ...]
+    left_out: tuple[Name, ...]
+    groups: tuple[ForeseenGroup, ...] = read(
+        lambda f: tuple(ForeseenGroup.of(row, group=name) for name, row in f.rows.items())
+    )
+
+
+class RefusedDocument(Document):
+    """Why a plan would not be carried out.
+
+    Attributes:
+        guard: null: a rule of order.
+    """
+
+    by: Literal["guard", "order"]
+    guard: Name | None
+    reason: Name
+    cure: str
+
+
+class PlanDocument(Document):
+    """What would be done, and what stands against it.
+
+    Attributes:
+        name: of the sequence or runbook.
+        fingerprint: of the steps and of what they were built from.
+        basis: what it was built from.
+        clients: what becomes of clients that are connected to the source.
+        loss: what is probably lost if it is carried out now; null: it loses nothing, or the
+            document is to be compared. Not in the fingerprint.
+        groups: where groups would resume, with the source lost, by what is known now; null for
+            other plans, and with --execute.
+        findings: what the guards say, the worst first.
+        causes: what keeps checks from looking, each cause once.
+        refused: why it would not be carried out; empty: it would.
+        execute: the command line that carries it out.
+    """
+
+    SCHEMA = "drctl/plan/1"
+    read = From(Plan)
+    name: Name
+    link: Name
+    source: Name
+    target: Name
+    fingerprint: Annotated[str, ("pattern", "^[0-9a-f]{16}$")]
+    basis: Mapping[str, str] = read(lambda p: dict(sorted(p.basis.items())))
+    overrides: tuple[OverrideDocument, ...] = read(
+        lambda p: overrides_told(dict(sorted(p.overrides.items())))
+    )
+    steps: tuple[PlanStepDocument, ...]
+    clients: tuple[ClientsDocument, ...]
+    loss: LossDocument | None
+    groups: ForeseenGroups | None
+    findings: tuple[FindingDocument, ...]
+    causes: tuple[CauseDocument, ...]
+    refused: tuple[RefusedDocument, ...]
+    execute: Name
+
+
 def plan_document(
     plan: Plan,
     findings: Sequence[Finding],
@@ -288,7 +416,7 @@ def plan_document(
     kinds: Mapping[str, Kind] = KINDS,
     loss: Loss | None = None,
     groups: Foreseen | None = None,
-) -> dict[str, Any]:
+) -> PlanDocument:
     """The document.
 
     Args:
@@ -299,66 +427,19 @@ def plan_document(
         groups: where groups would resume by what is known now; likewise.
     """
     told = told_once([each for each in findings if each.status is not Status.OK])[1]
-    return {
-        "schema": "drctl/plan/1",
-        "name": plan.name,
-        "link": plan.link,
-        "source": plan.source,
-        "target": plan.target,
-        "fingerprint": plan.fingerprint,
-        "basis": dict(sorted(plan.basis.items())),
-        "overrides": [
-            {"guard": guard, "reason": why} for guard, why in sorted(plan.overrides.items())
-        ],
-        "steps": [_step(step, kinds) for step in plan.steps],
-        "clients": [
-            {"step": row.step or None, "words": row.words} for row in leaving_rows(plan, kinds)
-        ],
-        "loss": None if loss is None else loss.to_json(),
-        "groups": None if groups is None else _groups(groups),
-        "findings": [finding_json(each, told) for each in worst_first(findings)],
-        "causes": causes_json(told),
-        "refused": [
-            *({"by": "order", "guard": None, "reason": each, "cure": ""} for each in violations),
-            *(
-                {"by": "guard", "guard": each.guard, "reason": each.words, "cure": each.cure}
-                for each in objections_told(plan, findings)
-            ),
-        ],
-        "execute": execute,
-    }
-
-
-def _step(step: Step, kinds: Mapping[str, Kind]) -> dict[str, Any]:
-    words = described(step, kinds)
-    return {
-        "id": step.id,
-        "kind": step.kind,
-        "title": words.title,
-        "proof": words.proof,
-        "way_back": words.way_back,
-        "settings": dict(step.settings),
-        "duty": step.duty.value,
-        "patience_seconds": step.patience_s,
-    }
-
-
-def _groups(groups: Foreseen) -> dict[str, Any]:
-    return {
-        "positions": groups.positions,
-        "rereads_at_most": groups.rereads_at_most,
-        "rereads_likely": groups.rereads_likely,
-        "without_offset": list(groups.without_offset),
-        "left_out": list(groups.left_out),
-        "groups": [
-            {
-                "group": name,
-                "rereads_at_most": each.at_most,
-                "rereads_likely": each.likely,
-                "rests_on": each.rests_on[0],
-                "age_seconds": None if each.rests_on[1] is None else round(each.rests_on[1], 1),
-                "skips_only_if": each.rests_on[2] or None,
-            }
-            for name, each in groups.rows.items()
-        ],
-    }
+    order = (RefusedDocument(by="order", guard=None, reason=each, cure="") for each in violations)
+    guards = (
+        RefusedDocument(by="guard", guard=each.guard, reason=each.words, cure=each.cure)
+        for each in objections_told(plan, findings)
+    )
+    return PlanDocument.of(
+        plan,
+        steps=tuple(_step(step, kinds) for step in plan.steps),
+        clients=ClientsDocument.each(leaving_rows(plan, kinds)),
+        loss=None if loss is None else loss_document(loss),
+        groups=None if groups is None else ForeseenGroups.of(groups),
+        findings=FindingDocument.each(beside(worst_first(findings), told)),
+        causes=CauseDocument.each(told),
+        refused=(*order, *guards),
+        execute=execute,
+    )

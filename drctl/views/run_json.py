@@ -3,13 +3,31 @@
 Texts are as they stand in the journal; JSON escapes what must not be printed.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Literal
 
-from drctl.views.client_moves import leaving_rows
-from drctl.views.run_data import ReportData, Standing, StepReport
-from drctl.views.run_lines import next_steps
-from drctl.views.text import json_time
+from drctl.engine.run_state import ChainVerdict, Harm
+from drctl.model.document import Count, Document, From, Name, Seconds, rounded
+from drctl.model.loss import LossRangeDocument, Mode
+from drctl.model.plan import Duty
+from drctl.views.client_moves import LeavingRow, leaving_rows
+from drctl.views.run_data import (
+    Became,
+    Doing,
+    Ending,
+    GroupRow,
+    Positions,
+    ReportData,
+    Rpo,
+    Rto,
+    Span,
+    Standing,
+    StepReport,
+    Unseen,
+    Writes,
+)
+from drctl.views.run_lines import NextStep, next_steps
 
 _STATUS = {
     # Scripts know four words: what was interrupted can be gone on with, like what stopped.
@@ -18,35 +36,66 @@ _STATUS = {
 }
 
 
-def run_document(data: ReportData, report: str | None = None) -> dict[str, Any]:
-    """The contract's document of a run; `report` is where its page was written."""
-    standing = data.ending.standing
-    return {
-        "schema": "drctl/run/1",
-        "run": data.run,
-        "status": _STATUS.get(standing, standing.value),
-        "steps": [
-            {
-                "id": step.id,
-                "title": step.title,
-                "status": step.became.value,
-                "started": _at(step.started),
-                "seconds": step.seconds,
-                "detail": detail(step),
-            }
-            for step in data.steps
-        ],
-        "rto_seconds": data.rto.seconds,
-        "rpo": {
-            "records": data.rpo.records,
-            "at_least": data.rpo.lost.at_least.records,
-            "at_most": data.rpo.lost.at_most.records,
-            "seconds": data.rpo.seconds,
-            "exact": data.rpo.exact,
-        },
-        "owed": list(data.owed.values()),
-        "report": report,
-    }
+class RunStepDocument(Document):
+    """A step of a run, for scripts.
+
+    Attributes:
+        started: null: not begun.
+        seconds: without the time in which nobody was at work; null: not begun.
+        detail: what was seen, and everything that is not as wanted.
+    """
+
+    read = From(StepReport)
+    id: Name
+    title: Name
+    status: Became = read(lambda s: s.became)
+    started: datetime | None
+    seconds: Seconds | None
+    detail: str = read(lambda s: detail(s))
+
+
+class RunRpoDocument(Document):
+    """What was lost.
+
+    Attributes:
+        records: null: not known.
+        at_least: no fewer than so many; null: not known.
+        at_most: no more than so many; null: not known.
+        seconds: in which they were written; null: not known.
+        exact: false: an estimate, or not known.
+    """
+
+    read = From(Rpo)
+    records: Count | None = read(lambda r: r.records)
+    at_least: Count | None = read(lambda r: r.lost.at_least.records)
+    at_most: Count | None = read(lambda r: r.lost.at_most.records)
+    seconds: Seconds | None
+    exact: bool
+
+
+class RunDocument(Document):
+    """What a run came to.
+
+    Attributes:
+        run: by which resume, journal and report find it.
+        status: exit code 0 (1 where something is owed), 3, 4 or 130, 5.
+        rto_seconds: from the first moment in which a write may be refused until clients can write
+            again; null: not measured.
+        owed: what the run could not do, and a later one must.
+        report: the page that was written; null: none was.
+    """
+
+    SCHEMA = "drctl/run/1"
+    read = From(ReportData)
+    run: Name
+    status: Annotated[str, ("enum", ("done", "refused", "stopped", "unknown"))] = read(
+        lambda d: _STATUS.get(d.ending.standing, d.ending.standing.value)
+    )
+    steps: tuple[RunStepDocument, ...]
+    rto_seconds: Seconds | None = read(lambda d: d.rto.seconds)
+    rpo: RunRpoDocument
+    owed: tuple[Name, ...] = read(lambda d: tuple(d.owed.values()))
+    report: Name | None = None
 
 
 def detail(step: StepReport) -> str:
@@ -59,154 +108,345 @@ def detail(step: StepReport) -> str:
     return "; ".join(part for part in dict.fromkeys(told) if part)
 
 
-def report_document(data: ReportData) -> dict[str, Any]:
-    """Everything that the report knows."""
-    plan, end = data.plan, data.ending
-    return {
-        "schema": "drctl/report/1",
-        "run": data.run,
-        "plan": {
-            "name": plan.name,
-            "link": plan.link,
-            "mode": data.mode,
-            "fingerprint": plan.fingerprint,
-            "source": {"cluster": plan.source, "id": data.ids.get(plan.source)},
-            "target": {"cluster": plan.target, "id": data.ids.get(plan.target)},
-        },
-        "began": _at(data.began),
-        "until": _at(data.until),
-        "attempts": [
-            {
-                "who": each.who,
-                "host": each.host,
-                "began": _at(each.began),
-                "until": _at(each.until),
-                "ending": each.ending,
-            }
-            for each in data.attempts
-        ],
-        "ending": {
-            "standing": end.standing.value,
-            "exit_code": None if end.exit_code is None else int(end.exit_code),
-            "step": end.step or None,
-            "words": end.words,
-            "items": list(end.items),
-            "turned_back": data.turned_back,
-        },
-        "writes": {
-            "to": data.writes.value,
-            "since": _at(data.writes_since),
-            "source_fenced": data.fenced,
-        },
-        "endpoints": {"switched": data.endpoints[0], "all": data.endpoints[1]},
-        "rto": {
-            "seconds": data.rto.seconds,
-            "how": data.rto.how,
-            "start": _at(data.rto.start),
-            "end": _at(data.rto.end),
-        },
-        "rpo": {
-            **data.rpo.lost.to_json(),
-            "seconds": data.rpo.seconds,
-            "exact": data.rpo.exact,
-            "how": data.rpo.how,
-            "evidence": list(data.rpo.evidence),
-        },
-        "steps": [_step(step) for step in data.steps],
-        "clients": [
-            {"step": row.step or None, "words": row.words} for row in leaving_rows(data.plan)
-        ],
-        "spans": [
-            {
-                "step": span.step or None,
-                "doing": span.doing.value,
-                "start": _at(span.start),
-                "seconds": round(span.seconds, 3),
-            }
-            for span in data.spans
-        ],
-        "warned": [{"words": each.words, "checked": each.checked} for each in data.warned],
-        "overrides": [{"guard": name, "reason": why} for name, why in data.overrides.items()],
-        "owed": [{"step": step, "what": what} for step, what in data.owed.items()],
-        "positions": _positions(data),
-        "not_checked": list(data.not_checked),
-        "unseen": [
-            {
-                "because": each.what,
-                "why": each.why,
-                "count": len(each.checks),
-                "checks": list(each.checks),
-            }
-            for each in data.unseen
-        ],
-        "do_now": [
-            {"what": each.what, "why": each.why, "command": each.command or None}
-            for each in next_steps(data)
-        ],
-        "journal": _journal(data),
-    }
+class SideDocument(Document):
+    """A cluster of the plan.
+
+    Attributes:
+        cluster: as drctl.yaml calls it.
+        id: the cluster's own; null: it was not seen.
+    """
+
+    cluster: Name
+    id: Name | None
 
 
-def _step(step: StepReport) -> dict[str, Any]:
-    return {
-        "number": step.number,
-        "id": step.id,
-        "kind": step.kind,
-        "title": step.title,
-        "proof": step.proof,
-        "way_back": step.way_back,
-        "duty": step.duty.value,
-        "changes": step.changes,
-        "status": step.became.value,
-        "started": _at(step.started),
-        "seconds": step.seconds,
-        "waited": step.waited,
-        "words": step.words,
-        "items": list(step.items),
-        "complaints": list(step.complaints),
-        "owed": step.owed,
-        "taken_back": step.taken_back,
-    }
+class ReportPlanDocument(Document):
+    """The plan.
+
+    Attributes:
+        mode: empty: the plan has none.
+    """
+
+    read = From(ReportData)
+    name: Name = read(lambda d: d.plan.name)
+    link: Name = read(lambda d: d.plan.link)
+    mode: Mode | Literal[""] = read(lambda d: Mode(d.mode) if d.mode else "")
+    fingerprint: Annotated[str, ("pattern", "^[0-9a-f]{16}$")] = read(lambda d: d.plan.fingerprint)
+    source: SideDocument = read(lambda d: _side(d, d.plan.source))
+    target: SideDocument = read(lambda d: _side(d, d.plan.target))
 
 
-def _positions(data: ReportData) -> dict[str, Any] | None:
-    found = data.positions
-    if found is None:
-        return None
-    return {
-        "positions": found.positions,
-        "same": found.same,
-        "rereads_at_most": found.rereads_at_most,
-        "rereads_likely": found.rereads_likely,
-        "left_out": list(found.left_out),
-        "without_offset": list(found.without_offset),
-        "groups": [
-            {
-                "group": g.name,
-                "positions": g.positions,
-                "rereads_at_most": g.rereads_at_most,
-                "rereads_likely": g.rereads_likely,
-                "rests_on": g.rests_on or None,
-                "age_seconds": None if g.age_seconds is None else round(g.age_seconds, 1),
-                "skips_only_if": g.skips_only_if or None,
-            }
-            for g in found.groups
-        ],
-    }
+def _side(data: ReportData, name: str) -> SideDocument:
+    return SideDocument(cluster=name, id=data.ids.get(name))
 
 
-def _journal(data: ReportData) -> dict[str, Any] | None:
-    chain = data.chain
-    if chain is None:
-        return None
-    return {
-        "lines": chain.lines,
-        "digest": chain.head.digest,
-        "ended": chain.ended,
-        "harm": None if chain.harm is None else chain.harm.value,
-        "words": chain.words,
-    }
+class AttemptDocument(Document):
+    """One who carried the run out.
+
+    Attributes:
+        ending: in words.
+    """
+
+    who: Name
+    host: Name
+    began: datetime
+    until: datetime
+    ending: Name
 
 
-def _at(at: datetime | None) -> str | None:
-    return None if at is None else json_time(at)
+class EndingDocument(Document):
+    """How the run stands, and where.
+
+    Attributes:
+        standing: not-ended: it is under way, or its process is gone.
+        exit_code: null: it has not ended.
+        step: at which it ended or goes on; null: all are done.
+        turned_back: why effects were taken back; empty: they were not.
+    """
+
+    read = From(Ending)
+    standing: Standing
+    exit_code: Literal[0, 1, 3, 4, 5, 130] | None
+    step: Name | None = read(lambda e: e.step or None)
+    words: str
+    items: tuple[str, ...]
+    turned_back: str
+
+
+class WritesDocument(Document):
+    """Where applications can write.
+
+    Attributes:
+        to: where applications can write.
+        source_fenced: whether its producers were seen to be fenced, and still are.
+    """
+
+    read = From(ReportData)
+    to: Writes = read(lambda d: d.writes)
+    since: datetime | None = read(lambda d: d.writes_since)
+    source_fenced: bool = read(lambda d: d.fenced)
+
+
+class EndpointsDocument(Document):
+    """How many endpoints of the plan were switched."""
+
+    read = From(ReportData)
+    switched: Count = read(lambda d: d.endpoints[0])
+    all: Count = read(lambda d: d.endpoints[1])
+
+
+class RtoDocument(Document):
+    """For how long writes were refused.
+
+    Attributes:
+        seconds: null: not measured.
+        how: what was measured, or why it was not.
+    """
+
+    read = From(Rto)
+    seconds: Seconds | None
+    how: Name
+    start: datetime | None
+    end: datetime | None
+
+
+class ReportRpoDocument(LossRangeDocument):
+    """What was lost.
+
+    Attributes:
+        seconds: in which they were written; null: not known.
+        exact: false: an estimate, or not known.
+        evidence: what an estimate rests on, each piece with its age as of then.
+    """
+
+    seconds: Seconds | None
+    exact: bool
+    how: Name
+    evidence: tuple[Name, ...]
+
+
+class StepDocument(Document):
+    """A step of the plan and what became of it.
+
+    Attributes:
+        way_back: empty: there is none.
+        changes: whether it has an effect outside.
+        started: null: not begun.
+        seconds: null: not begun.
+        waited: of these, from its announcement until it was proven or given up; null: not
+            announced.
+        words: what was seen last.
+        items: what is not as wanted, each named.
+        complaints: of what was sent.
+        owed: what of it a later run must do; empty: nothing.
+        taken_back: what was seen when it was taken back, or could not be; empty: it was not tried.
+    """
+
+    read = From(StepReport)
+    number: Annotated[int, ("minimum", 1)]
+    id: Name
+    kind: Name
+    title: Name
+    proof: str
+    way_back: str
+    duty: Duty
+    changes: bool
+    status: Became = read(lambda s: s.became)
+    started: datetime | None
+    seconds: Seconds | None
+    waited: Seconds | None
+    words: str
+    items: tuple[str, ...]
+    complaints: tuple[str, ...]
+    owed: str
+    taken_back: str
+
+
+class ClientsDocument(Document):
+    """What a step says of clients that are connected to the source.
+
+    Attributes:
+        step: null: no step of the plan moves them.
+    """
+
+    read = From(LeavingRow)
+    step: Name | None = read(lambda row: row.step or None)
+    words: Name
+
+
+class SpanDocument(Document):
+    """A stretch of time.
+
+    Attributes:
+        step: null: nobody was at work.
+    """
+
+    read = From(Span)
+    step: Name | None = read(lambda s: s.step or None)
+    doing: Doing
+    start: datetime
+    seconds: Seconds = read(lambda s: round(s.seconds, 3))
+
+
+class WarnedDocument(Document):
+    """What a guard said.
+
+    Attributes:
+        checked: false: it could not look.
+    """
+
+    words: Name
+    checked: bool
+
+
+class OverrideDocument(Document):
+    """A guard that was overridden."""
+
+    guard: Name
+    reason: Name
+
+
+class OwedDocument(Document):
+    """What a later run must do."""
+
+    step: Name
+    what: Name
+
+
+class GroupDocument(Document):
+    """A group whose positions were written.
+
+    Attributes:
+        rereads_at_most: null: not told.
+        rereads_likely: with the source lost: what is read again if the group consumed nothing since
+            the evidence; null where that is not known, or the source answered.
+        rests_on: with the source lost: the oldest evidence of its offsets.
+        age_seconds: of that evidence; null where it is not known.
+        skips_only_if: the condition under which records are skipped; null where the source
+            answered.
+    """
+
+    read = From(GroupRow)
+    group: Name = read(lambda g: g.name)
+    positions: Count
+    rereads_at_most: Count | None
+    rereads_likely: Count | None
+    rests_on: Name | None = read(lambda g: g.rests_on or None)
+    age_seconds: Seconds | None = read(lambda g: rounded(g.age_seconds, 1))
+    skips_only_if: Name | None = read(lambda g: g.skips_only_if or None)
+
+
+class PositionsDocument(Document):
+    """What was committed for consumers.
+
+    Attributes:
+        same: stood there already.
+        rereads_at_most: null: not known.
+        rereads_likely: with the source lost: what is read again if the group consumed nothing since
+            the evidence; null where that is not known, or the source answered.
+        without_offset: groups that have no committed offset on the target at all.
+    """
+
+    read = From(Positions)
+    positions: Count
+    same: Count
+    rereads_at_most: Count | None
+    rereads_likely: Count | None
+    left_out: tuple[Name, ...]
+    without_offset: tuple[Name, ...]
+    groups: tuple[GroupDocument, ...]
+
+
+class UnseenDocument(Document):
+    """What keeps several checks from looking.
+
+    Attributes:
+        because: in a few words; all else of the report refers to it so.
+        why: as it was told.
+    """
+
+    read = From(Unseen)
+    because: Name = read(lambda u: u.what)
+    why: Name
+    count: Annotated[int, ("minimum", 1)] = read(lambda u: len(u.checks))
+    checks: tuple[Name, ...]
+
+
+class DoNowDocument(Document):
+    """Something to do, or to leave alone, and why.
+
+    Attributes:
+        command: null: there is none.
+    """
+
+    read = From(NextStep)
+    what: Name
+    why: str
+    command: Name | None = read(lambda step: step.command or None)
+
+
+class ChainDocument(Document):
+    """Whether the journal is as it was written.
+
+    Attributes:
+        harm: null: it is as it was written.
+    """
+
+    read = From(ChainVerdict)
+    lines: Count
+    digest: Annotated[str, ("pattern", "^[0-9a-f]{64}$")] = read(lambda c: c.head.digest)
+    ended: bool
+    harm: Harm | None
+    words: str
+
+
+class ReportDocument(Document):
+    """Everything that the report of a run knows.
+
+    Attributes:
+        until: the last thing that was written down.
+        clients: what becomes of clients that are connected to the source.
+        spans: what the time was spent on, in order.
+        warned: what guards said that did not stand against the run, or was passed over.
+        overrides: guards that the engineer passed over.
+        positions: what was committed for consumers; null: nothing.
+        not_checked: what nobody looked at, or nobody could.
+        unseen: what keeps checks from looking, each cause once, as the guards found them before the
+            run began.
+        journal: null: nobody looked whether it is as it was written.
+    """
+
+    SCHEMA = "drctl/report/1"
+    read = From(ReportData)
+    run: Name
+    plan: ReportPlanDocument = read(ReportPlanDocument.of)
+    began: datetime
+    until: datetime
+    attempts: tuple[AttemptDocument, ...]
+    ending: EndingDocument = read(lambda d: EndingDocument.of(d.ending, turned_back=d.turned_back))
+    writes: WritesDocument = read(WritesDocument.of)
+    endpoints: EndpointsDocument = read(EndpointsDocument.of)
+    rto: RtoDocument
+    rpo: ReportRpoDocument = read(
+        lambda d: ReportRpoDocument.of(d.rpo, **vars(LossRangeDocument.of(d.rpo.lost)))
+    )
+    steps: tuple[StepDocument, ...]
+    clients: tuple[ClientsDocument, ...] = read(
+        lambda d: ClientsDocument.each(leaving_rows(d.plan))
+    )
+    spans: tuple[SpanDocument, ...]
+    warned: tuple[WarnedDocument, ...]
+    overrides: tuple[OverrideDocument, ...] = read(lambda d: overrides_told(d.overrides))
+    owed: tuple[OwedDocument, ...] = read(
+        lambda d: tuple(OwedDocument(step=step, what=what) for step, what in d.owed.items())
+    )
+    positions: PositionsDocument | None
+    not_checked: tuple[Name, ...]
+    unseen: tuple[UnseenDocument, ...]
+    do_now: tuple[DoNowDocument, ...] = read(lambda d: DoNowDocument.each(next_steps(d)))
+    journal: ChainDocument | None = read(lambda d: ChainDocument.of(d.chain) if d.chain else None)
+
+
+def overrides_told(overrides: Mapping[str, str]) -> tuple[OverrideDocument, ...]:
+    """Overridden guards, each with its reason."""
+    return tuple(OverrideDocument(guard=name, reason=why) for name, why in overrides.items())

@@ -1,18 +1,20 @@
 """What `status` saw: as the document `drctl/status/1`, in words, and as metrics."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from drctl.checks.causes import Unseen, network_suspected, told_once
+from drctl.checks.causes import network_suspected, told_once
 from drctl.checks.check import listed
-from drctl.checks.go import NOT_ASKED, Answer, Rpo, StatusNow, TopicRpo
-from drctl.model.finding import Status
+from drctl.checks.go import NOT_ASKED, Answer, GroupsNow, Rpo, StatusNow, TopicRpo
+from drctl.model.document import Count, Document, From, Moment, Seconds, rounded
+from drctl.model.finding import Finding, Status
+from drctl.model.loss import LossRangeDocument
 from drctl.model.moments import utc
-from drctl.model.replication import Connector
+from drctl.model.replication import Connector, LeftOut
 from drctl.model.topology import Unavailable
-from drctl.views.findings import causes_json, finding_json
+from drctl.views.findings import CauseDocument, FindingDocument, beside
 from drctl.views.metrics import Labels, Metric, exposition
 from drctl.views.text import json_time_of, sentence
 
@@ -20,79 +22,153 @@ PREFIX = "drctl_status_"
 _RUNNING = "RUNNING"
 
 
-def status_document(seen: StatusNow) -> dict[str, Any]:
+class ClusterAnswer(Document):
+    """A cluster, and whether it answers.
+
+    Attributes:
+        reason: why it is silent; empty where it answers.
+    """
+
+    cluster: str
+    id: str | None
+    answers: bool
+    reason: str
+
+
+def _cluster(name: str, identity: str | Unavailable) -> ClusterAnswer:
+    if isinstance(identity, Unavailable):
+        return ClusterAnswer(cluster=name, id=None, answers=False, reason=identity.reason)
+    return ClusterAnswer(cluster=name, id=identity, answers=True, reason="")
+
+
+class AnswerDocument(Document):
+    """Whether a failover could begin now."""
+
+    go: bool
+    blockers: tuple[FindingDocument, ...]
+
+
+class RpoDocument(LossRangeDocument):
+    """What would be lost if the source were lost now.
+
+    Attributes:
+        seconds: how old the oldest of them is; of a source that does not answer, was at its last
+            sign of life.
+        how: how that was measured.
+    """
+
+    now = From(StatusNow)
+    seconds: Seconds | None = now(lambda s: rounded(s.rpo.seconds))
+    how: str = now(lambda s: s.rpo.how)
+    allowed_records: Count = now(lambda s: s.allowed.max_lag_records)
+    allowed_seconds: Seconds = now(lambda s: s.allowed.max_rpo_seconds)
+
+
+class TopicDocument(Document):
+    """The same of one topic.
+
+    Attributes:
+        records: about so many, by the best that is known; null where nothing tells.
+        at_most: by the replicator's own word.
+        seconds: how old the oldest of them is.
+        how: how that was measured.
+    """
+
+    read = From(TopicRpo)
+    topic: str
+    target_topic: str
+    partitions: Count
+    unknown_partitions: Count = read(lambda t: t.unknown)
+    records: Count | None = read(lambda t: t.rpo.records)
+    at_most: Count | None = read(lambda t: t.rpo.at_most)
+    seconds: Seconds | None = read(lambda t: rounded(t.rpo.seconds))
+    how: str = read(lambda t: t.rpo.how)
+
+
+class ConnectorDocument(Document):
+    """A connector of the workers that replicate the link.
+
+    Attributes:
+        tasks: how many, by state.
+    """
+
+    read = From(Connector)
+    name: str
+    kind: str
+    state: str
+    tasks: Mapping[str, Count] = read(lambda c: Counter(task.state for task in c.tasks))
+
+
+class LeftOutDocument(Document):
+    """A position of a group that has no place on the target."""
+
+    read = From(LeftOut)
+    group: str
+    topic: str = read(lambda p: p.partition.topic)
+    partition: Count = read(lambda p: p.partition.partition)
+    reason: str
+
+
+class GroupsDocument(Document):
+    """Groups of the link, if the source were lost now.
+
+    Attributes:
+        unknown: why it is not known; empty where it is.
+    """
+
+    read = From(GroupsNow)
+    groups: Count
+    positions: Count
+    groups_left_out: Count = read(lambda g: len(g.groups_left_out))
+    unknown: str
+    left_out: tuple[LeftOutDocument, ...]
+
+
+class StatusDocument(Document):
+    """What `drctl status` saw.
+
+    Attributes:
+        seconds: how long it took to look.
+        others: what is to be known of beside the blockers.
+        causes: what keeps checks from looking, each cause once.
+        not_asked: guards that only `drctl doctor` asks.
+    """
+
+    SCHEMA = "drctl/status/1"
+    read = From(StatusNow)
+    link: str
+    source: ClusterAnswer = read(lambda s: _cluster(s.source, s.source_id))
+    target: ClusterAnswer = read(lambda s: _cluster(s.target, s.target_id))
+    at: Moment = read(lambda s: json_time_of(s.at_ms))
+    seconds: Seconds = read(lambda s: round(s.took_s, 3))
+    planned: AnswerDocument
+    unplanned: AnswerDocument
+    others: tuple[FindingDocument, ...]
+    causes: tuple[CauseDocument, ...]
+    not_asked: tuple[str, ...] = NOT_ASKED
+    rpo: RpoDocument = read(lambda s: RpoDocument.of(s, **vars(LossRangeDocument.of(s.rpo.lost))))
+    topics: tuple[TopicDocument, ...]
+    connectors: tuple[ConnectorDocument, ...] = read(
+        lambda s: ConnectorDocument.each(each for _, each in sorted(s.connectors.items()))
+    )
+    groups: GroupsDocument
+
+
+def status_document(seen: StatusNow) -> StatusDocument:
     """All of it."""
     every = (*seen.planned.blockers, *seen.unplanned.blockers, *seen.others)
     causes = told_once(every)[1]
-    return {
-        "schema": "drctl/status/1",
-        "link": seen.link,
-        "source": _cluster(seen.source, seen.source_id),
-        "target": _cluster(seen.target, seen.target_id),
-        "at": json_time_of(seen.at_ms),
-        "seconds": round(seen.took_s, 3),
-        "planned": _answer(seen.planned, causes),
-        "unplanned": _answer(seen.unplanned, causes),
-        "others": [finding_json(each, causes) for each in seen.others],
-        "causes": causes_json(causes),
-        "not_asked": list(NOT_ASKED),
-        "rpo": {
-            **seen.rpo.lost.to_json(),
-            "seconds": _rounded(seen.rpo.seconds),
-            "how": seen.rpo.how,
-            "allowed_records": seen.allowed.max_lag_records,
-            "allowed_seconds": seen.allowed.max_rpo_seconds,
-        },
-        "topics": [_topic(each) for each in seen.topics],
-        "connectors": [_connector(each) for _, each in sorted(seen.connectors.items())],
-        "groups": {
-            "groups": seen.groups.groups,
-            "positions": seen.groups.positions,
-            "groups_left_out": len(seen.groups.groups_left_out),
-            "unknown": seen.groups.unknown,
-            "left_out": [
-                {
-                    "group": row.group,
-                    "topic": row.partition.topic,
-                    "partition": row.partition.partition,
-                    "reason": row.reason,
-                }
-                for row in seen.groups.left_out
-            ],
-        },
-    }
 
+    def told(findings: Sequence[Finding]) -> tuple[FindingDocument, ...]:
+        return FindingDocument.each(beside(findings, causes))
 
-def _cluster(name: str, identity: str | Unavailable) -> dict[str, Any]:
-    if isinstance(identity, Unavailable):
-        return {"cluster": name, "id": None, "answers": False, "reason": identity.reason}
-    return {"cluster": name, "id": identity, "answers": True, "reason": ""}
-
-
-def _answer(answer: Answer, causes: Sequence[Unseen]) -> dict[str, Any]:
-    return {"go": answer.go, "blockers": [finding_json(each, causes) for each in answer.blockers]}
-
-
-def _topic(row: TopicRpo) -> dict[str, Any]:
-    return {
-        "topic": row.topic,
-        "target_topic": row.target_topic,
-        "partitions": row.partitions,
-        "unknown_partitions": row.unknown,
-        "records": row.rpo.records,
-        "at_most": row.rpo.at_most,
-        "seconds": _rounded(row.rpo.seconds),
-        "how": row.rpo.how,
-    }
-
-
-def _rounded(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds, 3)
-
-
-def _connector(each: Connector) -> dict[str, Any]:
-    tasks = Counter(task.state for task in each.tasks)
-    return {"name": each.name, "kind": each.kind, "state": each.state, "tasks": dict(tasks)}
+    return StatusDocument.of(
+        seen,
+        planned=AnswerDocument(go=seen.planned.go, blockers=told(seen.planned.blockers)),
+        unplanned=AnswerDocument(go=seen.unplanned.go, blockers=told(seen.unplanned.blockers)),
+        others=told(seen.others),
+        causes=CauseDocument.each(causes),
+    )
 
 
 def status_line(seen: StatusNow) -> str:

@@ -8,7 +8,7 @@ from drctl.checks.go import GroupsNow, judged
 from drctl.checks.registry import guard_findings
 from drctl.model.finding import Finding, Status
 from drctl.model.loss import Mode
-from drctl.views.findings import doctor_document
+from drctl.views.findings import DoctorDocument
 from drctl.views.plan_text import guard_rows, plan_document, verdict, what_to_type
 from drctl.views.status_text import status_document, status_line
 from tests.checks.observing import observed
@@ -147,7 +147,7 @@ def test_a_source_that_is_dead_is_told_once_in_a_plan() -> None:
     assert verdict(runs.planned(), findings, ()).endswith("; 1 objection below.")
     assert sum(WHY in line for line in in_words(findings)) == 1
 
-    plan = plan_document(runs.planned(), findings, (), "drctl failover --execute")
+    plan = plan_document(runs.planned(), findings, (), "drctl failover --execute").to_json()
     (cause,) = plan["causes"]
     assert (cause["why"], cause["count"]) == (WHY, len(unseen.checks))
     (refused,) = plan["refused"]
@@ -159,12 +159,12 @@ def test_a_source_that_is_dead_is_told_once_in_a_plan() -> None:
 
 
 def test_it_is_told_once_by_the_doctor_and_by_status() -> None:
-    found = doctor_document(diagnosed(observed(DEAD)))
+    found = DoctorDocument.of(diagnosed(observed(DEAD))).to_json()
     (cause,) = [each for each in found["causes"] if each["why"] == WHY]
     assert cause["count"] == len(cause["checks"]) > 2
     assert not any(WHY in each["reason"] for each in found["checks"])
     seen = judged(observed(DEAD), GroupsNow(), None, 0.5)
-    status = status_document(seen)
+    status = status_document(seen).to_json()
     assert [each["why"] for each in status["causes"]] == [WHY]
     blockers = [*status["planned"]["blockers"], *status["unplanned"]["blockers"]]
     assert not any(WHY in each["reason"] for each in blockers)

@@ -1,21 +1,23 @@
-"""Checks a document of drctl against the JSON Schema that ships with it."""
+"""Checks a document of drctl against the JSON Schema that `drctl schema` prints."""
 
 import json
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 from jsonschema import Draft202012Validator
 
-import drctl
+from drctl.model.document import as_json
+from drctl.views.schemas import schema_of
 
-FOLDER = Path(drctl.__file__).parent / "schemas"
+
+def check(document: object) -> dict[str, Any]:
+    """The document as JSON has it; fails where it is not what its `schema` promises."""
+    found: dict[str, Any] = json.loads(json.dumps(as_json(document)))
+    name = found["schema"].removeprefix("drctl/").removesuffix("/1")
+    _validator(name).validate(found)
+    return found
 
 
-def check(document: dict[str, Any]) -> dict[str, Any]:
-    """The same document; fails where it is not what its `schema` promises."""
-    name = document["schema"].removeprefix("drctl/").replace("/", "-")
-    schema = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-    Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(
-        document
-    )
-    return document
+@cache
+def _validator(name: str) -> Draft202012Validator:
+    return Draft202012Validator(schema_of(name), format_checker=Draft202012Validator.FORMAT_CHECKER)

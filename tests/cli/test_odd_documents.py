@@ -37,7 +37,7 @@ from drctl.reconcile.gap_result import read_gap
 from drctl.steps.source_offsets import kept_offsets
 from drctl.stores.journal_files import RunFiles
 from drctl.views.journal_text import entry_lines, journal_document, run_lines
-from drctl.views.run_json import report_document
+from drctl.views.run_json import ReportDocument
 from drctl.views.run_lines import next_steps
 from drctl.views.run_page import render
 from drctl.views.run_reading import report_data, sound_entries
@@ -139,7 +139,7 @@ def told_of(entries: list[Any], page: bool, run: str = RUN) -> None:
     verdict = run_state.verify(run, lines)
     with understood(run):
         data = report_data(read_story(sound_entries(run, lines, verdict)), verdict)
-        json.dumps(report_document(data), allow_nan=False)
+        json.dumps(ReportDocument.of(data).to_json(), allow_nan=False)
         next_steps(data)
         if page:
             render(data)
@@ -377,14 +377,14 @@ def test_one_damaged_run_does_not_hide_the_others() -> None:
     entries = [*runs.done().entries]
     odd = {**entries[0], "plan": {"steps": [[]]}}
     kept = Kept(("a", [{**entries[0], "run": "b"}]), (RUN, entries), ("c", [odd]), ("d", []))
-    listed = journal_document("main", kept, None)["runs"]
-    assert [(each["run"], each["status"]) for each in listed] == [
+    listed = journal_document("main", kept, None)
+    assert [(each.run, each.status) for each in listed.runs] == [
         ("a", "damaged"),
         (RUN, "done"),
         ("c", "damaged"),
         ("d", "damaged"),
     ]
-    assert len(list(run_lines({"runs": listed}))) == 4
+    assert len(list(run_lines(listed))) == 4
     told = observe_journal(kept, "primary")
     assert [each.status for each in told] == [DAMAGED, "done", DAMAGED, DAMAGED]
     assert all(each.owed for each in told if each.status == DAMAGED)

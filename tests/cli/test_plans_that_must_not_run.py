@@ -47,7 +47,7 @@ def test_steps_that_changed_though_what_they_were_built_from_did_not() -> None:
 def written(file: Path, plan: Plan = PLAN, **more: object) -> Path:
     """As --plan-out writes it."""
     document = plan_document(plan, (), (), "drctl failover --execute")
-    write_plan({**document, **more}, file)
+    write_plan({**document.to_json(), **more}, file)
     return file
 
 

@@ -3,18 +3,19 @@
 import json
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
+import drctl
 from drctl.model.errors import ExitCode
 from drctl.model.gap import Counts, GapResult, NotCompared, OrderCounts, PartitionGap, TopicGap
 from drctl.model.topology import OffsetRange
+from drctl.views.schemas import names, schema_of
 from tests.cli.conftest import Run
-from tests.cli.documents import FOLDER, check
-
-FILES = sorted(FOLDER.glob("*.json"))
+from tests.cli.documents import check
 
 
 def gap() -> dict[str, Any]:
@@ -51,7 +52,7 @@ def test_a_real_gap_document_fits() -> None:
 )
 def test_the_schema_of_gap_is_strict(path: tuple[str | int, ...], value: object) -> None:
     document = json.loads(json.dumps(gap()))
-    schema = json.loads((FOLDER / "gap-1.json").read_text(encoding="utf-8"))
+    schema = schema_of("gap")
     within = document
     for part in path[:-1]:
         within = within[part]
@@ -61,16 +62,20 @@ def test_the_schema_of_gap_is_strict(path: tuple[str | int, ...], value: object)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
-def test_each_schema_is_printed_and_sound(file: Any, called: Run) -> None:
-    name, version = file.stem.rsplit("-", 1)
-    text = file.read_text(encoding="utf-8")
-    ran = called("schema", f"drctl/{name}/{version}")
-    assert (ran.code, ran.stdout, ran.stderr) == (0, text, "")
-    schema = json.loads(text)
+@pytest.mark.parametrize("name", names())
+def test_each_schema_is_printed_and_sound(name: str, called: Run) -> None:
+    ran = called("schema", f"drctl/{name}/1")
+    assert (ran.code, ran.stderr) == (0, "")
+    assert json.loads(ran.stdout) == json.loads(json.dumps(schema_of(name)))
+
+
+@pytest.mark.parametrize("name", names())
+def test_each_schema_is_sound(name: str) -> None:
+    schema = json.loads(json.dumps(schema_of(name)))
     Draft202012Validator.check_schema(schema)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    assert schema["properties"]["schema"] == {"const": f"drctl/{name}/{version}"}
+    assert schema["$id"] == f"drctl/{name}/1"
+    assert schema["properties"]["schema"] == {"const": f"drctl/{name}/1"}
 
 
 def test_a_schema_in_json(called: Run) -> None:
@@ -90,13 +95,12 @@ def test_every_object_is_closed() -> None:
             assert node["additionalProperties"] is False
         return all(closed(inner) for inner in node.values())
 
-    assert FILES
-    assert all(closed(json.loads(file.read_text(encoding="utf-8"))) for file in FILES)
+    assert names()
+    assert all(closed(schema_of(name)) for name in names())
 
 
 def test_errors_may_have_every_exit_code_but_those_of_results() -> None:
-    schema = json.loads((FOLDER / "error-1.json").read_text(encoding="utf-8"))
-    codes = set(schema["properties"]["error"]["properties"]["code"]["enum"])
+    codes = set(schema_of("error")["$defs"]["ErrorBody"]["properties"]["code"]["enum"])
     assert codes == {int(code) for code in ExitCode} - {ExitCode.DONE, ExitCode.FOUND}
 
 
@@ -108,12 +112,9 @@ def test_an_unknown_version(called: Run) -> None:
 
 
 def test_each_document_that_is_named_in_the_code_has_a_schema() -> None:
-    package = FOLDER.parent
     named = {
-        f"{name}-{version}"
-        for source in package.rglob("*.py")
-        for name, version in re.findall(
-            r'"drctl/([a-z-]+)/(\d+)"', source.read_text(encoding="utf-8")
-        )
+        name
+        for source in Path(drctl.__file__).parent.rglob("*.py")
+        for name in re.findall(r'"drctl/([a-z-]+)/1"', source.read_text(encoding="utf-8"))
     }
-    assert named == {file.stem for file in FILES}
+    assert named == set(names())

@@ -18,7 +18,8 @@ from drctl.gap.planning import REPLICATION_HEADERS
 from drctl.lab.settings import FIRST, USERS, LabSettings
 from drctl.model.errors import ExitCode
 from drctl.model.gap import OrderVerdict, RecordClass
-from tests.cli.documents import FOLDER, check
+from drctl.views.schemas import names
+from tests.cli.documents import check
 from tests.docs.pages import ROOT, Page, page, pages, rows
 
 REQUIRED = "required"
@@ -106,7 +107,7 @@ def test_examples_of_documents_fit_their_schemas(each: Page) -> None:
 def test_every_document_is_listed_and_the_larger_ones_are_shown() -> None:
     contract = page("docs/commands.md")
     listed = {row[0].strip("`") for row in rows(contract.section("## JSON documents"))}
-    assert listed == {f"drctl/{path.stem.replace('-1', '/1')}" for path in FOLDER.glob("*.json")}
+    assert listed == {f"drctl/{name}/1" for name in names()}
     shown = {json.loads(block)["schema"] for block in contract.blocks("json")}
     assert listed - shown == {"drctl/version/1", "drctl/help/1"}
 

@@ -15,7 +15,7 @@ from drctl.drill.inventory import Compared, Inventory
 from drctl.drill.result import Limits, Loss, Measures, Outage, Result, TranslationError, Verdict
 from drctl.engine.kind import Outcome, Status
 from drctl.model.errors import ExitCode, Interrupted, Refused, Unknown, Unreachable
-from drctl.views.drill_text import VERDICTS, result_document
+from drctl.views.drill_text import VERDICTS, DrillDocument
 from tests.cli.documents import check
 
 DRILL = "20260102t030400z-000000"
@@ -77,7 +77,7 @@ def test_each_end_has_its_code(changes: dict[str, Any], verdict: Verdict, code: 
     assert (found.verdict, found.exit_code) == (verdict, code)
     assert bool(found.reasons) == (code is not ExitCode.DONE), "whoever looks is told why"
     assert found.past().verdict is verdict
-    document = check(result_document(found, None))
+    document = check(DrillDocument.of(found, history=None))
     assert document["verdict"] == verdict.value
     assert VERDICTS[verdict]
 

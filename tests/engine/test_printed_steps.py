@@ -31,7 +31,7 @@ PRINTED = ("id", "kind", "settings", "duty", "patience_seconds")
 
 def printed(plan: Plan) -> list[dict[str, object]]:
     """The steps of the JSON that a plan is shown as."""
-    steps = plan_document(plan, (), (), "drctl ... --execute")["steps"]
+    steps = plan_document(plan, (), (), "drctl ... --execute").to_json()["steps"]
     return [{key: step[key] for key in PRINTED} for step in steps]
 
 

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from drctl.cli.failback_table import failback_table
-from drctl.failback.answer import TABLE, Answer, State, Verdict
+from drctl.failback.answer import TABLE, Answer, OrderDocument, State, Verdict
 from drctl.failback.facts import Facts, RunTold
 from drctl.failback.suggested_commands import Site, Start, doing
 from drctl.model.topology import Unavailable
@@ -57,13 +57,15 @@ def drawn(answer: Answer, site: Site = SITE) -> str:
 
 @pytest.mark.parametrize("facts", EVERY)
 def test_every_answer_fits_its_schema(facts: Facts) -> None:
-    document = judged(facts).to_json()
+    document = OrderDocument.of(judged(facts)).to_json()
     check(document)
     assert [step["id"] for step in document["steps"]] == list("abcdefghijk")
 
 
 def test_steps_have_names_and_say_what_they_are() -> None:
-    found = judged(in_order_to_d(), forward=copying("mm2-source", "RUNNING")).to_json()
+    found = OrderDocument.of(
+        judged(in_order_to_d(), forward=copying("mm2-source", "RUNNING"))
+    ).to_json()
     (step,) = [each for each in found["steps"] if each["id"] == found["next"]]
     assert step["name"] == found["next_name"] == "old-replication-stopped"
     assert step["title"] == "the old replication primary -> secondary is stopped"
@@ -76,9 +78,9 @@ def test_steps_have_names_and_say_what_they_are() -> None:
 
 def test_in_peace_there_is_nothing_to_fail_back() -> None:
     found = judged(in_peace())
-    check(found.to_json())
+    check(OrderDocument.of(found).to_json())
     assert (found.verdict, found.next, found.state) == (Verdict.OK, None, State.NOTHING)
-    assert found.to_json()["why"] == (
+    assert OrderDocument.of(found).to_json()["why"] == (
         "every endpoint leads to primary; by the journal no run has moved clients to secondary;"
         " replication primary -> secondary runs"
     )
@@ -91,9 +93,9 @@ def test_in_peace_there_is_nothing_to_fail_back() -> None:
 def test_where_nobody_knows_where_clients_are_nothing_is_to_be_stopped() -> None:
     blind = replace(in_peace(), endpoints=(), groups=SILENT, on_source=SILENT, fence=SILENT)
     found = judged(blind)
-    check(found.to_json())
+    check(OrderDocument.of(found).to_json())
     assert (found.verdict, found.state) == (Verdict.UNKNOWN, State.UNKNOWN)
-    assert found.to_json()["why"] == (
+    assert OrderDocument.of(found).to_json()["why"] == (
         "nothing shows that clients have left primary, and who would tell does not:"
         " cluster primary did not answer within 10 s"
     )
@@ -108,12 +110,12 @@ def test_where_nobody_knows_where_clients_are_nothing_is_to_be_stopped() -> None
 def test_a_completed_failback_is_told_as_that() -> None:
     run = RunTold("20261122-main", "failback", "done", home=True)
     found = judged(at_home(), journal=(run,))
-    assert found.to_json()["state"] == "completed"
+    assert OrderDocument.of(found).to_json()["state"] == "completed"
     assert "the failback is complete (run 20261122-main)" in drawn(found)
 
 
 def test_examples_are_those_of_the_result() -> None:
-    (example,) = judged(in_order_to_d()).to_json()["records"]["examples"]
+    (example,) = OrderDocument.of(judged(in_order_to_d())).to_json()["records"]["examples"]
     assert example == {
         "topic": "orders",
         "partition": 0,

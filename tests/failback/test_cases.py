@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drctl.failback.answer import Verdict
+from drctl.failback.answer import OrderDocument, Verdict
 from drctl.failback.blockers import Terms, against
 from drctl.failback.facts import (
     NO_WORKERS,
@@ -279,7 +279,7 @@ def test_a_gap_that_was_never_run() -> None:
     found = judged(in_order_to_d(), gaps=())
     assert (states(found)[:5], found.verdict, found.next) == ("DDNNN", Verdict.OK, "c")
     assert found.tally is None
-    assert found.to_json()["records"]["safe"] is None
+    assert OrderDocument.of(found).to_json()["records"]["safe"] is None
 
 
 def test_a_gap_that_was_never_run_before_the_way_back_was_started() -> None:

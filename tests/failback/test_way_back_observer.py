@@ -10,7 +10,7 @@ from rich.console import Console
 
 from drctl.app.failback_search import _search
 from drctl.cli.failback_table import failback_table
-from drctl.failback.answer import Answer, Verdict, answer
+from drctl.failback.answer import Answer, OrderDocument, Verdict, answer
 from drctl.failback.blockers import Terms, against
 from drctl.failback.facts import Copies, Facts
 from drctl.failback.gap_results import GapEvidence
@@ -98,7 +98,7 @@ def seen(
 
 def test_all_is_in_order_before_the_old_replication_runs() -> None:
     found = seen(NEW, BEFORE, position=99)
-    assert (found.verdict, found.next) == (Verdict.OK, "e"), found.to_json()
+    assert (found.verdict, found.next) == (Verdict.OK, "e"), found
     assert found.seen.facts.behind == ()
     assert "its position is the boundary" in found.steps["f"].why
 
@@ -110,7 +110,7 @@ def test_what_the_old_replication_copied_behind_new_records_is_no_boundary(
     """A comparison of after it finds nothing missing, and nothing tells new from old."""
     found = seen(LATE, *results)
     assert found.seen.gap.valid is AFTER
-    assert (found.verdict, found.next) == (Verdict.VIOLATED, "f"), found.to_json()
+    assert (found.verdict, found.next) == (Verdict.VIOLATED, "f"), found
     assert found.steps["f"].observed == "not-done"
     assert (
         "records of primary stand behind new ones of secondary (orders-0)" in found.steps["f"].why
@@ -168,14 +168,18 @@ def test_the_end_of_a_transaction_hides_nothing() -> None:
     ended = replace(AFTER, partitions=(replace(part, source=OffsetRange(0, len(LOST) + 1)),))
     source, around = replace(primary(*LOST), hollow=1), Around({"mm2-source": 101, "mm2-back": 101})
     found = answer(looked_at(source, secondary(*LATE), Results((ended,)), around))
-    assert (found.seen.facts.behind, found.next) == (("orders-0",), "f"), found.to_json()
+    assert (found.seen.facts.behind, found.next) == (("orders-0",), "f"), OrderDocument.of(
+        found
+    ).to_json()
 
 
 def test_what_drctl_copied_stands_there_rightly() -> None:
     header = provenance.HEADER, provenance.encode(Provenance(HERE, "orders", 0, 101, 5))
     copied = (*NEW, at(102, "t1", header), at(103, "t2", header))
     found = seen(copied, compared(LOST, copied, 0, 2), BEFORE, position=99)
-    assert (found.seen.facts.behind, found.verdict) == ((), Verdict.OK), found.to_json()
+    assert (found.seen.facts.behind, found.verdict) == ((), Verdict.OK), OrderDocument.of(
+        found
+    ).to_json()
 
 
 def test_what_came_before_anything_was_new_is_a_boundary() -> None:
@@ -183,7 +187,9 @@ def test_what_came_before_anything_was_new_is_a_boundary() -> None:
     lagging = compared(LOST, LOST[:100], 2, 0)
     target = log(*BOTH, "t1", "t2", "n1")
     found = seen(target, compared(LOST, target, 0, 1), lagging)
-    assert (found.seen.facts.behind, found.verdict) == ((), Verdict.OK), found.to_json()
+    assert (found.seen.facts.behind, found.verdict) == ((), Verdict.OK), OrderDocument.of(
+        found
+    ).to_json()
     assert "its position is the boundary" in found.steps["f"].why
 
 
@@ -250,7 +256,7 @@ def test_a_partition_that_came_to_be_since_is_looked_through() -> None:
     )
     results, around = Results((replace(BEFORE, partitions=(none,)),)), Around({"mm2-source": 101})
     found = answer(looked_at(primary(*LOST), secondary(*LOST), results, around))
-    assert found.steps["c"].observed == "not-done", found.to_json()
+    assert found.steps["c"].observed == "not-done", found
     assert "offset 0 of orders-0 was missing, and is on secondary by now" in found.steps["c"].why
 
 
@@ -258,7 +264,9 @@ def test_a_result_of_the_tail_is_no_full_comparison() -> None:
     found = seen(NEW, replace(BEFORE, scope="tail"), position=99)
     assert found.seen.gap.valid is None
     assert found.seen.first is None
-    assert (found.steps["c"].observed, found.next) == ("not-done", "c"), found.to_json()
+    assert (found.steps["c"].observed, found.next) == ("not-done", "c"), OrderDocument.of(
+        found
+    ).to_json()
     assert "compares the tail alone: drctl gap --scope full" in found.steps["c"].why
     home = judged(in_order_to_h(), back_gaps=(back_gap(scope="tail"),))
     assert (home.steps["h"].observed, home.verdict) == ("unknown", Verdict.UNKNOWN)

@@ -38,7 +38,7 @@ EXECUTE = "drctl failover --mode planned --link main --execute"
 
 def document(plan: Plan, findings: tuple[Finding, ...] = FINDINGS) -> dict[str, object]:
     made = plan_document(plan, findings, violations(plan, KINDS), EXECUTE)
-    return check(json.loads(json.dumps(made)))
+    return check(made)
 
 
 def test_the_document_of_a_plan() -> None:

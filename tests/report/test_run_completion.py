@@ -15,7 +15,7 @@ from drctl.model.topology import OffsetRange
 from drctl.views import run_markdown, run_page
 from drctl.views.run_completion import completed, gap_results
 from drctl.views.run_data import ReportData
-from drctl.views.run_json import report_document, run_document
+from drctl.views.run_json import ReportDocument, RunDocument
 from drctl.views.run_lines import figures, known, next_steps, unknown
 from drctl.views.run_words import verdict
 from tests.cli.documents import check
@@ -79,7 +79,7 @@ def test_before_it_is_an_estimate_with_its_evidence(ran: ReportData, tmp_path: P
     assert told(ran, tmp_path) is ran
     assert (ran.rpo.lost.numbers, ran.rpo.exact) == ((12, 1240, 3100), False)
     assert ran.topics == TOPICS
-    document = check(report_document(ran))
+    document = check(ReportDocument.of(ran))
     assert document["rpo"]["evidence"] == EVIDENCE
     for shown in (run_page.render(ran), run_markdown.render(ran)):
         assert "a heartbeat" in shown
@@ -90,14 +90,14 @@ def test_the_first_whole_comparison_makes_it_exact(ran: ReportData, tmp_path: Pa
     keep(tmp_path, result(ran, 9000, 0), result(ran, 600, 1204), result(ran, 700, 1300))
     data = told(ran, tmp_path)
     assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (1204, 3.5, True)
-    assert check(run_document(data))["rpo"] == {
+    assert check(RunDocument.of(data))["rpo"] == {
         "records": 1204,
         "at_least": 1204,
         "at_most": 1204,
         "seconds": 3.5,
         "exact": True,
     }
-    assert check(report_document(data))["rpo"]["evidence"] == []
+    assert check(ReportDocument.of(data))["rpo"]["evidence"] == []
     assert "1,204 records were left behind" in verdict(data)
     assert figures(data)[2].value == "1,204 records"
     assert figures(data)[2].how == "proven by content"

@@ -18,7 +18,7 @@ from drctl.steps.commit_offsets import CommitOffsets
 from drctl.steps.prechecks import Preflight
 from drctl.views import run_markdown, run_page
 from drctl.views.run_data import Became, Doing, ReportData, Standing, StepReport, Warned, Writes
-from drctl.views.run_json import report_document
+from drctl.views.run_json import ReportDocument
 from drctl.views.run_lines import figures, next_steps
 from drctl.views.run_reading import report_data, sound_entries
 from drctl.views.run_words import writes_now
@@ -169,7 +169,7 @@ def test_clocks_that_do_not_agree_give_no_rto_and_no_negative_time() -> None:
     assert data.rto.seconds is None
     assert "clocks do not agree" in data.rto.how
     assert min(span.seconds for span in data.spans) >= 0
-    check(report_document(data))
+    check(ReportDocument.of(data))
 
 
 def test_complaints_and_items_of_a_step_that_failed() -> None:
@@ -206,7 +206,7 @@ def test_a_harmed_journal_is_told() -> None:
     assert data.chain.harm is Harm.REMOVED
     assert len(data.steps) == 13
     assert data.ending.standing is Standing.NOT_ENDED
-    assert check(report_document(data))["journal"]["harm"] == "removed"
+    assert check(ReportDocument.of(data))["journal"]["harm"] == "removed"
     assert next_steps(data)[0].what == "Do not rely on this report."
     with pytest.raises(Unknown, match=f"nothing of the journal of run {name} is as it was written"):
         sound_entries(name, lines[1:], verify(name, lines[1:]))
@@ -219,7 +219,7 @@ def test_a_kind_that_this_drctl_does_not_know_is_still_reported() -> None:
     data = report_data(story)
     assert "does not know" in data.steps[0].title
     assert data.attempts[0].who == "eve"
-    check(report_document(data))
+    check(ReportDocument.of(data))
 
 
 @pytest.mark.parametrize("at", [None, 7, "yesterday", "2026-03-05T14:20:07"])
@@ -261,7 +261,7 @@ def test_every_beginning_of_a_journal_makes_a_sound_document(name: str) -> None:
     whole = runs.EVERY[name]().entries
     for length in range(1, len(whole) + 1):
         data = report_data(read_story(whole[:length]))
-        check(report_document(data))
+        check(ReportDocument.of(data))
         if length < len(whole) and whole[length - 1]["entry"] in ("began", "intend", "resumed"):
             assert data.ending.standing is Standing.NOT_ENDED
 
@@ -331,7 +331,7 @@ def test_a_cause_that_kept_guards_from_looking_is_told_once_in_every_form() -> N
     found = Run(runs.unplanned()).play(script).data
     (told,) = found.unseen
     assert told.words == f"2 checks could not look: {why} (a, b)"
-    document = report_document(found)
+    document = ReportDocument.of(found).to_json()
     check(document)
     for text in (json.dumps(document), run_markdown.render(found), run_page.render(found)):
         assert text.count("did not answer within 3 s") == 1

@@ -1,6 +1,5 @@
 """One run as Markdown, JSON and JUnit XML: the same truth, whatever stands in the names."""
 
-import json
 import os
 import re
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 
 from drctl.views import run_lines, run_markdown
 from drctl.views.junit import run_to_junit as junit
-from drctl.views.run_json import report_document, run_document
+from drctl.views.run_json import ReportDocument, RunDocument
 from drctl.views.run_lines import known, next_steps, unknown
 from drctl.views.run_words import length, verdict
 from drctl.views.text import plain
@@ -64,8 +63,8 @@ def test_markdown_of_hostile_names_is_text_and_nothing_else() -> None:
 @every
 def test_the_documents_fit_their_schemas(name: str) -> None:
     data = runs.EVERY[name]().data
-    whole = check(json.loads(json.dumps(report_document(data))))
-    short = check(json.loads(json.dumps(run_document(data, "report.html"))))
+    whole = check(ReportDocument.of(data))
+    short = check(RunDocument.of(data, report="report.html"))
     assert short["rto_seconds"] == whole["rto"]["seconds"]
     assert [s["status"] for s in short["steps"]] == [s["status"] for s in whole["steps"]]
     assert short["owed"] == [each["what"] for each in whole["owed"]]
@@ -85,17 +84,20 @@ def test_the_documents_fit_their_schemas(name: str) -> None:
     ],
 )
 def test_scripts_know_four_words(name: str, status: str) -> None:
-    assert run_document(runs.EVERY[name]().data)["status"] == status
+    assert RunDocument.of(runs.EVERY[name]().data).status == status
 
 
 def test_the_detail_of_a_step_names_every_item_and_complaint() -> None:
-    steps = run_document(runs.stopped().data)["steps"]
+    steps = RunDocument.of(runs.stopped().data).to_json()["steps"]
     failed = next(step for step in steps if step["id"] == "switch-endpoint-1")
     assert failed["detail"] == (
         "kafka.example.net still points to primary; ns1.example.net answers with primary; "
         "ns2.example.net does not answer; ns2.example.net: refused the update (REFUSED)"
     )
-    assert run_document(runs.done().data)["steps"][0]["started"] == "2026-03-05T14:20:07.000+00:00"
+    assert (
+        RunDocument.of(runs.done().data).to_json()["steps"][0]["started"]
+        == "2026-03-05T14:20:07.000+00:00"
+    )
 
 
 SUITE = {

@@ -1,0 +1,182 @@
+"""Documents: what a command answers as JSON, declared once.
+
+A document's fields are the keys of the JSON object (`from_` is the key
+`from`), and its JSON Schema is made of the same fields (`drctl.views.schemas`), with what the
+docstring says of them. `of` reads a document from the value that a command works with: a field
+takes the attribute of its own name, unless it says with `From` where it comes from.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from functools import cache
+from operator import attrgetter
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Self,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_type_hints,
+)
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+# What stands beside a type is a part of its JSON Schema; nothing is validated by it.
+Count = Annotated[int, ("minimum", 0)]
+Name = Annotated[str, ("minLength", 1)]
+Moment = Annotated[str, ("format", "date-time")]
+Seconds = Annotated[float, ("minimum", 0)]
+
+OPTIONAL = ("optional", True)
+"""Beside the type of a field: where it is None, the object does not have the key."""
+
+
+class From(Generic[S]):
+    """Says of a field where it comes from: `read = From(Row)`, `records: int = read(lambda ...)`.
+
+    Attributes:
+        kind: what `of` is given.
+    """
+
+    def __init__(self, kind: type[S]) -> None:
+        self.kind = kind
+
+    def __call__(self, get: Callable[[S], T]) -> T:
+        """The field is what `get` says of the value that `of` is given."""
+        return cast(T, _Read(get))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    get: Callable[[Any], Any]
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class Document:
+    """An object of a JSON document; where it has a `SCHEMA`, the whole document.
+
+    Frozen like a dataclass, and without the code that a dataclass generates: of a hundred kinds
+    that would take a twentieth of a second whenever a command begins.
+    """
+
+    SCHEMA: ClassVar[str] = ""
+    _names: ClassVar[Mapping[str, None]] = {}
+    _defaults: ClassVar[Mapping[str, Any]] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Its fields are those of its bases, and its own after them."""
+        own = dict.fromkeys(name for name in cls.__annotations__ if name != "SCHEMA")
+        cls._names = {**cls._names, **own}
+        found = {name: getattr(cls, name) for name in cls._names if hasattr(cls, name)}
+        cls._defaults = {n: each for n, each in found.items() if not isinstance(each, _Read)}
+
+    def __init__(self, **values: Any) -> None:
+        """Every field by its name; one that has a default may be left out."""
+        if values.keys() != self._names.keys():
+            values = {**self._defaults, **values}
+        if values.keys() != self._names.keys():
+            wrong = ", ".join(sorted(values.keys() ^ self._names.keys()))
+            raise TypeError(f"{type(self).__name__}: missing or unknown fields: {wrong}")
+        self.__dict__.update(values)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Never: it is frozen."""
+        raise AttributeError(f"{type(self).__name__} is frozen: {name}")
+
+    @classmethod
+    def of(cls, source: Any, **given: Any) -> Self:
+        """What it says of a value; `given` are fields that are not read from it."""
+        reads = ((name, get) for name, get in _reads(cast(Any, cls)) if name not in given)
+        return cls(**given, **{name: get(source) for name, get in reads})
+
+    @classmethod
+    def each(cls, sources: Iterable[Any]) -> tuple[Self, ...]:
+        """The same of several."""
+        return tuple(map(cls.of, sources))
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return cast(dict[str, Any], as_json(self))
+
+
+@cache
+def _reads(kind: type[Document]) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    hints = get_type_hints(kind)
+    return tuple((name, _getter(kind, name, hints[name])) for name in kind._names)
+
+
+def _getter(kind: type[Document], name: str, hint: Any) -> Callable[[Any], Any]:
+    default = getattr(kind, name, _Read(attrgetter(name)))
+    if not isinstance(default, _Read):
+        return lambda _source: default
+    inner = next((each for each in (hint, *get_args(hint)) if _is_document(each)), None)
+    if inner is None or hasattr(kind, name):
+        return default.get
+    return lambda source: _made(inner, default.get(source))
+
+
+def _is_document(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Document)
+
+
+def _made(kind: type[Document], value: Any) -> Any:
+    if value is None:
+        return None
+    return kind.each(value) if isinstance(value, tuple | list) else kind.of(value)
+
+
+def rounded(seconds: float | None, digits: int = 3) -> float | None:
+    """To the millisecond; None stays."""
+    return None if seconds is None else round(seconds, digits)
+
+
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+def as_json(value: Any) -> Any:
+    """What `json` can write: of documents and dataclasses, enums, times and containers."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    if is_dataclass(kind) or issubclass(kind, Document):
+        head, keys = _keys(cast(Any, kind))
+        made = dict(head)
+        for key, name, optional in keys:
+            each = getattr(value, name)
+            if each is not None or not optional:
+                made[key] = each if type(each) in _PLAIN else as_json(each)
+        return made
+    if isinstance(value, Mapping):
+        return {str(key): as_json(each) for key, each in value.items()}
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="milliseconds")
+    if isinstance(value, str | int | float):
+        return value
+    return [each if type(each) in _PLAIN else as_json(each) for each in value]
+
+
+def keys_of(kind: type) -> Iterator[tuple[str, str, Any]]:
+    """Each key of a document's object, the field that it is, and its type."""
+    hints = get_type_hints(kind, include_extras=True)
+    if issubclass(kind, Document):
+        names: Iterable[str] = kind._names
+    else:
+        names = [each.name for each in fields(cast(Any, kind))]
+    for name in names:
+        yield name.rstrip("_"), name, hints[name]
+
+
+@cache
+def _keys(kind: Any) -> tuple[dict[str, str], tuple[tuple[str, str, bool], ...]]:
+    schema = getattr(kind, "SCHEMA", "")
+    keys = ((key, name, OPTIONAL in get_args(hint)) for key, name, hint in keys_of(kind))
+    return {"schema": schema} if schema else {}, tuple(keys)

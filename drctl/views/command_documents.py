@@ -1,0 +1,132 @@
+"""Documents of commands that say little."""
+
+from typing import Annotated, Any, Literal, get_args
+
+from drctl.config.schema import ReplicatorKind
+from drctl.model.document import Count, Document, Name
+
+Positive = Annotated[int, ("minimum", 1)]
+
+
+class ErrorBody(Document):
+    """Why a command ended.
+
+    Attributes:
+        code: the exit code.
+        kind: the kind of error, such as Refused.
+        message: what is true, in words for a person.
+        hint: what to do; empty where nothing sensible can be said.
+    """
+
+    code: Literal[2, 3, 4, 5, 70, 130]
+    kind: Annotated[str, ("pattern", "^[A-Z][A-Za-z]*$")]
+    message: str
+    hint: str
+
+
+class ErrorDocument(Document):
+    """Why a command ended without a result."""
+
+    SCHEMA = "drctl/error/1"
+    error: ErrorBody
+
+
+class InitCluster(Document):
+    """A cluster of the new file."""
+
+    name: Name
+    id: str
+    topics: Count
+
+
+class InitDocument(Document):
+    """A new configuration file."""
+
+    SCHEMA = "drctl/init/1"
+    file: Name
+    clusters: tuple[InitCluster, InitCluster]
+    link: Name
+    replicator: Annotated[str, ("enum", get_args(ReplicatorKind))]
+    notes: tuple[str, ...]
+
+
+class LintedRunbook(Document):
+    """What is wrong with a runbook.
+
+    Attributes:
+        problems: FILE:LINE:COLUMN: what.
+    """
+
+    path: Name
+    problems: tuple[Name, ...]
+
+
+class RunbookLintDocument(Document):
+    """What is wrong with runbooks."""
+
+    SCHEMA = "drctl/runbook-lint/1"
+    runbooks: tuple[LintedRunbook, ...]
+
+
+class RunbookDocument(Document):
+    """A runbook, as it stands in its file or as a Markdown page."""
+
+    SCHEMA = "drctl/runbook/1"
+    name: Name
+    path: Name
+    text: str
+
+
+class ListedRunbook(Document):
+    """A runbook that there is.
+
+    Attributes:
+        own: whether it is the site's.
+        replaced: whether the site has one of the same name, which is run instead.
+        sound: whether it can be read.
+    """
+
+    name: Name
+    about: str
+    own: bool
+    replaced: bool
+    sound: bool
+
+
+class RunbooksDocument(Document):
+    """The runbooks that there are."""
+
+    SCHEMA = "drctl/runbooks/1"
+    runbooks: tuple[ListedRunbook, ...]
+
+
+class VersionDocument(Document):
+    """The version of drctl."""
+
+    SCHEMA = "drctl/version/1"
+    version: Name
+
+
+class SchemaDocument(Document):
+    """A JSON Schema of drctl."""
+
+    SCHEMA = "drctl/schema/1"
+    name: Name
+    version: Positive
+    json_schema: dict[str, Any]
+
+
+class HelpDocument(Document):
+    """A page of --help."""
+
+    SCHEMA = "drctl/help/1"
+    command: Name
+    text: Name
+
+
+class CompletionDocument(Document):
+    """A script that completes drctl in a shell."""
+
+    SCHEMA = "drctl/completion/1"
+    shell: Literal["bash", "zsh", "fish"]
+    script: Name

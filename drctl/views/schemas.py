@@ -1,0 +1,154 @@
+"""The JSON Schema of each document, made of its type."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from enum import Enum
+from importlib import import_module
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from drctl.model.document import OPTIONAL, Document, keys_of
+
+DOCUMENTS: Mapping[str, str] = {
+    "drctl.failback.answer": "order",
+    "drctl.views.command_documents": "completion error help init runbook runbook-lint runbooks"
+    " schema version",
+    "drctl.views.drill_text": "drill drill-clean drill-history drill-plan",
+    "drctl.views.findings": "doctor",
+    "drctl.views.journal_text": "journal",
+    "drctl.views.plan_text": "plan",
+    "drctl.views.run_json": "report run",
+    "drctl.views.status_text": "status",
+}
+"""Which module has the type of which document."""
+
+_WRITTEN = Path(__file__).parent.parent / "schemas"
+_PLAIN: Mapping[Any, dict[str, Any]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    NoneType: {"type": "null"},
+    datetime: {"type": "string", "format": "date-time"},
+    Any: {},
+}
+_ATTRIBUTE = re.compile(r"^ {4,8}(\w+): (.+(?:\n {8,}\S.*)*)", re.MULTILINE)
+
+
+def names() -> Sequence[str]:
+    """Of all documents, as `drctl/NAME/1` has them."""
+    written = (file.stem.removesuffix("-1") for file in _WRITTEN.glob("*-1.json"))
+    return sorted((*written, *(name for group in DOCUMENTS.values() for name in group.split())))
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """The JSON Schema of a document."""
+    file = _WRITTEN / f"{name}-1.json"
+    if file.exists():
+        return dict(json.loads(file.read_text(encoding="utf-8")))
+    return json_schema(document_type(name))
+
+
+def document_type(name: str) -> type[Document]:
+    """The type of a document."""
+    module = import_module(next(m for m, group in DOCUMENTS.items() if name in group.split()))
+    return next(
+        each
+        for each in vars(module).values()
+        if isinstance(each, type) and getattr(each, "SCHEMA", None) == f"drctl/{name}/1"
+    )
+
+
+def json_schema(kind: type[Document]) -> dict[str, Any]:
+    """Draft 2020-12; every object is closed."""
+    inner: dict[str, Any] = {}
+    made = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": kind.SCHEMA,
+        **_object(kind, inner),
+    }
+    return {**made, "$defs": inner} if inner else made
+
+
+def _object(kind: type, inner: dict[str, Any]) -> dict[str, Any]:
+    text = (kind.__doc__ or "").split("\n\n")
+    about = {name: " ".join(words.split()) for name, words in _described(kind)}
+    schema = getattr(kind, "SCHEMA", "")
+    properties: dict[str, Any] = {"schema": {"const": schema}} if schema else {}
+    required = list(properties)
+    for key, name, hint in keys_of(kind):
+        properties[key] = _of(_present(hint) if OPTIONAL in get_args(hint) else hint, inner)
+        if name in about:
+            properties[key] = {**properties[key], "description": about[name].rstrip(".")}
+        if OPTIONAL not in get_args(hint):
+            required.append(key)
+    return {
+        "title": " ".join(text[0].split()).rstrip("."),
+        "type": "object",
+        "additionalProperties": False,
+        "required": required,
+        "properties": properties,
+    }
+
+
+def _present(hint: Any) -> Any:
+    """The type of a key that is not there where its value is None."""
+    args = [each for each in get_args(get_args(hint)[0]) if each is not NoneType]
+    return Annotated[(Union[tuple(args)], *get_args(hint)[1:])]  # noqa: UP007
+
+
+def _described(kind: type) -> Iterator[tuple[str, str]]:
+    for each in reversed(kind.__mro__):
+        _, _, told = (each.__doc__ or "").partition("Attributes:\n")
+        yield from _ATTRIBUTE.findall(told)
+
+
+def _of(hint: Any, inner: dict[str, Any]) -> dict[str, Any]:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _of(args[0], inner) | {key: value for key, value in args[1:] if key != "optional"}
+    if origin in (Union, UnionType):
+        return _one_of([_of(each, inner) for each in args])
+    if origin is Literal:
+        return {"const": args[0]} if len(args) == 1 else {"enum": list(args)}
+    if hint in _PLAIN:
+        return dict(_PLAIN[hint])
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return {"enum": [each.value for each in hint]}
+    if origin is tuple and args[-1] is not Ellipsis:
+        items = [_of(each, inner) for each in args]
+        size = {"minItems": len(items), "maxItems": len(items)}
+        return {"type": "array", "prefixItems": items, "items": False, **size}
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping(args, inner)
+    if origin is not None:
+        return {"type": "array", "items": _of(args[0], inner)}
+    if hint.__name__ not in inner:
+        inner[hint.__name__] = {}
+        inner[hint.__name__] = _object(hint, inner)
+    return {"$ref": f"#/$defs/{hint.__name__}"}
+
+
+def _mapping(args: tuple[Any, ...], inner: dict[str, Any]) -> dict[str, Any]:
+    """One whose keys are of an enumeration has all of them."""
+    keys, values = _of(args[0], inner).get("enum"), _of(args[1], inner)
+    if keys is None:
+        return {"type": "object", "additionalProperties": values}
+    properties = dict.fromkeys(keys, values)
+    closed = {"additionalProperties": False, "required": keys}
+    return {"type": "object", **closed, "properties": properties}
+
+
+def _one_of(kinds: list[dict[str, Any]]) -> dict[str, Any]:
+    """Plain types are said in one `type`, enumerations in one `enum`; null goes with either."""
+    null = {"type": "null"}
+    if all("enum" in each or "const" in each or each == null for each in kinds):
+        listed = (each.get("enum", [each.get("const")]) for each in kinds)
+        return {"enum": [value for values in listed for value in values]}
+    if all("type" in each and "properties" not in each for each in kinds):
+        named = [each["type"] for each in kinds]
+        return {**{key: value for each in kinds for key, value in each.items()}, "type": named}
+    return {"anyOf": kinds}
