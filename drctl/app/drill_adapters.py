@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from drctl.app import adapters, run_adapters
 from drctl.app.link_reader import ClusterLinkReader
-from drctl.app.link_writer import ClusterLinkWriter
+from drctl.app.link_writer import ClusterLinkWriter, Electing
 from drctl.drill.cleaning import drill_of
 from drctl.drill.clients import SOURCE, TARGET
 from drctl.engine.ports import CommandEnded
@@ -217,6 +217,14 @@ class DrillLinkWriter(ClusterLinkWriter):
             Refused: always.
         """
         raise _beyond(f"change topics of {name}")
+
+    def elections(self, name: str) -> "Electing":
+        """Elects none.
+
+        Raises:
+            Refused: always.
+        """
+        raise _beyond(f"have leaders of {name} elected")
 
     def producer_ids(self, name: str) -> "ProducerIdWriter":
         """Skips none.

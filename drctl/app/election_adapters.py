@@ -20,23 +20,6 @@ if TYPE_CHECKING:
     from drctl.engine.run_state import RunState
 
 
-def chosen(config: "Config", name: str | None) -> str:
-    """The cluster that was named, or the only one.
-
-    Raises:
-        UsageError: there are several, or it does not exist.
-    """
-    from drctl.config.problems import one_of
-
-    if name is not None:
-        config.cluster(name)
-        return name
-    names = tuple(config.clusters)
-    if len(names) == 1:
-        return names[0]
-    raise UsageError("which cluster?", f"--cluster: {one_of(names)}")
-
-
 @dataclass(slots=True)
 class Gathered:
     """Everything that was found.

@@ -271,10 +271,9 @@ def known_overrides(given: Sequence[str]) -> Mapping[str, str]:
         UsageError: there is no such precheck, or no reason is given.
     """
     from drctl.checks.diagnosis import parse_overrides
-    from drctl.offsets.applying import Guard
+    from drctl.offsets.applying import OVERRIDABLE
 
-    own = [guard.value for guard in Guard if guard.overridable]
-    return parse_overrides(given, (*own, *PASSED))
+    return parse_overrides(given, (*OVERRIDABLE, *PASSED))
 
 
 HOME = Way(

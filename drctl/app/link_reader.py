@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from drctl.model.ports import ClusterReader, GroupReader
     from drctl.model.producer_ids import ProducerIdReader
     from drctl.model.repairs import ShapeReader
+    from drctl.offsets.results import Answers, Place
     from drctl.offsets.wanted import Translated
     from drctl.reconcile.progress import LeftBefore
 
@@ -507,6 +508,7 @@ class ClusterLinkReader(NoFailback):
     opposite: "ClusterLinkReader | None" = None
     commands: dict[str, CommandEnded] = field(default_factory=dict, init=False)
     elected: "dict[TopicPartition, Unavailable | None]" = field(default_factory=dict, init=False)
+    committed: "dict[Place, Unavailable | None]" = field(default_factory=dict, init=False)
     _copied: tuple[str, ...] | None = field(default=None, init=False)
     _comparisons: Comparisons = field(init=False)
     _found: "dict[str, tuple[float, Sequence[Finding]]]" = field(default_factory=dict, init=False)
@@ -599,6 +601,10 @@ class ClusterLinkReader(NoFailback):
         """The groups of one of them."""
         found: GroupReader = self._once("groups", name, adapters.open_group_reader)
         return found
+
+    def offset_answers(self) -> "Answers":
+        """What coordinators said to this process of offsets that it committed or removed."""
+        return self.committed
 
     def link_groups(self, name: str) -> tuple[str, ...]:
         """Those whose positions the link carries, sorted.

@@ -24,11 +24,35 @@ if TYPE_CHECKING:
     from drctl.engine.ports import Canary
     from drctl.model.endpoints import EndpointWriter
     from drctl.model.fencing import AclWriter
-    from drctl.model.groups import GroupCreator
+    from drctl.model.groups import GroupCreator, Positions
     from drctl.model.ports import GroupWriter
     from drctl.model.producer_ids import ProducerIdWriter
     from drctl.model.repairs import RuleWriter, ShapeWriter
     from drctl.model.topology import TopicPartition
+    from drctl.offsets.results import Place
+
+    GroupAnswers = Mapping[str, Mapping[TopicPartition, Unavailable | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Committing:
+    """Implements `drctl.model.ports.GroupWriter`; notes what coordinators say."""
+
+    writer: "GroupWriter"
+    told: "dict[Place, Unavailable | None]"
+
+    def commit(self, wanted: "Mapping[str, Positions]") -> "GroupAnswers":
+        """Commit these positions; by group and partition None where it was, or why it was not."""
+        return self._noted(self.writer.commit(wanted))
+
+    def delete(self, unwanted: "Mapping[str, Collection[TopicPartition]]") -> "GroupAnswers":
+        """Remove positions; by group and partition None where it was, or why it was not."""
+        return self._noted(self.writer.delete(unwanted))
+
+    def _noted(self, answers: "GroupAnswers") -> "GroupAnswers":
+        for group, places in answers.items():
+            self.told.update({(group, place): why for place, why in places.items()})
+        return answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +89,7 @@ class ClusterLinkWriter:
         commands: how those ended that were run, for whoever looks.
         opposite: what acts in the other direction; None where nothing asks for it.
         elected: what the controller said of partitions that it was asked for, likewise.
+        committed: what coordinators said of offsets, likewise for whoever looks.
     """
 
     config: "Config"
@@ -73,10 +98,11 @@ class ClusterLinkWriter:
     commands: dict[str, CommandEnded]
     opposite: "ClusterLinkWriter | None" = None
     elected: "dict[TopicPartition, Unavailable | None]" = field(default_factory=dict)
+    committed: "dict[Place, Unavailable | None]" = field(default_factory=dict)
 
     def groups(self, name: str) -> "GroupWriter":
         """The positions of one cluster's groups."""
-        return adapters.group_writer(name, self.config.cluster(name))
+        return Committing(adapters.group_writer(name, self.config.cluster(name)), self.committed)
 
     def group_creator(self, name: str) -> "GroupCreator":
         """Makes groups of KIP-848's protocol ready on one cluster."""

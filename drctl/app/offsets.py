@@ -1,22 +1,26 @@
-"""Opens what a translation needs, and translates."""
+"""Translates, and says what `drctl offsets apply` and `undo` want of a cluster."""
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from drctl.app import adapters
+from drctl.app import adapters, run_adapters, run_journal
 from drctl.app.notices import notices
-from drctl.model.errors import Refused, Unreachable, UsageError
+from drctl.model.errors import DrctlError, Refused, Unreachable, UsageError
 
 if TYPE_CHECKING:
+    from drctl.app.link_reader import ClusterLinkReader
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
-    from drctl.model.translation import Translation
+    from drctl.engine.run_state import RunState
+    from drctl.model.journal import JournalReader
+    from drctl.offsets.applying import ApplyPlan
     from drctl.offsets.documents import TranslationDocument
     from drctl.offsets.link_translation import Cluster, LinkTranslated
     from drctl.offsets.snapshot import Snapshot
@@ -109,10 +113,6 @@ def _opened(name: str, config: "ClusterConfig", timeout_s: float) -> "Iterator[C
         yield Cluster(reader, groups, adapters.range_reader(name, config))
 
 
-Translate = Callable[["Config", "Link", Sequence[str]], Sequence["Translation"]]
-"""The rows of a link, of some groups where any are named."""
-
-
 @dataclass(frozen=True, slots=True)
 class Origin:
     """What is wanted, and what it comes from, in words for a person."""
@@ -122,121 +122,217 @@ class Origin:
     notes: tuple[str, ...] = ()
 
 
-def translations(config: "Config", link: "Link", groups: Sequence[str]) -> "Sequence[Translation]":
-    """The rows of `drctl offsets translate`.
+def translated(sight: "ClusterLinkReader", groups: Sequence[str]) -> Origin:
+    """What the rows of `drctl offsets translate` want.
 
     Raises:
         UsageError: a group's pattern is none.
         Unreachable: the target did not answer.
     """
-    from drctl.offsets.translating import NEVER
-
-    unproven = config.policy.commits_unproven
-    found = link_translated(link, groups, None, unproven=unproven)
-    rows = (row.translation for row in found.rows)
-    return [row for row in rows if row.blocked != NEVER]
-
-
-def translated(
-    config: "Config", link: "Link | None", groups: Sequence[str], translate: Translate
-) -> Origin:
-    """What is wanted where no file is given.
-
-    Raises:
-        UsageError: there is no link.
-    """
     from drctl.offsets.wanted import from_translations
 
-    if link is None:
-        raise UsageError("--cluster goes with --from: only a link can be translated")
-    return Origin(
-        from_translations(translate(config, link, groups)), f"translation of link {link.name}"
-    )
+    link, unproven = sight.link, sight.config.policy.commits_unproven
+    found = link_translated(link, groups, None, unproven=unproven)
+    wanted = from_translations(row.translation for row in found.rows)
+    return Origin(wanted, f"translation of link {link.name}")
 
 
 def origin_of(
     found: "Snapshot | TranslationDocument",
     file: Path,
     groups: Sequence[str],
-    link: "Link | None",
-    target: str,
-    ids: "Ids",
+    sight: "ClusterLinkReader",
 ) -> Origin:
     """What a file wants of the cluster that is to be written.
 
     Raises:
         UsageError: the file does not have a group that is named.
         Refused: it is of another cluster.
+        Unreachable: the cluster did not answer.
     """
     from drctl.offsets.snapshot import Snapshot, of_groups
 
+    target = sight.link.target
+    target_id = sight.site(target).cluster_id()
     if isinstance(found, Snapshot):
-        origin = _from_snapshot(found, file, link, target, ids)
+        origin = _from_snapshot(found, file, sight, target_id)
     else:
-        origin = _from_document(found, file, target, ids)
+        of = found.target_id or found.target
+        if of and of != (target_id if found.target_id else target):
+            raise Refused(
+                f"{file} is a translation for cluster {of}, not for {target} ({target_id})",
+                "translate anew, or choose the link with --link",
+            )
+        notes = () if of else (f"{file} does not say for which cluster it is",)
+        origin = Origin(found.rows, f"translation {file}", notes)
     return replace(origin, wanted=of_groups(origin.wanted, groups))
 
 
-@dataclass(frozen=True, slots=True)
-class Ids:
-    """The clusters' own ids.
-
-    Attributes:
-        source: asked for only where it matters; the source may be dead.
-    """
-
-    target: str
-    source: Callable[[], str]
-
-
 def _from_snapshot(
-    snapshot: "Snapshot", file: Path, link: "Link | None", target: str, ids: Ids
+    snapshot: "Snapshot", file: Path, sight: "ClusterLinkReader", target_id: str
 ) -> Origin:
-    from drctl.offsets.snapshot import restored
+    from drctl.offsets.snapshot import renamed, restored
 
+    link, wanted = sight.link, restored(snapshot)
     told = f"snapshot {file} of {snapshot.cluster}, {snapshot.taken:%Y-%m-%d %H:%M:%S} UTC"
     notes = [
         f"the snapshot lacks group {name}: {why}" for name, why in snapshot.unavailable.items()
     ]
-    wanted = restored(snapshot)
-    if snapshot.cluster_id != ids.target:
-        wanted = _carried_over(snapshot, wanted, link, target, ids)
+    if snapshot.cluster_id != target_id:
+        if not _of_source(snapshot, sight):
+            raise Refused(
+                f"the snapshot is of cluster {snapshot.cluster} ({snapshot.cluster_id}), not of"
+                f" {link.target} ({target_id}): its offsets mean other records there",
+                "translate them with `drctl offsets apply --link`; a snapshot goes back to the"
+                " cluster that it was taken of (--cluster), or over a link of kind"
+                " offset-preserving",
+            )
+        wanted = renamed(wanted, link.carries_group, link.carries, link.target_topic)
         notes.append("the offsets are the source's: the link says that they are kept")
     return Origin(wanted, told, tuple(notes))
 
 
-def _carried_over(
-    snapshot: "Snapshot", wanted: "tuple[Wanted, ...]", link: "Link | None", target: str, ids: Ids
-) -> "tuple[Wanted, ...]":
-    """Positions of the source, for a target that keeps its offsets."""
-    from drctl.offsets.snapshot import renamed
-
-    if link is None or not _of_source(snapshot, link, ids):
-        raise Refused(
-            f"the snapshot is of cluster {snapshot.cluster} ({snapshot.cluster_id}), not of"
-            f" {target} ({ids.target}): its offsets mean other records there",
-            "translate them with `drctl offsets apply --link`; a snapshot goes back to the cluster"
-            " that it was taken of (--cluster), or over a link of kind offset-preserving",
-        )
-    return renamed(wanted, link.carries_group, link.carries, link.target_topic)
-
-
-def _from_document(document: "TranslationDocument", file: Path, target: str, ids: Ids) -> Origin:
-    of = document.target_id or document.target
-    if of and of != (ids.target if document.target_id else target):
-        raise Refused(
-            f"{file} is a translation for cluster {of}, not for {target} ({ids.target})",
-            "translate anew, or choose the link with --link",
-        )
-    notes = () if of else (f"{file} does not say for which cluster it is",)
-    return Origin(document.rows, f"translation {file}", notes)
-
-
-def _of_source(snapshot: "Snapshot", link: "Link", ids: Ids) -> bool:
+def _of_source(snapshot: "Snapshot", sight: "ClusterLinkReader") -> bool:
     """Whether it was taken of the source of a link that keeps offsets; by name if that is dead."""
+    link = sight.link
     if link.settings.replicator.kind != "offset-preserving":
         return False
     try:
-        return snapshot.cluster_id == ids.source()
+        return snapshot.cluster_id == sight.site(link.source).cluster_id()
     except Unreachable:
         return snapshot.cluster == link.source
+
+
+def planned(
+    sight: "ClusterLinkReader",
+    cluster: str,
+    origin: Origin,
+    overrides: Mapping[str, str],
+    written_to: str = "",
+) -> "ApplyPlan":
+    """What the guards say of what is wanted.
+
+    Args:
+        written_to: the id of the cluster that a run wrote to which is undone; empty where it is not
+            known, or none is.
+
+    Raises:
+        Refused: the cluster is another one.
+        Unreachable: it did not answer.
+    """
+    from drctl.offsets.applying import build_plan
+    from drctl.offsets.wanted import look
+
+    site = sight.site(cluster)
+    identity = site.cluster_id()
+    if written_to not in ("", identity):
+        raise Refused(
+            f"the run wrote to cluster {written_to}; {cluster} of drctl.yaml is {identity} now",
+            "use the drctl.yaml with which it was run",
+        )
+    return build_plan(
+        origin.wanted,
+        look(sight.groups(cluster), site, origin.wanted),
+        cluster=cluster,
+        cluster_id=identity,
+        origin=origin.told,
+        made=datetime.now(UTC),
+        overrides=overrides,
+        notes=origin.notes,
+        unproven=sight.config.policy.commits_unproven,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Undoable:
+    """A run that committed offsets.
+
+    Attributes:
+        cluster: that it wrote to.
+        cluster_id: what that was then; empty where the run does not say.
+        origin: what it takes to put back what was there before.
+        ended: whether it came to its end.
+    """
+
+    run: str
+    link: "Link"
+    cluster: str
+    cluster_id: str
+    origin: Origin
+    ended: bool
+
+
+def undoable(config: "Config", run: str | None, link: str | None, cluster: str | None) -> Undoable:
+    """The run of this name; else the newest of `offsets apply` that may have changed something.
+
+    Raises:
+        UsageError: there is no such run, or it changed no offset.
+        Unknown: its journal cannot be read, or is damaged.
+    """
+    from drctl.engine.run_state import read_story
+
+    here = run_adapters.run_files(config)
+    if run is None and link is None and cluster is None:
+        run = next(filter(None, (_applied(here, name) for name in here.runs())), None)
+    over = run_journal.scope(config, run, link, cluster)
+    reader = run_journal.reading(config, over, run)
+    names = (_applied(reader, name) for name in reader.runs())
+    chosen = run or next(filter(None, names), None)
+    if chosen is None:
+        raise UsageError(f"there is no run to undo over {over.name}", "drctl journal lists all")
+    found = undo_of(read_story(reader.entries(chosen)), over)
+    if not found.origin.wanted:
+        raise UsageError(f"run {chosen} committed no offset", "drctl journal lists all runs")
+    reader.must_be_signed(chosen)
+    return found
+
+
+def _applied(reader: "JournalReader", run: str) -> str | None:
+    """The run, where it is one of `offsets apply` that may have changed something."""
+    from drctl.engine.run_state import read_story
+    from drctl.plans.offsets import APPLY
+
+    with suppress(DrctlError):
+        story = read_story(reader.entries(run))
+        if story.plan.name == APPLY and any(each.intent.get("lines") for each in story.effects):
+            return run
+    return None
+
+
+def undo_of(story: "RunState", link: "Link") -> Undoable:
+    """What it takes to put back what a run of the link may have changed.
+
+    Whether an announced commit was made is seen on the cluster: an offset that is as it was before
+    is left alone.
+
+    Raises:
+        DamagedJournal: an intent is not what this drctl writes.
+    """
+    from drctl.engine.run_state import understood
+    from drctl.offsets.results import Change, Place
+    from drctl.offsets.wanted import Wanted, Written
+    from drctl.steps.apply_offsets import ApplyOffsets
+    from drctl.steps.commit_offsets import CommitOffsets
+
+    kinds = {kind.name: kind for kind in (ApplyOffsets(), CommitOffsets())}
+    changes: dict[Place, Change] = {}
+    cluster = story.plan.target
+    with understood(story.run):
+        for effect in story.effects:
+            kind = kinds.get(story.plan.step(effect.step).kind)
+            if kind is None or effect.undone:
+                continue
+            intent = kind.read_intent(effect.intent)
+            cluster = intent.cluster
+            for change in intent.lines:
+                # What is decided again after a crash rests on the first.
+                first = changes.get(change.place, change)
+                changes[change.place] = change._replace(before=first.before)
+    wanted = tuple(
+        Wanted(each.group, each.partition, each.before, undoes=Written(each.to))
+        for each in changes.values()
+    )
+    notes = () if story.status else ("the run did not come to its end",)
+    origin = Origin(wanted, f"undo of run {story.run}", notes)
+    identity = story.plan.basis.get(f"cluster {cluster}", "")
+    return Undoable(story.run, link, cluster, identity, origin, bool(story.status))

@@ -145,12 +145,13 @@ def warn_of_loss(plan: Plan, sight: "ClusterLinkReader") -> None:
 
 def resuming(plan: Plan, sight: "ClusterLinkReader") -> Foreseen | None:
     """What the plan would do with groups; None where the source is not lost, or nobody can say."""
-    steps = [step for step in plan.steps if step.kind == CommitOffsets.name]
-    if not steps or "unproven_offsets" not in steps[0].settings:
+    kind = CommitOffsets()
+    found = [kind.read_settings(each.settings) for each in plan.steps if each.kind == kind.name]
+    if not found or found[0].unproven_offsets is None:
         return None
     try:
         with notices().task("looking for the groups' offsets"):
-            return foreseen(steps[0].settings, sight)
+            return foreseen(found[0], sight)
     except DrctlError as error:
         notices().warn(f"where groups would resume cannot be seen: {error.message}")
         return None

@@ -36,9 +36,9 @@ def known_overrides(given: Iterable[str]) -> Mapping[str, str]:
     if not given:
         return {}
     from drctl.checks.diagnosis import parse_overrides
-    from drctl.offsets.applying import Guard
+    from drctl.offsets.applying import OVERRIDABLE
 
-    return parse_overrides(given, [guard.value for guard in Guard if guard.overridable])
+    return parse_overrides(given, OVERRIDABLE)
 
 
 def judged(sight: ClusterLinkReader, mode: str) -> "Sequence[Finding]":

@@ -38,6 +38,7 @@ from drctl.model.typed_json import read_as
 from drctl.runbook.reading import find
 from drctl.runbook.site import site_of
 from drctl.runbook.values import could_be
+from drctl.steps.apply_offsets import ApplyOffsets, ApplySettings
 from drctl.steps.registry import KINDS, REPAIRS
 from drctl.steps.reversed import Stays
 from drctl.steps.switch_endpoint import SwitchEndpoint, SwitchIntent, SwitchSettings
@@ -316,6 +317,14 @@ def _settings(step: Step, allowed: Permitted) -> Iterator[str]:
         number = switch.number
         if _is_index(number, allowed) and switch.kind != allowed.endpoints[number].kind:
             yield f"endpoint {number + 1} is no {switch.kind}"
+    if step.kind == ApplyOffsets.name:
+        # What is committed is decided again, from these.
+        for row in read_as(ApplySettings, step.settings).rows:
+            group, topic = row.wanted.group, row.wanted.partition.topic
+            if not allowed.carries_group(group):
+                yield _foreign_group(group)
+            if not allowed.carries(topic):
+                yield _not_carried(topic)
     for change in step.settings.get("changes", ()):
         topic = change["rule"][0] if "rule" in change else change["topic"]
         if not _is_about(topic, change.get("rule"), allowed):
@@ -401,6 +410,10 @@ def _is_about(topic: str, rule: Sequence[str] | None, allowed: Permitted) -> boo
 
 def _not_carried(topic: str) -> str:
     return f"topic {topic!r} is not one of the link's"
+
+
+def _foreign_group(name: str) -> str:
+    return f"group {name!r} is not one of the link's"
 
 
 def _foreign(intent: SwitchIntent, allowed: Permitted) -> bool:
@@ -529,9 +542,7 @@ class _Cluster:
         self.hands.hold(self.hands.allowed.carries(name), _not_carried(name))
 
     def _group(self, name: str) -> None:
-        self.hands.hold(
-            self.hands.allowed.carries_group(name), f"group {name!r} is not one of the link's"
-        )
+        self.hands.hold(self.hands.allowed.carries_group(name), _foreign_group(name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from drctl.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
     from drctl.kafka.topic_configs import KafkaShapeReader, KafkaShapeWriter
     from drctl.model.endpoints import EndpointReader, EndpointState, EndpointWriter
-    from drctl.model.journal import Entry, JournalPlace
-    from drctl.stores.journal_files import JournalFile, RunFiles
+    from drctl.model.journal import JournalPlace
+    from drctl.stores.journal_files import RunFiles
     from drctl.stores.metrics_server import MetricsServer
 
 
@@ -400,37 +400,6 @@ def journal_places(config: "Config", link: "Link") -> "Sequence[JournalPlace]":
 
     topic = journal_reader(link)
     return (topic, StateFolder(config.state_dir / "runs"))
-
-
-def offsets_journal(config: "Config", run: str) -> "JournalFile":
-    """The journal of a new run that moves positions."""
-    from drctl.stores.journal_files import JournalFile
-
-    return JournalFile(
-        config.state_dir / "offsets",
-        run,
-        "nothing that is not in the journal was sent; free space, or set state_dir, and"
-        " look with `drctl offsets undo` what was written",
-    )
-
-
-def offsets_runs(config: "Config") -> Iterator[str]:
-    """All runs that moved positions, the newest first."""
-    from drctl.stores.journal_files import runs
-
-    return runs(config.state_dir / "offsets")
-
-
-def offsets_entries(config: "Config", run: str) -> "Sequence[Entry]":
-    """The journal of a run that moved positions.
-
-    Raises:
-        UsageError: there is no such run.
-        Unknown: its journal cannot be read, or is damaged.
-    """
-    from drctl.stores.journal_files import entries
-
-    return entries(config.state_dir / "offsets", run)
 
 
 def anchors_reader(name: str, cluster: "ClusterConfig") -> "AnchorsTopicReader":

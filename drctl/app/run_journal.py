@@ -122,6 +122,7 @@ def scope(config: "Config", run: str | None, link: str | None, cluster: str | No
             name = str(run_adapters.run_files(config).entries(run)[0]["plan"]["link"])
             if name.startswith(INSIDE):
                 return config.inside(name.removeprefix(INSIDE))
+            return config.link(name)
     return config.over(link, cluster)
 
 

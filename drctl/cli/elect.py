@@ -103,7 +103,7 @@ def _watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int
     from drctl.elections.waiting import Wait
 
     config = configuration()
-    name = election_adapters.chosen(config, cluster)
+    name = config.chosen(cluster)
     # No look at a silent cluster takes longer than the whole wait may.
     longest_s = adapters.PATIENCE_S
     if within_s:
@@ -232,7 +232,7 @@ def _elect(given: ElectOptions) -> int:
     overrides = parse_overrides(given.overrides)
     ends = known_ends(given.known_ends, given.partitions)
     config = configuration()
-    cluster = election_adapters.chosen(config, given.cluster)
+    cluster = config.chosen(given.cluster)
     link, execute = config.inside(cluster), command_line(given.words)
     with OVER_LINK.sight(config, link, Nobody(), False) as sight:
         found = _planned(config, sight, given, overrides, ends)

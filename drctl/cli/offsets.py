@@ -2,9 +2,9 @@
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
@@ -13,13 +13,24 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from drctl.app import adapters, run_adapters
-from drctl.app.offsets import Ids, Translate, link_translated, origin_of, translated, translations
-from drctl.app.run_journal import new_run
+from drctl.app.notices import Nobody
+from drctl.app.offsets import (
+    Origin,
+    Undoable,
+    link_translated,
+    origin_of,
+    planned,
+    translated,
+    undoable,
+)
 from drctl.cli.console import console
 from drctl.cli.grammar import (
+    ClusterAlone,
     Execute,
+    ExpectPlan,
     LinkName,
     Overrides,
+    PlanOut,
     Yes,
     check_confirming,
     command_line,
@@ -29,7 +40,8 @@ from drctl.cli.grammar import (
 from drctl.cli.options import Output, options
 from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration, error_document, without_secrets
-from drctl.model.errors import ConfigError, ExitCode, Interrupted, Refused, Unknown, UsageError
+from drctl.model.errors import ConfigError, ExitCode, Interrupted, Unknown, UsageError
+from drctl.model.plan import reasons_given
 from drctl.model.text import lines as meant
 from drctl.model.text import quote
 from drctl.offsets.anchor_log import ANCHORS_TOPIC, scope_of
@@ -42,12 +54,14 @@ from drctl.views.tracking import TrackMetrics, known, pass_line, pass_lines, pro
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from drctl.app.link_reader import ClusterLinkReader
+    from drctl.cli.running import PlanOptions
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.model.ports import ClusterReader, GroupReader
+    from drctl.model.plan import Plan
     from drctl.offsets.applying import ApplyPlan
-    from drctl.offsets.journal import ApplyResult, JournaledRun
     from drctl.offsets.link_translation import LinkTranslated
+    from drctl.offsets.results import ApplyResult
     from drctl.offsets.snapshot import Filters, Snapshot
 
 EVERY = "30s"
@@ -302,7 +316,7 @@ def snapshot(
 
     filters = Filters(tuple(group or ()), tuple(topic or ()))
     config = configuration()
-    name = cluster or _only(config)
+    name = config.chosen(cluster)
     began = time.monotonic()
     taken = _take(config, name, filters)
     file = out or config.state_dir / "offsets" / f"{name}-{taken.taken:%Y%m%dT%H%M%S.%fZ}.json"
@@ -330,15 +344,6 @@ def _take(config: "Config", name: str, filters: "Filters") -> "Snapshot":
         return take(groups, cluster=name, cluster_id=cluster_id, taken=now, filters=filters)
 
 
-def _only(config: "Config") -> str:
-    from drctl.config.problems import one_of
-
-    names = tuple(config.clusters)
-    if len(names) == 1:
-        return names[0]
-    raise UsageError("which cluster?", f"--cluster: {one_of(names)}")
-
-
 @app.command()
 def apply(
     link: LinkName = None,
@@ -357,91 +362,39 @@ def apply(
     execute: Execute = False,
     yes: Yes = False,
     override: Overrides = None,
+    plan_out: PlanOut = None,
+    expect_plan: ExpectPlan = None,
 ) -> int:
     """Commit positions on the target, where no group is read; without --execute say which.
 
     Exit codes: 0 all are there, 3 a guard refused and nothing was written, 4 some were written,
-    5 an answer did not come.
+    5 an answer did not come: drctl resume looks first; 130 interrupted: drctl resume goes on.
     """
-    groups, overrides = tuple(group or ()), tuple(override or ())
-    return apply_offsets(ApplyOptions(link, cluster, groups, source, execute, yes, overrides))
-
-
-@dataclass(frozen=True, slots=True)
-class ApplyOptions:
-    """What the command line says."""
-
-    link: str | None
-    cluster: str | None
-    groups: tuple[str, ...]
-    source: Path | None
-    execute: bool
-    yes: bool
-    overrides: tuple[str, ...]
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The command line that carries this out."""
-        words = option_words(
-            {
-                "--link": self.link,
-                "--cluster": self.cluster,
-                "--group": self.groups,
-                "--from": self.source,
-                "--override": self.overrides,
-            }
-        )
-        return ("offsets", "apply", *words, "--execute")
-
-
-def apply_offsets(given: ApplyOptions, translate: Translate = translations) -> int:
-    """Make the plan, and with `--execute` carry it out."""
-    from drctl.offsets.applying import build_plan, parse_overrides
+    from drctl.cli.running import OVER_LINK, PlanOptions
     from drctl.offsets.documents import read_document
-    from drctl.offsets.wanted import look
+    from drctl.plans.offsets import APPLY
 
-    if given.cluster and given.link:
-        raise UsageError("--cluster and --link exclude each other", "a link has its own target")
-    check_confirming(given.execute, given.yes)
-    overrides = parse_overrides(given.overrides)
-    document = read_document(given.source) if given.source else None
+    groups = tuple(group or ())
+    over = {"--link": link, "--cluster": cluster, "--group": groups, "--from": source}
+    words = ("offsets", "apply", *option_words(over))
+    passed, files = tuple(override or ()), (plan_out, expect_plan)
+    given = PlanOptions(words, link, False, execute, yes, passed, (), *files)
+    overrides = _overrides(given)
+    document = read_document(source) if source else None
     config = configuration()
-    link = None if given.cluster else config.link(given.link)
-    target = link.target if link else str(given.cluster)
-    settings = config.cluster(target)
-    if link is not None and not given.source:
-        adapters.meet(link)
-    with (
-        adapters.open_group_reader(target, settings) as groups,
-        adapters.open_reader(target, settings) as reader,
-    ):
-        with console().task(f"looking at {target}"):
-            ids = Ids(reader.cluster_id(), lambda: _source_id(link))
-            if given.source and document:
-                origin = origin_of(document, given.source, given.groups, link, target, ids)
+    chosen = config.over(link, cluster)
+    if source is None:
+        if cluster is not None:
+            raise UsageError("--cluster goes with --from: only a link can be translated")
+        adapters.meet(chosen)
+    with OVER_LINK.sight(config, chosen, Nobody(), False) as sight:
+        with console().task(f"looking at {chosen.target}"):
+            if source and document:
+                origin = origin_of(document, source, groups, sight)
             else:
-                origin = translated(config, link, given.groups, translate)
-            plan = build_plan(
-                origin.wanted,
-                look(groups, reader, origin.wanted),
-                cluster=target,
-                cluster_id=ids.target,
-                origin=origin.told,
-                made=datetime.now(UTC),
-                overrides=overrides,
-                notes=origin.notes,
-                unproven=config.policy.commits_unproven,
-            )
-        if not given.execute:
-            return _show_plan(plan, command_line(given.words))
-        return _carry_out(plan, config, groups, yes=given.yes)
-
-
-def _source_id(link: "Link | None") -> str:
-    if link is None:
-        return ""
-    with adapters.open_reader(link.source, link.source_config) as reader:
-        return reader.cluster_id()
+                origin = translated(sight, groups)
+            found = planned(sight, chosen.target, origin, overrides)
+        return _show_or_commit(given, sight, APPLY, origin, found)
 
 
 @app.command()
@@ -449,148 +402,123 @@ def undo(
     run: Annotated[
         str, typer.Argument(metavar="RUN", help="As apply named it; else the last one.")
     ] = "",
+    link: LinkName = None,
+    cluster: ClusterAlone = None,
     execute: Execute = False,
     yes: Yes = False,
     override: Overrides = None,
+    plan_out: PlanOut = None,
+    expect_plan: ExpectPlan = None,
 ) -> int:
     """Put back what a run of apply changed, as far as nobody has moved it since.
 
     Exit codes: as of apply.
     """
-    overrides = tuple(override or ())
-    check_confirming(execute, yes)
+    from drctl.cli.running import OVER_LINK, PlanOptions
+    from drctl.plans.offsets import UNDO
+
+    passed, files = tuple(override or ()), (plan_out, expect_plan)
+    given = PlanOptions((), link, False, execute, yes, passed, (), *files)
+    overrides = _overrides(given)
     config = configuration()
-    journaled = _named(config, run) if run else _last(config)
-    settings = config.cluster(journaled.cluster)
-    with (
-        adapters.open_group_reader(journaled.cluster, settings) as groups,
-        adapters.open_reader(journaled.cluster, settings) as reader,
-    ):
-        with console().task(f"looking at {journaled.cluster}"):
-            plan = _undo_plan(journaled, groups, reader, overrides)
-        if not execute:
-            words = option_words({"--override": overrides, "--execute": True})
-            return _show_plan(plan, command_line(["offsets", "undo", journaled.run, *words]))
-        return _carry_out(plan, config, groups, yes=yes, undone=journaled.run)
+    with console().task("reading the journal"):
+        undone = undoable(config, run or None, link, cluster)
+    over = option_words({"--link": link, "--cluster": cluster})
+    given = replace(given, words=("offsets", "undo", undone.run, *over))
+    with OVER_LINK.sight(config, undone.link, Nobody(), False) as sight:
+        with console().task(f"looking at {undone.cluster}"):
+            of = undone.cluster, undone.origin, overrides, undone.cluster_id
+            found = planned(sight, *of)
+        return _show_or_commit(given, sight, UNDO, undone.origin, found, undone)
 
 
-def _undo_plan(
-    run: "JournaledRun", groups: "GroupReader", reader: "ClusterReader", overrides: tuple[str, ...]
-) -> "ApplyPlan":
-    from drctl.offsets.applying import build_plan, parse_overrides
-    from drctl.offsets.journal import taken_back
-    from drctl.offsets.wanted import look
-
-    passed = parse_overrides(overrides)
-    cluster_id = reader.cluster_id()
-    if cluster_id != run.cluster_id:
-        raise Refused(
-            f"run {run.run} wrote to cluster {run.cluster_id}; {run.cluster} of drctl.yaml is"
-            f" {cluster_id} now",
-            "use the drctl.yaml with which it was run",
-        )
-    wanted = taken_back(run)
-    return build_plan(
-        wanted,
-        look(groups, reader, wanted),
-        cluster=run.cluster,
-        cluster_id=cluster_id,
-        origin=f"undo of run {run.run}",
-        made=datetime.now(UTC),
-        overrides=passed,
-        notes=() if run.ended else ("the run did not come to its end",),
-    )
-
-
-def _named(config: "Config", run: str) -> "JournaledRun":
-    found = _read(config, run)
-    if found is None:
-        raise UsageError(f"run {run} wrote nothing", "its journal has no entry")
-    return found
-
-
-def _last(config: "Config") -> "JournaledRun":
-    """The newest run that is not itself an undo and may have written something."""
-    for run in run_adapters.offsets_runs(config):
-        found = _read(config, run)
-        if found is not None and found.changes and not found.undone:
-            return found
-    raise UsageError("there is no run to undo", f"journals are in {config.state_dir / 'offsets'}")
-
-
-def _read(config: "Config", run: str) -> "JournaledRun | None":
-    from drctl.offsets.journal import Damaged, read_run
-
-    try:
-        return read_run(run_adapters.offsets_entries(config, run))
-    except Damaged as damaged:
-        raise Unknown(
-            f"the journal of run {run} is damaged: {damaged}",
-            "restore it, or put positions back with `drctl offsets apply --from` a snapshot",
-        ) from damaged
-
-
-def _show_plan(plan: "ApplyPlan", command_line: str) -> int:
-    """Print what would be done."""
-    from drctl.cli.offsets_table import plan_table
-    from drctl.offsets.plan_json import plan_document
-
-    document = plan_document(plan, command_line)
-    console().result(lambda: plan_table(plan, command_line), document)
-    return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
-
-
-def _carry_out(
-    plan: "ApplyPlan", config: "Config", groups: "GroupReader", *, yes: bool, undone: str = ""
-) -> int:
-    """Write what the plan says, once the cluster's name was typed.
+def _overrides(given: "PlanOptions") -> Mapping[str, str]:
+    """The reason of each override, by guard.
 
     Raises:
-        Refused: nobody confirmed.
-        Interrupted: Ctrl-C; the journal says how far it got.
+        UsageError: something does not go together, or the expected plan cannot be read.
+        ConfigError: the expected plan is none.
     """
+    from drctl.app.plan_files import check_plan_file
+    from drctl.offsets.applying import OVERRIDABLE
+
+    check_confirming(given.execute, given.yes)
+    if given.expect_plan:
+        check_plan_file(given.expect_plan)
+    return reasons_given(given.overrides, OVERRIDABLE)
+
+
+def _show_or_commit(
+    given: "PlanOptions",
+    sight: "ClusterLinkReader",
+    name: str,
+    origin: Origin,
+    found: "ApplyPlan",
+    undone: Undoable | None = None,
+) -> int:
+    """Show the plan, or carry it out once the cluster's name was typed.
+
+    Raises:
+        Refused: nobody confirmed, or somebody else holds the link.
+        Interrupted: Ctrl-C; `drctl resume` goes on.
+    """
+    from drctl.app import plan_files
+    from drctl.cli import running
+    from drctl.cli.resume import left_behind
+    from drctl.offsets import results
+    from drctl.plans.offsets import offsets_plan
+    from drctl.views import plan_text
+
+    words = option_words({"--override": given.overrides, "--execute": True})
+    execute, unproven = command_line([*given.words, *words]), sight.config.policy.commits_unproven
+    plan = offsets_plan(name, sight.link, found, origin.wanted, unproven=unproven)
+    plan = plan_files.without_secrets(plan)
+    document = plan_text.plan_document(plan, (), (), execute)
+    running.plan_files(plan, document, given.plan_out, given.expect_plan)
+    code = ExitCode.REFUSED if found.refused else ExitCode.DONE
+    if not given.execute:
+        from drctl.cli.offsets_table import plan_table
+
+        shown = results.plan_document(found, execute)
+        console().result(lambda: plan_table(found, execute), shown)
+    elif not plan.steps:
+        lines = results.results_of(found, {}, "")
+        _show_result(results.ApplyResult(found, lines, code.name.lower()), "")
+    else:
+        names = {line.group for line in found.writes}
+        what = f"{plural(len(found.writes), 'position')} of {plural(len(names), 'group')}"
+        confirm(found.cluster, what, yes=given.yes)
+        if undone is not None and not undone.ended:
+            left_behind(sight.config, undone.link, undone.run, "drctl offsets undo")
+        return _committed(sight, plan, found)
+    return int(code)
+
+
+def _committed(sight: "ClusterLinkReader", plan: "Plan", found: "ApplyPlan") -> int:
+    """Carry it out; what came of it is looked at, whatever the run saw."""
+    from drctl.cli.running import OVER_LINK, carried_out
+    from drctl.engine.kind import Status
+    from drctl.offsets.results import ApplyResult, results_of
+    from drctl.steps.apply_offsets import became_of
+
+    began, link = time.monotonic(), sight.link
+    story, outcome, where = carried_out(sight.config, OVER_LINK, sight, plan)
+    of = ("--cluster", link.target) if link.is_inside else ("--link", link.name)
+    over = (story.run, *of)
+    resume = command_line(["resume", *over])
+    if outcome.status is Status.INTERRUPTED:
+        raise Interrupted(f"interrupted: what may have been written stands in {where}", resume)
+    lines = results_of(found, became_of(story, sight), outcome.words)
+    seconds = time.monotonic() - began
+    result = ApplyResult(found, lines, outcome.status.value, story.run, where, seconds)
+    _show_result(result, command_line(["offsets", "undo", *over]))
+    if not story.status:
+        console().note(f"to go on: {resume}")
+    return int(outcome.exit_code)
+
+
+def _show_result(result: "ApplyResult", undo: str) -> None:
     from drctl.cli.offsets_table import result_table
-    from drctl.offsets.plan_json import result_document
+    from drctl.offsets.results import result_document
 
-    result = _written(plan, config, groups, yes, undone)
-    undo = _undo_line(result.run) if result.run else ""
-    document = result_document(result, undo)
-    console().result(lambda: result_table(result, undo), document)
-    return int(result.exit_code)
-
-
-def _written(
-    plan: "ApplyPlan", config: "Config", groups: "GroupReader", yes: bool, undone: str
-) -> "ApplyResult":
-    from drctl.offsets.executing import Execution
-    from drctl.offsets.journal import nothing_written
-
-    if not plan.writes:
-        return nothing_written(plan)
-    names = {line.group for line in plan.writes}
-    what = f"{plural(len(plan.writes), 'position')} of {plural(len(names), 'group')}"
-    confirm(plan.cluster, what, yes=yes)
-    run = new_run()
-    with (
-        adapters.group_writer(plan.cluster, config.cluster(plan.cluster)) as writer,
-        run_adapters.offsets_journal(config, run) as journal,
-        console().task(f"writing {what} to {plan.cluster}", len(names)) as task,
-    ):
-        execution = Execution(
-            groups,
-            writer,
-            journal,
-            lambda: datetime.now(UTC),
-            lambda done, total: task.update(done=done, total=total),
-            undone,
-        )
-        try:
-            return execution.run(plan)
-        except KeyboardInterrupt:
-            message = f"interrupted: what may have been written stands in {journal.where}"
-            raise Interrupted(message, f"see and put it back: {_undo_line(run)}") from None
-
-
-def _undo_line(run: str) -> str:
-    """The command line that takes a run back."""
-    return command_line(["offsets", "undo", run])
+    console().result(lambda: result_table(result, undo), result_document(result, undo))

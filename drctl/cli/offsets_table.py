@@ -17,7 +17,7 @@ from drctl.model.text import arguments
 from drctl.model.translation import Answer, Translation
 from drctl.offsets.applying import ApplyPlan, Line
 from drctl.offsets.choosing import NoAnswer
-from drctl.offsets.journal import WRITTEN, ApplyResult
+from drctl.offsets.results import WRITTEN, ApplyResult
 from drctl.offsets.snapshot import Snapshot
 from drctl.offsets.translating import NEVER, Explained
 from drctl.offsets.translation_json import questionable
@@ -55,11 +55,11 @@ def result_table(result: ApplyResult, undo: str) -> Iterator[RenderableType]:
     yield Text(f"Cluster {plain(result.plan.cluster)}: {counts}", style="bold")
     yield Text(f"from {plain(result.plan.origin)}, in {result.seconds:.1f} s", style="dim")
     yield from _notes(result.plan)
-    written = [each for each in result.results if each.outcome in WRITTEN]
+    written = [each for each in result.results if each.became.outcome in WRITTEN]
     shown = (*result.not_done, *written[:MOST])
-    yield from _offsets([(each.line, each.outcome.value) for each in shown])
+    yield from _offsets([(line, became.outcome.value) for line, became in shown])
     yield from more(len(written) - MOST)
-    yield from why(f"{each.outcome}: {sentence(each.reason)}" for each in result.not_done)
+    yield from why(f"{b.outcome}: {sentence(b.reason)}" for _, b in result.not_done)
     if undo:
         yield from section("To put back what was there before:", [plain(undo)])
 
@@ -83,7 +83,7 @@ def snapshot_table(snapshot: Snapshot, file: str) -> Iterator[RenderableType]:
 
 
 def _notes(plan: ApplyPlan) -> Iterator[Text]:
-    return notes(plan.notes, ((each.guard, each.reason) for each in plan.overrides))
+    return notes(plan.notes, plan.overrides.items())
 
 
 def _offsets(rows: Sequence[tuple[Line, str]]) -> Iterator[Table]:

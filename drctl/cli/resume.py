@@ -30,7 +30,7 @@ from drctl.engine.run_state import RunState, read_story
 from drctl.model.errors import DamagedJournal, ExitCode, Refused, UsageError
 from drctl.model.text import lines as meant
 from drctl.model.text import quote
-from drctl.offsets.applying import Guard
+from drctl.offsets.applying import OVERRIDABLE
 from drctl.plans.failback import leads_home, rebuilds
 from drctl.plans.repair import NAME as REPAIR
 from drctl.steps.questions import answers
@@ -190,7 +190,7 @@ def go_on(given: ResumeOptions) -> int:
         return _show(story, given)
     if given.abandon is not None:
         confirm(story.plan.target, f"leave run {story.run} behind", yes=given.yes)
-        return _leave(config, link, story, given.abandon.strip())
+        return show_end(config, *left_behind(config, link, story.run, given.abandon.strip()))
     what = f"go on with run {story.run}{giving_up(story.plan)}"
     confirm(story.plan.target, what, yes=given.yes)
     return _carry_on(config, link, story, given, overrides)
@@ -218,8 +218,7 @@ def _leave_damaged(
 def _overrides(given: ResumeOptions) -> Mapping[str, str]:
     """What is passed over from here on: also what only a run that was away can meet."""
     if given.abandon is None:
-        own = [guard.value for guard in Guard if guard.overridable]
-        return parse_overrides(given.overrides, (*own, MOVED))
+        return parse_overrides(given.overrides, (*OVERRIDABLE, MOVED))
     if not given.abandon.strip():
         raise UsageError("--abandon needs a reason", "it is kept in the journal and the report")
     if given.overrides or given.answers:
@@ -237,12 +236,12 @@ def _show(story: RunState, given: ResumeOptions) -> int:
     return code
 
 
-def _leave(config: "Config", link: "Link", found: RunState, why: str) -> int:
-    held = run_journal.holder(found.run)
+def left_behind(config: "Config", link: "Link", run: str, why: str) -> tuple[RunState, Outcome]:
+    """End a run as it stands; nothing but its journal is changed."""
+    held = run_journal.holder(run)
     with run_journal.gone_on(config, link, held) as (journal, entries), stoppable() as clock:
         story = read_story(entries)
-        outcome = abandon(story, why, run_journal.who(held), journal, KINDS, clock)
-    return show_end(config, story, outcome)
+        return story, abandon(story, why, run_journal.who(held), journal, KINDS, clock)
 
 
 def _story(reader: "JournalTopicReader | LocalRuns", run: str | None, link: "Link") -> RunState:

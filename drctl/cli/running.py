@@ -103,7 +103,7 @@ def _hands(config: "Config", sight: ClusterLinkReader, folder: Path) -> "Cluster
 
     back = sight.opposite
     opposite = ClusterLinkWriter(config, back.link, folder, back.commands) if back else None
-    given = folder, sight.commands, opposite, sight.elected
+    given = folder, sight.commands, opposite, sight.elected, sight.committed
     return ClusterLinkWriter(config, sight.link, *given)
 
 
@@ -189,7 +189,8 @@ def show_or_go(
             _warn(plan, sight)
         confirm(plan.target, f"{plan.name} over link {link.name}{giving_up(plan)}", yes=given.yes)
         _refuse_if_changed(plan, without_secrets(make(sight, overrides)))
-        return _carry_out(config, journal, way, sight, plan)
+        story, outcome, _ = carried_out(config, way, sight, plan, journal)
+        return show_end(config, story, outcome)
 
 
 def _gives_up_alive(overrides: Mapping[str, str]) -> bool:
@@ -317,13 +318,6 @@ def _show(prepared: Prepared, way: Way, draw: "Callable[[Prepared], RenderableTy
     return int(way.code(prepared))
 
 
-def _carry_out(
-    config: "Config", topic: "JournalTopic", way: Way, sight: ClusterLinkReader, plan: Plan
-) -> int:
-    story, outcome, _ = carried_out(config, way, sight, plan, topic)
-    return show_end(config, story, outcome)
-
-
 def carried_out(
     config: "Config",
     way: Way,
@@ -331,7 +325,11 @@ def carried_out(
     plan: Plan,
     topic: "JournalTopic | None" = None,
 ) -> "tuple[RunState, Outcome, str]":
-    """Carry a plan out: the run, how it ended, and where its journal is."""
+    """Carry a plan out: the run, how it ended, and where its journal is.
+
+    Args:
+        topic: the link's journal; what was read of it is not read again.
+    """
     from drctl.cli.stopping import stoppable
     from drctl.engine.executing import Execution
     from drctl.steps.registry import KINDS

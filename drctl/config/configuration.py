@@ -125,6 +125,18 @@ class Config:
             raise UsageError("--cluster and --link exclude each other", "a link has its own target")
         return self.inside(cluster)
 
+    def chosen(self, cluster: str | None) -> str:
+        """The cluster that was named, or the only one.
+
+        Raises:
+            UsageError: there are several, or it does not exist.
+        """
+        names = tuple(self.clusters)
+        if cluster is None and len(names) > 1:
+            raise UsageError("which cluster?", f"--cluster: {one_of(names)}")
+        self.cluster(name := cluster or names[0])
+        return name
+
     def cluster(self, name: str) -> ClusterConfig:
         """The cluster of this name.
 

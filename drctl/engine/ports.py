@@ -20,6 +20,7 @@ from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
 from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
 from drctl.model.repairs import RuleWriter, ShapeReader, ShapeWriter
 from drctl.model.topology import TopicPartition, Unavailable
+from drctl.offsets.results import Answers
 from drctl.offsets.wanted import Translated
 
 
@@ -265,6 +266,9 @@ class LinkReader(Protocol):
 
     def groups(self, name: str) -> GroupReader:
         """The groups of one of them."""
+
+    def offset_answers(self) -> Answers:
+        """What coordinators said to this process of offsets that it committed or removed."""
 
     def link_groups(self, name: str) -> tuple[str, ...]:
         """Those whose positions the link carries, sorted.

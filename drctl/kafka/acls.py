@@ -48,8 +48,7 @@ from drctl.model.fencing import (
     sign,
 )
 from drctl.model.repairs import Acl, Acls
-from drctl.model.topology import Unavailable
-from drctl.offsets.executing import Unanswered
+from drctl.model.topology import Unanswered, Unavailable
 
 # All brokers have the same rules: a few are asked, in case one of them hangs.
 _ASKED = 3

@@ -27,9 +27,8 @@ from drctl.kafka.group_requests import (
     unanswered,
 )
 from drctl.kafka.protocol_groups import HEARTBEAT, JOIN, LEAVE, Beat, heartbeat, read_heartbeat
-from drctl.model.groups import Committed, Positions
-from drctl.model.topology import TopicPartition, Unavailable
-from drctl.offsets.executing import Occupied, Unanswered
+from drctl.model.groups import Committed, Occupied, Positions
+from drctl.model.topology import TopicPartition, Unanswered, Unavailable
 
 # A commit becomes one batch of records, which a broker takes up to message.max.bytes (1 MB).
 _REQUEST_BYTES = 400_000

@@ -24,8 +24,7 @@ from drctl.kafka.connection import GRACE_S, Asked, gather, in_chunks, outcome
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault
 from drctl.model.repairs import Alteration, Answers, TopicSetting, TopicShape, WantedTopic
-from drctl.model.topology import Unavailable
-from drctl.offsets.executing import Unanswered
+from drctl.model.topology import Unanswered, Unavailable
 
 _CHUNK = 100
 _DONE_ALREADY = frozenset({KafkaError.TOPIC_ALREADY_EXISTS})

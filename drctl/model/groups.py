@@ -95,3 +95,8 @@ class Committed(NamedTuple):
 
 Positions = Mapping[TopicPartition, Committed]
 """Of one group; a partition in which it has none is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occupied(Unavailable):
+    """The coordinator refused to move an offset: the group has members."""

@@ -87,6 +87,11 @@ class Unavailable:
 
 
 @dataclass(frozen=True, slots=True)
+class Unanswered(Unavailable):
+    """No answer came after a write was sent: it may have happened, or may still happen."""
+
+
+@dataclass(frozen=True, slots=True)
 class TopicState:
     """A topic as described by its cluster.
 

@@ -4,13 +4,13 @@ Nothing here asks or writes: the same wanted rows and the same state give the sa
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
-from drctl.model.errors import UsageError
 from drctl.model.groups import Committed, Group, GroupProtocol
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.offsets.translating import STANDS_AHEAD
@@ -34,6 +34,8 @@ class Guard(StrEnum):
         """Whether an engineer may override it; where not, Kafka itself would refuse."""
         return self not in (Guard.NOT_READABLE, Guard.GROUP_TYPE, Guard.GROUP_ACTIVE)
 
+
+OVERRIDABLE = tuple(guard.value for guard in Guard if guard.overridable)
 
 _MEMBERS_SHOWN = 3
 _NOT_LOOKED_AT = Unavailable("it was not looked at")
@@ -201,13 +203,6 @@ class Action(StrEnum):
 WRITES = frozenset({Action.COMMIT, Action.DELETE})
 
 
-class Override(NamedTuple):
-    """A guard that the engineer overrides, and why."""
-
-    guard: Guard
-    reason: str
-
-
 @dataclass(frozen=True, slots=True)
 class Line:
     """What happens to one group in one partition.
@@ -246,6 +241,7 @@ class ApplyPlan:
 
     Attributes:
         origin: where the wanted offsets come from, in words for a person.
+        overrides: guard to the reason why it is overridden.
         notes: what a person should know about them.
     """
 
@@ -254,7 +250,7 @@ class ApplyPlan:
     origin: str
     made: datetime
     lines: tuple[Line, ...]
-    overrides: tuple[Override, ...] = ()
+    overrides: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
@@ -274,25 +270,6 @@ class ApplyPlan:
         return tuple(line for line in self.lines if line.guard is not None)
 
 
-def parse_overrides(given: Iterable[str]) -> tuple[Override, ...]:
-    """`GUARD=REASON` as typed.
-
-    Raises:
-        UsageError: there is no such guard, it cannot be overridden, or no reason is given.
-    """
-    found: dict[Guard, Override] = {}
-    for text in given:
-        name, _, reason = text.partition("=")
-        guard = _guard(name.strip())
-        if not reason.strip():
-            raise UsageError(
-                f"--override {guard.value} needs a reason",
-                f"write --override {guard.value}=REASON: it is kept in the journal",
-            )
-        found[guard] = Override(guard, reason.strip())
-    return tuple(found.values())
-
-
 def build_plan(
     wanted: Sequence[Wanted],
     state: TargetState,
@@ -301,7 +278,7 @@ def build_plan(
     cluster_id: str,
     origin: str,
     made: datetime,
-    overrides: Iterable[Override] = (),
+    overrides: Mapping[str, str] = MappingProxyType({}),
     notes: Sequence[str] = (),
     unproven: bool = False,
 ) -> ApplyPlan:
@@ -311,8 +288,7 @@ def build_plan(
         unproven: whether, with the source silent, what skips records only under a condition is
             written (`policy.unproven_offsets`).
     """
-    given = tuple(overrides)
-    overridden = frozenset(each.guard for each in given)
+    overridden = frozenset(overrides)
     lines = []
     for row in wanted:
         held = state.committed.get(row.group, _NOT_LOOKED_AT)
@@ -321,24 +297,10 @@ def build_plan(
         log = state.logs.get(row.partition, _NOT_LOOKED_AT)
         lines.append(_line(Case(row, group, before, log, unproven), overridden))
     lines.sort(key=lambda line: (line.group, line.partition))
-    return ApplyPlan(cluster, cluster_id, origin, made, tuple(lines), given, tuple(notes))
+    return ApplyPlan(cluster, cluster_id, origin, made, tuple(lines), overrides, tuple(notes))
 
 
-def _guard(name: str) -> Guard:
-    known = [guard.value for guard in Guard if guard.overridable]
-    if name in known:
-        return Guard(name)
-    if name in list(Guard):
-        raise UsageError(
-            f"guard {name} cannot be passed over",
-            "end what reads in the group first: Kafka itself refuses to move it meanwhile"
-            if name == Guard.GROUP_ACTIVE
-            else f"those that can: {', '.join(known)}",
-        )
-    raise UsageError(f"there is no guard {name!r}", f"those that can be: {', '.join(known)}")
-
-
-def _line(case: Case, overridden: frozenset[Guard]) -> Line:
+def _line(case: Case, overridden: frozenset[str]) -> Line:
     wanted = case.wanted
     before = None if isinstance(case.before, Unavailable) else case.before
     line = Line(

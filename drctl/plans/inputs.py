@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from drctl.model.endpoints import Leaving
-from drctl.offsets.applying import Guard
+from drctl.offsets.applying import OVERRIDABLE
 from drctl.steps.commit_offsets import LEFT_OUT
 from drctl.steps.first_records import FIELDS
 
@@ -86,8 +86,7 @@ class Circumstances:
     @property
     def offset_overrides(self) -> Mapping[str, str]:
         """Those of the prechecks of single offsets."""
-        known = {guard.value for guard in Guard if guard.overridable}
-        return {name: why for name, why in self.overrides.items() if name in known}
+        return {name: why for name, why in self.overrides.items() if name in OVERRIDABLE}
 
     @property
     def leaves_groups_out(self) -> bool:

@@ -8,6 +8,7 @@ from drctl.engine.recheck_source import ALIVE
 from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Step
 from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.steps.commit_offsets import CommitOffsets, CommitSettings
 
 LIFT = "let producers write to {source} again, the same way"
 START = "let replication from {source} to {target} go on, as it ran before"
@@ -157,15 +158,14 @@ def offsets(
     Args:
         lost: the source is lost: the best that is known of a group is what there is.
     """
-    settings = {
-        "link": seen.link,
-        "cluster": seen.target,
-        "overrides": dict(seen.offset_overrides),
-        "leave_out": leave_out,
-    }
-    if lost:
-        settings["unproven_offsets"] = seen.unproven_offsets
-    return Step(identity, "commit-offsets", settings, 30)
+    settings = CommitSettings(
+        seen.link,
+        seen.target,
+        dict(seen.offset_overrides),
+        leave_out,
+        seen.unproven_offsets if lost else None,
+    )
+    return CommitOffsets().step(identity, settings, 30)
 
 
 def skipping(

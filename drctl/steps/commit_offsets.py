@@ -1,17 +1,17 @@
 """Puts the link's groups where they go on on the target; read back position by position."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Polling, Seen, State, StepKind, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.groups import Committed, Positions
-from drctl.model.plan import Json
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
-from drctl.offsets.applying import Action, ApplyPlan, Guard, Line, Override, build_plan
+from drctl.offsets.applying import Action, ApplyPlan, Line, build_plan
+from drctl.offsets.results import Change
 from drctl.offsets.wanted import look as look_at
 
 BATCH = 2000
@@ -25,9 +25,6 @@ COMMIT = "commit"
 
 _STAND = (Action.SAME, Action.KEPT)
 """A position is there already."""
-
-Position = list[Any]
-Change = tuple[str, TopicPartition, Committed | None, Committed | None]
 
 
 class Reread(NamedTuple):
@@ -77,7 +74,7 @@ class Foreseen:
         return total(each.likely for each in self.rows.values()) if self.rows else None
 
 
-def foreseen(settings: Json, reader: LinkReader) -> Foreseen:
+def foreseen(settings: "CommitSettings", reader: LinkReader) -> Foreseen:
     """What the step would do now.
 
     Raises:
@@ -93,13 +90,15 @@ def foreseen(settings: Json, reader: LinkReader) -> Foreseen:
     )
 
 
-def planned_offsets(settings: Json, reader: LinkReader) -> tuple[ApplyPlan, tuple[str, ...]]:
+def planned_offsets(
+    settings: "CommitSettings", reader: LinkReader
+) -> tuple[ApplyPlan, tuple[str, ...]]:
     """What the step would write by what is known now, and patterns of groups nobody knows.
 
     Raises:
         Unreachable: the target did not answer.
     """
-    cluster, passed = settings["cluster"], settings["overrides"]
+    cluster = settings.cluster
     wanted, unknown = reader.translated()
     site = reader.site(cluster)
     plan = build_plan(
@@ -107,13 +106,10 @@ def planned_offsets(settings: Json, reader: LinkReader) -> tuple[ApplyPlan, tupl
         look_at(reader.groups(cluster), site, wanted),
         cluster=cluster,
         cluster_id=site.cluster_id(),
-        origin=f"translation of link {settings['link']}",
+        origin=f"translation of link {settings.link}",
         made=datetime.now(UTC),
-        overrides=[
-            Override(guard, passed[guard.value]) for guard in Guard if guard.value in passed
-        ],
-        # Plans of older drctl do not say: they refused.
-        unproven=settings.get("unproven_offsets") == COMMIT,
+        overrides=settings.overrides,
+        unproven=settings.unproven_offsets == COMMIT,
     )
     return plan, unknown
 
@@ -161,117 +157,191 @@ def _oldest(lines: Iterable[Line]) -> tuple[str, float | None, str]:
     return line.rests_on.evidence, line.rests_on.age_seconds, line.skips_only_if
 
 
-class CommitOffsets:
+@dataclass(frozen=True, slots=True)
+class CommitSettings:
+    """What a plan says.
+
+    Attributes:
+        leave_out: whether it is done although groups have no offset to resume from.
+        unproven_offsets: as in `policy`, where the source is lost; None where it answers.
+    """
+
+    link: str
+    cluster: str
+    overrides: Mapping[str, str]
+    leave_out: bool
+    unproven_offsets: str | None = None
+
+
+class Kept(NamedTuple):
+    """An offset that a group has already."""
+
+    group: str
+    topic: str
+    number: int
+    offset: int
+
+
+Stand = Mapping[str, tuple[tuple[str, int, int], ...]]
+"""By group, where it stands: topic, number of the partition, offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitIntent:
+    """What is changed, and what is known of the groups.
+
+    Attributes:
+        same: how many need no change.
+        left_out: what is not committed, and why.
+        rereads: by group, what it reads again at most; None where that is not known.
+        likely: the same, if it consumed nothing after the evidence.
+        rests_on: by group, as in `Reread`.
+        without_offset: groups that have no offset then.
+        kept: what stood there already.
+    """
+
+    cluster: str
+    lines: tuple[Change, ...]
+    same: int
+    left_out: tuple[str, ...]
+    rereads_at_most: int | None
+    rereads_likely: int | None = None
+    rereads: Mapping[str, int | None] = field(default_factory=dict)
+    likely: Mapping[str, int | None] = field(default_factory=dict)
+    rests_on: Mapping[str, tuple[str, float | None, str]] = field(default_factory=dict)
+    without_offset: tuple[str, ...] = ()
+    kept: tuple[Kept, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFacts:
+    """What was committed; the fields are those of the intent."""
+
+    positions: int
+    groups: int
+    same: int
+    rereads_at_most: int | None
+    rereads_likely: int | None
+    without_offset: tuple[str, ...]
+    left_out: tuple[str, ...]
+    stand: Stand
+
+
+class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
     """Never backwards, and never over unread records, unless that was overridden."""
 
     name = "commit-offsets"
     traits = Trait.CHANGES | Trait.COMMITS_OFFSETS
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: CommitSettings) -> Description:
         """The step in words."""
         return Description(
-            f"commit the translated positions of the link's groups on {settings['cluster']}",
+            f"commit the translated positions of the link's groups on {settings.cluster}",
             "every position reads back as it was committed",
             "put back every position that was there before",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: CommitSettings, facts: Facts, reader: LinkReader) -> CommitIntent:
         """Translate by what is known now, and hold it against the target.
 
         Raises:
             Refused: a group has no place to go on, and that is not passed over.
             Unreachable: the target did not answer.
         """
-        passed = settings["overrides"]
         plan, unknown = planned_offsets(settings, reader)
         refused = [_told(line) for line in plan.lines if line.action is Action.REFUSED]
         left_out = [*refused, *map(_nothing_known, unknown)]
-        if left_out and not (settings["leave_out"] or LEFT_OUT in passed):
+        if left_out and not (settings.leave_out or LEFT_OUT in settings.overrides):
             first = "; ".join(left_out[:5])
             raise Refused(
                 f"{len(left_out)} positions or groups cannot be committed: {first}",
                 f"drctl offsets explain tells why; or --override {LEFT_OUT}=REASON",
             )
         rows = reread(plan)
-        return {
-            "cluster": settings["cluster"],
-            "lines": [_line(line) for line in plan.writes],
-            "same": len(plan.lines) - len(plan.writes) - len(refused),
-            "left_out": left_out,
-            "rereads_at_most": total(each.at_most for each in rows.values()),
-            "rereads_likely": total(each.likely for each in rows.values()),
-            "rereads": {name: each.at_most for name, each in rows.items()},
-            "likely": {name: each.likely for name, each in rows.items()},
-            "rests_on": {name: list(each.rests_on) for name, each in rows.items()},
-            "without_offset": without_offset(plan, unknown),
-            "kept": [_kept(line) for line in plan.lines if line.action in _STAND],
-        }
+        return CommitIntent(
+            settings.cluster,
+            changes(plan.writes),
+            len(plan.lines) - len(plan.writes) - len(refused),
+            tuple(left_out),
+            total(each.at_most for each in rows.values()),
+            total(each.likely for each in rows.values()),
+            {name: each.at_most for name, each in rows.items()},
+            {name: each.likely for name, each in rows.items()},
+            {name: each.rests_on for name, each in rows.items()},
+            tuple(without_offset(plan, unknown)),
+            tuple(_kept(line) for line in plan.lines if line.action in _STAND),
+        )
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: CommitIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Commit; a group in which somebody reads is refused by its coordinator."""
-        return _commit(_changes(intent), intent["cluster"], writer)
+        return commit(intent.lines, intent.cluster, writer)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: CommitIntent, reader: LinkReader) -> Seen[CommitFacts]:
         """Whether every position reads back."""
-        wanted = [(group, place, to) for group, place, _, to in _changes(intent)]
-        others = _others(wanted, intent["cluster"], reader)
-        lines, left_out = len(intent["lines"]), intent["left_out"]
-        facts = {
-            "positions": lines,
-            "groups": len({line[0] for line in intent["lines"]}),
-            "same": intent["same"],
-            "rereads_at_most": intent["rereads_at_most"],
-            "rereads_likely": intent.get("rereads_likely"),
-            "without_offset": intent.get("without_offset", []),
-            "left_out": left_out,
-            "stand": _stand(intent),
-        }
+        wanted = [(*each.place, each.to) for each in intent.lines]
+        others = _others(wanted, intent.cluster, reader)
+        lines, left_out = len(intent.lines), intent.left_out
+        facts = CommitFacts(
+            lines,
+            len({each.group for each in intent.lines}),
+            intent.same,
+            intent.rereads_at_most,
+            intent.rereads_likely,
+            intent.without_offset,
+            left_out,
+            _stand(intent),
+        )
         if others:
             words = f"{len(others)} of {lines} positions are not there: {others[0]}"
             return Seen(State.WAITING, words, facts, others)
-        words = f"{lines} positions of {facts['groups']} groups read back as committed"
+        words = f"{lines} positions of {facts.groups} groups read back as committed"
         owes = (
             f"{len(left_out)} positions or groups were left out: {left_out[0]}" if left_out else ""
         )
-        return Seen(State.DONE, words, facts, tuple(left_out), owes)
+        return Seen(State.DONE, words, facts, left_out, owes)
 
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: CommitIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Put back what was there."""
-        return _commit(_changes(intent), intent["cluster"], writer, back=True)
+        back = [each._replace(before=each.to, to=each.before) for each in intent.lines]
+        return commit(back, intent.cluster, writer)
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: CommitIntent, reader: LinkReader) -> Seen[CommitFacts]:
         """Whether every position is as before."""
-        wanted = [(group, place, before) for group, place, before, _ in _changes(intent)]
-        others = _others(wanted, intent["cluster"], reader)
+        wanted = [(*each.place, each.before) for each in intent.lines]
+        others = _others(wanted, intent.cluster, reader)
         if others:
-            return Seen(State.WAITING, f"{len(others)} are not put back: {others[0]}", {}, others)
+            words = f"{len(others)} are not put back: {others[0]}"
+            return Seen(State.WAITING, words, items=others)
         return Seen(State.DONE, f"{len(wanted)} positions are as before")
 
 
-def _commit(
-    changes: Sequence[Change], cluster: str, writer: LinkWriter, *, back: bool = False
-) -> tuple[str, ...]:
+def changes(lines: Iterable[Line]) -> tuple[Change, ...]:
+    """What is changed for the lines of a plan."""
+    return tuple(Change(line.group, *line.partition, line.before, line.to) for line in lines)
+
+
+def commit(changes: Sequence[Change], cluster: str, writer: LinkWriter) -> tuple[str, ...]:
+    """Commit, or remove, what each is to be; what was not done, each with its reason."""
     groups = writer.groups(cluster)
     complaints: list[str] = []
     for batch in _batches(changes):
         wanted: dict[str, dict[TopicPartition, Committed]] = {}
         unwanted: dict[str, list[TopicPartition]] = {}
-        for group, place, before, to in batch:
-            position = before if back else to
-            if position is None:
-                unwanted.setdefault(group, []).append(place)
+        for each in batch:
+            if each.to is None:
+                unwanted.setdefault(each.group, []).append(each.partition)
             else:
-                wanted.setdefault(group, {})[place] = position
+                wanted.setdefault(each.group, {})[each.partition] = each.to
         for answers in (groups.commit(wanted), groups.delete(unwanted)):
             complaints += _complaints(answers)
     return tuple(complaints)
 
 
 def _batches(changes: Sequence[Change]) -> Iterable[Sequence[Change]]:
-    names = list(dict.fromkeys(change[0] for change in changes))
+    names = list(dict.fromkeys(each.group for each in changes))
     for start in range(0, len(names), BATCH):
         chosen = set(names[start : start + BATCH])
-        yield [change for change in changes if change[0] in chosen]
+        yield [each for each in changes if each.group in chosen]
 
 
 def _complaints(
@@ -303,10 +373,6 @@ def _others(
     return tuple(found)
 
 
-def _line(line: Line) -> list[Any]:
-    return [line.group, *line.partition, _position(line.before), _position(line.to)]
-
-
 def _again(line: Line) -> int | None:
     """Records that the group reads again at most; also where it stands there already."""
     most = line.rereads_at_most
@@ -317,36 +383,17 @@ def _again(line: Line) -> int | None:
     return max(0, most - (line.before.offset - line.to.offset))
 
 
-def _kept(line: Line) -> list[Any]:
-    return [line.group, *line.partition, line.before.offset if line.before else 0]
+def _kept(line: Line) -> Kept:
+    return Kept(line.group, *line.partition, line.before.offset if line.before else 0)
 
 
-def _stand(intent: Json) -> dict[str, list[list[Any]]]:
+def _stand(intent: CommitIntent) -> Stand:
     """By group where it stands then, also where nothing had to be written for that."""
-    found: dict[str, list[list[Any]]] = {}
-    # Journals of older drctl do not tell of those that stood there already.
-    rows = [
-        *intent.get("kept", ()),
-        *([*each[:3], each[4][0]] for each in intent["lines"] if each[4]),
-    ]
-    for group, *place_and_offset in rows:
-        found.setdefault(group, []).append(place_and_offset)
-    return found
-
-
-def _position(committed: Committed | None) -> Position | None:
-    return None if committed is None else list(committed)
-
-
-def _changes(intent: Json) -> list[Change]:
-    return [
-        (group, TopicPartition(topic, number), _committed(before), _committed(to))
-        for group, topic, number, before, to in intent["lines"]
-    ]
-
-
-def _committed(data: Position | None) -> Committed | None:
-    return None if data is None else Committed(*data)
+    put = (Kept(*each[:3], each.to.offset) for each in intent.lines if each.to)
+    found: dict[str, list[tuple[str, int, int]]] = {}
+    for group, topic, number, offset in (*intent.kept, *put):
+        found.setdefault(group, []).append((topic, number, offset))
+    return {group: tuple(rows) for group, rows in found.items()}
 
 
 def _nothing_known(pattern: str) -> str:
@@ -364,29 +411,57 @@ Places = Mapping[str, Mapping[TopicPartition, int]]
 """By group, where it was put."""
 
 
-class ProveGroups(Polling):
+@dataclass(frozen=True, slots=True)
+class ProveSettings:
+    """What a plan says."""
+
+    cluster: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProveIntent:
+    """Where groups were put."""
+
+    cluster: str
+    stand: Stand
+
+
+@dataclass(frozen=True, slots=True)
+class ProveFacts:
+    """What is not where it should be.
+
+    Attributes:
+        wrong: how many offsets; None where some could not be read.
+    """
+
+    positions: int
+    groups: int
+    wrong: int | None = None
+    wrong_groups: tuple[str, ...] = ()
+
+
+class ProveGroups(Polling[ProveSettings, ProveIntent, ProveFacts]):
     """A position behind where it was put reads again what was read, and is owed an answer."""
 
     name = "prove-groups"
     traits = Trait.VERIFIES
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: ProveSettings) -> Description:
         """The step in words."""
-        cluster = settings["cluster"]
         return Description(
-            f"see where the link's groups stand on {cluster}",
+            f"see where the link's groups stand on {settings.cluster}",
             "each position is where it was committed or further on, up to the end of its log;"
             " what is not is owed",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
-        """Where they were put: by group, rows of `[topic, partition, offset]`."""
-        put = facts.get(CommitOffsets.name, {}).get("stand", {})
-        return {"cluster": settings["cluster"], "stand": put}
+    def check(self, settings: ProveSettings, facts: Facts, reader: LinkReader) -> ProveIntent:
+        """Where they were put."""
+        put = facts.of(CommitOffsets())
+        return ProveIntent(settings.cluster, put.stand if put else {})
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: ProveIntent, reader: LinkReader) -> Seen[ProveFacts]:
         """Where they are now; what cannot be read is waited for."""
-        cluster, put = intent["cluster"], _places(intent["stand"])
+        cluster, put = intent.cluster, _places(intent.stand)
         committed = reader.groups(cluster).committed(tuple(put)) if put else {}
         places = sorted({place for positions in put.values() for place in positions})
         logs = reader.site(cluster).offsets(places) if places else {}
@@ -396,15 +471,15 @@ class ProveGroups(Polling):
             if isinstance(found, Unavailable)
         )
         number = sum(map(len, put.values()))
-        facts: dict[str, Any] = {"positions": number, "groups": len(put)}
         if unread:
             words = f"where {len(unread)} groups or partitions stand is not known: {unread[0]}"
-            return Seen(State.WAITING, words, facts, unread)
+            return Seen(State.WAITING, words, ProveFacts(number, len(put)), unread)
         ends = {p: log.end for p, log in logs.items() if isinstance(log, PartitionOffsets)}
         known = {g: p for g, p in committed.items() if not isinstance(p, Unavailable)}
         found = tuple(_wrong(put, known, ends))
         wrong = tuple(words for _, words in found)
-        facts |= {"wrong": len(wrong), "wrong_groups": sorted({group for group, _ in found})}
+        names = tuple(sorted({group for group, _ in found}))
+        facts = ProveFacts(number, len(put), len(wrong), names)
         if not wrong:
             words = f"{number} positions of {len(put)} groups are where they were put or further on"
             return Seen(State.DONE, words, facts)
@@ -414,7 +489,7 @@ class ProveGroups(Polling):
         return Seen(State.DONE, words, facts, wrong, f"{words}: {told}{more}")
 
 
-def _places(stand: Json) -> Places:
+def _places(stand: Stand) -> Places:
     return {
         group: {TopicPartition(topic, number): at for topic, number, at in rows}
         for group, rows in stand.items()

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from drctl.engine.kind import Journaled, Kind
+from drctl.steps.apply_offsets import ApplyOffsets
 from drctl.steps.commands import COMMAND, COMMAND_FENCE, COMMAND_STOP_REPLICATION
 from drctl.steps.commit_offsets import CommitOffsets, ProveGroups
 from drctl.steps.elections import ElectLeaders
@@ -47,7 +48,7 @@ _ALL: tuple[Kind, ...] = (
     Quiesce(),
     StopReplication(),
     PrepareGroups(),
-    CommitOffsets(),
+    Journaled(CommitOffsets()),
     SkipProducerIds(),
     OpenTarget(),
     Journaled(SwitchEndpoint()),
@@ -111,7 +112,7 @@ _WAY_BACK: tuple[Kind, ...] = (
     OtherWay(MANUAL_START_REPLICATION, "manual-start-old-replication"),
     ProveCopies(),
     OtherWay(ProveCopies(), "prove-old-copies"),
-    ProveGroups(),
+    Journaled(ProveGroups()),
     SettleOwed(),
 )
 
@@ -129,8 +130,11 @@ _REPAIRS: tuple[Kind, ...] = (
 REPAIRS = frozenset(kind.name for kind in _REPAIRS)
 """Those that only `drctl doctor --fix` makes: each is a list of what was seen to differ."""
 
-_ELECTIONS: tuple[Kind, ...] = (Journaled(ElectLeaders()),)
+_LISTS: tuple[Kind, ...] = (Journaled(ElectLeaders()), Journaled(ApplyOffsets()))
+
+LISTS = frozenset(kind.name for kind in _LISTS)
+"""Those that only `drctl elect` and `drctl offsets` make: each is a list of what it changes."""
 
 KINDS: Mapping[str, Kind] = {
-    kind.name: kind for kind in (*_ALL, *_FAILOVER, *_WAY_BACK, *_REPAIRS, *_ELECTIONS)
+    kind.name: kind for kind in (*_ALL, *_FAILOVER, *_WAY_BACK, *_REPAIRS, *_LISTS)
 }

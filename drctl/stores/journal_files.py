@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from drctl.config.secret import masked_document
 from drctl.engine import run_state
@@ -18,7 +17,6 @@ from drctl.engine.run_state import Head
 from drctl.host.connections import Closing
 from drctl.model.errors import ConfigError, Refused, Unknown, UsageError
 from drctl.model.journal import Entry, Holder, folder_of, is_run
-from drctl.model.strict_json import read_json
 from drctl.model.text import quote
 
 NAME = "journal.jsonl"
@@ -148,28 +146,6 @@ def lines(folder: Path, run: str) -> list[bytes]:
         return file.read_bytes().split(b"\n")[:-1]
     except OSError as error:
         raise Unknown(f"the journal {file} cannot be read: {error.strerror}") from None
-
-
-def entries(folder: Path, run: str) -> list[Any]:
-    """What stands in the journal of a run that moved positions, without a torn last line.
-
-    Raises:
-        UsageError: there is no such run.
-        Unknown: the journal cannot be read, or is damaged.
-    """
-    found: list[Any] = []
-    held = lines(folder, run)
-    for number, line in enumerate(held, 1):
-        try:
-            found.append(read_json(line))
-        except ValueError:
-            if number < len(held):
-                raise Unknown(
-                    f"{folder / run / NAME}:{number}: this line of the journal is damaged",
-                    "restore the file, or put positions back with `drctl offsets apply --from` a"
-                    " snapshot",
-                ) from None
-    return found
 
 
 def sync_folder(folder: Path) -> None:

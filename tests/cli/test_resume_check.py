@@ -31,16 +31,22 @@ from drctl.engine import entries
 from drctl.engine.kind import Seen, State, Trait
 from drctl.engine.run_state import RunState, read_story
 from drctl.model.errors import DamagedJournal, Refused
+from drctl.model.groups import Committed
 from drctl.model.journal import Entry
 from drctl.model.loss import Mode
 from drctl.model.plan import Plan, Step
 from drctl.model.repairs import Acls, TopicSetting, TopicShape
+from drctl.model.topology import TopicPartition
+from drctl.model.typed_json import to_json
+from drctl.offsets.results import Change
+from drctl.offsets.wanted import Wanted
 from drctl.plans.elections import election
 from drctl.plans.failback import failback, turned
 from drctl.plans.inputs import Circumstances, FenceMethod
 from drctl.runbook.building import build
 from drctl.runbook.reading import find
 from drctl.runbook.site import site_of
+from drctl.steps.apply_offsets import ApplyIntent, ApplyOffsets, ApplySettings, Row
 from drctl.steps.registry import KINDS, REPAIRS
 from tests.elections import test_executing as elections
 from tests.engine import repairs
@@ -252,7 +258,8 @@ def test_what_drctl_has_written_by_this_configuration_may_go_on(name: str, tmp_p
 
 def test_every_kind_of_step_is_among_what_may_go_on() -> None:
     """Each by an intent of its own: one that is added later needs a case."""
-    made = {step.kind for step in (*repairs.plan().steps, *elected("primary").steps)}
+    listed = (*repairs.plan().steps, *elected("primary").steps, applied("orders"))
+    made = {step.kind for step in listed}
     for honest in LEGITIMATE.values():
         given = honest.make()
         if made >= {step.kind for step in given.plan.steps}:
@@ -288,7 +295,27 @@ def test_elections_go_on_on_the_cluster_that_they_are_of(
     assert all(words in each for each in found)
 
 
+def applied(topic: str) -> Step:
+    """What `drctl offsets apply` carries out."""
+    row = Row(Wanted("app", TopicPartition(topic, 0), Committed(5)), None)
+    return ApplyOffsets().step("apply-offsets", ApplySettings("secondary", (row,)))
+
+
+@pytest.mark.parametrize(
+    ("topic", "words"), [("orders", ""), ("secret", "topic 'secret' is not one of the link's")]
+)
+def test_offsets_go_on_in_what_the_link_carries(config: Config, topic: str, words: str) -> None:
+    """Also before they are decided on: that is done again, from the settings."""
+    step = applied(topic)
+    intent = ApplyIntent("secondary", (Change("app", topic, 0, None, Committed(5)),))
+    for story in (story_of(step), story_of(step, apply_offsets=to_json(intent))):
+        found = said(story, config)
+        assert bool(found) == bool(words)
+        assert all(words in each for each in found)
+
+
 EVIL = ["/bin/sh", "-c", "id"]
+COMMIT = {"overrides": {}, "leave_out": True}
 FORGED: dict[str, tuple[str, dict[str, Any]]] = {
     "argv": ("command", command(argv=EVIL)),
     "verify": ("command", command(argv=["/opt/acme/announce", "x"], verify=EVIL)),
@@ -306,8 +333,8 @@ FORGED: dict[str, tuple[str, dict[str, Any]]] = {
     "fence": ("command-fence", {**command(argv=EVIL), "cluster": "primary", "settle_seconds": 1}),
     "stop": ("command-stop-replication", command(argv=EVIL)),
     "argv of odd type": ("command", command(argv="id")),
-    "cluster": ("commit-offsets", {"link": "main", "cluster": "prod"}),
-    "link": ("commit-offsets", {"link": "other", "cluster": "secondary"}),
+    "cluster": ("commit-offsets", {**COMMIT, "link": "main", "cluster": "prod"}),
+    "link": ("commit-offsets", {**COMMIT, "link": "other", "cluster": "secondary"}),
     "clusters": ("take-stock", {"clusters": ["primary", "prod"], "connectors": []}),
     "principal": (
         "fence-producers",

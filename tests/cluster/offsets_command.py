@@ -32,13 +32,17 @@ class OffsetsCommand:
     @property
     def journals(self) -> Path:
         """Where runs leave their journals."""
-        return self.folder / ".drctl" / "offsets"
+        return self.folder / ".drctl" / "runs"
 
     def __call__(self, *words: str) -> Ran:
         """Run it to its end, through the entry point; most of a process would be its imports."""
+        return self.main("offsets", *words)
+
+    def main(self, *words: str) -> Ran:
+        """The same of any command."""
         stdout, stderr = StringIO(), StringIO()
         with chdir(self.folder), redirect_stdout(stdout), redirect_stderr(stderr):
-            code = run(self._line(words)[1:])
+            code = run(["--config", str(self.config), *words])
         return Ran(code, stdout.getvalue(), stderr.getvalue())
 
     def process(self, *words: str) -> Ran:

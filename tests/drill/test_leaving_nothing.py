@@ -123,7 +123,7 @@ def hands() -> DrillLinkWriter:
         lambda it: it.group_creator("a"), lambda it: it.producer_ids("a"),
         lambda it: it.connectors(), lambda it: it.endpoint(0),
         lambda it: it.run("x", ["true"], {}, 1), lambda it: it.reconcile({}),
-        lambda it: it.rules("a"), lambda it: it.shapes("a"),
+        lambda it: it.rules("a"), lambda it: it.shapes("a"), lambda it: it.elections("a"),
     ],
 )  # fmt: skip
 def test_hands_refuse_what_is_shared(reach: Any) -> None:
@@ -135,7 +135,7 @@ def test_every_way_to_change_something_was_thought_of() -> None:
     """A new one in the engine has to be refused, or confined, here."""
     confined = {"groups", "acls", "canary", "keep", "other_way"}
     refused = {"group_creator", "producer_ids", "connectors", "endpoint", "run", "reconcile"}
-    refused |= {"rules", "shapes"}
+    refused |= {"rules", "shapes", "elections"}
     known = {name for name in vars(LinkWriter) if not name.startswith("_")}
     assert known == confined | refused
     assert refused <= vars(DrillLinkWriter).keys()

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from drctl.engine.kind import State
+from drctl.engine.kind import Journaled, State
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Positions
@@ -17,7 +17,7 @@ from drctl.steps.commit_offsets import BATCH, CommitOffsets
 
 ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
 OCCUPIED = Unavailable("somebody reads in it")
-STEP = CommitOffsets()
+STEP = Journaled(CommitOffsets())
 
 
 @dataclass

@@ -27,6 +27,8 @@ from tests.engine.processes import FENCE, MIRROR, Process
 from tests.engine.rebuilt import cut, wiped
 from tests.engine.returned import returned
 from tests.engine.sites import Trace
+from tests.offsets import test_apply_runs as applied
+from tests.offsets.standing import Standing
 
 WRITES = ("apply", "undo")
 LOOKS = ("describe", "check", "verify", "undone")
@@ -112,7 +114,7 @@ class Looker:
         looked: by kind and method how often it came to an end.
     """
 
-    def __init__(self, watched: "Trace | repairs.Lagging | Cluster") -> None:
+    def __init__(self, watched: "Trace | repairs.Lagging | Cluster | Standing") -> None:
         self.watched = watched
         self.looked: Counter[tuple[str, str]] = Counter()
 
@@ -189,6 +191,12 @@ def looked() -> Counter[tuple[str, str]]:
     Walk(cast(LinkReader, cluster), cast(LinkWriter, cluster), eye).through(
         election(planned(BEHIND), "cluster:main")
     )
+    found += eye.looked
+    standing = applied.cluster()
+    eye, site = Looker(standing), applied.Site(standing)
+    plan = applied.planned(applied.plan_of(standing, applied.WANTED), applied.WANTED)
+    Walk(cast(LinkReader, site), site.writer, eye).through(plan)
+    assert standing.effects
     return found + eye.looked
 
 

@@ -11,7 +11,9 @@ from drctl.engine.kind import State, Status
 from drctl.engine.ports import LinkReader
 from drctl.model.groups import Committed, Positions
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
+from drctl.model.typed_json import to_json
 from drctl.plans.failback import failback, turned
+from drctl.steps.commit_offsets import CommitFacts
 from drctl.steps.registry import KINDS
 from tests.engine.crashing import Case, run
 from tests.engine.failovers import SEEN
@@ -19,7 +21,8 @@ from tests.engine.pair import BACK, ORDERS, PRIMARY
 from tests.engine.returned import returned
 
 PLACE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
-PUT = {"commit-offsets": {"stand": {"app": [["orders", 0, 5], ["orders", 1, 0]]}}}
+STAND = {"app": (("orders", 0, 5), ("orders", 1, 0))}
+PUT = {"commit-offsets": to_json(CommitFacts(2, 1, 0, None, None, (), (), STAND))}
 SILENT = Unavailable("its coordinator did not answer")
 KIND = KINDS["prove-groups"]
 

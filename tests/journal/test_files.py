@@ -1,13 +1,14 @@
 """Journals on disk: private, whole up to the last line, and never silently damaged."""
 
 import errno
+import json
 import os
 from pathlib import Path
 
 import pytest
 
 from drctl.model.errors import Unknown, UsageError
-from drctl.stores.journal_files import JournalFile, entries, runs
+from drctl.stores.journal_files import JournalFile, lines, runs
 
 HINT = "free space"
 RUN = "20260305T142011.512000Z"
@@ -22,7 +23,7 @@ def written(folder: Path, run: str = RUN) -> Path:
 
 def test_what_is_appended_is_read_back(tmp_path: Path) -> None:
     written(tmp_path / "offsets")
-    found = entries(tmp_path / "offsets", RUN)
+    found = [json.loads(line) for line in lines(tmp_path / "offsets", RUN)]
     assert found == [
         {"entry": "began", "n": 1},
         {"entry": "intent", "group": "ä\n\x1b"},
@@ -71,22 +72,7 @@ def test_a_run_has_its_name_for_itself(tmp_path: Path) -> None:
 def test_a_torn_last_line_is_no_line(tmp_path: Path, cut: int) -> None:
     file = written(tmp_path)
     file.write_bytes(file.read_bytes()[:-cut])
-    assert len(entries(tmp_path, RUN)) == 2
-
-
-def test_a_torn_line_with_an_end_is_no_line_either(tmp_path: Path) -> None:
-    file = written(tmp_path)
-    file.write_bytes(file.read_bytes() + b'{"entry": "out\n')
-    assert len(entries(tmp_path, RUN)) == 3
-
-
-def test_damage_in_the_middle_is_told_with_its_line(tmp_path: Path) -> None:
-    file = written(tmp_path)
-    file.write_bytes(b'{"entry": "be\n' + file.read_bytes())
-    with pytest.raises(Unknown) as damaged:
-        entries(tmp_path, RUN)
-    assert f"{file}:1: this line of the journal is damaged" in damaged.value.message
-    assert damaged.value.hint
+    assert len(lines(tmp_path, RUN)) == 2
 
 
 def test_runs_are_told_newest_first(tmp_path: Path) -> None:
@@ -101,7 +87,7 @@ def test_runs_are_told_newest_first(tmp_path: Path) -> None:
 def test_a_run_that_is_none(tmp_path: Path, name: str) -> None:
     written(tmp_path)
     with pytest.raises(UsageError, match="there is no run") as refused:
-        entries(tmp_path, name)
+        lines(tmp_path, name)
     assert RUN in refused.value.hint
 
 

@@ -13,8 +13,7 @@ from drctl.kafka.fence_proof import KafkaFenceProver
 from drctl.lab.waiting import Patience
 from drctl.model.fencing import LITERAL, PREFIXED, Denied, Topics, denials, sign, to_add
 from drctl.model.repairs import Acl, Acls
-from drctl.model.topology import TopicPartition, Unavailable
-from drctl.offsets.executing import Unanswered
+from drctl.model.topology import TopicPartition, Unanswered, Unavailable
 from tests.kafka.conftest import Bench
 from tests.kafka.rights import Rights
 from tests.kafka.tls_broker import TlsCluster

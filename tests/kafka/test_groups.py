@@ -10,9 +10,8 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.model.errors import Unreachable
-from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
-from drctl.model.topology import TopicPartition, Unavailable
-from drctl.offsets.executing import Occupied, Unanswered
+from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Occupied
+from drctl.model.topology import TopicPartition, Unanswered, Unavailable
 from tests.conftest import NewTopic
 from tests.kafka.members import commit, member, share_member
 from tests.kafka.tls_broker import free_ports

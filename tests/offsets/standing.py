@@ -4,9 +4,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from drctl.model.errors import Unreachable
-from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member, Positions
-from drctl.model.topology import Found, Mark, OffsetRange, TopicPartition, Unavailable
-from drctl.offsets.executing import Occupied, Unanswered
+from drctl.model.groups import (
+    Committed,
+    Group,
+    GroupProtocol,
+    GroupState,
+    Member,
+    Occupied,
+    Positions,
+)
+from drctl.model.topology import Found, Mark, OffsetRange, TopicPartition, Unanswered, Unavailable
 
 READER = Member("reader", "/127.0.0.1")
 
@@ -37,6 +44,7 @@ class Standing:
         at_effect: called before each position is written, with how many were before.
         lost: groups whose writes happen and are never answered.
         eaten: groups whose writes never happen and are never answered.
+        looking: nothing may be written now.
     """
 
     logs: Mapping[TopicPartition, OffsetRange]
@@ -49,6 +57,10 @@ class Standing:
     lost: frozenset[str] = frozenset()
     eaten: frozenset[str] = frozenset()
     effects: list[tuple[str, TopicPartition, Committed | None]] = field(default_factory=list)
+    looking: bool = False
+
+    def cluster_id(self) -> str:
+        return "id"
 
     def groups(self) -> tuple[str, ...]:
         self._called("groups")
@@ -109,6 +121,7 @@ class Standing:
     def _write(
         self, name: str, wanted: Mapping[TopicPartition, Committed | None]
     ) -> dict[TopicPartition, Unavailable | None]:
+        assert not self.looking, "a look has written"
         known = self.groups_held.get(name)
         if isinstance(known, Group) and known.active:
             return dict.fromkeys(wanted, Occupied("somebody reads in the group"))

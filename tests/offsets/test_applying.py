@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from drctl.model.errors import UsageError
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
+from drctl.model.plan import reasons_given
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.model.translation import Answer, GroupPartition, Method, Translation
 from drctl.offsets.applying import (
+    OVERRIDABLE,
     WRITES,
     Action,
     ApplyPlan,
     Guard,
     Line,
-    Override,
     build_plan,
-    parse_overrides,
 )
 from drctl.offsets.translating import NEVER, STANDS_AHEAD
 from drctl.offsets.wanted import (
@@ -40,7 +40,7 @@ NOW = datetime(2026, 3, 5, 14, 20, 7, tzinfo=UTC)
 
 
 def plan(wanted: list[Wanted], sight: TargetState, *passed: Guard) -> ApplyPlan:
-    overrides = [Override(guard, "because") for guard in passed]
+    overrides = {guard.value: "because" for guard in passed}
     return build_plan(
         wanted,
         sight,
@@ -277,9 +277,9 @@ def test_lines_are_in_order() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("group-active=I know", "cannot be passed over"),
-        ("not-readable-target=x", "cannot be passed over"),
-        ("group-type=x", "cannot be passed over"),
+        ("group-active=I know", "no guard 'group-active' that can be passed over"),
+        ("not-readable-target=x", "that can be passed over"),
+        ("group-type=x", "that can be passed over"),
         ("moves-backwards", "needs a reason"),
         ("moves-backwards=  ", "needs a reason"),
         ("backwards=x", "there is no guard 'backwards'"),
@@ -288,14 +288,14 @@ def test_lines_are_in_order() -> None:
 )
 def test_overrides_that_are_none(text: str, words: str) -> None:
     with pytest.raises(UsageError) as refused:
-        parse_overrides([text])
+        reasons_given([text], OVERRIDABLE)
     assert words in refused.value.message
     assert refused.value.hint
 
 
 def test_overrides() -> None:
-    found = parse_overrides(["skips-records=a=b ", "blocked=x"])
-    assert found == (Override(Guard.SKIPS_RECORDS, "a=b"), Override(Guard.BLOCKED, "x"))
+    found = reasons_given(["skips-records=a=b ", "blocked=x"], OVERRIDABLE)
+    assert found == {"skips-records": "a=b", "blocked": "x"}
 
 
 offsets = st.integers(0, 60)

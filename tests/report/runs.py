@@ -213,11 +213,14 @@ def _preflight(mode: str, overrides: Mapping[str, str]) -> Step:
     return Step("preflight", "preflight", {"mode": mode, "overrides": dict(overrides)}, 30)
 
 
+COMMIT = {"overrides": {}, "leave_out": False}
+
+
 def _opening(link: str, ends: tuple[str, str], connectors: tuple[str, ...]) -> tuple[Step, ...]:
     source, target = ends
     return (
         Step("stop-replication", "stop-replication", {"connectors": list(connectors)}, 60),
-        Step("commit-offsets", "commit-offsets", {"link": link, "cluster": target}, 30),
+        Step("commit-offsets", "commit-offsets", COMMIT | {"link": link, "cluster": target}, 30),
         Step("open-target", "open-target", {"cluster": target, "principals": []}, 60),
         *(
             Step(

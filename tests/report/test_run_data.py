@@ -14,7 +14,8 @@ from drctl.engine.run_state import Harm, beginning, read_story, seal, verify
 from drctl.model.errors import ExitCode, Refused, Unknown
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Duty, Plan, Step
-from drctl.steps.commit_offsets import CommitOffsets
+from drctl.model.typed_json import to_json
+from drctl.steps.commit_offsets import CommitIntent, CommitOffsets
 from drctl.steps.prechecks import Preflight
 from drctl.views import run_markdown, run_page
 from drctl.views.run_data import Became, Doing, ReportData, Standing, StepReport, Warned, Writes
@@ -277,9 +278,8 @@ def test_interruption_and_unknown_are_told_as_the_engine_tells_them() -> None:
 
 
 def test_the_facts_that_are_read_are_those_that_steps_write() -> None:
-    nothing: dict[str, object] = {"cluster": "b", "lines": [], "same": 3, "left_out": ["x"]}
-    seen = CommitOffsets().verify({**nothing, "rereads_at_most": 9}, BLIND)
-    run = Run(runs.planned()).play({**GOOD, "commit-offsets": Part(facts=seen.facts)})
+    seen = CommitOffsets().verify(CommitIntent("b", (), 3, ("x",), 9), BLIND)
+    run = Run(runs.planned()).play({**GOOD, "commit-offsets": Part(facts=to_json(seen.facts))})
     found = run.data.positions
     assert found is not None
     assert (found.same, found.rereads_at_most, found.left_out) == (3, 9, ("x",))

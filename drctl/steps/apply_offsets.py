@@ -1,0 +1,235 @@
+"""Commits offsets that a plan lists, where no group is active; what was there before is kept."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from drctl.engine.kind import Description, Facts, Permanent, Seen, State, Trait
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.engine.run_state import RunState
+from drctl.model.errors import Unreachable
+from drctl.model.groups import Committed
+from drctl.model.topology import TopicPartition
+from drctl.offsets.applying import Action, ApplyPlan, Guard, build_plan
+from drctl.offsets.results import DONE, WRITTEN, Became, Change, Outcome, Place, became, moved
+from drctl.offsets.wanted import Wanted, look
+from drctl.steps.commit_offsets import changes, commit
+from drctl.steps.repairs import counted
+
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One offset that is wanted, and the one that was there when that was planned."""
+
+    wanted: Wanted
+    before: Committed | None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """One that is not committed, and the guard that refuses it.
+
+    Attributes:
+        reason: in words; empty where the plan said it already.
+        now: the offset that is there.
+    """
+
+    group: str
+    topic: str
+    number: int
+    guard: Guard
+    reason: str = ""
+    now: Committed | None = None
+
+    @property
+    def place(self) -> Place:
+        """The group and the partition."""
+        return self.group, TopicPartition(self.topic, self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class ApplySettings:
+    """What a plan says.
+
+    Attributes:
+        left_out: by the plan already.
+        unproven: whether what skips records only under a condition is committed.
+    """
+
+    cluster: str
+    rows: tuple[Row, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    unproven: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyIntent:
+    """What was decided right before the commit.
+
+    Attributes:
+        same: how many are committed already by now.
+    """
+
+    cluster: str
+    lines: tuple[Change, ...]
+    same: int = 0
+    left_out: tuple[LeftOut, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyFacts:
+    """How many offsets of how many groups were changed, and how many needed no change."""
+
+    positions: int
+    groups: int
+    same: int
+
+
+class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
+    """Each is guarded again right before the commit, and read back; what is refused is left."""
+
+    name = "apply-offsets"
+    # It asks its own guards, and its intent is the snapshot from which it is undone.
+    traits = (
+        Trait.JUDGES
+        | Trait.TAKES_STOCK
+        | Trait.CHANGES
+        | Trait.COMMITS_OFFSETS
+        | Trait.STAYS
+        | Trait.RECHECKED
+    )
+
+    def describe(self, settings: ApplySettings) -> Description:
+        """The step in words."""
+        groups = counted(len({row.wanted.group for row in settings.rows}), "group")
+        left = f"; {len(settings.left_out)} are left out" if settings.left_out else ""
+        return Description(
+            f"commit {counted(len(settings.rows), 'offset')} of {groups} on"
+            f" {settings.cluster}{left}",
+            "every offset reads back as it was committed",
+            "drctl offsets undo: the journal has every offset that was there before",
+        )
+
+    def check(self, settings: ApplySettings, facts: Facts, reader: LinkReader) -> ApplyIntent:
+        """Ask every guard again.
+
+        Raises:
+            Unreachable: the cluster did not answer.
+        """
+        before = {(row.wanted.group, row.wanted.partition): row.before for row in settings.rows}
+        due, left, same = [], [*settings.left_out], 0
+        for line in planned(settings, reader).lines:
+            at = line.group, *line.partition
+            if line.action is Action.SAME:
+                same += 1
+            elif line.guard is not None:
+                left.append(LeftOut(*at, line.guard, line.reason, line.before))
+            elif line.before != before[line.group, line.partition]:
+                why = moved(line.before)
+                left.append(LeftOut(*at, Guard.CHANGED_SINCE, why, line.before))
+            else:
+                due.append(line)
+        return ApplyIntent(settings.cluster, changes(due), same, tuple(left))
+
+    def apply(self, intent: ApplyIntent, writer: LinkWriter) -> tuple[str, ...]:
+        """Commit; a group that is active is refused by its coordinator."""
+        return commit(intent.lines, intent.cluster, writer)
+
+    def verify(self, intent: ApplyIntent, reader: LinkReader) -> Seen[ApplyFacts]:
+        """What became of each."""
+        found = read_back(intent, reader)
+        wrong = {place: each for place, each in found.items() if each.outcome not in DONE}
+        told = tuple(f"{_name(place)}: {each.reason}" for place, each in wrong.items())
+        if not all(each.sent for each in wrong.values()):
+            return Seen(State.WAITING, _words("not committed yet", told), items=told)
+        if any(each.outcome is Outcome.UNKNOWN for each in wrong.values()):
+            return Seen(State.UNKNOWN, _words("not known to be committed", told), items=told)
+        written = f"{counted(len(found) - len(wrong), 'offset')} committed"
+        if left := (*told, *map(_left_out, intent.left_out)):
+            return Seen(State.FAILED, f"{written}; {_words('not committed', left)}", items=left)
+        groups = len({change.group for change in intent.lines})
+        words = f"{written} for {counted(groups, 'group')}, and read back; {intent.same} were there"
+        return Seen(State.DONE, words, ApplyFacts(len(found), groups, intent.same))
+
+    def undone(self, intent: ApplyIntent, reader: LinkReader) -> Seen[ApplyFacts]:
+        """What stays."""
+        found = read_back(intent, reader)
+        if any(each.outcome is Outcome.UNKNOWN for each in found.values()):
+            return Seen(State.UNKNOWN, "where the groups stand is not known")
+        stay = sum(each.outcome in WRITTEN for each in found.values())
+        if not stay:
+            return Seen(State.DONE, "no offset was committed")
+        words = f"{counted(stay, 'offset')} committed: drctl offsets undo puts back what was there"
+        return Seen(State.DONE, words, stays=True)
+
+
+def planned(settings: ApplySettings, reader: LinkReader) -> ApplyPlan:
+    """What the guards say now of everything that the plan commits.
+
+    Raises:
+        Unreachable: the cluster did not answer.
+    """
+    cluster, wanted = settings.cluster, [row.wanted for row in settings.rows]
+    site = reader.site(cluster)
+    return build_plan(
+        wanted,
+        look(reader.groups(cluster), site, wanted),
+        cluster=cluster,
+        cluster_id=site.cluster_id(),
+        origin="",
+        made=datetime.now(UTC),
+        overrides=settings.overrides,
+        unproven=settings.unproven,
+    )
+
+
+def read_back(intent: ApplyIntent, reader: LinkReader) -> dict[Place, Became]:
+    """What became of every change.
+
+    Raises:
+        Unreachable: the cluster did not answer.
+    """
+    names = tuple(dict.fromkeys(change.group for change in intent.lines))
+    groups = reader.groups(intent.cluster)
+    positions = groups.committed(names) if names else {}
+    answers = reader.offset_answers()
+    return {c.place: became(c, positions[c.group], answers) for c in intent.lines}
+
+
+def became_of(run: RunState, reader: LinkReader) -> Mapping[Place, Became]:
+    """What became of everything that a run was to commit, looked at once more.
+
+    It is empty where the run decided on nothing.
+    """
+    step = next(each for each in run.plan.steps if each.kind == ApplyOffsets.name)
+    effect = run.effect_of(step.id)
+    if effect is None:
+        return {}
+    intent = ApplyOffsets().read_intent(effect.intent)
+    try:
+        found = read_back(intent, reader)
+    except Unreachable as silent:
+        unknown = Became(Outcome.UNKNOWN, None, f"not read back: {silent.message}")
+        found = {change.place: unknown for change in intent.lines}
+    for each in intent.left_out:
+        found[each.place] = Became(Outcome.REFUSED, each.now, each.reason, each.guard)
+    rows = ApplyOffsets().read_settings(step.settings).rows
+    same = {(row.wanted.group, row.wanted.partition): row.wanted.to for row in rows}
+    return {place: Became(Outcome.SAME, to) for place, to in same.items()} | found
+
+
+def _words(what: str, items: Sequence[str]) -> str:
+    more = f"; and {len(items) - _NAMED} more" if len(items) > _NAMED else ""
+    return f"{len(items)} {what}: {'; '.join(items[:_NAMED])}{more}"
+
+
+def _left_out(each: LeftOut) -> str:
+    return f"{_name(each.place)}: {each.guard}{f': {each.reason}' if each.reason else ''}"
+
+
+def _name(place: Place) -> str:
+    group, partition = place
+    return f"{group} {partition}"

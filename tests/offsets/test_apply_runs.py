@@ -1,0 +1,399 @@
+"""Runs that commit offsets: what is written, what is said of it, and what a crash leaves behind."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from drctl.app.link_writer import Committing
+from drctl.app.offsets import Undoable, undo_of
+from drctl.config.loading import read
+from drctl.engine.executing import Execution
+from drctl.engine.invariants import violations
+from drctl.engine.kind import Outcome as Ending
+from drctl.engine.kind import Status
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.engine.run_state import RunState, read_story
+from drctl.model.errors import DamagedJournal, ExitCode
+from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
+from drctl.model.plan import Plan
+from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from drctl.offsets.applying import Action, ApplyPlan, Guard, build_plan
+from drctl.offsets.results import ApplyResult, Outcome, Place, results_of
+from drctl.offsets.wanted import Bounds, Wanted, look
+from drctl.plans.offsets import APPLY, UNDO, offsets_plan
+from drctl.steps import commit_offsets
+from drctl.steps.apply_offsets import became_of
+from drctl.steps.registry import KINDS
+from tests.engine.crashing import countdown
+from tests.engine.switches import Deaf, Hurried, Notes, World
+from tests.offsets.standing import Crash, Standing, group
+
+GROUPS = ("a", "b", "c")
+PLACES = (TopicPartition("t", 0), TopicPartition("t", 1))
+LOGS = dict.fromkeys(PLACES, OffsetRange(0, 100))
+EXACT = Bounds(0, 0)
+WANTED = tuple(Wanted(name, place, Committed(50), EXACT) for name in GROUPS for place in PLACES)
+START = datetime(2026, 3, 5, 14, 20, 7, tzinfo=UTC)
+WHO = {"user": "ada", "host": "laptop"}
+FILE = (
+    "clusters: {p: {bootstrap: 'p:1'}, s: {bootstrap: 's:1'}}\n"
+    "links: {main: {from: p, to: s, topics: [t]}}\n"
+)
+LINK = read(FILE, Path("x.yaml")).link()
+
+
+@dataclass
+class Site:
+    """What one process sees of the cluster, and does to it; implements both ports of a step.
+
+    Attributes:
+        fall: is told each point of the journal.
+    """
+
+    standing: Standing
+    fall: Callable[[str], Any] = lambda _point: None
+    told: dict[Place, Unavailable | None] = field(default_factory=dict)
+    writes: bool = False
+
+    def site(self, _name: str) -> Standing:
+        return self.standing
+
+    def groups(self, _name: str) -> Any:
+        return Committing(self.standing, self.told) if self.writes else self.standing
+
+    def offset_answers(self) -> Mapping[Place, Unavailable | None]:
+        return self.told
+
+    @property
+    def writer(self) -> LinkWriter:
+        return cast(LinkWriter, Site(self.standing, told=self.told, writes=True))
+
+
+@dataclass
+class Ran:
+    """A run that came to an end."""
+
+    ending: Ending
+    story: RunState
+    result: ApplyResult
+
+    @property
+    def code(self) -> ExitCode:
+        return self.ending.exit_code
+
+    @property
+    def undone(self) -> Undoable:
+        return undone(self.story.entries)
+
+
+def undone(entries: Sequence[Mapping[str, Any]]) -> Undoable:
+    return undo_of(read_story(json.loads(json.dumps(list(entries)))), LINK)
+
+
+def cluster() -> Standing:
+    """Group a stands nowhere, b in both partitions, c in one of them."""
+    held = {
+        "b": {PLACES[0]: Committed(10, 2, "mine"), PLACES[1]: Committed(20)},
+        "c": {PLACES[1]: Committed(30)},
+    }
+    return Standing(LOGS, {name: group(name) for name in held}, held)
+
+
+def plan_of(standing: Standing, wanted: Sequence[Wanted], *passed: Guard) -> ApplyPlan:
+    return build_plan(
+        wanted,
+        look(standing, standing, wanted),  # type: ignore[arg-type]
+        cluster="s",
+        cluster_id="id",
+        origin="a test",
+        made=START,
+        overrides={guard.value: "because" for guard in passed},
+    )
+
+
+def planned(found: ApplyPlan, wanted: Sequence[Wanted], name: str = APPLY) -> Plan:
+    plan = offsets_plan(name, LINK, found, wanted, unproven=False)
+    assert violations(plan, KINDS) == ()
+    return plan
+
+
+def engine(site: Site, notes: Notes) -> Execution:
+    reader = cast(LinkReader, site)
+    return Execution(KINDS, reader, site.writer, notes, Hurried(), Deaf())
+
+
+def execute(
+    standing: Standing,
+    found: ApplyPlan,
+    wanted: Sequence[Wanted] = WANTED,
+    name: str = APPLY,
+    at: Callable[[str], Any] = lambda _point: None,
+) -> Ran:
+    site = Site(standing, at)
+    story, ending = engine(site, notes_of(site)).start(planned(found, wanted, name), WHO)
+    became = became_of(story, cast(LinkReader, site))
+    results = results_of(found, became, ending.words)
+    return Ran(ending, story, ApplyResult(found, results, ending.status.value))
+
+
+def notes_of(site: Site) -> Notes:
+    return Notes(cast(World, site))
+
+
+def undo(standing: Standing, run: Undoable) -> Ran:
+    return execute(standing, plan_of(standing, run.origin.wanted), run.origin.wanted, UNDO)
+
+
+@pytest.fixture(autouse=True, params=[1, 2000])
+def batch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(commit_offsets, "BATCH", request.param)
+    return int(request.param)
+
+
+def test_all_of_it() -> None:
+    standing = cluster()
+    ran = execute(standing, plan_of(standing, WANTED))
+    assert (ran.code, ran.story.status) == (ExitCode.DONE, "done")
+    assert ran.result.counts[Outcome.COMMITTED] == len(WANTED)
+    assert set(standing.stands().values()) == {Committed(50)}
+    assert (ran.undone.ended, ran.undone.cluster, ran.undone.cluster_id) == (True, "s", "id")
+    assert len(ran.undone.origin.wanted) == len(WANTED)
+
+
+def test_undo_puts_everything_back_and_can_be_undone() -> None:
+    before, standing = cluster(), cluster()
+    first = execute(standing, plan_of(standing, WANTED))
+    second = undo(standing, first.undone)
+    assert (second.code, second.story.plan.name) == (ExitCode.DONE, UNDO)
+    assert second.result.counts[Outcome.DELETED] == 3
+    assert standing.stands() == before.stands()
+    again = plan_of(standing, first.undone.origin.wanted)
+    assert again.counts[Action.SAME] == len(WANTED)
+    assert planned(again, first.undone.origin.wanted, UNDO).steps == ()
+    undo(standing, second.undone)
+    assert set(standing.stands().values()) == {Committed(50)}
+
+
+def test_nothing_is_written_for_a_group_in_use() -> None:
+    standing = cluster()
+    standing.join("b")
+    ran = execute(standing, plan_of(standing, WANTED))
+    assert ran.code is ExitCode.STOPPED
+    assert ran.story.status == "stopped", "nobody has to go on with it, and the link is free"
+    assert {r.line.group for r in ran.result.not_done} == {"b"}
+    assert {r.line.guard for r in ran.result.not_done} == {Guard.GROUP_ACTIVE}
+    assert not any(name == "b" for name, _, _ in standing.effects)
+
+
+def test_somebody_comes_between_the_plan_and_the_commit() -> None:
+    standing = cluster()
+    found = plan_of(standing, WANTED)
+    join(standing)
+    ran = execute(standing, found)
+    assert (ran.code, ran.story.status, standing.effects) == (ExitCode.REFUSED, "refused", [])
+    assert {r.line.guard for r in ran.result.results} == {Guard.GROUP_ACTIVE}
+    assert ran.undone.origin.wanted == ()
+
+
+def test_somebody_comes_after_the_last_look() -> None:
+    standing = cluster()
+    found = plan_of(standing, WANTED)
+
+    def come(point: str) -> None:
+        if point.startswith("after journal intend"):
+            join(standing)
+
+    ran = execute(standing, found, at=come)
+    assert (ran.code, standing.effects) == (ExitCode.REFUSED, [])
+    assert {r.line.guard for r in ran.result.results} == {Guard.GROUP_ACTIVE}
+
+
+def join(standing: Standing) -> None:
+    for name in GROUPS:
+        standing.join(name)
+
+
+def test_somebody_moved_it_since_the_plan() -> None:
+    standing = cluster()
+    found = plan_of(standing, WANTED)
+    held = standing.positions["b"]
+    assert isinstance(held, dict)
+    held[PLACES[0]] = Committed(40)
+    ran = execute(standing, found)
+    assert ran.code is ExitCode.STOPPED
+    (left,) = ran.result.not_done
+    assert (left.line.guard, left.became.now) == (Guard.CHANGED_SINCE, Committed(40))
+    assert held[PLACES[0]] == Committed(40)
+
+
+def test_a_write_that_was_never_answered() -> None:
+    standing = cluster()
+    standing.lost, standing.eaten = frozenset({"a"}), frozenset({"b"})
+    ran = execute(standing, plan_of(standing, WANTED))
+    # What was read back counts, not what was answered.
+    assert {(r.line.group, r.became.outcome) for r in ran.result.results} == {
+        ("a", Outcome.COMMITTED),
+        ("b", Outcome.UNKNOWN),
+        ("c", Outcome.COMMITTED),
+    }
+    assert (ran.code, ran.story.status) == (ExitCode.UNKNOWN, ""), "drctl resume looks first"
+    assert all("no answer" in r.became.reason for r in ran.result.not_done)
+    assert len(standing.effects) == 4, "what may have been done was sent again"
+
+
+def test_a_group_whose_positions_cannot_be_read_back() -> None:
+    standing = cluster()
+    found = plan_of(standing, WANTED)
+    standing.silent = lambda call: call == "committed" and bool(standing.effects)
+    ran = execute(standing, found)
+    assert ran.code is ExitCode.UNKNOWN
+    assert {r.became.outcome for r in ran.result.results} == {Outcome.UNKNOWN}
+    assert all("did not answer" in r.became.reason for r in ran.result.not_done)
+
+
+def test_a_cluster_that_is_gone_before_anything_was_sent() -> None:
+    standing = cluster()
+    found = plan_of(standing, WANTED)
+    standing.silent = lambda _call: True
+    ran = execute(standing, found)
+    assert (ran.code, standing.effects) == (ExitCode.UNKNOWN, [])
+    assert {r.became.outcome for r in ran.result.results} == {Outcome.FAILED}
+    assert all("did not answer" in r.became.reason for r in ran.result.not_done)
+
+
+def test_a_group_that_is_refused_by_name() -> None:
+    standing = cluster()
+    standing.positions["b"] = Unavailable("not authorized for group b")
+    ran = execute(standing, plan_of(standing, WANTED))
+    assert ran.code is ExitCode.STOPPED
+    assert [(r.line.group, r.became.outcome, r.became.reason) for r in ran.result.not_done] == [
+        ("b", Outcome.REFUSED, "not authorized for group b")
+    ] * 2
+
+
+def test_a_plan_that_writes_nothing() -> None:
+    standing = cluster()
+    standing.groups_held |= {
+        name: Group(name, GroupProtocol.SHARE, GroupState.UNKNOWN) for name in GROUPS
+    }
+    found = plan_of(standing, WANTED)
+    assert planned(found, WANTED).steps == ()
+    assert {r.became.outcome for r in results_of(found, {}, "")} == {Outcome.REFUSED}
+
+
+def crash_points() -> Iterator[Callable[[Standing], Callable[[str], Any]]]:
+    """Before, inside and after each effect, and around each entry of the journal."""
+    for number in range(len(WANTED)):
+
+        def inside(standing: Standing, number: int = number) -> Callable[[str], Any]:
+            def crash(count: int) -> None:
+                if count == number:
+                    raise Crash
+
+            standing.at_effect = crash
+            return lambda _point: None
+
+        yield inside
+    for number in range(9):
+        yield lambda _standing, number=number: countdown(number)
+
+
+@pytest.mark.parametrize("point", list(crash_points()))
+@pytest.mark.parametrize("goes_on", [False, True], ids=["undone", "gone on with"])
+def test_a_crash_anywhere_leaves_a_journal_from_which_it_is_undone(
+    point: Callable[[Standing], Callable[[str], Any]], goes_on: bool
+) -> None:
+    before, standing = cluster(), cluster()
+    found = plan_of(standing, WANTED)
+    site = Site(standing)
+    notes = notes_of(site)
+    site.fall = point(standing)
+    try:
+        engine(site, notes).start(planned(found, WANTED), WHO)
+    except BaseException as crash:
+        if type(crash).__name__ != "Crash":
+            raise
+    left = standing.copy()
+    if not notes.entries:
+        assert left.stands() == before.stands()
+        return
+    run = undone(notes.entries)
+    changed = {key for key in left.stands() if left.stands()[key] != before.stands().get(key)}
+    told = {(each.group, each.partition): each for each in run.origin.wanted}
+    assert changed <= told.keys(), "something was written that the journal does not tell of"
+    for key, wanted in told.items():
+        assert wanted.to == before.stands().get(key)
+        assert left.stands().get(key) in (wanted.to, Committed(50))
+    if goes_on and not run.ended:
+        other = Site(left)
+        going_on = Notes(cast(World, other), entries=notes.entries)
+        story = read_story(json.loads(json.dumps(notes.entries)))
+        assert engine(other, going_on).go_on(story, WHO).status is Status.DONE
+        assert set(left.stands().values()) == {Committed(50)}
+        run = undone(going_on.entries)
+    found = plan_of(left, run.origin.wanted)
+    if found.writes:
+        assert execute(left, found, run.origin.wanted, UNDO).code is ExitCode.DONE
+    assert left.stands() == before.stands()
+
+
+def test_who_goes_on_leaves_alone_what_was_moved_meanwhile() -> None:
+    standing = cluster()
+    found = plan_of(standing, WANTED)
+    site = Site(standing, countdown(4))
+    notes = notes_of(site)
+    with pytest.raises(BaseException, match="journal"):
+        engine(site, notes).start(planned(found, WANTED), WHO)
+    assert notes.entries[-1]["entry"] == "intend"
+    held = standing.positions["b"]
+    assert isinstance(held, dict)
+    held[PLACES[0]] = Committed(70)
+    other = Site(standing)
+    story = read_story(json.loads(json.dumps(notes.entries)))
+    ending = engine(other, Notes(cast(World, other), entries=notes.entries)).go_on(story, WHO)
+    assert (ending.status, ending.over) == (Status.STOPPED, True)
+    assert held[PLACES[0]] == Committed(70)
+    assert held[PLACES[1]] == Committed(50)
+
+
+def test_undo_leaves_alone_what_was_moved_since() -> None:
+    standing = cluster()
+    first = execute(standing, plan_of(standing, WANTED))
+    held = standing.positions["a"]
+    assert isinstance(held, dict)
+    held[PLACES[0]] = Committed(60)
+    standing.join("c")
+    ran = undo(standing, first.undone)
+    assert ran.code is ExitCode.STOPPED
+    left = {(r.line.group, r.line.partition, r.line.guard) for r in ran.result.not_done}
+    assert left == {
+        ("a", PLACES[0], Guard.CHANGED_SINCE),
+        ("c", PLACES[0], Guard.GROUP_ACTIVE),
+        ("c", PLACES[1], Guard.GROUP_ACTIVE),
+    }
+    over = plan_of(standing, first.undone.origin.wanted, Guard.CHANGED_SINCE, Guard.GROUP_ACTIVE)
+    assert [ln.action for ln in over.lines if ln.group == "a"] == [Action.DELETE, Action.SAME]
+    assert {ln.action for ln in over.lines if ln.group == "c"} == {Action.REFUSED}
+
+
+def test_a_failover_is_undone_from_its_journal_too() -> None:
+    standing = cluster()
+    ran = execute(standing, plan_of(standing, WANTED))
+    entries = [dict(each) for each in json.loads(json.dumps(ran.story.entries))]
+    entries[0]["plan"]["steps"][0]["kind"] = "commit-offsets"
+    entries[1]["intent"] |= {"left_out": [], "same": 0, "rereads_at_most": None}
+    assert undone(entries).origin.wanted == ran.undone.origin.wanted
+
+
+def test_an_intent_that_is_none() -> None:
+    standing = cluster()
+    ran = execute(standing, plan_of(standing, WANTED))
+    entries = json.loads(json.dumps(ran.story.entries))
+    entries[1]["intent"]["lines"] = [["a", "t"]]
+    with pytest.raises(DamagedJournal):
+        undone(entries)
