@@ -264,10 +264,11 @@ def next_steps(data: ReportData) -> Iterator[NextStep]:
         case Standing.STOPPED if data.abandoned:
             yield from _after_abandoned(data)
         case Standing.STOPPED if data.ending.over:
-            yield NextStep(
-                f"Leave {plain(data.plan.target)} closed, and its old replication stopped.",
-                "The next run finds them so; opened or started now, either loses records.",
-            )
+            if failback.leads_home(data.plan.steps):
+                yield NextStep(
+                    f"Leave {plain(data.plan.target)} closed, and its old replication stopped.",
+                    "The next run finds them so; opened or started now, either loses records.",
+                )
             yield _again(data)
         case Standing.NOT_ENDED:
             yield NextStep(

@@ -6,6 +6,7 @@ Pure: a `ReportData` in, sentences out. Everything that came from a journal is m
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from drctl.plans.failback import leads_home
 from drctl.views.run_data import Became, ReportData, Rpo, Standing, Writes
 from drctl.views.text import number, plain, plural, sentence
 
@@ -73,7 +74,9 @@ def verdict(data: ReportData) -> str:
         case Standing.STOPPED if data.abandoned:
             return f"Nobody goes on with it; it came to {at}: {_where(data)}."
         case Standing.STOPPED if data.ending.over:
-            return f"Turned back at {at}: what must stay as it is was left so."
+            if leads_home(data.plan.steps):
+                return f"Turned back at {at}: what must stay as it is was left so."
+            return f"Ended at {at}: a part was done, and stays."
         case Standing.STOPPED if data.turned_back:
             return f"Turned back at {_turned_at(data)}, but not everything could be put back."
         case Standing.STOPPED:

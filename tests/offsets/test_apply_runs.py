@@ -29,6 +29,8 @@ from drctl.plans.offsets import APPLY, UNDO, offsets_plan
 from drctl.steps import commit_offsets
 from drctl.steps.apply_offsets import became_of
 from drctl.steps.registry import KINDS
+from drctl.views import run_markdown
+from drctl.views.run_reading import report_data
 from tests.engine.crashing import countdown
 from tests.engine.switches import Deaf, Hurried, Notes, World
 from tests.offsets.standing import Crash, Standing, group
@@ -188,6 +190,10 @@ def test_nothing_is_written_for_a_group_in_use() -> None:
     assert {r.line.group for r in ran.result.not_done} == {"b"}
     assert {r.line.guard for r in ran.result.not_done} == {Guard.GROUP_ACTIVE}
     assert not any(name == "b" for name, _, _ in standing.effects)
+    report = run_markdown.render(report_data(ran.story))
+    assert "Ended at apply-offsets: a part was done, and stays." in report
+    assert "b t-0: group-active" in report
+    assert "replication" not in report, "what a failback has to leave is not of it"
 
 
 def test_somebody_comes_between_the_plan_and_the_commit() -> None:
