@@ -122,14 +122,14 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
         before = {(row.wanted.group, row.wanted.partition): row.before for row in settings.rows}
         due, left, same = [], [*settings.left_out], 0
         for line in planned(settings, reader).lines:
-            at = line.group, *line.partition
+            at, now = (line.group, *line.partition), line.before
+            changed = now != before[line.group, line.partition]
             if line.action is Action.SAME:
                 same += 1
-            elif line.guard is not None:
-                left.append(LeftOut(*at, line.guard, line.reason, line.before))
-            elif line.before != before[line.group, line.partition]:
-                why = moved(line.before)
-                left.append(LeftOut(*at, Guard.CHANGED_SINCE, why, line.before))
+            elif line.guard and not (changed and line.guard.overridable):
+                left.append(LeftOut(*at, line.guard, line.reason, now))
+            elif changed:
+                left.append(LeftOut(*at, Guard.CHANGED_SINCE, moved(now), now))
             else:
                 due.append(line)
         return ApplyIntent(settings.cluster, changes(due), same, tuple(left))
