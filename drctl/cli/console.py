@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from drctl.app.notices import Task
     from drctl.model.document import Document
 
-    Result = Document | Mapping[str, Any]
+    Result = Document | Mapping[str, Any] | Callable[[], Document]
 
 _ENCODER = json.JSONEncoder(allow_nan=False)
 
@@ -44,7 +44,11 @@ class Console:
         return self.options.verbose
 
     def result(self, text: "str | Callable[[], RenderableType]", document: "Result") -> None:
-        """What the command found: text, or a function that makes something for Rich to draw."""
+        """What the command found: text, or a function that makes something for Rich to draw.
+
+        Args:
+            document: or a function that makes it, where it is large.
+        """
         self.answered = True
         if self.options.output is Output.JSON:
             # Indenting takes Python's slow encoder: seconds for ten thousand partitions.
@@ -144,7 +148,7 @@ def _hidden(result: "Result", indent: int | None = None) -> str:
     """The document without secrets; mostly there are none, and it is large."""
     from drctl.model import document as documents
 
-    document = documents.as_json(result)
+    document = documents.as_json(result() if callable(result) else result)
     text = as_json(document, indent)
     return as_json(masked_document(document), indent) if is_secret_in(text) else text
 

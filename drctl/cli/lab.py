@@ -38,6 +38,7 @@ def run(
     from drctl.lab.settings import LabSettings
     from drctl.lab.starting import free_port_base
     from drctl.model.errors import UsageError
+    from drctl.views.command_documents import LabRunDocument
     from drctl.views.run_words import length
 
     began = time.monotonic()
@@ -56,14 +57,7 @@ def run(
             console().progress(Lines("\nthe lab is brought down"))
             lab.down()
     seconds = round(time.monotonic() - began, 1)
-    document = {
-        "schema": "drctl/lab-run/1",
-        "scenario": scenario,
-        "true": ending.true,
-        "summary": ending.summary,
-        "page": str(ending.page),
-        "seconds": seconds,
-    }
+    document = LabRunDocument.of(ending, scenario=scenario, page=str(ending.page), seconds=seconds)
     pages = "\n".join(
         (
             f"Failover: {ending.report}",
@@ -180,10 +174,12 @@ def down(
     keep: Annotated[bool, typer.Option("--keep", help="Keep the data for the next up.")] = False,
 ) -> None:
     """End every process of the lab and remove its data."""
+    from drctl.views.command_documents import LabDownDocument
+
     lab = _lab(dir)
     ended = lab.down(keep)
     data = "kept" if keep else "removed"
-    document = {"schema": "drctl/lab-down/1", "dir": str(lab.root), "ended": ended, "data": data}
+    document = LabDownDocument(dir=str(lab.root), ended=ended, data=data)
     console().result(f"{ended} processes ended, none left; data {data}", document)
 
 
@@ -236,8 +232,8 @@ def load(
     else:
         spec = loads.spec(cluster.value, topic, start, count, rate)
         state = loads.start(spec) if background else loads.run(spec)
-    console().result(Lines(in_words(state)), {"schema": "drctl/lab-load/1", **state})
-    return int(bool(state["last"] and state["last"]["failed"]))
+    console().result(Lines(in_words(state)), state)
+    return int(bool(state.last and state.last.failed))
 
 
 @app.command()
@@ -292,4 +288,4 @@ def _show(lab: "Lab") -> int:
 
     document = look(lab)
     console().result(Lines(in_words(document)), document)
-    return 0 if document["answering"] else 1
+    return 0 if document.answering else 1

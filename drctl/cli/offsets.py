@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -46,10 +46,17 @@ from drctl.model.text import lines as meant
 from drctl.model.text import quote
 from drctl.offsets.anchor_log import ANCHORS_TOPIC, scope_of
 from drctl.offsets.link_translation import Cluster
-from drctl.offsets.passes import Passes, Tracked, tracked_document
+from drctl.offsets.passes import Passes, Tracked
 from drctl.offsets.tracking import Tracker
 from drctl.views.text import plural
-from drctl.views.tracking import TrackMetrics, known, pass_line, pass_lines, problem_lines
+from drctl.views.tracking import (
+    TrackedDocument,
+    TrackMetrics,
+    known,
+    pass_line,
+    pass_lines,
+    problem_lines,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -102,8 +109,8 @@ def translate(
 
         return translation_table(chosen, result)
 
-    document = translation_document(chosen.name, chosen.source, chosen.target, result)
-    console().result(table, document)
+    ends = chosen.name, chosen.source, chosen.target
+    console().result(table, lambda: translation_document(*ends, result))
     return int(exit_code(result))
 
 
@@ -116,7 +123,7 @@ def explain(
     timestamp: Time = None,
 ) -> int:
     """Show what every method says of one group and partition, and which one won."""
-    from drctl.offsets.translation_json import explained_document, questionable
+    from drctl.offsets.translation_json import ExplainedDocument, questionable
 
     chosen = configuration().link(link)
     result = _translated(chosen, (re.escape(group),), timestamp)
@@ -134,7 +141,7 @@ def explain(
 
         return Explanation(row)
 
-    console().result(table, explained_document(row))
+    console().result(table, ExplainedDocument.of(row))
     return int(questionable(row.translation))
 
 
@@ -253,10 +260,12 @@ class Tracking:
         else:
             console().result(pass_line(result), {})
 
-    def _document(self, result: Tracked) -> Any:
-        failed = error_document(result.failed).error.to_json() if result.failed else None
+    def _document(self, result: Tracked) -> TrackedDocument:
+        failed = error_document(result.failed).error if result.failed else None
         link = self._link
-        return tracked_document(link.name, link.source, link.target, result, failed)
+        return TrackedDocument.of(
+            result, link=link.name, from_=link.source, to=link.target, failed=failed
+        )
 
 
 @contextmanager
@@ -311,7 +320,7 @@ def snapshot(
     Reads only. Exit codes: 0 saved, 5 not all groups could be read.
     """
     from drctl.cli.offsets_table import snapshot_table
-    from drctl.offsets.snapshot import Filters, snapshot_document, snapshot_text
+    from drctl.offsets.snapshot import Filters, SnapshotDocument, snapshot_text
     from drctl.views.files import write_whole
 
     filters = Filters(tuple(group or ()), tuple(topic or ()))
@@ -320,9 +329,9 @@ def snapshot(
     began = time.monotonic()
     taken = _take(config, name, filters)
     file = out or config.state_dir / "offsets" / f"{name}-{taken.taken:%Y%m%dT%H%M%S.%fZ}.json"
-    document = snapshot_document(taken, str(file), time.monotonic() - began)
+    document = SnapshotDocument.of(taken, out=str(file), seconds=round(time.monotonic() - began, 3))
     try:
-        write_whole(file, snapshot_text(document))
+        write_whole(file, snapshot_text(document.to_json()))
     except OSError as error:
         raise Unknown(f"{file} cannot be written: {error.strerror}", "choose --out") from None
     if shares := taken.without_positions:

@@ -1,15 +1,16 @@
 """A complete drctl.yaml for the lab."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import indent
-from typing import Any
+from typing import Literal
 
 from drctl.config.draft import write_new
 from drctl.lab.cluster import LabCluster
 from drctl.lab.mirrors import Direction
 from drctl.lab.parts import Parts
+from drctl.model.document import Document, Name
 
 GROUPS = ("orders-app.*",)
 """Those of the lab's application."""
@@ -64,6 +65,26 @@ state_dir: .drctl             # journals and results, relative to this file
 """
 
 
+class BootstrapDocument(Document):
+    """Where a cluster is."""
+
+    bootstrap: Name
+
+
+class LabEnvDocument(Document):
+    """The drctl.yaml written for a lab.
+
+    Attributes:
+        secrets: folder of the files that hold the passwords.
+    """
+
+    SCHEMA = "drctl/lab-env/1"
+    file: Name
+    clusters: Mapping[Literal["primary", "secondary"], BootstrapDocument]
+    connect: Name
+    secrets: Name
+
+
 def write_environment(
     parts: Parts,
     file: Path,
@@ -71,7 +92,7 @@ def write_environment(
     groups: Sequence[str] = GROUPS,
     endpoint: str | None = None,
     reverse: str | None = None,
-) -> dict[str, Any]:
+) -> LabEnvDocument:
     """Write the file (again, if it already says the same); the document `drctl/lab-env/1`.
 
     Raises:
@@ -81,24 +102,29 @@ def write_environment(
     text = describe(parts, topics, groups, endpoint, reverse)
     if not file.is_file() or file.read_text(encoding="utf-8") != text:
         write_new(file, text)
-    return {
-        "schema": "drctl/lab-env/1",
-        "file": str(file.absolute()),
-        "clusters": {cluster.name: {"bootstrap": cluster.bootstrap} for cluster in parts.clusters},
-        "connect": parts.worker.url,
-        "secrets": str(parts.clusters[0].password_file("admin").parent),
-    }
+    return LabEnvDocument(
+        file=str(file.absolute()),
+        clusters=bootstraps(parts),
+        connect=parts.worker.url,
+        secrets=str(parts.clusters[0].password_file("admin").parent),
+    )
 
 
-def in_words(document: dict[str, Any]) -> str:
+def bootstraps(parts: Parts) -> Mapping[Literal["primary", "secondary"], BootstrapDocument]:
+    """Where the clusters are."""
+    found = {each.name: BootstrapDocument(bootstrap=each.bootstrap) for each in parts.clusters}
+    return {"primary": found["primary"], "secondary": found["secondary"]}
+
+
+def in_words(document: LabEnvDocument) -> str:
     """The same for people."""
-    clusters = (f"  {name:<12}{c['bootstrap']}" for name, c in document["clusters"].items())
+    clusters = (f"  {name:<12}{each.bootstrap}" for name, each in document.clusters.items())
     return "\n".join(
         (
-            f"wrote {document['file']}",
+            f"wrote {document.file}",
             *clusters,
-            f"  {'connect':<12}{document['connect']}",
-            f"  {'passwords':<12}{document['secrets']}/CLUSTER-USER",
+            f"  {'connect':<12}{document.connect}",
+            f"  {'passwords':<12}{document.secrets}/CLUSTER-USER",
         )
     )
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined, unused-ignore]
@@ -17,11 +17,40 @@ from drctl.lab.loading import LoadSpec, acks_file, failures_file, run_load, writ
 from drctl.lab.processes import Part, lab_mark
 from drctl.lab.settings import CLUSTERS
 from drctl.lab.waiting import Patience
+from drctl.model.document import Count, Document, Name, Seconds
 from drctl.model.errors import Refused, Stopped, Unreachable
 
 PARTITIONS = 4
 _FIRST_ACK_S = 30
 _STOP_S = 60
+
+
+class LastLoad(Document):
+    """A load that ended."""
+
+    acknowledged: Count
+    failed: Count
+    next_row: Count
+    seconds: Seconds
+
+
+class LoadDocument(Document):
+    """A load of real records on a lab.
+
+    Attributes:
+        pid: null: no process.
+        last: the load that ended last; null while one runs.
+    """
+
+    SCHEMA = "drctl/lab-load/1"
+    cluster: Annotated[str, ("enum", CLUSTERS)]
+    running: bool
+    pid: Annotated[int | None, ("minimum", 1)]
+    acknowledged: Count
+    failed: Count
+    acks: Name
+    failures: Name
+    last: LastLoad | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +76,7 @@ class Loads:
         first = self.next_row(name) if start is None else start
         return LoadSpec(str(self.lab.root), cluster, name, first, count, rate)
 
-    def run(self, spec: LoadSpec) -> dict[str, Any]:
+    def run(self, spec: LoadSpec) -> LoadDocument:
         """Load now; what became of the rows.
 
         Raises:
@@ -66,7 +95,7 @@ class Loads:
             )
         return self.state(spec.cluster)
 
-    def start(self, spec: LoadSpec) -> dict[str, Any]:
+    def start(self, spec: LoadSpec) -> LoadDocument:
         """Load in a process of its own, and see the first row through.
 
         Raises:
@@ -95,7 +124,7 @@ class Loads:
             raise Stopped(f"no row was acknowledged by {spec.cluster} in {_FIRST_ACK_S} s")
         return self.state(spec.cluster)
 
-    def stop(self, cluster: str) -> dict[str, Any]:
+    def stop(self, cluster: str) -> LoadDocument:
         """End the background load after what it has under way; what became of the rows.
 
         Raises:
@@ -107,21 +136,22 @@ class Loads:
         part.end(Patience.of(_STOP_S), gently=True)
         return self.state(cluster)
 
-    def state(self, cluster: str) -> dict[str, Any]:
+    def state(self, cluster: str) -> LoadDocument:
         """Whether a load runs, and how many rows all loads to the cluster brought in."""
         folder = self.folder(cluster)
         process = self._part(cluster).process()
         result = folder / "result.json"
-        return {
-            "cluster": cluster,
-            "running": process is not None,
-            "pid": process.pid if process else None,
-            "acknowledged": _lines(acks_file(folder)),
-            "failed": _lines(failures_file(folder)),
-            "acks": str(acks_file(folder)),
-            "failures": str(failures_file(folder)),
-            "last": json.loads(result.read_text(encoding="utf-8")) if result.exists() else None,
-        }
+        last = json.loads(result.read_text(encoding="utf-8")) if result.exists() else None
+        return LoadDocument(
+            cluster=cluster,
+            running=process is not None,
+            pid=process.pid if process else None,
+            acknowledged=_lines(acks_file(folder)),
+            failed=_lines(failures_file(folder)),
+            acks=str(acks_file(folder)),
+            failures=str(failures_file(folder)),
+            last=LastLoad(**last) if last else None,
+        )
 
     def next_row(self, topic: str) -> int:
         """Behind the last row of the topic that any load of this lab tried."""
@@ -144,11 +174,11 @@ def acknowledged_rows(folder: Path, topic: str) -> dict[tuple[int, int], int]:
     return {(e["partition"], e["offset"]): e["row"] for e in entries if e["topic"] == topic}
 
 
-def in_words(state: dict[str, Any]) -> str:
+def in_words(state: LoadDocument) -> str:
     """A load's state for people."""
-    going = f"running, pid {state['pid']}" if state["running"] else "not running"
-    counts = f"{state['acknowledged']} rows acknowledged, {state['failed']} failed"
-    return f"load to {state['cluster']}: {going}; {counts}; acknowledged rows: {state['acks']}"
+    going = f"running, pid {state.pid}" if state.running else "not running"
+    counts = f"{state.acknowledged} rows acknowledged, {state.failed} failed"
+    return f"load to {state.cluster}: {going}; {counts}; acknowledged rows: {state.acks}"
 
 
 def ensure_topic(cluster: LabCluster, topic: str, partitions: int = PARTITIONS) -> None:

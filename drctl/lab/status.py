@@ -1,21 +1,71 @@
 """What of a lab runs, answers and copies: the document `drctl/lab/1` and its text."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 from drctl.lab.cluster import answering_brokers
+from drctl.lab.environment import BootstrapDocument, bootstraps
 from drctl.lab.lab import Lab
-from drctl.lab.loads import Loads
+from drctl.lab.loads import LoadDocument, Loads
 from drctl.lab.loads import in_words as load_in_words
 from drctl.lab.parts import CONNECT, Parts
 from drctl.lab.settings import CLUSTERS, HOST
 from drctl.lab.waiting import Patience, together
+from drctl.model.document import Document, Name
 from drctl.model.errors import Unknown
 
-SCHEMA = "drctl/lab/1"
 _ANSWER_S = 3.0
 
 
-def look(lab: Lab) -> dict[str, Any]:
+class PartDocument(Document):
+    """A process of the lab.
+
+    Attributes:
+        pid: null: no process.
+    """
+
+    name: Name
+    state: Literal["answering", "silent", "stopped", "dead"]
+    pid: Annotated[int | None, ("minimum", 1)]
+    address: Name
+    log: Name
+
+
+class ConnectorDocument(Document):
+    """A connector of the lab."""
+
+    name: Name
+    state: Name
+    tasks: tuple[str, ...]
+    traces: tuple[str, ...]
+
+
+class LoadState(LoadDocument):
+    """A load of real records."""
+
+    SCHEMA = ""
+
+
+class LabDocument(Document):
+    """What of a lab runs, answers and copies.
+
+    Attributes:
+        answering: whether every part answers.
+    """
+
+    SCHEMA = "drctl/lab/1"
+    dir: Name
+    policy: Annotated[str, ("enum", ("identity", "default"))]
+    active_active: bool
+    answering: bool
+    clusters: Mapping[Literal["primary", "secondary"], BootstrapDocument]
+    connect: Name
+    parts: tuple[PartDocument, ...]
+    connectors: tuple[ConnectorDocument, ...]
+    loads: tuple[LoadState, ...]
+
+
+def look(lab: Lab) -> LabDocument:
     """Ask every part of the lab whether it answers.
 
     Raises:
@@ -28,34 +78,34 @@ def look(lab: Lab) -> dict[str, Any]:
         answering[name] = _answers(parts, name)
 
     together(Patience.of(_ANSWER_S), *(lambda name=name: ask(name) for name in parts.names))
-    connectors = _connectors(parts) if answering[CONNECT] else []
+    connectors = _connectors(parts) if answering[CONNECT] else ()
     loads = Loads(lab)
     settings = parts.settings
-    return {
-        "schema": SCHEMA,
-        "dir": str(lab.root),
-        "policy": settings.policy,
-        "active_active": settings.active_active,
-        "answering": all(answering.values()),
-        "clusters": {c.name: {"bootstrap": c.bootstrap} for c in parts.clusters},
-        "connect": parts.worker.url,
-        "parts": [_part(parts, name, answering[name]) for name in parts.names],
-        "connectors": connectors,
-        "loads": [loads.state(name) for name in CLUSTERS if loads.folder(name).exists()],
-    }
+    states = [loads.state(name) for name in CLUSTERS if loads.folder(name).exists()]
+    return LabDocument(
+        dir=str(lab.root),
+        policy=settings.policy,
+        active_active=settings.active_active,
+        answering=all(answering.values()),
+        clusters=bootstraps(parts),
+        connect=parts.worker.url,
+        parts=tuple(_part(parts, name, answering[name]) for name in parts.names),
+        connectors=connectors,
+        loads=tuple(LoadState(**vars(each)) for each in states),
+    )
 
 
-def in_words(document: dict[str, Any]) -> str:
+def in_words(document: LabDocument) -> str:
     """The same for people."""
-    lines = [f"lab in {document['dir']}"]
-    for part in document["parts"]:
-        pid = f"pid {part['pid']}" if part["pid"] else "no process"
-        lines.append(f"  {part['name']:<24}{part['state']:<12}{part['address']:<18}{pid}")
-    for connector in document["connectors"]:
-        tasks = ", ".join(connector["tasks"]) or "no tasks"
-        lines.append(f"  {connector['name']:<24}{connector['state']:<12}{tasks}")
-        lines.extend(f"    {trace}" for trace in connector["traces"])
-    lines.extend(f"  {load_in_words(load)}" for load in document["loads"])
+    lines = [f"lab in {document.dir}"]
+    for part in document.parts:
+        pid = f"pid {part.pid}" if part.pid else "no process"
+        lines.append(f"  {part.name:<24}{part.state:<12}{part.address:<18}{pid}")
+    for connector in document.connectors:
+        tasks = ", ".join(connector.tasks) or "no tasks"
+        lines.append(f"  {connector.name:<24}{connector.state:<12}{tasks}")
+        lines.extend(f"    {trace}" for trace in connector.traces)
+    lines.extend(f"  {load_in_words(load)}" for load in document.loads)
     return "\n".join(lines)
 
 
@@ -69,38 +119,39 @@ def _answers(parts: Parts, name: str) -> bool:
     return answering_brokers(admin, _ANSWER_S) > 0
 
 
-def _part(parts: Parts, name: str, answering: bool) -> dict[str, Any]:
+def _part(parts: Parts, name: str, answering: bool) -> PartDocument:
     part = parts.part(name)
     process = part.process()
+    state: Literal["answering", "silent", "stopped", "dead"]
     if process is None:
         state = "dead"
     elif part.frozen():
         state = "stopped"
     else:
         state = "answering" if answering else "silent"
-    return {
-        "name": name,
-        "state": state,
-        "pid": process.pid if process else None,
-        "address": f"{HOST}:{parts.ports(name)[0]}",
-        "log": str(part.log),
-    }
+    return PartDocument(
+        name=name,
+        state=state,
+        pid=process.pid if process else None,
+        address=f"{HOST}:{parts.ports(name)[0]}",
+        log=str(part.log),
+    )
 
 
-def _connectors(parts: Parts) -> list[dict[str, Any]]:
+def _connectors(parts: Parts) -> tuple[ConnectorDocument, ...]:
     client = parts.worker.client(_ANSWER_S)
     try:
         statuses = client.statuses()
     except Unknown:
-        return []
+        return ()
     finally:
         client.close()
-    return [
-        {
-            "name": status.name,
-            "state": status.state,
-            "tasks": [task.state for task in status.tasks],
-            "traces": [text for text in (status.trace, *(t.trace for t in status.tasks)) if text],
-        }
+    return tuple(
+        ConnectorDocument(
+            name=status.name,
+            state=status.state,
+            tasks=tuple(task.state for task in status.tasks),
+            traces=tuple(text for text in (status.trace, *(t.trace for t in status.tasks)) if text),
+        )
         for status in statuses.values()
-    ]
+    )

@@ -37,6 +37,9 @@ Seconds = Annotated[float, ("minimum", 0)]
 OPTIONAL = ("optional", True)
 """Beside the type of a field: where it is None, the object does not have the key."""
 
+MAYBE = ("maybe", True)
+"""Beside the type of a field: documents of earlier versions do not have the key."""
+
 
 class From(Generic[S]):
     """Says of a field where it comes from: `read = From(Row)`, `records: int = read(lambda ...)`.

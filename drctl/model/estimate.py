@@ -3,16 +3,17 @@
 `to_json` is the document `drctl/gap-estimate/1`. It is never proof; see docs/gap.md.
 """
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from drctl.model.document import Count, Document, From, Moment, Name, Seconds
 from drctl.model.errors import ExitCode
-from drctl.model.gap import NotCompared
+from drctl.model.gap import NotCompared, SideDocument
 from drctl.model.topology import OffsetRange
 
-SCHEMA = "drctl/gap-estimate/1"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 
@@ -117,8 +118,8 @@ class Stretch:
 
     from_ms: int | None
     to_ms: int | None
-    source_offsets: int
-    target_offsets: int
+    source_offsets: Count
+    target_offsets: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,29 +214,7 @@ class EstimateResult:
 
     def to_json(self) -> dict[str, Any]:
         """The document `drctl/gap-estimate/1`."""
-        said = {doubt for t in self.topics for p in t.partitions for doubt in p.uncertainty}
-        return {
-            "schema": SCHEMA,
-            "link": self.link,
-            "scope": "estimate",
-            "complete": False,
-            "source": {"cluster": self.source, "id": self.source_id},
-            "target": {"cluster": self.target, "id": self.target_id},
-            "started": self.started.isoformat(timespec="milliseconds"),
-            "seconds": round(self.seconds, 3),
-            "assumed": ASSUMED,
-            "uncertainty": {doubt.value: MEANINGS[doubt] for doubt in Doubt if doubt in said},
-            "totals": _totals_json(self.totals),
-            "topics": [
-                {
-                    "topic": topic.topic,
-                    "target_topic": topic.target_topic,
-                    "partitions": [_partition_json(partition) for partition in topic.partitions],
-                }
-                for topic in self.topics
-            ],
-            "not_compared": [asdict(item) for item in self.not_compared],
-        }
+        return EstimateDocument.of(self).to_json()
 
 
 def _totals(topics: tuple[TopicEstimate, ...]) -> EstimateTotals:
@@ -256,50 +235,120 @@ def _totals(topics: tuple[TopicEstimate, ...]) -> EstimateTotals:
     )
 
 
-def _totals_json(totals: EstimateTotals) -> dict[str, int]:
-    return {
-        **_missing_json(totals.missing),
-        "ahead_on_target": totals.ahead_on_target,
-        "undecided": totals.undecided,
-        "source_offsets": totals.source_offsets,
-        "target_offsets": totals.target_offsets,
-        "partitions": totals.partitions,
-        "diverging_partitions": totals.diverging,
-        "ahead_partitions": totals.ahead,
-    }
+class TotalsDocument(Document):
+    """The sums over partitions.
+
+    Attributes:
+        missing_at_least: holds as far as `assumed` does.
+        missing_at_most: holds as far as `assumed` does.
+        diverging_partitions: of which something may be missing.
+    """
+
+    read = From(EstimateTotals)
+    missing_at_least: Count = read(lambda t: t.missing.at_least)
+    missing_estimate: Count = read(lambda t: t.missing.estimate)
+    missing_at_most: Count = read(lambda t: t.missing.at_most)
+    ahead_on_target: Count
+    undecided: Count
+    source_offsets: Count
+    target_offsets: Count
+    partitions: Count
+    diverging_partitions: Count = read(lambda t: t.diverging)
+    ahead_partitions: Count = read(lambda t: t.ahead)
 
 
-def _missing_json(missing: Missing) -> dict[str, int]:
-    return {
-        "missing_at_least": missing.at_least,
-        "missing_estimate": missing.estimate,
-        "missing_at_most": missing.at_most,
-    }
+class TimestampDocument(Document):
+    """A timestamp of a record, which may be any number.
+
+    Attributes:
+        utc: null: no time of the calendar.
+    """
+
+    ms: int
+    utc: Moment | None
 
 
-def _partition_json(partition: PartitionEstimate) -> dict[str, Any]:
-    return {
-        "partition": partition.partition,
-        "source_range": list(partition.source_range) if partition.source_range else None,
-        "target_range": list(partition.target_range) if partition.target_range else None,
-        "source_offsets": partition.source_offsets,
-        "target_offsets": partition.target_offsets,
-        **_missing_json(partition.missing),
-        "ahead_on_target": partition.ahead_on_target,
-        "undecided": partition.undecided,
-        "diverges_from": _moment_json(partition.diverges_from),
-        "stopped_at": _moment_json(partition.stopped_at),
-        "stretches": [asdict(stretch) for stretch in partition.stretches],
-        "uncertainty": [doubt.value for doubt in partition.uncertainty],
-    }
-
-
-def _moment_json(timestamp_ms: int | None) -> dict[str, Any] | None:
-    """Records may hold any number; what is no time of the calendar has no `utc`."""
+def _moment(timestamp_ms: int | None) -> TimestampDocument | None:
     if timestamp_ms is None:
         return None
     utc = None
     if 0 <= timestamp_ms <= _LAST_MS:
         moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
         utc = moment.isoformat(timespec="milliseconds")
-    return {"ms": timestamp_ms, "utc": utc}
+    return TimestampDocument(ms=timestamp_ms, utc=utc)
+
+
+class PartitionDocument(Document):
+    """One partition, or a whole topic where the link does not keep partitions.
+
+    Attributes:
+        partition: null: all partitions of the topic together.
+        source_range: [log start, end); null: the source has no such partition, or all are counted
+            together.
+        target_range: the same of the target.
+        source_offsets: up to the last stable offset.
+        missing_at_least: holds as far as `assumed` does.
+        missing_at_most: holds as far as `assumed` does.
+        ahead_on_target: offsets of the target in times in which the source has fewer.
+        undecided: offsets of the source behind the last stable one.
+        diverges_from: first time from which on the source has more.
+        stopped_at: first source record from which on the target has nothing.
+        stretches: the first times in which the sides differ.
+        uncertainty: what each means stands in `uncertainty` of the document.
+    """
+
+    read = From(PartitionEstimate)
+    partition: Count | None
+    source_range: tuple[Count, Count] | None = read(lambda p: p.source_range)
+    target_range: tuple[Count, Count] | None = read(lambda p: p.target_range)
+    source_offsets: Count
+    target_offsets: Count
+    missing_at_least: Count = read(lambda p: p.missing.at_least)
+    missing_estimate: Count = read(lambda p: p.missing.estimate)
+    missing_at_most: Count = read(lambda p: p.missing.at_most)
+    ahead_on_target: Count
+    undecided: Count
+    diverges_from: TimestampDocument | None = read(lambda p: _moment(p.diverges_from))
+    stopped_at: TimestampDocument | None = read(lambda p: _moment(p.stopped_at))
+    stretches: Annotated[tuple[Stretch, ...], ("maxItems", 20)]
+    uncertainty: Annotated[tuple[Doubt, ...], ("uniqueItems", True)]
+
+
+class TopicDocument(Document):
+    """One topic of the link."""
+
+    topic: Name
+    target_topic: Name
+    partitions: tuple[PartitionDocument, ...]
+
+
+class EstimateDocument(Document):
+    """About how many records of a link's source are not on its target, from offsets alone.
+
+    Attributes:
+        complete: an estimate is no proof.
+        assumed: what the bounds rest on.
+        uncertainty: why numbers may be off, for the words that stand at partitions.
+    """
+
+    SCHEMA = "drctl/gap-estimate/1"
+    read = From(EstimateResult)
+    link: Name
+    scope: Literal["estimate"] = "estimate"
+    complete: Literal[False] = False
+    source: SideDocument = read(lambda e: SideDocument(cluster=e.source, id=e.source_id))
+    target: SideDocument = read(lambda e: SideDocument(cluster=e.target, id=e.target_id))
+    started: Moment = read(lambda e: e.started.isoformat(timespec="milliseconds"))
+    seconds: Seconds = read(lambda e: round(e.seconds, 3))
+    assumed: Name = ASSUMED
+    uncertainty: Annotated[
+        Mapping[str, Name], ("propertyNames", {"enum": [doubt.value for doubt in Doubt]})
+    ] = read(lambda e: _meanings(e))
+    totals: TotalsDocument
+    topics: tuple[TopicDocument, ...]
+    not_compared: tuple[NotCompared, ...]
+
+
+def _meanings(estimate: EstimateResult) -> Mapping[str, str]:
+    said = {doubt for t in estimate.topics for p in t.partitions for doubt in p.uncertainty}
+    return {doubt.value: MEANINGS[doubt] for doubt in Doubt if doubt in said}

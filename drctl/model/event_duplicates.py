@@ -3,16 +3,15 @@
 `to_json` is the document `drctl/gap-identity/1`.
 """
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from drctl.model.document import Count, Document, From, Moment, Name, Seconds
 from drctl.model.errors import ExitCode
-from drctl.model.gap import NotCompared
+from drctl.model.gap import NotCompared, SideDocument
 from drctl.model.topology import OffsetRange
-
-SCHEMA = "drctl/gap-identity/1"
 
 
 class EventFormat(StrEnum):
@@ -32,11 +31,11 @@ class EventCounts:
         unidentified: all others: nobody can tell whether they are there twice.
     """
 
-    records: int = 0
-    events: int = 0
-    repeated: int = 0
-    tombstones: int = 0
-    unidentified: int = 0
+    records: Count = 0
+    events: Count = 0
+    repeated: Count = 0
+    tombstones: Count = 0
+    unidentified: Count = 0
 
     def __add__(self, other: "EventCounts") -> "EventCounts":
         return EventCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -105,27 +104,64 @@ class EventDuplicates:
 
     def to_json(self) -> dict[str, Any]:
         """The document `drctl/gap-identity/1`."""
-        return {
-            "schema": SCHEMA,
-            "identity": self.format.value,
-            "cluster": {"cluster": self.cluster, "id": self.cluster_id},
-            "complete": self.complete,
-            "started": self.started.isoformat(timespec="milliseconds"),
-            "seconds": round(self.seconds, 3),
-            "totals": asdict(self.totals),
-            "partitions": [_partition_json(each) for each in self.partitions],
-            "not_compared": [asdict(each) for each in self.not_compared],
-        }
+        return EventDuplicatesDocument.of(self).to_json()
 
 
-def _partition_json(each: PartitionEvents) -> dict[str, Any]:
-    return {
-        "topic": each.topic,
-        "partition": each.partition,
-        "range": list(each.range),
-        **asdict(each.counts),
-        "first_repeated": {**each.first._asdict(), "identity": each.identity}
-        if each.first
-        else None,
-        "last_repeated": each.last,
-    }
+class RepeatDocument(Document):
+    """An event that is there again, and where it was first.
+
+    Attributes:
+        first_offset: where the event was first.
+        identity: its place in the database's log, in words.
+    """
+
+    offset: Count
+    first_partition: Count
+    first_offset: Count
+    identity: str
+
+
+class PartitionDocument(Document):
+    """One partition.
+
+    Attributes:
+        range: offsets that were read: [log start, last stable).
+        events: records with an identity, the repeated ones among them.
+        repeated: events that are there a second or further time.
+        tombstones: records without a value: no events.
+        unidentified: all others: nobody can tell whether they are there twice.
+        last_repeated: offset of the last repeated event.
+    """
+
+    read = From(PartitionEvents)
+    topic: Name
+    partition: Count
+    range: tuple[Count, Count]
+    records: Count = read(lambda p: p.counts.records)
+    events: Count = read(lambda p: p.counts.events)
+    repeated: Count = read(lambda p: p.counts.repeated)
+    tombstones: Count = read(lambda p: p.counts.tombstones)
+    unidentified: Count = read(lambda p: p.counts.unidentified)
+    first_repeated: RepeatDocument | None = read(
+        lambda p: RepeatDocument.of(p.first, identity=p.identity) if p.first else None
+    )
+    last_repeated: Count | None = read(lambda p: p.last)
+
+
+class EventDuplicatesDocument(Document):
+    """Change events that are in a topic more than once, by the event's own identity.
+
+    Attributes:
+        identity: who writes the events.
+    """
+
+    SCHEMA = "drctl/gap-identity/1"
+    read = From(EventDuplicates)
+    identity: EventFormat = read(lambda e: e.format)
+    cluster: SideDocument = read(lambda e: SideDocument(cluster=e.cluster, id=e.cluster_id))
+    complete: bool
+    started: Moment = read(lambda e: e.started.isoformat(timespec="milliseconds"))
+    seconds: Seconds = read(lambda e: round(e.seconds, 3))
+    totals: EventCounts
+    partitions: tuple[PartitionDocument, ...]
+    not_compared: tuple[NotCompared, ...]

@@ -4,11 +4,12 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
+from drctl.model.document import MAYBE, OPTIONAL, Count, Document, From, Moment, Name, Seconds
 from drctl.model.errors import ExitCode
 from drctl.model.topology import OffsetRange
 
@@ -32,12 +33,12 @@ class Inversion:
     """
 
     topic: str
-    partition: int
-    offset: int
-    target_partition: int
-    target_offset: int
-    earlier_offset: int
-    earlier_target_offset: int
+    partition: Count
+    offset: Count
+    target_partition: Count
+    target_offset: Count
+    earlier_offset: Count
+    earlier_target_offset: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +81,11 @@ class Export:
     """
 
     folder: str
-    records: int
-    gone: int
-    others: int | None = None
-    others_gone: int = 0
-    appended: int = 0
+    records: Count
+    gone: Count
+    others: Annotated[Count | None, MAYBE] = None
+    others_gone: Annotated[Count, MAYBE] = 0
+    appended: Annotated[Count, MAYBE] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +104,6 @@ class Truncation:
         """Of all partitions."""
         names = ("offsets_cut", "records", "bytes", "others", "other_bytes")
         return {name: sum(getattr(each, name) for each in self.partitions) for name in names}
-
-    def to_json(self) -> dict[str, Any]:
-        """`truncation` of the document `drctl/gap/1`."""
-        return {
-            **self.totals,
-            "export": asdict(self.export) if self.export else None,
-            "partitions": [
-                {**asdict(each), "offsets_cut": each.offsets_cut} for each in self.partitions
-            ],
-        }
-
-
-SCHEMA = "drctl/gap/1"
 
 
 class RecordClass(StrEnum):
@@ -151,14 +139,14 @@ class OrderVerdict(StrEnum):
 class Counts:
     """Numbers of records, but for `undecided`: offsets behind the last stable one."""
 
-    read_from_source: int = 0
-    read_from_target: int = 0
-    unreplicated: int = 0
-    only_on_target: int = 0
-    duplicated_on_target: int = 0
-    superseded: int = 0
-    expired: int = 0
-    undecided: int = 0
+    read_from_source: Count = 0
+    read_from_target: Count = 0
+    unreplicated: Count = 0
+    only_on_target: Count = 0
+    duplicated_on_target: Count = 0
+    superseded: Count = 0
+    expired: Count = 0
+    undecided: Count = 0
 
     def __add__(self, other: "Counts") -> "Counts":
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -276,9 +264,9 @@ class TopicGap:
 class NotCompared:
     """Something the answer does not cover, and why; a whole topic where partition is None."""
 
-    topic: str
-    partition: int | None
-    reason: str
+    topic: Name
+    partition: Count | None
+    reason: Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,8 +278,8 @@ class Forgotten:
     """
 
     topic: str
-    side: str
-    partition: int
+    side: Annotated[str, ("enum", ("source", "target"))]
+    partition: Count
     reason: str
 
 
@@ -308,7 +296,7 @@ class LedgerUse:
     """
 
     where: str
-    offsets_known: int
+    offsets_known: Count
     oldest_ms: int | None
     kept: bool
     forgotten: tuple[Forgotten, ...] = ()
@@ -409,60 +397,175 @@ class GapResult:
 
     def to_json(self) -> dict[str, Any]:
         """The document `drctl/gap/1`."""
-        return {
-            "schema": SCHEMA,
-            "link": self.link,
-            "scope": self.scope,
-            "complete": self.complete,
-            "out": self.out,
-            "source": {"cluster": self.source, "id": self.source_id},
-            "target": {"cluster": self.target, "id": self.target_id},
-            "started": self.started.isoformat(timespec="milliseconds"),
-            "seconds": round(self.seconds, 3),
-            "engine": None if self.engine is Engine.AUTO else self.engine.value,
-            "totals": asdict(self.totals),
-            "order": {**asdict(self.order), "within": self.within.value},
-            "inversions": None if self.inversions is None else list(map(asdict, self.inversions)),
-            "ledger": asdict(self.ledger) if self.ledger else None,
-            "topics": [_topic_json(topic) for topic in self.topics],
-            "not_compared": [asdict(item) for item in self.not_compared],
-            **({"truncation": self.truncation.to_json()} if self.truncation else {}),
-        }
+        return GapDocument.of(self).to_json()
 
 
-def _topic_json(topic: TopicGap) -> dict[str, Any]:
-    return {
-        "topic": topic.topic,
-        "target_topic": topic.target_topic,
-        "topic_id": topic.topic_id or None,
-        "target_topic_id": topic.target_topic_id or None,
-        "notes": list(topic.notes),
-        "partitions": [_partition_json(partition) for partition in topic.partitions],
-    }
+class SideDocument(Document):
+    """A cluster."""
+
+    cluster: Name
+    id: str
 
 
-def _partition_json(gap: PartitionGap) -> dict[str, Any]:
-    return {
-        "partition": gap.partition,
-        "source_range": list(gap.source_range),
-        "target_range": list(gap.target_range) if gap.target_range else None,
-        **asdict(gap.counts),
-        **asdict(gap.order),
-        "bytes": gap.bytes,
-        "ranges": [list(run) for run in gap.ranges],
-        "ranges_total": gap.ranges_total,
-        "misplaced": gap.misplaced,
-        "repeated": gap.repeated,
-        "oldest_timestamp": gap.oldest_timestamp,
-        "newest_timestamp": gap.newest_timestamp,
-        "window": _window_json(gap.window) if gap.window else None,
-    }
+class OrderDocument(Document):
+    """Unreplicated records by what copying them would do.
+
+    Attributes:
+        inversions: null: not checked.
+        within: what has an order (policy.order); absent in older results: key.
+    """
+
+    safe: Count
+    conflicting: Count
+    unkeyed: Count
+    inversions: Count | None
+    within: Annotated[OrderScope, MAYBE]
 
 
-def _window_json(window: Window) -> dict[str, Any]:
-    return {
-        "position": window.position,
-        "evidence": window.evidence,
-        "margin": window.margin,
-        "whole": window.whole,
-    }
+class WindowDocument(Document):
+    """Where reading of a partition began, and why there.
+
+    Attributes:
+        position: first source offset that replication may not have reached; null: nobody says.
+        margin: offsets before the position that were to be compared too.
+        whole: whether all of the partition was compared.
+    """
+
+    position: Count | None
+    evidence: str
+    margin: Count
+    whole: bool
+
+
+class PartitionDocument(Document):
+    """One partition of the source and what of it is not on the target.
+
+    Attributes:
+        source_range: what was compared: [log start, end) at the freeze, or the window of it.
+        target_range: null where the target has no such partition.
+        ranges: inclusive source offsets, maximal runs.
+        repeated: unreplicated records with an equal on the target, which holds it less often:
+            second copies.
+        oldest_timestamp: milliseconds since 1970 UTC; null where nothing is unreplicated.
+        newest_timestamp: milliseconds since 1970 UTC; null where nothing is unreplicated.
+        window: null where all was compared.
+        inversions: null, or absent in older results: not checked.
+    """
+
+    read = From(PartitionGap)
+    partition: Count
+    source_range: tuple[Count, Count] = read(lambda p: p.source_range)
+    target_range: tuple[Count, Count] | None = read(lambda p: p.target_range)
+    read_from_source: Count = read(lambda p: p.counts.read_from_source)
+    read_from_target: Count = read(lambda p: p.counts.read_from_target)
+    unreplicated: Count = read(lambda p: p.counts.unreplicated)
+    only_on_target: Count = read(lambda p: p.counts.only_on_target)
+    duplicated_on_target: Count = read(lambda p: p.counts.duplicated_on_target)
+    superseded: Count = read(lambda p: p.counts.superseded)
+    expired: Count = read(lambda p: p.counts.expired)
+    undecided: Count = read(lambda p: p.counts.undecided)
+    safe: Count = read(lambda p: p.order.safe)
+    conflicting: Count = read(lambda p: p.order.conflicting)
+    unkeyed: Count = read(lambda p: p.order.unkeyed)
+    inversions: Annotated[Count | None, MAYBE] = read(lambda p: p.order.inversions)
+    bytes: Count
+    ranges: tuple[tuple[Count, Count], ...]
+    ranges_total: Count
+    misplaced: Count
+    repeated: Annotated[Count, MAYBE]
+    oldest_timestamp: int | None
+    newest_timestamp: int | None
+    window: WindowDocument | None
+
+
+class TopicDocument(Document):
+    """One topic of the link.
+
+    Attributes:
+        topic_id: Kafka's id of the topic on the source; null where the cluster gives none, absent
+            in older results.
+        target_topic_id: the same on the target; null also where it has no such topic.
+    """
+
+    read = From(TopicGap)
+    topic: Name
+    target_topic: Name
+    topic_id: Annotated[str | None, MAYBE] = read(lambda t: t.topic_id or None)
+    target_topic_id: Annotated[str | None, MAYBE] = read(lambda t: t.target_topic_id or None)
+    notes: tuple[str, ...]
+    partitions: tuple[PartitionDocument, ...]
+
+
+class CutDocument(Document):
+    """What truncate-and-restore would cut of a partition.
+
+    Attributes:
+        cut_from: first offset that is not on the target.
+        offsets_cut: offsets that truncate-and-restore would cut.
+        records: unreplicated: nowhere but on the source.
+        others: superseded or expired: not on the target either.
+    """
+
+    topic: str
+    partition: Count
+    cut_from: Count | None
+    end: Count
+    offsets_cut: Count
+    records: Count
+    bytes: Count
+    others: Count
+    other_bytes: Count
+
+
+class TruncationDocument(Document):
+    """What truncate-and-restore would cut.
+
+    Attributes:
+        offsets_cut: offsets that truncate-and-restore would cut.
+        records: unreplicated: nowhere but on the source.
+        others: superseded or expired: not on the target either.
+        export: with --export.
+    """
+
+    read = From(Truncation)
+    offsets_cut: Count = read(lambda t: t.totals["offsets_cut"])
+    records: Count = read(lambda t: t.totals["records"])
+    bytes: Count = read(lambda t: t.totals["bytes"])
+    others: Count = read(lambda t: t.totals["others"])
+    other_bytes: Count = read(lambda t: t.totals["other_bytes"])
+    export: Export | None
+    partitions: tuple[CutDocument, ...]
+
+
+class GapDocument(Document):
+    """The records of a link's source that are not on its target.
+
+    Attributes:
+        out: folder of the whole result.
+        engine: what compared the records: spark where Spark took any part; null or absent in
+            results of earlier versions.
+        ledger: null: run without a ledger.
+        inversions: some of them; null, or absent in older results: nobody looked (--order).
+        truncation: with --view truncation.
+    """
+
+    SCHEMA = "drctl/gap/1"
+    read = From(GapResult)
+    link: Name
+    scope: Annotated[str, ("enum", ("auto", "full", "tail", "estimate"))]
+    complete: bool
+    out: str
+    source: SideDocument = read(lambda g: SideDocument(cluster=g.source, id=g.source_id))
+    target: SideDocument = read(lambda g: SideDocument(cluster=g.target, id=g.target_id))
+    started: Moment = read(lambda g: g.started.isoformat(timespec="milliseconds"))
+    seconds: Seconds = read(lambda g: round(g.seconds, 3))
+    engine: Annotated[str | None, ("enum", ("spark", "direct", None)), MAYBE] = read(
+        lambda g: None if g.engine is Engine.AUTO else g.engine.value
+    )
+    totals: Counts
+    order: OrderDocument = read(lambda g: OrderDocument.of(g.order, within=g.within))
+    inversions: Annotated[tuple[Inversion, ...] | None, MAYBE]
+    ledger: LedgerUse | None
+    topics: tuple[TopicDocument, ...]
+    not_compared: tuple[NotCompared, ...]
+    truncation: Annotated[TruncationDocument | None, OPTIONAL]

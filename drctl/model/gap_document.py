@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any, TypeVar, get_type_hints
 
 from drctl.model.gap import (
-    SCHEMA,
     Counts,
     Engine,
     Forgotten,
+    GapDocument,
     GapResult,
     Inversion,
     LedgerUse,
@@ -50,7 +50,7 @@ def read_document(document: Any) -> KeptGap:
     try:
         if not isinstance(document, dict):
             raise ValueError("it is damaged: it is no object")
-        if document["schema"] != SCHEMA:
+        if document["schema"] != GapDocument.SCHEMA:
             raise ValueError(f"its schema is {document['schema']!r}")
         return KeptGap(_identity(document), _result(document))
     except (KeyError, TypeError, AttributeError, ArithmeticError) as wrong:

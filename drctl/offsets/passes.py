@@ -1,16 +1,13 @@
 """Passes of `drctl offsets track`: read the anchors topic, read the source, write what is new."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from drctl.model.errors import DrctlError, ExitCode
-from drctl.model.moments import iso
-from drctl.offsets.anchor_log import ANCHORS_TOPIC, AnchorLog, Change
+from drctl.offsets.anchor_log import AnchorLog, Change
 from drctl.offsets.tracking import Look, Progress, Tracker
-
-SCHEMA = "drctl/offsets-track/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,56 +47,6 @@ class Tracked:
         if self.known_ms is None:
             return None
         return max(0.0, (self.began_ms - self.known_ms) / 1000 + self.seconds)
-
-
-def tracked_document(
-    link: str, source: str, target: str, result: Tracked, failed: Mapping[str, Any] | None
-) -> Mapping[str, Any]:
-    """One pass.
-
-    Args:
-        link: its name, and those of its clusters.
-        failed: why the pass failed, without what is secret.
-    """
-    # What a failed pass has seen was not noted.
-    look = result.look if result.failed is None else None
-    return {
-        "schema": SCHEMA,
-        "link": link,
-        "from": source,
-        "to": target,
-        "topic": ANCHORS_TOPIC,
-        "topic_existed": result.topic_existed,
-        "executed": result.executed,
-        "started": iso(result.began_ms),
-        "seconds": round(result.seconds, 3),
-        "complete": result.complete,
-        "failed": failed,
-        "totals": None
-        if look is None
-        else {
-            "groups": look.groups,
-            "positions": look.positions,
-            "moved": look.moved,
-            "without_records": look.bare,
-            "noted": look.noted,
-            "forgotten": len(look.forgotten),
-            "astray": look.astray,
-        },
-        "problems": []
-        if look is None
-        else [
-            {
-                "group": each.group,
-                "topic": each.topic or None,
-                "partition": each.partition if each.topic else None,
-                "reason": each.reason,
-            }
-            for each in look.problems
-        ],
-        "known_until": None if result.known_ms is None else iso(result.known_ms),
-        "age_seconds": None if result.age_seconds is None else round(result.age_seconds, 3),
-    }
 
 
 class AnchorReader(Protocol):

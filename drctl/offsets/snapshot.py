@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
+from drctl.model.document import Count, Document, From, Moment, Name, Seconds
 from drctl.model.errors import ExitCode, UsageError
-from drctl.model.groups import Group, GroupProtocol, Positions
+from drctl.model.groups import Group, GroupProtocol, GroupState, Positions
 from drctl.model.ports import GroupReader
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.wanted import Wanted
@@ -164,41 +165,102 @@ def of_groups(wanted: Sequence[Wanted], patterns: Sequence[str]) -> tuple[Wanted
     return tuple(row for row in wanted if row.group in chosen)
 
 
-def snapshot_document(snapshot: Snapshot, out: str, seconds: float) -> dict[str, Any]:
-    """`drctl/offsets-snapshot/1`."""
-    return {
-        "schema": "drctl/offsets-snapshot/1",
-        "cluster": {"name": snapshot.cluster, "id": snapshot.cluster_id},
-        "taken": snapshot.taken.isoformat(),
-        "seconds": round(seconds, 3),
-        "out": out,
-        "filters": {
-            "groups": list(snapshot.filters.groups),
-            "topics": list(snapshot.filters.topics),
-        },
-        "totals": {
-            "groups": len(snapshot.groups),
-            "positions": snapshot.positions,
-            "unavailable": len(snapshot.unavailable),
-            "protocols": dict(Counter(each.group.protocol.value for each in snapshot.groups)),
-        },
-        "groups": [
-            {
-                "group": each.group.name,
-                "protocol": each.group.protocol.value,
-                "state": each.group.state.value,
-                "members": len(each.group.members),
-                "positions": [
-                    {**partition._asdict(), **position._asdict()}
-                    for partition, position in each.positions.items()
-                ],
-            }
-            for each in snapshot.groups
-        ],
-        "unavailable": [
-            {"group": name, "reason": reason} for name, reason in snapshot.unavailable.items()
-        ],
-    }
+class ClusterDocument(Document):
+    """A cluster.
+
+    Attributes:
+        name: as drctl.yaml calls it.
+        id: the cluster's own.
+    """
+
+    name: Name
+    id: Name
+
+
+class FiltersDocument(Document):
+    """Full-match patterns; none of a kind: all."""
+
+    groups: tuple[str, ...]
+    topics: tuple[str, ...]
+
+
+class TotalsDocument(Document):
+    """Sums.
+
+    Attributes:
+        protocols: groups of each.
+    """
+
+    read = From(Snapshot)
+    groups: Count = read(lambda s: len(s.groups))
+    positions: Count
+    unavailable: Count = read(lambda s: len(s.unavailable))
+    protocols: Annotated[Mapping[str, Count], ("propertyNames", {"enum": [*GroupProtocol]})] = read(
+        lambda s: Counter(each.group.protocol.value for each in s.groups)
+    )
+
+
+class PositionDocument(Document):
+    """A committed offset.
+
+    Attributes:
+        offset: of the next record that the group wants.
+        leader_epoch: of the last one it read; -1: not known.
+    """
+
+    topic: Name
+    partition: Count
+    offset: Count
+    leader_epoch: Annotated[int, ("minimum", -1)]
+    metadata: str
+
+
+class GroupDocument(Document):
+    """A group and its committed offsets."""
+
+    read = From(GroupSnapshot)
+    group: Name = read(lambda g: g.group.name)
+    protocol: GroupProtocol = read(lambda g: g.group.protocol)
+    state: GroupState = read(lambda g: g.group.state)
+    members: Count = read(lambda g: len(g.group.members))
+    positions: tuple[PositionDocument, ...] = read(
+        lambda g: tuple(
+            PositionDocument(**partition._asdict(), **position._asdict())
+            for partition, position in g.positions.items()
+        )
+    )
+
+
+class UnavailableDocument(Document):
+    """A group that could not be read."""
+
+    group: Name
+    reason: str
+
+
+class SnapshotDocument(Document):
+    """Where the groups of a cluster stand.
+
+    Attributes:
+        out: the file.
+        filters: full-match patterns; none of a kind: all.
+        unavailable: groups that could not be read.
+    """
+
+    SCHEMA = "drctl/offsets-snapshot/1"
+    read = From(Snapshot)
+    cluster: ClusterDocument = read(lambda s: ClusterDocument(name=s.cluster, id=s.cluster_id))
+    taken: Moment = read(lambda s: s.taken.isoformat())
+    seconds: Seconds
+    out: Name
+    filters: FiltersDocument
+    totals: TotalsDocument = read(TotalsDocument.of)
+    groups: tuple[GroupDocument, ...]
+    unavailable: tuple[UnavailableDocument, ...] = read(
+        lambda s: tuple(
+            UnavailableDocument(group=name, reason=reason) for name, reason in s.unavailable.items()
+        )
+    )
 
 
 def snapshot_text(document: Mapping[str, Any]) -> str:

@@ -1,12 +1,14 @@
 """A plan or its result as a JSON document."""
 
-from typing import Any
+from typing import Annotated
 
+from drctl.model.document import Count, Document, From, Moment, Name, Seconds
+from drctl.model.gap import OrderVerdict
+from drctl.reconcile.guards import Guard
+from drctl.reconcile.planning import Objection
 from drctl.reconcile.policy import Action
-from drctl.reconcile.progress import TOPIC
-from drctl.reconcile.results import LineResult, ReconcileResult
-
-SCHEMA = "drctl/reconcile/1"
+from drctl.reconcile.progress import TOPIC, Segment
+from drctl.reconcile.results import Gone, LineResult, Outcome, ReconcileResult
 
 _CONSEQUENCES = (
     (
@@ -34,95 +36,201 @@ def way_back(result: ReconcileResult) -> str:
     return "; ".join(told) or "nothing is done that would have to be taken back"
 
 
-def document(result: ReconcileResult, folder: str, execute: str) -> dict[str, Any]:
+class GapDocument(Document):
+    """The gap result that the records are from.
+
+    Attributes:
+        dir: folder of the gap result.
+        id: made of all that it says; progress is kept by it.
+    """
+
+    dir: Name
+    id: Name
+    started: Moment
+
+
+class SideDocument(Document):
+    """A cluster.
+
+    Attributes:
+        cluster: as drctl.yaml calls it.
+        id: the cluster's own.
+    """
+
+    cluster: Name
+    id: Name
+
+
+class ObjectionDocument(Document):
+    """A guard that failed.
+
+    Attributes:
+        topic: null: of the whole result.
+    """
+
+    read = From(Objection)
+    guard: Guard
+    topic: Name | None = read(lambda o: o.place.topic if o.place else None)
+    partition: Count | None = read(lambda o: o.place.partition if o.place else None)
+    reason: Name
+    overridden: bool = read(lambda o: o.passed)
+
+
+class OverrideDocument(Document):
+    """A guard that the engineer passes over."""
+
+    guard: Annotated[Guard, ("enum", tuple(guard for guard in Guard if guard.overridable))]
+    reason: Name
+
+
+class TotalsDocument(Document):
+    """Sums over lines.
+
+    Attributes:
+        due: that may be done now.
+        left_out: records of topics that were not named.
+    """
+
+    read = From(ReconcileResult)
+    records: Count = read(lambda r: sum(line.all.records for line in r.plan.lines))
+    bytes: Count = read(lambda r: sum(line.all.bytes for line in r.plan.lines))
+    done_before: Count = read(
+        lambda r: sum(line.all.records - line.due.records for line in r.plan.lines)
+    )
+    due: Count = read(lambda r: sum(line.due.records for line in r.plan.lines if line.acts))
+    refused: Count = read(lambda r: sum(line.due.records for line in r.plan.refused))
+    done: Count = read(lambda r: sum(each.count.records for each in r.results))
+    gone: Count = read(lambda r: sum(each.count.gone for each in r.results))
+    left_out: Count = read(lambda r: r.plan.left_out)
+
+
+class SegmentDocument(Document):
+    """What an earlier run did.
+
+    Attributes:
+        through: the source offset of the last of them.
+    """
+
+    read = From(Segment)
+    action: Annotated[Action, ("enum", (Action.COPY, Action.QUARANTINE, Action.DISCARD))]
+    through: Count
+    records: Count
+    gone: Count
+    to: Name | None = read(lambda segment: segment.to or None)
+
+
+class LineDocument(Document):
+    """The records of a partition with one order verdict.
+
+    Attributes:
+        topic: as the source has it.
+        records: that the gap result lists.
+        due: records that were left before this run.
+        to: the topic of the target that they go to; null: to none.
+        before: what earlier runs did, in order.
+        guard: that refused the line; null: none did.
+        reason: why it is not done, or not known to be; empty where it is.
+        done: records that this run wrote, exported or noted as discarded.
+        gone: records that the source did not hold any more.
+    """
+
+    read = From(LineResult)
+    topic: Name = read(lambda r: r.line.lane.place.topic)
+    partition: Count = read(lambda r: r.line.lane.place.partition)
+    order: OrderVerdict = read(lambda r: r.line.lane.order)
+    records: Count = read(lambda r: r.line.all.records)
+    bytes: Count = read(lambda r: r.line.all.bytes)
+    due: Count = read(lambda r: r.line.due.records)
+    due_bytes: Count = read(lambda r: r.line.due.bytes)
+    action: Action = read(lambda r: r.line.action)
+    to: Name | None = read(lambda r: r.line.to or None)
+    before: tuple[SegmentDocument, ...] = read(lambda r: SegmentDocument.each(r.line.done))
+    guard: Guard | None = read(lambda r: r.line.guard)
+    reason: str
+    outcome: Outcome
+    done: Count = read(lambda r: r.count.records)
+    gone: Count = read(lambda r: r.count.gone)
+
+
+class GoneDocument(Document):
+    """Records that the source did not hold any more.
+
+    Attributes:
+        offsets: inclusive runs, the first 1,000; the journal has all.
+    """
+
+    read = From(Gone)
+    topic: Name
+    partition: Count
+    records: Count
+    offsets: tuple[tuple[Count, Count], ...] = read(lambda gone: tuple(gone.runs))
+
+
+class ReconcileDocument(Document):
+    """What becomes of the unreplicated records of a gap result.
+
+    Attributes:
+        executed: whether anything was begun.
+        status: planned, done: exit code 0; found 1; refused 3; stopped 4; unknown 5.
+        execute: the command line that carries it out, or goes on.
+        run: null: nothing was begun.
+        journal: the file that says what was done.
+        exported: the folder of the export.
+        progress_topic: of the target: what counts as done.
+        failure: why it ended early.
+        objections: guards that failed; one that is not overridden stands against all.
+        overrides: guards that the engineer passes over.
+        notes: what a person should know.
+        lines: one for each partition and order verdict.
+        gone: records that the source did not hold any more.
+        way_back: what can be taken back, in words.
+    """
+
+    SCHEMA = "drctl/reconcile/1"
+    read = From(ReconcileResult)
+    link: Name = read(lambda r: r.plan.gap.link)
+    gap: GapDocument
+    source: SideDocument = read(
+        lambda r: SideDocument(cluster=r.plan.gap.source, id=r.plan.gap.source_id)
+    )
+    target: SideDocument = read(
+        lambda r: SideDocument(cluster=r.plan.gap.target, id=r.plan.gap.target_id)
+    )
+    executed: bool = read(lambda r: bool(r.run))
+    status: Annotated[
+        str, ("enum", ("planned", "done", "found", "refused", "stopped", "unknown"))
+    ] = read(lambda r: r.status)
+    execute: Name
+    run: Name | None = read(lambda r: r.run or None)
+    journal: Name | None = read(lambda r: r.journal or None)
+    exported: Name | None = read(lambda r: r.exported or None)
+    progress_topic: Name = TOPIC
+    seconds: Seconds = read(lambda r: round(r.seconds, 3))
+    failure: Name | None = read(lambda r: r.failure or None)
+    objections: tuple[ObjectionDocument, ...] = read(
+        lambda r: ObjectionDocument.each(r.plan.objections)
+    )
+    overrides: tuple[OverrideDocument, ...] = read(
+        lambda r: OverrideDocument.each(r.plan.overrides)
+    )
+    notes: tuple[str, ...] = read(lambda r: r.plan.notes)
+    totals: TotalsDocument = read(TotalsDocument.of)
+    lines: tuple[LineDocument, ...] = read(lambda r: LineDocument.each(r.results))
+    gone: tuple[GoneDocument, ...] = read(
+        lambda r: tuple(
+            GoneDocument.of(gone, topic=place.topic, partition=place.partition)
+            for place, gone in sorted(r.gone.items())
+        )
+    )
+    way_back: Name = read(way_back)
+
+
+def document(result: ReconcileResult, folder: str, execute: str) -> ReconcileDocument:
     """`drctl/reconcile/1`.
 
     Args:
         folder: of the gap result.
         execute: the command line that carries it out, or continues.
     """
-    plan, gap = result.plan, result.plan.gap
-    return {
-        "schema": SCHEMA,
-        "link": gap.link,
-        "gap": {"dir": folder, "id": gap.id, "started": gap.started},
-        "source": {"cluster": gap.source, "id": gap.source_id},
-        "target": {"cluster": gap.target, "id": gap.target_id},
-        "executed": bool(result.run),
-        "status": result.status,
-        "execute": execute,
-        "run": result.run or None,
-        "journal": result.journal or None,
-        "exported": result.exported or None,
-        "progress_topic": TOPIC,
-        "seconds": round(result.seconds, 3),
-        "failure": result.failure or None,
-        "objections": [
-            {
-                "guard": each.guard.value,
-                "topic": each.place.topic if each.place else None,
-                "partition": each.place.partition if each.place else None,
-                "reason": each.reason,
-                "overridden": each.passed,
-            }
-            for each in plan.objections
-        ],
-        "overrides": [{"guard": o.guard.value, "reason": o.reason} for o in plan.overrides],
-        "notes": list(plan.notes),
-        "totals": _totals(result),
-        "lines": [_line(each) for each in result.results],
-        "gone": [
-            {
-                "topic": place.topic,
-                "partition": place.partition,
-                "records": gone.records,
-                "offsets": [list(run) for run in gone.runs],
-            }
-            for place, gone in sorted(result.gone.items())
-        ],
-        "way_back": way_back(result),
-    }
-
-
-def _totals(result: ReconcileResult) -> dict[str, int]:
-    lines = result.plan.lines
-    return {
-        "records": sum(line.all.records for line in lines),
-        "bytes": sum(line.all.bytes for line in lines),
-        "done_before": sum(line.all.records - line.due.records for line in lines),
-        "due": sum(line.due.records for line in lines if line.acts),
-        "refused": sum(line.due.records for line in result.plan.refused),
-        "done": sum(each.count.records for each in result.results),
-        "gone": sum(each.count.gone for each in result.results),
-        "left_out": result.plan.left_out,
-    }
-
-
-def _line(each: LineResult) -> dict[str, Any]:
-    line = each.line
-    return {
-        "topic": line.lane.place.topic,
-        "partition": line.lane.place.partition,
-        "order": line.lane.order.value,
-        "records": line.all.records,
-        "bytes": line.all.bytes,
-        "due": line.due.records,
-        "due_bytes": line.due.bytes,
-        "action": line.action.value,
-        "to": line.to or None,
-        "before": [
-            {
-                "action": segment.action.value,
-                "through": segment.through,
-                "records": segment.records,
-                "gone": segment.gone,
-                "to": segment.to or None,
-            }
-            for segment in line.done
-        ],
-        "guard": line.guard.value if line.guard else None,
-        "reason": each.reason,
-        "outcome": each.outcome.value,
-        "done": each.count.records,
-        "gone": each.count.gone,
-    }
+    gap = GapDocument.of(result.plan.gap, dir=folder)
+    return ReconcileDocument.of(result, gap=gap, execute=execute)

@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal, get_args
 
 from drctl.config.schema import ReplicatorKind
-from drctl.model.document import Count, Document, Name
+from drctl.model.document import Count, Document, Name, Seconds
 
 Positive = Annotated[int, ("minimum", 1)]
 
@@ -98,6 +98,35 @@ class RunbooksDocument(Document):
 
     SCHEMA = "drctl/runbooks/1"
     runbooks: tuple[ListedRunbook, ...]
+
+
+class LabRunDocument(Document):
+    """A story played on real clusters.
+
+    Attributes:
+        true: whether drctl's answer was the truth.
+        seconds: from the start of the lab to its end.
+    """
+
+    SCHEMA = "drctl/lab-run/1"
+    scenario: Name
+    true: bool
+    summary: Name
+    page: Name
+    seconds: Seconds
+
+
+class LabDownDocument(Document):
+    """The end of a lab.
+
+    Attributes:
+        ended: processes.
+    """
+
+    SCHEMA = "drctl/lab-down/1"
+    dir: Name
+    ended: Count
+    data: Annotated[str, ("enum", ("kept", "removed"))]
 
 
 class VersionDocument(Document):

@@ -10,18 +10,28 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from drctl.model.document import OPTIONAL, Document, keys_of
+from drctl.model.document import MAYBE, OPTIONAL, Document, keys_of
 
 DOCUMENTS: Mapping[str, str] = {
     "drctl.failback.answer": "order",
-    "drctl.views.command_documents": "completion error help init runbook runbook-lint runbooks"
-    " schema version",
+    "drctl.lab.environment": "lab-env",
+    "drctl.lab.loads": "lab-load",
+    "drctl.lab.status": "lab",
+    "drctl.model.estimate": "gap-estimate",
+    "drctl.model.event_duplicates": "gap-identity",
+    "drctl.model.gap": "gap",
+    "drctl.offsets.snapshot": "offsets-snapshot",
+    "drctl.offsets.translation_json": "offsets offsets-explain",
+    "drctl.reconcile.documents": "reconcile",
+    "drctl.views.command_documents": "completion error help init lab-down lab-run runbook"
+    " runbook-lint runbooks schema version",
     "drctl.views.drill_text": "drill drill-clean drill-history drill-plan",
     "drctl.views.findings": "doctor",
     "drctl.views.journal_text": "journal",
     "drctl.views.plan_text": "plan",
     "drctl.views.run_json": "report run",
     "drctl.views.status_text": "status",
+    "drctl.views.tracking": "offsets-track",
 }
 """Which module has the type of which document."""
 
@@ -83,7 +93,7 @@ def _object(kind: type, inner: dict[str, Any]) -> dict[str, Any]:
         properties[key] = _of(_present(hint) if OPTIONAL in get_args(hint) else hint, inner)
         if name in about:
             properties[key] = {**properties[key], "description": about[name].rstrip(".")}
-        if OPTIONAL not in get_args(hint):
+        if not any(each in (OPTIONAL, MAYBE) for each in get_args(hint)[1:]):
             required.append(key)
     return {
         "title": " ".join(text[0].split()).rstrip("."),
@@ -109,7 +119,9 @@ def _described(kind: type) -> Iterator[tuple[str, str]]:
 def _of(hint: Any, inner: dict[str, Any]) -> dict[str, Any]:
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return _of(args[0], inner) | {key: value for key, value in args[1:] if key != "optional"}
+        return _of(args[0], inner) | {
+            key: value for key, value in args[1:] if key not in ("optional", "maybe")
+        }
     if origin in (Union, UnionType):
         return _one_of([_of(each, inner) for each in args])
     if origin is Literal:

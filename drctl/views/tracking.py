@@ -3,9 +3,12 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from drctl.model.document import Count, Document, From, Moment, Name, Seconds, rounded
+from drctl.model.moments import iso
 from drctl.offsets.anchor_log import ANCHORS_TOPIC
 from drctl.offsets.passes import Tracked
 from drctl.offsets.tracking import Look, Problem
+from drctl.views.command_documents import ErrorBody
 from drctl.views.metrics import Metric, exposition
 from drctl.views.text import duration, number, plain, plural, sentence, utc
 
@@ -79,6 +82,85 @@ def _done(look: Look) -> str:
 def _where(problem: Problem) -> str:
     group = f"group {plain(problem.group)}"
     return f"{group} in {plain(problem.topic)}-{problem.partition}" if problem.topic else group
+
+
+class PassTotals(Document):
+    """Sums of a pass.
+
+    Attributes:
+        groups: of the link.
+        positions: of these, in topics of the link.
+        moved: positions that were not as they were noted.
+        without_records: of these, how many had no consumed record left.
+        noted: anchors written.
+        forgotten: anchors deleted.
+        astray: anchors of positions that were not seen.
+    """
+
+    read = From(Look)
+    groups: Count
+    positions: Count
+    moved: Count
+    without_records: Count = read(lambda look: look.bare)
+    noted: Count
+    forgotten: Count = read(lambda look: len(look.forgotten))
+    astray: Count
+
+
+class ProblemDocument(Document):
+    """What could not be looked at.
+
+    Attributes:
+        topic: null, as partition, where the whole group is meant.
+    """
+
+    read = From(Problem)
+    group: Name
+    topic: str | None = read(lambda problem: problem.topic or None)
+    partition: Count | None = read(lambda p: p.partition if p.topic else None)
+    reason: str
+
+
+def _noted(result: Tracked) -> Look | None:
+    """What a failed pass has seen was not noted."""
+    return result.look if result.failed is None else None
+
+
+class TrackedDocument(Document):
+    """A pass over the positions of a link.
+
+    Attributes:
+        from_: the source, as drctl.yaml calls it.
+        to: the target, which keeps the anchors.
+        topic: that holds them.
+        topic_existed: whether it was there before.
+        executed: whether anything was written; false: what would be is told.
+        complete: whether all positions were seen.
+        failed: why the pass came to nothing, where others follow it.
+        totals: null where the source was not seen.
+        problems: what could not be looked at.
+        known_until: start of the last pass that was noted; null where none ever was.
+        age_seconds: from then to the end of this pass.
+    """
+
+    SCHEMA = "drctl/offsets-track/1"
+    read = From(Tracked)
+    link: Name
+    from_: Name
+    to: Name
+    topic: Name = ANCHORS_TOPIC
+    topic_existed: bool
+    executed: bool
+    started: Moment = read(lambda r: iso(r.began_ms))
+    seconds: Seconds = read(lambda r: round(r.seconds, 3))
+    complete: bool
+    failed: ErrorBody | None
+    totals: PassTotals | None = read(lambda r: PassTotals.of(look) if (look := _noted(r)) else None)
+    problems: tuple[ProblemDocument, ...] = read(
+        lambda r: ProblemDocument.each(look.problems) if (look := _noted(r)) else ()
+    )
+    known_until: Moment | None = read(lambda r: None if r.known_ms is None else iso(r.known_ms))
+    age_seconds: Seconds | None = read(lambda r: rounded(r.age_seconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,11 +36,11 @@ pytestmark = pytest.mark.jvm
 
 
 def pids(lab: Lab) -> dict[str, int | None]:
-    return {part["name"]: part["pid"] for part in look(lab)["parts"]}
+    return {part["name"]: part["pid"] for part in look(lab).to_json()["parts"]}
 
 
 def states(lab: Lab) -> dict[str, str]:
-    return {part["name"]: part["state"] for part in look(lab)["parts"]}
+    return {part["name"]: part["state"] for part in look(lab).to_json()["parts"]}
 
 
 def soon(condition: Callable[[], bool]) -> bool:
@@ -48,7 +48,7 @@ def soon(condition: Callable[[], bool]) -> bool:
 
 
 def test_everything_answers(lab: Lab) -> None:
-    document = look(lab)
+    document = look(lab).to_json()
     assert document["answering"] is True
     assert states(lab) == dict.fromkeys(("primary-1", "secondary-1", "connect"), "answering")
     assert {c["name"]: c["state"] for c in document["connectors"]} == {
@@ -56,7 +56,7 @@ def test_everything_answers(lab: Lab) -> None:
         "mm2-heartbeat": "RUNNING",
         "mm2-source": "RUNNING",
     }
-    assert "primary-1" in in_words(document)
+    assert "primary-1" in in_words(look(lab))
 
 
 def test_its_own_clients_make_no_topic_by_asking_for_it(
@@ -161,7 +161,7 @@ def test_copies_and_stops_and_goes_on(
     lab.replicate(False)
     try:
         primary.produce(topic, records)
-        assert {c["state"] for c in look(lab)["connectors"]} == {"STOPPED"}
+        assert {c["state"] for c in look(lab).to_json()["connectors"]} == {"STOPPED"}
         assert sum(secondary.end_offsets(topic).values()) == 10
     finally:
         lab.replicate(True)
@@ -255,7 +255,7 @@ def test_up_wakes_and_revives(lab: Lab) -> None:
     Lab(lab.root, said.append).up()
     assert time.monotonic() - began < 60
     assert "secondary-1 was stopped by a signal and goes on" in said
-    assert look(lab)["answering"] is True
+    assert look(lab).to_json()["answering"] is True
     after = pids(lab)
     assert {name for name in before if before[name] != after[name]} == {"connect"}
 
@@ -277,7 +277,7 @@ def test_env_is_a_configuration_that_works(lab: Lab, tmp_path: Path) -> None:
     file = tmp_path / "drctl.yaml"
     document = write_environment(lab.parts, file)
     text = file.read_text(encoding="utf-8")
-    assert not [word for word in passwords(lab) if word in text or word in json.dumps(document)]
+    assert not [word for word in passwords(lab) if word in text or word in json.dumps(document.to_json())]
     config = load(file)
     link = config.link(None)
     assert (link.source, link.target, link.carries("flights")) == ("primary", "secondary", True)

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.jvm
 def loads(lab: Lab) -> Iterator[Loads]:
     opened = Loads(lab)
     yield opened
-    if opened.state("primary")["running"]:
+    if opened.state("primary").running:
         opened.stop("primary")
 
 
@@ -58,9 +58,10 @@ def test_every_acknowledged_row_is_where_the_log_says(
 ) -> None:
     topic = new_topic(4, mirrored=True, on=("primary",))
     state = loads.run(loads.spec(topic=topic, count=500))
-    assert (state["last"]["acknowledged"], state["last"]["failed"]) == (500, 0)
+    assert state.last is not None
+    assert (state.last.acknowledged, state.last.failed) == (500, 0)
     assert "not running" in in_words(state)
-    acks = logged(state["acks"], topic)
+    acks = logged(state.acks, topic)
     rows = {row.number: (row.key, row.value, row.timestamp_ms) for row in flights(count=500)}
     expected = {(ack["partition"], ack["offset"]): rows[ack["row"]] for ack in acks}
     assert sorted(ack["row"] for ack in acks) == list(range(500))
@@ -86,16 +87,16 @@ def test_a_background_load_outlives_a_dead_broker(
 ) -> None:
     topic = new_topic(4, mirrored=True, on=("primary",))
     state = loads.start(loads.spec(topic=topic, rate=400))
-    assert state["running"]
+    assert state.running
     with pytest.raises(Refused, match="a load to primary is running already"):
         loads.start(loads.spec(topic=topic))
     lab.signal("primary", signal.SIGKILL)
     with pytest.raises(Unreachable, match="primary did not create topic") as caught:
         loads.run(loads.spec(topic=topic, count=1))
     assert "drctl lab start primary" in caught.value.hint
-    before = len(logged(state["acks"], topic))
+    before = len(logged(state.acks, topic))
     lab.start("primary")
-    assert Patience.of(60).wait_until(lambda: len(logged(state["acks"], topic)) > before + 200)
+    assert Patience.of(60).wait_until(lambda: len(logged(state.acks, topic)) > before + 200)
     ended = loads.stop("primary")
     assert not ended["running"]
     acks = logged(ended["acks"], topic)

@@ -75,7 +75,7 @@ def test_three_brokers_both_ways_with_prefixed_names(tmp_path: Path) -> None:
         assert patience.wait_until(lambda: copied(secondary, "primary.flights") == 3)
         assert patience.wait_until(lambda: copied(primary, "secondary.flights") == 5)
 
-        state = look(lab)
+        state = look(lab).to_json()
         assert len(state["parts"]) == 7
         assert state["answering"]
         assert not [t for c in state["connectors"] for t in c["tasks"] if t == "FAILED"]
@@ -83,7 +83,9 @@ def test_three_brokers_both_ways_with_prefixed_names(tmp_path: Path) -> None:
         lab.signal("primary-2", signal.SIGKILL)
         primary.produce("flights", [Record(0, 0, 1000, b"k", b"v")])
         lab.start("primary-2")
-        dead = [part["name"] for part in look(lab)["parts"] if part["state"] != "answering"]
+        dead = [
+            part["name"] for part in look(lab).to_json()["parts"] if part["state"] != "answering"
+        ]
         assert dead == []
 
         write_environment(lab.parts, tmp_path / "drctl.yaml")

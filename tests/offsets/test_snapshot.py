@@ -17,10 +17,10 @@ from drctl.offsets.snapshot import (
     Filters,
     GroupSnapshot,
     Snapshot,
+    SnapshotDocument,
     of_groups,
     renamed,
     restored,
-    snapshot_document,
     snapshot_text,
     take,
 )
@@ -61,7 +61,9 @@ def file_of(folder: Path, data: Any) -> Path:
 
 
 def document(snapshot: Snapshot) -> dict[str, Any]:
-    found = json.loads(snapshot_text(snapshot_document(snapshot, "out.json", 1.25)))
+    found = json.loads(
+        snapshot_text(SnapshotDocument.of(snapshot, out="out.json", seconds=1.25).to_json())
+    )
     assert isinstance(found, dict)
     return check(found)
 
@@ -125,7 +127,7 @@ def test_whatever_a_cluster_holds_comes_back(
 ) -> None:
     groups = tuple(GroupSnapshot(group(name), found) for name, found in held.items())
     snapshot = Snapshot("c", "id", NOW, Filters(), groups, {})
-    text = snapshot_text(snapshot_document(snapshot, "o", 0.1))
+    text = snapshot_text(SnapshotDocument.of(snapshot, out="o", seconds=0.1).to_json())
     assert text.isascii()
     back = read_document(file_of(tmp_path_factory.mktemp("s"), text))
     assert isinstance(back, Snapshot)

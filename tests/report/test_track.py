@@ -3,9 +3,10 @@
 import pytest
 
 from drctl.model.errors import Unreachable
-from drctl.offsets.passes import Tracked, tracked_document
+from drctl.offsets.passes import Tracked
 from drctl.offsets.tracking import Look, Problem
-from drctl.views.tracking import TrackMetrics, pass_line, pass_lines
+from drctl.views.command_documents import ErrorBody
+from drctl.views.tracking import TrackedDocument, TrackMetrics, pass_line, pass_lines
 from tests.cli.documents import check
 
 NOON = 1_700_000_000_000
@@ -81,11 +82,15 @@ def test_many_problems_are_not_all_told() -> None:
     assert lines[-2] == "group g19: gone"
 
 
+def document_of(result: Tracked, failed: ErrorBody | None) -> TrackedDocument:
+    return TrackedDocument.of(result, link="main", from_="primary", to="secondary", failed=failed)
+
+
 def test_documents() -> None:
     for result in (tracked(), tracked(look=look(problems=PROBLEMS)), tracked(known_ms=None)):
-        check(dict(tracked_document("main", "primary", "secondary", result, None)))
-    failed = {"code": 5, "kind": "Unreachable", "message": "gone", "hint": ""}
-    document = check(dict(tracked_document("main", "primary", "secondary", FAILED, failed)))
+        check(document_of(result, None))
+    failed = ErrorBody(code=5, kind="Unreachable", message="gone", hint="")
+    document = check(document_of(FAILED, failed))
     assert document["totals"] is None
     assert document["age_seconds"] == 90.51
     assert not document["complete"]
@@ -94,8 +99,8 @@ def test_documents() -> None:
 @pytest.mark.parametrize("known_ms", [-(2**63), 253_402_300_800_000, 2**63 - 1])
 def test_whoever_wrote_a_pass_chose_when_it_began(known_ms: int) -> None:
     result = tracked(look=None, failed=Unreachable("gone"), known_ms=known_ms)
-    failed = {"code": 5, "kind": "Unreachable", "message": "gone", "hint": ""}
-    document = check(dict(tracked_document("main", "primary", "secondary", result, failed)))
+    failed = ErrorBody(code=5, kind="Unreachable", message="gone", hint="")
+    document = check(document_of(result, failed))
     assert document["known_until"] == str(known_ms)
     assert f"true as of {known_ms} ms UTC, " in pass_line(result)
 
