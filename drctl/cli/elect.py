@@ -99,7 +99,7 @@ def _watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int
         Unreachable: no broker answered at the end.
     """
     from drctl.cli.elect_table import show_table
-    from drctl.elections.results import show_document
+    from drctl.elections.documents import show_document
     from drctl.elections.waiting import Wait
 
     config = configuration()
@@ -271,15 +271,15 @@ def _planned(
 
 def _show(plan: ElectionPlan, execute: str) -> int:
     from drctl.cli.elect_table import plan_table
-    from drctl.elections.results import plan_document
+    from drctl.elections.documents import ElectPlanDocument
 
-    console().result(lambda: plan_table(plan, execute), plan_document(plan, execute))
+    console().result(lambda: plan_table(plan, execute), ElectPlanDocument.of(plan, execute=execute))
     return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
 
 
 def _show_result(result: ElectionResult) -> int:
     from drctl.cli.elect_table import result_table
-    from drctl.elections.results import result_document
+    from drctl.elections.documents import result_document
 
     console().result(lambda: result_table(result), result_document(result))
     return int(result.exit_code)

@@ -4,20 +4,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from drctl.elections.cluster_state import (
     Declined,
     ElectionReader,
     Kind,
-    Partition,
     PartitionStates,
-    Replica,
 )
-from drctl.elections.loss import Loss, lost_behind
+from drctl.elections.loss import lost_behind
 from drctl.elections.planning import Action, Aim, ElectionPlan, Guard, Line, Objection
 from drctl.model.errors import ExitCode
-from drctl.model.health import Controller
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 
@@ -201,142 +197,3 @@ def _result_of(
     if line.action is Action.NOTHING:
         return LineResult(line, Became(Outcome.NOT_NEEDED, leader))
     return LineResult(line, Became(Outcome.REFUSED, leader), line.refused)
-
-
-Document = dict[str, Any]
-
-
-def show_document(cluster: str, states: PartitionStates, shown: tuple[Partition, ...]) -> Document:
-    """Partitions without leaders, and who is there."""
-    controller = states.controller
-    return {
-        "schema": "drctl/elect-show/1",
-        "cluster": {"name": cluster, "id": states.cluster_id},
-        "controller": controller.node if isinstance(controller, Controller) else None,
-        "brokers": {
-            "alive": sorted(states.alive),
-            "silent": [
-                {"broker": node, "reason": why.reason} for node, why in states.silent.items()
-            ],
-        },
-        "partitions": len(states.partitions),
-        "leaderless": [_partition(each, states) for each in shown],
-        "absent": sorted(states.absent),
-    }
-
-
-def plan_document(plan: ElectionPlan, execute: str) -> Document:
-    """What would be done."""
-    return {
-        "schema": "drctl/elect-plan/1",
-        **_head(plan),
-        "lines": [_line(line) for line in plan.lines],
-        "execute": execute,
-    }
-
-
-def result_document(result: ElectionResult) -> Document:
-    """What was done."""
-    return {
-        "schema": "drctl/elect/1",
-        **_head(result.plan),
-        "run": result.run,
-        "status": result.status,
-        "journal": result.journal,
-        "seconds": round(result.seconds, 3),
-        "lines": [_result(each) for each in result.results],
-    }
-
-
-def _head(plan: ElectionPlan) -> Document:
-    return {
-        "kind": plan.kind.value,
-        "cluster": {"name": plan.cluster, "id": plan.cluster_id},
-        "overrides": {guard.value: reason for guard, reason in plan.overrides.items()},
-        "notes": list(plan.notes),
-    }
-
-
-def _partition(seen: Partition, states: PartitionStates) -> Document:
-    ends = {node: states.log_ends.get(Replica(seen.place, node)) for node in seen.replicas}
-    return {
-        "topic": seen.place.topic,
-        "partition": seen.place.partition,
-        "leader": seen.leader,
-        "epoch": seen.epoch,
-        "replicas": [
-            {
-                "broker": node,
-                "alive": node in states.alive,
-                "in_sync": node in seen.in_sync,
-                "eligible": None if seen.eligible is None else node in seen.eligible,
-                "last_known": None if seen.last_known is None else node in seen.last_known,
-                "log_end": end if isinstance(end, int) else None,
-            }
-            for node, end in ends.items()
-        ],
-    }
-
-
-def _line(line: Line) -> Document:
-    seen = line.partition
-    return {
-        "topic": line.place.topic,
-        "partition": line.place.partition,
-        "leader": seen.leader if seen else None,
-        "replicas": list(seen.replicas) if seen else [],
-        "in_sync": list(seen.in_sync) if seen else [],
-        "eligible": list(seen.eligible) if seen and seen.eligible is not None else None,
-        "action": line.action.value,
-        "to": line.to,
-        "refused": [_objection(each) for each in line.refused],
-        "overridden": [_objection(each) for each in line.overridden],
-        "loss": None if line.loss is None else _loss(line.loss),
-    }
-
-
-def _result(each: LineResult) -> Document:
-    cut = each.cut
-    measured = {
-        "cut": cut if isinstance(cut, int) else None,
-        "why_not": cut.reason if isinstance(cut, Unavailable) else "",
-        "lost": _range(each.lost),
-        "as_stated": each.as_stated,
-    }
-    return {
-        **_line(each.line),
-        "outcome": each.outcome.value,
-        "leader_now": each.became.leader,
-        "reason": each.became.reason,
-        "refused": [_objection(one) for one in each.objections],
-        "measured": None if each.line.loss is None or cut is None else measured,
-    }
-
-
-def _loss(loss: Loss) -> Mapping[str, Any]:
-    return {
-        "words": loss.words,
-        "clean": loss.candidate.clean,
-        "log_end": loss.log_end if isinstance(loss.log_end, int) else None,
-        "lost": _range(loss.offsets),
-        "exact": loss.exact,
-        "elsewhere": loss.elsewhere,
-        "longer": [{"broker": node, "log_end": end} for node, end in loss.longer],
-        "evidence": [
-            {"words": each.words, "upto": each.upto, "exact": each.exact, "copied": each.copied}
-            for each in loss.evidence
-        ],
-        "groups_behind_the_end": [
-            {"group": each.group, "offset": each.offset} for each in loss.beyond
-        ],
-    }
-
-
-def _range(offsets: OffsetRange | None) -> Mapping[str, int] | None:
-    if offsets is None:
-        return None
-    return {"from": offsets.start, "before": offsets.end, "offsets": offsets.span}
-
-
-def _objection(each: Objection) -> Mapping[str, str]:
-    return {"guard": each.guard.value, "reason": each.reason}

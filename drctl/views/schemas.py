@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from drctl.model.document import MAYBE, OPTIONAL, Document, keys_of
 
 DOCUMENTS: Mapping[str, str] = {
+    "drctl.elections.documents": "elect elect-plan elect-show",
     "drctl.failback.answer": "order",
     "drctl.lab.environment": "lab-env",
     "drctl.lab.loads": "lab-load",

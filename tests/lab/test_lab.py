@@ -277,7 +277,9 @@ def test_env_is_a_configuration_that_works(lab: Lab, tmp_path: Path) -> None:
     file = tmp_path / "drctl.yaml"
     document = write_environment(lab.parts, file)
     text = file.read_text(encoding="utf-8")
-    assert not [word for word in passwords(lab) if word in text or word in json.dumps(document.to_json())]
+    assert not [
+        word for word in passwords(lab) if word in text or word in json.dumps(document.to_json())
+    ]
     config = load(file)
     link = config.link(None)
     assert (link.source, link.target, link.carries("flights")) == ("primary", "secondary", True)
