@@ -488,7 +488,7 @@ def _show_or_commit(
     if not given.execute:
         from drctl.cli.offsets_table import plan_table
 
-        shown = results.plan_document(found, execute)
+        shown = results.OffsetsPlanDocument.of(found, execute=execute)
         console().result(lambda: plan_table(found, execute), shown)
     elif not plan.steps:
         lines = results.results_of(found, {}, "")

@@ -1,12 +1,13 @@
 """Why connectors failed, by their stack traces, and whether a restart may help."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from drctl.connectors.connector import Connector, Part
+from drctl.model.document import Count, Document, From, Name
 from drctl.model.errors import UsageError
 
 
@@ -262,49 +263,88 @@ def worst(connector: Connector) -> Explained | None:
     return min(found, key=lambda each: (each.cause.passes, not each.cause.lost), default=None)
 
 
-def status_document(clusters: Sequence[ConnectorHealth]) -> dict[str, Any]:
+class ExplainedDocument(Document):
+    """Why something failed.
+
+    Attributes:
+        words: what is true.
+        remedy: what to do.
+        evidence: the line of the trace that says it.
+    """
+
+    read = From(Explained)
+    cause: Cause
+    words: str = read(lambda found: found.advice.words)
+    remedy: str = read(lambda found: found.advice.remedy)
+    evidence: str
+    restart_may_help: bool = read(lambda found: found.cause.passes)
+
+
+def explained_json(found: Explained | None) -> ExplainedDocument | None:
+    """Why something failed; None where nothing did."""
+    return None if found is None else ExplainedDocument.of(found)
+
+
+class PartDocument(Document):
+    """A connector, or a task of it.
+
+    Attributes:
+        task: null: the connector itself.
+        trace: the whole stack trace.
+    """
+
+    read = From(Part)
+    task: Count | None
+    state: str
+    worker: str
+    explained: ExplainedDocument | None = read(
+        lambda part: ExplainedDocument.of(explain(part.trace)) if part.trace else None
+    )
+    trace: str
+
+
+class ConnectorDocument(Document):
+    """A connector.
+
+    Attributes:
+        plugin: the class.
+        group: of a sink: the consumer group that holds its positions.
+    """
+
+    name: Name
+    kind: Annotated[str, ("enum", ("source", "sink", "unknown"))]
+    plugin: str
+    group: str | None
+    parts: tuple[PartDocument, ...]
+
+
+class WorkersDocument(Document):
+    """A Connect cluster.
+
+    Attributes:
+        workers: host and port of the first worker.
+        silent: why they could not be asked; empty: they were.
+    """
+
+    workers: Name
+    silent: str
+    connectors: tuple[ConnectorDocument, ...]
+
+
+class ConnectStatusDocument(Document):
+    """Connectors, and why those failed that failed.
+
+    Attributes:
+        failed: connectors and tasks.
+        clusters: each Connect cluster.
+    """
+
+    SCHEMA = "drctl/connect-status/1"
+    failed: Count
+    clusters: tuple[WorkersDocument, ...]
+
+
+def status_document(clusters: Sequence[ConnectorHealth]) -> ConnectStatusDocument:
     """As JSON; traces whole."""
-    return {
-        "schema": "drctl/connect-status/1",
-        "failed": sum(len(health.findings) for health in clusters),
-        "clusters": [
-            {
-                "workers": health.workers,
-                "silent": health.silent,
-                "connectors": [_connector(each) for each in health.connectors],
-            }
-            for health in clusters
-        ],
-    }
-
-
-def explained_json(found: Explained | None) -> Mapping[str, Any] | None:
-    """As JSON."""
-    if found is None:
-        return None
-    return {
-        "cause": found.cause.value,
-        "words": found.advice.words,
-        "remedy": found.advice.remedy,
-        "evidence": found.evidence,
-        "restart_may_help": found.cause.passes,
-    }
-
-
-def _connector(each: Connector) -> dict[str, Any]:
-    return {
-        "name": each.name,
-        "kind": each.kind,
-        "plugin": each.plugin,
-        "group": each.group,
-        "parts": [
-            {
-                "task": part.task,
-                "state": part.state,
-                "worker": part.worker,
-                "explained": explained_json(explain(part.trace)) if part.trace else None,
-                "trace": part.trace,
-            }
-            for part in each.parts
-        ],
-    }
+    failed = sum(len(health.findings) for health in clusters)
+    return ConnectStatusDocument(failed=failed, clusters=WorkersDocument.each(clusters))

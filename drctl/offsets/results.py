@@ -4,11 +4,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
+from drctl.model.document import Count, Document, From, Moment, Name, Seconds, rounded
 from drctl.model.groups import Committed, Occupied, Positions
 from drctl.model.topology import TopicPartition, Unanswered, Unavailable
-from drctl.offsets.applying import WRITES, Action, ApplyPlan, Guard, Line
+from drctl.offsets.applying import OVERRIDABLE, WRITES, Action, ApplyPlan, Guard, Line
+from drctl.offsets.snapshot import ClusterDocument
+from drctl.offsets.wanted import RestsOn
 
 Place = tuple[str, TopicPartition]
 """A group and a partition."""
@@ -162,74 +165,142 @@ def _result(line: Line, found: Mapping[Place, Became], why: str) -> LineResult:
     return LineResult(line, each)
 
 
-def plan_document(plan: ApplyPlan, execute: str) -> dict[str, Any]:
-    """`drctl/offsets-plan/1`.
+class OverrideDocument(Document):
+    """A guard that the engineer passes over."""
 
-    Args:
-        execute: the command line that carries the plan out.
+    guard: Annotated[str, ("enum", OVERRIDABLE)]
+    reason: Name
+
+
+class HeadDocument(Document):
+    """What is applied.
+
+    Attributes:
+        origin: what the positions come from, in words.
+        notes: what a person should know of them.
+        overrides: guards that the engineer passes over.
     """
-    return {
-        "schema": "drctl/offsets-plan/1",
-        **_head(plan),
-        "made": plan.made.isoformat(),
-        "totals": {action.value: count for action, count in plan.counts.items()},
-        "execute": execute,
-        "lines": [_line(line) for line in plan.lines],
-    }
+
+    plan = From(ApplyPlan)
+    cluster: ClusterDocument = plan(lambda p: ClusterDocument(name=p.cluster, id=p.cluster_id))
+    origin: Name
+    notes: tuple[str, ...]
+    overrides: tuple[OverrideDocument, ...] = plan(
+        lambda p: tuple(
+            OverrideDocument(guard=name, reason=why) for name, why in p.overrides.items()
+        )
+    )
 
 
-def result_document(result: ApplyResult, undo: str) -> dict[str, Any]:
+class RestsOnDocument(Document):
+    """What a translation found the position by."""
+
+    read = From(RestsOn)
+    method: Name
+    evidence: str
+    age_seconds: Seconds | None = read(lambda found: rounded(found.age_seconds, 1))
+
+
+class LineDocument(Document):
+    """A position.
+
+    Attributes:
+        from_: where the group stands; null: it has no position, or nobody could say.
+        to: where it is to stand; null: to have no position, or blocked without one.
+        rereads_at_most: records it would read again; null: not known.
+        rereads_likely: while the source is silent: what is read again if the group consumed nothing
+            since the evidence; null where that is not known, or the source answers.
+        skips_at_most: records it would never read; null: not known.
+        skips_only_if: the condition under which more is skipped than skips_at_most says; null where
+            the source answers, or none is known.
+        rests_on: what a translation found the position by; null for others.
+        guard: that refused; null: none did.
+        reason: why it is not written, or not done; empty where it is.
+        overridden: guards that failed and were passed over.
+    """
+
+    line = From(Line)
+    group: Name
+    topic: Name = line(lambda each: each.partition.topic)
+    partition: Count = line(lambda each: each.partition.partition)
+    from_: Count | None = line(lambda each: _offset(each.before))
+    to: Count | None = line(lambda each: _offset(each.to))
+    rereads_at_most: Count | None
+    rereads_likely: Count | None
+    skips_at_most: Count | None
+    skips_only_if: Name | None = line(lambda each: each.skips_only_if or None)
+    rests_on: RestsOnDocument | None = line(
+        lambda each: RestsOnDocument.of(each.rests_on) if each.rests_on.method else None
+    )
+    action: Action
+    guard: Guard | None
+    reason: str
+    overridden: tuple[Annotated[str, ("enum", OVERRIDABLE)], ...] = line(
+        lambda each: tuple(guard.value for guard in each.overridden)
+    )
+
+
+class OffsetsPlanDocument(HeadDocument):
+    """What applying positions would do.
+
+    Attributes:
+        execute: the command line that carries it out.
+    """
+
+    SCHEMA = "drctl/offsets-plan/1"
+    read = From(ApplyPlan)
+    made: Moment = read(lambda p: p.made.isoformat())
+    totals: Mapping[Action, Count] = read(lambda p: p.counts)
+    execute: Name
+    lines: tuple[LineDocument, ...]
+
+
+class ResultDocument(LineDocument):
+    """A position, and what became of it.
+
+    Attributes:
+        now: as read back; null: no position, or not read back.
+    """
+
+    read = From(LineResult)
+    outcome: Outcome = read(lambda each: each.became.outcome)
+    now: Count | None = read(lambda each: _offset(each.became.now))
+
+
+def _line_result(each: LineResult) -> ResultDocument:
+    line = vars(LineDocument.of(each.line))
+    return ResultDocument.of(each, **{**line, "reason": each.became.reason})
+
+
+class OffsetsApplyDocument(HeadDocument):
+    """What became of positions that were applied.
+
+    Attributes:
+        status: exit code 0, 3, 4, 5.
+        run: by which undo finds it; null: nothing was to be written.
+        journal: where the previous positions are kept: the topic on the cluster, and a copy on this
+            machine.
+        undo: the command line that takes it back.
+    """
+
+    SCHEMA = "drctl/offsets-apply/1"
+    read = From(ApplyResult)
+    status: Annotated[str, ("enum", ("done", "refused", "stopped", "unknown"))]
+    run: Name | None = read(lambda r: r.run or None)
+    journal: Name | None = read(lambda r: r.journal or None)
+    undo: Name | None
+    seconds: Seconds = read(lambda r: round(r.seconds, 3))
+    totals: Mapping[Outcome, Count] = read(lambda r: r.counts)
+    lines: tuple[ResultDocument, ...] = read(lambda r: tuple(map(_line_result, r.results)))
+
+
+def result_document(result: ApplyResult, undo: str) -> OffsetsApplyDocument:
     """`drctl/offsets-apply/1`.
 
     Args:
         undo: the command line that rolls the run back; empty where nothing was written.
     """
-    return {
-        "schema": "drctl/offsets-apply/1",
-        **_head(result.plan),
-        "status": result.status,
-        "run": result.run or None,
-        "journal": result.journal or None,
-        "undo": undo or None,
-        "seconds": round(result.seconds, 3),
-        "totals": {outcome.value: count for outcome, count in result.counts.items()},
-        "lines": [
-            _line(line) | {"outcome": b.outcome.value, "now": _offset(b.now), "reason": b.reason}
-            for line, b in result.results
-        ],
-    }
-
-
-def _head(plan: ApplyPlan) -> dict[str, Any]:
-    return {
-        "cluster": {"name": plan.cluster, "id": plan.cluster_id},
-        "origin": plan.origin,
-        "notes": list(plan.notes),
-        "overrides": [{"guard": name, "reason": why} for name, why in plan.overrides.items()],
-    }
-
-
-def _line(line: Line) -> dict[str, Any]:
-    found, rests_on = line.rests_on, None
-    if found.method:
-        age = None if found.age_seconds is None else round(found.age_seconds, 1)
-        rests_on = {"method": found.method, "evidence": found.evidence, "age_seconds": age}
-    return {
-        "group": line.group,
-        "topic": line.partition.topic,
-        "partition": line.partition.partition,
-        "from": _offset(line.before),
-        "to": _offset(line.to),
-        "rereads_at_most": line.rereads_at_most,
-        "rereads_likely": line.rereads_likely,
-        "skips_at_most": line.skips_at_most,
-        "skips_only_if": line.skips_only_if or None,
-        "rests_on": rests_on,
-        "action": line.action.value,
-        "guard": line.guard.value if line.guard else None,
-        "reason": line.reason,
-        "overridden": [guard.value for guard in line.overridden],
-    }
+    return OffsetsApplyDocument.of(result, **vars(HeadDocument.of(result.plan)), undo=undo or None)
 
 
 def _offset(position: Committed | None) -> int | None:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from drctl.model.document import MAYBE, OPTIONAL, Document, keys_of
 
 DOCUMENTS: Mapping[str, str] = {
+    "drctl.connectors.diagnosis": "connect-status",
     "drctl.elections.documents": "elect elect-plan elect-show",
     "drctl.failback.answer": "order",
     "drctl.lab.environment": "lab-env",
@@ -21,6 +22,7 @@ DOCUMENTS: Mapping[str, str] = {
     "drctl.model.estimate": "gap-estimate",
     "drctl.model.event_duplicates": "gap-identity",
     "drctl.model.gap": "gap",
+    "drctl.offsets.results": "offsets-apply offsets-plan",
     "drctl.offsets.snapshot": "offsets-snapshot",
     "drctl.offsets.translation_json": "offsets offsets-explain",
     "drctl.reconcile.documents": "reconcile",
