@@ -96,8 +96,13 @@ class Document:
     @classmethod
     def of(cls, source: Any, **given: Any) -> Self:
         """What it says of a value; `given` are fields that are not read from it."""
-        reads = ((name, get) for name, get in _reads(cast(Any, cls)) if name not in given)
-        return cls(**given, **{name: get(source) for name, get in reads})
+        if given:
+            reads = {name: get(source) for name, get in _reads(cast(Any, cls)) if name not in given}
+            return cls(**given, **reads)
+        made = object.__new__(cls)
+        # There may be ten thousand partitions.
+        made.__dict__.update([(name, get(source)) for name, get in _reads(cast(Any, cls))])
+        return made
 
     @classmethod
     def each(cls, sources: Iterable[Any]) -> tuple[Self, ...]:
@@ -148,9 +153,11 @@ def as_json(value: Any) -> Any:
     kind = type(value)
     if kind in _PLAIN:
         return value
-    if is_dataclass(kind) or issubclass(kind, Document):
-        head, keys = _keys(cast(Any, kind))
-        made = dict(head)
+    keys = _KEYS.get(kind)
+    if keys is None and (is_dataclass(kind) or issubclass(kind, Document)):
+        keys = _KEYS[kind] = _keys(kind)
+    if keys is not None:
+        made = {}
         for key, name, optional in keys:
             each = getattr(value, name)
             if each is not None or not optional:
@@ -178,8 +185,12 @@ def keys_of(kind: type) -> Iterator[tuple[str, str, Any]]:
         yield name.rstrip("_"), name, hints[name]
 
 
-@cache
-def _keys(kind: Any) -> tuple[dict[str, str], tuple[tuple[str, str, bool], ...]]:
-    schema = getattr(kind, "SCHEMA", "")
+_Keys = tuple[tuple[str, str, bool], ...]
+_KEYS: dict[type, _Keys] = {}
+"""Key, field, and whether it may be left out; of kinds that were written."""
+
+
+def _keys(kind: type) -> _Keys:
+    head = (("schema", "SCHEMA", False),) if getattr(kind, "SCHEMA", "") else ()
     keys = ((key, name, OPTIONAL in get_args(hint)) for key, name, hint in keys_of(kind))
-    return {"schema": schema} if schema else {}, tuple(keys)
+    return (*head, *keys)

@@ -150,8 +150,6 @@ def render(drills: Sequence[Past]) -> str:
     newest = drills[-1]
     return render_page(
         "drill.html.j2",
-        "gap.css",
-        "drill.css",
         newest=newest,
         tone=_tone(newest.verdict),
         verdict=VERDICTS[newest.verdict],

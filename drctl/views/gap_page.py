@@ -244,7 +244,6 @@ def render(result: GapResult) -> str:
     doomed = estimate_text.worst_of(result.truncation) if result.truncation else []
     return render_page(
         "gap.html.j2",
-        "gap.css",
         result=result,
         totals=result.totals,
         gaps=[gap for gap in result.partitions if gap.counts.unreplicated],

@@ -17,15 +17,14 @@ _FILTERS = {
 } | {"lasting": length, "percent": percent, "when": when}
 
 
-def render_page(template: str, *styles: str, **values: object) -> str:
-    """The page of a template; reads nothing but the template and its style sheets.
+def render_page(template: str, **values: object) -> str:
+    """The page of a template; reads nothing but templates and the style sheet that all share.
 
     Args:
-        styles: style sheets, the first of which is the frame that all pages share.
         values: what the template shows.
     """
     folder = shipped("templates")
-    style = "".join((folder / name).read_text(encoding="utf-8") for name in styles)
+    style = (folder / "page.css").read_text(encoding="utf-8")
     environment = Environment(
         loader=FileSystemLoader(str(folder)),
         autoescape=True,

@@ -205,8 +205,6 @@ def render(data: ReportData) -> str:
     """The page; reads nothing but the template."""
     return render_page(
         "run.html.j2",
-        "gap.css",
-        "run.css",
         data=data,
         tone=run_words.tone(data),
         chip=run_words.chip(data),

@@ -78,7 +78,7 @@ def test_a_planned_run_shows_guards_groups_people_and_the_journal() -> None:
 
 def test_what_is_left_out_is_counted() -> None:
     text = Document(page_of("hostile")).text
-    assert "and 10 items more; drctl report" in text
+    assert "and 10 more items; drctl report" in text
 
 
 def test_a_page_of_very_much_stays_small_and_counts_what_it_leaves_out() -> None:
@@ -86,9 +86,9 @@ def test_a_page_of_very_much_stays_small_and_counts_what_it_leaves_out() -> None
     assert len(page.encode()) < 200_000
     text = Document(page).text
     for words in (
-        "and 975 groups more; drctl report",
-        "and 380 items more",
-        "and 550 findings more",
+        "and 975 more groups; drctl report",
+        "and 380 more items",
+        "and 550 more findings",
         "10,000 positions of 1,000 groups committed on secondary",
         "group-999 10 999",
     ):
