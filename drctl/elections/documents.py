@@ -302,7 +302,7 @@ class HeadDocument(Document):
     plan = From(ElectionPlan)
     kind: Kind
     cluster: ClusterDocument = plan(lambda p: ClusterDocument(name=p.cluster, id=p.cluster_id))
-    overrides: Mapping[str, str] = plan(lambda p: dict(p.overrides))
+    overrides: Mapping[str, str] = plan(lambda p: {g.value: why for g, why in p.overrides.items()})
     notes: tuple[str, ...]
 
 

@@ -23,6 +23,7 @@ from typing import (
     dataclass_transform,
     get_args,
     get_type_hints,
+    is_typeddict,
 )
 
 S = TypeVar("S")
@@ -179,6 +180,8 @@ def keys_of(kind: type) -> Iterator[tuple[str, str, Any]]:
     hints = get_type_hints(kind, include_extras=True)
     if issubclass(kind, Document):
         names: Iterable[str] = kind._names
+    elif is_typeddict(kind):
+        names = hints
     else:
         names = [each.name for each in fields(cast(Any, kind))]
     for name in names:

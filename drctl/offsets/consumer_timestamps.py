@@ -8,7 +8,7 @@ later; of two that were written at once, that of the higher partition.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple, NotRequired, Protocol, TypedDict
 
 from drctl.formats.consumer_timestamps import (
     TOPIC,
@@ -19,6 +19,7 @@ from drctl.formats.consumer_timestamps import (
     encode_key,
 )
 from drctl.formats.primitives import Undecodable
+from drctl.model.document import Count, Name
 from drctl.model.errors import Unknown
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import (
@@ -119,9 +120,47 @@ class RowDecoder:
         return found
 
 
-def row_json(row: TimestampRow) -> dict[str, Any]:
-    """The document `drctl/consumer-timestamp/1`."""
-    found: dict[str, Any] = {
+Hex = Annotated[str, ("pattern", "^([0-9a-f]{2})*$")]
+
+
+class RecordDocument(TypedDict):
+    """Where a record stands."""
+
+    partition: Count
+    offset: Count
+
+
+class TimestampDocument(TypedDict):
+    """A record of __consumer_timestamps.
+
+    Attributes:
+        group: null, as topic and partition, where the key does not decode.
+        timestamp_ms: of the last record that the group had consumed when it committed, in
+            milliseconds since 1970 UTC; null for a tombstone, and where the value does not decode.
+        delta: as its writer gave it; what it means is not proven. null where there is none.
+        value_hex: the value; null for a tombstone.
+        written_at_ms: the timestamp of the record itself; null where it has none.
+        record: where it stands in __consumer_timestamps.
+        error: why the record does not decode; only where it does not.
+        key_hex: the key of a record that does not decode; null where it has none.
+    """
+
+    schema: Literal["drctl/consumer-timestamp/1"]
+    group: str | None
+    topic: str | None
+    partition: Count | None
+    timestamp_ms: int | None
+    delta: int | None
+    value_hex: Hex | None
+    written_at_ms: Count | None
+    record: RecordDocument
+    error: NotRequired[Name]
+    key_hex: NotRequired[Hex | None]
+
+
+def row_json(row: TimestampRow) -> TimestampDocument:
+    """The document `drctl/consumer-timestamp/1`; there may be millions."""
+    found: TimestampDocument = {
         "schema": "drctl/consumer-timestamp/1",
         "group": row.group,
         "topic": row.topic,
@@ -133,7 +172,8 @@ def row_json(row: TimestampRow) -> dict[str, Any]:
         "record": {"partition": row.at[0], "offset": row.at[1]},
     }
     if row.error:
-        found |= {"error": row.error, "key_hex": None if row.key is None else row.key.hex()}
+        found["error"] = row.error
+        found["key_hex"] = None if row.key is None else row.key.hex()
     return found
 
 

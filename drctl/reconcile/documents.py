@@ -4,8 +4,7 @@ from typing import Annotated
 
 from drctl.model.document import Count, Document, From, Moment, Name, Seconds
 from drctl.model.gap import OrderVerdict
-from drctl.reconcile.guards import Guard
-from drctl.reconcile.planning import Objection
+from drctl.reconcile.guards import Guard, Objection
 from drctl.reconcile.policy import Action
 from drctl.reconcile.progress import TOPIC, Segment
 from drctl.reconcile.results import Gone, LineResult, Outcome, ReconcileResult

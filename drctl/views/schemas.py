@@ -8,9 +8,9 @@ from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, is_typeddict
 
-from drctl.model.document import MAYBE, OPTIONAL, Document, keys_of
+from drctl.model.document import MAYBE, OPTIONAL, keys_of
 
 DOCUMENTS: Mapping[str, str] = {
     "drctl.connectors.diagnosis": "connect-status",
@@ -22,6 +22,7 @@ DOCUMENTS: Mapping[str, str] = {
     "drctl.model.estimate": "gap-estimate",
     "drctl.model.event_duplicates": "gap-identity",
     "drctl.model.gap": "gap",
+    "drctl.offsets.consumer_timestamps": "consumer-timestamp",
     "drctl.offsets.results": "offsets-apply offsets-plan",
     "drctl.offsets.snapshot": "offsets-snapshot",
     "drctl.offsets.translation_json": "offsets offsets-explain",
@@ -65,22 +66,28 @@ def schema_of(name: str) -> dict[str, Any]:
     return json_schema(document_type(name))
 
 
-def document_type(name: str) -> type[Document]:
+def document_type(name: str) -> type:
     """The type of a document."""
     module = import_module(next(m for m, group in DOCUMENTS.items() if name in group.split()))
     return next(
         each
         for each in vars(module).values()
-        if isinstance(each, type) and getattr(each, "SCHEMA", None) == f"drctl/{name}/1"
+        if isinstance(each, type) and schema_name(each) == f"drctl/{name}/1"
     )
 
 
-def json_schema(kind: type[Document]) -> dict[str, Any]:
+def schema_name(kind: type) -> str:
+    """What is in the field `schema`; empty where it has none."""
+    literal = getattr(kind, "__annotations__", {}).get("schema") if is_typeddict(kind) else None
+    return str(get_args(literal)[0]) if literal else getattr(kind, "SCHEMA", "")
+
+
+def json_schema(kind: type) -> dict[str, Any]:
     """Draft 2020-12; every object is closed."""
     inner: dict[str, Any] = {}
     made = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": kind.SCHEMA,
+        "$id": schema_name(kind),
         **_object(kind, inner),
     }
     return {**made, "$defs": inner} if inner else made
@@ -89,14 +96,14 @@ def json_schema(kind: type[Document]) -> dict[str, Any]:
 def _object(kind: type, inner: dict[str, Any]) -> dict[str, Any]:
     text = (kind.__doc__ or "").split("\n\n")
     about = {name: " ".join(words.split()) for name, words in _described(kind)}
-    schema = getattr(kind, "SCHEMA", "")
+    schema = schema_name(kind)
     properties: dict[str, Any] = {"schema": {"const": schema}} if schema else {}
     required = list(properties)
     for key, name, hint in keys_of(kind):
         properties[key] = _of(_present(hint) if OPTIONAL in get_args(hint) else hint, inner)
         if name in about:
             properties[key] = {**properties[key], "description": about[name].rstrip(".")}
-        if not any(each in (OPTIONAL, MAYBE) for each in get_args(hint)[1:]):
+        if key != "schema" and not _may_be_absent(hint):
             required.append(key)
     return {
         "title": " ".join(text[0].split()).rstrip("."),
@@ -105,6 +112,12 @@ def _object(kind: type, inner: dict[str, Any]) -> dict[str, Any]:
         "required": required,
         "properties": properties,
     }
+
+
+def _may_be_absent(hint: Any) -> bool:
+    return get_origin(hint) is NotRequired or any(
+        each in (OPTIONAL, MAYBE) for each in get_args(hint)[1:]
+    )
 
 
 def _present(hint: Any) -> Any:
@@ -125,6 +138,8 @@ def _of(hint: Any, inner: dict[str, Any]) -> dict[str, Any]:
         return _of(args[0], inner) | {
             key: value for key, value in args[1:] if key not in ("optional", "maybe")
         }
+    if origin is NotRequired:
+        return _of(args[0], inner)
     if origin in (Union, UnionType):
         return _one_of([_of(each, inner) for each in args])
     if origin is Literal:
