@@ -9,11 +9,12 @@ BY_FILE := --dist loadfile --no-loadscope-reorder
 FOUR := -n 4 $(BY_FILE)
 # Each process collects all 7,000 tests: where little is waited for, more than cores cost more.
 CORES := -n logical $(BY_FILE)
+FAST := "not jvm and not browser and not endpoints and not slow and not nightly"
 # Every test process imports 500 modules, and pytest rewrites their asserts: once, not each time.
 export PYTHONDONTWRITEBYTECODE :=
 MINUTES ?= 30
 
-.PHONY: help install demo test test-nightly tools test-fast soak bench lint format picture lock clean
+.PHONY: help install demo test test-nightly tools test-fast coverage soak bench lint format picture lock clean
 
 help:  ## what the targets do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | column -t -s '|'
@@ -42,7 +43,11 @@ tools: install
 
 test-fast: export TEST_DEPTH := quick
 test-fast: install  ## in half a minute: what needs neither JVM nor broker nor browser
-	$(BIN)/pytest tests $(CORES) -m "not jvm and not browser and not endpoints and not slow and not nightly"
+	$(BIN)/pytest tests $(CORES) -m $(FAST)
+
+coverage: install  ## lines and branches that the fast tests take, each case tried; a table by package
+	$(BIN)/coverage run -m pytest tests -q -m $(FAST)
+	@$(BIN)/python scripts/coverage-table
 
 soak: install  ## failovers and ways home with random faults, for MINUTES (else 30); SEED repeats
 	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(BROKERS),--brokers $(BROKERS))

@@ -47,7 +47,9 @@ class MetricsServer:
                 f"--listen {self._address}: {error.strerror or error}",
                 "choose an address of this machine and a port that nobody listens at",
             ) from None
-        self._thread = Thread(target=self._server.serve_forever, name="drctl-metrics", daemon=True)
+        self._thread = Thread(
+            target=self._server.serve_forever, args=(0.1,), name="drctl-metrics", daemon=True
+        )
         self._thread.start()
         return self
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from drctl.app import link_reader
 from drctl.app.link_reader import SourceWatch
 from drctl.model.errors import Unreachable
 
@@ -36,7 +37,10 @@ def watching(source: Source) -> Iterator[SourceWatch]:
         watch.close()
 
 
-def test_silence_is_told_at_once_and_whoever_is_back_is_seen() -> None:
+def test_silence_is_told_at_once_and_whoever_is_back_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link_reader, "_WATCH_PAUSE_S", 0.1)
     source = Source()
     with watching(source) as watch:
         with pytest.raises(Unreachable):
@@ -60,7 +64,7 @@ def test_nothing_is_decided_on_an_answer_that_is_old() -> None:
             watch.newest()
         source.takes.clear()
         source.silent = False
-        time.sleep(0.8)
-        threading.Timer(0.3, source.takes.set).start()
+        time.sleep(0.3)
+        threading.Timer(0.1, source.takes.set).start()
         # The one that is under way is waited for: silence of a while ago counts no more.
         watch.newest(fresh_s=0.2)

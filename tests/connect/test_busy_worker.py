@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
+from drctl.connect import client as clients
 from drctl.connect.client import ConnectRejected, ConnectWriter
 from tests.connect.scripted_worker import scripted_worker
 
@@ -26,6 +27,11 @@ FOR_A_MOMENT = (
     ),
     (500, "Request cannot be completed because a rebalance is expected"),
 )
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "_PAUSE_S", 0.01)
 
 
 @contextmanager
@@ -56,7 +62,7 @@ def test_it_is_asked_again(status: int, message: str) -> None:
 
 def test_until_the_deadline_of_the_call() -> None:
     status, message = FOR_A_MOMENT[1]
-    with worker(1_000, status, message, timeout_s=0.5) as (client, asked):
+    with worker(1_000, status, message, timeout_s=0.2) as (client, asked):
         with pytest.raises(ConnectRejected, match="answered 409 to PUT /connectors/mm2/stop"):
             client.stop("mm2")
         assert len(asked) > 1

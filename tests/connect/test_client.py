@@ -87,8 +87,8 @@ def test_nobody_answers() -> None:
 def test_a_worker_that_hangs_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with closing(ConnectWriter(url, timeout_s=0.3)) as client:
-            with pytest.raises(Unreachable, match=r"did not answer within 0\.3 s"):
+        with closing(ConnectWriter(url, timeout_s=0.15)) as client:
+            with pytest.raises(Unreachable, match=r"did not answer within 0\.15 s"):
                 client.connectors()
             with pytest.raises(Unknown, match="it may have done what was asked") as caught:
                 client.pause("any")

@@ -15,6 +15,7 @@ from tests.cli.conftest import DRCTL, clean_environment
 from tests.soak.striking import Striker, journal_of
 
 _WAIT_S = 1.0
+_LOOK_S = 0.1
 _ARRIVED = (ExitCode.DONE, ExitCode.FOUND)
 _ALLOWED = (*_ARRIVED, ExitCode.REFUSED, ExitCode.STOPPED, ExitCode.UNKNOWN, -signal.SIGKILL)
 """However a lab is struck: what is typed is right, and nobody interrupts it but by SIGKILL."""
@@ -157,7 +158,7 @@ class Engineer:
                 striker.process = process
             while process.poll() is None and time.monotonic() < until:
                 meanwhile()
-                if self.stopping.wait(0.1):
+                if self.stopping.wait(_LOOK_S):
                     raise KeyboardInterrupt
         finally:
             if process.poll() is None:

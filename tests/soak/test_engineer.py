@@ -50,6 +50,7 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
     made = Played(tmp_path)
     monkeypatch.setattr(engineers, "DRCTL", made.program)
     monkeypatch.setattr(engineers, "_WAIT_S", 0.0)
+    monkeypatch.setattr(engineers, "_LOOK_S", 0.01)
     return made
 
 

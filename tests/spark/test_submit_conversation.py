@@ -31,6 +31,7 @@ from drctl.lab.waiting import Patience
 from drctl.model.errors import Unknown
 from drctl.model.gap import Inversion
 from drctl.model.topology import OffsetRange
+from drctl.spark import submit, submit_job
 from drctl.spark.job_folder import ALIVE, STOP, JobFolder, answer, question
 from drctl.spark.session import SparkDidNotStart
 from drctl.spark.submission import SubmitSettings
@@ -75,6 +76,12 @@ class Scripted:
         (self.out / "inversions").mkdir()
         (self.out / "inversions" / "part-0.parquet").write_text("inversions")
         return DISORDER
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (submit, submit_job):
+        monkeypatch.setattr(module, "POLL_S", 0.02)
 
 
 @pytest.fixture
@@ -255,7 +262,7 @@ READY = """
 
 
 def test_an_application_that_dies_under_a_question(tmp_path: Path, shared: Path) -> None:
-    body = READY + "print('Caused by: java.lang.OutOfMemoryError: heap'); time.sleep(1)"
+    body = READY + "print('Caused by: java.lang.OutOfMemoryError: heap'); time.sleep(0.3)"
     given = settings(tmp_path, shared, body)
     with submitted(given, CLIENTS, tmp_path, os.environ) as comparer:
         words, _, _ = json.loads((shared / "seen.json").read_text())
