@@ -48,6 +48,7 @@ from drctl.runbook.reading import find
 from drctl.runbook.site import site_of
 from drctl.steps.apply_offsets import ApplyIntent, ApplyOffsets, ApplySettings, Row
 from drctl.steps.registry import KINDS, REPAIRS
+from tests.depth import some
 from tests.elections import test_executing as elections
 from tests.engine import repairs
 from tests.engine import test_failback_interruptions as failbacks
@@ -249,7 +250,7 @@ LEGITIMATE: dict[str, Honest] = {
 def test_what_drctl_has_written_by_this_configuration_may_go_on(name: str, tmp_path: Path) -> None:
     honest = LEGITIMATE[name]
     config, given = configured(tmp_path, honest.method, copies=honest.copies), honest.make()
-    places = ends(given)
+    places = some(ends(given), 3)
     for place in (*places[:: max(1, len(places) // 5)], None):
         ran = run(given) if place is None else run(given, place)
         story = read_story(ran.ledger.entries)

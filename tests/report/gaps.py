@@ -206,6 +206,7 @@ def hostile() -> GapResult:
 
 
 @cache
+@cache
 def vast() -> GapResult:
     """10,000 partitions of 100 topics, all with a gap."""
     random = Random(1)
