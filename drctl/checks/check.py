@@ -146,9 +146,8 @@ class Check:
             return ()
         if not self.family.concerns(observed):
             return ()
-        known = silences(observed)
         return tuple(
-            Finding(self.name, *verdict, because=_because(verdict, known))
+            Finding(self.name, *verdict, because=_because(verdict, observed))
             for verdict in verdicts(lambda: self.judge(observed))
         )
 
@@ -162,11 +161,11 @@ def verdicts(judge: Callable[[], Said]) -> Iterator[Verdict]:
         yield end.verdict
 
 
-def _because(verdict: Verdict, known: Iterable[Because]) -> Because | None:
+def _because(verdict: Verdict, observed: Observed) -> Because | None:
     if verdict.status in (Status.OK, Status.WARN):
         return None
     text = f"{verdict.reason} {verdict.evidence}"
-    return next((each for each in known if each.why in text), None)
+    return next((each for each in silences(observed) if each.why in text), None)
 
 
 def check(
