@@ -61,6 +61,12 @@ _PATIENCE_S = 90.0
 _USER = "replicator"
 _HEARTBEATS = "heartbeats"
 _BYTES = 120
+_RECORD = _BYTES + 20
+_LINE = 0.6
+"""What a slow line lets through of what is written."""
+_QUOTA_WINDOW_S = 12.0
+"""A broker counts from when a quota is set, and over so long: records came by at this rate before
+more are written, or the first seconds would pass unhindered and the next ones not at all."""
 _SLICE_S = 0.02
 _SMALL = {
     # So that a slow line is slow record by record, not a megabyte at once.
@@ -288,6 +294,8 @@ class Writer:
     stage: Stage
     crash: Crash
     acknowledged: int = 0
+    share: float = 1.0
+    """Of the pace."""
     _end: Event = field(default_factory=Event)
     _quiet: Event = field(default_factory=Event)
 
@@ -322,7 +330,7 @@ class Writer:
             now = time.monotonic() - began
             if now >= due and not self._quiet.is_set():
                 due = now - now % every + every
-                written += every * self.crash.pace
+                written += every * self.crash.pace * self.share
                 for number in range(int(written)):
                     partition = number % self.crash.partitions
                     producer.produce(self.crash.topic, b"." * _BYTES, b"key", partition)
@@ -373,8 +381,10 @@ def _hindered(stage: Stage, crash: Crash, writer: Writer, end: Callable[[], int]
         if crash.kind == IDLE:
             writer.rest()
         elif crash.kind == SLOW:
-            written = crash.pace * (_BYTES + 20)
-            limit_reading(stage.source, _USER, written / 4)
+            limit_reading(stage.source, _USER, crash.pace * _RECORD * _LINE)
+            writer.share = _LINE
+            time.sleep(_QUOTA_WINDOW_S)
+            writer.share = 1.0
         elif crash.kind == FROZEN:
             stage.lab.signal("connect", SIGSTOP)
         elif crash.kind in (PAUSED, AHEAD):

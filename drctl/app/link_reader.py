@@ -517,6 +517,9 @@ class ClusterLinkReader(NoFailback):
     _ahead: "BoundedQuery[tuple[Mapping[TopicPartition, int], Translated]] | None" = field(
         default=None, init=False
     )
+    _snapshot: "BoundedQuery[tuple[float, Mapping[str, Any]]] | None" = field(
+        default=None, init=False
+    )
     _open: ExitStack = field(default_factory=ExitStack, init=False)
     _opened: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
 
@@ -613,6 +616,28 @@ class ClusterLinkReader(NoFailback):
             Unreachable: the cluster did not answer.
         """
         return tuple(sorted(filter(self.link.carries_group, self.groups(name).groups())))
+
+    def look_ahead(self) -> None:
+        """Begin to look at the target, while a lost source is waited for."""
+        from drctl.checks.bounded_query import BoundedQuery
+        from drctl.steps.prechecks import state_of
+
+        def look() -> tuple[float, Mapping[str, Any]]:
+            # By connections of its own: those of this reader are used meanwhile.
+            with ClusterLinkReader(self.config, self.link, self.judge, lost=True) as beside:
+                return monotonic(), state_of(self.link.target, beside)
+
+        self._snapshot = BoundedQuery(look, adapters.PATIENCE_S)
+
+    def seen_ahead(self, name: str) -> Mapping[str, Any] | None:
+        """The state of the target as it was looked at up to 5 s ago; None where nobody looked."""
+        if self._snapshot is None or name != self.link.target:
+            return None
+        seen, self._snapshot = self._snapshot.answer(), None
+        if isinstance(seen, Unavailable):
+            return None
+        at, state = seen
+        return state if monotonic() - at < _FRESH_S and "error" not in state else None
 
     def acls(self, name: str) -> "AclReader":
         """The rules of one cluster."""

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from drctl.app import adapters, run_adapters
@@ -52,6 +53,13 @@ _COARSER = 4
 
 _AHEAD_MS = 1_000
 """A record that was copied so long before its own timestamp was not written then."""
+
+_BEHIND_MS = 700
+"""Copies that are less behind than this tell by themselves when the source was alive."""
+_PAUSE_MS, _USUAL = 2_000, 3
+"""So long a pause between two notes, and so many times the usual one, is a stop."""
+_TRICKLE_MS = 1_000
+"""For so long, without a stop, notes must have come."""
 
 Answers = Mapping[tuple[TopicPartition, int], Found]
 """What a look-up by time found, by partition of the source and time."""
@@ -142,6 +150,12 @@ class Copies:
         if noted:
             words = "the newest offset sync of MirrorMaker 2"
             self.into.signs.append(Sign(words, max(noted), copying=True))
+        late = [kept for p, kept in self.syncs.items() if self._is_behind(p)]
+        trickled = trickled_until(sync.at_ms for kept in late for sync in kept)
+        if trickled is not None:
+            # Complete only until the copies' own timestamps, which are long before.
+            words = "MirrorMaker 2 was behind and noted offsets without a pause"
+            self.into.signs.append(Sign(words, trickled))
         own = {p: newest[p] for p, each in self.into.arrivals.items() if each.own}
         if not own:
             return
@@ -160,6 +174,26 @@ class Copies:
 
     def _is_own(self, place: TopicPartition) -> bool:
         return place in self.into.arrivals and self.into.arrivals[place].own
+
+    def _is_behind(self, place: TopicPartition) -> bool:
+        return self._is_own(place) and (self.into.arrivals[place].lag_ms or 0) >= _BEHIND_MS
+
+
+def trickled_until(notes_ms: Iterable[int]) -> int | None:
+    """When replication that copies all the while noted an offset last, milliseconds UTC.
+
+    What was fetched before a long pause is noted behind it all at once, and says nothing of then.
+    """
+    notes = sorted(notes_ms)
+    gaps = [after - before for before, after in pairwise(notes)]
+    pause_ms = max(_PAUSE_MS, _USUAL * median(gaps)) if gaps else 0
+    runs: list[list[int]] = []
+    for at_ms in notes:
+        if not runs or at_ms - runs[-1][-1] > pause_ms:
+            runs.append([])
+        runs[-1].append(at_ms)
+    ends = [run[-1] for run in runs if run[-1] - run[0] >= _TRICKLE_MS]
+    return ends[-1] if ends else None
 
 
 def edges_before(last_ms: int) -> list[int]:

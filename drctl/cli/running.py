@@ -158,6 +158,8 @@ def show_or_go(
     with way.sight(config, link, asked, given.lost) as sight:
         if given.lost:
             sight.give_up()
+            if given.execute:
+                sight.look_ahead()
         met = BoundedQuery(partial(sight.meet, given_up=_gives_up_alive(overrides)), _BESIDE_S)
         # The rest is about the target, and goes on while a silent source is waited for.
         journal = run_adapters.journal_topic(link)
@@ -222,6 +224,7 @@ def _refuse_while_held(link: "Link", journal: "JournalTopic") -> Unreachable | N
     """
     try:
         run_journal.refuse_while_held(link, journal)
+        journal.warm_up()
     except AuthenticationFailed:
         raise
     except Unreachable as silent:

@@ -277,6 +277,9 @@ class LinkReader(Protocol):
             Unreachable: the cluster did not answer.
         """
 
+    def seen_ahead(self, name: str) -> Json | None:
+        """The state of a cluster as of up to 5 s ago, looked at beside a wait; else None."""
+
     def acls(self, name: str) -> AclReader:
         """The rules of one cluster."""
 

@@ -33,7 +33,7 @@ from drctl.kafka.connection import LOGGER, Connection
 from drctl.kafka.deadline import PeriodicTask
 from drctl.kafka.journal_log import Contest, LinkLog, held_by
 from drctl.kafka.journal_reader import BEAT_S, CONFIG, JournalTopicReader, check_settings
-from drctl.kafka.journal_writer import LIFETIME_S, JournalWriter, Undecided
+from drctl.kafka.journal_writer import LIFETIME_S, JournalWriter, Undecided, transactional_id
 from drctl.kafka.own_topics import JOURNAL, Change, TopicWriter, check_writable, create
 from drctl.model.errors import ConfigError, DrctlError, Fenced, Refused, Unknown
 from drctl.model.journal import Entry, Holder
@@ -267,6 +267,14 @@ class JournalTopic(JournalTopicReader):
         super().__init__(cluster, properties, link, topic=topic, key=key, **given)
         self._patience_s = patience_s
         self._token = token
+
+    def warm_up(self) -> None:
+        """What costs half a second the first time a link is taken, done beside something else.
+
+        Raises:
+            Unreachable: the cluster did not answer.
+        """
+        transactions.warm_up(self._connection, transactional_id(self._link))
 
     def take(self, holder: Holder, abandoning: str = "") -> HeldRun:
         """Take the link for a run: one that nobody knows yet, or the newest one, to resume it.

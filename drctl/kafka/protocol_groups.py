@@ -41,7 +41,7 @@ _METADATA = Field(
 FIND_COORDINATOR = Api("FindCoordinator", 10, 4, True, "3.0")
 _COORDINATORS_REQUEST = Message(INT8, array(STRING))
 _COORDINATORS = Message(INT32, rows(STRING, INT32, STRING, INT32, INT16, TEXT))
-_OF_GROUPS = 0
+_OF_GROUPS, _OF_TRANSACTIONS = 0, 1
 
 HEARTBEAT = Api("ConsumerGroupHeartbeat", 68, 0, True, "4.0")
 _HEARTBEAT_REQUEST = Message(
@@ -160,6 +160,11 @@ class Answered(NamedTuple):
 def find_coordinators(groups: Iterable[str]) -> bytes:
     """Ask for groups' coordinators."""
     return _COORDINATORS_REQUEST.write(_OF_GROUPS, groups)
+
+
+def find_transaction_coordinator(transactional_id: str) -> bytes:
+    """Ask for the coordinator of a transactional id."""
+    return _COORDINATORS_REQUEST.write(_OF_TRANSACTIONS, [transactional_id])
 
 
 def read_coordinators(cursor: Cursor) -> tuple[Coordinator, ...]:

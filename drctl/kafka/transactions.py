@@ -12,6 +12,11 @@ from drctl.kafka.brokers import Brokers
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.own_topics import LEDGER, Change, Purpose, TopicWriter
+from drctl.kafka.protocol_groups import (
+    FIND_COORDINATOR,
+    find_transaction_coordinator,
+    read_coordinators,
+)
 from drctl.kafka.protocol_producers import (
     DESCRIBE_TRANSACTIONS,
     describe_transactions,
@@ -159,6 +164,24 @@ def check_usable(connection: Connection, where: str, name: str, purpose: Purpose
         return
     if found and not isinstance(found, Unavailable):
         raise not_usable(where, name, purpose)
+
+
+def warm_up(connection: Connection, name: str) -> None:
+    """Ask who coordinates this transactional id.
+
+    A cluster that never had a transaction makes its topic for them then, and whoever begins the
+    first one waits 0.6 s for that.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
+
+    def ask(opened: BrokerSocket) -> None:
+        opened.exchange(FIND_COORDINATOR, find_transaction_coordinator(name), read_coordinators)
+
+    # Connections of our own are not possible with every way to log in.
+    with suppress(ConfigError):
+        Brokers(connection).first(ask, connection.deadline())
 
 
 def not_usable(where: str, name: str, purpose: Purpose) -> ConfigError:

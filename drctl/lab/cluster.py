@@ -325,7 +325,8 @@ def _writing_grants(source: str, copied: tuple[str, ...]) -> tuple[Grant, ...]:
         # Heartbeats of the other direction are copied under every naming policy.
         ("replicator", ResourceType.TOPIC, f"{source}.heartbeats", False, copies),
         ("replicator", ResourceType.TOPIC, "*", False, (do.DESCRIBE, do.DESCRIBE_CONFIGS)),
-        ("replicator", ResourceType.GROUP, "*", False, (do.DESCRIBE,)),
+        # READ: with `sync.group.offsets.enabled` it commits offsets of groups, too.
+        ("replicator", ResourceType.GROUP, "*", False, (do.DESCRIBE, do.READ)),
         ("replicator", ResourceType.BROKER, "kafka-cluster", False, (do.DESCRIBE,)),
     )
 

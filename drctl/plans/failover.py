@@ -46,7 +46,7 @@ def _planned(seen: Circumstances) -> Iterator[Step]:
     # Before the target opens these ends are looked at again: they are proven to stand once.
     yield step_builders.fence(seen, Duty.REQUIRED, settle_s=_SETTLE_S)
     yield Step("drain", "drain", {"target": seen.target}, seen.patience_s)
-    yield from step_builders.quiet(seen)
+    yield from step_builders.quiet(seen, ahead=True)
     yield step_builders.groups(seen)
     yield step_builders.skipping(seen)
     yield step_builders.stop(seen, rest_later=True)
@@ -64,7 +64,7 @@ def _unplanned(seen: Circumstances) -> Iterator[Step]:
     # The dead cannot be fenced: what could not be done is owed before it may return.
     yield step_builders.fence(seen, Duty.BEST_EFFORT)
     # Tasks take seconds to end: they do while the rest is looked at.
-    yield from step_builders.request_stop(seen)
+    yield from step_builders.request_stop(seen, lost=True)
     yield step_builders.groups(seen)
     yield step_builders.skipping(seen)
     # It asks Connect, which answers once those tasks have ended.

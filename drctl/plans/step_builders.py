@@ -66,32 +66,46 @@ def fenced(seen: Circumstances) -> dict[str, Any]:
     }
 
 
-def quiet(seen: Circumstances) -> Iterator[Step]:
-    """Wait until no group is active on the source, by the means that the link has."""
+def quiet(seen: Circumstances, *, ahead: bool = False) -> Iterator[Step]:
+    """Wait until no group is active on the source, by the means that the link has.
+
+    Args:
+        ahead: whether groups are translated, and what copies is stopped, once their reads are
+            fenced: nobody waits for either then.
+    """
     if seen.fence_method is FenceMethod.ACL:
         window = {"cluster": seen.source, "drain_window": True}
         yield Step("grace", "quiesce-consumers", window, seen.grace_s, Duty.OPTIONAL)
         yield Step("fence-consumers", "fence-consumers", fenced(seen), 60)
-        yield _quiet("quiesce", seen, 60, Duty.REQUIRED)
+        if ahead:
+            yield from request_stop(seen)
+        yield _quiet("quiesce", seen, 60, ahead=ahead)
         return
     if seen.fence_method is FenceMethod.NONE:
         text = f"stop the consumers that read the link's topics on {seen.source}"
         back = f"let the consumers that were stopped read on {seen.source} again"
         yield Step("stop-consumers", "manual-change", asked("stop-consumers", text, back), 60)
-    yield _quiet("quiesce", seen, 60 + seen.grace_s, Duty.REQUIRED)
+    yield _quiet("quiesce", seen, 60 + seen.grace_s, ahead=ahead)
 
 
 _STOPPING_S = 180
 """A task that waits for a dead source lets go of it only after its own timeouts."""
 
 
-def request_stop(seen: Circumstances, identity: str = "request-stop") -> Iterator[Step]:
+def request_stop(
+    seen: Circumstances, identity: str = "request-stop", *, lost: bool = False
+) -> Iterator[Step]:
     """Stop what copies while other things are done; nothing where drctl knows no connector.
 
     The others would wait for its tasks.
+
+    Args:
+        lost: whether the source is lost, so that no group moves there any more.
     """
     if seen.connectors:
-        settings = {"connectors": [seen.connectors[0]], "translate_ahead": True}
+        settings: dict[str, Any] = {"connectors": [seen.connectors[0]]}
+        if lost:
+            settings["translate_ahead"] = True
         yield Step(identity, "request-stop", settings, 60)
 
 
@@ -122,15 +136,14 @@ def stop(
     Args:
         tasks_only: whether it is enough that no task of a connector is left that writes records or
             offsets.
-        rest_later: whether connectors that write neither are for `confirm_stop`; nobody reads in
-            the groups any more, so that they can be translated meanwhile.
+        rest_later: whether connectors that write neither are for `confirm_stop`.
     """
     if seen.connectors:
         settings: dict[str, Any] = {"connectors": list(seen.connectors)}
         if tasks_only:
             settings["tasks_only"] = True
         if rest_later:
-            settings |= {"rest_later": True, "translate_ahead": True}
+            settings["rest_later"] = True
         return Step(identity, "stop-replication", settings, _STOPPING_S)
     if seen.stop_command:
         argvs = (seen.stop_command, seen.start_command, seen.stopped_command)
@@ -242,8 +255,11 @@ def asked(question: str, text: str, undo: str = "") -> dict[str, Any]:
     return {"question": question, "text": text, "undo": undo}
 
 
-def _quiet(identity: str, seen: Circumstances, patience_s: float, duty: Duty) -> Step:
-    return Step(identity, "quiesce-consumers", {"cluster": seen.source}, patience_s, duty)
+def _quiet(identity: str, seen: Circumstances, patience_s: float, *, ahead: bool) -> Step:
+    settings: dict[str, Any] = {"cluster": seen.source}
+    if ahead:
+        settings["translate_ahead"] = True
+    return Step(identity, "quiesce-consumers", settings, patience_s)
 
 
 def _command(

@@ -196,6 +196,9 @@ class Quiesce(Polling):
         }
         if settings.get("drain_window", False):
             intent["ends"] = fenced_ends(facts)
+        if settings.get("translate_ahead", False):
+            reader.translate_ahead()
+            intent["translate_ahead"] = True
         return intent
 
     def verify(self, intent: Json, reader: LinkReader) -> Seen:
@@ -211,15 +214,22 @@ class Quiesce(Polling):
         rows = _positions(cluster, names, reader)
         digest = _digest(rows)
         facts = {"groups": len(names), "digest": digest}
+
+        def done(words: str) -> Seen:
+            if intent.get("translate_ahead", False) and digest != intent["digest"]:
+                # What was translated from the check on may be of positions that moved since.
+                reader.translate_ahead()
+            return Seen(State.DONE, words, facts)
+
         if not active:
-            return Seen(State.DONE, f"nobody reads in any of {len(names)} groups", facts)
+            return done(f"nobody reads in any of {len(names)} groups")
         told = f"{len(active)} of {len(names)} groups are read in: {', '.join(active[:3])}"
         if intent["fenced"] and digest == intent["digest"]:
-            return Seen(State.DONE, f"{told}; their reads are fenced, positions stand still", facts)
+            return done(f"{told}; their reads are fenced, positions stand still")
         if "ends" in intent:
             told = f"{told}; {_left(rows, active, intent['ends'])}"
             if why := self._gains_nothing(intent, digest, rows, active):
-                return Seen(State.DONE, f"{told}: {why}", facts)
+                return done(f"{told}: {why}")
         return Seen(State.WAITING, told, facts, tuple(active))
 
     def _gains_nothing(self, intent: Json, digest: str, rows: Rows, active: list[str]) -> str:

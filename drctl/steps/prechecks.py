@@ -140,7 +140,10 @@ class TakeStock(Polling):
         with ThreadPoolExecutor(1) as beside:
             # Connect knows thousands of positions: applications may wait for this.
             connectors = beside.submit(lambda: {name: _connector(name, reader) for name in names})
-            clusters = {name: _cluster(name, reader) for name in settings["clusters"]}
+            clusters = {
+                name: reader.seen_ahead(name) or state_of(name, reader)
+                for name in settings["clusters"]
+            }
             return {"clusters": clusters, "connectors": connectors.result()}
 
     def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
@@ -159,7 +162,8 @@ class TakeStock(Polling):
         return Seen(State.DONE, told, facts)
 
 
-def _cluster(name: str, reader: LinkReader) -> Mapping[str, Any]:
+def state_of(name: str, reader: LinkReader) -> Mapping[str, Any]:
+    """What a snapshot holds of a cluster; of one that does not answer, why."""
     try:
         site = reader.site(name)
         identity = site.cluster_id()

@@ -104,8 +104,6 @@ class StopReplication(_Stopping):
             UsageError: there is no such connector.
             Unreachable: no worker answered.
         """
-        if settings.get("translate_ahead", False):
-            reader.translate_ahead()
         names, requested = settings["connectors"], facts.get("request-stop", {})
         tasks_only = settings.get("tasks_only", False)
         if tasks_only or settings.get("rest_later", False):

@@ -16,6 +16,7 @@ from drctl.app.loss import (
     edges_before,
     lag_times,
     stock_of,
+    trickled_until,
 )
 from drctl.formats import heartbeats
 from drctl.gap.loss import EndSeen
@@ -115,6 +116,28 @@ def test_where_timestamps_tell_nothing_notes_do() -> None:
     assert dict(arrivals.since)[LAST - 60_000] == 650
     assert arrivals.begins_ms == LAST - 60_000
     assert by_notes(points[:1], 1_650, LAST) is None
+
+
+SLOW = [0, 400, 800, 1_200, 1_600]
+
+
+@pytest.mark.parametrize(
+    ("notes", "until"),
+    [
+        (SLOW, 1_600),
+        (SLOW[::-1], 1_600),
+        ([*SLOW, 4_500, 4_510, 4_520], 1_600),
+        ([*SLOW, 4_500, 5_000, 5_500, 6_000], 6_000),
+        ([0, 2_800, 5_600, 8_400], 8_400),
+        ([0, 10, 20], None),
+        ([7], None),
+        ([], None),
+    ],
+    ids=["slow", "unsorted", "thawed", "goes on", "very slow", "at once", "one", "none"],
+)
+def test_what_trickles_shows_the_source_alive(notes: list[int], until: int | None) -> None:
+    """Notes that come all at once behind a stop are of what was fetched before it."""
+    assert trickled_until(notes) == until
 
 
 def test_heartbeats_that_are_none_tell_nothing() -> None:

@@ -14,6 +14,7 @@ from drctl.app import link_reader, prechecks
 from drctl.app.prechecks import known_overrides
 from drctl.app.way import Way
 from drctl.cli import prompts, running
+from drctl.kafka.journal_topic import JournalTopic
 from drctl.model.errors import Unreachable
 from drctl.model.finding import Finding
 from drctl.model.groups import Committed
@@ -77,6 +78,9 @@ class Site:
     def topics(self) -> tuple[str, ...]:
         return ("orders",)
 
+    def look_ahead(self) -> None:
+        """Nothing is looked at beside the plan here."""
+
     def give_up(self) -> None:
         """Nobody watches."""
 
@@ -129,6 +133,7 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Site:
     way = Way(opened, hands, lambda given: {}, lambda plan: "planned")
     monkeypatch.setattr(running, "OVER_LINK", way)
     monkeypatch.setattr(running.run_journal, "refuse_while_held", lambda *_: None)
+    monkeypatch.setattr(JournalTopic, "warm_up", lambda _topic: None)
     monkeypatch.setattr(prechecks, "half_way", lambda _reader: None)
     return made
 

@@ -64,6 +64,9 @@ class Arrivals:
     def site(self, name: str) -> SimpleNamespace:
         return SimpleNamespace(overview=lambda: self._overview(name))
 
+    def seen_ahead(self, name: str) -> None:
+        """Nobody looks beside the steps here."""
+
     def link_groups(self, name: str) -> tuple[str, ...]:
         self._look(name)
         return tuple(sorted(self.groups_of[name]))

@@ -129,6 +129,9 @@ class Sight:
     def translate_ahead(self) -> None:
         """Each look is of its own moment here."""
 
+    def seen_ahead(self, name: str) -> None:
+        """Nobody looks beside the steps here."""
+
     def missing(self) -> Missing:
         ours, theirs = self._counted(self.source), self._counted(self.target)
         lacks, twice = ours - theirs, theirs - ours

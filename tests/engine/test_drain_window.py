@@ -2,12 +2,14 @@
 
 from typing import Any, cast
 
+import pytest
+
 from drctl.engine.kind import Seen, State
 from drctl.engine.ports import LinkReader
 from drctl.model.groups import Committed
 from drctl.steps.groups import Quiesce
 from tests.engine.pair import ORDERS, PRIMARY, Pair, linked
-from tests.engine.processes import Process
+from tests.engine.processes import Process, Sight
 
 FENCED = {"fence-producers": {"ends": {"audit-0": 1, "orders-0": 4}}}
 WINDOW = {"cluster": PRIMARY, "drain_window": True}
@@ -66,3 +68,20 @@ def test_a_group_that_has_committed_nothing_is_given_its_moment() -> None:
     window.pair.sites[PRIMARY].positions.positions["app"] = {}
     assert window.seen().state is State.WAITING
     assert window.seen(6.1).state is State.DONE
+
+
+def test_what_moved_while_it_was_translated_is_translated_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pair, kind = linked(), Quiesce()
+    begun: list[int] = []
+    monkeypatch.setattr(Sight, "translate_ahead", lambda _sight: begun.append(1))
+    look = cast(LinkReader, Process(pair).sight)
+    ahead = {"cluster": PRIMARY, "translate_ahead": True}
+    intent: Any = kind.check(ahead, {"fence-consumers": {}}, look)
+    assert len(begun) == 1
+    assert kind.verify(intent, look).state is State.DONE
+    assert len(begun) == 1, "nothing moved"
+    pair.sites[PRIMARY].positions.positions["app"][ORDERS] = Committed(2)
+    assert kind.verify({**intent, "ends": {}}, look).state is State.DONE, "nothing is left to read"
+    assert len(begun) == 2
