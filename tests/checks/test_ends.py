@@ -2,28 +2,18 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
-
-import yaml
 
 from drctl.checks.cluster_pair import Source, Target
 from drctl.checks.ports import ClusterPorts
-from drctl.config.link import Link
-from drctl.config.loading import read
 from drctl.model.topology import Found, Overview, TopicPartition, TopicState, Unavailable
+from tests.links import link
 
 STATES: Mapping[str, TopicState | Unavailable] = {
     "told": TopicState("told", {0: 1}, {"min.insync.replicas": "2"}),
     "hidden": TopicState("hidden", {0: 1}),
     "dark": Unavailable("no answer"),
 }
-
-
-def link() -> Link:
-    clusters = {name: {"bootstrap": f"{name}:1"} for name in ("a", "b")}
-    links = {"main": {"from": "a", "to": "b", "topics": [".*"]}}
-    return read(yaml.safe_dump({"clusters": clusters, "links": links}), Path("x.yaml")).link()
 
 
 @dataclass
@@ -54,6 +44,7 @@ class Everything:
 def test_configurations_that_were_read_are_not_asked_for_again() -> None:
     seen, other = Everything(), Everything()
     ports, source = (ClusterPorts(*[cast(Any, each)] * 6) for each in (seen, other))
-    target = Target(link(), ports, Source(link(), source, 5), 5)
+    over = link(topics=[".*"])
+    target = Target(over, ports, Source(over, source, 5), 5)
     target.health.value()
     assert seen.told == [sorted(STATES), {"told": {"min.insync.replicas": "2"}}]

@@ -2,8 +2,6 @@
 
 import pytest
 
-from drctl.config.link import Link
-from drctl.config.schema import ClusterConfig, LinkConfig
 from drctl.drill.cleaning import MARK, Scratch, began, drill_of
 from drctl.drill.planning import LEFT_OUT, coverage, narrowed, overrides, rehearsal
 from drctl.engine.invariants import violations
@@ -12,6 +10,7 @@ from drctl.model.loss import Mode
 from drctl.plans.inputs import Circumstances, FenceMethod
 from drctl.steps.questions import questions
 from drctl.steps.registry import KINDS
+from tests.links import link
 
 SCRATCH = Scratch("20260102t030405z-0a1b2c", "orders.")
 READERS = ("User:nobody",)
@@ -35,14 +34,8 @@ def test_what_only_looks_like_it_is_not_a_drills(name: str) -> None:
     assert drill_of(name) is None
 
 
-def link(**settings: object) -> Link:
-    ends = {"from": "a", "to": "b", "topics": ("orders.*",), **settings}
-    cluster = ClusterConfig.model_construct()
-    return Link("main", "a", cluster, "b", cluster, LinkConfig.model_validate(ends))
-
-
 def test_a_narrowed_link_carries_the_drill_alone() -> None:
-    wide = link(exclude=(".*drill.*",), groups=("app",), translate=False)
+    wide = link(topics=["orders.*"], exclude=[".*drill.*"], groups=["app"], translate=False)
     found = narrowed(wide, SCRATCH, READERS)
     assert found.topics_of(["orders.1", SCRATCH.topic, f"{SCRATCH.topic}x"]) == (SCRATCH.topic,)
     assert found.carries_group(SCRATCH.group)

@@ -2,13 +2,9 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
-import yaml
-
 from drctl.config.link import Link
-from drctl.config.loading import read
 from drctl.config.schema import PolicyConfig
 from drctl.failback.facts import Facts
 from drctl.failback.observing import FailbackObserver, Results
@@ -28,6 +24,7 @@ from drctl.model.topology import (
     Unavailable,
 )
 from drctl.reconcile.progress import Key, Progress
+from tests import links
 from tests.failback.ways import DROP, HERE, IDENTITY, PLACE, THERE, WHOLE, connector
 
 NAME = PLACE.topic
@@ -156,19 +153,16 @@ _SOURCE = "MirrorSourceConnector"
 
 def link(**settings: object) -> Link:
     """From primary to secondary, by MirrorMaker 2."""
-    clusters = {name: {"bootstrap": f"{name}:1"} for name in ("primary", "secondary")}
     connect = {"connect": "http://connect:8083", "connectors": {"source": "mm2-source"}}
     back = {"connect": "http://connect:8083", "connectors": {"source": "mm2-back"}}
     main = {
-        "from": "primary",
-        "to": "secondary",
         "topics": [NAME],
         "groups": [".*"],
         "replicator": {"kind": "mirrormaker2", **connect, "reverse": back},
         "fence": {"method": "acl", "principals": ["User:app"]},
         **settings,
     }
-    return read(yaml.safe_dump({"clusters": clusters, "links": {"main": main}}), Path("x")).link()
+    return links.link(**main)
 
 
 def looked_at(

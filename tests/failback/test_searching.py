@@ -27,9 +27,9 @@ from tests.failback.ways import (
     in_order_to_h,
     partition,
 )
-from tests.gap.test_freeze import link
+from tests.links import link
 
-NOWHERE = cast(Config, None), link(True)
+NOWHERE = cast(Config, None), link(keeps_partitions=True)
 TOO_MANY = Unavailable("2,000,000 records are new on secondary")
 
 
@@ -72,7 +72,7 @@ QUARANTINED = {Decision("safe", "quarantine"): 9, Decision("unkeyed", "quarantin
 NEWER = gap(where="gap/main-2", id="result-2")
 STATE = (
     cast(Config, SimpleNamespace(state_dir=Path("/nowhere"))),
-    link(True),
+    link(keeps_partitions=True),
 )
 
 
@@ -147,7 +147,7 @@ def test_new_records_that_would_be_left_out_as_copies_are_named_before_anything_
         searched(*NOWHERE)
     assert "drctl failback --link main --rebuild" in told.value.hint
     assert asked[0][:3] == ({PLACE: BOUNDARY}, {PLACE: PLACE}, HERE)
-    plain = link(True)
+    plain = link(keeps_partitions=True)
     mirror = plain.settings.replicator.model_copy(update={"kind": "offset-preserving"})
     settings = plain.settings.model_copy(update={"replicator": mirror})
     mirrored = replace(plain, settings=settings)

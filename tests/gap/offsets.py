@@ -4,39 +4,25 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from hypothesis import strategies as st
 
 from drctl.config.link import Link
-from drctl.config.loading import read
 from drctl.model.topology import Found, Mark, Overview, TopicPartition, TopicState, Unavailable
+from tests import links
 
 NOON = 1_700_000_000_000
 TRANSACTIONS = "__transaction_state"
-_YAML = """
-clusters:
-  primary: {{bootstrap: "a:1"}}
-  secondary: {{bootstrap: "b:1"}}
-links:
-  main:
-    from: primary
-    to: secondary
-    topics: [{topics}]
-    identity: [{identity}]
-    keeps_partitions: {keeps}
-"""
 
 
 @cache
 def link(
     *topics: str, keeps: bool = True, identity: str = "key, value, headers, timestamp"
 ) -> Link:
-    text = _YAML.format(
-        topics=", ".join(topics or ("orders",)), identity=identity, keeps=str(keeps).lower()
+    return links.link(
+        topics=topics or ("orders",), identity=identity.split(", "), keeps_partitions=keeps
     )
-    return read(text, Path("drctl.yaml")).link(None)
 
 
 class Entry(NamedTuple):

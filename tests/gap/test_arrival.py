@@ -3,34 +3,17 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
-import yaml
 
-from drctl.config.link import Link
-from drctl.config.loading import read
 from drctl.gap.arrival import STILL, Arrivals
 from drctl.model.errors import Unreachable
 from drctl.model.gap import Counts, GapResult, NotCompared, PartitionGap, TopicGap
 from drctl.model.topology import Found, Mark, OffsetRange, Overview, TopicPartition, Unavailable
+from tests.links import link
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 START = datetime(2026, 11, 22, tzinfo=UTC)
-
-
-def link(kind: str = "none", *, keeps_partitions: bool = True) -> Link:
-    """Copies are called `copy.TOPIC`."""
-    settings = {
-        "from": "here",
-        "to": "there",
-        "topics": ["a", "b"],
-        "keeps_partitions": keeps_partitions,
-        "replicator": {"kind": kind, "rename": "copy.${topic}"},
-    }
-    clusters = {name: {"bootstrap": f"{name}:1"} for name in ("here", "there")}
-    document = {"clusters": clusters, "links": {"main": settings}}
-    return read(yaml.safe_dump(document), Path("x.yaml")).link()
 
 
 @dataclass
@@ -111,7 +94,13 @@ class Pair:
         return PartitionGap(place.partition, OffsetRange(0, len(here)), range_there, counts)
 
     def arrivals(self, kind: str = "none", *, keeps_partitions: bool = True) -> Arrivals:
-        over = link(kind, keeps_partitions=keeps_partitions)
+        over = link(
+            "here",
+            "there",
+            topics=["a", "b"],
+            keeps_partitions=keeps_partitions,
+            replicator={"kind": kind, "rename": "copy.${topic}"},
+        )
         return Arrivals(over, self.source, self.target, self.compare)  # type: ignore[arg-type]
 
 

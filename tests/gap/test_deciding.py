@@ -12,7 +12,8 @@ from drctl.app.gap import GapOptions
 from drctl.config.configuration import Config
 from drctl.gap.freeze import Patience, StableOffsets, freeze
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
-from tests.gap.test_freeze import WHOLE, Cluster, link
+from tests.gap.test_freeze import WHOLE, Cluster
+from tests.links import link
 
 PLACE = TopicPartition("orders", 0)
 DARK = Unavailable("the partition has no leader")
@@ -88,7 +89,7 @@ class Writing(Cluster):
 def test_a_freeze_of_what_is_written_to_in_transactions_leaves_nothing_out() -> None:
     ends = Writing("primary"), Writing("secondary")
     patience = Patience(10, pause=lambda _seconds: None)
-    found = freeze(link(True), *ends, ["orders"], patience=patience)  # type: ignore[arg-type]
+    found = freeze(link(keeps_partitions=True), *ends, ["orders"], patience=patience)  # type: ignore[arg-type]
     (topic,) = found.topics
     decided = {0: PartitionOffsets(0, 10, 10)}
     assert (topic.source, topic.target, found.not_compared) == (decided, decided, ())
@@ -115,5 +116,5 @@ def test_the_search_on_the_way_home_waits_for_open_transactions(
         state_dir: Path
 
     monkeypatch.setattr("drctl.app.gap.GapRuns", Runs)
-    failback_search._compare(cast(Config, Kept(tmp_path)), link(True))
+    failback_search._compare(cast(Config, Kept(tmp_path)), link(keeps_partitions=True))
     assert asked[0].patience_s == failback_search.TRANSACTIONS_S

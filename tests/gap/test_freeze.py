@@ -1,23 +1,14 @@
 """What a freeze leaves out, and that it leaves out both sides of it."""
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
 
 import pytest
 
-from drctl.config.link import Link
-from drctl.config.loading import read
 from drctl.gap.freeze import FrozenTopic, freeze
 from drctl.model.gap import NotCompared
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
+from tests.links import link
 
-CONFIG = """
-clusters:
-  primary: {{bootstrap: "a:1"}}
-  secondary: {{bootstrap: "b:1"}}
-links:
-  main: {{from: primary, to: secondary, topics: [orders], keeps_partitions: {keeps}}}
-"""
 WHOLE = PartitionOffsets(0, 10, 10)
 DARK = Unavailable("the partition has no leader")
 
@@ -41,16 +32,11 @@ class Cluster:
         return {p: self._offsets[p.partition] for p in partitions}
 
 
-def link(keeps_partitions: bool) -> Link:
-    text = CONFIG.format(keeps=str(keeps_partitions).lower())
-    return read(text, Path("drctl.yaml")).link(None)
-
-
 def frozen(
     source: Offsets, target: Offsets, keeps_partitions: bool = True
 ) -> tuple[FrozenTopic | None, set[NotCompared]]:
     ends = Cluster("primary", source), Cluster("secondary", target)
-    found = freeze(link(keeps_partitions), *ends, ["orders"])  # type: ignore[arg-type]
+    found = freeze(link(keeps_partitions=keeps_partitions), *ends, ["orders"])  # type: ignore[arg-type]
     return next(iter(found.topics), None), set(found.not_compared)
 
 
@@ -99,7 +85,7 @@ def test_what_arrives_while_it_settles_counts_and_what_is_written_meanwhile_does
     def settle() -> None:
         source[0], target[0] = PartitionOffsets(0, 12, 15), WHOLE
 
-    found = freeze(link(True), *ends, ["orders"], settle)  # type: ignore[arg-type]
+    found = freeze(link(keeps_partitions=True), *ends, ["orders"], settle)  # type: ignore[arg-type]
     assert found.topics[0].source == {0: WHOLE}
     assert found.topics[0].target == {0: WHOLE}
 
@@ -112,5 +98,5 @@ def test_what_was_undecided_stays_so_where_nothing_else_is_known(
     source: dict[int, PartitionOffsets | Unavailable] = {0: before}
     ends = Cluster("primary", source), Cluster("secondary", {0: WHOLE})
     settle = lambda: source.update({0: later})  # noqa: E731
-    found = freeze(link(True), *ends, ["orders"], settle)  # type: ignore[arg-type]
+    found = freeze(link(keeps_partitions=True), *ends, ["orders"], settle)  # type: ignore[arg-type]
     assert found.topics[0].source == {0: before}

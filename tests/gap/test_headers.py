@@ -1,18 +1,11 @@
 """What replicators add to their copies does not make them other records."""
 
-from pathlib import Path
-
 import pytest
 
-from drctl.config.loading import read
 from drctl.formats import migrator_headers, provenance
 from drctl.gap.held import record_digest
 from drctl.gap.planning import REPLICATION_HEADERS, identity_of
-
-CONFIG = (
-    "clusters: {a: {bootstrap: 'a:1'}, b: {bootstrap: 'b:1'}}\n"
-    "links: {main: {from: a, to: b, topics: [t], replicator: {kind: none}}}\n"
-)
+from tests.links import link
 
 
 def test_the_headers_are_those_that_are_written() -> None:
@@ -22,7 +15,7 @@ def test_the_headers_are_those_that_are_written() -> None:
 
 @pytest.mark.parametrize("name", sorted(REPLICATION_HEADERS))
 def test_a_copy_is_the_record_that_it_is_a_copy_of(name: str) -> None:
-    identity = identity_of(read(CONFIG, Path("drctl.yaml")).link(None))
+    identity = identity_of(link())
     digest = record_digest(identity, True, 7)
     own = ((b"trace", b"1"), (b"trace", None))
     original = digest(5, b"k", b"v", own)

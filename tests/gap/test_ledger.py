@@ -13,8 +13,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from drctl.config.link import Link
-from drctl.config.loading import read
 from drctl.gap.comparison import BucketDigest, ComparePlan, Reads, Side, span_of
 from drctl.gap.freeze import Frozen, freeze
 from drctl.gap.ledger_updates import Remembering
@@ -25,14 +23,8 @@ from drctl.model.gap import LedgerUse
 from drctl.stores.ledger import DatabaseLedger
 from tests.depth import examples
 from tests.gap.clusters import PARTITIONS, Cluster, Log
+from tests.links import link
 
-CONFIG = """
-clusters:
-  primary: {{bootstrap: "a:1"}}
-  secondary: {{bootstrap: "b:1"}}
-links:
-  main: {{from: primary, to: secondary, topics: [t], identity: [{identity}]}}
-"""
 CELL_BITS = 2
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -113,25 +105,22 @@ class Histories(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.folder.cleanup()
 
-    def link(self) -> Link:
-        return read(CONFIG.format(identity=self.identity), Path("drctl.yaml")).link("main")
-
     def begun(self) -> Run:
         """Freeze, recall, read what is not known: and know what reading everything would give."""
-        link = self.link()
+        over = link(topics=["t"], identity=self.identity.split(", "))
         clusters = {Side.SOURCE: self.source, Side.TARGET: self.target}
         store = DatabaseLedger(Path(self.folder.name) / "ledger.db")
         remembering = Remembering(
-            link,
+            over,
             store,
             self.source,  # type: ignore[arg-type]
             self.target,  # type: ignore[arg-type]
             lambda: NOW,
             CELL_BITS,
         )
-        frozen = freeze(link, self.source, self.target, ["t"])  # type: ignore[arg-type]
+        frozen = freeze(over, self.source, self.target, ["t"])  # type: ignore[arg-type]
         basis = remembering.basis(frozen)
-        plan = plan_comparison(link, frozen, self.source, basis)  # type: ignore[arg-type]
+        plan = plan_comparison(over, frozen, self.source, basis)  # type: ignore[arg-type]
         known = remembering.recall(plan, frozen)
         fresh = digested(plan, known.reads, clusters)
         everything = digested(plan, plan.everything(), clusters)

@@ -1,0 +1,15 @@
+"""A link as `drctl.yaml` says it."""
+
+import json
+from pathlib import Path
+
+from drctl.config.link import Link
+from drctl.config.loading import read
+
+
+def link(source: str = "primary", target: str = "secondary", **settings: object) -> Link:
+    """Of topic orders, where the settings do not say otherwise."""
+    main = {"from": source, "to": target, "topics": ["orders"], **settings}
+    clusters = {name: {"bootstrap": f"{name}:1"} for name in (source, target)}
+    document = {"clusters": clusters, "links": {"main": main}}
+    return read(json.dumps(document), Path("drctl.yaml")).link()
