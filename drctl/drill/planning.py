@@ -9,6 +9,7 @@ from drctl.config.mirrors import pattern_of
 from drctl.config.schema import FenceConfig
 from drctl.drill.cleaning import Scratch
 from drctl.engine.invariants import violations
+from drctl.model.document import Name
 from drctl.model.errors import Refused
 from drctl.model.loss import Mode
 from drctl.model.plan import Plan
@@ -137,9 +138,9 @@ _NO_FENCE = "a rehearsal: the link's own fence is not set, the drill's writer st
 class LeftOut:
     """A step of the real plan that the rehearsal does without."""
 
-    id: str
-    title: str
-    why: str
+    id: Name
+    title: Name
+    why: Name
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from drctl.config.secret import masked_document
 from drctl.drill.cleaning import Scratch
 from drctl.drill.clients import Logs
 from drctl.drill.inventory import Compared
 from drctl.drill.planning import LeftOut
+from drctl.model.document import HIDDEN, Count, Name, Seconds
 from drctl.model.errors import ExitCode
 from drctl.model.plan import Json
 from drctl.model.strict_json import read_json
@@ -143,11 +144,11 @@ class Loss:
         duplicated: records that the target holds more than once.
     """
 
-    acknowledged: int
-    missing: int
-    seconds: float
-    examples: tuple[str, ...]
-    duplicated: int
+    acknowledged: Count
+    missing: Count
+    seconds: Seconds
+    examples: tuple[Name, ...]
+    duplicated: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +164,12 @@ class TranslationError:
         left_out: offsets that were not committed.
     """
 
-    finished: int
-    reread: int
-    skipped: int
-    promised: int | None
-    left_out: int
-    examples: tuple[str, ...]
+    finished: Count
+    reread: Count
+    skipped: Count
+    promised: Count | None
+    left_out: Count
+    examples: tuple[Name, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +244,9 @@ class Limits:
         planned: whether nothing may be lost at all.
     """
 
-    rpo_s: float
-    rto_s: float | None
-    planned: bool
+    rpo_s: Annotated[Seconds, ("key", "rpo")]
+    rto_s: Annotated[Seconds | None, ("key", "rto")]
+    planned: Annotated[bool, HIDDEN]
 
 
 def worse(measures: Measures, limits: Limits) -> tuple[str, ...]:
@@ -283,10 +284,10 @@ def _worse(measures: Measures, limits: Limits) -> Iterator[str]:
 class StepTime:
     """A step of the engine's part; `seconds` is None where it was not begun."""
 
-    id: str
-    title: str
-    status: str
-    seconds: float | None
+    id: Name
+    title: Name
+    status: Name
+    seconds: Seconds | None
     detail: str
 
 

@@ -38,6 +38,9 @@ Seconds = Annotated[float, ("minimum", 0)]
 OPTIONAL = ("optional", True)
 """Beside the type of a field: where it is None, the object does not have the key."""
 
+HIDDEN = ("hidden", True)
+"""Beside the type of a field that no document has; `("key", NAME)` beside one of another name."""
+
 MAYBE = ("maybe", True)
 """Beside the type of a field: documents of earlier versions do not have the key."""
 
@@ -185,7 +188,9 @@ def keys_of(kind: type) -> Iterator[tuple[str, str, Any]]:
     else:
         names = [each.name for each in fields(cast(Any, kind))]
     for name in names:
-        yield name.rstrip("_"), name, hints[name]
+        said = dict(each for each in get_args(hints[name])[1:] if isinstance(each, tuple))
+        if "hidden" not in said:
+            yield said.get("key", name.rstrip("_")), name, hints[name]
 
 
 _Keys = tuple[tuple[str, str, bool], ...]

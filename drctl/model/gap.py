@@ -9,7 +9,17 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from drctl.model.document import MAYBE, OPTIONAL, Count, Document, From, Moment, Name, Seconds
+from drctl.model.document import (
+    HIDDEN,
+    MAYBE,
+    OPTIONAL,
+    Count,
+    Document,
+    From,
+    Moment,
+    Name,
+    Seconds,
+)
 from drctl.model.errors import ExitCode
 from drctl.model.topology import OffsetRange
 
@@ -191,13 +201,13 @@ class Window:
         whole: whether all of the partition was compared.
     """
 
-    topic: str
-    partition: int
-    source_start: int
-    target_start: int
-    position: int | None
+    topic: Annotated[str, HIDDEN]
+    partition: Annotated[int, HIDDEN]
+    source_start: Annotated[int, HIDDEN]
+    target_start: Annotated[int, HIDDEN]
+    position: Count | None
     evidence: str
-    margin: int
+    margin: Count
     whole: bool
 
 
@@ -422,21 +432,6 @@ class OrderDocument(Document):
     within: Annotated[OrderScope, MAYBE]
 
 
-class WindowDocument(Document):
-    """Where reading of a partition began, and why there.
-
-    Attributes:
-        position: first source offset that replication may not have reached; null: nobody says.
-        margin: offsets before the position that were to be compared too.
-        whole: whether all of the partition was compared.
-    """
-
-    position: Count | None
-    evidence: str
-    margin: Count
-    whole: bool
-
-
 class PartitionDocument(Document):
     """One partition of the source and what of it is not on the target.
 
@@ -475,7 +470,7 @@ class PartitionDocument(Document):
     repeated: Annotated[Count, MAYBE]
     oldest_timestamp: int | None
     newest_timestamp: int | None
-    window: WindowDocument | None
+    window: Window | None
 
 
 class TopicDocument(Document):

@@ -177,13 +177,6 @@ class ClusterDocument(Document):
     id: Name
 
 
-class FiltersDocument(Document):
-    """Full-match patterns; none of a kind: all."""
-
-    groups: tuple[str, ...]
-    topics: tuple[str, ...]
-
-
 class TotalsDocument(Document):
     """Sums.
 
@@ -253,7 +246,7 @@ class SnapshotDocument(Document):
     taken: Moment = read(lambda s: s.taken.isoformat())
     seconds: Seconds
     out: Name
-    filters: FiltersDocument
+    filters: Filters
     totals: TotalsDocument = read(TotalsDocument.of)
     groups: tuple[GroupDocument, ...]
     unavailable: tuple[UnavailableDocument, ...] = read(

@@ -7,8 +7,17 @@ from typing import Annotated, Literal
 
 from drctl.drill.cleaning import Scratch
 from drctl.drill.inventory import Compared
-from drctl.drill.planning import Rehearsal
-from drctl.drill.result import Limits, Outage, Past, Result, Verdict
+from drctl.drill.planning import LeftOut, Rehearsal
+from drctl.drill.result import (
+    Limits,
+    Loss,
+    Outage,
+    Past,
+    Result,
+    StepTime,
+    TranslationError,
+    Verdict,
+)
 from drctl.model.document import Count, Document, From, Name, Seconds
 from drctl.model.loss import Mode
 from drctl.steps.registry import KINDS
@@ -55,12 +64,6 @@ class TitledDocument(Document):
     title: Name
 
 
-class LeftOutDocument(TitledDocument):
-    """A step of the real plan that a rehearsal does without."""
-
-    why: Name
-
-
 class DrillPlanDocument(Document):
     """What a drill would make, and which steps it would rehearse.
 
@@ -88,7 +91,7 @@ class DrillPlanDocument(Document):
             for step in r.plan.steps
         )
     )
-    left_out: tuple[LeftOutDocument, ...]
+    left_out: tuple[LeftOut, ...]
     leftovers: tuple[Name, ...]
     execute: Name
 
@@ -119,60 +122,6 @@ class OutageDocument(Document):
     since: Literal["refused", "last-write"]
     write_seconds: Seconds | None = read(lambda o: o.write_s)
     read_seconds: Seconds | None = read(lambda o: o.read_s)
-
-
-class DrillLossDocument(Document):
-    """Records that were lost.
-
-    Attributes:
-        acknowledged: records that the source acknowledged.
-        missing: of these, not on the target.
-        seconds: from the first missing one to the last acknowledged one.
-    """
-
-    acknowledged: Count
-    missing: Count
-    seconds: Seconds
-    duplicated: Count
-    examples: tuple[Name, ...]
-
-
-class TranslationErrorDocument(Document):
-    """How far the translated offsets were off.
-
-    Attributes:
-        finished: records that the group had read and committed on the source.
-        reread: of these, read again on the target.
-        promised: re-reads at most, as the engine said; null: no position was committed.
-        skipped: records of the target that it read nowhere.
-        left_out: positions that were not committed.
-        examples: of skipped ones.
-    """
-
-    finished: Count
-    reread: Count
-    promised: Count | None
-    skipped: Count
-    left_out: Count
-    examples: tuple[Name, ...]
-
-
-class LimitsDocument(Document):
-    """What is allowed."""
-
-    read = From(Limits)
-    rto: Seconds | None = read(lambda limits: limits.rto_s)
-    rpo: Seconds = read(lambda limits: limits.rpo_s)
-
-
-class DrillStepDocument(Document):
-    """A step of the engine."""
-
-    id: Name
-    title: Name
-    status: Name
-    seconds: Seconds | None
-    detail: str
 
 
 class UntouchedDocument(Document):
@@ -231,15 +180,13 @@ class DrillDocument(Document):
     rto: OutageDocument | None = read(
         lambda r: OutageDocument.of(r.measures.outage) if r.measures else None
     )
-    rpo: DrillLossDocument | None = read(
-        lambda r: DrillLossDocument.of(r.measures.loss) if r.measures else None
+    rpo: Loss | None = read(lambda r: r.measures.loss if r.measures else None)
+    translation: TranslationError | None = read(
+        lambda r: r.measures.translation if r.measures else None
     )
-    translation: TranslationErrorDocument | None = read(
-        lambda r: TranslationErrorDocument.of(r.measures.translation) if r.measures else None
-    )
-    limits: LimitsDocument
-    steps: tuple[DrillStepDocument, ...]
-    left_out: tuple[LeftOutDocument, ...]
+    limits: Limits
+    steps: tuple[StepTime, ...]
+    left_out: tuple[LeftOut, ...]
     untouched: UntouchedDocument | None = read(
         lambda r: UntouchedDocument.of(r.compared) if r.compared else None
     )

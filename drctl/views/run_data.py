@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
 from drctl.engine.run_state import ChainVerdict
+from drctl.model.document import HIDDEN, Name, Seconds
 from drctl.model.errors import ExitCode
 from drctl.model.loss import LossRange, Mode
 from drctl.model.plan import Duty, Plan
@@ -79,11 +81,11 @@ class Attempt:
         ending: how it ended, in words.
     """
 
-    who: str
-    host: str
+    who: Name
+    host: Name
     began: datetime
     until: datetime
-    ending: str
+    ending: Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,18 +119,18 @@ class StepReport:
         taken_back: what was seen when it was taken back, or could not be.
     """
 
-    number: int
-    id: str
-    kind: str
-    title: str
+    number: Annotated[int, ("minimum", 1)]
+    id: Name
+    kind: Name
+    title: Name
     proof: str
     way_back: str
     duty: Duty
     changes: bool
-    became: Became
+    became: Annotated[Became, ("key", "status")]
     started: datetime | None = None
-    seconds: float | None = None
-    waited: float | None = None
+    seconds: Seconds | None = None
+    waited: Seconds | None = None
     words: str = ""
     items: tuple[str, ...] = ()
     complaints: tuple[str, ...] = ()
@@ -147,11 +149,11 @@ class Rto:
             a source that was lost took its last write.
     """
 
-    seconds: float | None
-    how: str
+    seconds: Seconds | None
+    how: Name
     start: datetime | None = None
     end: datetime | None = None
-    since_command: bool = False
+    since_command: Annotated[bool, HIDDEN] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ class Warned:
         checked: whether it could look.
     """
 
-    words: str
+    words: Name
     checked: bool
 
 

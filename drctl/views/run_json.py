@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 from drctl.engine.run_state import ChainVerdict, Harm
 from drctl.model.document import Count, Document, From, Name, Seconds, rounded
 from drctl.model.loss import LossRangeDocument, Mode
-from drctl.model.plan import Duty
 from drctl.views.client_moves import LeavingRow, leaving_rows
 from drctl.views.run_data import (
+    Attempt,
     Became,
     Doing,
     Ending,
@@ -25,6 +25,7 @@ from drctl.views.run_data import (
     Standing,
     StepReport,
     Unseen,
+    Warned,
     Writes,
 )
 from drctl.views.run_lines import NextStep, next_steps
@@ -140,20 +141,6 @@ def _side(data: ReportData, name: str) -> SideDocument:
     return SideDocument(cluster=name, id=data.ids.get(name))
 
 
-class AttemptDocument(Document):
-    """One who carried the run out.
-
-    Attributes:
-        ending: in words.
-    """
-
-    who: Name
-    host: Name
-    began: datetime
-    until: datetime
-    ending: Name
-
-
 class EndingDocument(Document):
     """How the run stands, and where.
 
@@ -195,21 +182,6 @@ class EndpointsDocument(Document):
     all: Count = read(lambda d: d.endpoints[1])
 
 
-class RtoDocument(Document):
-    """For how long writes were refused.
-
-    Attributes:
-        seconds: null: not measured.
-        how: what was measured, or why it was not.
-    """
-
-    read = From(Rto)
-    seconds: Seconds | None
-    how: Name
-    start: datetime | None
-    end: datetime | None
-
-
 class ReportRpoDocument(LossRangeDocument):
     """What was lost.
 
@@ -223,43 +195,6 @@ class ReportRpoDocument(LossRangeDocument):
     exact: bool
     how: Name
     evidence: tuple[Name, ...]
-
-
-class StepDocument(Document):
-    """A step of the plan and what became of it.
-
-    Attributes:
-        way_back: empty: there is none.
-        changes: whether it has an effect outside.
-        started: null: not begun.
-        seconds: null: not begun.
-        waited: of these, from its announcement until it was proven or given up; null: not
-            announced.
-        words: what was seen last.
-        items: what is not as wanted, each named.
-        complaints: of what was sent.
-        owed: what of it a later run must do; empty: nothing.
-        taken_back: what was seen when it was taken back, or could not be; empty: it was not tried.
-    """
-
-    read = From(StepReport)
-    number: Annotated[int, ("minimum", 1)]
-    id: Name
-    kind: Name
-    title: Name
-    proof: str
-    way_back: str
-    duty: Duty
-    changes: bool
-    status: Became = read(lambda s: s.became)
-    started: datetime | None
-    seconds: Seconds | None
-    waited: Seconds | None
-    words: str
-    items: tuple[str, ...]
-    complaints: tuple[str, ...]
-    owed: str
-    taken_back: str
 
 
 class ClientsDocument(Document):
@@ -286,17 +221,6 @@ class SpanDocument(Document):
     doing: Doing
     start: datetime
     seconds: Seconds = read(lambda s: round(s.seconds, 3))
-
-
-class WarnedDocument(Document):
-    """What a guard said.
-
-    Attributes:
-        checked: false: it could not look.
-    """
-
-    words: Name
-    checked: bool
 
 
 class OverrideDocument(Document):
@@ -422,20 +346,20 @@ class ReportDocument(Document):
     plan: ReportPlanDocument = read(ReportPlanDocument.of)
     began: datetime
     until: datetime
-    attempts: tuple[AttemptDocument, ...]
+    attempts: tuple[Attempt, ...]
     ending: EndingDocument = read(lambda d: EndingDocument.of(d.ending, turned_back=d.turned_back))
     writes: WritesDocument = read(WritesDocument.of)
     endpoints: EndpointsDocument = read(EndpointsDocument.of)
-    rto: RtoDocument
+    rto: Rto
     rpo: ReportRpoDocument = read(
         lambda d: ReportRpoDocument.of(d.rpo, **vars(LossRangeDocument.of(d.rpo.lost)))
     )
-    steps: tuple[StepDocument, ...]
+    steps: tuple[StepReport, ...]
     clients: tuple[ClientsDocument, ...] = read(
         lambda d: ClientsDocument.each(leaving_rows(d.plan))
     )
     spans: tuple[SpanDocument, ...]
-    warned: tuple[WarnedDocument, ...]
+    warned: tuple[Warned, ...]
     overrides: tuple[OverrideDocument, ...] = read(lambda d: overrides_told(d.overrides))
     owed: tuple[OwedDocument, ...] = read(
         lambda d: tuple(OwedDocument(step=step, what=what) for step, what in d.owed.items())

@@ -136,7 +136,7 @@ def _of(hint: Any, inner: dict[str, Any]) -> dict[str, Any]:
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _of(args[0], inner) | {
-            key: value for key, value in args[1:] if key not in ("optional", "maybe")
+            key: value for key, value in args[1:] if key not in ("optional", "maybe", "key")
         }
     if origin is NotRequired:
         return _of(args[0], inner)
