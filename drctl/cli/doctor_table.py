@@ -5,14 +5,13 @@ from itertools import groupby
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from drctl.checks.causes import Unseen, network_suspected, told_once
 from drctl.checks.check import Family
 from drctl.checks.diagnosis import Diagnosis, Row
 from drctl.checks.repairs import GUARD
-from drctl.cli.tables import heading, section, stacked
+from drctl.cli.tables import filled, heading, section, stacked
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Plan
 from drctl.views.text import plain, plural, sentence
@@ -49,7 +48,7 @@ def doctor_table(found: Diagnosis) -> Iterator[RenderableType]:
         yield heading("Not looked at")
         yield from map(_unseen, unseen)
     yield heading("All rows")
-    yield _all_rows(found.rows, unseen)
+    yield filled(_all_rows(found.rows, unseen))
 
 
 def _readiness(found: Diagnosis) -> Text:
@@ -81,15 +80,12 @@ def _unseen(unseen: Unseen) -> Text:
     return Text(f"  not-checked {told}", style="yellow")
 
 
-def _all_rows(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Table:
+def _all_rows(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[tuple[str | Text, ...]]:
     shared = {each.because for each in unseen}
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    for _ in range(3):
-        table.add_column(overflow="fold")
     families = list(Family)
     by_family = sorted(rows, key=lambda row: families.index(row.family))
     for family, group in groupby(by_family, key=lambda row: row.family):
-        table.add_row(Text(family.value, "bold"), "", "")
+        yield Text(family.value, "bold"), "", ""
         for row in group:
             finding = row.finding
             reason = finding.apart if finding.because in shared else finding.reason
@@ -97,8 +93,7 @@ def _all_rows(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Table:
             if finding.status is Status.OK and finding.evidence:
                 said += f" ({sentence(finding.evidence)})"
             status = Text(finding.status.value, _STYLES[finding.status])
-            table.add_row(Text(f"  {finding.check}"), status, Text(said))
-    return table
+            yield f"  {finding.check}", status, said
 
 
 @stacked
@@ -111,7 +106,7 @@ def fix_table(
     yield _verdict(plan, changes, left, against)
     if changes:
         yield heading(f"Would be changed on {plain(plan.target)}")
-        yield _changes(changes)
+        yield filled(map(_change, changes), "  What", "Now", "Then", "Why it matters in a failover")
     unseen = [each for each in findings if each.status is Status.NOT_CHECKED]
     for title, rows in (
         ("Left to a person", left),
@@ -140,18 +135,10 @@ def _verdict(
     return Text(f"{'Ready' if changes else 'Nothing to change'}: {ends}; {counts}", "bold yellow")
 
 
-def _changes(changes: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 2))
-    for title in ("What", "Now", "Then", "Why it matters in a failover"):
-        table.add_column(title, overflow="fold")
-    for each in changes:
-        why = sentence(each["why"])
-        if each["note"]:
-            why = f"{why}. Note: {sentence(each['note'])}"
-        table.add_row(
-            *(Text(sentence(each[name])) for name in ("what", "before", "after")), Text(why)
-        )
-    return table
+def _change(change: Mapping[str, Any]) -> tuple[str, ...]:
+    what, before, after, why = (sentence(change[n]) for n in ("what", "before", "after", "why"))
+    note = f". Note: {sentence(change['note'])}" if change["note"] else ""
+    return f"  {what}", before, after, f"{why}{note}"
 
 
 def _by_hand(finding: Finding) -> Iterator[Text]:

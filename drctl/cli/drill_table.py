@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from drctl.cli.tables import heading, section, stacked
-from drctl.drill.result import Past, Result, Verdict
+from drctl.cli.tables import figures_table, filled, heading, section, stacked
+from drctl.drill.result import Past, Result, StepTime, Verdict
 from drctl.views import drill_text
 from drctl.views.drill_text import DrillCleanDocument, DrillPlanDocument
 from drctl.views.run_words import length
@@ -50,17 +49,14 @@ def result_table(result: Result, page: str | None) -> Iterator[RenderableType]:
     head = f"Drill {result.scratch.drill} over link {plain(result.link)}: {words}"
     yield Text(head, style=_STYLES.get(result.verdict, "bold red"))
     measured = drill_text.figures(result)
-    figures = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for figure in measured:
-        figures.add_row(Text(figure.name), Text(figure.value, "bold"), Text(figure.how, "dim"))
     if measured:
-        yield figures
+        yield figures_table(measured)
     if result.reasons:
         yield heading("Why")
         yield from _lines(map(sentence, result.reasons))
     if result.steps:
         yield heading("Steps")
-        yield _step_table(result)
+        yield filled(_step(n, step) for n, step in enumerate(result.steps, 1))
         yield heading("Left out, because it is a rehearsal")
         yield from _lines(f"{plain(each.id)}: {each.why}" for each in result.left_out)
     yield heading("Everything else")
@@ -78,13 +74,9 @@ def _some(what: Sequence[str]) -> str:
     return f"{told}; and more: --output json names all" if len(what) > _MOST else told
 
 
-def _step_table(result: Result) -> Table:
-    steps = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for number, step in enumerate(result.steps, 1):
-        seconds = "" if step.seconds is None else length(step.seconds)
-        told = sentence(step.detail)
-        steps.add_row(*map(Text, (str(number), plain(step.id), step.status, seconds, told)))
-    return steps
+def _step(number: int, step: StepTime) -> tuple[str, ...]:
+    seconds = "" if step.seconds is None else length(step.seconds)
+    return str(number), plain(step.id), step.status, seconds, sentence(step.detail)
 
 
 @stacked
@@ -108,15 +100,14 @@ def history_table(drills: Sequence[Past], page: str | None) -> Iterator[Renderab
     if not drills:
         yield Text("no drill was carried out from this state_dir")
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for name in drill_text.COLUMNS:
-        table.add_column(name)
-    for past in drills:
-        style = "" if past.verdict is Verdict.PASSED else "yellow"
-        table.add_row(*(Text(cell, style) for cell in drill_text.past_row(past)))
-    yield table
+    yield filled(map(_past, drills), *drill_text.COLUMNS)
     if page:
         yield Text(f"\nPage: {page}")
+
+
+def _past(past: Past) -> tuple[Text, ...]:
+    style = "" if past.verdict is Verdict.PASSED else "yellow"
+    return tuple(Text(cell, style) for cell in drill_text.past_row(past))
 
 
 def _lines(lines: Iterable[str]) -> Iterator[RenderableType]:

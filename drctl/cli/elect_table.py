@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from drctl.cli.tables import MOST, counted, heading, more, new_table, notes, section, stacked
+from drctl.cli.tables import MOST, counted, filled, heading, more, notes, section, stacked
 from drctl.elections.cluster_state import Partition, PartitionStates, Replica
 from drctl.elections.planning import ElectionPlan, Line, Objection
 from drctl.elections.results import ElectionResult, LineResult
@@ -32,24 +31,22 @@ def show_table(cluster: str, states: PartitionStates) -> Iterator[RenderableType
     for name in states.absent:
         yield Text(f"there is no topic {plain(name)}", style="yellow")
     if leaderless:
-        yield _replicas(leaderless[:MOST], states)
+        rows = (row for each in leaderless[:MOST] for row in _replicas(each, states))
+        yield filled(rows, "Topic", "Part.", "Broker", "There", "What it holds", "Log end")
         yield from more(len(leaderless) - MOST)
 
 
-def _replicas(shown: Sequence[Partition], states: PartitionStates) -> Table:
-    table = new_table("Topic", "Part.", "Broker", "There", "What it holds", "Log end")
-    for each in shown:
-        for node in each.replicas:
-            end = states.log_ends.get(Replica(each.place, node))
-            table.add_row(
-                Text(plain(each.place.topic)),
-                str(each.place.partition),
-                str(node),
-                "yes" if node in states.alive else "no",
-                _standing(each, node),
-                number(end) if isinstance(end, int) else "?",
-            )
-    return table
+def _replicas(each: Partition, states: PartitionStates) -> Iterator[tuple[str, ...]]:
+    for node in each.replicas:
+        end = states.log_ends.get(Replica(each.place, node))
+        yield (
+            plain(each.place.topic),
+            str(each.place.partition),
+            str(node),
+            "yes" if node in states.alive else "no",
+            _standing(each, node),
+            number(end) if isinstance(end, int) else "?",
+        )
 
 
 def _standing(each: Partition, node: int) -> str:
@@ -69,7 +66,7 @@ def plan_table(plan: ElectionPlan, execute: str) -> Iterator[RenderableType]:
     yield from notes(plan.notes, plan.overrides.items())
     shown = [*plan.refused, *plan.elected][:MOST]
     if shown:
-        yield _lines(shown)
+        yield filled(map(_cells, shown), *_COLUMNS)
         yield from more(len(plan.refused) + len(plan.elected) - MOST)
     yield from _losses(plan.lines)
     yield from _objections("Against it", [(e.place, o) for e in plan.refused for o in e.refused])
@@ -95,17 +92,8 @@ def result_table(result: ElectionResult) -> Iterator[RenderableType]:
     if result.run:
         yield Text(f"in {result.seconds:.1f} s, journal {plain(result.journal)}", style="dim")
     yield from notes(plan.notes, plan.overrides.items())
-    table = new_table("Topic", "Part.", "Leader before", "Leader now", "What")
-    for each in result.results[:MOST]:
-        seen = each.line.partition
-        table.add_row(
-            Text(plain(each.line.place.topic)),
-            str(each.line.place.partition),
-            _node(seen.leader if seen else None),
-            _node(each.became.leader),
-            each.outcome.value,
-        )
-    yield table
+    rows = map(_result_cells, result.results[:MOST])
+    yield filled(rows, "Topic", "Part.", "Leader before", "Leader now", "What")
     yield from more(len(result.results) - MOST)
     yield from _measured([each for each in result.results if each.cut is not None])
     refused = [(each.line.place, o) for each in result.results for o in each.objections]
@@ -115,6 +103,12 @@ def result_table(result: ElectionResult) -> Iterator[RenderableType]:
             yield Text(f"  {plain(str(each.line.place))}: {sentence(reason)}")
     if result.resume:
         yield from section("It has not ended. To look what came of it, and go on:", [result.resume])
+
+
+def _result_cells(each: LineResult) -> tuple[str, ...]:
+    seen, place = each.line.partition, each.line.place
+    leaders = _node(seen.leader if seen else None), _node(each.became.leader)
+    return plain(place.topic), str(place.partition), *leaders, each.outcome.value
 
 
 def _measured(results: Sequence[LineResult]) -> Iterator[Text]:
@@ -144,23 +138,22 @@ def measured(each: LineResult) -> str:
     return f"{kept}{told}: {least}{lost.span:,} offsets, {lost.start} to {lost.end - 1}"
 
 
-def _lines(lines: Sequence[Line]) -> Table:
-    table = new_table("Topic", "Part.", "Replicas", "In sync", "Eligible", "Leader", "To", "What")
-    for line in lines:
-        seen = line.partition
-        eligible = "?" if seen is None or seen.eligible is None else _nodes(seen.eligible)
-        guards = " ".join(f"({each.guard})" for each in line.refused)
-        table.add_row(
-            Text(plain(line.place.topic)),
-            str(line.place.partition),
-            _nodes(seen.replicas if seen else ()),
-            _nodes(seen.in_sync if seen else ()),
-            eligible,
-            _node(seen.leader if seen else None),
-            _node(line.to),
-            f"{line.action.value} {guards}".strip(),
-        )
-    return table
+_COLUMNS = ("Topic", "Part.", "Replicas", "In sync", "Eligible", "Leader", "To", "What")
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    seen = line.partition
+    guards = " ".join(f"({each.guard})" for each in line.refused)
+    return (
+        plain(line.place.topic),
+        str(line.place.partition),
+        _nodes(seen.replicas if seen else ()),
+        _nodes(seen.in_sync if seen else ()),
+        "?" if seen is None or seen.eligible is None else _nodes(seen.eligible),
+        _node(seen.leader if seen else None),
+        _node(line.to),
+        f"{line.action.value} {guards}".strip(),
+    )
 
 
 def _losses(lines: Sequence[Line]) -> Iterator[Text]:

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from textwrap import indent
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from drctl.cli.tables import heading, stacked
+from drctl.cli.tables import filled, heading, stacked
 from drctl.failback.answer import ROWS, TABLE, Answer, State, Verdict, title_of
 from drctl.failback.facts import Facts, RunTold
 from drctl.failback.suggested_commands import Site, doing, whole_plan
@@ -33,7 +32,7 @@ def failback_table(answer: Answer, site: Site) -> Iterator[RenderableType]:
     facts = answer.seen.facts
     yield Text(f"The way back of link {site.link}: {site.target} -> {site.source}", style="bold")
     if answer.state is not State.NOTHING:
-        yield _steps(answer)
+        yield filled(_steps(answer), "", "Step", "Needs", "Observed", "Why")
         yield from _records(answer)
     words, style = _HEADS[answer.verdict]
     if answer.state is State.NOTHING:
@@ -53,18 +52,13 @@ def failback_table(answer: Answer, site: Site) -> Iterator[RenderableType]:
     yield from _journal(facts)
 
 
-def _steps(answer: Answer) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for title in ("", "Step", "Needs", "Observed", "Why"):
-        table.add_column(title, overflow="fold")
+def _steps(answer: Answer) -> Iterator[tuple[str | Text, ...]]:
     names = {"source": answer.seen.facts.source, "target": answer.seen.facts.target}
     for row in TABLE:
         seen = answer.steps[row.id]
         observed = Text(seen.observed.value, _STYLES[seen.observed.value])
-        step = Text(title_of(answer.seen, row).format(**names))
-        needs = Text(", ".join(row.needs) or "-")
-        table.add_row(Text(row.id), step, needs, observed, Text(sentence(seen.why)))
-    return table
+        step = title_of(answer.seen, row).format(**names)
+        yield row.id, step, ", ".join(row.needs) or "-", observed, sentence(seen.why)
 
 
 def _records(answer: Answer) -> Iterator[RenderableType]:

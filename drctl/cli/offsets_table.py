@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from drctl.cli.tables import MOST, heading, more, new_table, notes, section, stacked, why
+from drctl.cli.tables import MOST, filled, heading, more, notes, section, stacked, why
 from drctl.model.text import arguments
 from drctl.model.translation import Answer, Translation
 from drctl.offsets.applying import ApplyPlan, Line
@@ -88,10 +88,8 @@ def _notes(plan: ApplyPlan) -> Iterator[Text]:
 
 def _offsets(rows: Sequence[tuple[Line, str]]) -> Iterator[Table]:
     if rows:
-        table = new_table("Group", "Topic", *_NUMBERS, "What", numbers=_NUMBERS)
-        for line, what in rows:
-            table.add_row(*map(Text, _offset_cells(line, what)))
-        yield table
+        cells = (_offset_cells(line, what) for line, what in rows)
+        yield filled(cells, "Group", "Topic", *_NUMBERS, "What", numbers=_NUMBERS)
 
 
 def _offset_cells(line: Line, what: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from drctl.cli.tables import MOST, heading, more, new_table, notes, section, stacked
+from drctl.cli.tables import MOST, filled, heading, more, notes, section, stacked
 from drctl.model.errors import ExitCode
 from drctl.reconcile.documents import way_back
 from drctl.reconcile.guards import Objection
@@ -99,11 +99,9 @@ def _table(results: Sequence[LineResult]) -> Iterator[RenderableType]:
     if not results:
         yield heading("There is nothing to do.")
         return
-    table = new_table("Topic", *_NUMBERS, "Order", "What", "", numbers=_NUMBERS)
     first = sorted(results, key=lambda each: each.outcome in (Outcome.DONE, Outcome.PLANNED))
-    for each in first[:MOST]:
-        table.add_row(*map(Text, _cells(each)))
-    yield table
+    rows = map(_cells, first[:MOST])
+    yield filled(rows, "Topic", *_NUMBERS, "Order", "What", "", numbers=_NUMBERS)
     yield from more(len(results) - MOST)
 
 

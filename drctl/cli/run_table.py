@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.table import Table
 from rich.text import Text
 
 from drctl.app.run_timeline import Line, Snapshot, Wait
 from drctl.checks.causes import network_suspected
-from drctl.cli.tables import heading, section, stacked
+from drctl.cli.tables import figures_table, filled, heading, section, stacked
 from drctl.cli.terminal import one_line
 from drctl.model.finding import Finding
 from drctl.model.loss import Loss
@@ -47,12 +46,8 @@ def plan_table(
     if groups is not None:
         yield from _with_evidence("Where groups resume", plan_text.group_lines(groups))
     yield heading("Steps")
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for title in ("", "Step", "What is done", "How it is known", "Way back"):
-        table.add_column(title, overflow="fold")
-    for row in plan_text.step_rows(plan):
-        table.add_row(*_step(row))
-    yield table
+    steps = map(_step, plan_text.step_rows(plan))
+    yield filled(steps, "", "Step", "What is done", "How it is known", "Way back")
     yield from section("Clients that are connected to the source", leaving_lines(plan))
     mode = plan_text.mode_of(plan)
     guards = plan_text.guards_in_words(findings, plan.overrides, mode)
@@ -60,6 +55,11 @@ def plan_table(
     for guard in plan_text.guard_rows(findings, plan.overrides, mode):
         yield from _guard(guard)
     yield from section("Do now", plan_text.what_to_type(plan, findings, violations, execute))
+
+
+def _step_seen(row: run_lines.StepRow) -> Iterator[Text]:
+    words = (str(row.number), row.id, row.became, row.seconds, row.told)
+    return (Text(word, "bold red" if row.bad else "") for word in words)
 
 
 def _with_evidence(title: str, lines: Sequence[str]) -> Iterator[RenderableType]:
@@ -101,17 +101,9 @@ _MOST = 20
 def run_table(data: ReportData, page: str | None) -> Iterator[RenderableType]:
     """The verdict, the figures, the steps, what is known and not, and what to do."""
     yield Text(run_words.verdict(data), style=_VERDICT_STYLES.get(run_words.tone(data), "bold"))
-    figures = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for figure in run_lines.figures(data):
-        figures.add_row(Text(figure.name), Text(figure.value, "bold"), Text(figure.how, "dim"))
-    yield figures
+    yield figures_table(run_lines.figures(data))
     yield heading("Steps")
-    steps = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    for row in run_lines.step_rows(data):
-        style = "bold red" if row.bad else ""
-        words = (str(row.number), row.id, row.became, row.seconds, row.told)
-        steps.add_row(*(Text(word, style) for word in words))
-    yield steps
+    yield filled(map(_step_seen, run_lines.step_rows(data)))
     named = run_lines.named(data)
     more = [f"and {len(named) - _MOST} more: the report names all"] if len(named) > _MOST else []
     yield from section("Named", (*named[:_MOST], *more), mark="- ")

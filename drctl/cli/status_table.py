@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from drctl.checks.causes import Unseen, network_suspected, told_once
 from drctl.checks.go import NOT_ASKED, Answer, StatusNow, TopicRpo
-from drctl.cli.tables import heading, stacked
+from drctl.cli.tables import filled, heading, stacked
 from drctl.model.finding import Finding
 from drctl.model.moments import utc
 from drctl.views.status_text import connector_words, groups_words, rpo_words
@@ -16,6 +15,7 @@ from drctl.views.text import plain, sentence
 
 _TOPICS = 10
 _OTHERS = 6
+_NUMBERS = ("records", "at most", "seconds")
 
 
 @stacked
@@ -103,13 +103,8 @@ def _topics(seen: StatusNow) -> Iterator[RenderableType]:
     if not seen.topics:
         yield Text(f"  {sentence(seen.rpo.how)}")
         return
-    table = Table(box=None, padding=(0, 2, 0, 2))
-    for title in ("topic", "records", "at most", "seconds", "how"):
-        numeric = title not in ("topic", "how")
-        table.add_column(title, justify="right" if numeric else "left", overflow="fold")
-    for row in seen.topics[:_TOPICS]:
-        table.add_row(*map(Text, _topic(row)))
-    yield table
+    rows = map(_topic, seen.topics[:_TOPICS])
+    yield filled(rows, "  topic", *_NUMBERS, "how", numbers=_NUMBERS)
     if len(seen.topics) > _TOPICS:
         yield Text(
             f"  and {len(seen.topics) - _TOPICS:,} topics that are not further behind", "dim"
@@ -121,4 +116,5 @@ def _topic(row: TopicRpo) -> tuple[str, ...]:
     numbers = (rpo.records, rpo.at_most)
     seconds = "?" if rpo.seconds is None else f"{rpo.seconds:,.1f}"
     how = sentence(rpo.how) + (f"; {row.unknown} partitions unknown" if row.unknown else "")
-    return (plain(row.topic), *("?" if n is None else f"{n:,}" for n in numbers), seconds, how)
+    counts = ("?" if n is None else f"{n:,}" for n in numbers)
+    return (f"  {plain(row.topic)}", *counts, seconds, how)

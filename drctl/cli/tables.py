@@ -3,13 +3,16 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
-from typing import ParamSpec
+from typing import TYPE_CHECKING, ParamSpec
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from drctl.views.text import number, sentence
+
+if TYPE_CHECKING:
+    from drctl.views.run_lines import Figure
 
 P = ParamSpec("P")
 
@@ -49,6 +52,24 @@ def new_table(*columns: str, numbers: tuple[str, ...] = ()) -> Table:
         else:
             table.add_column(name, overflow="fold")
     return table
+
+
+def filled(
+    rows: Iterable[Iterable[str | Text]], *columns: str, numbers: tuple[str, ...] = ()
+) -> Table:
+    """A table with its rows; without a header where no columns are named."""
+    table, cells = new_table(*columns, numbers=numbers), [tuple(row) for row in rows]
+    for _ in () if columns else cells[0] if cells else ():
+        table.add_column(overflow="fold")
+    table.show_header = bool(columns)
+    for row in cells:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+    return table
+
+
+def figures_table(figures: "Iterable[Figure]") -> Table:
+    """A line for each measure."""
+    return filled((each.name, Text(each.value, "bold"), Text(each.how, "dim")) for each in figures)
 
 
 def more(count: int, indent: str = "") -> Iterator[Text]:

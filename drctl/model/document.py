@@ -188,7 +188,8 @@ def keys_of(kind: type) -> Iterator[tuple[str, str, Any]]:
     else:
         names = [each.name for each in fields(cast(Any, kind))]
     for name in names:
-        said = dict(each for each in get_args(hints[name])[1:] if isinstance(each, tuple))
+        extras = get_args(hints[name])[1:]
+        said: dict[str, Any] = dict(each for each in extras if isinstance(each, tuple))
         if "hidden" not in said:
             yield said.get("key", name.rstrip("_")), name, hints[name]
 

@@ -1,7 +1,6 @@
 """Drills as JSON and in words: the plan of one, its result, what was cleaned up, all that were."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -21,6 +20,7 @@ from drctl.drill.result import (
 from drctl.model.document import Count, Document, From, Name, Seconds
 from drctl.model.loss import Mode
 from drctl.steps.registry import KINDS
+from drctl.views.run_lines import Figure
 from drctl.views.run_words import length
 from drctl.views.text import plain, plural, sentence
 
@@ -241,15 +241,6 @@ class DrillHistoryDocument(Document):
     drills: tuple[PastDocument, ...]
     damaged_lines: Count
     page: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A measure, and how it is meant."""
-
-    name: str
-    value: str
-    how: str
 
 
 def figures(result: Result) -> tuple[Figure, ...]:
