@@ -74,7 +74,7 @@ def quiet(seen: Circumstances, *, ahead: bool = False) -> Iterator[Step]:
             fenced: nobody waits for either then.
     """
     if seen.fence_method is FenceMethod.ACL:
-        window = {"cluster": seen.source, "drain_window": True}
+        window = {"cluster": seen.source, "drain_window": True, **_ahead(ahead)}
         yield Step("grace", "quiesce-consumers", window, seen.grace_s, Duty.OPTIONAL)
         yield Step("fence-consumers", "fence-consumers", fenced(seen), 60)
         if ahead:
@@ -256,10 +256,12 @@ def asked(question: str, text: str, undo: str = "") -> dict[str, Any]:
 
 
 def _quiet(identity: str, seen: Circumstances, patience_s: float, *, ahead: bool) -> Step:
-    settings: dict[str, Any] = {"cluster": seen.source}
-    if ahead:
-        settings["translate_ahead"] = True
+    settings = {"cluster": seen.source, **_ahead(ahead)}
     return Step(identity, "quiesce-consumers", settings, patience_s)
+
+
+def _ahead(ahead: bool) -> dict[str, bool]:
+    return {"translate_ahead": True} if ahead else {}
 
 
 def _command(

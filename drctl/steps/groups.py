@@ -189,16 +189,15 @@ class Quiesce(Polling):
         """Where the groups stand now."""
         cluster = settings["cluster"]
         fenced = "fence-consumers" in facts
-        intent: dict[str, Any] = {
-            "cluster": cluster,
-            "fenced": fenced,
-            "digest": _digest(_positions(cluster, reader.link_groups(cluster), reader)),
-        }
+        digest = _digest(_positions(cluster, reader.link_groups(cluster), reader))
+        intent: dict[str, Any] = {"cluster": cluster, "fenced": fenced, "digest": digest}
         if settings.get("drain_window", False):
             intent["ends"] = fenced_ends(facts)
         if settings.get("translate_ahead", False):
-            reader.translate_ahead()
             intent["translate_ahead"] = True
+            if facts.get(self.name, {}).get("digest") != digest:
+                # Else the step before translates these already.
+                reader.translate_ahead()
         return intent
 
     def verify(self, intent: Json, reader: LinkReader) -> Seen:

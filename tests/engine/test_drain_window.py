@@ -85,3 +85,9 @@ def test_what_moved_while_it_was_translated_is_translated_again(
     pair.sites[PRIMARY].positions.positions["app"][ORDERS] = Committed(2)
     assert kind.verify({**intent, "ends": {}}, look).state is State.DONE, "nothing is left to read"
     assert len(begun) == 2
+    digest = intent["digest"]
+    kind.check(ahead, {"fence-consumers": {}, "quiesce-consumers": {"digest": digest}}, look)
+    assert len(begun) == 3, "they stand elsewhere since"
+    pair.sites[PRIMARY].positions.positions["app"][ORDERS] = Committed(4)
+    kind.check(ahead, {"fence-consumers": {}, "quiesce-consumers": {"digest": digest}}, look)
+    assert len(begun) == 3, "these are translated already"

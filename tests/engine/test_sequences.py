@@ -189,7 +189,7 @@ def test_a_planned_one_stops_connectors_once_consumers_are_kept_out() -> None:
     assert ids.index("quiesce") < ids.index("stop-replication") < ids.index("open-target")
     assert "confirm-stop" not in ids
     assert "tasks_only" not in plan.step("stop-replication").settings
-    assert plan.step("quiesce").settings["translate_ahead"]
+    assert all(plan.step(each).settings["translate_ahead"] for each in ("grace", "quiesce"))
     assert "translate_ahead" not in plan.step("request-stop").settings, "they still move"
     by_site = failover(Mode.PLANNED, replace(circumstances(), fence_method=FenceMethod.NONE))
     assert "request-stop" not in [step.id for step in by_site.steps]
