@@ -22,6 +22,7 @@ from bench.rows import Row
 from bench.stage import Stage
 from drctl.artifacts.jars import resolve
 from drctl.gap.comparison import ComparePlan, Identity, Side, TopicPlan
+from drctl.kafka.connection import Connection
 from drctl.kafka.java_properties import java_properties
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
@@ -159,7 +160,7 @@ def _times(
 def _plan(stage: Stage, shape: Shape) -> ComparePlan:
     topic = _topic(shape)
     places = [TopicPartition(topic, number) for number in range(shape.partitions)]
-    with KafkaClusterReader("primary", stage.source.client_properties()) as reader:
+    with KafkaClusterReader(Connection("primary", stage.source.client_properties())) as reader:
         found = reader.offsets(places)
     ranges = {
         place.partition: OffsetRange(o.log_start, o.last_stable)

@@ -8,6 +8,7 @@ from bench.filling import Appender, create_topics
 from bench.process import WrongAnswer
 from bench.records import Message, chunks
 from bench.stage import Stage
+from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.lab.cluster import LabCluster
@@ -135,7 +136,7 @@ def commit(cluster: LabCluster, wanted: Mapping[str, Mapping[TopicPartition, int
     Raises:
         WrongAnswer: the cluster does not take one of the positions.
     """
-    with KafkaGroupWriter(cluster.name, cluster.client_properties()) as writer:
+    with KafkaGroupWriter(Connection(cluster.name, cluster.client_properties())) as writer:
         answers = writer.commit({group: _committed(places) for group, places in wanted.items()})
     if any(failed for places in answers.values() for failed in places.values()):
         raise WrongAnswer(f"{cluster.name} did not take all positions")
@@ -148,7 +149,7 @@ def committed(cluster: LabCluster, groups: Iterable[str]) -> dict[str, dict[Topi
         WrongAnswer: a group cannot be looked at.
     """
     found: dict[str, dict[TopicPartition, int]] = {}
-    with KafkaGroupReader(cluster.name, cluster.client_properties()) as reader:
+    with KafkaGroupReader(Connection(cluster.name, cluster.client_properties())) as reader:
         for group, positions in reader.committed(list(groups)).items():
             if isinstance(positions, Unavailable):
                 raise WrongAnswer(f"{group}: {positions.reason}")
@@ -163,7 +164,7 @@ def forget(cluster: LabCluster, world: World) -> None:
         for group, places in committed(cluster, world.positions).items()
         if places
     }
-    with KafkaGroupWriter(cluster.name, cluster.client_properties()) as writer:
+    with KafkaGroupWriter(Connection(cluster.name, cluster.client_properties())) as writer:
         writer.delete(known)
     if left := sum(map(len, committed(cluster, world.positions).values())):
         raise WrongAnswer(f"{left} positions are still on {cluster.name}")

@@ -17,6 +17,7 @@ from bench.rows import Ratio, Row, Target
 from bench.stage import Stage, cluster_section
 from drctl.config.loading import load
 from drctl.gap.freeze import freeze
+from drctl.kafka.connection import Connection
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster
 from drctl.model.errors import Stopped
@@ -168,8 +169,8 @@ def _freeze(stage: Stage, config: Path) -> float:
     link = load(config).link(None)
     clusters = {c.name: c.client_properties() for c in (stage.source, stage.target)}
     with (
-        KafkaClusterReader(link.source, clusters[link.source]) as source,
-        KafkaClusterReader(link.target, clusters[link.target]) as target,
+        KafkaClusterReader(Connection(link.source, clusters[link.source])) as source,
+        KafkaClusterReader(Connection(link.target, clusters[link.target])) as target,
     ):
         names = link.topics_of(source.topic_names())
         began = time.perf_counter()

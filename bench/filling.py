@@ -7,6 +7,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined, unused-ignore]
 
 from bench.records import PARTITIONS, Message
+from drctl.kafka.connection import Connection
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster
 from drctl.lab.waiting import Patience
@@ -84,7 +85,7 @@ class Appender:
 def _records(cluster: LabCluster, topic: str) -> int:
     known = cluster.admin().list_topics(timeout=20).topics[topic].partitions
     partitions = [TopicPartition(topic, number) for number in known]
-    with KafkaClusterReader(cluster.name, cluster.client_properties()) as reader:
+    with KafkaClusterReader(Connection(cluster.name, cluster.client_properties())) as reader:
         found = reader.offsets(partitions).values()
     if unavailable := next((o for o in found if isinstance(o, Unavailable)), None):
         raise Stopped(f"{cluster.name}: {topic}: {unavailable.reason}")

@@ -36,6 +36,7 @@ from bench.stage import Stage, cluster_section
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.loss import LossReader
 from drctl.config.loading import load
+from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster
@@ -420,7 +421,9 @@ def _commit(stage: Stage, crash: Crash, end: int) -> None:
     """A group has read everything on the source, also what is not copied."""
     place, group = TopicPartition(crash.topic, 0), f"{crash.topic}-app"
     at = Committed(end // crash.partitions)
-    with KafkaGroupWriter(stage.source.name, stage.source.client_properties()) as writer:
+    with KafkaGroupWriter(
+        Connection(stage.source.name, stage.source.client_properties())
+    ) as writer:
         writer.commit({group: {place: at}})
 
 
@@ -479,7 +482,7 @@ def _configured(stage: Stage, crash: Crash) -> Path:
 
 
 def _reader(name: str, stage: Stage) -> KafkaClusterReader:
-    return KafkaClusterReader(name, stage.lab.cluster(name).client_properties())
+    return KafkaClusterReader(Connection(name, stage.lab.cluster(name).client_properties()))
 
 
 def _await(met: Callable[[], bool], otherwise: str) -> None:

@@ -15,6 +15,7 @@ from bench.rows import Ratio, Row, paired
 from bench.stage import Stage
 from drctl.artifacts.jars import resolve
 from drctl.gap.comparison import ComparePlan, Identity, Side, TopicPlan
+from drctl.kafka.connection import Connection
 from drctl.kafka.java_properties import java_properties
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster
@@ -118,7 +119,7 @@ def _plan(stage: Stage, data: Filled) -> ComparePlan:
 
 def _ranges(cluster: LabCluster, topic: str) -> dict[int, OffsetRange]:
     places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-    with KafkaClusterReader(cluster.name, cluster.client_properties()) as reader:
+    with KafkaClusterReader(Connection(cluster.name, cluster.client_properties())) as reader:
         found = reader.offsets(places)
     return {
         place.partition: OffsetRange(o.log_start, o.last_stable)

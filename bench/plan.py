@@ -17,6 +17,7 @@ from bench.rows import Row
 from bench.stage import Stage, cluster_section
 from bench.watching import watched
 from drctl.config.loading import load
+from drctl.kafka.connection import Connection
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster
 from drctl.model.errors import Stopped
@@ -97,7 +98,9 @@ def _made(stage: Stage, crowd: Crowd) -> World:
 
 def _check(cluster: LabCluster, places: Sequence[TopicPartition]) -> None:
     """What was sent again would be there twice: offsets would not be the same on both sides."""
-    with KafkaClusterReader(cluster.name, cluster.client_properties(), timeout_s=60) as reader:
+    with KafkaClusterReader(
+        Connection(cluster.name, cluster.client_properties(), timeout_s=60)
+    ) as reader:
         ends = reader.look_up([(place, Mark.END) for place in places])()
     wrong = sum(not isinstance(end, Found) or end.offset != RECORDS for end in ends)
     if wrong:

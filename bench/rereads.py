@@ -17,6 +17,7 @@ from bench.records import Message, chunks
 from bench.rows import Ratio, Row
 from bench.stage import Stage
 from bench.ways import ANCHORS, MATCH, SYNC, Way, configured, drctl_offsets
+from drctl.kafka.connection import Connection
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster
 from drctl.lab.waiting import Patience
@@ -153,7 +154,7 @@ def _running(stage: Stage) -> Iterator[None]:
 
 def _await_copies(target: LabCluster, logs: Mapping[TopicPartition, Log]) -> None:
     wanted = {place: log.exact(len(log.times)) for place, log in logs.items()}
-    with KafkaClusterReader(target.name, target.client_properties()) as reader:
+    with KafkaClusterReader(Connection(target.name, target.client_properties())) as reader:
 
         def copied_all() -> bool:
             found = reader.offsets(list(wanted))

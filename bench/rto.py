@@ -21,6 +21,7 @@ from bench.rows import Ratio, Row, Target
 from bench.stage import Stage, cluster_section
 from drctl.config.loading import load
 from drctl.formats.checkpoints import decode_key
+from drctl.kafka.connection import Connection
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster, answering_brokers
 from drctl.lab.mirrors import await_state
@@ -202,7 +203,9 @@ def _groups(stage: Stage, topic: str, count: int) -> list[str]:
 def _has_checkpoints(stage: Stage, groups: Sequence[str]) -> bool:
     """Whether MirrorMaker 2 has written a checkpoint of each group."""
     topic, found = f"{stage.source.name}.checkpoints.internal", set[str]()
-    with KafkaClusterReader(stage.target.name, stage.target.client_properties()) as reader:
+    with KafkaClusterReader(
+        Connection(stage.target.name, stage.target.client_properties())
+    ) as reader:
         places = {TopicPartition(topic, n): 0 for n in reader.overview().partitions.get(topic, ())}
         for records in reader.following(places, _ALL).values():
             if not isinstance(records, Unavailable):
@@ -211,7 +214,9 @@ def _has_checkpoints(stage: Stage, groups: Sequence[str]) -> bool:
 
 
 def _copied(stage: Stage, topic: str) -> bool:
-    with KafkaClusterReader(stage.target.name, stage.target.client_properties()) as reader:
+    with KafkaClusterReader(
+        Connection(stage.target.name, stage.target.client_properties())
+    ) as reader:
         there = reader.overview().partitions.get(topic, ())
         found = reader.offsets([TopicPartition(topic, number) for number in there]).values()
     return sum(each.end for each in found if isinstance(each, PartitionOffsets)) > 20

@@ -16,6 +16,7 @@ from bench.rows import Ratio, Row, Target
 from bench.stage import Stage, cluster_section
 from bench.watching import watched
 from drctl.config.loading import load
+from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.cluster import LabCluster
 from drctl.model.errors import Stopped
@@ -131,7 +132,9 @@ def _commit(cluster: LabCluster, positions: Positions) -> None:
         group: {place: Committed(offset) for place, offset in places.items()}
         for group, places in positions.items()
     }
-    with KafkaGroupWriter(cluster.name, cluster.client_properties(), timeout_s=60) as writer:
+    with KafkaGroupWriter(
+        Connection(cluster.name, cluster.client_properties(), timeout_s=60)
+    ) as writer:
         answers = writer.commit(wanted)
     failed = [why for places in answers.values() for why in places.values() if why is not None]
     if failed:

@@ -7,7 +7,6 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,11 +22,9 @@ if TYPE_CHECKING:
     from drctl.gap.event_duplicates import EventCounter
     from drctl.gap.ledger import LedgerStore
     from drctl.gap.tail import PositionFinder
-    from drctl.kafka.group_writer import KafkaGroupWriter
-    from drctl.kafka.groups import KafkaGroupReader
+    from drctl.kafka.cluster import KafkaCluster, KafkaReader, KafkaWriter
     from drctl.kafka.log_reader import KafkaRangeReader
-    from drctl.kafka.reader import KafkaClusterReader, TopicTail
-    from drctl.kafka.survey import KafkaSurveyor
+    from drctl.kafka.reader import TopicTail
     from drctl.model.ports import ClusterReader
     from drctl.model.topology import TopicState
     from drctl.offsets.mirror_topics import Aliases
@@ -41,52 +38,33 @@ PATIENCE_S = 10.0
 """How long a cluster may take to answer a question."""
 
 
-def open_reader(
-    name: str, cluster: "ClusterConfig", timeout_s: float = PATIENCE_S
-) -> "KafkaClusterReader":
-    """A reader of one cluster; connects on first use.
+def cluster_of(name: str, cluster: "ClusterConfig") -> "KafkaCluster":
+    """One cluster of drctl.yaml, opened once for all who use it; connects on first use.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
     """
-    from drctl.kafka.reader import KafkaClusterReader
+    from drctl.kafka.cluster import KafkaCluster
 
-    return KafkaClusterReader(name, revealed(cluster), timeout_s=timeout_s)
-
-
-def reader_of(name: str, properties: Mapping[str, str]) -> "KafkaClusterReader":
-    """A reader of whatever cluster these properties lead to; connects on first use.
-
-    Args:
-        properties: of its client, secrets in clear.
-    """
-    from drctl.kafka.reader import KafkaClusterReader
-
-    return KafkaClusterReader(name, properties, timeout_s=PATIENCE_S)
+    return KafkaCluster(name, revealed(cluster))
 
 
-def open_group_reader(
-    name: str, cluster: "ClusterConfig", timeout_s: float = PATIENCE_S
-) -> "KafkaGroupReader":
-    """What looks at one cluster's groups; connects on first use.
+def reader(name: str, cluster: "ClusterConfig", timeout_s: float = PATIENCE_S) -> "KafkaReader":
+    """What looks at one cluster; connects on first use.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
     """
-    from drctl.kafka.groups import KafkaGroupReader
-
-    return KafkaGroupReader(name, revealed(cluster), timeout_s=timeout_s)
+    return cluster_of(name, cluster).reader(timeout_s)
 
 
-def surveyor(name: str, cluster: "ClusterConfig") -> "KafkaSurveyor":
-    """What looks at one whole cluster; connects on first use.
+def writer(name: str, cluster: "ClusterConfig", timeout_s: float = PATIENCE_S) -> "KafkaWriter":
+    """What changes one cluster; likewise.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
     """
-    from drctl.kafka.survey import KafkaSurveyor
-
-    return KafkaSurveyor(name, revealed(cluster), timeout_s=PATIENCE_S)
+    return cluster_of(name, cluster).writer(timeout_s)
 
 
 def range_reader(name: str, cluster: "ClusterConfig") -> "KafkaRangeReader":
@@ -149,8 +127,8 @@ def meet(link: "Link", *, source_s: float = PATIENCE_S, given_up: bool = False) 
     from drctl.model.health import AuthenticationFailed
 
     with (
-        open_reader(link.source, link.source_config, source_s) as source,
-        open_reader(link.target, link.target_config) as target,
+        reader(link.source, link.source_config, source_s).topics as source,
+        reader(link.target, link.target_config).topics as target,
     ):
         source.prepare()
         target.prepare()
@@ -177,8 +155,8 @@ def both_readers(link: "Link") -> "Iterator[tuple[ClusterReader, ClusterReader]]
         ConfigError: a cluster cannot be asked as drctl.yaml says.
     """
     with (
-        open_reader(link.source, link.source_config) as source,
-        open_reader(link.target, link.target_config) as target,
+        reader(link.source, link.source_config).topics as source,
+        reader(link.target, link.target_config).topics as target,
     ):
         source.prepare()
         target.prepare()
@@ -358,11 +336,8 @@ def ledger(config: "Config", *, writes: bool) -> "LedgerStore":
     place = config.file.ledger
     if place is None:
         return DatabaseLedger(config.state_dir / "ledger.db")
-    from drctl.kafka.ledger_topic import TopicLedger, TopicLedgerReader
-
-    properties = revealed(config.cluster(place.cluster))
-    kind = TopicLedger if writes else TopicLedgerReader
-    return kind(place.cluster, properties, place.topic)
+    given = place.cluster, config.cluster(place.cluster)
+    return (writer(*given) if writes else reader(*given)).ledger(place.topic)
 
 
 def measured_rate(config: "Config") -> "MeasuredRate":
@@ -399,8 +374,8 @@ def position_finder(
         )
         finders.append(SyncPositions(*places, lambda: mirror_aliases(link, target)))
     elif replicator.kind == "confluent-replicator" and name:
-        opened = partial(open_group_reader, link.source, link.source_config)
-        finders.append(CommittedPositions(opened, name))
+        groups = lambda: reader(link.source, link.source_config).groups  # noqa: E731
+        finders.append(CommittedPositions(groups, name))
     return FirstToKnow(finders) if finders else None
 
 
@@ -452,17 +427,6 @@ def clear_text(value: object) -> str:
     if isinstance(value, Setting):
         value = value.resolve(os.environ)
     return value.reveal() if isinstance(value, Secret) else str(value)
-
-
-def group_writer(name: str, cluster: "ClusterConfig") -> "KafkaGroupWriter":
-    """What moves the positions of one cluster's groups; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.group_writer import KafkaGroupWriter
-
-    return KafkaGroupWriter(name, revealed(cluster))
 
 
 def load_record_files() -> None:

@@ -241,10 +241,10 @@ def _survey_ports(config: "Config", link: "Link") -> "Iterator[SurveyPorts]":
     source, target = link.source_config, link.target_config
     kind = link.settings.replicator.kind
     with (
-        adapters.surveyor(link.source, source) as here,
-        adapters.surveyor(link.target, target) as there,
-        adapters.open_group_reader(link.source, source) as groups,
-        adapters.open_reader(link.target, target) as reader,
+        adapters.reader(link.source, source).survey as here,
+        adapters.reader(link.target, target).survey as there,
+        adapters.reader(link.source, source).groups as groups,
+        adapters.reader(link.target, target).topics as reader,
         adapters.both_readers(link) as (sampled_source, sampled_target),
     ):
         yield SurveyPorts(
@@ -289,7 +289,7 @@ def _anchors(link: "Link") -> "AnchorsSeen | None":
     from drctl.checks.observed import AnchorsSeen
     from drctl.offsets.anchor_log import scope_of
 
-    reader = run_adapters.anchors_reader(link.target, link.target_config)
+    reader = adapters.reader(link.target, link.target_config).anchors
     log = reader.catch_up()
     if not reader.exists:
         return None

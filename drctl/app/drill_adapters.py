@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from drctl.app import adapters, run_adapters
+from drctl.app import adapters
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.link_writer import ClusterLinkWriter, Electing
 from drctl.drill.cleaning import drill_of
@@ -65,18 +65,17 @@ def ports(name: str, cluster: "ClusterConfig") -> "Iterator[Ports]":
         ConfigError: a secret that the configuration refers to is missing.
     """
     from drctl.drill.cleaning import Ports
-    from drctl.kafka.drill import KafkaScratch
 
     with ExitStack() as opened:
         enter = opened.enter_context
         yield Ports(
             name,
-            enter(adapters.open_reader(name, cluster, adapters.PATIENCE_S)),
-            enter(adapters.open_group_reader(name, cluster, adapters.PATIENCE_S)),
-            enter(run_adapters.acl_reader(name, cluster)),
-            enter(KafkaScratch(name, adapters.revealed(cluster), timeout_s=adapters.PATIENCE_S)),
-            enter(run_adapters.acl_writer(name, cluster)),
-            enter(adapters.surveyor(name, cluster)),
+            enter(adapters.reader(name, cluster, adapters.PATIENCE_S).topics),
+            enter(adapters.reader(name, cluster, adapters.PATIENCE_S).groups),
+            enter(adapters.reader(name, cluster).acls),
+            enter(adapters.writer(name, cluster).scratch),
+            enter(adapters.writer(name, cluster).acls),
+            enter(adapters.reader(name, cluster).survey),
         )
 
 
@@ -184,11 +183,11 @@ class DrillLinkWriter(ClusterLinkWriter):
 
     def groups(self, name: str) -> "GroupWriter":
         """The positions of the drill's groups."""
-        return _OwnGroups(adapters.group_writer(name, self.config.cluster(name)))
+        return _OwnGroups(adapters.writer(name, self.config.cluster(name)).groups)
 
     def acls(self, name: str) -> "AclWriter":
         """Rules on the drill's topics."""
-        return _OwnRules(run_adapters.acl_writer(name, self.config.cluster(name)), self.denied)
+        return _OwnRules(adapters.writer(name, self.config.cluster(name)).acls, self.denied)
 
     def canary(self, name: str, entrance: int | None = None) -> "Canary":
         """Writes to the drill's own topic."""

@@ -76,7 +76,7 @@ def _groups(
     config: "Config", cluster: str, places: Sequence[TopicPartition], found: Gathered
 ) -> None:
     try:
-        with adapters.open_group_reader(cluster, config.cluster(cluster)) as reader:
+        with adapters.reader(cluster, config.cluster(cluster)).groups as reader:
             committed = reader.committed(reader.groups())
     except DrctlError as error:
         found.silent.append(f"the positions of groups on {cluster}: {error.message}")
@@ -97,7 +97,7 @@ def _groups(
 def _link(
     config: "Config", link: "Link", places: Sequence[TopicPartition], found: Gathered
 ) -> None:
-    with adapters.open_reader(link.target, link.target_config) as target:
+    with adapters.reader(link.target, link.target_config).topics as target:
         sight = LossReader(config, link, target, sorted({place.topic for place in places}))
         sight.ask(f"traces on {link.target}", lambda: KnownEnds(sight).gather())
         sight.ask(f"traces on {link.target}", lambda: MirrorTraces(sight, places).gather())

@@ -505,7 +505,7 @@ def await_decided(link: "Link") -> None:
     lifetime_s = reconcile_adapters.transaction_lifetime_s()
     until = time.monotonic() + lifetime_s + 2 * _BROKERS_LOOK_EVERY_S
     with (
-        adapters.open_reader(link.target, link.target_config) as target,
+        adapters.reader(link.target, link.target_config).topics as target,
         notices().task("looking for open transactions") as task,
     ):
         wanted = {place: log.end for place, log in logs_of_copies(link, target).items()}
@@ -610,7 +610,7 @@ def _ports(config: "Config", link: "Link") -> "Iterator[FailbackPorts]":
     with (
         run_adapters.cluster_ports(link.source, source) as here,
         run_adapters.cluster_ports(link.target, target) as there,
-        run_adapters.fence_prover(link.source, source, _SETTLE_S) as prover,
+        adapters.reader(link.source, source).fence(_SETTLE_S) as prover,
         reconcile_adapters.reconcile_topic(link) as decisions,
     ):
         yield FailbackPorts(

@@ -550,16 +550,9 @@ class ClusterLinkReader(NoFailback):
 
     def prepare(self) -> None:
         """Open what steps will look by: it connects while something else is waited for."""
-        openers: dict[str, Callable[..., Any]] = {
-            "site": adapters.open_reader,
-            "groups": adapters.open_group_reader,
-            "acls": run_adapters.acl_reader,
-            "shapes": run_adapters.shape_reader,
-            "ids": run_adapters.producer_id_reader,
-        }
         for name in (self.link.target,) if self.lost else (self.link.source, self.link.target):
-            for what, opener in openers.items():
-                self._once(what, name, opener).prepare()
+            for what in ("topics", "groups", "acls", "shapes", "producer_ids"):
+                self._once(what, name).prepare()
         if not self.lost:
             self._comparisons.prepare()
 
@@ -585,7 +578,7 @@ class ClusterLinkReader(NoFailback):
 
     def site(self, name: str) -> "ClusterReader":
         """One of the two clusters."""
-        found: ClusterReader = self._once("site", name, adapters.open_reader)
+        found: ClusterReader = self._once("topics", name)
         return found
 
     def alive(self, name: str, *, newly: bool = False) -> str:
@@ -602,7 +595,7 @@ class ClusterLinkReader(NoFailback):
 
     def groups(self, name: str) -> "GroupReader":
         """The groups of one of them."""
-        found: GroupReader = self._once("groups", name, adapters.open_group_reader)
+        found: GroupReader = self._once("groups", name)
         return found
 
     def offset_answers(self) -> "Answers":
@@ -641,26 +634,26 @@ class ClusterLinkReader(NoFailback):
 
     def acls(self, name: str) -> "AclReader":
         """The rules of one cluster."""
-        found: AclReader = self._once("acls", name, run_adapters.acl_reader)
+        found: AclReader = self._once("acls", name)
         return found
 
     def shapes(self, name: str) -> "ShapeReader":
         """The topics of one cluster, as whoever changes them must know them."""
-        found: ShapeReader = self._once("shapes", name, run_adapters.shape_reader)
+        found: ShapeReader = self._once("shapes", name)
         return found
 
     def producer_ids(self, name: str) -> "ProducerIdReader":
         """The producer ids of one cluster."""
-        found: ProducerIdReader = self._once("ids", name, run_adapters.producer_id_reader)
+        found: ProducerIdReader = self._once("producer_ids", name)
         return found
 
     def fence(self, name: str, settle_s: float) -> "FenceProver":
         """What proves that a fence of one cluster holds."""
-        return run_adapters.fence_prover(name, self.cluster(name), settle_s)
+        return adapters.reader(name, self.cluster(name)).fence(settle_s)
 
     def elections(self, name: str) -> Elections:
         """The leaders of one cluster."""
-        found = self._once("elections", name, run_adapters.election_reader)
+        found = self._once("elections", name)
         return Elections(found, self.elected)
 
     def connectors(self) -> Connectors:
@@ -685,10 +678,8 @@ class ClusterLinkReader(NoFailback):
             UsageError: nobody says what clients come by.
             Unreachable: nobody answered.
         """
-        properties = run_adapters.coming_by(self.link, number, self.cluster(name))
-        with adapters.reader_of(
-            f"what {properties['bootstrap.servers']} leads to", properties
-        ) as it:
+        entrance = run_adapters.entrance(self.link, number, self.cluster(name))
+        with entrance.reader().topics as it:
             return it.cluster_id()
 
     def findings(self, mode: str) -> "Sequence[Finding]":
@@ -714,7 +705,7 @@ class ClusterLinkReader(NoFailback):
 
         def copies() -> "Before":
             at = monotonic()
-            with adapters.open_reader(link.target, link.target_config) as target:
+            with adapters.reader(link.target, link.target_config).topics as target:
                 return at, ends_of_copies(link, target, heartbeats_of(link, target))
 
         self._copies = BoundedQuery(copies, adapters.PATIENCE_S)
@@ -749,7 +740,7 @@ class ClusterLinkReader(NoFailback):
         from drctl.checks.observing import TRANSLATION_S
 
         def found() -> "tuple[Mapping[TopicPartition, int], Translated]":
-            with adapters.open_reader(self.link.target, self.link.target_config) as target:
+            with adapters.reader(self.link.target, self.link.target_config).topics as target:
                 return ends_of_copies(self.link, target), self._translated(shown=False)
 
         self._ahead = BoundedQuery(found, TRANSLATION_S)
@@ -849,12 +840,13 @@ class ClusterLinkReader(NoFailback):
         return _QUICK_S if self.lost and name == self.link.source else adapters.PATIENCE_S
 
     def _ask_source(self) -> None:
-        run_adapters.ask_whether_there(self.link.source, self.link.source_config, _QUICK_S)
+        adapters.cluster_of(self.link.source, self.link.source_config).present(_QUICK_S)
 
-    def _once(self, what: str, name: str, opener: Callable[..., Any]) -> Any:
+    def _once(self, what: str, name: str) -> Any:
+        """A part of a cluster's reader, by its name."""
         if (what, name) not in self._opened:
-            opened = opener(name, self.cluster(name), self.patience(name))
-            self._opened[what, name] = self._open.enter_context(opened)
+            site = adapters.reader(name, self.cluster(name), self.patience(name))
+            self._opened[what, name] = self._open.enter_context(getattr(site, what))
         return self._opened[what, name]
 
 

@@ -55,6 +55,9 @@ class Committing:
         return answers
 
 
+_ELECTION_S = 30.0
+
+
 @dataclass(frozen=True, slots=True)
 class Electing:
     """Implements `drctl.elections.cluster_state.ElectionWriter`; notes what the controller says."""
@@ -102,31 +105,33 @@ class ClusterLinkWriter:
 
     def groups(self, name: str) -> "GroupWriter":
         """The positions of one cluster's groups."""
-        return Committing(adapters.group_writer(name, self.config.cluster(name)), self.committed)
+        groups = adapters.writer(name, self.config.cluster(name)).groups
+        return Committing(groups, self.committed)
 
     def group_creator(self, name: str) -> "GroupCreator":
         """Makes groups of KIP-848's protocol ready on one cluster."""
-        return run_adapters.group_creator(name, self.config.cluster(name))
+        return adapters.writer(name, self.config.cluster(name)).groups
 
     def producer_ids(self, name: str) -> "ProducerIdWriter":
         """Has one cluster skip producer ids; a call takes ten seconds at most."""
-        return run_adapters.producer_id_writer(name, self.config.cluster(name))
+        return adapters.writer(name, self.config.cluster(name)).producer_ids
 
     def acls(self, name: str) -> "AclWriter":
         """The rules of one cluster."""
-        return run_adapters.shared_acl_writer(name, self.config.cluster(name), self.link.configured)
+        return adapters.writer(name, self.config.cluster(name)).shared_acls(self.link.configured)
 
     def rules(self, name: str) -> "RuleWriter":
         """Adds rules about topics of one cluster, of either permission."""
-        return run_adapters.rule_writer(name, self.config.cluster(name))
+        return adapters.writer(name, self.config.cluster(name)).rules
 
     def shapes(self, name: str) -> "ShapeWriter":
         """Makes and changes topics of one cluster."""
-        return run_adapters.shape_writer(name, self.config.cluster(name))
+        return adapters.writer(name, self.config.cluster(name)).shapes
 
     def elections(self, name: str) -> "Electing":
         """Has leaders of one cluster elected."""
-        return Electing(run_adapters.election_writer(name, self.config.cluster(name)), self.elected)
+        cluster = adapters.writer(name, self.config.cluster(name), _ELECTION_S)
+        return Electing(cluster.elections, self.elected)
 
     def connectors(self) -> "ConnectWriter":
         """Those that replicate the link.
@@ -149,8 +154,8 @@ class ClusterLinkWriter:
         """
         cluster = self.config.cluster(name)
         if entrance is None:
-            return run_adapters.canary(name, adapters.revealed(cluster))
-        return run_adapters.canary(name, run_adapters.coming_by(self.link, entrance, cluster))
+            return adapters.writer(name, cluster).canary
+        return run_adapters.entrance(self.link, entrance, cluster, name).writer().canary
 
     def run(
         self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float

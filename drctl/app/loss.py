@@ -331,7 +331,7 @@ class KnownEnds:
         from drctl.offsets.anchor_log import Confirmations, scope_of, survived_cluster
 
         link = self.into.link
-        reader = run_adapters.anchors_reader(link.target, link.target_config)
+        reader = adapters.reader(link.target, link.target_config).anchors
         log = reader.catch_up()
         cluster = survived_cluster(log, link.source, reader.cluster_id()) if reader.exists else ""
         if not cluster:

@@ -107,8 +107,8 @@ def _opened(name: str, config: "ClusterConfig", timeout_s: float) -> "Iterator[C
     from drctl.offsets.link_translation import Cluster
 
     with (
-        adapters.open_reader(name, config, timeout_s) as reader,
-        adapters.open_group_reader(name, config, timeout_s) as groups,
+        adapters.reader(name, config, timeout_s).topics as reader,
+        adapters.reader(name, config, timeout_s).groups as groups,
     ):
         yield Cluster(reader, groups, adapters.range_reader(name, config))
 

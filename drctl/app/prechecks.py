@@ -92,7 +92,7 @@ def opened_ports(
         ) as source,
         run_adapters.cluster_ports(link.target, link.target_config) as target,
         adapters.both_readers(link) as (asked_source, asked_target),
-        adapters.open_reader(link.target, link.target_config) as watched,
+        adapters.reader(link.target, link.target_config).topics as watched,
     ):
         yield LinkPorts(
             source,

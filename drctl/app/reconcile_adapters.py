@@ -118,13 +118,8 @@ def reconcile_topic(link: "Link") -> "Iterator[ReconcileTopic]":
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
     """
-    from drctl.kafka.reconcile_topics import ReconcileTopic
-
-    topic = ReconcileTopic(link.target, adapters.revealed(link.target_config), adapters.PATIENCE_S)
-    try:
+    with adapters.writer(link.target, link.target_config).reconciled as topic:
         yield topic
-    finally:
-        topic.close()
 
 
 def copier(link: "Link") -> "TransactionalCopier":
@@ -133,11 +128,7 @@ def copier(link: "Link") -> "TransactionalCopier":
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
     """
-    from drctl.kafka.connection import Connection
-    from drctl.kafka.reconcile_copier import TransactionalCopier
-
-    properties = adapters.revealed(link.target_config)
-    return TransactionalCopier(Connection(link.target, properties, adapters.PATIENCE_S), link.name)
+    return adapters.writer(link.target, link.target_config).copier(link.name)
 
 
 def exporter(

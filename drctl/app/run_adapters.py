@@ -19,166 +19,14 @@ if TYPE_CHECKING:
     from drctl.connect.client import ConnectWriter as ConnectWriter
     from drctl.connect.repair import ConnectLister
     from drctl.endpoints.command import Commands
-    from drctl.kafka.acls import KafkaAclReader, KafkaAclWriter, KafkaRuleWriter, SharedRules
-    from drctl.kafka.anchors_topic import AnchorsTopic, AnchorsTopicReader
-    from drctl.kafka.elections import KafkaElectionReader
+    from drctl.kafka.cluster import KafkaCluster
     from drctl.kafka.elections import KafkaElectionWriter as KafkaElectionWriter
-    from drctl.kafka.fence_proof import KafkaFenceProver
-    from drctl.kafka.group_writer import KafkaGroupCreator
     from drctl.kafka.journal_reader import JournalTopicReader as JournalTopicReader
     from drctl.kafka.journal_topic import JournalTopic as JournalTopic
-    from drctl.kafka.own_topics import KafkaCanary
-    from drctl.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
-    from drctl.kafka.topic_configs import KafkaShapeReader, KafkaShapeWriter
     from drctl.model.endpoints import EndpointReader, EndpointState, EndpointWriter
     from drctl.model.journal import JournalPlace
     from drctl.stores.journal_files import RunFiles
     from drctl.stores.metrics_server import MetricsServer
-
-
-_ELECTION_S = 30.0
-
-
-def acl_reader(
-    name: str, cluster: "ClusterConfig", timeout_s: float = adapters.PATIENCE_S
-) -> "KafkaAclReader":
-    """What looks at one cluster's ACLs; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.acls import KafkaAclReader
-
-    return KafkaAclReader(name, adapters.revealed(cluster), timeout_s=timeout_s)
-
-
-def acl_writer(name: str, cluster: "ClusterConfig") -> "KafkaAclWriter":
-    """What adds and removes denying ACLs of one cluster; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.acls import KafkaAclWriter
-
-    return KafkaAclWriter(name, adapters.revealed(cluster), timeout_s=adapters.PATIENCE_S)
-
-
-def rule_writer(name: str, cluster: "ClusterConfig") -> "KafkaRuleWriter":
-    """What adds rules about topics of one cluster; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.acls import KafkaRuleWriter
-
-    return KafkaRuleWriter(name, adapters.revealed(cluster), timeout_s=adapters.PATIENCE_S)
-
-
-def shape_reader(
-    name: str, cluster: "ClusterConfig", timeout_s: float = adapters.PATIENCE_S
-) -> "KafkaShapeReader":
-    """What looks at one cluster's topics before they are changed; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.topic_configs import KafkaShapeReader
-
-    return KafkaShapeReader(name, adapters.revealed(cluster), timeout_s=timeout_s)
-
-
-def shape_writer(name: str, cluster: "ClusterConfig") -> "KafkaShapeWriter":
-    """What makes and changes topics of one cluster; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.topic_configs import KafkaShapeWriter
-
-    return KafkaShapeWriter(name, adapters.revealed(cluster), timeout_s=adapters.PATIENCE_S)
-
-
-def election_reader(
-    name: str, cluster: "ClusterConfig", timeout_s: float = adapters.PATIENCE_S
-) -> "KafkaElectionReader":
-    """What looks at replicas of one cluster; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.elections import KafkaElectionReader
-
-    return KafkaElectionReader(name, adapters.revealed(cluster), timeout_s=timeout_s)
-
-
-def election_writer(name: str, cluster: "ClusterConfig") -> "KafkaElectionWriter":
-    """What has leaders elected; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.elections import KafkaElectionWriter
-
-    return KafkaElectionWriter(name, adapters.revealed(cluster), timeout_s=_ELECTION_S)
-
-
-def shared_acl_writer(name: str, cluster: "ClusterConfig", link: str) -> "SharedRules":
-    """The same, which leaves what fences of other links rest on; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.acls import SharedRules
-
-    return SharedRules(acl_writer(name, cluster), acl_reader(name, cluster), link)
-
-
-def producer_id_reader(
-    name: str, cluster: "ClusterConfig", timeout_s: float = adapters.PATIENCE_S
-) -> "KafkaProducerIdReader":
-    """What looks at one cluster's producer ids; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.producer_ids import KafkaProducerIdReader
-
-    return KafkaProducerIdReader(name, adapters.revealed(cluster), timeout_s=timeout_s)
-
-
-def producer_id_writer(name: str, cluster: "ClusterConfig") -> "KafkaProducerIdWriter":
-    """What has one cluster skip producer ids; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.producer_ids import KafkaProducerIdWriter
-
-    return KafkaProducerIdWriter(name, adapters.revealed(cluster), timeout_s=adapters.PATIENCE_S)
-
-
-def group_creator(name: str, cluster: "ClusterConfig") -> "KafkaGroupCreator":
-    """What makes groups of KIP-848 known to one cluster; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.group_writer import KafkaGroupCreator
-
-    return KafkaGroupCreator(name, adapters.revealed(cluster), timeout_s=adapters.PATIENCE_S)
-
-
-def fence_prover(name: str, cluster: "ClusterConfig", settle_s: float) -> "KafkaFenceProver":
-    """What proves that nothing is written to topics of one cluster.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.fence_proof import KafkaFenceProver
-
-    return KafkaFenceProver(
-        name, adapters.revealed(cluster), settle_s=settle_s, timeout_s=adapters.PATIENCE_S
-    )
 
 
 def connect_writer_of(link: "Link") -> "ConnectWriter":
@@ -227,50 +75,27 @@ def cluster_by_evidence(
     return configured_cluster(endpoint, state)
 
 
-def ask_whether_there(name: str, cluster: "ClusterConfig", timeout_s: float) -> None:
-    """See whether a cluster is there now, whatever this run knows of it.
+def entrance(link: "Link", number: int, cluster: "ClusterConfig", name: str = "") -> "KafkaCluster":
+    """The cluster that clients come to by one of a link's endpoints.
 
-    Raises:
-        NotLetIn: somebody is there, and does not let drctl in.
-        Unreachable: it did not answer.
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.connection import Connection
-
-    connection = Connection(name, adapters.revealed(cluster), timeout_s)
-    try:
-        connection.present()
-    finally:
-        connection.close()
-
-
-def coming_by(link: "Link", number: int, cluster: "ClusterConfig") -> Mapping[str, str]:
-    """The properties of a client of a cluster that comes by one of a link's endpoints.
+    Args:
+        name: what it is called; by default what it is come to by.
 
     Raises:
         UsageError: nobody says what clients come by.
         ConfigError: a secret that the configuration refers to is missing.
     """
     from drctl.config.endpoints import entrance_of
+    from drctl.kafka.cluster import KafkaCluster
 
-    entrance = entrance_of(link.settings.endpoints[number])
-    if entrance is None:
+    place = entrance_of(link.settings.endpoints[number])
+    if place is None:
         raise UsageError(
             f"nobody says what clients come by to endpoint {number + 1} of link {link.name}",
             "give it `bootstrap`: what clients have as bootstrap.servers",
         )
-    return {**adapters.revealed(cluster), "bootstrap.servers": entrance}
-
-
-def canary(name: str, properties: Mapping[str, str]) -> "KafkaCanary":
-    """What proves that a cluster takes writes.
-
-    Args:
-        properties: of its client, secrets in clear.
-    """
-    from drctl.kafka.own_topics import KafkaCanary
-
-    return KafkaCanary(name, properties)
+    properties = {**adapters.revealed(cluster), "bootstrap.servers": place}
+    return KafkaCluster(name or f"what {place} leads to", properties)
 
 
 def run_files(config: "Config") -> "RunFiles":
@@ -294,11 +119,8 @@ def journal_topic(link: "Link") -> "JournalTopic":
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
     """
-    from drctl.kafka.journal_topic import JournalTopic
-
-    properties, key = adapters.revealed(link.target_config), _journal_key(link)
-    given = link.target, properties, link.name
-    return JournalTopic(*given, timeout_s=adapters.PATIENCE_S, key=key)
+    target = adapters.writer(link.target, link.target_config)
+    return target.journal(link.name, _journal_key(link))
 
 
 def journal_reader(link: "Link") -> "JournalTopicReader":
@@ -307,11 +129,8 @@ def journal_reader(link: "Link") -> "JournalTopicReader":
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
     """
-    from drctl.kafka.journal_reader import JournalTopicReader
-
-    properties, key = adapters.revealed(link.target_config), _journal_key(link)
-    given = link.target, properties, link.name
-    return JournalTopicReader(*given, timeout_s=adapters.PATIENCE_S, key=key)
+    target = adapters.reader(link.target, link.target_config)
+    return target.journal(link.name, _journal_key(link))
 
 
 def _journal_key(link: "Link") -> bytes:
@@ -362,18 +181,16 @@ def cluster_ports(
         ConfigError: a secret that the configuration refers to is missing.
     """
     from drctl.checks.ports import ClusterPorts
-    from drctl.kafka.health import KafkaHealthReader, KafkaRightsReader
 
-    properties = adapters.revealed(cluster)
+    site = adapters.reader(name, cluster, timeout_s)
     with (
-        adapters.open_reader(name, cluster, timeout_s) as reader,
-        adapters.open_group_reader(name, cluster, timeout_s) as groups,
-        acl_reader(name, cluster, timeout_s) as acls,
-        KafkaHealthReader(name, properties, timeout_s=timeout_s) as health,
-        producer_id_reader(name, cluster, timeout_s) as producers,
-        KafkaRightsReader(name, properties, timeout_s=timeout_s) as rights,
+        site.topics as topics,
+        site.groups as groups,
+        site.acls as acls,
+        site.health as health,
+        site.producer_ids as producers,
     ):
-        yield ClusterPorts(reader, groups, acls, health, producers, rights)
+        yield ClusterPorts(topics, groups, acls, health, producers, health)
 
 
 def connector_lister(link: "Link") -> "ConnectLister | None":
@@ -400,28 +217,6 @@ def journal_places(config: "Config", link: "Link") -> "Sequence[JournalPlace]":
 
     topic = journal_reader(link)
     return (topic, StateFolder(config.state_dir / "runs"))
-
-
-def anchors_reader(name: str, cluster: "ClusterConfig") -> "AnchorsTopicReader":
-    """What follows the anchors that one cluster keeps; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.anchors_topic import AnchorsTopicReader
-
-    return AnchorsTopicReader(name, adapters.revealed(cluster), timeout_s=adapters.PATIENCE_S)
-
-
-def anchors_topic(name: str, cluster: "ClusterConfig") -> "AnchorsTopic":
-    """What keeps anchors on one cluster; connects on first use.
-
-    Raises:
-        ConfigError: a secret that the configuration refers to is missing.
-    """
-    from drctl.kafka.anchors_topic import AnchorsTopic
-
-    return AnchorsTopic(name, adapters.revealed(cluster), timeout_s=adapters.PATIENCE_S)
 
 
 def metrics_server(address: str, page: Callable[[], str]) -> "MetricsServer":

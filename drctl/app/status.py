@@ -276,8 +276,8 @@ def looking(config: "Config", link: "Link") -> Iterator[StatusReader]:
         ClusterLinkReader(config, link, lambda *_: ()) as sight,
         opened_ports(sight, None) as ports,
         adapters.both_readers(link) as (source, target),
-        adapters.open_group_reader(link.source, link.source_config, _GROUPS_S) as source_groups,
-        adapters.open_group_reader(link.target, link.target_config, _GROUPS_S) as target_groups,
+        adapters.reader(link.source, link.source_config, _GROUPS_S).groups as source_groups,
+        adapters.reader(link.target, link.target_config, _GROUPS_S).groups as target_groups,
     ):
         sight.meet()
         lean = replace(ports, source=_lean(ports.source), target=_lean(ports.target))

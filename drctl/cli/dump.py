@@ -192,7 +192,7 @@ class Dump:
         """
         decoder = RowDecoder(self.wanted)
         output = DumpOutput(self.name, self.everything)
-        with adapters.open_reader(self.name, self.cluster) as reader:
+        with adapters.reader(self.name, self.cluster).topics as reader:
             extent = freeze(reader)
             for reason in extent.incomplete:
                 console().warn(f"topic {TOPIC} of {self.name}: {reason}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drctl.app import adapters, election_adapters, run_adapters
+from drctl.app import adapters, election_adapters
 from drctl.app.election_adapters import gather, known_ends
 from drctl.app.notices import Nobody
 from drctl.app.plan_files import check_plan_file, without_secrets
@@ -109,7 +109,7 @@ def _watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int
     if within_s:
         longest_s = min(longest_s, max(_LEAST_LOOK_S, within_s))
     with (
-        run_adapters.election_reader(name, config.cluster(name), longest_s) as reader,
+        adapters.reader(name, config.cluster(name), longest_s).elections as reader,
         stoppable() as clock,
         console().task(f"looking at {name}") as task,
     ):

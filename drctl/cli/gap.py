@@ -594,7 +594,7 @@ def _look(
     from drctl.gap.event_duplicates import EventAnalysis
 
     with (
-        adapters.open_reader(name, cluster) as reader,
+        adapters.reader(name, cluster).topics as reader,
         ExitStack() as opened,
         console().task("looking at the cluster") as task,
     ):

@@ -285,16 +285,16 @@ def _tracking(link: "Link", *, execute: bool) -> Iterator[Tracking]:
         return int(time.time() * 1000)
 
     with (
-        adapters.open_reader(source, config) as reader,
-        adapters.open_group_reader(source, config) as groups,
+        adapters.reader(source, config).topics as reader,
+        adapters.reader(source, config).groups as groups,
     ):
         records = adapters.frugal_range_reader(source, config)
         tracker = Tracker(link, scope, Cluster(reader, groups, records), now_ms)
         if execute:
-            anchors = run_adapters.anchors_topic(link.target, link.target_config)
+            anchors = adapters.writer(link.target, link.target_config).anchors
             yield Tracking(link, Passes(tracker, anchors, anchors))
         else:
-            noted = run_adapters.anchors_reader(link.target, link.target_config)
+            noted = adapters.reader(link.target, link.target_config).anchors
             yield Tracking(link, Passes(tracker, noted, None))
 
 
@@ -346,8 +346,8 @@ def _take(config: "Config", name: str, filters: "Filters") -> "Snapshot":
     settings = config.cluster(name)
     with (
         console().task(f"reading the groups of {name}"),
-        adapters.open_group_reader(name, settings) as groups,
-        adapters.open_reader(name, settings) as reader,
+        adapters.reader(name, settings).groups as groups,
+        adapters.reader(name, settings).topics as reader,
     ):
         cluster_id, now = reader.cluster_id(), datetime.now(UTC)
         return take(groups, cluster=name, cluster_id=cluster_id, taken=now, filters=filters)

@@ -106,7 +106,7 @@ def _look(clusters: "Mapping[str, ClusterConfig]", urls: Sequence[str], folder: 
     addresses = {u: reveal(given_url("--connect", u, folder).resolve(os.environ)) for u in urls}
     with ExitStack() as opened:
         readers = {
-            name: opened.enter_context(closing(adapters.open_reader(name, cluster)))
+            name: opened.enter_context(closing(adapters.reader(name, cluster).topics))
             for name, cluster in clusters.items()
         }
         workers = {

@@ -17,25 +17,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from drctl.formats.primitives import Cursor
+from drctl.kafka import protocol_cluster as wire
 from drctl.kafka.broker_socket import BrokerSocket
 from drctl.kafka.brokers import ClusterClient, Hopeless, Task, addresses_in
-from drctl.kafka.connection import in_chunks, pauses
+from drctl.kafka.connection import in_chunks, in_rounds
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.protocol import Api
-from drctl.kafka.protocol_cluster import (
-    CREATE_ACLS,
-    DELETE_ACLS,
-    DESCRIBE_ACLS,
-    Changed,
-    Listed,
-    create_acls,
-    delete_acls,
-    describe_acls,
-    read_acls,
-    read_created,
-    read_deleted,
-)
-from drctl.model.errors import Unreachable
 from drctl.model.fencing import (
     DENY,
     LITERAL,
@@ -61,10 +48,7 @@ Missing = Callable[[frozenset[Acl]], str]
 
 
 class KafkaAclReader(ClusterClient):
-    """Implements `AclReader` of `drctl.model.fencing`.
-
-    Connects on first use. Every call ends within `timeout_s` (and a moment).
-    """
+    """Implements `AclReader` of `drctl.model.fencing`."""
 
     def acls(self) -> Acls | Unavailable:
         """All rules about topics, or why they cannot be seen.
@@ -157,7 +141,7 @@ class _Watch:
         """None where all is as wanted in time, or what was last in the way."""
         while True:
             self.looks += 1
-            listed = opened.exchange(DESCRIBE_ACLS, describe_acls(DENY), read_acls)
+            listed = opened.exchange(wire.DESCRIBE_ACLS, wire.describe_acls(DENY), wire.read_acls)
             if listed.error:
                 return Hopeless(_reason(listed))
             self._last = self._missing(listed.rules)
@@ -175,18 +159,18 @@ _UNSEEN = Unavailable(
 )
 
 
-def _list(opened: BrokerSocket) -> Listed:
-    return opened.exchange(DESCRIBE_ACLS, describe_acls(), read_acls)
+def _list(opened: BrokerSocket) -> wire.Listed:
+    return opened.exchange(wire.DESCRIBE_ACLS, wire.describe_acls(), wire.read_acls)
 
 
-def _best(answers: Collection[Listed | Unavailable]) -> Listed | Unavailable:
+def _best(answers: Collection[wire.Listed | Unavailable]) -> wire.Listed | Unavailable:
     """Rules before a refusal, and a refusal before silence."""
-    listed = [answer for answer in answers if isinstance(answer, Listed)]
+    listed = [answer for answer in answers if isinstance(answer, wire.Listed)]
     whole = [answer for answer in listed if not answer.error]
     return next(iter((*whole, *listed, *answers)), Unavailable("no broker is there"))
 
 
-def _reason(listed: Listed) -> str:
+def _reason(listed: wire.Listed) -> str:
     if listed.error == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
         return "this user may not see ACLs; grant DESCRIBE on the cluster"
     if listed.error == KafkaError.SECURITY_DISABLED:
@@ -228,38 +212,31 @@ Answers = Mapping[Acl, Unavailable | None]
 class _Change(NamedTuple):
     api: Api
     write: Callable[[Iterable[Acl]], bytes]
-    read: Callable[[Cursor], Sequence[Changed]]
+    read: Callable[[Cursor], Sequence[wire.Changed]]
 
 
-_CREATE = _Change(CREATE_ACLS, create_acls, read_created)
-_DELETE = _Change(DELETE_ACLS, delete_acls, read_deleted)
+_CREATE = _Change(wire.CREATE_ACLS, wire.create_acls, wire.read_created)
+_DELETE = _Change(wire.DELETE_ACLS, wire.delete_acls, wire.read_deleted)
 
 
 class _AclClient(ClusterClient):
     """Changes rules. A change may be repeated: nothing is added twice, what is gone is gone."""
 
-    def _require(self, rule: Acl) -> None:
-        """Raises ValueError for a rule that this client must not change."""
-        raise NotImplementedError
-
-    def _changed(self, rules: Collection[Acl], change: _Change) -> Answers:
-        once = tuple(dict.fromkeys(rules))
-        for rule in once:
-            self._require(rule)
-        found: dict[Acl, Unavailable | None] = dict.fromkeys(once, _NOT_SENT)
-        deadline, waits = self._connection.deadline(), pauses()
-        pending = list(once)
-        for timeout in deadline.attempts():
-            if not pending:
-                break
-            try:
-                found |= self._attempt(pending, change, deadline.sooner(timeout))
-            except Unreachable:
-                if all(isinstance(found[rule], _NotSent) for rule in once):
-                    raise
-            pending = [rule for rule in pending if isinstance(found[rule], Unanswered | _NotSent)]
-            self._connection.wait(min(next(waits), deadline.remaining) if pending else 0)
-        return found
+    def _changed(
+        self, rules: Collection[Acl], change: _Change, allowed: Callable[[Acl], bool], what: str
+    ) -> Answers:
+        """Change these rules, if all of them may be changed by this client."""
+        for rule in rules:
+            if not allowed(rule):
+                raise ValueError(f"not {what}: {rule}")
+        deadline = self._connection.deadline()
+        return in_rounds(
+            self._connection,
+            rules,
+            lambda some, timeout: self._attempt(list(some), change, deadline.sooner(timeout)),
+            lambda answer: isinstance(answer, Unanswered | _NotSent),
+            deadline,
+        )
 
     def _attempt(self, rules: Sequence[Acl], change: _Change, deadline: Deadline) -> Answers:
         """Everything, by the first broker that lets us in."""
@@ -276,7 +253,7 @@ class _AclClient(ClusterClient):
             rest = why if hopeless else _NotSent(f"not sent: {why.reason}")
         return {r: self._answer(run.made[r]) if r in run.made else rest for r in rules}
 
-    def _answer(self, made: Changed) -> Unavailable | None:
+    def _answer(self, made: wire.Changed) -> Unavailable | None:
         if not made.error:
             return None
         if made.error == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
@@ -298,7 +275,7 @@ class KafkaAclWriter(_AclClient):
             Unreachable: no broker answered within the deadline; nothing was sent.
             ConfigError: the properties cannot be used for connections of our own.
         """
-        return self._changed(rules, _CREATE)
+        return self._changed(rules, _CREATE, _denies, _OF_FENCES)
 
     def restore(self, rules: Collection[Acl]) -> Answers:
         """Remove exactly these; by rule None where it is gone now, or why it is not.
@@ -308,13 +285,16 @@ class KafkaAclWriter(_AclClient):
             Unreachable: no broker answered within the deadline; nothing was sent.
             ConfigError: the properties cannot be used for connections of our own.
         """
-        return self._changed(rules, _DELETE)
+        return self._changed(rules, _DELETE, _denies, _OF_FENCES)
 
-    def _require(self, rule: Acl) -> None:
-        """A rule that says less than all of this would, in a deletion, match rules of others."""
-        exact = rule.pattern in (LITERAL, PREFIXED) and all((rule.name, rule.principal, rule.host))
-        if not exact or rule.permission != DENY or rule.operation not in Denied.__members__:
-            raise ValueError(f"not a rule of a fence: {rule}")
+
+_OF_FENCES = "a rule of a fence"
+
+
+def _denies(rule: Acl) -> bool:
+    """A rule that says less than all of this would, in a deletion, match rules of others."""
+    exact = rule.pattern in (LITERAL, PREFIXED) and all((rule.name, rule.principal, rule.host))
+    return exact and rule.permission == DENY and rule.operation in Denied.__members__
 
 
 class _Once:
@@ -325,7 +305,7 @@ class _Once:
         self._change = change
         self._first = Lock()
         self.began = False
-        self.made: dict[Acl, Changed] = {}
+        self.made: dict[Acl, wire.Changed] = {}
 
     def __call__(self, opened: BrokerSocket) -> bool:
         """Whether this was the connection, and all went through."""
@@ -401,7 +381,7 @@ class KafkaRuleWriter(_AclClient):
             Unreachable: no broker answered within the deadline; nothing was sent.
             ConfigError: the properties cannot be used for connections of our own.
         """
-        return self._changed(rules, _CREATE)
+        return self._changed(rules, _CREATE, _grants, _OF_CLIENTS)
 
     def remove(self, rules: Collection[Acl]) -> Answers:
         """Remove exactly these; by rule None where it is gone now, or why it is not.
@@ -409,10 +389,12 @@ class KafkaRuleWriter(_AclClient):
         Raises:
             ValueError, Unreachable, ConfigError: likewise.
         """
-        return self._changed(rules, _DELETE)
+        return self._changed(rules, _DELETE, _grants, _OF_CLIENTS)
 
-    def _require(self, rule: Acl) -> None:
-        exact = rule.pattern in (LITERAL, PREFIXED) and all(rule)
-        known = rule.permission in _PERMISSIONS and rule.operation in _OPERATIONS
-        if not exact or not known or rule.name == _EVERY_TOPIC:
-            raise ValueError(f"not a rule of a client for some topics: {rule}")
+
+_OF_CLIENTS = "a rule of a client for some topics"
+
+
+def _grants(rule: Acl) -> bool:
+    exact = rule.pattern in (LITERAL, PREFIXED) and all(rule) and rule.name != _EVERY_TOPIC
+    return exact and rule.permission in _PERMISSIONS and rule.operation in _OPERATIONS

@@ -1,12 +1,12 @@
 """The anchors topic on the cluster that survives."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 
+from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.connection import Connection
 from drctl.kafka.followed_topic import CompactedTopic
 from drctl.kafka.own_topics import ANCHORS, TopicWriter, check_writable, create_compacted
-from drctl.model.errors import Unknown, Unreachable
+from drctl.model.errors import Unknown
 from drctl.offsets.anchor_log import ANCHORS_TOPIC, AnchorLog, Change
 
 _PATIENCE_S = 30.0
@@ -21,26 +21,28 @@ _CONFIG = {
 class _Log(CompactedTopic):
     """The topic, read into a log."""
 
+    _restarts = True
+
     def __init__(self, connection: Connection, topic: str) -> None:
         super().__init__(connection, topic, b"", ANCHORS)
+        self.log = AnchorLog()
+
+    def _forget(self) -> None:
         self.log = AnchorLog()
 
     def _take(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
         self.log.take(records)
 
 
-class AnchorsTopicReader:
+class AnchorsTopicReader(ClusterClient):
     """Follows the topic; each of its records is read once."""
 
     def __init__(
         self,
-        cluster: str,
-        properties: Mapping[str, str],
+        connection: Connection,
         topic: str = ANCHORS_TOPIC,
-        *,
-        timeout_s: float = 10,
     ) -> None:
-        self._connection = Connection(cluster, properties, timeout_s)
+        super().__init__(connection)
         self._topic = topic
         self._held = _Log(self._connection, topic)
         self.exists = False
@@ -61,8 +63,7 @@ class AnchorsTopicReader:
             Unreachable: the cluster did not answer.
             Unknown: the topic was recreated since it was first read; the next call reads it again.
         """
-        with self._following():
-            self.exists = self._held.catch_up()
+        self.exists = self._held.catch_up()
         return self._held.log
 
     def check(self) -> None:
@@ -73,16 +74,6 @@ class AnchorsTopicReader:
         """
         if self.exists:
             check_writable(self._connection, self._topic, ANCHORS)
-
-    @contextmanager
-    def _following(self) -> Iterator[None]:
-        try:
-            yield
-        except Unreachable:
-            raise
-        except Unknown:
-            self._held = _Log(self._connection, self._topic)
-            raise
 
 
 class AnchorsTopic(AnchorsTopicReader):
@@ -101,9 +92,8 @@ class AnchorsTopic(AnchorsTopicReader):
         if not self.exists:
             create_compacted(self._connection, self._topic, ANCHORS, _CONFIG)
         self._send(changes)
-        with self._following():
-            settled = self._held.settle(_PATIENCE_S)
-            self.exists = True
+        settled = self._held.settle(_PATIENCE_S)
+        self.exists = True
         missing = sum(not self._held.log.holds(*change) for change in dict(changes).items())
         if missing or not settled:
             raise Unknown(

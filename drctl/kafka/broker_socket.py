@@ -15,12 +15,14 @@ from drctl.formats.primitives import Cursor, Undecodable
 from drctl.host.connections import Closing, connected
 from drctl.kafka import sasl
 from drctl.kafka.deadline import Deadline
+from drctl.kafka.java_properties import with_password
+from drctl.kafka.oauth import TokenSource
 from drctl.kafka.protocol import API_VERSIONS, Api, answer, read_versions, request
 from drctl.kafka.sasl import SCRAM_HASHES
 from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable
 
-PLAIN = "PLAIN"
-MECHANISMS = (PLAIN, *SCRAM_HASHES)
+PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
+MECHANISMS = (PLAIN, *SCRAM_HASHES, OAUTHBEARER)
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _TLS = frozenset(
@@ -32,6 +34,8 @@ _TLS = frozenset(
         "ssl.key.location",
         "ssl.key.pem",
         "ssl.key.password",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
         "ssl.cipher.suites",
         "ssl.endpoint.identification.algorithm",
         "enable.ssl.certificate.verification",
@@ -39,8 +43,8 @@ _TLS = frozenset(
 )
 _FALSE = ("false", "0", "f")
 _CURE = (
-    "Only what librdkafka has no requests for is affected: producer ids, the controller, and groups"
-    " that are made ready."
+    "What librdkafka has no requests for is affected: committed offsets of groups, fences, producer"
+    " ids and the controller; comparing records is not."
 )
 
 
@@ -63,7 +67,7 @@ class BrokerSecurity:
     """
 
     tls: ssl.SSLContext | None = None
-    login: Login | None = None
+    login: Login | TokenSource | None = None
 
 
 def broker_security(properties: Mapping[str, str]) -> BrokerSecurity:
@@ -83,13 +87,15 @@ def broker_security(properties: Mapping[str, str]) -> BrokerSecurity:
     )
 
 
-def _login(properties: Mapping[str, str]) -> Login:
+def _login(properties: Mapping[str, str]) -> Login | TokenSource:
     mechanism = properties.get("sasl.mechanism") or properties.get("sasl.mechanisms") or "GSSAPI"
     if mechanism not in MECHANISMS:
         raise ConfigError(
             f"drctl's own requests cannot log in with sasl.mechanism {mechanism}",
             f"Give drctl a user with {', '.join(MECHANISMS)} or a certificate. {_CURE}",
         )
+    if mechanism == OAUTHBEARER:
+        return TokenSource.of(properties)
     given = [properties.get(f"sasl.{name}", "") for name in ("username", "password")]
     if not all(given):
         raise ConfigError(
@@ -119,12 +125,6 @@ def _checks_names(properties: Mapping[str, str]) -> bool:
 
 def _refuse_unknown(properties: Mapping[str, str]) -> None:
     for name in properties:
-        if name.startswith("ssl.keystore."):
-            raise ConfigError(
-                f"drctl's own requests cannot use {name}: Python reads no PKCS#12",
-                "Put certificate and key into PEM files (openssl pkcs12 -in FILE -out PEM) and name"
-                f" them in ssl.certificate.location and ssl.key.location. {_CURE}",
-            )
         if name.startswith("ssl.") and name not in _TLS:
             raise ConfigError(f"drctl's own requests do not know {name}", _CURE)
 
@@ -145,6 +145,9 @@ def _present(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
     with ExitStack() as files:
         certificate = _file(files, properties, "ssl.certificate")
         key = _file(files, properties, "ssl.key")
+        if keystore := properties.get("ssl.keystore.location"):
+            password = properties.get("ssl.keystore.password", "")
+            certificate = key = _in_memory(files, _opened(keystore, password), "ssl.keystore")
         if certificate is None and key is None:
             return
         if certificate is None:
@@ -164,11 +167,29 @@ def _file(files: ExitStack, properties: Mapping[str, str], prefix: str) -> str |
     text = properties.get(f"{prefix}.pem")
     if not text:
         return properties.get(f"{prefix}.location") or None
-    # Python takes files only; a key does not belong on a disk.
-    number = os.memfd_create(prefix)
+    return _in_memory(files, text, prefix)
+
+
+def _in_memory(files: ExitStack, text: str, name: str) -> str:
+    """Python takes files only; a key does not belong on a disk."""
+    number = os.memfd_create(name)
     files.callback(os.close, number)
     os.write(number, text.encode())
     return f"/proc/self/fd/{number}"
+
+
+def _opened(keystore: str, password: str) -> str:
+    """The certificate and the key of a PKCS#12 file, which Python does not read, as PEM."""
+    command = ["pkcs12", "-in", keystore, "-nodes"]
+    try:
+        return with_password(command, "-passin", password)
+    except OSError as cannot:
+        raise ConfigError(
+            f"ssl.keystore.location ({keystore}) cannot be opened: {cannot}",
+            "Check ssl.keystore.password, and that there is an openssl command; or put certificate"
+            " and key into PEM files (openssl pkcs12 -in FILE -out PEM) and name them in"
+            " ssl.certificate.location and ssl.key.location.",
+        ) from None
 
 
 def _loaded(what: str, load: Callable[[], object]) -> None:
@@ -294,7 +315,7 @@ class BrokerSocket(Closing):
         if self._security.login is not None:
             self._log_in(self._security.login)
 
-    def _log_in(self, login: Login) -> None:
+    def _log_in(self, login: Login | TokenSource) -> None:
         error, offered = self.exchange(
             sasl.HANDSHAKE, sasl.handshake(login.mechanism), sasl.read_handshake
         )
@@ -303,6 +324,12 @@ class BrokerSocket(Closing):
                 f"{self.address} does not take sasl.mechanism {login.mechanism}, only"
                 f" {', '.join(offered)}"
             )
+        if isinstance(login, TokenSource):
+            token = login.token(self._deadline)
+            if refusal := self._step(sasl.bearer(token, login.extensions)):
+                why = refusal.decode(errors="replace")
+                raise ConfigError(f"{self.address}: authentication failed: {why}")
+            return
         if login.mechanism == PLAIN:
             self._step(sasl.plain(login.username, login.password))
             return

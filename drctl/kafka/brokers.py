@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass
 from queue import Empty, Queue
 from threading import Thread
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
@@ -19,7 +19,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 from drctl.formats.primitives import Cursor
 from drctl.host.connections import Closing
 from drctl.kafka.broker_socket import Address, BrokerSecurity, BrokerSocket, broker_security
-from drctl.kafka.connection import GRACE_S, Connection, Nodes, again, in_chunks, pauses, settled_by
+from drctl.kafka.connection import (
+    GRACE_S,
+    Connection,
+    Nodes,
+    again,
+    in_chunks,
+    in_rounds,
+    settled_by,
+)
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault, leader_of
 from drctl.kafka.protocol import Api
@@ -125,12 +133,17 @@ class ClusterClient(Closing):
     """Whoever asks one cluster something; connects on first use.
 
     Args:
-        timeout_s: every call ends within it (and a moment).
+        connection: may be shared; it is closed when its last user is.
     """
 
-    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
-        self._connection = Connection(name, properties, timeout_s)
-        self._brokers = Brokers(self._connection)
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._brokers = Brokers(connection)
+        connection.use(self)
+
+    def __enter__(self) -> Self:
+        self._connection.use(self)  # it may have been closed before
+        return self
 
     def prepare(self) -> None:
         """Open the client, which asks nobody yet.
@@ -141,8 +154,8 @@ class ClusterClient(Closing):
         self._connection.admin()
 
     def close(self) -> None:
-        """Release connections; may be called again."""
-        self._connection.close()
+        """Release connections that nobody else uses; may be called again."""
+        self._connection.leave(self)
 
 
 def addresses_in(known: ClusterMetadata | Nodes) -> dict[int, Address]:
@@ -255,22 +268,17 @@ def ask_leaders(
         Unreachable: no broker answered within the deadline.
         ConfigError: the properties cannot be used for connections of our own.
     """
-    answers: dict[TopicPartition, R | Fault] = {}
-    pending = list(dict.fromkeys(partitions))
-    settled, waits = settled_by(deadline), pauses()
-    for timeout in deadline.attempts():
-        if not pending:
-            break
-        try:
-            # One that hangs is led by another one in a while.
-            soon = deadline.sooner(timeout)
-            answers |= _round(connection, brokers, question, pending, soon)
-        except Unreachable:
-            if not answers:
-                raise
-            break
-        pending = [p for p in pending if again(answers[p], settled)]
-        connection.wait(min(next(waits), deadline.remaining) if pending else 0)
+
+    def attempt(
+        pending: Collection[TopicPartition], timeout: float
+    ) -> dict[TopicPartition, R | Fault]:
+        # One that hangs is led by another one in a while.
+        return _round(connection, brokers, question, pending, deadline.sooner(timeout))
+
+    settled = settled_by(deadline)
+    answers = in_rounds(
+        connection, partitions, attempt, lambda answer: again(answer, settled), deadline
+    )
     return {p: _unless_fault(p, answers.get(p, _SILENT), connection) for p in partitions}
 
 

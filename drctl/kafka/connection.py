@@ -1,4 +1,7 @@
-"""The admin client of one cluster, opened on first use, and rounds of requests through it."""
+"""The connection to one cluster that all of its readers and writers share.
+
+It has the admin client, opened on first use, what is remembered of errors, and rounds of requests.
+"""
 
 import logging
 import re
@@ -6,8 +9,12 @@ import socket
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
+from copy import copy
 from itertools import chain, repeat
+from threading import RLock
+from time import monotonic
 from typing import Any, NamedTuple, TypeVar
+from weakref import WeakSet
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
@@ -40,13 +47,18 @@ _TLS = ("ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "security.p
 _REFUSED = "Connection refused"
 _REFUSED_S = 0.3
 """A machine refuses a connection at once, or somebody is there."""
+_LATELY_S = 5.0
+"""How long before a call an error may have come that explains why it fails."""
 
 NO_TOPIC = "/"
 """None can be called that: asking for it tells of brokers, and makes no topic."""
 
 _NOBODY = "the broker that answered knows none that is up"
+_RETIRED = 4
+"""Clients that were given up and may still answer what others asked through them."""
 
 T = TypeVar("T")
+C = TypeVar("C", bound=connections.Closing)
 
 
 class Nodes(NamedTuple):
@@ -79,17 +91,58 @@ class _Log(logging.LoggerAdapter[logging.Logger]):
         super().log(level, msg, *args, **kwargs)
 
 
-class Connection:
-    """Talks to the cluster that drctl.yaml calls `name`."""
+class _Shared:
+    """What everybody has in common who talks to a cluster through one connection."""
 
-    def __init__(self, name: str, properties: Mapping[str, str], timeout_s: float) -> None:
+    def __init__(self) -> None:
+        self.lock = RLock()
+        self.client: AdminClient | None = None
+        self.retired: deque[AdminClient] = deque(maxlen=_RETIRED)
+        self.errors: deque[tuple[float, KafkaError]] = deque(maxlen=50)
+        self.log = _Log(LOGGER)
+        self.parts: dict[object, connections.Closing] = {}
+        self.users: WeakSet[object] = WeakSet()
+
+
+class Connection:
+    """Talks to the cluster that drctl.yaml calls `name`; any number of threads may use it.
+
+    Args:
+        timeout_s: every call ends within it (and a moment).
+    """
+
+    def __init__(self, name: str, properties: Mapping[str, str], timeout_s: float = 10) -> None:
         self.name = name
         self.properties = dict(properties)
         self.timeout_s = timeout_s
-        self._client: AdminClient | None = None
-        self._errors: deque[KafkaError] = deque(maxlen=50)
-        self._log = _Log(LOGGER)
-        self._party = connections.party(_who(properties), connections.cluster(name))
+        self._shared = _Shared()
+        self._who = _who(properties)
+        self._origin: Connection | None = None
+
+    def within(self, timeout_s: float) -> "Connection":
+        """The same connection, whose calls may take as long as this."""
+        other = copy(self)
+        other.timeout_s = timeout_s
+        other._origin = self
+        return other
+
+    def part(self, kind: "Callable[[Connection], C]") -> C:
+        """The only one of its kind, for all who use this connection; closed with it."""
+        with self._shared.lock:
+            if kind not in self._shared.parts:
+                self._shared.parts[kind] = kind(self)
+            found: Any = self._shared.parts[kind]
+        return found  # type: ignore[no-any-return]
+
+    def use(self, user: object) -> None:
+        """Keep it open for somebody, until he leaves."""
+        self._shared.users.add(user)
+
+    def leave(self, user: object) -> None:
+        """Close it, unless somebody else uses it; may be called again."""
+        self._shared.users.discard(user)
+        if not self._shared.users:
+            self.close()
 
     @property
     def bootstrap(self) -> str:
@@ -106,9 +159,10 @@ class Connection:
         Raises:
             ConfigError: librdkafka does not take the properties.
         """
-        if self._client is None:
-            self._client = self._open()
-        return self._client
+        with self._shared.lock:
+            if self._shared.client is None:
+                self._shared.client = self._open()
+            return self._shared.client
 
     def metadata(self, deadline: Deadline) -> ClusterMetadata:
         """All brokers and topics; never asks for a topic by name, which would create it.
@@ -156,13 +210,14 @@ class Connection:
             other.close()
 
     def _tried(self, ask: Callable[[float], T], deadline: Deadline) -> T:
-        if self._party is None:
+        party = connections.party(self._who, connections.cluster(self.name))
+        if party is None:
             return self._asked(ask, deadline)
-        self._party.expect(self.present, self._anew)
+        party.expect(self.present, self._anew)
         try:
             return self._asked(ask, deadline)
         except Unreachable as silent:
-            self._party.silent(silent)
+            party.silent(silent)
             raise
 
     def _asked(
@@ -172,28 +227,38 @@ class Connection:
         hopeless: Callable[[], bool] = lambda: False,
     ) -> T:
         failure: KafkaException | None = None
-        self._errors.clear()
+        since = monotonic()
         for timeout in deadline.attempts():
+            asked = self.admin()
             try:
                 return ask(timeout)
             except KafkaException as error:
                 failure = error
                 self.wait(min(0.1, deadline.remaining))
-                if self._refused_by_all() or hopeless():
+                if self._refused_by_all(since) or hopeless():
                     deadline = Deadline(deadline.at, round(deadline.total - deadline.remaining, 1))
                     break
                 # It may continue asking a broker that hangs; a new client finds one that answers.
-                self.close()
+                self._give_up(asked)
         raise self.unreachable(failure, deadline.total)
 
-    def _refused_by_all(self) -> bool:
+    def _give_up(self, client: AdminClient) -> None:
+        with self._shared.lock:
+            if self._shared.client is client:
+                self._shared.retired.append(client)
+                self._shared.client = None
+
+    def _met(self, since: float) -> list[KafkaError]:
+        return [error for at, error in tuple(self._shared.errors) if at >= since]
+
+    def _refused_by_all(self, since: float) -> bool:
         # One address of several may be another cluster's, or a broker's that is set up wrongly.
-        refusing = {_address(error) for error in self._errors if _hopeless(error)}
+        refusing = {_address(error) for error in self._met(since) if _hopeless(error)}
         return len(refusing) >= len(self.bootstrap.split(",")) or "" in refusing
 
     def _nobody_listens(self) -> bool:
         """Whether each address that it begins at, whatever it resolves to, refuses connections."""
-        told = _REFUSED in self._log.failure
+        told = _REFUSED in self._shared.log.failure
         return told and all(map(_is_refused, self.bootstrap.split(",")))
 
     def wait(self, seconds: float) -> None:
@@ -204,12 +269,13 @@ class Connection:
         self, failure: KafkaException | None, waited_s: float | None = None
     ) -> Unreachable:
         """The error that names the cluster, its addresses and the likeliest reason."""
-        last = max(self._errors, key=_telling, default=None)
-        text = last.str() if last and _telling(last) else self._log.failure
+        waited_s = self.timeout_s if waited_s is None else waited_s
+        recent = self._met(monotonic() - max(waited_s, self.timeout_s) - _LATELY_S)
+        last = max(recent, key=_telling, default=None)
+        text = last.str() if last and _telling(last) else self._shared.log.failure
         if not text:
             text = failure.args[0].str() if failure else "no answer"
         who = f"cluster {self.name} ({self.bootstrap})"
-        waited_s = self.timeout_s if waited_s is None else waited_s
         cause, hint = _cause(last, self.name)
         reason = _NOISE.sub("", self.redacted(text))
         if cause:
@@ -227,17 +293,23 @@ class Connection:
         return text
 
     def close(self) -> None:
-        """Let go of the client; the next call opens a new one."""
-        self._client = None
+        """Let go of everything; the next call opens it anew."""
+        with self._shared.lock:
+            parts, self._shared.parts = self._shared.parts, {}
+            self._shared.client = None
+            self._shared.retired.clear()
+        for part in parts.values():
+            part.close()
 
     def _open(self) -> AdminClient:
+        errors = self._shared.errors
         settings: dict[str, Any] = {
             **_FRESH,
             **client_properties(self.properties),
-            "error_cb": self._errors.append,
+            "error_cb": lambda error: errors.append((monotonic(), error)),
         }
         try:
-            return AdminClient(settings, logger=self._log)
+            return AdminClient(settings, logger=self._shared.log)
         except (KafkaException, ValueError, TypeError) as error:
             detail = error.args[0].str() if isinstance(error, KafkaException) else str(error)
             refused = ConfigError(
@@ -309,6 +381,7 @@ def _cause(error: KafkaError | None, name: str) -> tuple[str, str]:
 
 
 K = TypeVar("K", bound=Hashable)
+A = TypeVar("A")
 
 Asked = Iterable[tuple[K, "Future[Any] | Fault"]]
 """What one round of requests is: a future for each question, or what is known already."""
@@ -324,32 +397,60 @@ def gather(
     questions: Collection[K],
     ask: Callable[[Collection[K], float, Deadline], Asked[K]],
     deadline: Deadline,
-    accept: Callable[[Any], Any] = lambda value: value,
+    also: Callable[[Fault], bool] = lambda _: False,
 ) -> Mapping[K, Any]:
     """Each question's answer, or the `Fault` that it ended with.
 
     `ask` starts all requests of a round with the given timeout and returns without waiting;
-    `accept` turns a value that is none into a `Fault`.
+    `also` says which faults are asked again whatever they are.
 
     Raises:
         Unreachable: no broker answered, and nothing had been answered before.
     """
-    answers: dict[K, Any] = {}
+
+    def attempt(pending: Collection[K], timeout: float) -> dict[K, Any]:
+        asked = list(ask(pending, timeout, deadline))
+        until = Deadline.after(timeout + GRACE_S)
+        return {key: outcome(future, until.remaining) for key, future in asked}
+
+    def unsettled(answer: Any) -> bool:
+        return again(answer, settled) or (isinstance(answer, Fault) and also(answer))
+
+    settled = settled_by(deadline)
+    return in_rounds(connection, questions, attempt, unsettled, deadline)
+
+
+def in_rounds(
+    connection: Connection,
+    questions: Iterable[K],
+    attempt: Callable[[Collection[K], float], Mapping[K, A]],
+    again: Callable[[A], bool],
+    deadline: Deadline,
+    timeouts: Iterator[float] | None = None,
+) -> dict[K, A]:
+    """Each question's answer, after as many rounds as it takes or the deadline allows.
+
+    Args:
+        attempt: asks some of the questions, for so many seconds.
+        again: whether an answer is no reason to stop asking.
+        timeouts: of the rounds; growing shares of the deadline where none are given.
+
+    Raises:
+        Unreachable: no broker answered, and nothing had been answered before.
+    """
+    answers: dict[K, A] = {}
     pending: Collection[K] = tuple(dict.fromkeys(questions))
-    settled, waits = settled_by(deadline), pauses()
-    for timeout in deadline.attempts():
+    waits = pauses()
+    for timeout in timeouts or deadline.attempts():
         if not pending:
             break
         try:
-            asked = list(ask(pending, timeout, deadline))
+            answers |= attempt(pending, timeout)
         except Unreachable:
             if not answers:
                 raise
             break
-        until = Deadline.after(timeout + GRACE_S)
-        for key, future in asked:
-            answers[key] = accept(outcome(future, until.remaining))
-        pending = [key for key in pending if again(answers[key], settled)]
+        pending = [key for key in pending if again(answers[key])]
         connection.wait(min(next(waits), deadline.remaining) if pending else 0)
     return answers
 

@@ -6,8 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event, Thread, current_thread, main_thread
 from time import monotonic
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
+
+from drctl.host.connections import Closing
 
 # A broker that just died may be the one asked first; a first try that waits for all of the
 # deadline would leave nothing for its successor.
@@ -80,7 +82,7 @@ def uninterrupted() -> Iterator[None]:
         before[number](number, frame)
 
 
-class PeriodicTask:
+class PeriodicTask(Closing):
     """Calls a function at intervals from a thread of its own; a context manager.
 
     Args:
@@ -97,6 +99,10 @@ class PeriodicTask:
         """Begin; the first beat comes after an interval."""
         self._thread.start()
 
+    def close(self) -> None:
+        """Beat no more, once the last one is over."""
+        self.stop()
+
     def stop(self, patience_s: float | None = None) -> bool:
         """Beat no more; whether the last one is over by then. May be called again."""
         self._stopping.set()
@@ -107,14 +113,6 @@ class PeriodicTask:
     def __enter__(self) -> Self:
         self.start()
         return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     def _work(self) -> None:
         while not self._stopping.wait(self._interval_s):

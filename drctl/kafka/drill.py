@@ -4,27 +4,30 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    NewTopic,
-)
 
 from drctl.drill.cleaning import drill_of
 from drctl.drill.clients import Consumed, Written, identity
+from drctl.gap.comparison import ScanFailed
 from drctl.kafka.brokers import ClusterClient
-from drctl.kafka.connection import GRACE_S, LOGGER, client_properties, outcome
+from drctl.kafka.connection import GRACE_S, LOGGER, Connection, client_properties, outcome
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault
-from drctl.kafka.own_topics import PATIENCE_S, ask_to_create, await_leaders
-from drctl.model.errors import ConfigError, Unknown, Unreachable
-from drctl.model.topology import Unavailable
+from drctl.kafka.log_reader import KafkaRangeReader, LogSource
+from drctl.kafka.offsets import read_offsets
+from drctl.kafka.own_topics import DRILL, PATIENCE_S, create
+from drctl.model.errors import ConfigError, Unreachable
+from drctl.model.topology import OffsetRange, Unavailable
+from drctl.model.topology import TopicPartition as Place
 
 _BATCH = 200
 _POLL_S = 0.2
 _END_S = 15.0
 _SCAN_S = 60.0
+_BROKERS = "see that its brokers run"
 
 C = TypeVar("C", Consumer, Producer)
 
@@ -128,44 +131,22 @@ def held(name: str, properties: Mapping[str, str], topic: str) -> Mapping[str, i
     Raises:
         Unreachable: the cluster did not answer.
     """
-    settings = {
-        **client_properties(properties),
-        "group.id": "drctl",
-        "enable.auto.commit": False,
-        "auto.offset.reset": "earliest",
-        "enable.partition.eof": False,
-    }
-    consumer = _opened(Consumer, name, settings)
+    connection = Connection(name, properties, _SCAN_S)
+    with closing(connection):
+        deadline = connection.deadline()
+        known = connection.metadata(deadline).topics.get(topic)
+        places = [Place(topic, number) for number in (known.partitions if known else ())]
+        ranges: dict[int, list[OffsetRange]] = {}
+        for place, ends in read_offsets(connection, places, deadline).items():
+            if isinstance(ends, Unavailable):
+                raise Unreachable(f"{place} of {name} cannot be read: {ends.reason}", _BROKERS)
+            ranges[place.partition] = [OffsetRange(ends.log_start, ends.last_stable)]
     try:
-        return _scanned(consumer, topic)
-    except KafkaException as error:
-        raise Unreachable(
-            f"topic {topic} of {name} cannot be read: {error.args[0].str()}",
-            "see that its brokers run",
-        ) from error
-    finally:
-        consumer.close()
-
-
-def _scanned(consumer: Consumer, topic: str) -> Mapping[str, int]:
-    known = consumer.list_topics(timeout=_SCAN_S).topics.get(topic)
-    places = [TopicPartition(topic, number) for number in (known.partitions if known else ())]
-    marks = {each.partition: consumer.get_watermark_offsets(each, _SCAN_S) for each in places}
-    left = {number: high for number, (low, high) in marks.items() if high > low}
-    consumer.assign([TopicPartition(topic, number, marks[number][0]) for number in left])
-    found: Counter[str] = Counter()
-    deadline = Deadline.after(_SCAN_S)
-    while left:
-        if deadline.expired:
-            raise Unreachable(f"topic {topic} was not read to its end in {_SCAN_S:g} s")
-        for message in consumer.consume(_BATCH, timeout=_POLL_S):
-            if message.error() is not None:
-                continue
-            found[(message.value() or b"").decode()] += 1
-            number = message.partition() or 0
-            if (message.offset() or 0) + 1 >= left.get(number, 0):
-                left.pop(number, None)
-    return found
+        chunks = KafkaRangeReader(LogSource(name, properties)).read({topic: ranges})
+        return Counter((row[3] or b"").decode() for chunk in chunks for row in chunk.rows)
+    except ScanFailed as failed:
+        message = f"topic {topic} of {name} cannot be read: {failed.message}"
+        raise Unreachable(message, _BROKERS) from failed
 
 
 _KEYS = 17
@@ -300,7 +281,6 @@ class DrillWriter:
             self._log.refused_at = time.monotonic()
 
 
-_REPLICAS = 3
 _PAUSE_S = 0.2
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 _NO_GROUP = frozenset({KafkaError.GROUP_ID_NOT_FOUND})
@@ -323,19 +303,7 @@ class KafkaScratch(ClusterClient):
             ValueError: it is not called as drills call topics.
         """
         _require_ours([name])
-        brokers = len(self._connection.nodes(self._connection.deadline()).brokers)
-        new = NewTopic(name, partitions, replication_factor=min(_REPLICAS, brokers))
-        fault = ask_to_create(self._connection, new)
-        if fault is not None:
-            message = f"topic {name} of {self._connection.name} cannot be made: {fault.text}"
-            if fault.retried:
-                raise Unreachable(message, "see that its brokers run")
-            raise ConfigError(message, "grant CREATE, READ, WRITE and DELETE on it (docs/drill.md)")
-        if not await_leaders(self._connection, name, partitions):
-            raise Unknown(
-                f"topic {name} of {self._connection.name} has no leaders after {PATIENCE_S:g} s",
-                "see that its brokers run",
-            )
+        create(self._connection, name, DRILL, {}, partitions)
 
     def delete_topics(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
         """By name None where it is gone, or why it is not.

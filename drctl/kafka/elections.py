@@ -11,55 +11,35 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from drctl.elections.cluster_state import Declined, Kind, Partition, PartitionStates, Replica
+from drctl.kafka import protocol_partitions as wire
 from drctl.kafka.broker_socket import Address, BrokerSocket
 from drctl.kafka.brokers import ClusterClient, addresses_in, by_topic
 from drctl.kafka.connection import in_chunks
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.protocol_cluster import DESCRIBE_QUORUM, describe_quorum, read_quorum
-from drctl.kafka.protocol_partitions import (
-    DESCRIBE_PARTITIONS,
-    ELECT_LEADERS,
-    EPOCH_ENDS,
-    LIST_OFFSETS,
-    PREFERRED,
-    UNCLEAN,
-    Described,
-    Election,
-    End,
-    EpochEnd,
-    Next,
-    ask_epoch_ends,
-    ask_log_ends,
-    describe_partitions,
-    elect_leaders,
-    read_election,
-    read_epoch_ends,
-    read_log_ends,
-    read_partitions,
-)
 from drctl.model.errors import Unknown
 from drctl.model.health import Controller
 from drctl.model.topology import TopicPartition, Unavailable
 
 _CHUNK = 2000
-_NUMBERS = {Kind.PREFERRED: PREFERRED, Kind.UNCLEAN: UNCLEAN}
+_NUMBERS = {Kind.PREFERRED: wire.PREFERRED, Kind.UNCLEAN: wire.UNCLEAN}
 
 
 def described(
     topics: Collection[str] | None,
-) -> Callable[[BrokerSocket], tuple[Described, ...] | None]:
+) -> Callable[[BrokerSocket], tuple[wire.Described, ...] | None]:
     """All pages of a broker's answer; None where it is too old to be asked."""
 
-    def run(opened: BrokerSocket) -> tuple[Described, ...] | None:
-        if DESCRIBE_PARTITIONS not in opened:
+    def run(opened: BrokerSocket) -> tuple[wire.Described, ...] | None:
+        if wire.DESCRIBE_PARTITIONS not in opened:
             return None
         if topics is not None and not topics:
             return ()
-        found: list[Described] = []
-        since: Next | None = None
+        found: list[wire.Described] = []
+        since: wire.Next | None = None
         while True:
-            body = describe_partitions(sorted(set(topics or ())), since)
-            answer = opened.exchange(DESCRIBE_PARTITIONS, body, read_partitions)
+            body = wire.describe_partitions(sorted(set(topics or ())), since)
+            answer = opened.exchange(wire.DESCRIBE_PARTITIONS, body, wire.read_partitions)
             found += answer.partitions
             since = answer.following
             if since is None:
@@ -68,27 +48,33 @@ def described(
     return run
 
 
-def _own_ends(places: Collection[TopicPartition], opened: BrokerSocket) -> list[End]:
+def _own_ends(places: Collection[TopicPartition], opened: BrokerSocket) -> list[wire.End]:
     """Where the broker's own logs of these partitions end."""
-    rows: list[End] = []
+    rows: list[wire.End] = []
     for chunk in in_chunks(places, _CHUNK):
-        rows += opened.exchange(LIST_OFFSETS, ask_log_ends(by_topic(chunk)), read_log_ends)
+        rows += opened.exchange(
+            wire.LIST_OFFSETS, wire.ask_log_ends(by_topic(chunk)), wire.read_log_ends
+        )
     return rows
 
 
-def _epoch_ends(epochs: Mapping[TopicPartition, int], opened: BrokerSocket) -> tuple[EpochEnd, ...]:
+def _epoch_ends(
+    epochs: Mapping[TopicPartition, int], opened: BrokerSocket
+) -> tuple[wire.EpochEnd, ...]:
     """Where the records up to these epochs end; the broker leads the partitions."""
     topics: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for place, epoch in epochs.items():
         topics[place.topic].append((place.partition, epoch))
-    return opened.exchange(EPOCH_ENDS, ask_epoch_ends(topics), read_epoch_ends)
+    return opened.exchange(wire.EPOCH_ENDS, wire.ask_epoch_ends(topics), wire.read_epoch_ends)
 
 
-def _ask_controller(opened: BrokerSocket) -> Controller | Unavailable:
+def ask_controller(opened: BrokerSocket) -> Controller | Unavailable:
     """Who controls the cluster, as the metadata quorum says."""
     found = opened.exchange(DESCRIBE_QUORUM, describe_quorum(), read_quorum)
+    if found.error == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+        return Unavailable("this user may not ask for it; grant DESCRIBE on the cluster")
     if found.error:
-        return Unavailable(KafkaError(found.error).str())
+        return Unavailable(f"{opened.address}: {KafkaError(found.error).str()}")
     if found.leader < 0:
         return Unavailable("the metadata quorum has no leader")
     return Controller(found.leader, found.epoch)
@@ -98,10 +84,7 @@ T = TypeVar("T")
 
 
 class KafkaElectionReader(ClusterClient):
-    """Implements `ElectionReader` of `drctl.elections.cluster_state`.
-
-    Connects on first use. Every call ends within `timeout_s` (and a moment).
-    """
+    """Implements `ElectionReader` of `drctl.elections.cluster_state`."""
 
     def look(
         self, topics: Collection[str] | None, ends_of: Collection[TopicPartition] | None = None
@@ -170,7 +153,7 @@ class KafkaElectionReader(ClusterClient):
     def _controller(
         self, living: Mapping[int, Address], deadline: Deadline
     ) -> Controller | Unavailable:
-        answers = self._each(living, _ask_controller, deadline.sooner(self._half)).values()
+        answers = self._each(living, ask_controller, deadline.sooner(self._half)).values()
         found = [each for each in answers if isinstance(each, Controller)]
         silent = (each for each in answers if isinstance(each, Unavailable))
         why = next(silent, Unavailable("no broker answers"))
@@ -197,9 +180,9 @@ class KafkaElectionReader(ClusterClient):
         return found
 
 
-def _newest(told: Iterable[tuple[Described, ...] | None]) -> tuple[Partition, ...]:
+def _newest(told: Iterable[tuple[wire.Described, ...] | None]) -> tuple[Partition, ...]:
     """Of each partition what the broker says that knows the newest epoch."""
-    found: dict[TopicPartition, Described] = {}
+    found: dict[TopicPartition, wire.Described] = {}
     for rows in told:
         for row in rows or ():
             place = TopicPartition(row.topic, row.partition)
@@ -208,7 +191,7 @@ def _newest(told: Iterable[tuple[Described, ...] | None]) -> tuple[Partition, ..
     return tuple(_partition(place, found[place]) for place in sorted(found))
 
 
-def _partition(place: TopicPartition, row: Described) -> Partition:
+def _partition(place: TopicPartition, row: wire.Described) -> Partition:
     leader = row.leader if row.leader >= 0 else None
     return Partition(
         place, leader, row.epoch, row.replicas, row.in_sync, row.eligible, row.last_known
@@ -251,11 +234,11 @@ def _absent(
     return {name: why for name in topics or () if name not in there}
 
 
-def _own(row: End) -> int | Unavailable:
+def _own(row: wire.End) -> int | Unavailable:
     return Unavailable(KafkaError(row.error).str()) if row.error else row.offset
 
 
-def _end(row: EpochEnd) -> int | Unavailable:
+def _end(row: wire.EpochEnd) -> int | Unavailable:
     if row.error:
         return Unavailable(KafkaError(row.error).str())
     # A leader without a record of any epoch up to this one keeps nothing of it.
@@ -268,9 +251,6 @@ _NO_ANSWER = frozenset({KafkaError.REQUEST_TIMED_OUT, KafkaError.NOT_CONTROLLER}
 
 class KafkaElectionWriter(ClusterClient):
     """Implements `ElectionWriter` of `drctl.elections.cluster_state`."""
-
-    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 30) -> None:
-        super().__init__(name, properties, timeout_s=timeout_s)
 
     def elect(
         self, kind: Kind, places: Collection[TopicPartition]
@@ -294,8 +274,10 @@ class KafkaElectionWriter(ClusterClient):
         addresses = self._brokers.addresses(deadline)
         for number, node in enumerate(sorted(addresses)):
             share = deadline.remaining / (len(addresses) - number)
-            body = elect_leaders(_NUMBERS[kind], by_topic(places), int(share * 1000))
-            task = partial(BrokerSocket.exchange, api=ELECT_LEADERS, body=body, read=read_election)
+            body = wire.elect_leaders(_NUMBERS[kind], by_topic(places), int(share * 1000))
+            task = partial(
+                BrokerSocket.exchange, api=wire.ELECT_LEADERS, body=body, read=wire.read_election
+            )
             here = deadline.sooner(share)
             answer = self._brokers.ask({node: task}, addresses, here)[node]
             if isinstance(answer, Unavailable):
@@ -308,7 +290,7 @@ class KafkaElectionWriter(ClusterClient):
 
 
 def _outcomes(
-    answer: Election, places: Sequence[TopicPartition]
+    answer: wire.Election, places: Sequence[TopicPartition]
 ) -> dict[TopicPartition, Unavailable | None]:
     if answer.error:
         return dict.fromkeys(places, Declined(KafkaError(answer.error).str()))

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from drctl.kafka.acls import KafkaAclReader
 from drctl.kafka.brokers import ClusterClient, Question, ask_leaders
+from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.offsets import LookUps
 from drctl.kafka.protocol_partitions import LIST_OFFSETS, End, ask_log_ends, read_log_ends
@@ -29,21 +30,14 @@ class KafkaFenceProver(ClusterClient):
     """Implements `FenceProver` of `drctl.model.fencing`.
 
     Args:
+        connection: its timeout is how long to wait for all brokers to obey, and then for end
+            offsets that stay; it may take twice as long where leaders hang.
         settle_s: how long end offsets must stay as they are.
-        timeout_s: how long to wait for all brokers to obey, and then for end offsets that stay; it
-            may take twice as long where leaders hang.
     """
 
-    def __init__(
-        self,
-        name: str,
-        properties: Mapping[str, str],
-        *,
-        settle_s: float = 1.0,
-        timeout_s: float = 10,
-    ) -> None:
-        super().__init__(name, properties, timeout_s=timeout_s)
-        self._acls = KafkaAclReader(name, properties, timeout_s=timeout_s)
+    def __init__(self, connection: Connection, *, settle_s: float = 1.0) -> None:
+        super().__init__(connection)
+        self._acls = KafkaAclReader(connection)
         self._settle_s = settle_s
         self._unasked: Unavailable | None = None
 
@@ -102,8 +96,8 @@ class KafkaFenceProver(ClusterClient):
         return Deadline.after(max(_LEAST_S, self._connection.timeout_s / 2))
 
     def _look(self, places: Sequence[TopicPartition], mark: Mark) -> Ends:
-        with LookUps(self._connection) as look_ups:
-            answers = look_ups.ask([(p, mark) for p in places], self._step())()
+        look_ups = self._connection.part(LookUps)
+        answers = look_ups.ask([(p, mark) for p in places], self._step(), anew=True)()
         return dict(zip(places, answers, strict=True))
 
     def _judged(self, before: Ends, now: Ends, missing: Reasons, looks: int) -> Stillness:

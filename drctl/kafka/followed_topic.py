@@ -1,13 +1,15 @@
 """A topic of our own, of one partition: what is committed in it, each record read once."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import ClassVar, TypeVar
 
-from drctl.gap.comparison import ScanFailed, Side
+from drctl.formats.primitives import Undecodable
+from drctl.gap.comparison import ScanFailed
 from drctl.kafka.connection import Connection, settled_by
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.log_reader import KafkaLogReader, LogSource
+from drctl.kafka.log_reader import KafkaRangeReader, LogSource
 from drctl.kafka.offsets import read_offsets
 from drctl.kafka.own_topics import LEDGER, Purpose
 from drctl.kafka.topics import read_topics
@@ -30,6 +32,9 @@ class FollowedTopic(ABC):
 
     Reads by a consumer that belongs to no group, and never asks for the topic by its name.
     """
+
+    _restarts: ClassVar[bool] = False
+    """Whether it is read again where it was recreated, or held what could not be read."""
 
     def __init__(self, connection: Connection, topic: str, purpose: Purpose) -> None:
         self._connection = connection
@@ -57,10 +62,11 @@ class FollowedTopic(ABC):
             Unreachable: the cluster did not answer.
             Unknown: it was deleted, or recreated, since it was first read.
         """
-        if not self._exists():
-            return False
-        self._read_to(self.offsets().last_stable)
-        return True
+        with self._whole():
+            if not self._exists():
+                return False
+            self._read_to(self.offsets().last_stable)
+            return True
 
     def settle(self, patience_s: float) -> bool:
         """Catch up with everything that was appended until now.
@@ -70,18 +76,19 @@ class FollowedTopic(ABC):
         Raises:
             ConfigError, Unreachable, Unknown: as above.
         """
-        if not self._exists():
-            raise self._gone()
-        deadline = Deadline.after(patience_s)
-        offsets = self.offsets()
-        wanted = offsets.end
-        while offsets.last_stable < wanted:
-            if deadline.expired:
-                return False
-            self._connection.wait(_PAUSE_S)
+        with self._whole():
+            if not self._exists():
+                raise self._gone()
+            deadline = Deadline.after(patience_s)
             offsets = self.offsets()
-        self._read_to(offsets.last_stable)
-        return True
+            wanted = offsets.end
+            while offsets.last_stable < wanted:
+                if deadline.expired:
+                    return False
+                self._connection.wait(_PAUSE_S)
+                offsets = self.offsets()
+            self._read_to(offsets.last_stable)
+            return True
 
     def offsets(self) -> PartitionOffsets:
         """As its leader tells them now.
@@ -97,6 +104,23 @@ class FollowedTopic(ABC):
             raise self._gone()
         self._position = max(self._position, offsets.log_start)
         return offsets
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Start over after a failure, if at all: half of a log, or of another, says nothing."""
+        try:
+            yield
+        except Unreachable:
+            raise
+        except (Unknown, Undecodable):
+            if self._restarts:
+                self._id, self._position = None, 0
+                self._forget()
+            raise
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Keep nothing of what was taken."""
 
     @abstractmethod
     def _take(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
@@ -145,10 +169,10 @@ class FollowedTopic(ABC):
         if end <= self._position:
             return
         source = LogSource(self._connection.name, self._connection.properties)
-        reader = KafkaLogReader({Side.TARGET: source}, patience_s=self._connection.timeout_s)
+        reader = KafkaRangeReader(source, patience_s=self._connection.timeout_s)
         ranges = {self._topic: {0: [OffsetRange(self._position, end)]}}
         try:
-            for chunk in reader.read(Side.TARGET, ranges):
+            for chunk in reader.read(ranges):
                 self._take((row[2], row[3]) for row in chunk.rows)
                 self._position = chunk.rows[-1][0] + 1
         except ScanFailed as failed:
@@ -196,6 +220,9 @@ class CompactedTopic(FollowedTopic):
                 " forget what is kept in it",
                 "set its cleanup.policy to compact, or delete it and let drctl make it",
             )
+
+    def _forget(self) -> None:
+        self.values.clear()
 
     def _take(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
         for key, value in records:

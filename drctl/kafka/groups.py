@@ -16,20 +16,11 @@ from confluent_kafka import (
     TopicCollection,
 )
 
-from drctl.host.connections import Closing
+from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.connection import GRACE_S, Connection, gather, in_chunks, outcome, pauses
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault
-from drctl.kafka.group_batches import WORTH, GroupBatches
-from drctl.kafka.group_requests import (
-    WAVE,
-    GroupClients,
-    GroupRequests,
-    Replied,
-    moving,
-    reason,
-    settling,
-)
+from drctl.kafka.group_requests import WAVE, GroupRequests, Replied, moving, reason
 from drctl.model.errors import Unreachable
 from drctl.model.groups import POSITIONS_TOPIC, Group, GroupProtocol, GroupState, Member, Positions
 from drctl.model.health import Silent
@@ -173,16 +164,14 @@ _NONE: Positions = {}
 T = TypeVar("T")
 
 
-class KafkaGroupReader(Closing):
+class KafkaGroupReader(ClusterClient):
     """Implements `GroupReader` of `drctl.model.ports`.
 
     Connects on first use. Every call ends within `timeout_s` for each 500 groups (and a moment).
     """
 
-    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
-        self._connection = Connection(name, properties, timeout_s)
-        self._clients = GroupClients(self._connection)
-        self._batches = GroupBatches(self._connection)
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
         self._asks: bool | None = None
         self._all = 0
 
@@ -220,26 +209,10 @@ class KafkaGroupReader(Closing):
             return told
         # A cluster that is gone says so here, with its reason.
         self._connection.nodes(self._connection.deadline())
-        replies = self._batches.committed(wanted) if len(wanted) >= WORTH else {}
-        left = [name for name in wanted if name not in replies]
-        one_by_one = self._clients.read([partial(_list, name) for name in left])
-        replies |= zip(left, one_by_one, strict=True)
+        replies = GroupRequests(self._connection, self._brokers).committed(wanted)
         if all(reply.silent for reply in replies.values()):
             raise self._connection.unreachable(None)
         return {name: self._positions(name, replies[name]) for name in wanted}
-
-    def prepare(self) -> None:
-        """Open the client, which asks nobody yet.
-
-        Raises:
-            ConfigError: librdkafka does not take the properties.
-        """
-        self._connection.admin()
-
-    def close(self) -> None:
-        """Release connections; may be called again."""
-        self._clients.close()
-        self._connection.close()
 
     def _list(self) -> Listing:
         listing = list_groups(self._connection, self._connection.deadline())
@@ -296,7 +269,7 @@ class KafkaGroupReader(Closing):
         for wave in in_chunks(wanted, WAVE):
             deadline = self._connection.deadline()
             ask = partial(_describe, self._connection, chain((_CHUNK,), repeat(1)))
-            answers = gather(self._connection, wave, ask, deadline, settling)
+            answers = gather(self._connection, wave, ask, deadline, moving)
             found |= {name: self._group(name, answers[name]) for name in wave}
         return found
 
@@ -349,10 +322,6 @@ def _describe(
     admin = connection.admin()
     for chunk in in_chunks(names, next(sizes)):
         yield from admin.describe_consumer_groups(chunk, request_timeout=_NO_TIMEOUT_S).items()
-
-
-def _list(name: str, client: GroupRequests, number: int) -> None:
-    client.list(number, name)
 
 
 def _group(name: str, described: Any) -> Group:

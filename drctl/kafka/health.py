@@ -7,26 +7,13 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
+from drctl.kafka import protocol_producers as wire
 from drctl.kafka.broker_socket import Address, BrokerSocket
 from drctl.kafka.brokers import Brokers, ClusterClient, Question, addresses_in, ask_leaders
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
+from drctl.kafka.elections import ask_controller
 from drctl.kafka.offsets import LookUps
-from drctl.kafka.protocol_cluster import DESCRIBE_QUORUM, describe_quorum, read_quorum
-from drctl.kafka.protocol_producers import (
-    DESCRIBE_PRODUCERS,
-    DESCRIBE_TRANSACTIONS,
-    LIST_TRANSACTIONS,
-    Described,
-    PartitionProducers,
-    Producer,
-    describe_producers,
-    describe_transactions,
-    list_transactions,
-    read_described,
-    read_listed,
-    read_producers,
-)
 from drctl.kafka.topics import read_configurations
 from drctl.model.errors import ConfigError
 from drctl.model.health import (
@@ -43,22 +30,7 @@ _NOT_TOLD = Unavailable(
 )
 
 
-class KafkaRightsReader(ClusterClient):
-    """Implements `RightsReader` of `drctl.model.health`; connects on first use."""
-
-    def operations(self) -> frozenset[str] | Unavailable:
-        """With the cluster itself, in Kafka's words; or why that is not known.
-
-        Raises:
-            Unreachable: no broker answered within the deadline.
-        """
-        found = self._brokers.described(self._connection.deadline())
-        if isinstance(found, Unavailable):
-            return found
-        return _NOT_TOLD if found.operations is None else found.operations
-
-
-_PRODUCERS = Question(DESCRIBE_PRODUCERS, describe_producers, read_producers)
+_PRODUCERS = Question(wire.DESCRIBE_PRODUCERS, wire.describe_producers, wire.read_producers)
 _NOBODYS = "drctl-nobodys-transaction"
 """Who may not ask for this one may not see all."""
 
@@ -75,7 +47,7 @@ class _Known:
     """
 
     whole: bool
-    by_producer: Mapping[int, Described]
+    by_producer: Mapping[int, wire.Described]
 
 
 def read_open_transactions(
@@ -112,8 +84,7 @@ def _undecided(
     """Partitions whose last stable offset is behind their end; others need no second question."""
     places = list(dict.fromkeys(partitions))
     questions = [(place, mark) for mark in (Mark.STABLE, Mark.END) for place in places]
-    with LookUps(connection) as look_ups:
-        answers = look_ups.ask(questions, deadline)()
+    answers = connection.part(LookUps).ask(questions, deadline, anew=True)()
     stable, ends = answers[: len(places)], answers[len(places) :]
     undecided: list[TopicPartition] = []
     unread: dict[TopicPartition, tuple[OpenTransaction, ...] | Unavailable] = {}
@@ -127,7 +98,7 @@ def _undecided(
     return undecided, unread
 
 
-def _open(row: PartitionProducers | Unavailable) -> list[Producer]:
+def _open(row: wire.PartitionProducers | Unavailable) -> list[wire.Producer]:
     """What was undecided a moment ago may be decided by now."""
     if isinstance(row, Unavailable):
         return []
@@ -137,13 +108,15 @@ def _open(row: PartitionProducers | Unavailable) -> list[Producer]:
 def _known(brokers: Brokers, ids: Collection[int], deadline: Deadline) -> _Known:
     addresses = brokers.addresses(deadline)
 
-    def ask(opened: BrokerSocket) -> tuple[Described, ...] | Unavailable:
-        error, listed = opened.exchange(LIST_TRANSACTIONS, list_transactions(ids), read_listed)
+    def ask(opened: BrokerSocket) -> tuple[wire.Described, ...] | Unavailable:
+        error, listed = opened.exchange(
+            wire.LIST_TRANSACTIONS, wire.list_transactions(ids), wire.read_listed
+        )
         if error:
             return Unavailable(f"{opened.address}: {KafkaError(error).str()}")
         names = [each.transactional_id for each in listed]
-        body = describe_transactions([*names, _NOBODYS])
-        return opened.exchange(DESCRIBE_TRANSACTIONS, body, read_described)
+        body = wire.describe_transactions([*names, _NOBODYS])
+        return opened.exchange(wire.DESCRIBE_TRANSACTIONS, body, wire.read_described)
 
     answers = brokers.ask(dict.fromkeys(addresses, ask), addresses, deadline).values()
     told = [each for each in answers if not isinstance(each, Unavailable)]
@@ -154,7 +127,7 @@ def _known(brokers: Brokers, ids: Collection[int], deadline: Deadline) -> _Known
     return _Known(whole, {one.producer_id: one for one in rows if not one.error})
 
 
-def _transaction(place: TopicPartition, producer: Producer, known: _Known) -> OpenTransaction:
+def _transaction(place: TopicPartition, producer: wire.Producer, known: _Known) -> OpenTransaction:
     mine = known.by_producer.get(producer.producer_id)
     coordinated = mine is not None and mine.state in _UNDER_WAY and place in mine.partitions
     return OpenTransaction(
@@ -175,10 +148,7 @@ _PATIENCE_S = 5.0
 
 
 class KafkaHealthReader(ClusterClient):
-    """Implements `HealthReader` of `drctl.model.health`.
-
-    Connects on first use. Every call ends within `timeout_s` (and a moment).
-    """
+    """Implements `HealthReader` and `RightsReader` of `drctl.model.health`."""
 
     def health(
         self, topics: Collection[str], known: Mapping[str, Mapping[str, str]] | None = None
@@ -215,6 +185,17 @@ class KafkaHealthReader(ClusterClient):
             seen.unknown,
         )
 
+    def operations(self) -> frozenset[str] | Unavailable:
+        """With the cluster itself, in Kafka's words; or why that is not known.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        found = self._brokers.described(self._connection.deadline())
+        if isinstance(found, Unavailable):
+            return found
+        return _NOT_TOLD if found.operations is None else found.operations
+
     def open_transactions(self, partitions: Collection[TopicPartition]) -> OpenTransactions:
         """Which transactions are open in these partitions, and which of them hang.
 
@@ -232,7 +213,7 @@ class KafkaHealthReader(ClusterClient):
         some: dict[int, Address] = dict(islice(sorted(addresses.items()), _ASKED))
         soon = deadline.sooner(_PATIENCE_S)
         try:
-            tasks = dict.fromkeys(some, _ask_controller)
+            tasks = dict.fromkeys(some, ask_controller)
             answers = self._brokers.ask(tasks, some, soon, enough=_is_controller)
         except ConfigError as cannot:
             return Unavailable(self._connection.redacted(cannot.message))
@@ -282,14 +263,3 @@ def _least(config: Mapping[str, str] | Unavailable) -> int | Unavailable:
 
 def _is_controller(answer: object) -> bool:
     return isinstance(answer, Controller)
-
-
-def _ask_controller(opened: BrokerSocket) -> Controller | Unavailable:
-    found = opened.exchange(DESCRIBE_QUORUM, describe_quorum(), read_quorum)
-    if found.error == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
-        return Unavailable("this user may not ask for it; grant DESCRIBE on the cluster")
-    if found.error:
-        return Unavailable(f"{opened.address}: {KafkaError(found.error).str()}")
-    if found.leader < 0:
-        return Unavailable("the metadata quorum has no leader")
-    return Controller(found.leader, found.epoch)

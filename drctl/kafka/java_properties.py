@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from drctl.model.errors import ConfigError
@@ -212,17 +212,35 @@ def _key(where: str, text: str, password: str) -> str:
 
 
 def _converted(where: str, key: str, password: str) -> str:
+    try:
+        return with_password(["pkcs8", "-topk8", "-nocrypt"], "-passin", password, key)
+    except FileNotFoundError:
+        raise ConfigError(f"{where}: Java cannot read this kind of private key", _CURE) from None
+    except OSError:
+        raise ConfigError(
+            f"{where}: openssl cannot read the private key",
+            f"Check ssl.key.password. {_CURE}",
+        ) from None
+
+
+def with_password(command: Sequence[str], option: str, password: str, given: str = "") -> str:
+    """What a command of openssl answers that needs a password.
+
+    Raises:
+        FileNotFoundError: there is no openssl.
+        OSError: it did not do it.
+    """
     openssl = shutil.which("openssl")
     if openssl is None:
-        raise ConfigError(f"{where}: Java cannot read this kind of private key", _CURE)
+        raise FileNotFoundError("there is no openssl command")
     # Through a pipe: a command line is for everybody to see.
     reading, writing = os.pipe()
     try:
         os.write(writing, f"{password}\n".encode())
         os.close(writing)
         done = subprocess.run(
-            [openssl, "pkcs8", "-topk8", "-nocrypt", "-passin", f"fd:{reading}"],
-            input=key,
+            [openssl, *command, option, f"fd:{reading}"],
+            input=given,
             capture_output=True,
             text=True,
             pass_fds=(reading,),
@@ -231,10 +249,7 @@ def _converted(where: str, key: str, password: str) -> str:
     finally:
         os.close(reading)
     if done.returncode:
-        raise ConfigError(
-            f"{where}: openssl cannot read the private key",
-            f"Check ssl.key.password. {_CURE}",
-        )
+        raise OSError("openssl cannot read it")
     return done.stdout
 
 

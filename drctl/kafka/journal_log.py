@@ -6,7 +6,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Self
 
 from confluent_kafka import KafkaError
@@ -25,9 +24,10 @@ from drctl.formats.journal_records import (
     is_signed,
 )
 from drctl.formats.primitives import Undecodable
+from drctl.host.connections import Closing
 from drctl.kafka.connection import LOGGER, Connection
 from drctl.kafka.own_topics import JOURNAL
-from drctl.kafka.simple_consumer import ScanConsumer
+from drctl.kafka.simple_consumer import SimpleConsumer
 from drctl.model.errors import ConfigError, Refused, Unknown
 from drctl.model.journal import ENDED, Holder
 from drctl.model.text import quote
@@ -290,7 +290,7 @@ def held_by(link: str, holder: Holder) -> Refused:
 _CONNECT_S = 1.0
 
 
-class Signs:
+class Signs(Closing):
     """Reads on from an offset; a context manager.
 
     Attributes:
@@ -299,7 +299,7 @@ class Signs:
 
     def __init__(self, connection: Connection, topic: str, log: LinkLog, position: int) -> None:
         # Does not wait for transactions: one that a dead process left open lasts half a minute.
-        self._consumer = ScanConsumer(connection.properties, uncommitted=True)
+        self._consumer = SimpleConsumer(connection.properties, uncommitted=True)
         self._partition = TopicPartition(topic, 0)
         self._where = f"topic {topic} of {connection.name}"
         self._log = log
@@ -311,13 +311,9 @@ class Signs:
         self._consumer.start(self._partition, self.position)
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._consumer.__exit__(exc_type, exc, traceback)
+    def close(self) -> None:
+        """Read no more."""
+        self._consumer.close()
 
     def poll(self, timeout_s: float) -> list[JournalRecord]:
         """What has come; waits for something where nothing has.

@@ -1,19 +1,20 @@
 """The journal on a cluster, read from any machine: its runs, their lines, and who holds a link."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from drctl.engine import run_state
 from drctl.formats.journal_records import MOST_BYTES, TOPIC, AnotherVersion
 from drctl.host.processes import gone
+from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.followed_topic import FollowedTopic
 from drctl.kafka.journal_log import Contest, LinkLog, Signs
-from drctl.kafka.journal_writer import transactional_id
 from drctl.kafka.own_topics import JOURNAL, check_creatable, check_writable
 from drctl.kafka.transactions import check_usable
-from drctl.model.errors import ConfigError, DamagedJournal, Unknown, Unreachable, UsageError
+from drctl.model.errors import ConfigError, DamagedJournal, Unreachable, UsageError
 from drctl.model.journal import Entry, Holder
 from drctl.model.text import quote
 from drctl.model.topology import TopicState
@@ -30,6 +31,11 @@ _ROOM = 1 << 10
 """What a record needs beside a part of a line."""
 
 _CURE = "set " + ", ".join(f"{name}={value}" for name, value in CONFIG.items()) + " on it"
+
+
+def transactional_id(link: str) -> str:
+    """Whoever uses it last fences all others."""
+    return f"drctl.{link}"
 
 
 def check_partitions(where: str, state: TopicState) -> None:
@@ -84,10 +90,16 @@ T = TypeVar("T")
 class _Log(FollowedTopic):
     """The topic, read into what it says of one link."""
 
+    _restarts = True
+
     def __init__(self, connection: Connection, topic: str, link: str, key: bytes) -> None:
         super().__init__(connection, topic, JOURNAL)
-        self.link = LinkLog(link, key)
+        self._new = partial(LinkLog, link, key)
+        self.link = self._new()
         self.config: Mapping[str, str] = {}
+
+    def _forget(self) -> None:
+        self.link = self._new()
 
     def _take(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
         self.link.take(records)
@@ -97,11 +109,11 @@ class _Log(FollowedTopic):
         self.config = state.config
 
 
-class JournalTopicReader:
+class JournalTopicReader(ClusterClient):
     """Implements `drctl.model.journal.JournalReader` for one link; writes nothing.
 
     Args:
-        cluster: its name in drctl.yaml; the one that survives.
+        connection: to the cluster that survives.
         beat_s: how often a living holder shows that he is; the same for all.
         key: by which lines must be signed; empty where this machine has none.
 
@@ -112,16 +124,14 @@ class JournalTopicReader:
 
     def __init__(
         self,
-        cluster: str,
-        properties: Mapping[str, str],
+        connection: Connection,
         link: str,
         *,
         topic: str = TOPIC,
-        timeout_s: float = 10,
         beat_s: float = BEAT_S,
         key: bytes = b"",
     ) -> None:
-        self._connection = Connection(cluster, properties, timeout_s)
+        super().__init__(connection)
         self._topic = topic
         self._link = link
         self._beat_s = beat_s
@@ -234,21 +244,14 @@ class JournalTopicReader:
         return self._log.link
 
     def _guarded(self, read: Callable[[], T]) -> T:
-        """Start over after a failure: half of a log says nothing."""
         try:
             return read()
         except AnotherVersion as wrong:
-            self._log = _Log(self._connection, self._topic, self._link, self._secret)
             raise ConfigError(
                 f"{self.where} holds what this drctl did not write: {wrong.reason}",
                 "use the drctl that wrote it; only drctl's user should be able to write there. If"
                 " nobody has a newer one, kafka-delete-records.sh removes it with all before it",
             ) from wrong
-        except Unreachable:
-            raise
-        except Unknown:
-            self._log = _Log(self._connection, self._topic, self._link, self._secret)
-            raise
 
     def _watch(self, contest: Contest) -> None:
         """Look on until somebody shows that he is alive, or too long nobody has."""

@@ -9,9 +9,10 @@ A link is taken in this order. Who may be alive is found out before anybody is f
 5. `Taken` is written; from then on there are beats.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import uuid4
 
 from drctl.engine import run_state
@@ -32,14 +33,42 @@ from drctl.kafka import transactions
 from drctl.kafka.connection import LOGGER, Connection
 from drctl.kafka.deadline import PeriodicTask
 from drctl.kafka.journal_log import Contest, LinkLog, held_by
-from drctl.kafka.journal_reader import BEAT_S, CONFIG, JournalTopicReader, check_settings
-from drctl.kafka.journal_writer import LIFETIME_S, JournalWriter, Undecided, transactional_id
+from drctl.kafka.journal_reader import (
+    BEAT_S,
+    CONFIG,
+    JournalTopicReader,
+    check_settings,
+    transactional_id,
+)
 from drctl.kafka.own_topics import JOURNAL, Change, TopicWriter, check_writable, create
+from drctl.kafka.transactions import TransactionalWriter, Undecided
 from drctl.model.errors import ConfigError, DrctlError, Fenced, Refused, Unknown
 from drctl.model.journal import Entry, Holder
 from drctl.model.text import quote
 
+LIFETIME_S = 30
+"""Brokers abort a transaction that is older; until then readers see nothing after it."""
+
 _PATIENCE_S = 10.0
+
+
+class JournalWriter(TransactionalWriter):
+    """Writes as the holder of a link, one transaction an append; may be used by two threads.
+
+    Raises:
+        Fenced: (of `transactions`) another one began in the same moment.
+        ConfigError: this user may not write, or librdkafka does not take the properties.
+        Unreachable: the cluster did not answer.
+    """
+
+    def __init__(
+        self, connection: Connection, link: str, topic: str, patience_s: float = LIFETIME_S
+    ) -> None:
+        name = transactional_id(link)
+        super().__init__(connection, name, topic, JOURNAL, LIFETIME_S, patience_s)
+
+    def _settings(self) -> dict[str, Any]:
+        return {**super()._settings(), "message.max.bytes": "1000000", "linger.ms": "0"}
 
 
 @dataclass(slots=True)
@@ -175,7 +204,7 @@ class HeldRun(Closing):
         if not (self._lost or self._doubt):
             with suppress(DrctlError):
                 self._writer.write([self._sign(last=True)], _FAREWELL_S)
-        self._writer.__exit__(None, None, None)
+        self._writer.close()
 
     def _written(self, lines: Sequence[bytes]) -> None:
         parts = [part for line in lines for part in split(self.run, line, self._mac(line))]
@@ -252,19 +281,16 @@ class JournalTopic(JournalTopicReader):
 
     def __init__(
         self,
-        cluster: str,
-        properties: Mapping[str, str],
+        connection: Connection,
         link: str,
         *,
         topic: str = TOPIC,
-        timeout_s: float = 10,
         beat_s: float = BEAT_S,
         patience_s: float = LIFETIME_S,
         token: Callable[[], str] = lambda: uuid4().hex,
         key: bytes = b"",
     ) -> None:
-        given = {"timeout_s": timeout_s, "beat_s": beat_s}
-        super().__init__(cluster, properties, link, topic=topic, key=key, **given)
+        super().__init__(connection, link, topic=topic, key=key, beat_s=beat_s)
         self._patience_s = patience_s
         self._token = token
 
@@ -366,7 +392,7 @@ class JournalTopic(JournalTopicReader):
             lines = self._frozen(taken, dead)
             self._write(writer, taken)
         except BaseException:
-            writer.__exit__(None, None, None)
+            writer.close()
             raise
         given = (lines, writer, self._rival_of, self._beat_s, self._secret)
         return HeldRun(self._link, self.where, taken, *given)

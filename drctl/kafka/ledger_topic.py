@@ -7,6 +7,7 @@ from struct import Struct, error
 
 from drctl.gap.comparison import Side
 from drctl.gap.ledger import Book, Cell, KnownLog, LogKey, Row, Rules
+from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.followed_topic import CompactedTopic
@@ -196,13 +197,11 @@ _PATIENCE_S = LIFETIME_S + 20.0
 _PAUSE_S = 0.1
 
 
-class TopicLedgerReader:
+class TopicLedgerReader(ClusterClient):
     """Implements `drctl.gap.ledger.LedgerStore` and writes nothing: what is new is not kept."""
 
-    def __init__(
-        self, cluster: str, properties: Mapping[str, str], topic: str, *, timeout_s: float = 10
-    ) -> None:
-        self._connection = Connection(cluster, properties, timeout_s)
+    def __init__(self, connection: Connection, topic: str) -> None:
+        super().__init__(connection)
         self._topic = topic
         self._read: dict[str, CompactedTopic] = {}
 

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError
 
 from drctl.gap.comparison import ScanFailed, Side
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.simple_consumer import FETCH_BYTES, ScanConsumer
+from drctl.kafka.simple_consumer import FETCH_BYTES, SimpleConsumer
 from drctl.model.topology import Chunk, OffsetRange, Row, TopicPartition, TopicRanges
 
 PATIENCE_S = 20.0
@@ -70,7 +70,9 @@ class KafkaRangeReader:
             if (wanted := [r for r in reversed(runs) if r.span])
         }
         source = self._source
-        with ScanConsumer(
+        if not waiting:
+            return
+        with SimpleConsumer(
             source.properties, self._fetch_bytes, uncommitted=uncommitted
         ) as consumer:
             consumer.connect(_CONNECT_S)
@@ -132,7 +134,7 @@ class Scan:
     def __init__(
         self,
         cluster: str,
-        consumer: ScanConsumer,
+        consumer: SimpleConsumer,
         waiting: dict[TopicPartition, Reading],
         patience_s: float,
     ) -> None:

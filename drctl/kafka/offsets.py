@@ -1,7 +1,8 @@
 """Offsets of partitions, asked from each leader separately.
 
 librdkafka answers one list_offsets call when the slowest leader has answered, and says
-"offset -1001, no error" for the partitions of a leader that never did.
+"offset -1001, no error" for the partitions of a leader that never did. So leaders are asked over
+connections of our own; where those cannot log in, librdkafka is asked for one leader at a time.
 """
 
 from collections import defaultdict, deque
@@ -9,31 +10,21 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from queue import SimpleQueue
 from threading import Thread
+from time import monotonic
 from typing import Any, NamedTuple
 
-from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaError
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     AdminClient,
     ClusterMetadata,
-    ListOffsetsResultInfo,
 )
 
 from drctl.host.connections import Closing
 from drctl.kafka.broker_socket import Address, BrokerSecurity, BrokerSocket, broker_security
-from drctl.kafka.connection import (
-    GRACE_S,
-    Connection,
-    again,
-    gather,
-    in_chunks,
-    outcome,
-    pauses,
-    settled_by,
-)
+from drctl.kafka.connection import GRACE_S, Connection, again, outcome, pauses, settled_by
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault, leader_of, unknown
 from drctl.kafka.protocol_partitions import LOOK_UP, LookedUp, look_up, read_looked_up
@@ -47,84 +38,6 @@ from drctl.model.topology import (
     Unavailable,
 )
 
-# Larger calls are slower: the client's work on one call grows faster than its partitions.
-_PLACES_A_REQUEST = 1000
-# The protocol gives some negative timestamps a meaning. The last stable offset is the latest as
-# seen by a reader of committed records; its number is ours.
-_LATEST, _EARLIEST, _NEWEST, _STABLE = -1, -2, -3, -100
-
-_SILENT = KafkaError(KafkaError._TIMED_OUT, "its leader did not answer")
-
-Answer = ListOffsetsResultInfo | Fault
-
-
-def _list_offsets(
-    admin: AdminClient, asked: list[KafkaPartition], stable: bool, timeout: float
-) -> "Future[Any]":
-    """What AdminClient.list_offsets does, without a future for each partition."""
-    future: Future[Any] = Future()
-    level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
-    super(AdminClient, admin).list_offsets(
-        asked, future, isolation_level_value=level.value, request_timeout=timeout
-    )
-    return future
-
-
-class _OffsetRequest:
-    """One request about many partitions; a future for each of them costs more than the request."""
-
-    def __init__(
-        self, admin: AdminClient, partitions: Collection[TopicPartition], what: int, timeout: float
-    ) -> None:
-        self._found: dict[tuple[str, int], Any] | None = None
-        stable = what == _STABLE
-        when = _LATEST if stable else what
-        asked = [KafkaPartition(*partition, when) for partition in partitions]
-        self._future = _list_offsets(admin, asked, stable, timeout)
-
-    def of(self, partition: TopicPartition, timeout: float | None = None) -> Any:
-        """The answer about one of them, which may be an error.
-
-        Raises:
-            KafkaException, TimeoutError: there is no answer about any of them.
-        """
-        if self._found is None:
-            answers = self._future.result(timeout).items()
-            self._found = {(place.topic, place.partition): info for place, info in answers}
-        return self._found.get(partition, _SILENT)
-
-
-class _Share:
-    """What a future of its own would be to a partition."""
-
-    __slots__ = ("_call", "_partition")
-
-    def __init__(self, call: _OffsetRequest, partition: TopicPartition) -> None:
-        self._call, self._partition = call, partition
-
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Why there is no answer; None where there is one.
-
-        Raises:
-            TimeoutError: it did not come in time.
-        """
-        try:
-            found = self._call.of(self._partition, timeout)
-        except KafkaException as failed:
-            return failed
-        return KafkaException(found) if isinstance(found, KafkaError) else None
-
-    def result(self) -> Any:
-        """The answer."""
-        return self._call.of(self._partition)
-
-
-class Question(NamedTuple):
-    """What to ask of a partition: a timestamp, or one of the negative values above."""
-
-    partition: TopicPartition
-    what: int
-
 
 def read_offsets(
     connection: Connection, partitions: Collection[TopicPartition], deadline: Deadline
@@ -134,18 +47,25 @@ def read_offsets(
     Raises:
         Unreachable: no broker answered within the deadline.
     """
-    answers = _ask_all(connection, partitions, (_EARLIEST, _STABLE, _LATEST), deadline)
-    found = {p: _offsets(p, answers, connection) for p in partitions}
+    marks = (Mark.START, Mark.STABLE, Mark.END)
+    found = {
+        p: told if isinstance(told, Unavailable) else _offsets(*told)
+        for p, told in _asked_of_each(connection, partitions, marks, deadline).items()
+    }
     # Asked side by side: what was written in between is no open transaction.
     doubtful = [
         p
         for p, offsets in found.items()
         if isinstance(offsets, PartitionOffsets) and offsets.last_stable < offsets.end
     ]
-    if not doubtful:
-        return found
-    later = _ask_all(connection, doubtful, (_STABLE,), deadline)
-    return {**found, **{p: _decided(found[p], later[Question(p, _STABLE)]) for p in doubtful}}
+    if doubtful:
+        later = connection.part(LookUps).looks([(p, Mark.STABLE) for p in doubtful], deadline)()
+        for p, stable in zip(doubtful, later, strict=True):
+            offsets = found[p]
+            if isinstance(offsets, PartitionOffsets) and not isinstance(stable, Unavailable):
+                last = min(offsets.end, max(offsets.last_stable, stable.offset))
+                found[p] = replace(offsets, last_stable=last)
+    return found
 
 
 def read_offsets_for_time(
@@ -160,15 +80,14 @@ def read_offsets_for_time(
         Unreachable: no broker answered within the deadline.
     """
     # A negative timestamp means something else in the protocol.
-    when = max(0, timestamp_ms)
-    answers = _ask_all(connection, partitions, (_LATEST, when), deadline)
+    whens = (Mark.END, max(0, timestamp_ms))
     found: dict[TopicPartition, int | Unavailable] = {}
-    for partition in partitions:
-        end, at = answers[Question(partition, _LATEST)], answers[Question(partition, when)]
-        if isinstance(end, Fault) or isinstance(at, Fault):
-            found[partition] = _unavailable(partition, (end, at), connection)
+    for p, told in _asked_of_each(connection, partitions, whens, deadline).items():
+        if isinstance(told, Unavailable):
+            found[p] = told
         else:
-            found[partition] = end.offset if at.offset < 0 else at.offset
+            end, at = told
+            found[p] = end.offset if at.offset < 0 else at.offset
     return found
 
 
@@ -183,88 +102,42 @@ def read_max_timestamps(
     Raises:
         Unreachable: no broker answered within the deadline.
     """
-    answers = _ask_all(connection, partitions, (_EARLIEST, _LATEST, _NEWEST), deadline)
+    marks = (Mark.START, Mark.END, Mark.NEWEST)
     found: dict[TopicPartition, int | Unavailable] = {}
-    for partition in partitions:
-        offsets = _offsets(partition, answers, connection)
-        newest = answers[Question(partition, _NEWEST)]
-        if isinstance(offsets, Unavailable):
-            found[partition] = offsets
-        elif isinstance(newest, Fault):
-            found[partition] = _unavailable(partition, (newest,), connection)
+    for p, told in _asked_of_each(connection, partitions, marks, deadline).items():
+        if isinstance(told, Unavailable):
+            found[p] = told
         else:
-            found[partition] = -1 if offsets.log_start == offsets.end else newest.timestamp
+            start, end, newest = told
+            found[p] = -1 if start.offset >= end.offset else newest.timestamp_ms
     return found
 
 
-def _offsets(
-    partition: TopicPartition, answers: Mapping[Question, Answer], connection: Connection
-) -> PartitionOffsets | Unavailable:
-    start = answers[Question(partition, _EARLIEST)]
-    end = answers[Question(partition, _LATEST)]
-    stable = answers.get(Question(partition, _STABLE), end)
-    if isinstance(start, Fault) or isinstance(stable, Fault) or isinstance(end, Fault):
-        return _unavailable(partition, (start, stable, end), connection)
-    # Asked side by side: the log may have grown or lost its head between the answers.
-    last = max(start.offset, stable.offset)
-    epoch = -1 if end.leader_epoch is None else end.leader_epoch
-    return PartitionOffsets(start.offset, last, max(last, end.offset), epoch)
-
-
-def _decided(
-    offsets: PartitionOffsets | Unavailable, stable: Answer
-) -> PartitionOffsets | Unavailable:
-    """The same end; what is stable up to it by a later answer, if there is one."""
-    if isinstance(offsets, Unavailable) or isinstance(stable, Fault):
-        return offsets
-    last = min(offsets.end, max(offsets.last_stable, stable.offset))
-    return replace(offsets, last_stable=last)
-
-
-def _unavailable(
-    partition: TopicPartition, answers: tuple[Answer, ...], connection: Connection
-) -> Unavailable:
-    fault = next(answer for answer in answers if isinstance(answer, Fault))
-    if fault.forbidden:
-        return Unavailable(f"not authorized to describe topic {partition.topic}")
-    return Unavailable(connection.redacted(fault.text))
-
-
-def _ask_all(
+def _asked_of_each(
     connection: Connection,
     partitions: Collection[TopicPartition],
-    whats: tuple[int, ...],
+    whens: Sequence[int],
     deadline: Deadline,
-) -> Mapping[Question, Answer]:
-    questions = [Question(partition, what) for what in whats for partition in partitions]
-    return gather(connection, questions, partial(_ask, connection), deadline, _answered)
+) -> "dict[TopicPartition, list[Looked] | Unavailable]":
+    """The answers to all of these questions about each partition, or why one has none."""
+    places = list(dict.fromkeys(partitions))
+    look_ups = connection.part(LookUps)
+    # There may be topics that were not there when it was asked last.
+    look_ups.learn(deadline)
+    answers = look_ups.looks([(p, when) for when in whens for p in places], deadline)()
+    found: dict[TopicPartition, list[Looked] | Unavailable] = {}
+    for n, place in enumerate(places):
+        told = answers[n :: len(places)]
+        known = [each for each in told if not isinstance(each, Unavailable)]
+        silent = (each for each in told if isinstance(each, Unavailable))
+        found[place] = known if len(known) == len(told) else next(silent)
+    return found
 
 
-def _ask(
-    connection: Connection, questions: Collection[Question], timeout: float, deadline: Deadline
-) -> Iterator[tuple[Question, Any]]:
-    metadata = connection.metadata(deadline)
-    groups: dict[tuple[int, int], list[Question]] = defaultdict(list)
-    for question in questions:
-        leader = leader_of(metadata.topics, question.partition)
-        if question.partition.topic not in metadata.topics:
-            yield question, unknown(f"topic {question.partition.topic}")
-        elif isinstance(leader, Fault):
-            yield question, leader
-        else:
-            groups[leader, question.what].append(question)
-    for (_, what), group in groups.items():
-        for chunk in in_chunks(group, _PLACES_A_REQUEST):
-            call = _OffsetRequest(
-                connection.admin(), [each.partition for each in chunk], what, timeout
-            )
-            yield from ((each, _Share(call, each.partition)) for each in chunk)
-
-
-def _answered(value: Any) -> Any:
-    if isinstance(value, ListOffsetsResultInfo) and value.offset == OFFSET_INVALID:
-        return Fault(KafkaError._TIMED_OUT, "its leader did not answer")
-    return value
+def _offsets(start: "Looked", stable: "Looked", end: "Looked") -> PartitionOffsets:
+    # Asked side by side: the log may have grown or lost its head between the answers.
+    last = max(start.offset, stable.offset)
+    return PartitionOffsets(start.offset, last, max(last, end.offset), end.leader_epoch)
 
 
 Whens = Mapping[str, Sequence[tuple[int, int]]]
@@ -358,7 +231,17 @@ _OWN_CHUNK = 5_000
 _AT_ONCE = 500
 
 LookUpQuestion = tuple[TopicPartition, int]
-LookUpAnswer = Found | Fault
+
+
+class Looked(NamedTuple):
+    """As `LookedUp` has it."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+
+
+LookUpAnswer = Looked | Fault
 
 
 class _Call(NamedTuple):
@@ -377,20 +260,40 @@ class _Call(NamedTuple):
 Chunk = tuple[_Call, "Future[Any]"]
 
 
+_JUST_S = 1.0
+
+
+class _Known:
+    """Who leads the partitions, as of one look at the cluster."""
+
+    def __init__(self, metadata: ClusterMetadata) -> None:
+        self.metadata = metadata
+        self.at = monotonic()
+        self._leaders: dict[TopicPartition, int | Fault] = {}
+
+    def leader_of(self, place: TopicPartition) -> int | Fault:
+        leader = self._leaders.get(place)
+        if leader is None:
+            topics = self.metadata.topics
+            there = place.topic in topics
+            leader = leader_of(topics, place) if there else unknown(f"topic {place.topic}")
+            self._leaders[place] = leader
+        return leader
+
+
 class LookUps(Closing):
     """Asks the partitions' leaders; learns who they are when first asked, and after a failure."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._metadata: ClusterMetadata | None = None
-        self._leaders: dict[TopicPartition, int | Fault] = {}
+        self._known: _Known | None = None
         self._talks: dict[int, LeaderConnection] = {}
         self._security = _security(connection)
 
     @property
     def seen(self) -> bool:
         """Whether the client has just learnt who the brokers are."""
-        return self._metadata is not None
+        return self._known is not None and monotonic() - self._known.at < _JUST_S
 
     def overview(self, deadline: Deadline) -> Overview:
         """The cluster's id and its partitions.
@@ -398,14 +301,30 @@ class LookUps(Closing):
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        known = self._learn(deadline)
+        known = self.learn(deadline).metadata
         partitions = {name: tuple(topic.partitions) for name, topic in known.topics.items()}
         return Overview(str(known.cluster_id), partitions)
 
     def ask(
-        self, questions: Sequence[LookUpQuestion], deadline: Deadline
+        self, questions: Sequence[LookUpQuestion], deadline: Deadline, *, anew: bool = False
     ) -> Callable[[], list[Found | Unavailable]]:
         """Send the questions; the result waits for the answers.
+
+        Args:
+            anew: whether there may be topics that were not there when it was asked last.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        if anew:
+            self.learn(deadline)
+        finish = self.looks(questions, deadline)
+        return lambda: [a if isinstance(a, Unavailable) else Found(*a[:2]) for a in finish()]
+
+    def looks(
+        self, questions: Sequence[LookUpQuestion], deadline: Deadline
+    ) -> Callable[[], list[Looked | Unavailable]]:
+        """The same, with the leader epochs.
 
         Very many times are asked in portions, each with as much time as all of them were given:
         a leader answers one after the other.
@@ -418,8 +337,8 @@ class LookUps(Closing):
         portions = [questions[n : n + portion] for n in range(0, len(questions), portion)]
         sent = deque([self._asked(portions[0], deadline)] if portions else ())
 
-        def finish() -> list[Found | Unavailable]:
-            answers: list[Found | Unavailable] = []
+        def finish() -> list[Looked | Unavailable]:
+            answers: list[Looked | Unavailable] = []
             for following in (*portions[1:], ()):
                 if following:
                     sent.append(self._asked(following, Deadline.after(deadline.total)))
@@ -430,15 +349,17 @@ class LookUps(Closing):
 
     def _asked(
         self, questions: Sequence[LookUpQuestion], deadline: Deadline
-    ) -> Callable[[], list[Found | Unavailable]]:
+    ) -> Callable[[], list[Looked | Unavailable]]:
         attempts = deadline.attempts()
         answers: list[LookUpAnswer] = [_NOT_ASKED] * len(questions)
         timeout = next(attempts, 0.0)
         waiting = self._send(questions, range(len(questions)), answers, timeout, deadline)
 
-        def finish() -> list[Found | Unavailable]:
+        def finish() -> list[Looked | Unavailable]:
             self._collect(waiting, questions, answers, timeout)
             self._ask_again(questions, answers, attempts, deadline)
+            # What the client met and logged meanwhile is handed over.
+            self._connection.wait(0)
             pairs = enumerate(answers)
             return [self._reason(questions[n], a) if isinstance(a, Fault) else a for n, a in pairs]
 
@@ -450,10 +371,14 @@ class LookUps(Closing):
             talk.close()
         self._talks = {}
 
-    def _learn(self, deadline: Deadline) -> ClusterMetadata:
-        self._leaders = {}
-        self._metadata = self._connection.metadata(deadline)
-        return self._metadata
+    def learn(self, deadline: Deadline) -> _Known:
+        """See who leads the partitions now.
+
+        Raises:
+            Unreachable: no broker answered within the deadline.
+        """
+        self._known = known = _Known(self._connection.metadata(deadline))
+        return known
 
     def _ask_again(
         self,
@@ -466,7 +391,7 @@ class LookUps(Closing):
         pending = [n for n, a in enumerate(answers) if again(a, settled)]
         while pending and (timeout := next(attempts, None)):
             self._connection.wait(min(next(waits), deadline.remaining))
-            self._metadata = None
+            self._known = None
             try:
                 sent = self._send(questions, pending, answers, timeout, deadline)
             except Unreachable:
@@ -484,25 +409,23 @@ class LookUps(Closing):
         timeout: float,
         deadline: Deadline,
     ) -> list[Chunk]:
-        if self._metadata is None:
-            self._learn(deadline)
-        calls = self._calls(questions, numbers, answers)
-        return [(call, self._called(call, questions, timeout)) for call in calls]
+        known = self._known or self.learn(deadline)
+        calls = self._calls(known, questions, numbers, answers)
+        return [(call, self._called(known, call, questions, timeout)) for call in calls]
 
     def _called(
-        self, call: _Call, questions: Sequence[LookUpQuestion], timeout: float
+        self, known: _Known, call: _Call, questions: Sequence[LookUpQuestion], timeout: float
     ) -> "Future[Any]":
-        talk = self._talk(call.leader)
+        talk = self._talk(known, call.leader)
         asked = [questions[n] for n in call.numbers]
         if talk is None:
             places = [KafkaPartition(*place, _asked(when)) for place, when in asked]
             return _list_offsets(self._connection.admin(), places, call.stable, timeout)
         return talk.ask(_by_topic(asked), Deadline.after(timeout), committed=call.stable)
 
-    def _talk(self, leader: int) -> LeaderConnection | None:
+    def _talk(self, known: _Known, leader: int) -> LeaderConnection | None:
         """The connection to it; None where librdkafka's is to be used."""
-        assert self._metadata is not None
-        node = self._metadata.brokers.get(leader)
+        node = known.metadata.brokers.get(leader)
         if self._security is None or node is None:
             return None
         address = Address(leader, str(node.host), int(node.port))
@@ -515,6 +438,7 @@ class LookUps(Closing):
 
     def _calls(
         self,
+        known: _Known,
         questions: Sequence[LookUpQuestion],
         numbers: Sequence[int],
         answers: list[LookUpAnswer],
@@ -523,16 +447,12 @@ class LookUps(Closing):
 
         What is asked of a partition for the n-th time goes into an n-th call with the others'.
         """
-        assert self._metadata is not None
-        topics, known = self._metadata.topics, self._leaders
         times: dict[bool, dict[TopicPartition, int]] = {False: {}, True: {}}
         calls: dict[tuple[int, bool, int], list[int]] = {}
         most: dict[int, int] = {}
         for n in numbers:
             partition, when = questions[n]
-            leader = known.get(partition)
-            if leader is None:
-                leader = known[partition] = leader_of(topics, partition)
+            leader = known.leader_of(partition)
             if isinstance(leader, Fault):
                 answers[n] = leader
                 continue
@@ -542,7 +462,7 @@ class LookUps(Closing):
             call = calls.setdefault((leader, stable, before), [])
             call.append(n)
             if leader not in most:
-                most[leader] = _CHUNK if self._talk(leader) is None else _OWN_CHUNK
+                most[leader] = _CHUNK if self._talk(known, leader) is None else _OWN_CHUNK
             if len(call) == most[leader]:
                 yield _Call(leader, stable, calls.pop((leader, stable, before)))
         yield from (_Call(leader, stable, call) for (leader, stable, _), call in calls.items())
@@ -595,9 +515,9 @@ def _by_topic(questions: Sequence[LookUpQuestion]) -> dict[str, list[tuple[int, 
 def _answers(found: Any) -> Iterator[tuple[tuple[str, int], LookUpAnswer]]:
     """Of either kind of connection."""
     if isinstance(found, list):
-        for topic, partition, error, offset, timestamp_ms in found:
+        for topic, partition, error, *looked in found:
             fault = Fault(error, KafkaError(error).str()) if error else None
-            yield (topic, partition), fault or Found(offset, timestamp_ms)
+            yield (topic, partition), fault or Looked(*looked)
         return
     for place, info in found.items():
         yield (place.topic, place.partition), _answer(info)
@@ -608,4 +528,17 @@ def _answer(info: Any) -> LookUpAnswer:
         return Fault(info.code(), info.str())
     if info.offset == OFFSET_INVALID:
         return Fault(KafkaError._TIMED_OUT, "its leader did not answer")
-    return Found(info.offset, info.timestamp)
+    epoch = -1 if info.leader_epoch is None else info.leader_epoch
+    return Looked(info.offset, info.timestamp, epoch)
+
+
+def _list_offsets(
+    admin: AdminClient, asked: list[KafkaPartition], stable: bool, timeout: float
+) -> "Future[Any]":
+    """What AdminClient.list_offsets does, without a future for each partition."""
+    future: Future[Any] = Future()
+    level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
+    super(AdminClient, admin).list_offsets(
+        asked, future, isolation_level_value=level.value, request_timeout=timeout
+    )
+    return future

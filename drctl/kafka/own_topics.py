@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
@@ -12,6 +11,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     NewTopic,
 )
 
+from drctl.host.connections import Closing
 from drctl.kafka.connection import GRACE_S, LOGGER, NO_TOPIC, Connection, client_properties, outcome
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault
@@ -27,12 +27,20 @@ class Purpose:
         page: that says which rights it needs.
         silent: what to do while it cannot be read.
         recreated: what to do where the topic was deleted and made by somebody else.
+        undecided: what to do where nobody can say whether something was written.
+        ids: the transactional ids with which it is written, if there are several.
+        rights: whoever makes it needs them.
+        kept: whether a write counts only when all replicas but one have it, where there are three.
     """
 
     what: str
     page: str
     silent: str
     recreated: str
+    undecided: str = "run it again: it looks at what was kept first"
+    ids: str = ""
+    rights: str = "CREATE"
+    kept: bool = True
 
 
 LEDGER = Purpose(
@@ -40,6 +48,7 @@ LEDGER = Purpose(
     page="docs/gap.md",
     silent="see that its brokers run; without --ledger drctl does not need it",
     recreated="run it again: what is not in the ledger is read, and kept anew",
+    ids="transactional ids that begin with drctl-ledger-",
 )
 ANCHORS = Purpose(
     what="the anchors",
@@ -53,6 +62,15 @@ JOURNAL = Purpose(
     silent="see that its brokers run; the state_dir of whoever carried the run out has a copy",
     recreated="what was journaled is gone: look at the copies in the state_dir of whoever ran"
     " drctl, and at the clusters",
+    undecided="`drctl journal` tells, as soon as the cluster answers",
+)
+DRILL = Purpose(
+    what="what a drill writes",
+    page="docs/drill.md",
+    silent="see that its brokers run",
+    recreated="run it again",
+    rights="CREATE, READ, WRITE and DELETE",
+    kept=False,
 )
 CANARY = Purpose(
     what="the canary",
@@ -83,10 +101,14 @@ def create_compacted(
     create(connection, topic, purpose, {"cleanup.policy": "compact", **(config or {})})
 
 
-def create(connection: Connection, topic: str, purpose: Purpose, config: Mapping[str, str]) -> None:
-    """Make a topic of one partition, unless somebody else just did.
-
-    A write counts when all replicas but one have it, where there are three.
+def create(
+    connection: Connection,
+    topic: str,
+    purpose: Purpose,
+    config: Mapping[str, str],
+    partitions: int = 1,
+) -> None:
+    """Make a topic, unless somebody else just did, and see that it is led.
 
     Args:
         config: what else it is to be like.
@@ -94,14 +116,20 @@ def create(connection: Connection, topic: str, purpose: Purpose, config: Mapping
     Raises:
         ConfigError: this user may not, or the cluster does not take it.
         Unreachable: the cluster did not answer.
-        Unknown: it has no leader in time.
+        Unknown: it has no leaders in time.
     """
-    _ask_for(connection, topic, purpose, config)
-    if not await_leaders(connection, topic, 1):
-        raise Unknown(
-            f"topic {topic} of {connection.name} has no leader after {PATIENCE_S:g} s",
-            "see that its brokers run",
-        )
+    _ask_for(connection, topic, purpose, config, partitions)
+    deadline = Deadline.after(PATIENCE_S)
+    while not deadline.expired:
+        known = connection.metadata(deadline).topics.get(topic)
+        leaders = [each.leader for each in known.partitions.values()] if known else []
+        if len(leaders) >= partitions and min(leaders) >= 0:
+            return
+        connection.wait(_PAUSE_S)
+    raise Unknown(
+        f"topic {topic} of {connection.name} has no leader after {PATIENCE_S:g} s",
+        "see that its brokers run",
+    )
 
 
 def check_creatable(
@@ -139,52 +167,30 @@ def _ask_for(
     topic: str,
     purpose: Purpose,
     config: Mapping[str, str],
+    partitions: int = 1,
     *,
     validate_only: bool = False,
 ) -> None:
     replicas = min(_REPLICAS, len(connection.nodes(connection.deadline()).brokers))
-    settings = {"min.insync.replicas": str(max(1, replicas - 1)), **config}
-    new = NewTopic(topic, 1, replication_factor=replicas, config=settings)
-    fault = ask_to_create(connection, new, validate_only=validate_only)
-    if fault is None:
-        return
-    message = f"topic {topic} of {connection.name} cannot be made: {fault.text}"
-    if fault.retried:
-        raise Unreachable(message, "see that its brokers run, and run it again")
-    policy = config["cleanup.policy"]
-    raise ConfigError(
-        message,
-        f"grant CREATE on it ({purpose.page}), or make it: 1 partition, cleanup.policy {policy}",
-    )
-
-
-def ask_to_create(
-    connection: Connection, new: NewTopic, *, validate_only: bool = False
-) -> Fault | None:
-    """Make a topic; why it cannot be made, without secrets, or None also where there is one."""
+    least = {"min.insync.replicas": str(max(1, replicas - 1))} if purpose.kept else {}
+    settings = {**least, **config}
+    new = NewTopic(topic, partitions, replication_factor=replicas, config=settings)
     asked = connection.admin().create_topics(
         [new], operation_timeout=PATIENCE_S, validate_only=validate_only
     )
-    done = outcome(asked[new.topic], PATIENCE_S + GRACE_S)
+    done = outcome(asked[topic], PATIENCE_S + GRACE_S)
     if not isinstance(done, Fault) or done.code == KafkaError.TOPIC_ALREADY_EXISTS:
-        return None
-    return Fault(done.code, connection.redacted(done.text))
-
-
-def await_leaders(connection: Connection, topic: str, partitions: int) -> bool:
-    """Whether all partitions, so many at least, have leaders within `PATIENCE_S`.
-
-    Raises:
-        Unreachable: the cluster did not answer.
-    """
-    deadline = Deadline.after(PATIENCE_S)
-    while not deadline.expired:
-        known = connection.metadata(deadline).topics.get(topic)
-        leaders = [each.leader for each in known.partitions.values()] if known else []
-        if len(leaders) >= partitions and min(leaders) >= 0:
-            return True
-        connection.wait(_PAUSE_S)
-    return False
+        return
+    reason = connection.redacted(done.text)
+    message = f"topic {topic} of {connection.name} cannot be made: {reason}"
+    if done.retried:
+        raise Unreachable(message, "see that its brokers run, and run it again")
+    policy = config.get("cleanup.policy", "delete")
+    raise ConfigError(
+        message,
+        f"grant {purpose.rights} on it ({purpose.page}), or make it: {partitions}"
+        f" partition{'s' * (partitions != 1)}, cleanup.policy {policy}",
+    )
 
 
 _POLL_S = 0.1
@@ -197,13 +203,13 @@ _MISSING = frozenset(
 _FORBIDDEN = frozenset(
     {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 )
-_PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 
 Change = tuple[bytes, bytes | None]
 """A key and its new value; None deletes it."""
 
 
-class TopicWriter:
+class TopicWriter(Closing):
     """Writes to the one partition of a topic, idempotently; a context manager.
 
     Args:
@@ -227,13 +233,9 @@ class TopicWriter:
         self._producer = self._open()
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        del self._producer
+    def close(self) -> None:
+        """Let go of the producer; may be called again."""
+        self.__dict__.pop("_producer", None)
 
     def write(self, changes: Iterable[Change]) -> None:
         """All of it, in this order.
@@ -321,7 +323,7 @@ class TopicWriter:
 
     def _ended(self, last: KafkaError) -> DrctlError:
         """The likeliest reason: the last error is often but a consequence."""
-        if last.code() in _PURGED:
+        if last.code() in PURGED:
             # What librdkafka gave up for may be told only now.
             with suppress(KafkaException):
                 self._call(self._producer.poll, _POLL_S)
@@ -360,10 +362,8 @@ _KEY = b"canary"
 class KafkaCanary:
     """Implements `drctl.engine.ports.Canary`."""
 
-    def __init__(self, cluster: str, properties: Mapping[str, str], timeout_s: float = 10) -> None:
-        self._cluster = cluster
-        self._properties = dict(properties)
-        self._timeout_s = timeout_s
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
     def sing(self, topic: str, text: str) -> None:
         """Write one; makes the topic where there is none.
@@ -372,7 +372,8 @@ class KafkaCanary:
             Refused: the cluster does not take it.
             Unreachable: no answer came; it may have been written.
         """
-        connection = Connection(self._cluster, self._properties, self._timeout_s)
+        connection = self._connection
+        connection.use(self)
         try:
             create_compacted(connection, topic, CANARY)
             with TopicWriter(connection, topic, CANARY, _CANARY_S) as writer:
@@ -380,6 +381,8 @@ class KafkaCanary:
         except Unreachable:
             raise
         except DrctlError as error:
-            raise Refused(f"{self._cluster} took no record: {error.message}", error.hint) from error
+            raise Refused(
+                f"{connection.name} took no record: {error.message}", error.hint
+            ) from error
         finally:
-            connection.close()
+            connection.leave(self)

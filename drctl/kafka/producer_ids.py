@@ -9,17 +9,10 @@ from time import sleep
 
 from confluent_kafka import KafkaError
 
+from drctl.kafka import protocol_producers as wire
 from drctl.kafka.broker_socket import BrokerSocket
 from drctl.kafka.brokers import ClusterClient, Question, ask_leaders
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.protocol_producers import (
-    DESCRIBE_PRODUCERS,
-    INIT_PRODUCER_ID,
-    describe_producers,
-    init_producer_id,
-    read_init,
-    read_producers,
-)
 from drctl.model.errors import ConfigError, Unknown
 from drctl.model.producer_ids import Advanced, Producer, Producers
 from drctl.model.topology import TopicPartition, Unavailable
@@ -29,14 +22,11 @@ BLOCK = 1000
 
 _AT_ONCE = 100
 _PAUSE_S = 0.02
-_PRODUCERS = Question(DESCRIBE_PRODUCERS, describe_producers, read_producers)
+_PRODUCERS = Question(wire.DESCRIBE_PRODUCERS, wire.describe_producers, wire.read_producers)
 
 
 class KafkaProducerIdReader(ClusterClient):
-    """Implements `ProducerIdReader` of `drctl.model.producer_ids`.
-
-    Connects on first use. Every call ends within `timeout_s` (and a moment).
-    """
+    """Implements `ProducerIdReader` of `drctl.model.producer_ids`."""
 
     def in_use(self, partitions: Collection[TopicPartition]) -> Producers:
         """The producers that each partition remembers.
@@ -107,8 +97,8 @@ def _taken(opened: BrokerSocket, count: int, deadline: Deadline) -> list[int]:
     """So many ids, or fewer but one at least."""
     while True:
         for _ in range(count):
-            opened.send(INIT_PRODUCER_ID, init_producer_id())
-        given = [opened.receive(INIT_PRODUCER_ID, read_init) for _ in range(count)]
+            opened.send(wire.INIT_PRODUCER_ID, wire.init_producer_id())
+        given = [opened.receive(wire.INIT_PRODUCER_ID, wire.read_init) for _ in range(count)]
         ids = [each.producer_id for each in given if not each.error]
         refused = next((each.error for each in given if each.error), 0)
         if refused and refused != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:

@@ -100,6 +100,12 @@ def compact_array(items: Iterable[bytes]) -> bytes:
     return varint(len(held) + 1) + b"".join(held)
 
 
+def long_array(items: Iterable[bytes]) -> bytes:
+    """ARRAY of encoded items, of versions that are not flexible."""
+    held = list(items)
+    return int32(len(held)) + b"".join(held)
+
+
 def array(item: Field) -> Field:
     """An array. None is written as null; null is read as an empty one."""
     read = item.read

@@ -5,7 +5,7 @@ from itertools import starmap
 from struct import Struct
 from typing import NamedTuple
 
-from drctl.formats.primitives import Cursor, varint
+from drctl.formats.primitives import Cursor, int32, string, varint
 from drctl.kafka.protocol import (
     INT8,
     INT16,
@@ -20,6 +20,7 @@ from drctl.kafka.protocol import (
     Message,
     array,
     by_topic,
+    long_array,
     rows,
     struct,
 )
@@ -87,6 +88,8 @@ _COMMIT_REQUEST = Message(
 )
 _COMMITTED = Message(INT32, rows(STRING, rows(INT32, INT16)))
 _NO_MEMBER = (-1, "", None)
+
+DELETE = Api("OffsetDelete", 47, 0, False, "2.4")
 
 
 class Coordinator(NamedTuple):
@@ -231,3 +234,25 @@ def read_committed(cursor: Cursor) -> list[Answered]:
     """
     _throttle_ms, topics = _COMMITTED.read(cursor)
     return list(starmap(Answered, by_topic(topics)))
+
+
+def delete(group: str, places: Mapping[str, Iterable[int]]) -> bytes:
+    """Remove what is committed in these partitions, by topic, of a group without members."""
+    return string(group) + long_array(
+        string(topic) + long_array(map(int32, numbers)) for topic, numbers in places.items()
+    )
+
+
+def read_deleted(cursor: Cursor) -> tuple[int, list[Answered]]:
+    """Kafka's error number, and what became of each partition.
+
+    Raises:
+        Undecodable: it is not such a response.
+    """
+    error, _throttle_ms, found = cursor.int16(), cursor.int32(), list[Answered]()
+    for _ in range(cursor.int32()):
+        topic = cursor.string()
+        for _ in range(cursor.int32()):
+            found.append(Answered(topic, cursor.int32(), cursor.int16()))
+    cursor.end()
+    return error, found

@@ -17,6 +17,7 @@ from drctl.kafka.protocol import (
     Message,
     array,
     by_topic,
+    long_array,
     nullable,
     rows,
     struct,
@@ -157,6 +158,7 @@ class LookedUp(NamedTuple):
         error: Kafka's number; 0 where there is none.
         offset: -1 where nothing is.
         timestamp_ms: of the record that was found; else -1.
+        leader_epoch: of that record; of the newest one, where the end was asked for; else -1.
     """
 
     topic: str
@@ -164,6 +166,7 @@ class LookedUp(NamedTuple):
     error: int
     offset: int
     timestamp_ms: int
+    leader_epoch: int
 
 
 def describe_partitions(topics: Iterable[str], since: Next | None = None) -> bytes:
@@ -226,15 +229,10 @@ def read_election(cursor: Cursor) -> Election:
 
 def ask_log_ends(partitions: Mapping[str, Iterable[int]]) -> bytes:
     """Ask a broker for the ends of its own replicas, by topic and partition."""
-    return int32(_DEBUGGER) + _long_array(
-        string(topic) + _long_array(int32(number) + int64(_LATEST) for number in numbers)
+    return int32(_DEBUGGER) + long_array(
+        string(topic) + long_array(int32(number) + int64(_LATEST) for number in numbers)
         for topic, numbers in partitions.items()
     )
-
-
-def _long_array(items: Iterable[bytes]) -> bytes:
-    held = list(items)
-    return int32(len(held)) + b"".join(held)
 
 
 def read_log_ends(cursor: Cursor) -> tuple[End, ...]:
@@ -275,6 +273,6 @@ def read_looked_up(cursor: Cursor) -> list[LookedUp]:
     """
     _throttle_ms, topics = _LOOKED_UP.read(cursor)
     return [
-        LookedUp(topic, number, error, offset, timestamp_ms)
-        for topic, number, error, timestamp_ms, offset, _epoch in by_topic(topics)
+        LookedUp(topic, number, error, offset, timestamp_ms, epoch)
+        for topic, number, error, timestamp_ms, offset, epoch in by_topic(topics)
     ]

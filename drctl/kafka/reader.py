@@ -4,9 +4,11 @@ Everything here goes through requests that change nothing: no group is joined or
 topic asked for by a name that a broker would then create.
 """
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from typing import NamedTuple
 
 from confluent_kafka import KafkaError
 
@@ -14,7 +16,7 @@ from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.offsets import LookUps, read_max_timestamps, read_offsets, read_offsets_for_time
-from drctl.kafka.simple_consumer import Fetched, ScanConsumer, SimpleConsumer
+from drctl.kafka.simple_consumer import SimpleConsumer
 from drctl.kafka.topics import read_configurations, read_topics
 from drctl.model.errors import Unknown, Unreachable
 from drctl.model.ports import ClusterReader
@@ -33,6 +35,22 @@ from drctl.model.topology import (
 _POLL_S = 0.2
 _QUICK_S = 1.0
 _LITTLE, _MUCH = 65_536, 1_048_576
+
+
+class Fetched(NamedTuple):
+    """What came out of a partition: a record, or why there is none.
+
+    Attributes:
+        error: 0 with a record; librdkafka's code otherwise, `_PARTITION_EOF` among them.
+        leader_epoch: the one in which the record was appended; -1 where the broker does not say.
+    """
+
+    partition: TopicPartition
+    record: Record | None
+    error: int
+    text: str
+    leader_epoch: int = -1
+
 
 Records = dict[TopicPartition, Record | Unavailable]
 Read = dict[TopicPartition, Fetched]
@@ -77,7 +95,7 @@ def read_following(
     }
     if waiting:
         # Perhaps of very many partitions: a call for each record would be too much.
-        with ScanConsumer(connection.properties, _LITTLE) as consumer:
+        with SimpleConsumer(connection.properties, _LITTLE) as consumer:
             consumer.connect(deadline.remaining)
             found |= _read_several(consumer, waiting, number, deadline)
     found |= {partition: _silence(deadline) for partition in waiting}
@@ -85,7 +103,7 @@ def read_following(
 
 
 def _read_several(
-    consumer: ScanConsumer, waiting: dict[TopicPartition, range], number: int, until: Deadline
+    consumer: SimpleConsumer, waiting: dict[TopicPartition, range], number: int, until: Deadline
 ) -> dict[TopicPartition, tuple[Record, ...] | Unavailable]:
     """What was read to the end of its offsets, or to the number wanted, waits no more."""
     for partition, offsets in waiting.items():
@@ -113,10 +131,10 @@ def _is_last(
     read: list[Record], place: TopicPartition, rows: Sequence[Row], offsets: range, number: int
 ) -> bool:
     """Add what came of the offsets, up to the number; whether nothing more of it is wanted."""
-    for offset, time, key, value, headers in rows:
+    for row in rows:
+        offset = row[0]
         if offset in offsets:
-            named = tuple((name.decode(errors="replace"), content) for name, content in headers)
-            read.append(Record(place.partition, offset, time, key, value, named))
+            read.append(_record_of(place, row))
         if offset + 1 >= offsets.stop or len(read) >= number:
             return True
     return False
@@ -158,7 +176,9 @@ def _read_first(
     # Little of each partition, in case the way is long; where batches are large that is slow.
     for fetch_bytes, until in ((_LITTLE, deadline.sooner(_QUICK_S)), (_MUCH, deadline)):
         if wanted:
-            with SimpleConsumer(connection.properties, fetch_bytes) as consumer:
+            with SimpleConsumer(
+                connection.properties, fetch_bytes, few=True, epochs=True
+            ) as consumer:
                 consumer.connect(deadline.remaining)
                 read |= _read_round(consumer, wanted, until)
     silent.update((partition, _silence(deadline)) for partition in wanted)
@@ -184,7 +204,7 @@ def read_records(
         else:
             wanted[partition].append(offset)
     if wanted:
-        with SimpleConsumer(connection.properties, _LITTLE) as consumer:
+        with SimpleConsumer(connection.properties, _LITTLE, few=True) as consumer:
             consumer.connect(deadline.remaining)
             _read_exact(consumer, wanted, deadline, found)
     return found
@@ -226,11 +246,19 @@ def _read_round(
         consumer.start(partition, offset)
     read: Read = {}
     while waiting and not until.expired:
-        for fetched in consumer.poll(min(_POLL_S, until.remaining), waiting):
-            if _concerns(fetched, waiting[fetched.partition]):
-                del waiting[fetched.partition]
-                consumer.stop(fetched.partition)
-                read[fetched.partition] = fetched
+        for place, error, rows in consumer.poll_rows(min(_POLL_S, until.remaining), waiting):
+            # After a stop or a reset, older records may still come out of the queue.
+            position = waiting.get(place, sys.maxsize)
+            row = next((row for row in rows if row[0] >= position), None)
+            if place not in waiting or (row is None and not error):
+                continue
+            del waiting[place]
+            consumer.stop(place)
+            if error:
+                read[place] = Fetched(place, None, error, consumer.text_of(error))
+            elif row is not None:
+                epoch = consumer.leader_epochs.get((place, row[0]), -1)
+                read[place] = Fetched(place, _record_of(place, row), 0, "", epoch)
     for partition in waiting:
         consumer.stop(partition)
     return read
@@ -240,9 +268,10 @@ def _silence(deadline: Deadline) -> Unavailable:
     return Unavailable(f"its leader sent nothing within {deadline.total:g} s")
 
 
-def _concerns(fetched: Fetched, position: int) -> bool:
-    # After a stop or a reset, older records may still come out of the queue.
-    return fetched.record is None or fetched.record.offset >= position
+def _record_of(place: TopicPartition, row: Row) -> Record:
+    offset, time, key, value, headers = row
+    named = tuple((name.decode(errors="replace"), content) for name, content in headers)
+    return Record(place.partition, offset, time, key, value, named)
 
 
 def _record(fetched: Fetched) -> Record | Unavailable | None:
@@ -261,13 +290,9 @@ def _refused(partition: TopicPartition, error: int, text: str) -> Unavailable:
 class KafkaClusterReader(ClusterClient):
     """Implements `ClusterReader` and `OffsetReader` of `drctl.model.ports`.
 
-    Connects on first use. Every call ends within `timeout_s` (and a moment); one that got no
-    answer at all raises `Unreachable`, whose message says why, and never a credential.
+    A call that got no answer at all raises `Unreachable`, whose message says why, and never a
+    credential.
     """
-
-    def __init__(self, name: str, properties: Mapping[str, str], *, timeout_s: float = 10) -> None:
-        super().__init__(name, properties, timeout_s=timeout_s)
-        self._look_ups = LookUps(self._connection)
 
     @property
     def name(self) -> str:
@@ -297,7 +322,7 @@ class KafkaClusterReader(ClusterClient):
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        seen = self._look_ups.seen
+        seen = self._connection.part(LookUps).seen
         return read_topics(self._connection, names, self._connection.deadline(), seen)
 
     def offsets(
@@ -383,7 +408,7 @@ class KafkaClusterReader(ClusterClient):
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        return self._look_ups.overview(self._connection.deadline())
+        return self._connection.part(LookUps).overview(self._connection.deadline())
 
     def configurations(
         self, names: Collection[str]
@@ -393,7 +418,7 @@ class KafkaClusterReader(ClusterClient):
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        seen = self._look_ups.seen
+        seen = self._connection.part(LookUps).seen
         return read_configurations(self._connection, names, self._connection.deadline(), seen)
 
     def look_up(
@@ -404,12 +429,7 @@ class KafkaClusterReader(ClusterClient):
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        return self._look_ups.ask(questions, self._connection.deadline())
-
-    def close(self) -> None:
-        """Release connections; may be called again."""
-        self._look_ups.close()
-        super().close()
+        return self._connection.part(LookUps).ask(questions, self._connection.deadline())
 
 
 _LOOK_EVERY_S = 5.0
@@ -448,7 +468,7 @@ class TopicTail:
         """
         known = set(positions)
         look = Deadline.after(_LOOK_EVERY_S)
-        with ScanConsumer(self._properties) as consumer:
+        with SimpleConsumer(self._properties) as consumer:
             consumer.connect(_CONNECT_S)
             for number, offset in positions.items():
                 consumer.start(TopicPartition(self._topic.name, number), offset)
@@ -460,7 +480,7 @@ class TopicTail:
                         known.add(number)
                     look = Deadline.after(_LOOK_EVERY_S)
 
-    def _come(self, consumer: ScanConsumer) -> Iterator[Chunk]:
+    def _come(self, consumer: SimpleConsumer) -> Iterator[Chunk]:
         for partition, error, rows in consumer.poll_rows(_POLL_S):
             if not error:
                 yield Chunk(*partition, rows)

@@ -1,23 +1,11 @@
 """The topics that `drctl reconcile` keeps on the cluster that it writes to."""
 
-from collections.abc import Mapping
-
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    NewTopic,
-)
-
-from drctl.kafka.connection import Connection
+from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.followed_topic import CompactedTopic
-from drctl.kafka.own_topics import (
-    PATIENCE_S,
-    Purpose,
-    ask_to_create,
-    await_leaders,
-    create_compacted,
-)
+from drctl.kafka.own_topics import PATIENCE_S, Purpose, create, create_compacted
 from drctl.kafka.topics import read_topics
-from drctl.model.errors import ConfigError, Unknown, Unreachable
-from drctl.model.topology import TopicState, Unavailable
+from drctl.model.errors import ConfigError, Unknown
+from drctl.model.topology import TopicState
 from drctl.reconcile.progress import TOPIC, Key, Progress, decode
 
 RECONCILE = Purpose(
@@ -28,17 +16,13 @@ RECONCILE = Purpose(
 )
 _CONFIG = {"segment.ms": "3600000", "min.cleanable.dirty.ratio": "0.1"}
 _KEPT_FOR_EVER = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-_REPLICAS = 3
 _ROOM = 1 << 16
 _USUAL_BYTES = 1_048_588
 _LONGEST_NAME = 249
 
 
-class ReconcileTopic:
+class ReconcileTopic(ClusterClient):
     """Reads progress; makes the topic where somebody is about to write it."""
-
-    def __init__(self, cluster: str, properties: Mapping[str, str], timeout_s: float = 10) -> None:
-        self._connection = Connection(cluster, properties, timeout_s)
 
     def make(self) -> None:
         """Make the topic, unless it is there.
@@ -89,36 +73,13 @@ class ReconcileTopic:
         states = read_topics(self._connection, [name, like], self._connection.deadline())
         found = states[name]
         if found is None:
-            self._make(name, partitions, states[like])
+            known = states[like]
+            config = known.config if isinstance(known, TopicState) else {}
+            most = int(config.get("max.message.bytes", _USUAL_BYTES)) + _ROOM
+            wanted = {**_KEPT_FOR_EVER, "max.message.bytes": str(most)}
+            create(self._connection, name, RECONCILE, wanted, partitions)
         elif isinstance(found, TopicState):
             _check_quarantine(found, partitions)
-
-    def close(self) -> None:
-        """Let go of the connection."""
-        self._connection.close()
-
-    def _make(self, name: str, partitions: int, like: TopicState | Unavailable | None) -> None:
-        brokers = len(self._connection.nodes(self._connection.deadline()).brokers)
-        replicas = min(_REPLICAS, brokers)
-        known = like.config if isinstance(like, TopicState) else {}
-        most = int(known.get("max.message.bytes", _USUAL_BYTES)) + _ROOM
-        config = {
-            **_KEPT_FOR_EVER,
-            "min.insync.replicas": str(max(1, replicas - 1)),
-            "max.message.bytes": str(most),
-        }
-        new = NewTopic(name, partitions, replication_factor=replicas, config=config)
-        fault = ask_to_create(self._connection, new)
-        if fault is not None:
-            message = f"topic {name} of {self._connection.name} cannot be made: {fault.text}"
-            if fault.retried:
-                raise Unreachable(message, "see that its brokers run, and run it again")
-            raise ConfigError(message, f"grant CREATE on it ({RECONCILE.page})")
-        if not await_leaders(self._connection, name, partitions):
-            raise Unknown(
-                f"topic {name} of {self._connection.name} has no leaders after {PATIENCE_S:g} s",
-                "see that its brokers run",
-            )
 
 
 def _check_quarantine(state: TopicState, partitions: int) -> None:

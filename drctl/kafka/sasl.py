@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 from base64 import b64decode, b64encode
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from drctl.formats.primitives import Cursor, bytes32, string
@@ -59,6 +60,12 @@ def read_authenticate(cursor: Cursor) -> Said:
 def plain(username: str, password: str) -> bytes:
     """The only step of PLAIN (RFC 4616)."""
     return f"\0{username}\0{password}".encode()
+
+
+def bearer(token: str, extensions: Mapping[str, str]) -> bytes:
+    """The only step of OAUTHBEARER, unless it is refused (RFC 7628, KIP-342)."""
+    more = "".join(f"{name}={value}\x01" for name, value in extensions.items())
+    return f"{_NO_CHANNEL_BINDING}\x01auth=Bearer {token}\x01{more}\x01".encode()
 
 
 class Scram:

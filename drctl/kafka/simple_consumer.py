@@ -7,34 +7,49 @@ change nothing must not do that.
 
 import ctypes as c
 import sys
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Mapping
 from struct import Struct
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from confluent_kafka import cimpl
 
+from drctl.host.connections import Closing
 from drctl.kafka.connection import client_properties
 from drctl.kafka.deadline import uninterrupted
 from drctl.model.errors import ConfigError
-from drctl.model.topology import Headers, Record, Row, TopicPartition
+from drctl.model.topology import Headers, Row, TopicPartition
 
 _CONSUMER = 1
-_BATCH = 500
 _TEXT = 512
 
-# A few bytes of many partitions, soon: not the throughput that the defaults aim at.
-_SETTINGS = {
+_ALWAYS = {
     "isolation.level": "read_committed",
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
     "enable.partition.eof": "true",
+    "check.crcs": "true",
+}
+# A few bytes of many partitions, soon: not the throughput that the defaults aim at.
+_FEW = {
     "auto.offset.reset": "earliest",
     "fetch.min.bytes": "1",
     "fetch.wait.max.ms": "100",
     "fetch.queue.backoff.ms": "1",
     "queued.min.messages": "1000",
     "queued.max.messages.kbytes": "16384",
+}
+# The user's word comes before these. Little is queued: records may be large, and all of them are
+# taken at once.
+_MANY = {
+    "fetch.min.bytes": "1",
+    "fetch.wait.max.ms": "100",
+    "fetch.max.bytes": str(16 << 20),
+    "queued.min.messages": "50000",
+    "queued.max.messages.kbytes": "32768",
+}
+_SECURE = {
+    "auto.offset.reset": "error",  # an offset that is gone must not be skipped
+    "fetch.queue.backoff.ms": "2",
 }
 _GROUP = "group."
 
@@ -78,40 +93,53 @@ _QUICK: Mapping[str, tuple[Any, ...]] = {
 """Those that do not."""
 
 
-class Fetched(NamedTuple):
-    """What came out of a partition: a record, or why there is none.
+Came = tuple[TopicPartition, int, list[Row]]
+"""Where from, 0 and records in order; or librdkafka's error code and the offset it came at."""
 
-    Attributes:
-        error: 0 with a record; librdkafka's code otherwise, `_PARTITION_EOF` among them.
-        leader_epoch: the one in which the record was appended; -1 where the broker does not say.
-    """
-
-    partition: TopicPartition
-    record: Record | None
-    error: int
-    text: str
-    leader_epoch: int = -1
+FETCH_BYTES = 1 << 20
+BATCH, _FIRST_BATCH, BATCH_BYTES = 1000, 10, 4 << 20
 
 
-class SimpleConsumer:
-    """Reads partitions from given offsets; a context manager.
+class SimpleConsumer(Closing):
+    """Reads partitions from given offsets on; a context manager.
 
     Args:
         fetch_bytes: how much of each partition to ask for at once; a broker sends a larger batch
             whole, but then only one of them at a time.
+        few: whether a few records are wanted of each partition, soon.
+        uncommitted: whether to read records whose transaction was aborted or is open, too.
+        epochs: whether to remember the leader epochs in which records were appended.
+
+    Attributes:
+        leader_epochs: by place and offset; -1 where the broker does not say.
 
     Raises:
         ConfigError: librdkafka does not take the properties.
     """
 
-    def __init__(self, properties: Mapping[str, str], fetch_bytes: int) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        fetch_bytes: int = FETCH_BYTES,
+        *,
+        few: bool = False,
+        uncommitted: bool = False,
+        epochs: bool = False,
+    ) -> None:
+        chosen = {name: properties.get(name, value) for name, value in _MANY.items()}
         self._properties = {
             **{k: v for k, v in client_properties(properties).items() if not k.startswith(_GROUP)},
-            **_SETTINGS,
+            **_ALWAYS,
+            **(_FEW if few else chosen | _SECURE),
             "fetch.message.max.bytes": str(fetch_bytes),
         }
+        if uncommitted:
+            self._properties["isolation.level"] = "read_uncommitted"
+        self._handle: Any = None
         self._topics: dict[str, Any] = {}
         self._running: set[TopicPartition] = set()
+        self._epochs = epochs
+        self.leader_epochs: dict[tuple[TopicPartition, int], int] = {}
 
     def __enter__(self) -> Self:
         # Symbols of the librdkafka that confluent-kafka is linked to, wherever that is.
@@ -120,20 +148,21 @@ class SimpleConsumer:
         self._found = c.c_void_p(), c.c_char_p(), c.c_void_p(), c.c_size_t()
         self._handle = self._open()
         self._queue = self._call["queue_new"](self._handle)
+        self._batch = _FIRST_BATCH
+        self._pointers = (c.c_void_p * BATCH)()
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Let go of it; librdkafka waits for its threads."""
+        if self._handle is None:
+            return
         for partition in tuple(self._running):
             self.stop(partition)
         for topic in self._topics.values():
             self._call["topic_destroy"](topic)
         self._call["queue_destroy"](self._queue)
         self._call["destroy"](self._handle)
+        self._handle = None
 
     def connect(self, timeout_s: float) -> None:
         """Learn the brokers; without it the first leader look-up fails and waits a second."""
@@ -155,48 +184,75 @@ class SimpleConsumer:
         self._call["consume_stop"](self._topics[partition.topic], partition.partition)
         self._running.remove(partition)
 
-    def poll(self, timeout_s: float, wanted: Container[TopicPartition]) -> Iterator[Fetched]:
-        """What has come by then from a wanted partition; returns as soon as anything has."""
+    def poll_rows(
+        self, timeout_s: float, wanted: Container[TopicPartition] | None = None
+    ) -> list[Came]:
+        """What has come, of each partition in order; waits for something where nothing has.
+
+        Args:
+            wanted: what comes of others is left out; None where all is wanted.
+        """
+        # A message that is not given back keeps librdkafka from ending, forever.
+        with uninterrupted():
+            pointers = self._take(timeout_s)
+            came = self._read(pointers, wanted)
+            destroy = self._quick["message_destroy"]
+            for pointer in pointers:
+                destroy(pointer)
+        return came
+
+    def jump(self, partition: TopicPartition, offset: int) -> None:
+        """Continue reading a partition from there."""
+        self.stop(partition)
+        self.start(partition, offset)
+
+    def _take(self, timeout_s: float) -> list[int]:
         first = self._call["consume_queue"](self._queue, max(1, int(timeout_s * 1000)))
         if not first:
-            return
-        # librdkafka does not end while a message was not given back.
-        with uninterrupted():
-            batch = self._taken(first, wanted)
-        for fetched in batch:
-            if fetched.partition in wanted:
-                yield fetched
-
-    def _taken(self, first: int, wanted: Container[TopicPartition]) -> list[Fetched]:
+            return []
         # A batch waits until it is full, unless it must not wait at all.
-        rest = (c.c_void_p * _BATCH)()
-        count = self._call["consume_batch_queue"](self._queue, 0, rest, _BATCH)
-        batch = []
-        for pointer in filter(None, (first, *rest[: max(0, count)])):
-            fetched = self._fetched(pointer, wanted)
-            if fetched is not None:
-                batch.append(fetched)
-            self._quick["message_destroy"](pointer)
-        return batch
+        take = self._call["consume_batch_queue"]
+        count = take(self._queue, 0, self._pointers, self._batch)
+        return [first, *filter(None, self._pointers[: max(0, count)])]
 
-    def _fetched(self, pointer: int, wanted: Container[TopicPartition]) -> Fetched | None:
-        error, topic, number, value, value_size, key, key_size, offset, _ = MESSAGE.unpack_from(
-            MEMORY, pointer
-        )
-        partition = self._place(topic, number)
-        if partition not in wanted:
-            return None
-        if error:
-            return Fetched(partition, None, error, self.text_of(error))
-        record = Record(
-            number,
-            offset,
-            self._quick["message_timestamp"](pointer, None),
-            MEMORY[key : key + key_size] if key else None,
-            MEMORY[value : value + value_size] if value else None,
-            tuple((name.decode(errors="replace"), held) for name, held in self._headers(pointer)),
-        )
-        return Fetched(partition, record, 0, "", self._quick["message_leader_epoch"](pointer))
+    def _read(self, pointers: list[int], wanted: Container[TopicPartition] | None) -> list[Came]:
+        time_of, headers_of = self._quick["message_timestamp"], self._quick["message_headers"]
+        unpack, found = MESSAGE.unpack_from, c.byref(self._found[0])
+        memory, size, epochs = MEMORY, 1, self._epochs
+        came: list[Came] = []
+        growing: dict[tuple[int, int], list[Row] | None] = {}
+        for pointer in pointers:
+            error, topic, number, value, value_size, key, key_size, offset, _ = unpack(
+                memory, pointer
+            )
+            if error:
+                growing.pop((topic, number), None)
+                came.append((self._place(topic, number), error, [(offset, 0, None, None, ())]))
+                continue
+            rows = growing.get((topic, number), _UNSEEN)
+            if rows is _UNSEEN:
+                place = self._place(topic, number)
+                rows = [] if wanted is None or place in wanted else None
+                growing[topic, number] = rows
+                if rows is not None:
+                    came.append((place, 0, rows))
+            if rows is None:
+                continue
+            rows.append(
+                (
+                    offset,
+                    time_of(pointer, None),
+                    memory[key : key + key_size] if key else None,
+                    memory[value : value + value_size] if value else None,
+                    () if headers_of(pointer, found) else self._headers_found(),
+                )
+            )
+            if epochs:
+                epoch = self._quick["message_leader_epoch"](pointer)
+                self.leader_epochs[self._place(topic, number), offset] = epoch
+            size += key_size + value_size
+        self._batch = max(1, min(BATCH, BATCH_BYTES * len(pointers) // size))
+        return came
 
     def text_of(self, error: int) -> str:
         """An error code in librdkafka's words."""
@@ -221,11 +277,6 @@ class SimpleConsumer:
         name: bytes = self._call["topic_name"](topic)
         return TopicPartition(name.decode(), number)
 
-    def _headers(self, pointer: int) -> Headers:
-        if self._quick["message_headers"](pointer, c.byref(self._found[0])):
-            return ()
-        return self._headers_found()
-
     def _headers_found(self) -> Headers:
         headers, name, value, size = self._found
         where = c.byref(name), c.byref(value), c.byref(size)
@@ -237,111 +288,8 @@ class SimpleConsumer:
         return tuple(held)
 
 
-Came = tuple[TopicPartition, int, list[Row]]
-"""Where from, 0 and records in order; or librdkafka's error code and the offset it came at."""
-
-FETCH_BYTES = 1 << 20
-BATCH, _FIRST_BATCH, BATCH_BYTES = 1000, 10, 4 << 20
-# The user's word comes before these. Little is queued: records may be large, and all of them are
-# taken at once.
-_CHOSEN = {
-    "fetch.min.bytes": "1",
-    "fetch.wait.max.ms": "100",
-    "fetch.max.bytes": str(16 << 20),
-    "queued.min.messages": "50000",
-    "queued.max.messages.kbytes": "32768",
-}
-_SECURE = {
-    "auto.offset.reset": "error",  # an offset that is gone must not be skipped
-    "fetch.queue.backoff.ms": "2",
-    "check.crcs": "true",
-}
-
-
-class ScanConsumer(SimpleConsumer):
-    """Reads partitions from given offsets on, in bulk; a context manager.
-
-    Args:
-        uncommitted: whether to read records whose transaction was aborted or is open, too.
-
-    Raises:
-        ConfigError: librdkafka does not take the properties.
-    """
-
-    def __init__(
-        self,
-        properties: Mapping[str, str],
-        fetch_bytes: int = FETCH_BYTES,
-        *,
-        uncommitted: bool = False,
-    ) -> None:
-        super().__init__(properties, fetch_bytes)
-        chosen = {name: properties.get(name, value) for name, value in _CHOSEN.items()}
-        self._properties |= {**chosen, **_SECURE}
-        if uncommitted:
-            self._properties["isolation.level"] = "read_uncommitted"
-
-    def __enter__(self) -> Self:
-        super().__enter__()
-        self._batch = _FIRST_BATCH
-        self._pointers = (c.c_void_p * BATCH)()
-        return self
-
-    def poll_rows(self, timeout_s: float) -> list[Came]:
-        """What has come, of each partition in order; waits for something where nothing has."""
-        # A message that is not given back keeps librdkafka from ending, forever.
-        with uninterrupted():
-            pointers = self._take(timeout_s)
-            came = self._read(pointers)
-            destroy = self._quick["message_destroy"]
-            for pointer in pointers:
-                destroy(pointer)
-        return came
-
-    def jump(self, partition: TopicPartition, offset: int) -> None:
-        """Continue reading a partition from there."""
-        self.stop(partition)
-        self.start(partition, offset)
-
-    def _take(self, timeout_s: float) -> list[int]:
-        first = self._call["consume_queue"](self._queue, max(1, int(timeout_s * 1000)))
-        if not first:
-            return []
-        # A batch waits until it is full, unless it must not wait at all.
-        take = self._call["consume_batch_queue"]
-        count = take(self._queue, 0, self._pointers, self._batch)
-        return [first, *filter(None, self._pointers[: max(0, count)])]
-
-    def _read(self, pointers: list[int]) -> list[Came]:
-        time_of, headers_of = self._quick["message_timestamp"], self._quick["message_headers"]
-        unpack, found = MESSAGE.unpack_from, c.byref(self._found[0])
-        memory, size = MEMORY, 1
-        came: list[Came] = []
-        growing: dict[tuple[int, int], list[Row]] = {}
-        for pointer in pointers:
-            error, topic, number, value, value_size, key, key_size, offset, _ = unpack(
-                memory, pointer
-            )
-            if error:
-                growing.pop((topic, number), None)
-                came.append((self._place(topic, number), error, [(offset, 0, None, None, ())]))
-                continue
-            rows = growing.get((topic, number))
-            if rows is None:
-                rows = growing[topic, number] = []
-                came.append((self._place(topic, number), 0, rows))
-            rows.append(
-                (
-                    offset,
-                    time_of(pointer, None),
-                    memory[key : key + key_size] if key else None,
-                    memory[value : value + value_size] if value else None,
-                    () if headers_of(pointer, found) else self._headers_found(),
-                )
-            )
-            size += key_size + value_size
-        self._batch = max(1, min(BATCH, BATCH_BYTES * len(pointers) // size))
-        return came
+_UNSEEN: list[Row] = []
+"""Of a partition of which nothing came before."""
 
 
 def bound(library: c.CDLL, functions: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:

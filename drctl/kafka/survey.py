@@ -11,20 +11,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     ResourceType,
 )
 
+from drctl.kafka import protocol_cluster as wire
 from drctl.kafka.broker_socket import BrokerSocket
 from drctl.kafka.brokers import ClusterClient, addresses_in, first_reason
 from drctl.kafka.connection import Asked, gather
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.elections import described
 from drctl.kafka.faults import Fault
-from drctl.kafka.protocol_cluster import (
-    DESCRIBE_QUOTAS,
-    FEATURES,
-    ask_features,
-    describe_quotas,
-    read_features,
-    read_quotas,
-)
 from drctl.kafka.protocol_producers import LIST_TRANSACTIONS, list_transactions, read_listed
 from drctl.model.errors import ConfigError
 from drctl.model.survey import Broker, BrokerFeatures, ByBroker, Layout, Quotas, Replicas, Settings
@@ -75,7 +68,7 @@ class KafkaSurveyor(ClusterClient):
         """
 
         def one(opened: BrokerSocket) -> BrokerFeatures:
-            found = opened.exchange(FEATURES, ask_features(), read_features)
+            found = opened.exchange(wire.FEATURES, wire.ask_features(), wire.read_features)
             return BrokerFeatures(found.supported, found.finalized)
 
         return self._every(one)
@@ -122,7 +115,7 @@ class KafkaSurveyor(ClusterClient):
         """
 
         def one(opened: BrokerSocket) -> Quotas | Unavailable:
-            found = opened.exchange(DESCRIBE_QUOTAS, describe_quotas(), read_quotas)
+            found = opened.exchange(wire.DESCRIBE_QUOTAS, wire.describe_quotas(), wire.read_quotas)
             if found.error:
                 return Unavailable(found.text or KafkaError(found.error).str())
             return found.limits

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from threading import Lock
 from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException
@@ -11,7 +12,7 @@ from drctl.kafka.broker_socket import BrokerSocket
 from drctl.kafka.brokers import Brokers
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.own_topics import LEDGER, Change, Purpose, TopicWriter
+from drctl.kafka.own_topics import LEDGER, PURGED, Change, Purpose, TopicWriter
 from drctl.kafka.protocol_groups import (
     FIND_COORDINATOR,
     find_transaction_coordinator,
@@ -22,7 +23,8 @@ from drctl.kafka.protocol_producers import (
     describe_transactions,
     read_described,
 )
-from drctl.model.errors import ConfigError, DrctlError, Unknown
+from drctl.model import errors
+from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable
 from drctl.model.topology import Unavailable
 
 LIFETIME_S = 60
@@ -31,6 +33,8 @@ LIFETIME_S = 60
 _BEGIN_S = 30.0
 _STEP_S = 1.0
 """How long one call may take: in between Ctrl-C is heard."""
+_LEAST_S = 0.1
+_ABORT_S = 10.0
 
 _FENCED = frozenset(
     {
@@ -46,11 +50,19 @@ class Fenced(Unknown):
     """Another writer of the same name began, upon which this one may not write any more."""
 
 
+class Undecided(Unknown):
+    """A commit was sent and not answered: whether it counts is not known."""
+
+
 class TransactionalWriter(TopicWriter):
     """The one writer of its name: whoever had that name before is fenced; a context manager.
 
+    Its writes may come from two threads.
+
     Args:
-        lifetime_s: after this time brokers abort a transaction.
+        lifetime_s: after this time brokers abort a transaction; until then readers see nothing
+            after it.
+        patience_s: how long a write may take, if that is less.
 
     Raises:
         Fenced: another one began in the same moment.
@@ -65,10 +77,15 @@ class TransactionalWriter(TopicWriter):
         topic: str,
         purpose: Purpose = LEDGER,
         lifetime_s: int = LIFETIME_S,
+        patience_s: float = LIFETIME_S,
     ) -> None:
         super().__init__(connection, topic, purpose, lifetime_s)
         self._name = name
         self._lifetime_s = lifetime_s
+        self._write_s = min(patience_s, lifetime_s)
+        self._lock = Lock()
+        self._committing = False
+        self._begun = False
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -82,55 +99,120 @@ class TransactionalWriter(TopicWriter):
             else:
                 return self
 
-    def write(self, changes: Iterable[Change]) -> None:
+    def write(self, changes: Iterable[Change], patience_s: float | None = None) -> None:
         """All of it, in this order, as one transaction.
 
         Raises:
             Fenced: another writer of this name began; nothing of it is written.
+            Undecided: nobody can say whether it is written.
             ConfigError: this user may not write; nothing of it is written.
-            Unreachable: the cluster did not answer.
-            Unknown: it failed otherwise.
+            Unreachable: the cluster did not answer; nothing of it is written.
+            Unknown: it failed otherwise; likewise.
         """
-        committed = False
+        with self._lock:
+            self._write(changes, Deadline.after(patience_s or self._write_s))
+
+    def try_write(self, changes: Iterable[Change]) -> bool:
+        """The same, unless something is just being written.
+
+        Raises:
+            Fenced, Undecided, ConfigError, Unreachable, Unknown: as above.
+        """
+        if not self._lock.acquire(blocking=False):
+            return False
         try:
-            self._producer.begin_transaction()
+            self._write(changes, Deadline.after(self._write_s))
+        finally:
+            self._lock.release()
+        return True
+
+    def _write(self, changes: Iterable[Change], deadline: Deadline) -> None:
+        try:
+            self._begin(deadline)
             for key, value in changes:
                 self._produce(key, value)
-            self._flush()
-            self.commit()
-            committed = True
+            self._stored(deadline)
+            self._commit(deadline)
         except KafkaException as failed:
             raise self._ended(failed.args[0]) from failed
         finally:
-            if not committed:
-                # Where even that fails, brokers abort it in a while.
-                with suppress(KafkaException):
-                    self._call(self._producer.abort_transaction, self._connection.timeout_s)
+            if not self._committing:
+                self._abort()
 
-    def commit(self) -> None:
+    def _begin(self, deadline: Deadline) -> None:
+        """Begin a transaction, after what an earlier call had to leave is at its end."""
+        self._errors.clear()
+        self._failed.clear()
+        if self._committing:
+            try:
+                self._commit(deadline)
+            except Undecided as still:
+                raise Unreachable(still.message, still.hint) from still
+        elif self._begun:
+            self._call(self._producer.abort_transaction, _ABORT_S)
+            self._begun = False
+        self._call(self._producer.begin_transaction)
+        self._begun = True
+
+    def _stored(self, deadline: Deadline) -> None:
+        """Wait until all that was appended is stored."""
+        while self._call(self._producer.flush, _step(deadline)):
+            if deadline.expired:
+                raise self._ended(KafkaError(KafkaError._TIMED_OUT))
+        if self._failed:
+            if self._failed[0].code() in PURGED:
+                # Why it failed is told with the transaction alone, which cannot be committed.
+                self._call(self._producer.commit_transaction, _step(deadline))
+            raise self._ended(self._failed[0])
+
+    def _commit(self, deadline: Deadline) -> None:
         """Make the transaction count."""
-        deadline = Deadline.after(LIFETIME_S)
+        self._committing = True
         while True:
             try:
-                self._call(self._producer.commit_transaction, deadline.remaining)
+                self._call(self._producer.commit_transaction, _step(deadline))
             except KafkaException as failed:
-                if not failed.args[0].retriable() or deadline.expired:
+                error = failed.args[0]
+                if error.txn_requires_abort():
+                    self._committing = False
                     raise
+                if not error.retriable():
+                    ended = self._ended(error)
+                    final = isinstance(ended, Fenced | ConfigError | errors.Fenced)
+                    raise (ended if final else self._undecided(error)) from failed
+                if deadline.expired:
+                    raise self._undecided(error) from failed
             else:
+                self._committing = self._begun = False
                 return
 
+    def _abort(self) -> None:
+        """Make nothing of it count; where even that fails, brokers abort it in a while."""
+        if self._begun:
+            with suppress(KafkaException):
+                self._call(self._producer.abort_transaction, _ABORT_S)
+                self._begun = False
+
+    def _undecided(self, error: KafkaError) -> Undecided:
+        reason = self._connection.redacted(error.str())
+        return Undecided(
+            f"no answer whether what was written to {self._where} counts: {reason}",
+            self._purpose.undecided,
+        )
+
     def _settings(self) -> dict[str, Any]:
-        return {"transactional.id": self._name, "transaction.timeout.ms": self._lifetime_s * 1000}
+        return {
+            "transactional.id": self._name,
+            "transaction.timeout.ms": self._lifetime_s * 1000,
+            "compression.type": "lz4",
+        }
 
     def _ended(self, last: KafkaError) -> DrctlError:
         codes = {error.code() for error in (*self._errors, last)}
         if codes & _FENCED:
             return Fenced(f"another drctl writes to {self._where} under the name {self._name}")
-        if KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED in codes:
-            return ConfigError(
-                f"{self._where}: this user may not use the transactional id {self._name}",
-                "grant WRITE on transactional ids that begin with drctl-ledger- (docs/gap.md)",
-            )
+        if _DENIED in codes:
+            return not_usable(self._where, self._name, self._purpose)
         return super()._ended(last)
 
     def _call(self, function: Callable[..., Any], *arguments: object) -> Any:
@@ -140,6 +222,10 @@ class TransactionalWriter(TopicWriter):
         except SystemError:
             self._producer.begin_transaction()  # raises what is fatal, and calls nothing back
             raise
+
+
+def _step(deadline: Deadline) -> float:
+    return max(_LEAST_S, min(_STEP_S, deadline.remaining))
 
 
 _DENIED = KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -188,7 +274,7 @@ def not_usable(where: str, name: str, purpose: Purpose) -> ConfigError:
     """That it may not be used, and what to grant."""
     return ConfigError(
         f"{where}: this user may not use the transactional id {name}",
-        f"grant WRITE on the transactional id {name} ({purpose.page})",
+        f"grant WRITE on {purpose.ids or f'the transactional id {name}'} ({purpose.page})",
     )
 
 

@@ -13,7 +13,7 @@ from drctl.formats.provenance import Provenance
 from drctl.model.errors import Stopped, Unknown
 from drctl.model.gap import OrderVerdict
 from drctl.model.journal import RunJournal
-from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
+from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.reconcile import results
 from drctl.reconcile.cluster_state import ClusterStates
 from drctl.reconcile.export import digest_of
@@ -23,7 +23,6 @@ from drctl.reconcile.gap_result import (
     Exported,
     ExportedLane,
     Exporter,
-    Piece,
     Seen,
     SourceLog,
     Tally,
@@ -247,9 +246,6 @@ class Batch:
         return step
 
 
-Read = Callable[[str, Mapping[int, Sequence[OffsetRange]]], Iterator[Piece]]
-"""One of the ways to read the source."""
-
 SIDE_BY_SIDE = 8
 """Partitions that are read at once: each of them takes memory."""
 
@@ -335,7 +331,7 @@ class Execution:
             asked.append(ExportedLane(line.lane, line.through, offsets, line.due.records))
         self.exporter.begin(asked)
         batch = Batch()
-        for matches in self._matched(lines, self.source.read):
+        for matches in self._matched(lines):
             batch.take(matches)
             for work, wanted, seen in matches:
                 if seen is not None:
@@ -356,7 +352,7 @@ class Execution:
         copier = self._writer()
         batch, began = Batch(), self.clock()
         try:
-            for matches in self._matched(lines, self.source.raw):
+            for matches in self._matched(lines):
                 while matches:
                     if not batch.records:
                         copier.begin()
@@ -429,7 +425,7 @@ class Execution:
             self.gone.setdefault(place, Gone()).add(offset)
         self.progress(self._done, self._total)
 
-    def _matched(self, lines: Sequence[Line], read: Read) -> Iterator[list[Match]]:
+    def _matched(self, lines: Sequence[Line]) -> Iterator[list[Match]]:
         """The records of these lines, those of a partition in the order of the source."""
         for _, of_topic in groupby(lines, key=lambda line: line.lane.place.topic):
             by_place: dict[TopicPartition, list[Line]] = {}
@@ -437,11 +433,9 @@ class Execution:
                 by_place.setdefault(line.lane.place, []).append(line)
             waiting = iter(by_place.items())
             while some := dict(islice(waiting, SIDE_BY_SIDE)):
-                yield from self._read(some, read)
+                yield from self._read(some)
 
-    def _read(
-        self, by_place: Mapping[TopicPartition, Sequence[Line]], read: Read
-    ) -> Iterator[list[Match]]:
+    def _read(self, by_place: Mapping[TopicPartition, Sequence[Line]]) -> Iterator[list[Match]]:
         matchers: dict[TopicPartition, Matcher] = {}
         throughs: dict[TopicPartition, dict[OrderVerdict, int]] = {}
         for place, lines in by_place.items():
@@ -456,7 +450,7 @@ class Execution:
             for place, through in throughs.items()
         }
         topic = next(iter(by_place)).topic
-        for place, rows in read(topic, {n: r for n, r in ranges.items() if r}):
+        for place, rows in self.source.read(topic, {n: r for n, r in ranges.items() if r}):
             yield from matchers[place].matches(rows)
         for matcher in matchers.values():
             yield from matcher.rest()

@@ -93,13 +93,6 @@ class SourceLog(Protocol):
             Unknown: something could not be read to its end.
         """
 
-    def raw(self, topic: str, ranges: Mapping[int, Sequence[OffsetRange]]) -> Iterator[Piece]:
-        """The same as the copier takes them: each piece is good until the next is asked for.
-
-        Raises:
-            Unknown: likewise.
-        """
-
 
 class Copier(Protocol):
     """Appends records and progress in one transaction; whoever opens it fences the one before."""
@@ -108,7 +101,7 @@ class Copier(Protocol):
         """Begin a transaction."""
 
     def append(self, copies: Sequence[Copy]) -> None:
-        """Append copies of raw records, each with its provenance header behind its own headers.
+        """Append copies of records, each with its provenance header after its own headers.
 
         Raises:
             Stopped: one cannot be written, or another run took over.

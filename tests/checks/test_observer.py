@@ -21,8 +21,9 @@ from drctl.checks.registry import guard_findings
 from drctl.config.loading import load
 from drctl.connect.repair import ConnectLister
 from drctl.kafka.acls import KafkaAclReader
+from drctl.kafka.connection import Connection
 from drctl.kafka.groups import KafkaGroupReader
-from drctl.kafka.health import KafkaHealthReader, KafkaRightsReader
+from drctl.kafka.health import KafkaHealthReader
 from drctl.kafka.journal_reader import JournalTopicReader
 from drctl.kafka.producer_ids import KafkaProducerIdReader
 from drctl.kafka.reader import KafkaClusterReader
@@ -56,12 +57,12 @@ class Site:
         properties["bootstrap.servers"] = bootstrap or properties["bootstrap.servers"]
         keep = self.opened.enter_context
         return ClusterPorts(
-            keep(KafkaClusterReader(name, properties, timeout_s=QUICK_S)),
-            keep(KafkaGroupReader(name, properties, timeout_s=QUICK_S)),
-            keep(KafkaAclReader(name, properties, timeout_s=QUICK_S)),
-            keep(KafkaHealthReader(name, properties, timeout_s=QUICK_S)),
-            keep(KafkaProducerIdReader(name, properties, timeout_s=QUICK_S)),
-            keep(KafkaRightsReader(name, properties, timeout_s=QUICK_S)),
+            keep(KafkaClusterReader(Connection(name, properties, timeout_s=QUICK_S))),
+            keep(KafkaGroupReader(Connection(name, properties, timeout_s=QUICK_S))),
+            keep(KafkaAclReader(Connection(name, properties, timeout_s=QUICK_S))),
+            keep(KafkaHealthReader(Connection(name, properties, timeout_s=QUICK_S))),
+            keep(KafkaProducerIdReader(Connection(name, properties, timeout_s=QUICK_S))),
+            keep(KafkaHealthReader(Connection(name, properties, timeout_s=QUICK_S))),
         )
 
     def copied(self, topic: str) -> int:
@@ -77,7 +78,7 @@ class Site:
         finder = position_finder(self.link, self.cluster("primary").reader, target.reader)
         secondary = self.lab.cluster("secondary").client_properties("admin")
         # Of a link without runs: others damage journals of `main` on this lab.
-        journal = JournalTopicReader("secondary", secondary, "observed")
+        journal = JournalTopicReader(Connection("secondary", secondary), "observed")
         ports = LinkPorts(
             source,
             target,

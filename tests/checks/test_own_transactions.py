@@ -1,9 +1,9 @@
 """What drctl writes in transactions itself is no application's."""
 
-from drctl.kafka import journal_writer, reconcile_copier
+from drctl.kafka import journal_reader, reconcile_copier
 from drctl.model.survey import of_applications
 
 
 def test_its_own_transactional_ids_are_known_as_that() -> None:
-    own = [each.transactional_id("main") for each in (journal_writer, reconcile_copier)]
+    own = [each.transactional_id("main") for each in (journal_reader, reconcile_copier)]
     assert of_applications([*own, "orders-tx"]) == ("orders-tx",)

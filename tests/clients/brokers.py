@@ -24,7 +24,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 from drctl.artifacts.jars import resolve
 from drctl.artifacts.java import find_java
 from drctl.kafka.acls import KafkaAclWriter
-from drctl.kafka.group_writer import KafkaGroupCreator, KafkaGroupWriter
+from drctl.kafka.connection import Connection
+from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.model.fencing import Denied, Topics, denials
 from drctl.model.groups import Committed
 from drctl.model.repairs import Acl
@@ -171,8 +172,8 @@ class Cluster:
         position = {TopicPartition(topic, 0): Committed(COPIED)}
         wanted = dict.fromkeys((*classic, *modern), position)
         with (
-            KafkaGroupCreator(self.name, self.properties, timeout_s=20) as creator,
-            KafkaGroupWriter(self.name, self.properties, timeout_s=20) as writer,
+            KafkaGroupWriter(Connection(self.name, self.properties, timeout_s=20)) as creator,
+            KafkaGroupWriter(Connection(self.name, self.properties, timeout_s=20)) as writer,
         ):
             # The first group makes the cluster create a topic for them all.
             wait_until(
@@ -184,7 +185,7 @@ class Cluster:
     def fence(self, topic: str) -> None:
         """Nobody may write to the topic any more."""
         rules: tuple[Acl, ...] = denials([EVERYBODY], [Topics(topic)], [Denied.WRITE])
-        with KafkaAclWriter(self.name, self.properties, timeout_s=30) as writer:
+        with KafkaAclWriter(Connection(self.name, self.properties, timeout_s=30)) as writer:
             assert set(writer.deny(rules).values()) == {None}
 
     def stored(self, topic: str) -> dict[int, str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from drctl.drill.cleaning import MARK, drill_of
 from drctl.kafka.acls import KafkaAclReader
+from drctl.kafka.connection import Connection
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
@@ -166,8 +167,8 @@ class Stage:
         for cluster in self.clusters:
             found |= set(cluster.admin.list_topics(timeout=DEADLINE_S).topics)
             with (
-                KafkaGroupReader(cluster.name, cluster.properties()) as groups,
-                KafkaAclReader(cluster.name, cluster.properties()) as acls,
+                KafkaGroupReader(Connection(cluster.name, cluster.properties())) as groups,
+                KafkaAclReader(Connection(cluster.name, cluster.properties())) as acls,
             ):
                 found |= set(groups.groups())
                 found |= {rule.name for rule in getattr(acls.acls(), "rules", ())}
@@ -179,8 +180,8 @@ class Stage:
         for cluster in self.clusters:
             topics = set(cluster.admin.list_topics(timeout=DEADLINE_S).topics)
             with (
-                KafkaGroupReader(cluster.name, cluster.properties()) as groups,
-                KafkaAclReader(cluster.name, cluster.properties()) as acls,
+                KafkaGroupReader(Connection(cluster.name, cluster.properties())) as groups,
+                KafkaAclReader(Connection(cluster.name, cluster.properties())) as acls,
             ):
                 names = [name for name in groups.groups() if not drill_of(name)]
                 # A group without a position is forgotten by its cluster whenever it likes.

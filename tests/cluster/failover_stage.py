@@ -7,6 +7,7 @@ from uuid import uuid4
 import yaml
 from confluent_kafka import Consumer, KafkaError
 
+from drctl.kafka.connection import Connection
 from drctl.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
@@ -147,8 +148,8 @@ class Stage(LinkCommand):
         self.reading = {"group.protocol": "consumer"}
         self.writing["enable__idempotence"] = True
         with (
-            KafkaProducerIdReader("secondary", self.target.properties()) as theirs,
-            KafkaProducerIdWriter("primary", self.source.properties()) as ours,
+            KafkaProducerIdReader(Connection("secondary", self.target.properties())) as theirs,
+            KafkaProducerIdWriter(Connection("primary", self.source.properties())) as ours,
         ):
             ahead = max(each for each in theirs.next_ids().values() if isinstance(each, int)) + 50
             assert all(isinstance(a, Advanced) and a.done for a in ours.advance(ahead).values())
@@ -156,12 +157,12 @@ class Stage(LinkCommand):
     def highest_id(self) -> int:
         """Of those that the source's partitions remember."""
         places = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
-        with KafkaProducerIdReader("primary", self.source.properties()) as reader:
+        with KafkaProducerIdReader(Connection("primary", self.source.properties())) as reader:
             return highest(reader.in_use(places))
 
     def next_ids(self) -> list[int]:
         """What the target's brokers give."""
-        with KafkaProducerIdReader("secondary", self.target.properties()) as reader:
+        with KafkaProducerIdReader(Connection("secondary", self.target.properties())) as reader:
             return [each for each in reader.next_ids().values() if isinstance(each, int)]
 
     def denials(self, cluster: ClusterUnderTest) -> int:

@@ -4,6 +4,7 @@ from typing import Any
 
 from confluent_kafka import TopicPartition
 
+from drctl.kafka.connection import Connection
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.lab.lab import Lab
 from drctl.model.topology import Unavailable
@@ -76,7 +77,7 @@ def positions(stage: Stage) -> dict[int, int]:
 
 def positions_on(cluster: ClusterUnderTest, group: str) -> dict[int, int]:
     """Of a group that reads one topic."""
-    with KafkaGroupReader(cluster.name, cluster.properties()) as reader:
+    with KafkaGroupReader(Connection(cluster.name, cluster.properties())) as reader:
         found = reader.committed((group,))[group]
     assert not isinstance(found, Unavailable), found
     return {place.partition: at.offset for place, at in found.items()}

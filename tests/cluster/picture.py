@@ -10,6 +10,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from drctl.kafka.acls import KafkaAclReader
+from drctl.kafka.connection import Connection
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.waiting import Patience
@@ -76,9 +77,9 @@ def end(cluster: Looked, prefix: str, *names: str) -> End:
     assert Patience.of(30).wait_until(all_told), f"ends that nobody tells: {led}, {ends}"
     properties = cluster.properties()
     with (
-        KafkaAclReader(cluster.name, properties) as acls,
-        KafkaClusterReader(cluster.name, properties) as reader,
-        KafkaGroupReader(cluster.name, properties) as groups,
+        KafkaAclReader(Connection(cluster.name, properties)) as acls,
+        KafkaClusterReader(Connection(cluster.name, properties)) as reader,
+        KafkaGroupReader(Connection(cluster.name, properties)) as groups,
     ):
         rules = frozenset(getattr(acls.acls(), "rules", ()))
         configured = reader.configurations(named)

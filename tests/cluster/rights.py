@@ -12,6 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from drctl.kafka.acls import KafkaAclReader
+from drctl.kafka.connection import Connection
 from drctl.lab.waiting import Patience
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -70,7 +71,7 @@ def remove_denials(cluster: ClusterUnderTest, user: str, topic: str) -> int:
 
 def denials(cluster: ClusterUnderTest, topic: str) -> int:
     """How many rules keep somebody from a topic."""
-    with KafkaAclReader(cluster.name, cluster.properties()) as reader:
+    with KafkaAclReader(Connection(cluster.name, cluster.properties())) as reader:
         found = reader.acls()
     rules = getattr(found, "rules", ())
     return sum(1 for rule in rules if rule.name == topic and rule.permission == "DENY")

@@ -7,6 +7,7 @@ import pytest
 
 from drctl.failback.observers import boundaries, copies
 from drctl.failback.observers.boundaries import observe_boundaries
+from drctl.kafka.connection import Connection
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.waiting import Patience
 from drctl.model.topology import OffsetRange, Record, TopicPartition
@@ -21,7 +22,7 @@ OLD, NEW, TOGETHER = 30, 60, 2
 
 @pytest.fixture
 def reader(secondary: ClusterUnderTest) -> Iterator[KafkaClusterReader]:
-    with KafkaClusterReader("secondary", secondary.properties()) as opened:
+    with KafkaClusterReader(Connection("secondary", secondary.properties())) as opened:
         yield opened
 
 

@@ -17,6 +17,7 @@ import urllib3
 from confluent_kafka import Consumer, TopicPartition
 
 from drctl.kafka.acls import KafkaAclWriter
+from drctl.kafka.connection import Connection
 from drctl.lab.lab import Lab
 from drctl.lab.mirrors import Direction
 from drctl.lab.waiting import Patience
@@ -108,7 +109,7 @@ class WayBack:
 
     def fence(self) -> None:
         rule = Acl(self.topic, "LITERAL", "User:orders-app", "*", "WRITE", "DENY")
-        with KafkaAclWriter("primary", self.primary.properties()) as writer:
+        with KafkaAclWriter(Connection("primary", self.primary.properties())) as writer:
             assert set(writer.deny([rule]).values()) == {None}
 
     def deploy_reverse(self, **settings: str) -> None:

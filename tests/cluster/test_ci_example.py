@@ -13,6 +13,7 @@ import pytest
 import yaml
 from confluent_kafka import TopicPartition
 
+from drctl.kafka.connection import Connection
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.topology import Record
@@ -83,7 +84,9 @@ class Standby:
         from drctl.kafka.groups import KafkaGroupReader
         from drctl.model.topology import Unavailable
 
-        with KafkaGroupReader(self.secondary.name, self.secondary.properties()) as reader:
+        with KafkaGroupReader(
+            Connection(self.secondary.name, self.secondary.properties())
+        ) as reader:
             found = reader.committed((self.group,))[self.group]
         assert not isinstance(found, Unavailable), found
         return {place.partition: at.offset for place, at in found.items()}

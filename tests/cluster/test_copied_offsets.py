@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from drctl.formats import consumer_offsets
+from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.model import topology
 from drctl.model.groups import Committed
@@ -45,7 +46,7 @@ class Stage:
             f"{self.prefix}-{name}": {topology.TopicPartition(self.topic, 0): Committed(offset)}
             for name, offset in offsets.items()
         }
-        with KafkaGroupWriter("primary", self.source.properties()) as writer:
+        with KafkaGroupWriter(Connection("primary", self.source.properties())) as writer:
             answers = writer.commit(wanted)
         assert {a for of in answers.values() for a in of.values()} == {None}
 

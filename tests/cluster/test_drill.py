@@ -20,6 +20,7 @@ from drctl.drill.cleaning import drill_of
 from drctl.drill.clients import SOURCE, TARGET
 from drctl.drill.inventory import NEVER
 from drctl.kafka.acls import KafkaAclWriter
+from drctl.kafka.connection import Connection
 from drctl.kafka.drill import DrillWriter, held
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
@@ -237,7 +238,7 @@ def test_a_writer_finds_out_that_it_is_fenced(
     writer.write(20)
     writer.start(50)
     rules = denials(["User:orders-app"], [Topics(topic)], [Denied.WRITE])
-    with KafkaAclWriter("primary", primary.properties()) as acls:
+    with KafkaAclWriter(Connection("primary", primary.properties())) as acls:
         assert set(acls.deny(rules).values()) == {None}
         try:
             assert Patience.of(DEADLINE_S).wait_until(lambda: writer.log.refused_at is not None)

@@ -12,7 +12,7 @@ import pytest
 
 from drctl.formats.journal_records import TOPIC
 from drctl.kafka.connection import Connection
-from drctl.kafka.journal_writer import JournalWriter
+from drctl.kafka.journal_topic import JournalWriter
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from tests.cluster import switch

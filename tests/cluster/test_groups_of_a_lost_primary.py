@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
+from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
@@ -69,7 +70,7 @@ def read_as(stage: Stage, group: str, most: int) -> list[str]:
 def put(stage: Stage, group: str, offset: int) -> None:
     """Reset by an engineer."""
     places = {TopicPartition(stage.topic, n): Committed(offset) for n in range(PARTITIONS)}
-    with KafkaGroupWriter("primary", stage.source.properties()) as writer:
+    with KafkaGroupWriter(Connection("primary", stage.source.properties())) as writer:
         answers = writer.commit({group: places})
     assert [each for of in answers.values() for each in of.values()] == [None] * PARTITIONS
 
@@ -204,7 +205,7 @@ def test_what_mirror_maker_committed_itself_is_never_set_back(stage: Stage) -> N
         before = positions_on(stage.target, stage.group)
         place = TopicPartition(stage.topic, 0)
         further = before[0] + 3
-        with KafkaGroupWriter("secondary", stage.target.properties()) as writer:
+        with KafkaGroupWriter(Connection("secondary", stage.target.properties())) as writer:
             answers = writer.commit({stage.group: {place: Committed(further)}})
         assert answers == {stage.group: {place: None}}
         done = stage.json(*UNPLANNED, *GO, code=1)

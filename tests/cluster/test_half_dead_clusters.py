@@ -15,6 +15,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.checks.registry import guard_findings
 from drctl.engine.ports import LinkReader
+from drctl.kafka.connection import Connection
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.kafka.health import KafkaHealthReader
 from drctl.model.finding import Status
@@ -173,7 +174,7 @@ class Looking:
 
 def test_whoever_a_dead_broker_coordinated_is_not_taken_for_gone(limping: Limping) -> None:
     """The brokers that are left do not list such groups: only by their names they are missed."""
-    with KafkaGroupReader("half", limping.properties(), timeout_s=3) as reader:
+    with KafkaGroupReader(Connection("half", limping.properties(), timeout_s=3)) as reader:
         look: Any = Looking(reader)
         described = reader.described(GROUPS)
         alive = sorted(name for name, each in described.items() if isinstance(each, Group))
@@ -193,7 +194,7 @@ def test_whoever_a_dead_broker_coordinated_is_not_taken_for_gone(limping: Limpin
 
 
 def test_groups_that_nobody_coordinates_refuse_a_planned_failover(limping: Limping) -> None:
-    with KafkaHealthReader("half", limping.properties()) as reader:
+    with KafkaHealthReader(Connection("half", limping.properties())) as reader:
         found = reader.health([POSITIONS_TOPIC], {POSITIONS_TOPIC: {}})
     assert 0 < len(found.offline) < found.partitions
     looked = replace(observed({"link": {}}), source_coordinators=found)

@@ -4,6 +4,7 @@ from uuid import uuid4
 
 import pytest
 
+from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.model.groups import Committed
 from drctl.model.topology import Record, TopicPartition
@@ -39,7 +40,7 @@ class Stage:
             f"{prefix}-{name}": {TopicPartition(self._topic, 0): Committed(offset)}
             for name, offset in offsets.items()
         }
-        with KafkaGroupWriter("primary", self._source.properties()) as writer:
+        with KafkaGroupWriter(Connection("primary", self._source.properties())) as writer:
             answers = writer.commit(wanted)
         assert {a for of in answers.values() for a in of.values()} == {None}
 

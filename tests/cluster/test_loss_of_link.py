@@ -9,6 +9,7 @@ from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.loss import LossReader
 from drctl.config.loading import load
 from drctl.formats import heartbeats
+from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
@@ -51,7 +52,7 @@ def test_each_trace_is_found(
     copied = lambda: secondary.end_offsets(topic)[0] == RECORDS  # noqa: E731
     assert Patience.of(60).wait_until(copied)
     group, place = f"{topic}-app", TopicPartition(topic, 0)
-    with KafkaGroupWriter("primary", primary.properties()) as writer:
+    with KafkaGroupWriter(Connection("primary", primary.properties())) as writer:
         assert writer.commit({group: {place: Committed(RECORDS)}}) == {group: {place: None}}
     replicator = {
         "kind": "mirrormaker2",

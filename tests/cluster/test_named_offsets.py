@@ -8,6 +8,7 @@ import pytest
 
 from drctl.formats import migrator_headers, provenance
 from drctl.formats.provenance import Provenance
+from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.model.groups import Committed
 from drctl.model.topology import Record, TopicPartition
@@ -61,7 +62,7 @@ class Stage:
             f"{prefix}-{offset}": {TopicPartition(self._topic, 0): Committed(offset)}
             for offset in offsets
         }
-        with KafkaGroupWriter("primary", self._source.properties()) as writer:
+        with KafkaGroupWriter(Connection("primary", self._source.properties())) as writer:
             answers = writer.commit(wanted)
         assert {a for of in answers.values() for a in of.values()} == {None}
 

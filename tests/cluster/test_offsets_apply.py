@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.lab.lab import Lab
@@ -46,8 +47,8 @@ class Stage:
         self.prefix = f"app-{uuid4().hex[:8]}"
         self.open = ExitStack()
         properties = cluster.properties()
-        self.reader = self.open.enter_context(KafkaGroupReader("secondary", properties))
-        self.writer = self.open.enter_context(KafkaGroupWriter("secondary", properties))
+        self.reader = self.open.enter_context(KafkaGroupReader(Connection("secondary", properties)))
+        self.writer = self.open.enter_context(KafkaGroupWriter(Connection("secondary", properties)))
 
     def group(self, name: str) -> str:
         return f"{self.prefix}-{name}"
@@ -291,7 +292,7 @@ def test_undo_leaves_alone_what_was_moved_since(stage: Stage) -> None:
 
 def test_a_snapshot_of_another_cluster(stage: Stage, primary: ClusterUnderTest) -> None:
     name = stage.group("a")
-    with KafkaGroupWriter("primary", primary.properties()) as writer:
+    with KafkaGroupWriter(Connection("primary", primary.properties())) as writer:
         writer.commit({name: stage.at(10, 20, 30)})
     words = ("snapshot", "--cluster", "primary", "--group", name, "--out", "there.json")
     assert stage.drctl.json(*words)["totals"]["positions"] == 3

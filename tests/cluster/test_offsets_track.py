@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import pytest
 
+from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
@@ -54,7 +55,9 @@ class Stage:
         drctl = new_drctl({"main": {**link, "groups": [f"{self.prefix}-.*"]}})
         self.drctl = OffsetsCommand(drctl.config)
         self.open = ExitStack()
-        self.writer = self.open.enter_context(KafkaGroupWriter("primary", self.source.properties()))
+        self.writer = self.open.enter_context(
+            KafkaGroupWriter(Connection("primary", self.source.properties()))
+        )
         for cluster, foreign in ((self.source, 0), (self.target, FOREIGN)):
             cluster.create_topic(self.topic, PARTITIONS)
             cluster.produce(self.topic, [*records(foreign, "foreign"), *records(RECORDS)])

@@ -299,13 +299,13 @@ def test_what_is_aborted_is_not_there_and_the_copier_can_go_on(
 ) -> None:
     at = stage(1)
     at.primary.produce(at.topic, [record(1)])
-    ReconcileTopic("secondary", secondary.properties()).make()
+    ReconcileTopic(Connection("secondary", secondary.properties())).make()
     source = KafkaSourceLog("primary", at.primary.properties())
     place = TopicPartition(at.topic, 0)
     connection = Connection("secondary", secondary.properties(), 10)
     began = time.monotonic()
     with (
-        closing(source.raw(at.topic, {0: [OffsetRange(0, 1)]})) as pieces,
+        closing(source.read(at.topic, {0: [OffsetRange(0, 1)]})) as pieces,
         TransactionalCopier(connection, at.topic) as copier,
     ):
         (row,) = next(pieces).rows
@@ -324,11 +324,11 @@ def test_a_second_engineer_fences_the_first(stage: NewStage, secondary: ClusterU
     at = stage(1)
     at.primary.produce(at.topic, [record(1)])
     connection = Connection("secondary", secondary.properties(), 10)
-    ReconcileTopic("secondary", secondary.properties()).make()
+    ReconcileTopic(Connection("secondary", secondary.properties())).make()
     source = KafkaSourceLog("primary", at.primary.properties())
     place = TopicPartition(at.topic, 0)
     with (
-        closing(source.raw(at.topic, {0: [OffsetRange(0, 1)]})) as pieces,
+        closing(source.read(at.topic, {0: [OffsetRange(0, 1)]})) as pieces,
         TransactionalCopier(connection, at.topic) as first,
     ):
         (row,) = next(pieces).rows

@@ -12,6 +12,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Consumer
 
+from drctl.kafka.connection import Connection
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.lab.cluster import read_topic
 from drctl.lab.lab import Lab
@@ -113,7 +114,7 @@ class SameTopics(Journey):
 
     def stands(self, cluster: ClusterUnderTest) -> Places:
         """Where the group does, by topic and partition."""
-        with KafkaGroupReader(cluster.name, cluster.properties()) as reader:
+        with KafkaGroupReader(Connection(cluster.name, cluster.properties())) as reader:
             found = reader.committed((self.group,))[self.group]
         assert not isinstance(found, Unavailable), found
         return {(place.topic, place.partition): at.offset for place, at in found.items()}

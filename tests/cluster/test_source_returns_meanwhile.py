@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from drctl.kafka.connection import Connection
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
@@ -87,7 +88,7 @@ def moved_while(stage: Stage, what: str, step: str) -> int:
 def values_there(stage: Stage) -> list[list[str]]:
     """Of each partition of the target, in their order."""
     places = {TopicPartition(stage.topic, number): 0 for number in range(PARTITIONS)}
-    with KafkaClusterReader("secondary", stage.target.properties()) as reader:
+    with KafkaClusterReader(Connection("secondary", stage.target.properties())) as reader:
         found = reader.following(places, 1000).values()
     assert not [each for each in found if isinstance(each, Unavailable)]
     return [

@@ -15,6 +15,7 @@ from urllib.request import urlopen
 import pytest
 
 from drctl.cli.main import run
+from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
@@ -91,7 +92,7 @@ def test_a_link_that_copies_and_stands(
     copied = lambda: sum(secondary.end_offsets(topic).values()) == 40  # noqa: E731
     assert Patience.of(60).wait_until(copied)
     place = TopicPartition(topic, 0)
-    with KafkaGroupWriter("primary", primary.properties()) as writer:
+    with KafkaGroupWriter(Connection("primary", primary.properties())) as writer:
         assert writer.commit({f"orders-app-{topic}": {place: Committed(5)}})
 
     documents = []

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from bench.mirror_maker import MirrorMaker, mirror_maker
+from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
@@ -76,7 +77,7 @@ class Mirror:
     def commit(self, group: str, partition: int, offset: int) -> None:
         """As if a consumer had."""
         place = TopicPartition(self.topic, partition)
-        with KafkaGroupWriter("primary", self.source.properties()) as writer:
+        with KafkaGroupWriter(Connection("primary", self.source.properties())) as writer:
             answers = writer.commit({f"{self.prefix}-{group}": {place: Committed(offset)}})
         assert [a for of in answers.values() for a in of.values()] == [None]
         self.positions[f"{self.prefix}-{group}", partition] = offset

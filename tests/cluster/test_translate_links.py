@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.model.groups import Committed
 from drctl.model.topology import Record, TopicPartition
@@ -48,7 +49,7 @@ class Stage:
         """In the partitions from 0 on; gives the group's name."""
         positions = {TopicPartition(self.topic, n): Committed(o) for n, o in enumerate(offsets)}
         name = f"{self.prefix}-{group}"
-        with KafkaGroupWriter("primary", self.source.properties()) as writer:
+        with KafkaGroupWriter(Connection("primary", self.source.properties())) as writer:
             answers = writer.commit({name: positions})
         assert {a for of in answers.values() for a in of.values()} == {None}
         return name

@@ -9,6 +9,7 @@ import pytest
 from drctl.app.drill_adapters import DrillLinkWriter, _OwnCanary, _OwnGroups, _OwnRules
 from drctl.drill.cleaning import Left, Ports, Scratch, clean, left_on
 from drctl.engine.ports import LinkWriter
+from drctl.kafka.connection import Connection
 from drctl.kafka.drill import KafkaScratch
 from drctl.model.errors import Refused
 from drctl.model.groups import Committed
@@ -172,7 +173,7 @@ def test_what_is_of_others_never_arrives(change: Any) -> None:
 
 
 def test_scratch_is_made_and_deleted_under_reserved_names_alone() -> None:
-    scratch = KafkaScratch("a", {"bootstrap.servers": "127.0.0.1:1"})
+    scratch = KafkaScratch(Connection("a", {"bootstrap.servers": "127.0.0.1:1"}))
     with pytest.raises(ValueError, match="not of a drill: orders"):
         scratch.make_topic("orders", 1)
     with pytest.raises(ValueError, match="not of a drill: orders"):

@@ -15,6 +15,7 @@ from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from drctl.formats.journal_records import JournalRecord, decode
+from drctl.kafka.connection import Connection
 from drctl.kafka.journal_reader import JournalTopicReader
 from drctl.kafka.journal_topic import JournalTopic
 from drctl.kafka.reader import KafkaClusterReader
@@ -51,13 +52,15 @@ class JournalPlace:
     # Transactional ids are the cluster's, not the topic's.
     link: str = field(default_factory=lambda: f"{LINK}-{uuid4().hex[:8]}")
 
-    def journal(self, link: str = "", beat_s: float = BEAT_S, **settings: Any) -> JournalTopic:
+    def journal(
+        self, link: str = "", beat_s: float = BEAT_S, timeout_s: float = 10, **settings: Any
+    ) -> JournalTopic:
         link, given = link or self.link, {"topic": self.topic, "beat_s": beat_s, **settings}
-        return JournalTopic("secondary", self.properties, link, **given)
+        return JournalTopic(Connection("secondary", self.properties, timeout_s), link, **given)
 
     def reader(self, link: str = "", **settings: Any) -> JournalTopicReader:
         link, given = link or self.link, {"topic": self.topic, "beat_s": BEAT_S, **settings}
-        return JournalTopicReader("secondary", self.properties, link, **given)
+        return JournalTopicReader(Connection("secondary", self.properties), link, **given)
 
     def words(self, run: str) -> list[str]:
         """What the entries of a run are called, for somebody who comes now."""
@@ -85,7 +88,7 @@ class JournalPlace:
     def records(self) -> list[JournalRecord]:
         """Everything committed in it."""
         place = Place(self.topic, 0)
-        with KafkaClusterReader("bench", self.bench.properties, timeout_s=40) as reader:
+        with KafkaClusterReader(Connection("bench", self.bench.properties, timeout_s=40)) as reader:
             found = reader.following({place: 0}, 10_000)[place]
         assert isinstance(found, tuple), found
         return [decode(record.value) for record in found]
@@ -116,7 +119,7 @@ try:
         print(json.dumps({"held": [line.decode() for line in held.lines]}), flush=True)
         for line in sys.stdin:
             if line.startswith("die "):
-                from drctl.kafka.journal_writer import JournalWriter
+                from drctl.kafka.journal_topic import JournalWriter
                 JournalWriter._commit = lambda writer, deadline: os._exit(9)
             held.append(named(line.split()[-1]))
             print(json.dumps({"appended": line.split()[-1]}), flush=True)

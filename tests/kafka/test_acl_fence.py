@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from drctl.kafka.acls import KafkaAclReader, KafkaAclWriter, SharedRules
+from drctl.kafka.connection import Connection
 from drctl.kafka.fence_proof import KafkaFenceProver
 from drctl.lab.waiting import Patience
 from drctl.model.fencing import LITERAL, PREFIXED, Denied, Topics, denials, sign, to_add
@@ -27,19 +28,19 @@ FORBIDDEN = KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 @pytest.fixture
 def reader(cluster: TlsCluster) -> Iterator[KafkaAclReader]:
-    with KafkaAclReader("primary", cluster.properties()) as opened:
+    with KafkaAclReader(Connection("primary", cluster.properties())) as opened:
         yield opened
 
 
 @pytest.fixture
 def writer(cluster: TlsCluster) -> Iterator[KafkaAclWriter]:
-    with KafkaAclWriter("primary", cluster.properties()) as opened:
+    with KafkaAclWriter(Connection("primary", cluster.properties())) as opened:
         yield opened
 
 
 @pytest.fixture
 def prover(cluster: TlsCluster) -> Iterator[KafkaFenceProver]:
-    with KafkaFenceProver("primary", cluster.properties(), settle_s=0.3) as opened:
+    with KafkaFenceProver(Connection("primary", cluster.properties()), settle_s=0.3) as opened:
         yield opened
 
 
@@ -171,7 +172,7 @@ def test_many_rules(reader: KafkaAclReader, writer: KafkaAclWriter) -> None:
 
 def test_rules_that_are_not_there_are_missed_on_every_broker(cluster: TlsCluster) -> None:
     rules = denials(["User:bob"], [Topics("nobodys")], [Denied.WRITE])
-    with KafkaAclReader("primary", cluster.properties(), timeout_s=1) as impatient:
+    with KafkaAclReader(Connection("primary", cluster.properties(), timeout_s=1)) as impatient:
         obedience = impatient.obeyed(rules, [])
     assert not obedience.proven
     assert obedience.looks > 4, "it goes on asking until its deadline"
@@ -187,7 +188,7 @@ def test_proof_over_tls(cluster: TlsCluster, bench: Bench, mechanism: str) -> No
     # Only node 1 listens there; what node 2 holds cannot be proven from there.
     properties = cluster.tls_properties("admin", mechanism)
     here, elsewhere = bench.create(replicas=[[1]]), bench.create(replicas=[[2]])
-    with KafkaFenceProver("primary", properties, settle_s=0.2, timeout_s=4) as prover:
+    with KafkaFenceProver(Connection("primary", properties, timeout_s=4), settle_s=0.2) as prover:
         proof = prover.prove([], [here])
         assert (proof.proven, proof.obedience.brokers) == (True, {1: None})
         assert proof.stillness.unchecked is None
@@ -196,7 +197,7 @@ def test_proof_over_tls(cluster: TlsCluster, bench: Bench, mechanism: str) -> No
 
 def test_proof_with_a_certificate(cluster: TlsCluster, bench: Bench) -> None:
     properties = cluster.mtls_properties()
-    with KafkaFenceProver("primary", properties, settle_s=0.2) as prover:
+    with KafkaFenceProver(Connection("primary", properties), settle_s=0.2) as prover:
         proof = prover.prove([], [bench.create(replicas=[[1]])])
     assert proof.proven
     assert proof.stillness.unchecked is None
@@ -206,7 +207,7 @@ def test_who_may_not_see_or_change_rules_is_told_what_to_grant(
     cluster: TlsCluster, bob: Rights, name: str
 ) -> None:
     rules = denials(["User:carol"], [Topics(name)], [Denied.WRITE])
-    with KafkaAclReader("primary", cluster.properties("bob")) as blind:
+    with KafkaAclReader(Connection("primary", cluster.properties("bob"))) as blind:
         seen = blind.acls()
         assert isinstance(seen, Unavailable)
         assert "grant DESCRIBE on the cluster" in seen.reason
@@ -214,7 +215,7 @@ def test_who_may_not_see_or_change_rules_is_told_what_to_grant(
         assert obedience.looks == 2, "asking again does not help"
         assert all("grant DESCRIBE on the cluster" in doubt for doubt in obedience.doubts)
         assert not obedience.proven
-    with KafkaAclWriter("primary", cluster.properties("bob")) as powerless:
+    with KafkaAclWriter(Connection("primary", cluster.properties("bob"))) as powerless:
         for change in (powerless.deny, powerless.restore):
             (answer,) = change(rules).values()
             assert isinstance(answer, Unavailable)
@@ -234,7 +235,7 @@ def test_topics_that_still_grow_are_not_still(cluster: TlsCluster, bench: Bench,
             assert producer.flush(20) == 0
             super()._settle()
 
-    with Busy("primary", cluster.properties(), settle_s=0.2, timeout_s=4) as prover:
+    with Busy(Connection("primary", cluster.properties(), 4), settle_s=0.2) as prover:
         stillness = prover.still([name, "no-such-topic"])
     assert not stillness.proven
     assert stillness.looks > 3

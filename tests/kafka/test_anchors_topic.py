@@ -51,10 +51,10 @@ class Place:
         self.bench = bench
 
     def store(self) -> AnchorsTopic:
-        return AnchorsTopic("secondary", self.properties, self.topic)
+        return AnchorsTopic(Connection("secondary", self.properties), self.topic)
 
     def reader(self) -> AnchorsTopicReader:
-        return AnchorsTopicReader("secondary", self.properties, self.topic)
+        return AnchorsTopicReader(Connection("secondary", self.properties), self.topic)
 
     def offset(self, key: AnchorKey = KEY) -> int | None:
         """What somebody who comes now knows of a position."""
@@ -97,7 +97,7 @@ def test_the_topic_is_made_as_it_must_be(place: Place) -> None:
     assert place.offset() == 7
     (partition,) = place.topics()[place.topic].partitions.values()
     assert len(partition.replicas) == 2
-    with KafkaClusterReader("bench", place.bench.properties) as reader:
+    with KafkaClusterReader(Connection("bench", place.bench.properties)) as reader:
         config = reader.configurations([place.topic])[place.topic]
     assert isinstance(config, Mapping)
     wanted = {
@@ -165,7 +165,7 @@ def test_a_topic_that_would_forget(place: Place) -> None:
 
 def test_a_cluster_that_does_not_answer(place: Place) -> None:
     properties = {**place.properties, "bootstrap.servers": "127.0.0.1:1"}
-    store = AnchorsTopic("secondary", properties, place.topic, timeout_s=1)
+    store = AnchorsTopic(Connection("secondary", properties, timeout_s=1), place.topic)
     for call in (store.catch_up, store.cluster_id, lambda: store.write([change(7)])):
         with pytest.raises(Unreachable, match="cluster secondary"):
             call()

@@ -1,12 +1,22 @@
 """librdkafka's security properties on a socket of our own."""
 
+import json
 import ssl
+import subprocess
+from base64 import b64encode
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import Any, ClassVar
 
 import pytest
 
 from drctl.kafka.broker_socket import Login, broker_security
-from drctl.model.errors import ConfigError
+from drctl.kafka.deadline import Deadline
+from drctl.kafka.oauth import TokenSource
+from drctl.kafka.sasl import bearer
+from drctl.model.errors import ConfigError, Unreachable
 from tests.kafka.certificates import Authority, Certificate, make_authority
 
 SASL = {
@@ -14,6 +24,16 @@ SASL = {
     "sasl.mechanism": "SCRAM-SHA-512",
     "sasl.username": "app",
     "sasl.password": "word",
+}
+
+
+OIDC = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "OAUTHBEARER",
+    "sasl.oauthbearer.method": "oidc",
+    "sasl.oauthbearer.client.id": "me",
+    "sasl.oauthbearer.client.secret": "shh",
+    "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token",
 }
 
 
@@ -77,9 +97,14 @@ def test_a_certificate_of_our_own_from_files_or_inline(alice: Certificate) -> No
     [
         ({"security.protocol": "TLS"}, "security.protocol TLS is none"),
         ({**SASL, "sasl.mechanism": "GSSAPI"}, "cannot log in with sasl.mechanism GSSAPI"),
-        ({**SASL, "sasl.mechanism": "OAUTHBEARER"}, "mechanism OAUTHBEARER"),
+        (
+            {**SASL, "sasl.mechanism": "OAUTHBEARER"},
+            "method oidc with a client secret only: method",
+        ),
+        ({**OIDC, "sasl.oauthbearer.client.secret": ""}, "client.id and client.secret"),
+        ({**OIDC, "sasl.oauthbearer.grant.type": "jwt"}, "grant.type"),
         ({**SASL, "sasl.password": ""}, "needs sasl.username and sasl.password"),
-        ({"ssl.keystore.location": "k.p12"}, "no PKCS#12"),
+        ({"ssl.keystore.location": "k.p12"}, r"ssl.keystore.location \(k.p12\) cannot be opened"),
         ({"ssl.crl.location": "crl.pem"}, "do not know ssl.crl.location"),
         ({"ssl.ca.location": "/no/such/file"}, r"ssl.ca.location \(/no/such/file\) cannot be used"),
         ({"ssl.ca.pem": "nothing"}, "ssl.ca.pem cannot be used"),
@@ -92,6 +117,75 @@ def test_what_cannot_be_translated_is_refused(given: dict[str, str], message: st
     with pytest.raises(ConfigError, match=message) as caught:
         broker_security({"security.protocol": "SSL", **given})
     assert caught.value.hint
+
+
+def test_a_certificate_of_our_own_from_pkcs12(alice: Certificate, tmp_path: Path) -> None:
+    keystore = tmp_path / "alice.p12"
+    command = ["openssl", "pkcs12", "-export", "-in", alice.chain, "-inkey", alice.key]
+    subprocess.run([*command, "-out", keystore, "-passout", "pass:word"], check=True)
+    given = {"security.protocol": "SSL", "ssl.keystore.location": str(keystore)}
+    assert broker_security({**given, "ssl.keystore.password": "word"}).tls is not None
+    with pytest.raises(ConfigError, match="cannot be opened") as caught:
+        broker_security({**given, "ssl.keystore.password": "another"})
+    assert "another" not in str(caught.value)
+
+
+class Provider(BaseHTTPRequestHandler):
+    """Gives a client that it knows tokens: the first, the second, and so on."""
+
+    asked: ClassVar[list[tuple[str, str]]] = []
+    life_s: ClassVar[int] = 3600
+
+    def do_POST(self) -> None:
+        form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.asked.append((self.headers["Authorization"], form))
+        known = self.headers["Authorization"] == f"Basic {b64encode(b'me:shh').decode()}"
+        body = {"access_token": f"token-{len(self.asked)}", "expires_in": self.life_s}
+        self.send_response(200 if known else 401)
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def provider() -> Iterator[type[Provider]]:
+    kind = type("OwnProvider", (Provider,), {"asked": []})
+    with ThreadingHTTPServer(("127.0.0.1", 0), kind) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        kind.url = f"http://127.0.0.1:{server.server_port}/token"  # type: ignore[attr-defined]
+        yield kind
+        server.shutdown()
+
+
+def _source(provider: Any, **more: str) -> TokenSource:
+    oidc = {**OIDC, "sasl.oauthbearer.token.endpoint.url": provider.url}
+    found = broker_security({**oidc, **{f"sasl.oauthbearer.{k}": v for k, v in more.items()}}).login
+    assert isinstance(found, TokenSource)
+    return found
+
+
+def test_a_token_is_asked_for_once_in_its_life(provider: type[Provider]) -> None:
+    source = _source(provider, scope="kafka", extensions="a=b,c=d")
+    assert "shh" not in repr(source)
+    assert [source.token(Deadline.after(5)) for _ in range(3)] == ["token-1"] * 3
+    ((_, form),) = provider.asked
+    assert form == "grant_type=client_credentials&scope=kafka"
+    assert bearer("t", source.extensions) == b"n,,\x01auth=Bearer t\x01a=b\x01c=d\x01\x01"
+    provider.life_s = 0
+    other = _source(provider)
+    assert [other.token(Deadline.after(5)) for _ in range(2)] == ["token-2", "token-3"]
+
+
+def test_a_provider_that_does_not_know_us_or_is_not_there(provider: type[Provider]) -> None:
+    with pytest.raises(ConfigError, match="HTTP 401") as refused:
+        _source(provider, **{"client.secret": "wrong"}).token(Deadline.after(5))
+    assert "wrong" not in str(refused.value)
+    found = broker_security(OIDC).login
+    assert isinstance(found, TokenSource)
+    with pytest.raises(Unreachable, match="gives no token"):
+        found.token(Deadline.after(1))
 
 
 def test_a_wrong_password_of_a_key(alice: Certificate, tmp_path: Path) -> None:

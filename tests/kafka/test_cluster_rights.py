@@ -6,7 +6,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     ResourceType,
 )
 
-from drctl.kafka.health import KafkaRightsReader
+from drctl.kafka.connection import Connection
+from drctl.kafka.health import KafkaHealthReader
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Unreachable
 from drctl.model.health import ALTER
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.jvm
 
 
 def operations(cluster: TlsCluster, user: str) -> frozenset[str] | Unavailable:
-    with KafkaRightsReader("x", cluster.properties(user), timeout_s=10) as reader:
+    with KafkaHealthReader(Connection("x", cluster.properties(user), timeout_s=10)) as reader:
         return reader.operations()
 
 
@@ -49,7 +50,7 @@ def test_rights_that_were_granted(cluster: TlsCluster, bob: Rights) -> None:
 def test_nobody_is_there() -> None:
     nowhere = {"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"}
     with (
-        KafkaRightsReader("x", nowhere, timeout_s=1) as reader,
+        KafkaHealthReader(Connection("x", nowhere, timeout_s=1)) as reader,
         pytest.raises(Unreachable),
     ):
         reader.operations()

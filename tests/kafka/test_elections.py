@@ -23,6 +23,7 @@ from confluent_kafka.admin import NewTopic
 
 from drctl.cli.main import run
 from drctl.elections.cluster_state import Replica
+from drctl.kafka.connection import Connection
 from drctl.kafka.elections import KafkaElectionReader
 from drctl.lab.lab import Lab
 from drctl.lab.processes import lab_mark, marked_processes
@@ -165,7 +166,7 @@ def values(three: ClusterUnderTest, topic: str) -> list[int]:
 def look(three: ClusterUnderTest, topic: str) -> Any:
     """A partition's part of a look, with the log ends of its replicas."""
     place = TopicPartition(topic, 0)
-    with KafkaElectionReader("primary", three.properties(), timeout_s=10) as reader:
+    with KafkaElectionReader(Connection("primary", three.properties(), timeout_s=10)) as reader:
         sight = reader.look([topic], [place])
     found = sight.find(place)
     assert found is not None

@@ -21,7 +21,7 @@ jvm = pytest.mark.jvm
 
 def refusal(properties: dict[str, str], timeout_s: float = 5) -> Unreachable:
     """How a reader with these properties fails."""
-    reader = KafkaClusterReader("primary", properties, timeout_s=timeout_s)
+    reader = KafkaClusterReader(Connection("primary", properties, timeout_s=timeout_s))
     with reader, pytest.raises(Unreachable) as failed:
         reader.cluster_id()
     text = failed.value.message + failed.value.hint
@@ -34,7 +34,9 @@ def refusal(properties: dict[str, str], timeout_s: float = 5) -> Unreachable:
 @jvm
 @pytest.mark.parametrize(("user", "mechanism"), [("bob", "PLAIN"), ("admin", "SCRAM-SHA-512")])
 def test_sasl_over_tls(cluster: TlsCluster, user: str, mechanism: str) -> None:
-    with KafkaClusterReader("primary", cluster.tls_properties(user, mechanism)) as reader:
+    with KafkaClusterReader(
+        Connection("primary", cluster.tls_properties(user, mechanism))
+    ) as reader:
         assert reader.cluster_id() == CLUSTER_ID
 
 
@@ -44,7 +46,7 @@ def test_a_certificate_instead_of_a_password(cluster: TlsCluster, bench: Bench) 
     partition = TopicPartition(bench.create(replicas=[[1]]), 0)
     bench.produce(partition.topic, {"value": b"v", "timestamp": 1_700_000_000_000})
     expected = {partition: 1_700_000_000_000}
-    with KafkaClusterReader("primary", cluster.mtls_properties()) as reader:
+    with KafkaClusterReader(Connection("primary", cluster.mtls_properties())) as reader:
         # The broker that is asked may hear of the new topic's leader a little later.
         assert Patience.of(20).wait_until(
             lambda: reader.first_timestamps({partition: 0}) == expected
@@ -132,7 +134,9 @@ def test_where_nobody_listens_nobody_is_waited_for(somebody: bool) -> None:
 )
 def test_every_question_to_a_dead_cluster_ends(ask) -> None:  # type: ignore[no-untyped-def]
     bootstrap = f"127.0.0.1:{free_ports(1)[0]}"
-    reader = KafkaClusterReader("primary", {"bootstrap.servers": bootstrap}, timeout_s=1)
+    reader = KafkaClusterReader(
+        Connection("primary", {"bootstrap.servers": bootstrap}, timeout_s=1)
+    )
     with reader, pytest.raises(Unreachable, match=bootstrap):
         ask(reader)
 
@@ -146,7 +150,9 @@ def test_every_question_to_a_dead_cluster_ends(ask) -> None:  # type: ignore[no-
     ],
 )
 def test_properties_that_librdkafka_refuses(properties: dict[str, str], said: str) -> None:
-    reader = KafkaClusterReader("primary", {"bootstrap.servers": "127.0.0.1:1", **properties})
+    reader = KafkaClusterReader(
+        Connection("primary", {"bootstrap.servers": "127.0.0.1:1", **properties})
+    )
     with pytest.raises(ConfigError, match=said) as refused:
         reader.cluster_id()
     assert "cluster primary" in refused.value.message
@@ -174,7 +180,7 @@ def divided(cluster: TlsCluster, bench: Bench) -> Iterator[str]:
     yield name
     both = {TopicPartition(name, n): PartitionOffsets(0, 1, 1) for n in (0, 1)}
     cluster.wait_for_brokers(2)
-    with KafkaClusterReader("primary", cluster.properties()) as reader:
+    with KafkaClusterReader(Connection("primary", cluster.properties())) as reader:
         wait_until(lambda: reader.offsets(both) == both, "both brokers answer again")
 
 
@@ -183,7 +189,7 @@ def test_a_broker_that_hangs_does_not_hold_back_the_others(
     cluster: TlsCluster, divided: str
 ) -> None:
     alive, hung = TopicPartition(divided, 0), TopicPartition(divided, 1)
-    with KafkaClusterReader("primary", cluster.properties(), timeout_s=3) as reader:
+    with KafkaClusterReader(Connection("primary", cluster.properties(), timeout_s=3)) as reader:
         assert set(reader.offsets([alive, hung]).values()) == {PartitionOffsets(0, 1, 1)}
         cluster.signal(2, signal.SIGSTOP)
         try:
@@ -203,7 +209,7 @@ def test_a_broker_that_hangs_does_not_hold_back_the_others(
 @jvm
 def test_a_dead_broker_leaves_partitions_without_leader(cluster: TlsCluster, divided: str) -> None:
     alive, dead = TopicPartition(divided, 0), TopicPartition(divided, 1)
-    with KafkaClusterReader("primary", cluster.properties(), timeout_s=3) as reader:
+    with KafkaClusterReader(Connection("primary", cluster.properties(), timeout_s=3)) as reader:
         reader.cluster_id()
         cluster.signal(2, signal.SIGKILL)
         try:

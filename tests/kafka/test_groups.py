@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.model.errors import Unreachable
@@ -25,13 +26,13 @@ PROTOCOLS = {"classic": GroupProtocol.CLASSIC, "consumer": GroupProtocol.CONSUME
 
 @pytest.fixture(scope="module")
 def reader(secondary: ClusterUnderTest) -> Iterator[KafkaGroupReader]:
-    with KafkaGroupReader("secondary", secondary.properties()) as opened:
+    with KafkaGroupReader(Connection("secondary", secondary.properties())) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def writer(secondary: ClusterUnderTest) -> Iterator[KafkaGroupWriter]:
-    with KafkaGroupWriter("secondary", secondary.properties()) as opened:
+    with KafkaGroupWriter(Connection("secondary", secondary.properties())) as opened:
         yield opened
 
 
@@ -162,8 +163,8 @@ def test_a_user_who_may_not_see_the_group(
     writer.commit({each: {place: Committed(1)} for each in (hidden, own)})
     theirs = secondary.properties("orders-app")
     with (
-        KafkaGroupReader("secondary", theirs) as reader,
-        KafkaGroupWriter("secondary", theirs) as their_writer,
+        KafkaGroupReader(Connection("secondary", theirs)) as reader,
+        KafkaGroupWriter(Connection("secondary", theirs)) as their_writer,
     ):
         described, committed = reader.described([hidden, own]), reader.committed([hidden, own])
         refusal = Unavailable(f"not authorized for group {hidden}")
@@ -250,13 +251,13 @@ def test_a_cluster_that_is_not_there(name: str) -> None:
     began = time.monotonic()
     address = {"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"}
     place = TopicPartition("t", 0)
-    with KafkaGroupReader("gone", address, timeout_s=2) as reader:
+    with KafkaGroupReader(Connection("gone", address, timeout_s=2)) as reader:
         for ask in (reader.groups, lambda: reader.described([name] * 2000)):
             with pytest.raises(Unreachable, match=r"cluster gone .*: .*Connection refused"):
                 ask()
         with pytest.raises(Unreachable):
             reader.committed([name])
-    with KafkaGroupWriter("gone", address, timeout_s=2) as writer:
+    with KafkaGroupWriter(Connection("gone", address, timeout_s=2)) as writer:
         many = {f"{name}-{number}": {place: Committed(1)} for number in range(1200)}
         answers = writer.commit(many)
         assert all(isinstance(answer[place], Unanswered) for answer in answers.values())

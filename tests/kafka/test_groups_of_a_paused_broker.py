@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.lab import Lab
 from drctl.model.groups import Committed
@@ -27,6 +28,7 @@ READ = """
 import json, sys
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Unreachable
+from drctl.kafka.connection import Connection
 from drctl.kafka.groups import KafkaGroupReader
 given = json.load(sys.stdin)
 
@@ -37,7 +39,7 @@ def told():
         return 0
     return sum(1 for positions in found.values() if isinstance(positions, dict))
 
-with KafkaGroupReader("primary", given["properties"], timeout_s=10) as reader:
+with KafkaGroupReader(Connection("primary", given["properties"], 10)) as reader:
     print("reading", flush=True)
     print(Patience.of(90).wait_until(lambda: told() == len(given["groups"])))
 """
@@ -66,7 +68,7 @@ def test_a_broker_that_pauses_does_not_end_the_process(
     """In a process of its own: librdkafka ended it with an assertion."""
     place = TopicPartition(new_topic(on=("primary",)), 0)
     groups = [f"paused-{uuid4().hex[:8]}-{n}" for n in range(GROUPS)]
-    with KafkaGroupWriter("primary", primary.properties()) as writer:
+    with KafkaGroupWriter(Connection("primary", primary.properties())) as writer:
         writer.commit({group: {place: Committed(1)} for group in groups})
     given = json.dumps({"properties": primary.properties(), "groups": groups})
     reading = subprocess.Popen(

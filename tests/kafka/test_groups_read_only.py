@@ -2,6 +2,7 @@
 
 import pytest
 
+from drctl.kafka.connection import Connection
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.model.groups import Group, GroupProtocol, GroupState
 from drctl.model.topology import Unavailable
@@ -21,7 +22,7 @@ def test_looking_at_a_cluster_that_has_never_had_a_group(cluster: TlsCluster, be
     before = topics(bench)
     assert OFFSETS not in before, "a test of this room has used a group"
     names = [f"g{number}" for number in range(100)]
-    with KafkaGroupReader("primary", cluster.properties()) as reader:
+    with KafkaGroupReader(Connection("primary", cluster.properties())) as reader:
         for _ in range(2):
             assert reader.groups() == ()
             assert reader.described(names) == {
@@ -29,7 +30,7 @@ def test_looking_at_a_cluster_that_has_never_had_a_group(cluster: TlsCluster, be
             }
             assert reader.committed(names) == {name: {} for name in names}
     # Who may not see the topic cannot know whether asking would create it.
-    with KafkaGroupReader("primary", cluster.properties("reader", "PLAIN")) as reader:
+    with KafkaGroupReader(Connection("primary", cluster.properties("reader", "PLAIN"))) as reader:
         assert reader.groups() == ()
         for found in (*reader.described(["g"]).values(), *reader.committed(["g"]).values()):
             assert isinstance(found, Unavailable)

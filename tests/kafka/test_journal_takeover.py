@@ -10,8 +10,7 @@ import pytest
 from drctl.engine import run_state
 from drctl.formats.journal_records import Beat, Taken, Withdrawn
 from drctl.host.processes import this_machine
-from drctl.kafka.journal_topic import HeldRun
-from drctl.kafka.journal_writer import JournalWriter
+from drctl.kafka.journal_topic import HeldRun, JournalWriter
 from drctl.model.errors import DrctlError, ExitCode, Fenced, Refused, Unknown
 from tests.kafka.conftest import Bench
 from tests.kafka.journal_place import (

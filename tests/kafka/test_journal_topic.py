@@ -14,6 +14,7 @@ from confluent_kafka.admin import (
 
 from drctl.engine import run_state
 from drctl.formats.journal_records import Beat, Part, Taken, decode, encode, split
+from drctl.kafka.connection import Connection
 from drctl.kafka.journal_reader import CONFIG
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.model.errors import (
@@ -76,7 +77,7 @@ def test_the_topic_is_made_as_it_must_be(place: JournalPlace) -> None:
     place.run("A", "began", "ended")
     (partition,) = place.topics()[place.topic].partitions.values()
     assert len(partition.replicas) == 2
-    with KafkaClusterReader("bench", place.bench.properties) as reader:
+    with KafkaClusterReader(Connection("bench", place.bench.properties)) as reader:
         config = reader.configurations([place.topic])[place.topic]
     assert isinstance(config, Mapping)
     assert {**CONFIG, "min.insync.replicas": "1"}.items() <= dict(config).items()

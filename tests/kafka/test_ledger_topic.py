@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
 from drctl.gap.comparison import Side
 from drctl.gap.ledger import Book, Cell, KnownLog, LogKey, Row, Rules
 from drctl.kafka import ledger_topic
+from drctl.kafka.connection import Connection
 from drctl.kafka.ledger_topic import TopicLedger, TopicLedgerReader
 from drctl.kafka.own_topics import Change
 from drctl.kafka.reader import KafkaClusterReader
@@ -62,10 +63,12 @@ class Ledgers:
         self.bench = bench
 
     def writer(self, **settings: str) -> TopicLedger:
-        return TopicLedger("secondary", {**self.properties, **settings}, self.topic)
+        return TopicLedger(Connection("secondary", {**self.properties, **settings}), self.topic)
 
     def reader(self, **settings: str) -> TopicLedgerReader:
-        return TopicLedgerReader("secondary", {**self.properties, **settings}, self.topic)
+        return TopicLedgerReader(
+            Connection("secondary", {**self.properties, **settings}), self.topic
+        )
 
     def seen(self) -> tuple[Book | None, Mapping[LogKey, KnownLog]]:
         """What somebody who comes now knows."""
@@ -82,7 +85,7 @@ class Ledgers:
     def records(self) -> list[tuple[str, bytes | None]]:
         """Everything committed; a plain consumer would make the broker create its groups' topic."""
         place = Place(self.topic, 0)
-        with KafkaClusterReader("bench", self.bench.properties) as reader:
+        with KafkaClusterReader(Connection("bench", self.bench.properties)) as reader:
             found = reader.following({place: 0}, 10_000)[place]
         assert isinstance(found, tuple), found
         return [((record.key or b"").decode(), record.value) for record in found]
@@ -227,7 +230,7 @@ def test_two_begin_at_once(ledgers: Ledgers) -> None:
     assert one == other == ledgers.seen()[0]
 
 
-@pytest.mark.parametrize("step", ["write", "commit"])
+@pytest.mark.parametrize("step", ["write", "_commit"])
 def test_a_second_writer_fences_the_first(
     begun: Ledgers, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -254,9 +257,9 @@ DIES = """
 import os, sys
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.kafka.transactions import TransactionalWriter
-TransactionalWriter.commit = lambda writer: os._exit(9)
+TransactionalWriter._commit = lambda writer, deadline: os._exit(9)
 from tests.kafka.test_ledger_topic import *
-store = TopicLedger("secondary", eval(sys.stdin.read()), sys.argv[1])
+store = TopicLedger(Connection("secondary", eval(sys.stdin.read())), sys.argv[1])
 store.book(sys.argv[2])
 store.keep(sys.argv[2], 1, RULES, [CLICKS, TARGET], {SOURCE: log(cell(0, 1))})
 """
@@ -365,7 +368,7 @@ def test_what_another_drctl_wrote(begun: Ledgers) -> None:
 
 def test_a_cluster_that_does_not_answer(ledgers: Ledgers) -> None:
     ledgers.properties["bootstrap.servers"] = "127.0.0.1:1"
-    store = TopicLedger("secondary", ledgers.properties, ledgers.topic, timeout_s=1)
+    store = TopicLedger(Connection("secondary", ledgers.properties, timeout_s=1), ledgers.topic)
     for call in (store.book, lambda name: store.begin(name, NEW)):
         with pytest.raises(Unreachable, match="cluster secondary"):
             call(ledgers.fingerprint)

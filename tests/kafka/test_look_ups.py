@@ -8,6 +8,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AclOperation
 
 from drctl.kafka import offsets
+from drctl.kafka.connection import Connection
 from drctl.kafka.protocol_partitions import LOOK_UP
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.model.errors import Unreachable
@@ -35,7 +36,7 @@ def reader(
     """Over connections of either kind."""
     if request.param == "librdkafka":
         monkeypatch.setattr(offsets, "_security", lambda _connection: None)
-    with KafkaClusterReader("primary", primary.properties()) as opened:
+    with KafkaClusterReader(Connection("primary", primary.properties())) as opened:
         yield opened
 
 
@@ -106,7 +107,9 @@ def test_what_cannot_be_asked_does_not_spoil_the_rest(
     allowed, hidden = bench.create(), bench.create()
     bench.allow("orders-app", allowed, AclOperation.DESCRIBE)
     bench.produce(allowed, {"value": b"v"})
-    with KafkaClusterReader("primary", primary.properties("orders-app"), timeout_s=3) as reader:
+    with KafkaClusterReader(
+        Connection("primary", primary.properties("orders-app"), timeout_s=3)
+    ) as reader:
         assert hidden not in reader.overview().partitions
         places = (TopicPartition(allowed, 0), TopicPartition(allowed, 9), TopicPartition(hidden, 0))
         found = reader.look_up([(place, int(Mark.END)) for place in places])()
@@ -130,7 +133,7 @@ def test_configurations_of_a_user_who_may_not_read_them_all(
     open_name, dark = bench.create(config={"cleanup.policy": "compact"}), bench.create()
     bench.allow("orders-app", open_name, AclOperation.DESCRIBE_CONFIGS)
     bench.allow("orders-app", dark, AclOperation.READ)
-    with KafkaClusterReader("primary", primary.properties("orders-app")) as reader:
+    with KafkaClusterReader(Connection("primary", primary.properties("orders-app"))) as reader:
         reader.overview()
         found = reader.configurations([open_name, dark])
     readable = found[open_name]
@@ -142,9 +145,9 @@ def test_configurations_of_a_user_who_may_not_read_them_all(
 def test_a_connection_that_was_lost_is_made_anew(primary: ClusterUnderTest, bench: Bench) -> None:
     """As where nothing was asked for longer than a broker keeps a connection."""
     asked = [(TopicPartition(bench.create(), 0), int(Mark.END))]
-    with KafkaClusterReader("primary", primary.properties()) as reader:
+    with KafkaClusterReader(Connection("primary", primary.properties())) as reader:
         assert reader.look_up(asked)() == [Found(0, -1)]
-        (talk,) = reader._look_ups._talks.values()
+        (talk,) = reader._connection.part(offsets.LookUps)._talks.values()
         assert talk._socket is not None
         assert talk._socket._socket is not None
         talk._socket._socket.shutdown(socket.SHUT_RDWR)
@@ -157,16 +160,16 @@ def test_a_broker_that_is_too_old_is_asked_by_librdkafka(
 ) -> None:
     monkeypatch.setattr(offsets, "LOOK_UP", LOOK_UP._replace(version=99))
     asked = [(TopicPartition(bench.create(), 0), int(Mark.END))]
-    with KafkaClusterReader("primary", primary.properties()) as reader:
+    with KafkaClusterReader(Connection("primary", primary.properties())) as reader:
         assert reader.look_up(asked)() == [Found(0, -1)]
-        (talk,) = reader._look_ups._talks.values()
+        (talk,) = reader._connection.part(offsets.LookUps)._talks.values()
         assert "does not know ListOffsets" in talk.unfit
 
 
 def test_nobody_answers() -> None:
     nowhere = {"bootstrap.servers": f"127.0.0.1:{free_ports(1)[0]}"}
     with (
-        KafkaClusterReader("primary", nowhere, timeout_s=1) as reader,
+        KafkaClusterReader(Connection("primary", nowhere, timeout_s=1)) as reader,
         pytest.raises(Unreachable, match="cluster primary"),
     ):
         reader.look_up([(TopicPartition("orders", 0), int(Mark.END))])

@@ -9,7 +9,8 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka.admin import NewTopic
 
 from drctl.kafka.acls import KafkaAclReader, KafkaAclWriter
-from drctl.kafka.group_writer import KafkaGroupCreator, KafkaGroupWriter
+from drctl.kafka.connection import Connection
+from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.kafka.health import KafkaHealthReader
 from drctl.kafka.producer_ids import BLOCK, KafkaProducerIdReader, KafkaProducerIdWriter
@@ -103,7 +104,7 @@ def end(cluster: SmallCluster, place: TopicPartition) -> int:
 
 def only_id(cluster: SmallCluster, place: TopicPartition) -> int:
     """The id of the one producer that wrote there."""
-    with KafkaProducerIdReader("any", cluster.properties) as reader:
+    with KafkaProducerIdReader(Connection("any", cluster.properties)) as reader:
         known = reader.in_use([place])[place]
     assert not isinstance(known, Unavailable)
     (producer,) = known
@@ -115,10 +116,10 @@ def colliding(pair: Pair) -> tuple[TopicPartition, Producer]:
     """A producer on the source whose id has another one on the target, further on."""
     place = pair.topic()
     with (
-        KafkaProducerIdReader("primary", pair.source.properties) as source,
-        KafkaProducerIdReader("secondary", pair.target.properties) as target,
-        KafkaProducerIdWriter("primary", pair.source.properties) as ours,
-        KafkaProducerIdWriter("secondary", pair.target.properties) as theirs,
+        KafkaProducerIdReader(Connection("primary", pair.source.properties)) as source,
+        KafkaProducerIdReader(Connection("secondary", pair.target.properties)) as target,
+        KafkaProducerIdWriter(Connection("primary", pair.source.properties)) as ours,
+        KafkaProducerIdWriter(Connection("secondary", pair.target.properties)) as theirs,
     ):
         # Level, as two clusters of the same age are: both give the next id next.
         level = max(*source.next_ids().values(), *target.next_ids().values())  # type: ignore[type-var]
@@ -137,8 +138,8 @@ def test_ids_that_collide_cost_records_that_were_acknowledged(pair: Pair) -> Non
     write(idempotent(pair.target.properties), place, 15 + REMEMBERED)
     assert only_id(pair.source, place) == only_id(pair.target, place)
     with (
-        KafkaProducerIdReader("primary", pair.source.properties) as source,
-        KafkaProducerIdReader("secondary", pair.target.properties) as target,
+        KafkaProducerIdReader(Connection("primary", pair.source.properties)) as source,
+        KafkaProducerIdReader(Connection("secondary", pair.target.properties)) as target,
     ):
         here, there = source.in_use([place]), target.in_use([place])
     (met,) = collisions(here, there, lambda topic: topic)
@@ -155,9 +156,9 @@ def test_ids_that_collide_cost_records_that_were_acknowledged(pair: Pair) -> Non
 def test_ids_moved_ahead_keep_them(pair: Pair) -> None:
     place, moving = colliding(pair)
     with (
-        KafkaProducerIdReader("primary", pair.source.properties) as source,
-        KafkaProducerIdReader("secondary", pair.target.properties) as target,
-        KafkaProducerIdWriter("secondary", pair.target.properties) as writer,
+        KafkaProducerIdReader(Connection("primary", pair.source.properties)) as source,
+        KafkaProducerIdReader(Connection("secondary", pair.target.properties)) as target,
+        KafkaProducerIdWriter(Connection("secondary", pair.target.properties)) as writer,
     ):
         beyond = highest(source.in_use([place]))
         (advanced,) = writer.advance(beyond).values()
@@ -176,8 +177,8 @@ def test_ids_moved_ahead_keep_them(pair: Pair) -> None:
 
 def test_ids_are_moved_over_blocks_and_no_further(pair: Pair) -> None:
     with (
-        KafkaProducerIdReader("secondary", pair.target.properties) as reader,
-        KafkaProducerIdWriter("secondary", pair.target.properties) as writer,
+        KafkaProducerIdReader(Connection("secondary", pair.target.properties)) as reader,
+        KafkaProducerIdWriter(Connection("secondary", pair.target.properties)) as writer,
     ):
         (now,) = reader.next_ids().values()
         assert isinstance(now, int)
@@ -195,7 +196,9 @@ def test_ids_are_moved_over_blocks_and_no_further(pair: Pair) -> None:
 
 
 def test_ids_that_are_too_far_are_reached_in_several_calls(pair: Pair) -> None:
-    with KafkaProducerIdWriter("secondary", pair.target.properties, timeout_s=1.5) as writer:
+    with KafkaProducerIdWriter(
+        Connection("secondary", pair.target.properties, timeout_s=1.5)
+    ) as writer:
         (first,) = writer.advance(10**9).values()
         (second,) = writer.advance(10**9).values()
     assert isinstance(first, Advanced)
@@ -207,7 +210,7 @@ def test_ids_that_are_too_far_are_reached_in_several_calls(pair: Pair) -> None:
 
 def test_partitions_that_are_not_there_have_no_producers(pair: Pair) -> None:
     place, absent = pair.topic(), TopicPartition("no-such-topic", 0)
-    with KafkaProducerIdReader("primary", pair.source.properties) as reader:
+    with KafkaProducerIdReader(Connection("primary", pair.source.properties)) as reader:
         found = reader.in_use([place, absent])
     assert found[place] == ()
     assert isinstance(found[absent], Unavailable)
@@ -263,9 +266,9 @@ def test_a_member_survives_only_where_its_group_was_made_ready(pair: Pair) -> No
         copies.produce(place.topic, value, partition=0)
     assert copies.flush(30) == 0
     with (
-        KafkaGroupCreator("secondary", pair.target.properties) as creator,
-        KafkaGroupReader("secondary", pair.target.properties) as groups,
-        KafkaGroupWriter("secondary", pair.target.properties) as offsets,
+        KafkaGroupWriter(Connection("secondary", pair.target.properties)) as creator,
+        KafkaGroupReader(Connection("secondary", pair.target.properties)) as groups,
+        KafkaGroupWriter(Connection("secondary", pair.target.properties)) as offsets,
     ):
         for _ in range(2):
             assert creator.create([ready]) == {ready: None}
@@ -289,9 +292,9 @@ def test_positions_that_came_first_stay(pair: Pair) -> None:
     place, name = pair.topic(), f"group-{uuid4().hex[:8]}"
     wanted = {place: Committed(1, 0, "kept")}
     with (
-        KafkaGroupCreator("secondary", pair.target.properties) as creator,
-        KafkaGroupReader("secondary", pair.target.properties) as groups,
-        KafkaGroupWriter("secondary", pair.target.properties) as offsets,
+        KafkaGroupWriter(Connection("secondary", pair.target.properties)) as creator,
+        KafkaGroupReader(Connection("secondary", pair.target.properties)) as groups,
+        KafkaGroupWriter(Connection("secondary", pair.target.properties)) as offsets,
     ):
         offsets.commit({name: wanted})
         assert creator.create([name]) == {name: None}
@@ -304,8 +307,8 @@ def test_positions_that_came_first_stay(pair: Pair) -> None:
 def test_many_groups(pair: Pair) -> None:
     names = [f"many-{uuid4().hex[:8]}-{number}" for number in range(200)]
     with (
-        KafkaGroupCreator("secondary", pair.target.properties, timeout_s=30) as creator,
-        KafkaGroupReader("secondary", pair.target.properties) as groups,
+        KafkaGroupWriter(Connection("secondary", pair.target.properties, timeout_s=30)) as creator,
+        KafkaGroupReader(Connection("secondary", pair.target.properties)) as groups,
     ):
         assert creator.create(names) == dict.fromkeys(names)
         kinds = {group.protocol for group in groups.described(names).values()}  # type: ignore[union-attr]
@@ -314,7 +317,7 @@ def test_many_groups(pair: Pair) -> None:
 
 def test_an_empty_name_is_refused_and_no_other(pair: Pair) -> None:
     name = f"group-{uuid4().hex[:8]}"
-    with KafkaGroupCreator("secondary", pair.target.properties) as creator:
+    with KafkaGroupWriter(Connection("secondary", pair.target.properties)) as creator:
         found = creator.create([name, ""])
     assert found[name] is None
     assert isinstance(found[""], Unavailable)
@@ -324,8 +327,8 @@ def test_a_cluster_without_authorizer(pair: Pair) -> None:
     rules = denials(["User:app"], [Topics("orders")], [Denied.WRITE])
     properties = pair.source.properties
     with (
-        KafkaAclReader("primary", properties) as reader,
-        KafkaAclWriter("primary", properties) as writer,
+        KafkaAclReader(Connection("primary", properties)) as reader,
+        KafkaAclWriter(Connection("primary", properties)) as writer,
     ):
         assert reader.acls() == Acls(enforced=False)
         assert not reader.obeyed(rules, []).proven
@@ -338,7 +341,7 @@ def test_transactions_that_are_open(pair: Pair) -> None:
     place, name = pair.topic(), f"open-{uuid4().hex[:8]}"
     producer = Producer({**pair.source.properties, "transactional.id": name}, logger=QUIET)
     producer.init_transactions(30)
-    with KafkaHealthReader("primary", pair.source.properties) as reader:
+    with KafkaHealthReader(Connection("primary", pair.source.properties)) as reader:
         assert reader.open_transactions([place]) == {}
         producer.begin_transaction()
         producer.produce(place.topic, b"v", partition=0)
@@ -358,7 +361,7 @@ def test_a_transaction_that_moved_hangs(pair: Pair) -> None:
     write(producer, place, 1)
     pair.address.point(pair.target.behind)
     write(producer, place, 1)
-    with KafkaHealthReader("secondary", pair.target.properties) as reader:
+    with KafkaHealthReader(Connection("secondary", pair.target.properties)) as reader:
         (found,) = reader.open_transactions([place])[place]  # type: ignore[misc]
     assert (found.since, found.transactional_id, found.state) == (0, "", "")
     assert found.hanging is True

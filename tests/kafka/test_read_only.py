@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from drctl.kafka.connection import Connection
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.lab import Lab
 from drctl.model.topology import TopicPartition, TopicState
@@ -80,7 +81,7 @@ def look_at_everything(reader: KafkaClusterReader) -> None:
 def look_and_compare(properties: Mapping[str, str]) -> Everything:
     """Look at everything; prove that this changed nothing; the state before."""
     before = everything(properties)
-    with KafkaClusterReader("primary", {**properties, "group.id": "mine"}) as reader:
+    with KafkaClusterReader(Connection("primary", {**properties, "group.id": "mine"})) as reader:
         look_at_everything(reader)
     # Topics come into being a little later than asked for. This one is asked for last, in the
     # way that creates it; when it is there, others would be.

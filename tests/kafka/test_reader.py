@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AclOperation, NewTopic
 
+from drctl.kafka.connection import Connection
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import cluster_id
 from drctl.model.topology import (
@@ -41,7 +42,7 @@ def bench(primary: ClusterUnderTest) -> Iterator[Bench]:
 @pytest.fixture
 def reader(primary: ClusterUnderTest) -> Iterator[KafkaClusterReader]:
     """The administrator's view of the primary of the lab."""
-    with KafkaClusterReader("primary", primary.properties()) as opened:
+    with KafkaClusterReader(Connection("primary", primary.properties())) as opened:
         yield opened
 
 
@@ -84,7 +85,7 @@ def test_topics_of_a_user_with_few_rights(
     primary: ClusterUnderTest, limited: tuple[str, ...]
 ) -> None:
     allowed, described, hidden = limited
-    with KafkaClusterReader("primary", primary.properties("orders-app")) as reader:
+    with KafkaClusterReader(Connection("primary", primary.properties("orders-app"))) as reader:
         found = reader.topics(limited)
         assert isinstance(found[allowed], TopicState)
         assert found[allowed].readable
@@ -325,7 +326,7 @@ def test_nothing_is_printed_and_the_log_is_there_for_who_wants_it(
 ) -> None:
     with caplog.at_level(logging.DEBUG, "drctl.kafka"):
         properties = {**primary.properties(), "debug": "broker"}
-        with KafkaClusterReader("primary", properties) as reader:
+        with KafkaClusterReader(Connection("primary", properties)) as reader:
             reader.cluster_id()
             reader.records([(TopicPartition("no-such-topic", 0), 0)])
     assert caplog.records
@@ -334,7 +335,7 @@ def test_nothing_is_printed_and_the_log_is_there_for_who_wants_it(
 
 
 def test_closing_twice_and_using_it_again(primary: ClusterUnderTest) -> None:
-    reader = KafkaClusterReader("primary", primary.properties())
+    reader = KafkaClusterReader(Connection("primary", primary.properties()))
     assert reader.cluster_id() == cluster_id(primary.lab_cluster.root, "primary")
     reader.close()
     reader.close()

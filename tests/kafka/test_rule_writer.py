@@ -3,6 +3,7 @@
 import pytest
 
 from drctl.kafka.acls import KafkaRuleWriter
+from drctl.kafka.connection import Connection
 from drctl.model.repairs import Acl
 
 RULE = Acl("orders", "LITERAL", "User:app", "*", "WRITE", "ALLOW")
@@ -22,7 +23,9 @@ RULE = Acl("orders", "LITERAL", "User:app", "*", "WRITE", "ALLOW")
     ],
 )
 def test_a_wide_or_open_rule_is_refused_before_anything_is_sent(rule: Acl) -> None:
-    with KafkaRuleWriter("b", {"bootstrap.servers": "127.0.0.1:1"}, timeout_s=0.2) as writer:
+    with KafkaRuleWriter(
+        Connection("b", {"bootstrap.servers": "127.0.0.1:1"}, timeout_s=0.2)
+    ) as writer:
         for change in (writer.add, writer.remove):
             with pytest.raises(ValueError, match="not a rule of a client"):
                 change([RULE, rule])

@@ -82,7 +82,7 @@ def await_whole(three: ClusterUnderTest) -> None:
 
 
 def health(three: ClusterUnderTest, topics: list[str]) -> ClusterHealth:
-    with KafkaHealthReader("primary", three.properties(), timeout_s=10) as reader:
+    with KafkaHealthReader(Connection("primary", three.properties(), timeout_s=10)) as reader:
         return reader.health(topics)
 
 
@@ -119,9 +119,9 @@ def test_a_fence_is_not_proven_on_a_broker_that_stalls(
     rules = denials(["User:orders-app"], [Topics(name)], [Denied.WRITE])
     properties = three.properties()
     with (
-        KafkaAclWriter("primary", properties) as writer,
-        KafkaAclReader("primary", properties, timeout_s=4) as impatient,
-        KafkaAclReader("primary", properties, timeout_s=30) as patient,
+        KafkaAclWriter(Connection("primary", properties)) as writer,
+        KafkaAclReader(Connection("primary", properties, timeout_s=4)) as impatient,
+        KafkaAclReader(Connection("primary", properties, timeout_s=30)) as patient,
     ):
         assert patient.lifted(rules, [name]).proven
         with frozen(brokers, three, stalled):
@@ -169,8 +169,8 @@ def test_records_that_a_stalled_replica_holds_back_are_no_stillness(
     properties = three.properties()
     write(5)
     with (
-        KafkaFenceProver("primary", properties, settle_s=0.3, timeout_s=2) as prover,
-        KafkaFenceProver("primary", properties, settle_s=0.3, timeout_s=30) as patient,
+        KafkaFenceProver(Connection("primary", properties, timeout_s=2), settle_s=0.3) as prover,
+        KafkaFenceProver(Connection("primary", properties, timeout_s=30), settle_s=0.3) as patient,
     ):
         assert patient.still([name]).ends == {place: 5}
         end = 5

@@ -27,6 +27,7 @@ from drctl.formats.consumer_timestamps import (
     decode_key,
     decode_value,
 )
+from drctl.kafka.connection import Connection
 from drctl.kafka.log_reader import KafkaRangeReader, LogSource
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.kafka.timestamps_consumer import TimestampsConsumer
@@ -99,7 +100,7 @@ def noted(cluster: ClusterUnderTest) -> Noted:
     """What stands in the topic: the newest of each key."""
     found: Noted = {}
     properties = cluster.properties()
-    with KafkaClusterReader("primary", properties) as reader:
+    with KafkaClusterReader(Connection("primary", properties)) as reader:
         extent = freeze(reader)
         for chunk in read_frozen(
             KafkaRangeReader(LogSource("primary", properties)), extent, lambda _done: None
@@ -286,7 +287,7 @@ def test_keys_lie_where_java_puts_them(
     consumer.close()
     properties = primary.properties()
     places = {}
-    with KafkaClusterReader("primary", properties) as reader:
+    with KafkaClusterReader(Connection("primary", properties)) as reader:
         extent = freeze(reader)
         range_reader = KafkaRangeReader(LogSource("primary", properties))
         for chunk in read_frozen(range_reader, extent, lambda _done: None):

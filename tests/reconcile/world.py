@@ -135,16 +135,10 @@ class FakeCopier:
 
 @dataclass
 class FakeSource:
-    """Implements `SourceLog` in pieces of a few records; raw ones are lists that are emptied."""
+    """Implements `SourceLog` in pieces of a few records."""
 
     logs: Mapping[TopicPartition, Sequence[Row]]
     chunk: int = 3
-
-    def raw(self, topic: str, ranges: Mapping[int, Sequence[OffsetRange]]) -> Iterator[Piece]:
-        for place, rows in self.read(topic, ranges):
-            held = list(rows)
-            yield Piece(place, held)
-            held.clear()
 
     def read(self, topic: str, ranges: Mapping[int, Sequence[OffsetRange]]) -> Iterator[Piece]:
         for partition, runs in ranges.items():

@@ -185,7 +185,16 @@ def test_offsets_of_many_partitions() -> None:
     found = protocol_partitions.read_looked_up(
         cursor(f"00000000 03 0274 02 {one} 00 0275 02 {other} 00 00")
     )
-    assert found == [("t", 1, 0, 20, 10), ("u", 2, 6, -1, -1)]
+    assert found == [("t", 1, 0, 20, 10, 3), ("u", 2, 6, -1, -1, -1)]
+
+
+def test_offsets_of_a_group_that_are_removed() -> None:
+    asked = protocol_groups.delete("g", {"t": [0, 1]})
+    assert asked.hex() == "000167 00000001 000174 00000002 00000000 00000001".replace(" ", "")
+    rows = "00000001 000174 00000002 00000000 0000 00000001 0056"
+    found = protocol_groups.read_deleted(cursor(f"0000 00000000 {rows}"))
+    assert found == (0, [("t", 0, 0), ("t", 1, 0x56)])
+    assert protocol_groups.read_deleted(cursor("0044 00000000 00000000")) == (0x44, [])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,119 @@
+"""Tokens for SASL OAUTHBEARER, from an OpenID Connect provider, as librdkafka gets them."""
+
+import json
+import ssl
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from time import monotonic
+from typing import ClassVar
+
+from drctl.kafka.deadline import Deadline
+from drctl.model.errors import ConfigError, Unreachable
+
+_PREFIX = "sasl.oauthbearer."
+_KNOWN = {"method", "client.id", "client.secret", "scope", "extensions", "token.endpoint.url"}
+_LIFE = 0.8
+"""The share of a token's life in which it is used: clocks differ."""
+_USUAL_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSource:
+    """Who gives tokens, and to whom.
+
+    Attributes:
+        extensions: what is told to brokers beside the token.
+    """
+
+    endpoint: str
+    client: str
+    secret: str = field(repr=False)
+    scope: str = ""
+    extensions: Mapping[str, str] = field(default_factory=dict, hash=False)
+    ca_file: str = ""
+    ca_text: str = field(default="", repr=False)
+
+    mechanism: ClassVar[str] = "OAUTHBEARER"
+    _given: ClassVar["dict[TokenSource, tuple[str, float]]"] = {}
+    _lock: ClassVar[Lock] = Lock()
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> "TokenSource":
+        """The one of a client's properties.
+
+        Raises:
+            ConfigError: it is none that drctl's own requests can ask.
+        """
+        given = {
+            name.removeprefix(_PREFIX): value
+            for name, value in properties.items()
+            if name.startswith(_PREFIX)
+        }
+        if given.get("method", "default").lower() != "oidc" or given.keys() - _KNOWN:
+            odd = ", ".join(sorted(given.keys() - _KNOWN)) or "method"
+            raise ConfigError(
+                f"drctl's own requests get tokens by {_PREFIX}method oidc with a client secret"
+                f" only: {odd}",
+                f"Set {', '.join(f'{_PREFIX}{name}' for name in sorted(_KNOWN))} alone.",
+            )
+        wanted = ("token.endpoint.url", "client.id", "client.secret")
+        endpoint, client, secret = (given.get(name, "") for name in wanted)
+        if not (endpoint and client and secret):
+            raise ConfigError(
+                f"{_PREFIX}method oidc needs {_PREFIX}token.endpoint.url, client.id and"
+                " client.secret",
+                "Set them among the cluster's properties.",
+            )
+        pairs = (pair.partition("=") for pair in given.get("extensions", "").split(",") if pair)
+        return cls(
+            endpoint,
+            client,
+            secret,
+            given.get("scope", ""),
+            {name.strip(): value.strip() for name, _, value in pairs},
+            properties.get("https.ca.location", ""),
+            properties.get("https.ca.pem", ""),
+        )
+
+    def token(self, deadline: Deadline) -> str:
+        """One that is good for a while; asked for again when it is not.
+
+        Raises:
+            ConfigError: the provider does not know the client.
+            Unreachable: it does not answer.
+        """
+        with self._lock:
+            token, until = self._given.get(self, ("", 0.0))
+            if monotonic() >= until:
+                began = monotonic()
+                token, life_s = self._asked(deadline)
+                self._given[self] = token, began + _LIFE * life_s
+            return token
+
+    def _asked(self, deadline: Deadline) -> tuple[str, float]:
+        from http.client import HTTPException
+        from urllib.error import HTTPError
+        from urllib.parse import urlencode
+        from urllib.request import Request, urlopen
+
+        form = {"grant_type": "client_credentials", **({"scope": self.scope} if self.scope else {})}
+        who = b64encode(f"{self.client}:{self.secret}".encode()).decode()
+        headers = {"Authorization": f"Basic {who}", "Accept": "application/json"}
+        try:
+            request = Request(self.endpoint, urlencode(form).encode(), headers)
+            context = ssl.create_default_context(
+                cafile=self.ca_file or None, cadata=self.ca_text or None
+            )
+            with urlopen(request, timeout=max(0.1, deadline.remaining), context=context) as answer:
+                told = json.load(answer)
+            return str(told["access_token"]), float(told.get("expires_in", _USUAL_S))
+        except HTTPError as refused:
+            raise ConfigError(
+                f"{self.endpoint} gives no token: HTTP {refused.code}",
+                f"Check {_PREFIX}client.id, client.secret and scope.",
+            ) from None
+        except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
+            reason = getattr(error, "reason", None) or error.__class__.__name__
+            raise Unreachable(f"{self.endpoint} gives no token: {reason}") from None
