@@ -1,26 +1,31 @@
-"""Opens what `drctl connect` needs from outside: the workers of Connect clusters, and journals."""
+"""Opens what `drctl connect` needs from outside: the workers of Connect clusters."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drctl.app import adapters
 from drctl.app.notices import notices
-from drctl.model.errors import Unknown, UsageError
+from drctl.config.link import Link
+from drctl.engine.entries import What
+from drctl.model.errors import DrctlError, UsageError
+from drctl.steps.connectors import BEFORE, KeepPositions, RestartConnectors
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from drctl.app.link_reader import ClusterLinkReader
     from drctl.config.configuration import Config
     from drctl.config.fields import WebAddress
     from drctl.connect.client import Access
-    from drctl.connect.repair import ConnectCurer, ConnectHealth
-    from drctl.connectors.applying import Export
-    from drctl.model.journal import Entry
-    from drctl.stores.journal_files import JournalFile
-
-_WRITING_S = 30.0
+    from drctl.connect.repair import ConnectHealth
+    from drctl.connectors.applying import OffsetsPlan
+    from drctl.connectors.results import OffsetsResult, Restarted, Treated
+    from drctl.engine.kind import Outcome
+    from drctl.engine.run_state import RunState
 
 # Between two URLs; a password may hold a comma, too.
 _BETWEEN = re.compile(r"\s*,\s*(?=https?://|\$\{|$)")
@@ -157,63 +162,113 @@ def ward(workers: ConnectCluster) -> "Iterator[ConnectHealth]":
         yield opened
 
 
-@contextmanager
-def curer(workers: ConnectCluster) -> "Iterator[ConnectCurer]":
-    """What changes the connectors of some workers."""
-    from drctl.connect.repair import ConnectCurer
-
-    with closing(
-        ConnectCurer(*workers.addresses, timeout_s=_WRITING_S, access=workers.access)
-    ) as opened:
-        yield opened
+WORKERS = "connect:"
+"""How the journal calls what is about the connectors of some workers; no link is called so."""
 
 
-class FileNotebook:
-    """Implements `Notebook` of `drctl.connectors.writing` in the folder of a run."""
+@dataclass(frozen=True, slots=True)
+class WorkersLink(Link):
+    """What runs about the connectors of some workers have for a link."""
 
-    def __init__(self, folder: Path, journal: "JournalFile") -> None:
-        self._folder = folder
-        self._journal = journal
+    workers: ConnectCluster = field(kw_only=True)
 
-    @property
-    def where(self) -> str:
-        """The journal."""
-        return self._journal.where
 
-    def append(self, entries: "Sequence[Entry]") -> None:
-        """Write entries down; on disk when this returns.
+def link_of(config: "Config", workers: ConnectCluster) -> WorkersLink:
+    """What runs about the connectors of these workers have for a link.
 
-        Raises:
-            Unknown: that is not possible.
-        """
-        self._journal.append(entries)
+    Their journal is on the cluster that survives: the target of the first link that names the
+    workers, else of the first link, else the first cluster.
+    """
+    links = [config.link(name) for name in config.links]
+    named = [link for link in links if _names(link, workers)]
+    keeper = next((link.target for link in (*named, *links)), next(iter(config.clusters)))
+    over = config.inside(keeper)
+    given = keeper, over.source_config, keeper, over.target_config, over.settings
+    key = over.journal_key
+    return WorkersLink(f"{WORKERS}{workers.place}", *given, journal_key=key, workers=workers)
 
-    def keep(self, before: "Export") -> str:
-        """Write down what was there; the file.
 
-        Raises:
-            Unknown: that is not possible.
-        """
-        import json
+def _names(link: "Link", workers: ConnectCluster) -> bool:
+    replicator = link.settings.replicator
+    known = [each.connect or () for each in (replicator, replicator.reverse) if each]
+    places = {adapters.worker_at(url).place for urls in known for url in urls}
+    return workers.place in places
 
-        from drctl.connectors.applying import export_document
-        from drctl.views.files import write_whole
 
-        file = self._folder / "before.json"
-        text = json.dumps(export_document(before, str(file)), indent=2) + "\n"
+def link_named(config: "Config", name: str) -> WorkersLink:
+    """The same by how the journal calls it.
+
+    Raises:
+        UsageError: no link of drctl.yaml has such workers.
+    """
+    place = name.removeprefix(WORKERS)
+    for known in known_workers(config, None) if _has_workers(config) else ():
+        if known.place == place:
+            return link_of(config, known)
+    raise UsageError(f"no link names the Connect workers at {place}", "give them: --connect URL")
+
+
+def restarted(
+    names: "Sequence[str]", story: "RunState", sight: "ClusterLinkReader"
+) -> "tuple[Restarted, ...]":
+    """What became of connectors that a run restarted: how often the journal says, the rest a look.
+
+    Raises:
+        Unreachable: no worker answered.
+    """
+    from drctl.connectors.results import restarted as became
+
+    now = sight.workers().all()
+    sent = [
+        name
+        for effect in story.effects
+        if story.plan.step(effect.step).kind == RestartConnectors.name
+        for name in RestartConnectors().read_intent(effect.intent).restarted
+    ]
+    return tuple(became(n, now.get(n), sent.count(n), _said(n, story)) for n in names)
+
+
+def _said(name: str, story: "RunState") -> str:
+    """What a worker answered to its last restart; empty where that was taken."""
+    said = ""
+    for entry in story.entries:
+        if entry["entry"] == What.INTEND:
+            said = ""
+        elif entry["entry"] == What.APPLIED:
+            told = (c.removeprefix(f"{name}: ") for c in entry["complaints"] if c.startswith(name))
+            said = next(told, said)
+    return said
+
+
+def treated(story: "RunState", outcome: "Outcome", folder: str) -> "Treated":
+    """How a remedy ended."""
+    from drctl.connectors.results import Treated
+
+    stands = {effect.step for effect in story.effects if effect.done and effect.stands}
+    words = {e["step"]: str(e["words"]) for e in story.entries if e["entry"] == What.DONE}
+    done = tuple(words[step.id] for step in story.plan.steps if step.id in stands & words.keys())
+    kept = any(story.plan.step(step).kind == KeepPositions.name for step in stands)
+    owed = next(iter(story.owed.values()), "")
+    told = f"{owed}: drctl connect status says why" if owed else outcome.words or done[-1]
+    return Treated(outcome.exit_code, told, str(Path(folder) / BEFORE) if kept else "", done)
+
+
+def written(
+    plan: "OffsetsPlan",
+    story: "RunState",
+    outcome: "Outcome",
+    sight: "ClusterLinkReader",
+    before: str,
+) -> "OffsetsResult":
+    """What became of positions that a run wrote, as read back."""
+    from drctl.connectors.results import OffsetsResult, results_of
+
+    now, why = {}, [outcome.words]
+    for name in dict.fromkeys(line.connector for line in plan.writes):
         try:
-            write_whole(file, text)
-        except OSError as error:
-            raise Unknown(f"{file} cannot be written: {error.strerror}") from None
-        return str(file)
-
-
-@contextmanager
-def notebook(config: "Config", run: str) -> Iterator[FileNotebook]:
-    """The journal of a new run, and room for what was there before it."""
-    from drctl.stores.journal_files import JournalFile
-
-    folder = config.state_dir / "connect"
-    hint = "nothing that is not in the journal was sent; free space, or set state_dir"
-    with JournalFile(folder, run, hint) as journal:
-        yield FileNotebook(folder / run, journal)
+            now[name] = sight.workers().positions(name)
+        except DrctlError as error:
+            why.append(error.message)
+    told = "; ".join(filter(None, why))
+    results = results_of(plan, now, told, open_=not story.status)
+    return OffsetsResult(plan, results, story.run, before)

@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
+    from drctl.connectors.connector import Workers
     from drctl.elections.cluster_state import ElectionReader, PartitionStates
     from drctl.gap.arrival import Arrivals
     from drctl.model.endpoints import EndpointReader
@@ -665,6 +666,18 @@ class ClusterLinkReader(NoFailback):
         if ("connect", "") not in self._opened:
             self._opened["connect", ""] = Connectors(must_have(adapters.connect_of(self.link)))
         found: Connectors = self._opened["connect", ""]
+        return found
+
+    def workers(self) -> "Workers":
+        """All connectors of the workers that replicate the link, or that the run is about.
+
+        Raises:
+            UsageError: no worker is configured.
+        """
+        if ("workers", "") not in self._opened:
+            opened = closing(run_adapters.workers_reader(self.link))
+            self._opened["workers", ""] = self._open.enter_context(opened)
+        found: Workers = self._opened["workers", ""]
         return found
 
     def endpoint(self, number: int) -> "EndpointReader":

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from drctl.app.run_adapters import ConnectWriter, KafkaElectionWriter
     from drctl.config.configuration import Config
     from drctl.config.link import Link
+    from drctl.connectors.connector import WorkersWriter
     from drctl.elections.cluster_state import Kind
     from drctl.engine.ports import Canary
     from drctl.model.endpoints import EndpointWriter
@@ -141,6 +142,14 @@ class ClusterLinkWriter:
         """
         must_have(adapters.connect_of(self.link))
         return run_adapters.connect_writer_of(self.link)
+
+    def workers(self) -> "WorkersWriter":
+        """All connectors of the workers that replicate the link, or that the run is about.
+
+        Raises:
+            UsageError: no worker is configured.
+        """
+        return run_adapters.workers_writer(self.link)
 
     def endpoint(self, number: int) -> "EndpointWriter":
         """One of the link's endpoints."""

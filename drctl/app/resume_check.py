@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from drctl.app import run_adapters
+from drctl.app.connect_adapters import WorkersLink
 from drctl.app.plan_inputs import connector_names
 from drctl.config.endpoints import DnsEndpoint, EndpointConfig, HaproxyEndpoint
 from drctl.config.reverse_link import name_of, way_home
@@ -81,6 +82,7 @@ class Permitted:
         carries: whether a topic, by its name on either cluster, is one of the link's.
         runbook: what the plan's runbook names, where this machine has the same one.
         signed: whether every line of the journal is.
+        every_connector: whether it is about all connectors of some workers.
     """
 
     links: frozenset[str]
@@ -94,6 +96,7 @@ class Permitted:
     carries_group: Callable[[str], bool]
     runbook: Named
     signed: bool
+    every_connector: bool = False
 
     def knows_principal(self, name: object) -> bool:
         """Whether the fence is about it, or what the journal says is believed."""
@@ -101,7 +104,8 @@ class Permitted:
 
     def knows_connector(self, name: object) -> bool:
         """Likewise, whether it copies."""
-        return self.signed or _known(name, self.connectors, self.runbook.connectors)
+        believed = self.signed or self.every_connector
+        return believed or _known(name, self.connectors, self.runbook.connectors)
 
 
 def permitted(config: "Config", link: "Link", story: RunState) -> Permitted:
@@ -137,6 +141,7 @@ def permitted(config: "Config", link: "Link", story: RunState) -> Permitted:
         link.carries_group,
         runbook,
         signed=link.journal_key is not None,
+        every_connector=isinstance(link, WorkersLink),
     )
 
 
@@ -455,6 +460,9 @@ class _Rehearsal:
     def shapes(self, name: str) -> "_Shapes":
         return _Shapes(self._cluster(name))
 
+    def workers(self) -> "_Connectors":
+        return _Connectors(self)
+
     def elections(self, name: str) -> "_Cluster":
         return self._cluster(name)
 
@@ -588,7 +596,14 @@ class _Connectors:
     def stop(self, name: str) -> None:
         self.hands.found += _connector(name, self.hands.allowed)
 
-    pause = resume = stop
+    pause = resume = restart = delete_positions = stop
+
+    def copy(self, name: str, to: str) -> None:
+        self.stop(name)
+
+    def put_positions(self, name: str, positions: object) -> None:
+        """Which of a connector's positions are whose, only its plugin knows."""
+        self.stop(name)
 
     def configure(self, name: str, changes: Mapping[str, str | None]) -> None:
         """Its configuration may hold anything: only the filter of drctl's copies is changed."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
     from drctl.connect.client import ConnectWriter as ConnectWriter
-    from drctl.connect.repair import ConnectLister
+    from drctl.connect.repair import ConnectCurer, ConnectHealth, ConnectLister
     from drctl.endpoints.command import Commands
     from drctl.kafka.cluster import KafkaCluster
     from drctl.kafka.elections import KafkaElectionWriter as KafkaElectionWriter
@@ -34,6 +34,43 @@ def connect_writer_of(link: "Link") -> "ConnectWriter":
     from drctl.connect.client import ConnectWriter
 
     return adapters.open_connect(ConnectWriter, link.settings.replicator) or ConnectWriter()
+
+
+def workers_reader(link: "Link") -> "ConnectHealth":
+    """What looks at all connectors of the workers that a run is about.
+
+    Raises:
+        UsageError: none are configured.
+    """
+    from drctl.connect.repair import ConnectHealth
+
+    return _of_workers(ConnectHealth, link, adapters.PATIENCE_S)
+
+
+def workers_writer(link: "Link") -> "ConnectCurer":
+    """What changes them.
+
+    Raises:
+        UsageError: none are configured.
+    """
+    from drctl.connect.repair import ConnectCurer
+
+    return _of_workers(ConnectCurer, link, _CONNECT_S)
+
+
+_CONNECT_S = 30.0
+
+
+def _of_workers(kind: "type[adapters.Client]", link: "Link", timeout_s: float) -> "adapters.Client":
+    from drctl.app.connect_adapters import WorkersLink
+
+    if isinstance(link, WorkersLink):
+        workers = link.workers
+        return kind(*workers.addresses, timeout_s=timeout_s, access=workers.access)
+    found = adapters.open_connect(kind, link.settings.replicator, timeout_s)
+    if found is None:
+        raise UsageError("the link's replicator has no Connect workers")
+    return found
 
 
 def endpoint_reader(config: "Config", link: "Link", number: int) -> "EndpointReader":

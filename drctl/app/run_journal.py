@@ -18,7 +18,7 @@ from drctl.app import run_adapters
 from drctl.app.notices import notices
 from drctl.config.link import INSIDE
 from drctl.host.processes import this_machine
-from drctl.model.errors import ConfigError, DrctlError, Refused, Unknown
+from drctl.model.errors import ConfigError, DrctlError, Refused, Unknown, UsageError
 from drctl.model.journal import Entry, Holder, folder_of
 
 if TYPE_CHECKING:
@@ -111,17 +111,34 @@ def refuse_while_held(link: "Link", reader: "JournalTopicReader | None" = None) 
         )
 
 
-def scope(config: "Config", run: str | None, link: str | None, cluster: str | None) -> "Link":
-    """What a run is of: the link or the cluster that is named, or what this machine knows of it.
+def scope(
+    config: "Config",
+    run: str | None,
+    link: str | None,
+    cluster: str | None = None,
+    connect: str | None = None,
+) -> "Link":
+    """What a run is of: what is named, or what this machine knows of it.
+
+    Args:
+        connect: workers as typed.
 
     Raises:
-        UsageError: there is no such link or cluster, or both are named.
+        UsageError: there is no such link or cluster, or several are named.
     """
+    from drctl.app import connect_adapters
+
+    if connect is not None:
+        if link is not None or cluster is not None:
+            raise UsageError("--connect excludes --link and --cluster")
+        return connect_adapters.link_of(config, connect_adapters.typed_workers(connect, config))
     if run is not None and link is None and cluster is None:
         with suppress(DrctlError, KeyError, TypeError):
             name = str(run_adapters.run_files(config).entries(run)[0]["plan"]["link"])
             if name.startswith(INSIDE):
                 return config.inside(name.removeprefix(INSIDE))
+            if name.startswith(connect_adapters.WORKERS):
+                return connect_adapters.link_named(config, name)
             return config.link(name)
     return config.over(link, cluster)
 

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drctl.app import connect_adapters
-from drctl.app.run_journal import new_run
+from drctl.app import connect_adapters, run_journal
+from drctl.app.link_reader import ClusterLinkReader
+from drctl.app.notices import Nobody
+from drctl.app.plan_files import check_plan_file, without_secrets
 from drctl.cli.console import console
 from drctl.cli.grammar import (
     Execute,
+    ExpectPlan,
     LinkName,
     Overrides,
+    PlanOut,
     Yes,
     check_confirming,
     command_line,
@@ -23,15 +27,17 @@ from drctl.cli.grammar import (
     seconds,
 )
 from drctl.cli.prompts import confirm
+from drctl.cli.running import OVER_LINK, carried_out, plan_files
 from drctl.cli.settings import configuration, configuration_if_any
-from drctl.cli.stopping import stoppable
 from drctl.connectors import applying, recovery_plan
 from drctl.connectors.applying import Export, Kept, OffsetsPlan, kept
 from drctl.connectors.connector import Connector
 from drctl.connectors.diagnosis import ConnectorHealth, chosen, status_document
-from drctl.connectors.recovering import Backoff
-from drctl.connectors.recovery_plan import RecoverPlan
+from drctl.connectors.recovery_plan import Backoff, RecoverPlan
 from drctl.connectors.remedies import Remedy
+from drctl.connectors.results import OffsetsResult, results_of
+from drctl.engine.kind import Outcome, Status
+from drctl.engine.run_state import RunState
 from drctl.model.errors import (
     ConfigError,
     DrctlError,
@@ -41,18 +47,16 @@ from drctl.model.errors import (
     Unreachable,
     UsageError,
 )
+from drctl.model.plan import Plan
 from drctl.model.strict_json import read_json
+from drctl.plans import connectors as plans
+from drctl.steps.connectors import BEFORE
 from drctl.views.text import plural
 
 if TYPE_CHECKING:
-    from drctl.app.connect_adapters import ConnectCluster, FileNotebook
-    from drctl.config.configuration import Config
+    from drctl.app.connect_adapters import ConnectCluster
     from drctl.connectors.connector import Workers
-    from drctl.connectors.recovering import RestartAttempt
-    from drctl.connectors.remedies import Treated
-    from drctl.connectors.writing import OffsetsResult
-
-_REMEDY_PATIENCE_S = 60.0
+    from drctl.connectors.results import Restarted, Treated
 
 app = typer.Typer(help="Connectors: failed tasks explained, restarted, their positions moved.")
 offsets = typer.Typer(help="How far connectors got: exported, translated, given to others.")
@@ -141,12 +145,15 @@ def recover(
     execute: Execute = False,
     yes: Yes = False,
     override: Overrides = None,
+    plan_out: PlanOut = None,
+    expect_plan: ExpectPlan = None,
 ) -> int:
     """Restart what failed, with pauses that double each time; or begin anew what cannot go on.
 
     Where the trace says that a restart does not help, it is refused: --override cause=REASON once
     the cause is gone. Exit codes: 0 all run, or nothing stands against it; 1 some do not run; 3
-    refused; 4 a remedy stopped part-way; 5 unknown; 130 interrupted.
+    refused, or rolled back; 4 not all could be rolled back; 5 unknown: drctl resume looks first;
+    130 interrupted.
     """
     given = RecoverOptions(
         connect,
@@ -161,19 +168,65 @@ def recover(
         yes,
         tuple(override or ()),
     )
-    check_confirming(execute, yes)
+    files = Files(execute, yes, plan_out, expect_plan)
+    files.check()
     overrides = recovery_plan.parse_overrides(given.overrides)
     wanted = _remedy(given)
     config = configuration()
     cluster = connect_adapters.only_workers(config, connect, link)
-    with console().task("asking the workers"):
-        plan = _recover_plan(given, wanted, cluster, overrides)
-    if not execute:
-        return _show_recovery(plan, given)
-    if not plan.acting:
-        return _recovered(plan, "", ExitCode.REFUSED if plan.refused else ExitCode.DONE)
-    confirm(plan.workers, _recovery_in_words(plan), yes=yes)
-    return _recover(plan, given, config, cluster)
+    over = connect_adapters.link_of(config, cluster)
+    with OVER_LINK.sight(config, over, Nobody(), False) as sight:
+        with console().task("asking the workers"):
+            found = _recover_plan(given, wanted, cluster, overrides)
+        steps = plans.recover(found, given.backoff, given.settle_s, over.name, over.target)
+        plan = files.held(steps, command_line(given.words))
+        if not execute:
+            return _show_recovery(found, given)
+        if not plan.steps:
+            return _recovered(found, "", ExitCode.REFUSED if found.refused else ExitCode.DONE)
+        confirm(found.workers, _recovery_in_words(found), yes=yes)
+        story, outcome, where = carried_out(config, OVER_LINK, sight, plan)
+        if outcome.status is Status.INTERRUPTED:
+            raise _interrupted(story, where, given.connect)
+        return _ended(found, story, outcome, sight, str(run_journal.folder(config, story.run)))
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """What the command line says of the plan, whatever it does."""
+
+    execute: bool
+    yes: bool
+    plan_out: Path | None
+    expect_plan: Path | None
+
+    def check(self) -> None:
+        """See that options go together, and that a file holds a plan.
+
+        Raises:
+            UsageError, ConfigError: they do not, or it does not.
+        """
+        check_confirming(self.execute, self.yes)
+        if self.expect_plan:
+            check_plan_file(self.expect_plan)
+
+    def held(self, plan: Plan, execute: str) -> Plan:
+        """The plan as it is carried out, written and held against the one that is expected.
+
+        Raises:
+            Refused: it is another one.
+        """
+        from drctl.views.plan_text import plan_document
+
+        plan = without_secrets(plan)
+        plan_files(plan, plan_document(plan, (), (), execute), self.plan_out, self.expect_plan)
+        return plan
+
+
+def _interrupted(story: RunState, where: str, connect: str | None) -> Interrupted:
+    typed = ["--connect", connect_adapters.retyped(connect)] if connect else []
+    resume = command_line(["resume", story.run, *typed])
+    return Interrupted(f"interrupted: what was done stands in {where}", resume)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,106 +319,33 @@ def _show_recovery(plan: RecoverPlan, given: RecoverOptions) -> int:
     return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
 
 
-def _recover(
-    plan: RecoverPlan, given: RecoverOptions, config: "Config", cluster: "ConnectCluster"
+def _ended(
+    found: RecoverPlan,
+    story: RunState,
+    outcome: Outcome,
+    sight: ClusterLinkReader,
+    folder: str,
 ) -> int:
-    run = new_run()
-    with connect_adapters.notebook(config, run) as journal:
-        began = {
-            "entry": "began",
-            "version": 1,
-            "run": run,
-            "at": _now(),
-            "what": "recover",
-            "workers": plan.workers,
-            "remedy": plan.remedy.value if plan.remedy else None,
-            "connectors": [line.connector.name for line in plan.lines],
-            "overrides": dict(plan.overrides),
-        }
-        journal.append([began])
-        attempts: tuple[RestartAttempt, ...] = ()
-        treated: Treated | None = None
-        if plan.remedy is not None:
-            treated = _treat(plan, plan.remedy, given, cluster, journal)
-            code = treated.code
-        else:
-            attempts = _restart(plan, given, cluster, journal)
-            code = _code(plan, attempts)
-        journal.append([{"entry": "ended", "status": code.name.lower(), "at": _now()}])
-        if code is ExitCode.INTERRUPTED and treated is None:
-            done = ", ".join(f"{each.name}: {each.attempts} restarts" for each in attempts)
-            raise Interrupted(f"interrupted ({done}); journal {journal.where}", "")
-        return _recovered(plan, run, code, attempts, treated)
+    """What became of it, by the journal and by a look at the workers."""
+    from drctl.connectors.results import Ending
 
-
-def _restart(
-    plan: RecoverPlan, given: RecoverOptions, cluster: "ConnectCluster", journal: "FileNotebook"
-) -> "tuple[RestartAttempt, ...]":
-    from drctl.connectors.recovering import Recovery
-
-    def announce(name: str, attempt: int) -> None:
-        entry = {"entry": "intent", "what": "restart", "connector": name, "attempt": attempt}
-        journal.append([{**entry, "at": _now()}])
-
-    with (
-        connect_adapters.ward(cluster) as workers,
-        connect_adapters.curer(cluster) as writer,
-        stoppable() as clock,
-        console().task("restarting") as task,
-    ):
-
-        def told(words: str) -> None:
-            console().progress(words)
-            task.update(description=words)
-
-        recovery = Recovery(workers, writer, clock, given.backoff, given.settle_s, announce, told)
-        return recovery.run(plan.restarted)
-
-
-def _treat(
-    plan: RecoverPlan,
-    remedy: Remedy,
-    given: RecoverOptions,
-    cluster: "ConnectCluster",
-    journal: "FileNotebook",
-) -> "Treated":
-    from drctl.connectors.remedies import Treatment
-
-    (line,) = plan.lines
-    with (
-        connect_adapters.ward(cluster) as workers,
-        connect_adapters.curer(cluster) as writer,
-        stoppable() as clock,
-        console().task(f"{remedy} of {line.connector.name}"),
-    ):
-        treatment = Treatment(
-            workers,
-            writer,
-            journal,
-            clock,
-            lambda: datetime.now(UTC),
-            console().progress,
-            _REMEDY_PATIENCE_S,
-            given.settle_s,
-        )
-        cluster_id = workers.kafka_cluster_id()
-        return treatment.run(remedy, line.connector, plan.name, plan.workers, cluster_id)
-
-
-def _code(plan: RecoverPlan, attempts: "tuple[RestartAttempt, ...]") -> ExitCode:
-    from drctl.connectors.recovering import Ending
-
-    endings = {each.ending for each in attempts}
-    if Ending.INTERRUPTED in endings:
-        return ExitCode.INTERRUPTED
-    return ExitCode.DONE if endings == {Ending.RUNNING} and not plan.refused else ExitCode.FOUND
+    if found.remedy is not None:
+        treated = connect_adapters.treated(story, outcome, folder)
+        return _recovered(found, story.run, treated.code, (), treated)
+    try:
+        became = connect_adapters.restarted(found.restarted, story, sight)
+    except Unreachable as silent:
+        raise Unreachable(f"run {story.run} has ended; {silent.message}", silent.hint) from None
+    runs = {each.ending for each in became} == {Ending.RUNNING}
+    code = ExitCode.DONE if runs and not found.refused else ExitCode.FOUND
+    return _recovered(found, story.run, outcome.exit_code if not story.status else code, became)
 
 
 def _recovered(
     plan: RecoverPlan,
     run: str,
     code: ExitCode,
-    attempts: "tuple[RestartAttempt, ...]" = (),
+    attempts: "tuple[Restarted, ...]" = (),
     treated: "Treated | None" = None,
 ) -> int:
     from drctl.cli.connect_table import recover_table
@@ -442,7 +422,7 @@ def translate(
     given = ApplyOptions(
         connect, link, tuple(connector or ()), source, tuple(rename or ()), tuple(override or ())
     )
-    return _apply_offsets(given)
+    return _apply_offsets(given, Files(False, False, None, None))
 
 
 @offsets.command()
@@ -457,11 +437,14 @@ def apply(
     execute: Execute = False,
     yes: Yes = False,
     override: Overrides = None,
+    plan_out: PlanOut = None,
+    expect_plan: ExpectPlan = None,
 ) -> int:
     """Have stopped connectors of other workers go on from exported positions.
 
     What stood there before is kept in a file that apply --from takes. Exit codes: 0 all are there,
-    3 a guard refused and nothing was written, 4 some were written, 5 an answer did not come.
+    3 a guard refused, or all was rolled back, 4 some were written, 5 an answer did not come:
+    drctl resume looks first.
     """
     given = ApplyOptions(
         connect,
@@ -471,9 +454,8 @@ def apply(
         tuple(rename or ()),
         tuple(override or ()),
         execute,
-        yes,
     )
-    return _apply_offsets(given)
+    return _apply_offsets(given, Files(execute, yes, plan_out, expect_plan))
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,7 +469,6 @@ class ApplyOptions:
     renames: tuple[str, ...]
     overrides: tuple[str, ...]
     execute: bool = False
-    yes: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -510,22 +491,37 @@ class ApplyOptions:
         return ("connect", "offsets", "apply", *words, "--execute")
 
 
-def _apply_offsets(given: ApplyOptions) -> int:
+def _apply_offsets(given: ApplyOptions, files: Files) -> int:
     """Make the plan, and with `--execute` carry it out."""
-    check_confirming(given.execute, given.yes)
+    files.check()
     overrides = applying.parse_overrides(given.overrides)
     renamed = _renamed(given.renames)
     exported = _read(given.source)
     config = configuration()
     cluster = connect_adapters.only_workers(config, given.connect, given.link)
-    with connect_adapters.ward(cluster) as workers:
+    over = connect_adapters.link_of(config, cluster)
+    with OVER_LINK.sight(config, over, Nobody(), False) as sight:
         with console().task("asking the workers"):
-            plan = applying.build_plan(
-                exported, given.connectors, renamed, workers, cluster.place, overrides
+            found = applying.build_plan(
+                exported, given.connectors, renamed, sight.workers(), cluster.place, overrides
             )
+        steps = plans.set_positions(found, over.name, over.target)
+        plan = files.held(steps, command_line(given.words))
         if not given.execute:
-            return _show_offsets(plan, given)
-        return _carry_out(plan, given, config, cluster)
+            return _show_offsets(found, given)
+        if not plan.steps:
+            return _show_result(OffsetsResult(found, results_of(found, {}, "")), "")
+        names = {line.connector for line in found.writes}
+        written = plural(len(found.writes), "position")
+        confirm(found.workers, f"{written} of {plural(len(names), 'connector')}", yes=files.yes)
+        story, outcome, where = carried_out(config, OVER_LINK, sight, plan)
+        if outcome.status is Status.INTERRUPTED:
+            raise _interrupted(story, where, given.connect)
+        before = str(run_journal.folder(config, story.run) / BEFORE)
+        return _show_result(
+            connect_adapters.written(found, story, outcome, sight, before),
+            command_line(given.undo(before)),
+        )
 
 
 def _read(file: Path) -> Export:
@@ -559,43 +555,10 @@ def _show_offsets(plan: OffsetsPlan, given: ApplyOptions) -> int:
     return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
 
 
-def _carry_out(
-    plan: OffsetsPlan, given: ApplyOptions, config: "Config", cluster: "ConnectCluster"
-) -> int:
+def _show_result(result: OffsetsResult, undo: str) -> int:
     from drctl.cli.connect_table import offsets_result_table
     from drctl.connectors.documents import offsets_result_document
-    from drctl.connectors.writing import nothing_written
 
-    result = nothing_written(plan)
-    if plan.writes:
-        names = {line.connector for line in plan.writes}
-        written = plural(len(plan.writes), "position")
-        confirm(plan.workers, f"{written} of {plural(len(names), 'connector')}", yes=given.yes)
-        result = _written(plan, config, cluster)
-    undo = command_line(given.undo(result.before)) if result.before else ""
     document = offsets_result_document(result, undo)
     console().result(lambda: offsets_result_table(result, undo), document)
     return int(result.exit_code)
-
-
-def _written(plan: OffsetsPlan, config: "Config", cluster: "ConnectCluster") -> "OffsetsResult":
-    from drctl.connectors.writing import Writing
-
-    run = new_run()
-    with (
-        connect_adapters.ward(cluster) as workers,
-        connect_adapters.curer(cluster) as writer,
-        connect_adapters.notebook(config, run) as journal,
-        stoppable() as clock,
-        console().task(f"writing to {plan.workers}"),
-    ):
-        writing = Writing(workers, writer, journal, clock, lambda: datetime.now(UTC))
-        try:
-            return writing.run(plan, run, workers.kafka_cluster_id())
-        except KeyboardInterrupt:
-            message = f"interrupted: what may have been written stands in {journal.where}"
-            raise Interrupted(message, "see what is there: drctl connect offsets export") from None
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat()

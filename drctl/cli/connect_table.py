@@ -11,10 +11,8 @@ from rich.text import Text
 from drctl.cli.tables import MOST, counted, heading, more, new_table, notes, section, stacked, why
 from drctl.connectors.applying import Export, OffsetsPlan
 from drctl.connectors.diagnosis import ConnectorHealth
-from drctl.connectors.recovering import Backoff, RestartAttempt
-from drctl.connectors.recovery_plan import RecoverPlan
-from drctl.connectors.remedies import Treated
-from drctl.connectors.writing import OffsetsResult
+from drctl.connectors.recovery_plan import Backoff, RecoverPlan
+from drctl.connectors.results import OffsetsResult, Restarted, Treated
 from drctl.views.text import duration, number, plain, plural, sentence
 
 
@@ -89,10 +87,10 @@ def recover_plan_table(
 
 @stacked
 def recover_table(
-    plan: RecoverPlan, attempts: Sequence[RestartAttempt], treated: Treated | None
+    plan: RecoverPlan, attempts: Sequence[Restarted], treated: Treated | None
 ) -> Iterator[RenderableType]:
     """What was done."""
-    endings = counted(each.ending.value for each in attempts if each.ending)
+    endings = counted(each.ending.value for each in attempts)
     what = treated.words if treated else endings
     yield Text(f"Connect {plain(plan.workers)}: {sentence(what)}", style="bold")
     yield from notes((), plan.overrides.items())

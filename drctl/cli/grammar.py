@@ -50,6 +50,14 @@ ClusterAlone = Annotated[
         help="Instead of a link: a cluster, for runs that are about it alone.",
     ),
 ]
+OfWorkers = Annotated[
+    str | None,
+    typer.Option(
+        "--connect",
+        metavar="URL",
+        help="Instead of a link: Connect workers, for runs of drctl connect.",
+    ),
+]
 Execute = Annotated[
     bool, typer.Option("--execute", help="Carry it out; without, the plan is printed.")
 ]

@@ -8,7 +8,7 @@ import typer
 
 from drctl.app import run_adapters, run_journal
 from drctl.cli.console import console
-from drctl.cli.grammar import ClusterAlone, LinkName, Local
+from drctl.cli.grammar import ClusterAlone, LinkName, Local, OfWorkers
 from drctl.cli.options import Output, options
 from drctl.cli.settings import configuration
 from drctl.model.errors import ExitCode, UsageError
@@ -28,6 +28,7 @@ def journal(
     run: RunName = None,
     link: LinkName = None,
     cluster: ClusterAlone = None,
+    connect: OfWorkers = None,
     local: Local = False,
 ) -> int:
     """Show the runs of a link, or every entry of one.
@@ -37,7 +38,7 @@ def journal(
     from drctl.views.journal_text import entry_lines, journal_document, run_lines
 
     config = configuration()
-    chosen = run_journal.scope(config, run, link, cluster)
+    chosen = run_journal.scope(config, run, link, cluster, connect)
     reader = _reader(config, chosen, run, local=local)
     with console().task("reading the journal"):
         document = journal_document(chosen.name, reader, run)
@@ -69,6 +70,7 @@ def report(
     run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="Else the newest.")] = None,
     link: LinkName = None,
     cluster: ClusterAlone = None,
+    connect: OfWorkers = None,
     format: Annotated[Format, typer.Option(help="What to write it as.")] = Format.HTML,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Else report-RUN.html, .md, .json or .xml.")
@@ -91,7 +93,7 @@ def report(
 
     config = configuration()
     with console().task("reading the journal"):
-        chosen = run_journal.scope(config, run, link, cluster)
+        chosen = run_journal.scope(config, run, link, cluster, connect)
         data = _data(_reader(config, chosen, run, local=local), run)
         data = completed(data, gap_results(config.state_dir, data.until))
     changed = data.chain is not None and data.chain.harm is not None

@@ -15,7 +15,15 @@ from drctl.app.resume_check import held_kinds, must_be_differences, must_be_perm
 from drctl.app.way import Way
 from drctl.checks.diagnosis import parse_overrides
 from drctl.cli.console import console
-from drctl.cli.grammar import Answers, ClusterAlone, Execute, LinkName, Yes, check_confirming
+from drctl.cli.grammar import (
+    Answers,
+    ClusterAlone,
+    Execute,
+    LinkName,
+    OfWorkers,
+    Yes,
+    check_confirming,
+)
 from drctl.cli.prompts import confirm, people
 from drctl.cli.running import OVER_LINK, giving_up, needs_no_source, show_end, show_state, watched
 from drctl.cli.settings import configuration
@@ -50,6 +58,7 @@ def resume(
     ] = None,
     link: LinkName = None,
     cluster: ClusterAlone = None,
+    connect: OfWorkers = None,
     execute: Execute = False,
     yes: Yes = False,
     answer: Answers = None,
@@ -78,7 +87,7 @@ def resume(
     5 unknown, 130 interrupted.
     """
     given = tuple(answer or ()), tuple(override or ())
-    return go_on(ResumeOptions(run, link, execute, yes, *given, abandon, cluster))
+    return go_on(ResumeOptions(run, link, execute, yes, *given, abandon, cluster, connect))
 
 
 _BEHIND = "behind the damage"
@@ -114,7 +123,7 @@ def leave_damaged(
             return show_state(story)
         _show_abandoned(run, Status.UNKNOWN)
         return int(ExitCode.DONE)
-    confirm(link.target, f"leave run {run} behind", yes=yes)
+    confirm(link.confirmed, f"leave run {run} behind", yes=yes)
     held, at = run_journal.holder(run), datetime.now(UTC)
     told = [
         entries.resumed(run_journal.who(held), at),
@@ -164,6 +173,7 @@ class ResumeOptions:
     overrides: tuple[str, ...] = ()
     abandon: str | None = None
     cluster: str | None = None
+    connect: str | None = None
 
 
 def go_on(given: ResumeOptions) -> int:
@@ -176,7 +186,7 @@ def go_on(given: ResumeOptions) -> int:
     check_confirming(given.execute, given.yes)
     overrides = _overrides(given)
     config = configuration()
-    link = run_journal.scope(config, given.run, given.link, given.cluster)
+    link = run_journal.scope(config, given.run, given.link, given.cluster, given.connect)
     reader = run_journal.reading(config, link, given.run)
     try:
         with console().task(f"reading the journal on {link.target}"):
@@ -189,11 +199,16 @@ def go_on(given: ResumeOptions) -> int:
     if not given.execute:
         return _show(story, given)
     if given.abandon is not None:
-        confirm(story.plan.target, f"leave run {story.run} behind", yes=given.yes)
+        confirm(_confirmed(link, story), f"leave run {story.run} behind", yes=given.yes)
         return show_end(config, *left_behind(config, link, story.run, given.abandon.strip()))
     what = f"go on with run {story.run}{giving_up(story.plan)}"
-    confirm(story.plan.target, what, yes=given.yes)
+    confirm(_confirmed(link, story), what, yes=given.yes)
     return _carry_on(config, link, story, given, overrides)
+
+
+def _confirmed(link: "Link", story: RunState) -> str:
+    """What has to be typed: of a link the cluster that the run leads to."""
+    return link.confirmed if link.is_inside else story.plan.target
 
 
 def _leave_damaged(

@@ -43,8 +43,13 @@ class Link:
 
     @property
     def is_inside(self) -> bool:
-        """Whether it is one cluster and no link: see `Config.inside`."""
-        return self.name.startswith(INSIDE)
+        """Whether it is one cluster, or some workers, and no link: see `Config.inside`."""
+        return ":" in self.name
+
+    @property
+    def confirmed(self) -> str:
+        """What has to be typed before something is written."""
+        return self.name.partition(":")[2] or self.target
 
     def carries(self, topic: str) -> bool:
         """Whether the topic of the source is to be replicated.

@@ -1,6 +1,8 @@
 """Connectors as `drctl connect`, checks and failback need them, and the calls that change them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from time import monotonic
+from types import MappingProxyType
 from typing import Any
 
 from drctl.connect.client import (
@@ -20,6 +22,9 @@ from drctl.model.errors import Refused
 class ConnectHealth(ConnectReader):
     """Implements `drctl.connectors.connector.Workers`."""
 
+    _looked = 0.0
+    _running_since: Mapping[str, float] = MappingProxyType({})
+
     def all(self) -> Mapping[str, Connector]:
         """Every connector, by name.
 
@@ -27,7 +32,16 @@ class ConnectHealth(ConnectReader):
             NotConnect: what answered is not Connect.
             Unreachable: no worker answered within the deadline.
         """
-        return self._call("GET", "/connectors?expand=status&expand=info", each(_connector))
+        found = self._call("GET", "/connectors?expand=status&expand=info", each(_connector))
+        now, before = monotonic(), self._running_since
+        running = (name for name, one in found.items() if one.running)
+        self._running_since = {name: before.get(name, now) for name in running}
+        self._looked = now
+        return found
+
+    def running_for(self, names: Collection[str]) -> Mapping[str, float]:
+        """For how many seconds each has been seen to run; 0 where it did not run last time."""
+        return {name: self._looked - self._running_since.get(name, self._looked) for name in names}
 
     def positions(self, name: str) -> tuple[Position, ...]:
         """How far a connector got.
@@ -56,6 +70,16 @@ class ConnectCurer(ConnectWriter):
             self.alter_offsets(name, told)
         except ConnectRejected as no:
             raise Refused(no.message, no.hint) from no
+
+    def copy(self, name: str, to: str) -> None:
+        """Make another connector with the same configuration.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            ConnectRejected: the worker does not accept the configuration.
+            Unknown: no answer came; it may have been made.
+        """
+        self.put_config(to, {**self.config(name), "name": to})
 
     def delete_positions(self, name: str) -> None:
         """Have a stopped connector forget how far it got.

@@ -1,6 +1,6 @@
 """Connectors as their workers report them, and what reads and changes them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -103,6 +103,16 @@ class Workers(Protocol):
             Unreachable: no worker answered within the deadline.
         """
 
+    def kafka_cluster_id(self) -> str:
+        """The cluster that the workers are of.
+
+        Raises:
+            Unreachable: no worker answered within the deadline.
+        """
+
+    def running_for(self, names: Collection[str]) -> Mapping[str, float]:
+        """For how many seconds each has been seen to run by `all`; 0 where it was not last time."""
+
 
 class WorkersWriter(Protocol):
     """Changes the connectors of one Connect cluster."""
@@ -128,8 +138,8 @@ class WorkersWriter(Protocol):
             Unknown: no answer came; it may have resumed.
         """
 
-    def put_config(self, name: str, config: Mapping[str, str]) -> None:
-        """Make a connector.
+    def copy(self, name: str, to: str) -> None:
+        """Make another connector with the same configuration.
 
         Raises:
             Unknown: no answer came, or it was not accepted.
@@ -149,17 +159,3 @@ class WorkersWriter(Protocol):
         Raises:
             Unknown: no answer came, or it was not accepted.
         """
-
-
-class Clock(Protocol):
-    """Time, and requests to stop."""
-
-    def monotonic(self) -> float:
-        """Seconds that never go back."""
-
-    def wait(self, seconds: float) -> None:
-        """Return after this time, or as soon as a stop is requested."""
-
-    @property
-    def stopping(self) -> bool:
-        """Whether a stop is requested."""

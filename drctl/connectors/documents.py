@@ -5,10 +5,8 @@ from typing import Any
 
 from drctl.connectors.applying import Line, OffsetsPlan
 from drctl.connectors.diagnosis import explained_json
-from drctl.connectors.recovering import Backoff, RestartAttempt
-from drctl.connectors.recovery_plan import RecoverPlan
-from drctl.connectors.remedies import Treated
-from drctl.connectors.writing import OffsetsResult
+from drctl.connectors.recovery_plan import Backoff, RecoverPlan
+from drctl.connectors.results import OffsetsResult, Restarted, Treated
 
 Document = dict[str, Any]
 
@@ -30,7 +28,7 @@ def recover_document(
     plan: RecoverPlan,
     run: str,
     code: int,
-    restarts: Sequence[RestartAttempt] = (),
+    restarts: Sequence[Restarted] = (),
     treated: Treated | None = None,
 ) -> Document:
     """The outcome of such a plan."""
@@ -42,7 +40,7 @@ def recover_document(
         "connectors": [
             {
                 "connector": each.name,
-                "ending": each.ending.value if each.ending else "",
+                "ending": each.ending.value,
                 "restarts": each.attempts,
                 "said": each.said,
                 "explained": explained_json(each.explained),

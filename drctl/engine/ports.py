@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from drctl.connectors.connector import Workers, WorkersWriter
 from drctl.elections.cluster_state import ElectionReader, ElectionWriter
 from drctl.engine.failback_state import Owed, Reconciliation, Search
 from drctl.model.endpoints import EndpointReader, EndpointWriter
@@ -298,6 +299,9 @@ class LinkReader(Protocol):
     def connectors(self) -> ConnectorsReader:
         """Those that replicate the link."""
 
+    def workers(self) -> Workers:
+        """All connectors of the workers that replicate the link, or that the run is about."""
+
     def endpoint(self, number: int) -> EndpointReader:
         """One of the link's endpoints, counted from 0."""
 
@@ -447,6 +451,9 @@ class LinkWriter(Protocol):
 
     def connectors(self) -> ConnectorsWriter:
         """Those that replicate the link."""
+
+    def workers(self) -> WorkersWriter:
+        """All connectors of the workers that replicate the link, or that the run is about."""
 
     def endpoint(self, number: int) -> EndpointWriter:
         """One of the link's endpoints."""

@@ -6,6 +6,16 @@ from drctl.engine.kind import Journaled, Kind
 from drctl.steps.apply_offsets import ApplyOffsets
 from drctl.steps.commands import COMMAND, COMMAND_FENCE, COMMAND_STOP_REPLICATION
 from drctl.steps.commit_offsets import CommitOffsets, ProveGroups
+from drctl.steps.connectors import (
+    ConnectorsRun,
+    ForgetPositions,
+    KeepPositions,
+    MakeConnector,
+    RestartConnectors,
+    ResumeConnector,
+    SetPositions,
+    StopConnector,
+)
 from drctl.steps.elections import ElectLeaders
 from drctl.steps.failback import SettleOwed, WayBackOrder
 from drctl.steps.fences import (
@@ -135,6 +145,17 @@ _LISTS: tuple[Kind, ...] = (Journaled(ElectLeaders()), Journaled(ApplyOffsets())
 LISTS = frozenset(kind.name for kind in _LISTS)
 """Those that only `drctl elect` and `drctl offsets` make: each is a list of what it changes."""
 
+_CONNECTORS: tuple[Kind, ...] = (
+    Journaled(ConnectorsRun()),
+    Journaled(RestartConnectors()),
+    Journaled(KeepPositions()),
+    Journaled(SetPositions()),
+    Journaled(StopConnector()),
+    Journaled(ForgetPositions()),
+    Journaled(ResumeConnector()),
+    Journaled(MakeConnector()),
+)
+
 KINDS: Mapping[str, Kind] = {
-    kind.name: kind for kind in (*_ALL, *_FAILOVER, *_WAY_BACK, *_REPAIRS, *_LISTS)
+    kind.name: kind for kind in (*_ALL, *_FAILOVER, *_WAY_BACK, *_REPAIRS, *_LISTS, *_CONNECTORS)
 }

@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from drctl.cli.main import run
-from drctl.connectors import recovering
 from drctl.model.errors import ExitCode
+from drctl.plans import connectors as plans
 from tests.cli.conftest import Run
 from tests.connect.raw_server import Served, answer, raw_server
 from tests.connect.scripted_worker import scripted_worker
@@ -126,7 +126,7 @@ def forms(secret: str) -> set[str]:
 def everything(folder: Path, words: tuple[str, ...]) -> tuple[int, str]:
     """What a command line prints and leaves behind, but for drctl.yaml and what it was told."""
     out, err = io.StringIO(), io.StringIO()
-    quickly = mock.patch.object(recovering, "_POLL_S", 0.01)
+    quickly = mock.patch.object(plans, "_LEAST_S", 0.01)
     with redirect_stdout(out), redirect_stderr(err), quickly:
         code = run(("--config", str(folder / "drctl.yaml"), *words))
     files = (each for each in folder.rglob("*") if each.is_file() and each.name != "drctl.yaml")

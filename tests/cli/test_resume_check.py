@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import pytest
 
+from drctl.app import connect_adapters, run_adapters, run_journal
 from drctl.app import repairs as fix_way
-from drctl.app import run_adapters, run_journal
 from drctl.app.repairs import RepairReader
 from drctl.app.resume_check import (
     held_kinds,
@@ -48,6 +48,8 @@ from drctl.runbook.reading import find
 from drctl.runbook.site import site_of
 from drctl.steps.apply_offsets import ApplyIntent, ApplyOffsets, ApplySettings, Row
 from drctl.steps.registry import KINDS, REPAIRS
+from tests.connectors.plans import LINK, every
+from tests.connectors.world import carried_out, notes_of
 from tests.depth import some
 from tests.elections import test_executing as elections
 from tests.engine import repairs
@@ -259,7 +261,8 @@ def test_what_drctl_has_written_by_this_configuration_may_go_on(name: str, tmp_p
 
 def test_every_kind_of_step_is_among_what_may_go_on() -> None:
     """Each by an intent of its own: one that is added later needs a case."""
-    listed = (*repairs.plan().steps, *elected("primary").steps, applied("orders"))
+    listed = [*repairs.plan().steps, *elected("primary").steps, applied("orders")]
+    listed += [step for given, _ in every("secondary") for step in given.steps]
     made = {step.kind for step in listed}
     for honest in LEGITIMATE.values():
         given = honest.make()
@@ -313,6 +316,18 @@ def test_offsets_go_on_in_what_the_link_carries(config: Config, topic: str, word
         found = said(story, config)
         assert bool(found) == bool(words)
         assert all(words in each for each in found)
+
+
+def test_runs_about_the_connectors_of_some_workers_go_on_over_these(config: Config) -> None:
+    link = connect_adapters.link_named(config, LINK)
+    assert (link.name, link.target) == (LINK, "secondary"), "the link that names them keeps it"
+    for given, workers in every(link.target):
+        notes = notes_of(workers)
+        carried_out(workers, given, notes)
+        story = read_story(json.loads(json.dumps(notes.entries)))
+        assert list(objections(story, permitted(config, link, story))) == []
+        if not any(step.kind == "keep-positions" for step in given.steps):
+            assert list(objections(story, permitted(config, config.link(), story)))
 
 
 EVIL = ["/bin/sh", "-c", "id"]

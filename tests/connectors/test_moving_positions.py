@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from typing import cast
 
 import pytest
 
+from drctl.app.connect_adapters import written as written_by
+from drctl.app.link_reader import ClusterLinkReader
 from drctl.connectors.applying import (
     SCHEMA,
     Action,
@@ -19,9 +21,10 @@ from drctl.connectors.applying import (
     read_export,
 )
 from drctl.connectors.connector import Connector, Position
-from drctl.connectors.writing import OffsetsResult, Outcome, Writing
+from drctl.connectors.results import OffsetsResult, Outcome
 from drctl.model.errors import ConfigError, DrctlError, ExitCode, Refused, Unknown, UsageError
-from tests.connectors.world import MIRROR, MONGO, World, connector, stopped
+from drctl.plans.connectors import set_positions
+from tests.connectors.world import MIRROR, MONGO, World, carried_out, connector, stopped
 
 AT = Position({"server": "shop"}, {"lsn": 17})
 BROKERS = {"source_cluster_bootstrap_servers": "a:1,b:1"}
@@ -42,7 +45,8 @@ def planned(
 
 
 def written(world: World, plan: OffsetsPlan) -> OffsetsResult:
-    return Writing(world, world, world, world, lambda: datetime.now(UTC)).run(plan, "R", "id")
+    ran = carried_out(world, set_positions(plan, "connect:new:8083", "main"))
+    return written_by(plan, *ran, cast(ClusterLinkReader, world), "before.json")
 
 
 def shop(**settings: str) -> Export:
@@ -56,7 +60,7 @@ def test_a_stopped_connector_goes_on_from_there() -> None:
     result = written(world, plan)
     assert (result.exit_code, result.results[0].outcome) == (ExitCode.DONE, Outcome.WRITTEN)
     assert world.kept["shop"] == [AT]
-    assert world.events == ["keep", "began", "intent", "put shop", "outcome", "ended"]
+    assert world.events == ["keep", "put shop"]
     again = planned(world, shop())
     assert [line.action for line in again.lines] == [Action.KEEP]
 
@@ -139,20 +143,55 @@ def test_guards(there: dict[str, Connector], exported: Export, guard: Guard, wor
     assert words in line.reason
 
 
-@pytest.mark.parametrize(
-    ("answer", "outcome", "code"),
-    [
-        (Refused("not stopped"), Outcome.FAILED, ExitCode.REFUSED),
-        (Unknown("no answer"), Outcome.UNKNOWN, ExitCode.UNKNOWN),
-    ],
-)
-def test_a_write_that_is_not_there_afterwards(
-    answer: DrctlError, outcome: Outcome, code: ExitCode
-) -> None:
+@pytest.mark.parametrize("answer", [Refused("not stopped"), Unknown("no answer")])
+def test_a_write_that_is_not_there_afterwards_is_rolled_back(answer: DrctlError) -> None:
     world = World({"shop": stopped(topic_prefix="shop")}, answer=answer)
     result = written(world, planned(world, shop()))
     (each,) = result.results
-    assert (each.outcome, each.reason, result.exit_code) == (outcome, answer.message, code)
+    assert (each.outcome, result.exit_code) == (Outcome.FAILED, ExitCode.REFUSED)
+    assert "is not what is read back" in each.reason
+
+
+def test_all_connectors_get_their_positions_or_none() -> None:
+    class Half(World):
+        def put_positions(self, name: str, positions: Sequence[Position]) -> None:
+            if name == "store":
+                raise Refused("they are none of its positions")
+            super().put_positions(name, positions)
+
+    there = {name: stopped(name, topic_prefix=name) for name in ("shop", "store")}
+    world = Half(there, {"shop": [Position({"server": "shop"}, {"lsn": 3})]})
+    both = Export(
+        "o",
+        "id",
+        "2026-01-02T03:04:05+00:00",
+        tuple(
+            kept(connector(name, topic_prefix=name), [Position({"server": name}, {"lsn": 17})])
+            for name in there
+        ),
+    )
+    result = written(world, planned(world, both))
+    assert [each.outcome for each in result.results] == [Outcome.FAILED] * 2
+    assert world.kept["shop"] == [Position({"server": "shop"}, {"lsn": 3})], "put back"
+
+
+def test_a_connector_that_has_moved_since_the_plan_is_left_alone() -> None:
+    world = World({"shop": stopped(topic_prefix="shop")})
+    plan = planned(world, shop())
+    world.kept["shop"] = [Position({"server": "shop"}, {"lsn": 99})]
+    assert written(world, plan).exit_code is ExitCode.REFUSED
+    assert world.events == ["keep"]
+
+
+def test_workers_that_vanish_leave_it_unknown() -> None:
+    class Vanishing(World):
+        def put_positions(self, name: str, positions: Sequence[Position]) -> None:
+            super().put_positions(name, positions)
+            self.away = "no worker answers"
+
+    world = Vanishing({"shop": stopped(topic_prefix="shop")})
+    result = written(world, planned(world, shop()))
+    assert (result.exit_code, result.results[0].outcome) == (ExitCode.UNKNOWN, Outcome.UNKNOWN)
 
 
 def test_a_write_without_an_answer_that_is_there_is_done() -> None:
@@ -163,15 +202,6 @@ def test_a_write_without_an_answer_that_is_there_is_done() -> None:
 
     world = Mute({"shop": stopped(topic_prefix="shop")})
     assert written(world, planned(world, shop())).exit_code is ExitCode.DONE
-
-
-def test_a_write_that_is_taken_and_not_kept_is_unknown() -> None:
-    class Forgetful(World):
-        def put_positions(self, name: str, positions: object) -> None:
-            self.events.append("put")
-
-    world = Forgetful({"shop": stopped(topic_prefix="shop")})
-    assert written(world, planned(world, shop())).exit_code is ExitCode.UNKNOWN
 
 
 def test_a_worker_that_tells_late_what_it_took() -> None:

@@ -1,11 +1,19 @@
 """Restarts with growing pauses, by a clock that nobody waits for."""
 
+from typing import cast
+
 import pytest
 
+from drctl.app.connect_adapters import restarted
+from drctl.app.link_reader import ClusterLinkReader
 from drctl.connectors.diagnosis import Cause
-from drctl.connectors.recovering import Backoff, Ending, Recovery, RestartAttempt, Row
-from drctl.model.errors import UsageError
-from tests.connectors.world import World, connector, failed
+from drctl.connectors.recovery_plan import Action, Backoff, RecoverLine, RecoverPlan, Row
+from drctl.connectors.results import Ending, Restarted
+from drctl.engine.kind import Status
+from drctl.model.errors import ExitCode, UsageError
+from drctl.model.plan import Plan
+from drctl.plans.connectors import recover
+from tests.connectors.world import World, carried_out, connector, failed, notes_of
 
 SEED = """
 1 1 00:01    2 2 00:03    3 4 00:07    4 8 00:15    5 16 00:31   6 32 01:03
@@ -24,19 +32,19 @@ def table() -> list[Row]:
     ]
 
 
-def recovered(
-    world: World, *names: str, backoff: Backoff | None = None
-) -> tuple[RestartAttempt, ...]:
-    recovery = Recovery(
-        world,
-        world,
-        world,
-        backoff or Backoff(),
-        10.0,
-        lambda name, attempt: world.events.append(f"announce {name} {attempt}"),
-        lambda words: None,
-    )
-    return recovery.run(names or tuple(world.connectors))
+def planned(*names: str, backoff: Backoff | None = None) -> Plan:
+    lines = tuple(RecoverLine(failed(name), Action.RESTART) for name in names)
+    found = RecoverPlan("w:8083", lines, {})
+    return recover(found, backoff or Backoff(), 10.0, "connect:w:8083", "main")
+
+
+def recovered(world: World, *names: str, backoff: Backoff | None = None) -> tuple[Restarted, ...]:
+    names = names or tuple(world.connectors)
+    story, outcome = carried_out(world, planned(*names, backoff=backoff))
+    found = restarted(names, story, cast(ClusterLinkReader, world))
+    runs = all(each.ending is Ending.RUNNING for each in found)
+    assert outcome.exit_code is (ExitCode.DONE if runs else ExitCode.FOUND)
+    return found
 
 
 def test_the_law_is_the_table() -> None:
@@ -50,7 +58,6 @@ def test_the_restarts_come_when_the_table_says() -> None:
     assert (patient.ending, patient.attempts) == (Ending.FAILING, 16)
     assert patient.explained is not None
     assert patient.explained.cause is Cause.UNREACHABLE
-    assert world.events[:2] == ["announce shop 1", "restart shop"], "announced before it is sent"
 
 
 def test_it_ends_when_a_connector_has_run_for_a_while() -> None:
@@ -86,7 +93,32 @@ def test_a_connector_that_is_gone() -> None:
     assert patient.ending is Ending.GONE
 
 
-def test_somebody_stops_it() -> None:
+def test_each_restart_is_announced_before_it_is_sent() -> None:
+    world = World({"shop": failed()})
+    order: list[str] = []
+    world.fall = order.append
+    carried_out(world, planned("shop"))
+    first = order.index("restart shop")
+    assert order[first - 1] == "after journal intend restart-1"
+
+
+def test_somebody_stops_it_and_another_goes_on() -> None:
     world = World({"shop": failed()}, stop_at=20)
-    (patient,) = recovered(world)
-    assert (patient.ending, patient.attempts) == (Ending.INTERRUPTED, 4)
+    notes, plan = notes_of(world), planned("shop")
+    story, outcome = carried_out(world, plan, notes)
+    (each,) = restarted(("shop",), story, cast(ClusterLinkReader, world))
+    assert (outcome.status, each.attempts) == (Status.INTERRUPTED, 4)
+    world.stop_at = float("inf")
+    story, _ = carried_out(world, plan, notes)
+    (each,) = restarted(("shop",), story, cast(ClusterLinkReader, world))
+    assert 16 <= each.attempts <= 17, "the attempt that it was in may be made again, no other"
+
+
+def test_what_a_worker_said_to_the_last_restart_is_told() -> None:
+    class Busy(World):
+        def restart(self, name: str) -> None:
+            super().restart(name)
+            raise UsageError("409: rebalancing")
+
+    (each,) = recovered(Busy({"shop": failed()}), backoff=Backoff(1, 1, 1))
+    assert each.said == "409: rebalancing"

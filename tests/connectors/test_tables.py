@@ -14,10 +14,9 @@ from drctl.cli.connect_table import (
 from drctl.connectors.applying import Export, build_plan, kept
 from drctl.connectors.connector import Position
 from drctl.connectors.diagnosis import ConnectorHealth
-from drctl.connectors.recovering import Backoff, Ending, RestartAttempt
-from drctl.connectors.recovery_plan import remedy_plan, restart_plan
-from drctl.connectors.remedies import Remedy, Treated
-from drctl.connectors.writing import nothing_written
+from drctl.connectors.recovery_plan import Backoff, remedy_plan, restart_plan
+from drctl.connectors.remedies import Remedy
+from drctl.connectors.results import Ending, OffsetsResult, Restarted, Treated, results_of
 from drctl.model.errors import ExitCode
 from tests.connectors.world import World, connector, failed, stopped
 
@@ -50,7 +49,7 @@ def test_restarts() -> None:
     assert "16 restarts at most, pauses from 1 s to 120 s, 20 min 7 s in all" in text
     assert "refused (cause): user or password is not accepted" in text
     assert text.rstrip().endswith(EXECUTE)
-    patient = RestartAttempt("net", 0, 3, ending=Ending.FAILING, said="409")
+    patient = Restarted("net", Ending.FAILING, 3, said="409")
     text = drawn(recover_table(plan, [patient], None))
     assert "net: 3 restarts, failing" in text
 
@@ -80,6 +79,6 @@ def test_positions() -> None:
     assert '{"server": "shop"}' in text
     assert text.rstrip().endswith(EXECUTE)
     refused = build_plan(export, (), {}, World(), "new:8083", {})
-    text = drawn(offsets_result_table(nothing_written(refused), ""))
+    text = drawn(offsets_result_table(OffsetsResult(refused, results_of(refused, {}, "")), ""))
     assert "Connect new:8083: 1 refused" in text
     assert "1 x there is no connector shop on these workers" in text

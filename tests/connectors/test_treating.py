@@ -1,15 +1,31 @@
 """Which connectors are restarted, which begin anew, and what that costs."""
 
-from datetime import UTC, datetime
-
 import pytest
 
+from drctl.app.connect_adapters import treated as treated_by
 from drctl.connectors.connector import Connector, Position
 from drctl.connectors.diagnosis import ConnectorHealth, chosen
-from drctl.connectors.recovery_plan import Action, parse_overrides, remedy_plan, restart_plan
-from drctl.connectors.remedies import Remedy, Treated, Treatment, consequence
-from drctl.model.errors import ExitCode, UsageError
-from tests.connectors.world import MIRROR, MONGO, World, connector, failed
+from drctl.connectors.recovery_plan import (
+    Action,
+    Backoff,
+    parse_overrides,
+    remedy_plan,
+    restart_plan,
+)
+from drctl.connectors.remedies import Remedy, consequence
+from drctl.connectors.results import Treated
+from drctl.model.errors import ExitCode, Refused, UsageError
+from drctl.plans.connectors import recover
+from tests.connectors.world import (
+    MIRROR,
+    MONGO,
+    World,
+    carried_out,
+    connector,
+    failed,
+    notes_of,
+)
+from tests.engine.switches import Crash, Notes
 
 LOST = "com.mongodb.MongoCommandException: error 286 (ChangeStreamHistoryLost)"
 LOCKED = 'PSQLException: FATAL: password authentication failed for user "x"'
@@ -77,54 +93,80 @@ def test_consequences(one: Connector, words: str) -> None:
     assert words in consequence(one)
 
 
-def treated(world: World, remedy: Remedy, name: str = "mg") -> Treated:
-    treatment = Treatment(
-        world, world, world, world, lambda: datetime.now(UTC), world.events.append, 30, 10
-    )
-    return treatment.run(remedy, world.connectors["mg"], name, "w:8083", "id")
+def treated(world: World, remedy: Remedy, name: str = "mg", notes: Notes | None = None) -> Treated:
+    one = world.connectors["mg"]
+    found = remedy_plan(ward(one), one, remedy, name, {"cause": "it is lost"})
+    plan = recover(found, Backoff(), 10.0, "connect:w:8083", "main")
+    return treated_by(*carried_out(world, plan, notes), "folder")
+
+
+def lost(kind: type[World] = World) -> World:
+    return kind({"mg": failed("mg", LOST, plugin=MONGO)}, {"mg": [AT]})
 
 
 def test_it_forgets_only_what_was_kept_before() -> None:
-    world = World({"mg": failed("mg", LOST, plugin=MONGO)}, {"mg": [AT]})
+    world = lost()
     result = treated(world, Remedy.RESET)
-    assert (result.code, result.before) == (ExitCode.DONE, "before.json")
-    done = [
-        each for each in world.events if each.split()[0] in ("stop", "keep", "delete", "resume")
-    ]
-    assert done == ["stop mg", "keep", "delete mg", "resume mg"]
+    assert (result.code, result.before) == (ExitCode.DONE, "folder/before.json")
+    assert (result.words, len(result.done)) == ("mg runs, and begins anew", 5)
+    assert world.events == ["stop mg", "keep", "delete mg", "resume mg"]
     assert world.exports[0].connectors[0].positions == (AT,)
     assert world.kept["mg"] == []
 
 
 def test_another_one_takes_over_and_the_old_one_keeps_its_positions() -> None:
-    world = World({"mg": failed("mg", LOST, plugin=MONGO)}, {"mg": [AT]})
+    world = lost()
     result = treated(world, Remedy.RECREATE, "mg-2")
-    assert result.code is ExitCode.DONE
+    assert (result.code, result.words) == (ExitCode.DONE, "mg-2 runs, and begins anew")
     assert world.connectors["mg"].state == "STOPPED"
     assert world.connectors["mg-2"].running
     assert world.kept["mg"] == [AT]
 
 
-def test_a_remedy_that_does_not_help_stopped_part_way() -> None:
+def test_a_remedy_that_does_not_help_is_owed() -> None:
     class Stubborn(World):
         def resume(self, name: str) -> None:
             self.connectors[name] = failed(name, LOST)
 
-    world = Stubborn({"mg": failed("mg", LOST, plugin=MONGO)}, {"mg": [AT]})
-    result = treated(world, Remedy.RESET)
-    assert result.code is ExitCode.STOPPED
-    assert result.words == "mg does not run: drctl connect status says why"
+    result = treated(lost(Stubborn), Remedy.RESET)
+    assert result.code is ExitCode.FOUND
+    assert "mg is FAILED+RUNNING: drctl connect status says why" in result.words
     assert result.done[-1] == "mg goes on"
-    assert result.before == "before.json"
+    assert result.before == "folder/before.json"
+
+
+def test_positions_that_cannot_be_forgotten_are_left_and_it_goes_on_as_before() -> None:
+    class Keeping(World):
+        def delete_positions(self, name: str) -> None:
+            raise Refused("it is not stopped")
+
+    world = lost(Keeping)
+    result = treated(world, Remedy.RESET)
+    assert (result.code, result.done) == (ExitCode.REFUSED, ("1 position kept in before.json",))
+    assert world.events == ["stop mg", "keep", "put mg", "resume mg"]
+    assert world.kept["mg"] == [AT]
+
+
+def test_killed_half_way_another_process_goes_on() -> None:
+    world = lost()
+    notes = notes_of(world)
+
+    def fall(point: str) -> None:
+        if point == "resume mg":
+            raise Crash
+
+    world.fall = fall
+    with pytest.raises(Crash):
+        treated(world, Remedy.RESET, notes=notes)
+    world.fall = lambda point: None
+    assert treated(world, Remedy.RESET, notes=notes).code is ExitCode.DONE
+    assert world.events == ["stop mg", "keep", "delete mg", "resume mg"]
 
 
 def test_workers_that_vanish_before_anything_was_done() -> None:
-    class Vanished(World):
-        def stop(self, name: str) -> None:
-            self.silent = "no worker answers"
-            self.all()
-
-    result = treated(Vanished({"mg": failed("mg", LOST)}), Remedy.RESET)
+    world = lost()
+    world.away = "no worker answers"
+    result = treated(world, Remedy.RESET)
     assert (result.code, result.done) == (ExitCode.UNKNOWN, ())
 
 

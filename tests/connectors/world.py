@@ -1,12 +1,21 @@
 """Connectors made by hand, and workers that hold them in memory."""
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
-from drctl.connectors.applying import Export
+from drctl.connectors.applying import Export, read_export
 from drctl.connectors.connector import Connector, Part, Position
+from drctl.engine.executing import Execution
+from drctl.engine.kind import Outcome
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.engine.run_state import RunState, read_story
 from drctl.model.errors import DrctlError, Unreachable
+from drctl.model.plan import Plan
+from drctl.steps.registry import KINDS
+from tests.engine.switches import Deaf, Notes
+from tests.engine.switches import World as Fallible
 
 REFUSED = "org.apache.kafka.connect.errors.ConnectException: Connection refused"
 MIRROR = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
@@ -41,71 +50,91 @@ def stopped(name: str = "shop", **settings: Any) -> Connector:
 
 @dataclass
 class World:
-    """Workers, a clock and a notebook that keep one order of events.
+    """Workers, a clock and the folder of a run that keep one order of events.
 
     Attributes:
         cured: tells, of a connector that is restarted for the nth time, whether it runs then.
+        looking: whether a step looks now.
+        fall: called at each point where the process may end.
+        since: when a connector was first seen to run.
     """
 
     connectors: dict[str, Connector] = field(default_factory=dict)
     kept: dict[str, list[Position]] = field(default_factory=dict)
     cured: Callable[[str, int], bool] = lambda name, attempt: False
-    silent: str = ""
+    away: str = ""
     answer: DrctlError | None = None
     seconds: float = 0.0
     stop_at: float = float("inf")
     restarts: list[tuple[str, float]] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     exports: list[Export] = field(default_factory=list)
+    looking: bool = False
+    fall: Callable[[str], None] = lambda point: None
+    since: dict[str, float] = field(default_factory=dict)
+
+    def workers(self) -> "World":
+        return self
+
+    def kafka_cluster_id(self) -> str:
+        return "id"
+
+    def running_for(self, names: Collection[str]) -> Mapping[str, float]:
+        return {name: self.seconds - self.since.get(name, self.seconds) for name in names}
 
     def all(self) -> Mapping[str, Connector]:
-        if self.silent:
-            raise Unreachable(self.silent)
+        if self.away:
+            raise Unreachable(self.away)
+        running = (name for name, each in self.connectors.items() if each.running)
+        self.since = {name: self.since.get(name, self.seconds) for name in running}
         return dict(self.connectors)
 
     def positions(self, name: str) -> tuple[Position, ...]:
-        if self.silent:
-            raise Unreachable(self.silent)
+        if self.away:
+            raise Unreachable(self.away)
         return tuple(self.kept.get(name, ()))
 
     def restart(self, name: str) -> None:
-        self.events.append(f"restart {name}")
+        self._changed(f"restart {name}")
         self.restarts.append((name, self.seconds))
         if self.cured(name, len([one for one, _ in self.restarts if one == name])):
             self.connectors[name] = connector(name)
 
     def stop(self, name: str) -> None:
-        self.events.append(f"stop {name}")
+        self._changed(f"stop {name}")
         before = self.connectors[name]
         self.connectors[name] = stopped(name, plugin=before.plugin)
 
     def resume(self, name: str) -> None:
-        self.events.append(f"resume {name}")
+        self._changed(f"resume {name}")
         self.connectors[name] = connector(name)
 
-    def put_config(self, name: str, config: Mapping[str, str]) -> None:
-        self.events.append(f"create {name}")
-        assert config["name"] == name
-        self.connectors[name] = connector(name)
+    def copy(self, name: str, to: str) -> None:
+        self._changed(f"copy {name} {to}")
+        self.connectors[to] = connector(to)
 
     def put_positions(self, name: str, positions: Sequence[Position]) -> None:
-        self.events.append(f"put {name}")
+        self._changed(f"put {name}")
         if self.answer is not None:
             raise self.answer
         rest = [p for p in self.kept.get(name, []) if p.partition not in [q[0] for q in positions]]
         self.kept[name] = [*rest, *(p for p in positions if p.offset is not None)]
 
     def delete_positions(self, name: str) -> None:
-        self.events.append(f"delete {name}")
+        self._changed(f"delete {name}")
         self.kept[name] = []
 
-    def append(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        self.events += [str(each["entry"]) for each in entries]
+    def keep(self, name: str, document: Mapping[str, Any]) -> None:
+        self._changed("keep")
+        self.exports.append(read_export(json.loads(json.dumps(document)), name))
 
-    def keep(self, before: Export) -> str:
-        self.events.append("keep")
-        self.exports.append(before)
-        return "before.json"
+    def _changed(self, what: str) -> None:
+        assert not self.looking, f"{what} by something that only looks"
+        self.fall(what)
+        self.events.append(what)
+
+    def now(self) -> float:
+        return 1_700_000_000 + self.seconds
 
     def monotonic(self) -> float:
         return self.seconds
@@ -116,3 +145,20 @@ class World:
     @property
     def stopping(self) -> bool:
         return self.seconds >= self.stop_at
+
+
+def notes_of(world: World) -> Notes:
+    """The journal of a run over these workers."""
+    return Notes(cast(Fallible, world))
+
+
+def carried_out(world: World, plan: Plan, notes: Notes | None = None) -> tuple[RunState, Outcome]:
+    """Begin the plan, or go on with what the journal says."""
+    notes = notes or notes_of(world)
+    given = cast(LinkReader, world), cast(LinkWriter, world)
+    engine = Execution(KINDS, *given, notes, world, Deaf())
+    who = {"user": "ada", "host": "laptop"}
+    if not notes.entries:
+        return engine.start(plan, who)
+    story = read_story(notes.entries)
+    return story, engine.go_on(story, who)

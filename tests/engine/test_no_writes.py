@@ -19,6 +19,8 @@ from drctl.plans.elections import election
 from drctl.plans.failback import failback, rebuild, turned
 from drctl.plans.inputs import FenceMethod
 from drctl.steps.registry import KINDS
+from tests.connectors.plans import every
+from tests.connectors.world import World as Workers
 from tests.elections.test_executing import BEHIND, LED, Cluster, planned
 from tests.engine import repairs
 from tests.engine.failovers import REVERSED, SEEN, by_hand, plan
@@ -114,7 +116,7 @@ class Looker:
         looked: by kind and method how often it came to an end.
     """
 
-    def __init__(self, watched: "Trace | repairs.Lagging | Cluster | Standing") -> None:
+    def __init__(self, watched: "Trace | repairs.Lagging | Cluster | Standing | Workers") -> None:
         self.watched = watched
         self.looked: Counter[tuple[str, str]] = Counter()
 
@@ -197,7 +199,12 @@ def looked() -> Counter[tuple[str, str]]:
     plan = applied.planned(applied.plan_of(standing, applied.WANTED), applied.WANTED)
     Walk(cast(LinkReader, site), site.writer, eye).through(plan)
     assert standing.effects
-    return found + eye.looked
+    found += eye.looked
+    for given, workers in every("main"):
+        eye = Looker(workers)
+        Walk(cast(LinkReader, workers), cast(LinkWriter, workers), eye).through(given)
+        found += eye.looked
+    return found
 
 
 @pytest.mark.parametrize("method", LOOKS)

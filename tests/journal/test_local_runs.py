@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from drctl.app import run_journal
+from drctl.app import adapters, run_journal
 from drctl.config import loading
 from drctl.config.configuration import Config
 from drctl.model.errors import Refused, UsageError
@@ -99,6 +99,7 @@ def test_a_silent_cluster_does_not_keep_the_journal_of_its_own_repair(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
+    monkeypatch.setattr(adapters, "PATIENCE_S", 0.5)
     monkeypatch.setattr(run_journal, "notices", lambda: Told(told))
     link = config.inside("main")
     with run_journal.begun(config, link, holder(RUN)) as journal:

@@ -1,0 +1,135 @@
+"""What became of connectors and of their positions, as read back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from drctl.connectors.applying import Action, Line, OffsetsPlan
+from drctl.connectors.connector import Connector, Position
+from drctl.connectors.diagnosis import Explained, explain
+from drctl.model.errors import ExitCode
+
+
+class Ending(StrEnum):
+    """What became of a connector that was restarted."""
+
+    RUNNING = "running"
+    FAILING = "failing"
+    """All attempts are spent, or its cause needs a person."""
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Restarted:
+    """A connector that was restarted.
+
+    Attributes:
+        said: what a worker answered to the last restart; empty where that was taken.
+    """
+
+    name: str
+    ending: Ending
+    attempts: int
+    said: str = ""
+    explained: Explained | None = None
+
+
+def restarted(name: str, now: Connector | None, attempts: int, said: str) -> Restarted:
+    """What became of it, by how it is now."""
+    if now is None:
+        return Restarted(name, Ending.GONE, attempts, said)
+    if now.running:
+        return Restarted(name, Ending.RUNNING, attempts, said)
+    why = explain(now.failed[0].trace) if now.failed else None
+    return Restarted(name, Ending.FAILING, attempts, said, why)
+
+
+@dataclass(frozen=True, slots=True)
+class Treated:
+    """How a remedy ended.
+
+    Attributes:
+        before: the file with the positions that there were; empty where it did not come to that.
+        done: the steps that are done, in words.
+    """
+
+    code: ExitCode
+    words: str
+    before: str
+    done: tuple[str, ...]
+
+
+class Outcome(StrEnum):
+    """How it ended for one position, as read back."""
+
+    WRITTEN = "written"
+    UNCHANGED = "unchanged"
+    REFUSED = "refused"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class LineResult:
+    """One position of a run."""
+
+    line: Line
+    outcome: Outcome
+    now: Mapping[str, Any] | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsResult:
+    """A run.
+
+    Attributes:
+        run: empty where nothing was written.
+        before: the file with what was there before; `apply --from` takes it.
+    """
+
+    plan: OffsetsPlan
+    results: tuple[LineResult, ...]
+    run: str = ""
+    before: str = ""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Of the command."""
+        found = {each.outcome for each in self.results}
+        if Outcome.UNKNOWN in found:
+            return ExitCode.UNKNOWN
+        if found & {Outcome.REFUSED, Outcome.FAILED}:
+            return ExitCode.STOPPED if Outcome.WRITTEN in found else ExitCode.REFUSED
+        return ExitCode.DONE
+
+
+def results_of(
+    plan: OffsetsPlan,
+    now: Mapping[str, Sequence[Position]],
+    why: str,
+    *,
+    open_: bool = False,
+) -> tuple[LineResult, ...]:
+    """What became of each line.
+
+    Args:
+        now: what connectors have; one that is not there could not be asked.
+        why: something was not written.
+        open_: whether what is not there may still be written.
+    """
+    return tuple(_result(line, now, why, open_) for line in plan.lines)
+
+
+def _result(line: Line, now: Mapping[str, Sequence[Position]], why: str, open_: bool) -> LineResult:
+    if line.action is not Action.WRITE:
+        outcome = Outcome.UNCHANGED if line.action is Action.KEEP else Outcome.REFUSED
+        return LineResult(line, outcome, line.before, line.reason)
+    if line.connector not in now:
+        return LineResult(line, Outcome.UNKNOWN, None, why)
+    positions = now[line.connector]
+    found = next((p.offset for p in positions if p.partition == line.partition), None)
+    if found == line.to:
+        return LineResult(line, Outcome.WRITTEN, found)
+    return LineResult(line, Outcome.UNKNOWN if open_ else Outcome.FAILED, found, why)

@@ -1,0 +1,102 @@
+"""Plans about the connectors of one Connect cluster: restarts, remedies, source positions."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from drctl.connectors.applying import OffsetsPlan
+from drctl.connectors.connector import Connector
+from drctl.connectors.recovery_plan import Backoff, RecoverPlan
+from drctl.connectors.remedies import Remedy
+from drctl.model.plan import Duty, Plan, Step
+from drctl.steps.connectors import (
+    Another,
+    ConnectorsRun,
+    ForgetPositions,
+    KeepPositions,
+    KeepSettings,
+    MakeConnector,
+    Move,
+    Moves,
+    One,
+    RestartConnectors,
+    ResumeConnector,
+    SetPositions,
+    StopConnector,
+    Watch,
+)
+
+_EACH_S = 60.0
+_WRITING_S = 10.0
+_LEAST_S = 1.0
+
+
+def recover(found: RecoverPlan, backoff: Backoff, settle_s: float, link: str, keeper: str) -> Plan:
+    """The plan for connectors that failed; it has no steps where nothing can be done.
+
+    Args:
+        link: what runs about these workers have for a link.
+        keeper: the cluster that keeps the journal.
+    """
+    steps: Iterator[Step] = iter(())
+    if found.remedy is not None and found.acting:
+        (line,) = found.lines
+        steps = _remedy(found, found.remedy, line.connector, settle_s)
+    elif found.restarted:
+        steps = _restarts(Watch(found.restarted, settle_s), backoff)
+    seen = {
+        f"connector {line.connector.name}": "+".join(
+            sorted({part.state for part in line.connector.parts})
+        )
+        for line in found.lines
+    }
+    basis = {"workers": found.workers, **seen}
+    return Plan("connect-recover", link, keeper, keeper, tuple(steps), basis, found.overrides)
+
+
+def _restarts(watch: Watch, backoff: Backoff) -> Iterator[Step]:
+    """A step an attempt; each lasts until the next is due, and ends as soon as all run."""
+    rows = list(backoff.rows())
+    run, restart = ConnectorsRun(), RestartConnectors()
+    yield run.step("pause", watch, rows[0].delay_s, Duty.OPTIONAL)
+    for row, following in pairwise(rows):
+        yield restart.step(f"restart-{row.attempt}", watch, following.delay_s, Duty.OPTIONAL)
+    # Who comes to run before it is over may show that it goes on.
+    last_s = max(_LEAST_S, 2 * watch.settle_s)
+    yield restart.step(f"restart-{rows[-1].attempt}", watch, last_s, Duty.BEST_EFFORT)
+
+
+def _remedy(
+    found: RecoverPlan, remedy: Remedy, connector: Connector, settle_s: float
+) -> Iterator[Step]:
+    one = One(connector.name)
+    yield StopConnector().step("stop", one, _EACH_S)
+    kept = KeepSettings(found.workers, {connector.name: ()})
+    yield KeepPositions().step("keep-positions", kept, _WRITING_S)
+    if remedy is Remedy.RESET:
+        yield ForgetPositions().step("forget-positions", one, _WRITING_S)
+        yield ResumeConnector().step("resume", one, _EACH_S)
+    else:
+        yield MakeConnector().step("make", Another(connector.name, found.name), _EACH_S)
+    watch = Watch((found.name,), settle_s, anew=True)
+    yield ConnectorsRun().step("runs", watch, _EACH_S + settle_s + 5, Duty.BEST_EFFORT)
+
+
+def set_positions(found: OffsetsPlan, link: str, keeper: str) -> Plan:
+    """The plan that gives connectors positions; it has no steps where nothing is to be written."""
+    rows: dict[str, list[Move]] = {}
+    for line in found.writes:
+        rows.setdefault(line.connector, []).append(Move(line.partition, line.before, line.to))
+    moves = {name: Moves(name, tuple(each)) for name, each in rows.items()}
+    steps = []
+    if moves:
+        there = {name: tuple(m.partition for m in each.positions) for name, each in moves.items()}
+        kept = KeepSettings(found.workers, there)
+        steps.append(KeepPositions().step("keep-positions", kept, _WRITING_S))
+    for number, each in enumerate(moves.values(), 1):
+        steps.append(SetPositions().step(f"set-positions-{number}", each, _WRITING_S))
+    overrides = {guard.value: why for guard, why in found.overrides.items()}
+    refused = {
+        f"refused {n}": f"{line.connector}: {line.guard}" for n, line in enumerate(found.refused, 1)
+    }
+    basis = {"workers": found.workers, "from": found.origin, **refused}
+    return Plan("connect-offsets", link, keeper, keeper, tuple(steps), basis, overrides)

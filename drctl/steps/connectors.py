@@ -1,0 +1,514 @@
+"""Connectors of one Connect cluster: restarted, begun again, or given source positions."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from drctl.connectors.applying import Export, Kept, export_document, kept
+from drctl.connectors.connector import STOPPED, Connector, Partition, Position
+from drctl.engine.kind import Description, Facts, Permanent, Polling, Seen, State, StepKind, Trait
+from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.model.errors import Refused, UsageError
+from drctl.steps.repairs import counted
+from drctl.steps.stop_replication import told_each
+
+BEFORE = "before.json"
+"""The file in the run's folder with the positions that there were; `apply --from` takes it."""
+
+_NO_TASKS_S = 60.0
+"""A connector that has run for so long without a task has nothing to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Connectors that are to run.
+
+    Attributes:
+        settle_s: for so long each has to run.
+        anew: whether it begins anew, with no positions.
+    """
+
+    connectors: tuple[str, ...]
+    settle_s: float
+    anew: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """What is to run, and which of it did not.
+
+    Attributes:
+        restarted: those that did not run; one that is gone is not among them.
+    """
+
+    connectors: tuple[str, ...]
+    settle_s: float
+    restarted: tuple[str, ...]
+
+
+def _running(
+    names: Sequence[str], settle_s: float, reader: LinkReader, how: str = ""
+) -> Seen[None]:
+    """Whether all have run for so long, as far as this process saw."""
+    workers = reader.workers()
+    there = workers.all()
+    since = workers.running_for(names)
+    not_yet, idle = [], []
+    for name in names:
+        found = there.get(name)
+        if found is None:
+            not_yet.append(f"{name} is gone")
+        elif not found.running:
+            states = "+".join(sorted({part.state for part in found.parts}))
+            not_yet.append(f"{name} is {states}")
+        elif len(found.parts) < 2:
+            idle.append(name)
+            if since[name] < max(settle_s, _NO_TASKS_S):
+                not_yet.append(f"{name} runs without a task")
+        elif since[name] < settle_s:
+            not_yet.append(f"{name} has run for {since[name]:.0f} of {settle_s:g} s")
+    if not_yet:
+        return Seen(State.WAITING, "; ".join(not_yet), items=tuple(not_yet))
+    told = [f"{name} runs{', and has no task' if name in idle else how}" for name in names]
+    return Seen(State.DONE, "; ".join(told))
+
+
+class ConnectorsRun(Polling[Watch, Watch, None]):
+    """Looks for a while whether they run."""
+
+    name = "connectors-run"
+    traits = Trait.NONE
+
+    def describe(self, settings: Watch) -> Description:
+        """The step in words."""
+        names = ", ".join(settings.connectors)
+        return Description(f"see whether {names} run", f"each has run for {settings.settle_s:g} s")
+
+    def check(self, settings: Watch, facts: Facts, reader: LinkReader) -> Watch:
+        """Nothing has to be decided."""
+        return settings
+
+    def verify(self, intent: Watch, reader: LinkReader) -> Seen[None]:
+        """Which of them run."""
+        how = ", and begins anew" if intent.anew else ""
+        return _running(intent.connectors, intent.settle_s, reader, how)
+
+
+class RestartConnectors(Permanent[Watch, Restart, None]):
+    """One attempt: what does not run by then is restarted."""
+
+    name = "restart-connectors"
+    traits = Trait.CHANGES | Trait.STAYS
+
+    def describe(self, settings: Watch) -> Description:
+        """The step in words."""
+        return Description(
+            f"restart what does not run of {', '.join(settings.connectors)}",
+            f"each has run for {settings.settle_s:g} s, with all of its tasks",
+            "none: what was restarted stays restarted",
+        )
+
+    def check(self, settings: Watch, facts: Facts, reader: LinkReader) -> Restart:
+        """Which of them do not run.
+
+        Raises:
+            Unreachable: no worker answered.
+        """
+        there = reader.workers().all()
+        names = settings.connectors
+        off = tuple(name for name in names if name in there and not there[name].running)
+        return Restart(names, settings.settle_s, off)
+
+    def apply(self, intent: Restart, writer: LinkWriter) -> tuple[str, ...]:
+        """Restart them: what runs of them meanwhile is left alone by Connect."""
+        return told_each(intent.restarted, writer.workers().restart)
+
+    def verify(self, intent: Restart, reader: LinkReader) -> Seen[None]:
+        """Which of them run."""
+        return _running(intent.connectors, intent.settle_s, reader)
+
+    def undone(self, intent: Restart, reader: LinkReader) -> Seen[None]:
+        """Restarts stay."""
+        return Seen(State.DONE, "what was restarted stays restarted", stays=bool(intent.restarted))
+
+
+@dataclass(frozen=True, slots=True)
+class KeepSettings:
+    """Whose positions are kept.
+
+    Attributes:
+        workers: host and port of the first.
+        partitions: by connector those that count; none for all that it has.
+    """
+
+    workers: str
+    partitions: Mapping[str, tuple[Partition, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class KeepIntent:
+    """The positions that there are."""
+
+    workers: str
+    cluster_id: str
+    taken: str
+    kept: tuple[Kept, ...]
+
+
+class KeepPositions(Polling[KeepSettings, KeepIntent, None]):
+    """Into a file of the run's folder, and the journal; nothing outside is changed."""
+
+    name = "keep-positions"
+    traits = Trait.NONE
+
+    def describe(self, settings: KeepSettings) -> Description:
+        """The step in words."""
+        names = ", ".join(settings.partitions)
+        return Description(f"keep the positions of {names}", f"they are in {BEFORE} of the run")
+
+    def check(self, settings: KeepSettings, facts: Facts, reader: LinkReader) -> KeepIntent:
+        """Read them.
+
+        Raises:
+            UsageError: there is no such connector.
+            Unreachable: no worker answered.
+        """
+        workers = reader.workers()
+        there = workers.all()
+        rows = []
+        for name, partitions in settings.partitions.items():
+            positions = workers.positions(name)
+            if partitions:
+                positions = tuple(Position(p, _at(p, positions)) for p in partitions)
+            rows.append(kept(_known(name, there), positions))
+        taken = datetime.now(UTC).isoformat()
+        return KeepIntent(settings.workers, workers.kafka_cluster_id(), taken, tuple(rows))
+
+    def apply(self, intent: KeepIntent, writer: LinkWriter) -> tuple[str, ...]:
+        """Write the file."""
+        told = intent.workers, intent.cluster_id, intent.taken, intent.kept
+        writer.keep(BEFORE, export_document(Export(*told), BEFORE))
+        return ()
+
+    def verify(self, intent: KeepIntent, reader: LinkReader) -> Seen[None]:
+        """They are in the journal, too."""
+        number = sum(len(each.positions) for each in intent.kept)
+        return Seen(State.DONE, f"{counted(number, 'position')} kept in {BEFORE}")
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One position.
+
+    Attributes:
+        before: None for none.
+        to: None removes it.
+    """
+
+    partition: Partition
+    before: Mapping[str, Any] | None
+    to: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """Those of one connector."""
+
+    connector: str
+    positions: tuple[Move, ...]
+
+
+class SetPositions(StepKind[Moves, Moves, None]):
+    """Has a stopped connector go on from there; a rollback has it go on from where it was."""
+
+    name = "set-positions"
+    traits = Trait.CHANGES
+
+    def describe(self, settings: Moves) -> Description:
+        """The step in words."""
+        number = counted(len(settings.positions), "position")
+        return Description(
+            f"give connector {settings.connector} {number}",
+            "they read back",
+            "give it the positions back that it had",
+        )
+
+    def check(self, settings: Moves, facts: Facts, reader: LinkReader) -> Moves:
+        """What it has now.
+
+        Raises:
+            Refused: it is not stopped, or has moved since the plan was made.
+            UsageError: there is no such connector.
+            Unreachable: no worker answered.
+        """
+        name, workers = settings.connector, reader.workers()
+        state = _known(name, workers.all()).state
+        if state != STOPPED:
+            raise Refused(f"connector {name} is {state}: Connect takes positions of stopped ones")
+        now = workers.positions(name)
+        moved = [p for p in settings.positions if _at(p.partition, now) not in (p.before, p.to)]
+        if moved:
+            raise Refused(
+                f"connector {name} has moved in {counted(len(moved), 'partition')} since the plan"
+                " was made",
+                "make the plan anew",
+            )
+        return settings
+
+    def apply(self, intent: Moves, writer: LinkWriter) -> tuple[str, ...]:
+        """Set them."""
+        wanted = [Position(each.partition, each.to) for each in intent.positions]
+        writer.workers().put_positions(intent.connector, wanted)
+        return ()
+
+    def verify(self, intent: Moves, reader: LinkReader) -> Seen[None]:
+        """Whether they read back; a worker may tell the old ones for a moment."""
+        wanted = {n: each.to for n, each in enumerate(intent.positions)}
+        return _read_back(intent, wanted, "was taken, and is not what is read back", reader)
+
+    def undo(self, intent: Moves, writer: LinkWriter) -> tuple[str, ...]:
+        """Give it back what it had."""
+        before = [Position(each.partition, each.before) for each in intent.positions]
+        writer.workers().put_positions(intent.connector, before)
+        return ()
+
+    def undone(self, intent: Moves, reader: LinkReader) -> Seen[None]:
+        """Whether it has it."""
+        before = {n: each.before for n, each in enumerate(intent.positions)}
+        return _read_back(intent, before, "is not as it was before", reader)
+
+
+@dataclass(frozen=True, slots=True)
+class One:
+    """A connector."""
+
+    connector: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """A connector, and its state before."""
+
+    connector: str
+    before: str
+
+
+class StopConnector(StepKind[One, Stood, None]):
+    """Its tasks end; configuration and positions stay."""
+
+    name = "stop-connector"
+    traits = Trait.CHANGES
+
+    def describe(self, settings: One) -> Description:
+        """The step in words."""
+        name = settings.connector
+        return Description(f"stop {name}", "it is STOPPED, without a task", f"let {name} go on")
+
+    def check(self, settings: One, facts: Facts, reader: LinkReader) -> Stood:
+        """Its state.
+
+        Raises:
+            UsageError: there is no such connector.
+            Unreachable: no worker answered.
+        """
+        found = _known(settings.connector, reader.workers().all())
+        return Stood(settings.connector, found.state)
+
+    def apply(self, intent: Stood, writer: LinkWriter) -> tuple[str, ...]:
+        """Stop it."""
+        writer.workers().stop(intent.connector)
+        return ()
+
+    def verify(self, intent: Stood, reader: LinkReader) -> Seen[None]:
+        """Whether it has ended."""
+        found = _known(intent.connector, reader.workers().all())
+        if found.state == STOPPED and len(found.parts) == 1:
+            return Seen(State.DONE, f"{found.name} is stopped")
+        return Seen(State.WAITING, f"{found.name} does not stop")
+
+    def undo(self, intent: Stood, writer: LinkWriter) -> tuple[str, ...]:
+        """Resume it, where it was not stopped before."""
+        if intent.before != STOPPED:
+            writer.workers().resume(intent.connector)
+        return ()
+
+    def undone(self, intent: Stood, reader: LinkReader) -> Seen[None]:
+        """Whether it goes on."""
+        found = _known(intent.connector, reader.workers().all())
+        back = (found.state == STOPPED) == (intent.before == STOPPED)
+        words = f"{found.name} is {found.state}, and was {intent.before}"
+        return Seen(State.DONE if back else State.WAITING, words)
+
+
+class ForgetPositions(StepKind[One, Moves, None]):
+    """Has a stopped connector forget all of its positions; a rollback gives them back."""
+
+    name = "forget-positions"
+    traits = Trait.CHANGES
+
+    def describe(self, settings: One) -> Description:
+        """The step in words."""
+        name = settings.connector
+        return Description(
+            f"have {name} forget its positions", "it has none", f"give {name} back what it had"
+        )
+
+    def check(self, settings: One, facts: Facts, reader: LinkReader) -> Moves:
+        """What it has.
+
+        Raises:
+            UsageError: there is no such connector.
+            Unreachable: no worker answered.
+        """
+        found = reader.workers().positions(settings.connector)
+        return Moves(settings.connector, tuple(Move(p.partition, p.offset, None) for p in found))
+
+    def apply(self, intent: Moves, writer: LinkWriter) -> tuple[str, ...]:
+        """Delete them."""
+        writer.workers().delete_positions(intent.connector)
+        return ()
+
+    def verify(self, intent: Moves, reader: LinkReader) -> Seen[None]:
+        """What is left."""
+        left = [p for p in reader.workers().positions(intent.connector) if p.offset is not None]
+        if left:
+            return Seen(State.WAITING, f"{intent.connector} has {counted(len(left), 'position')}")
+        return Seen(State.DONE, f"{intent.connector} has no positions")
+
+    def undo(self, intent: Moves, writer: LinkWriter) -> tuple[str, ...]:
+        """Give it back what it had."""
+        if intent.positions:
+            before = [Position(each.partition, each.before) for each in intent.positions]
+            writer.workers().put_positions(intent.connector, before)
+        return ()
+
+    def undone(self, intent: Moves, reader: LinkReader) -> Seen[None]:
+        """Whether it has it."""
+        before = {n: each.before for n, each in enumerate(intent.positions)}
+        return _read_back(intent, before, "is not as it was before", reader)
+
+
+class ResumeConnector(StepKind[One, One, None]):
+    """Lets it go on; whether it stays so is looked at by itself."""
+
+    name = "resume-connector"
+    traits = Trait.CHANGES
+
+    def describe(self, settings: One) -> Description:
+        """The step in words."""
+        name = settings.connector
+        return Description(f"let {name} go on", "it is not STOPPED any more", f"stop {name}")
+
+    def check(self, settings: One, facts: Facts, reader: LinkReader) -> One:
+        """Nothing has to be decided."""
+        return settings
+
+    def apply(self, intent: One, writer: LinkWriter) -> tuple[str, ...]:
+        """Resume it."""
+        writer.workers().resume(intent.connector)
+        return ()
+
+    def verify(self, intent: One, reader: LinkReader) -> Seen[None]:
+        """Whether it goes on."""
+        found = _known(intent.connector, reader.workers().all())
+        if found.state == STOPPED:
+            return Seen(State.WAITING, f"{found.name} is {STOPPED} still")
+        return Seen(State.DONE, f"{found.name} goes on")
+
+    def undo(self, intent: One, writer: LinkWriter) -> tuple[str, ...]:
+        """Stop it."""
+        writer.workers().stop(intent.connector)
+        return ()
+
+    def undone(self, intent: One, reader: LinkReader) -> Seen[None]:
+        """Whether it has ended."""
+        found = _known(intent.connector, reader.workers().all())
+        done = found.state == STOPPED and len(found.parts) == 1
+        return Seen(State.DONE if done else State.WAITING, f"{found.name} is {found.state}")
+
+
+@dataclass(frozen=True, slots=True)
+class Another:
+    """A connector, and what another of the same configuration is called."""
+
+    connector: str
+    new_name: str
+
+
+class MakeConnector(Permanent[Another, Another, None]):
+    """Makes another one of the same configuration, which no journal holds."""
+
+    name = "make-connector"
+    traits = Trait.CHANGES | Trait.STAYS
+
+    def describe(self, settings: Another) -> Description:
+        """The step in words."""
+        return Description(
+            f"make {settings.new_name} with the configuration of {settings.connector}",
+            "it is there",
+            "none: drctl deletes no connector",
+        )
+
+    def check(self, settings: Another, facts: Facts, reader: LinkReader) -> Another:
+        """Whether the name is free.
+
+        Raises:
+            Refused: it is taken.
+            Unreachable: no worker answered.
+        """
+        if settings.new_name in reader.workers().all():
+            raise Refused(
+                f"there is a connector {settings.new_name} by now", "choose another: --as"
+            )
+        return settings
+
+    def apply(self, intent: Another, writer: LinkWriter) -> tuple[str, ...]:
+        """Make it."""
+        writer.workers().copy(intent.connector, intent.new_name)
+        return ()
+
+    def verify(self, intent: Another, reader: LinkReader) -> Seen[None]:
+        """Whether it is there."""
+        there = intent.new_name in reader.workers().all()
+        words = f"{intent.new_name} is {'made' if there else 'not there'}"
+        return Seen(State.DONE if there else State.WAITING, words)
+
+    def undone(self, intent: Another, reader: LinkReader) -> Seen[None]:
+        """What stays."""
+        there = intent.new_name in reader.workers().all()
+        words = f"{intent.new_name} stays" if there else "no connector was made"
+        return Seen(State.DONE, words, stays=there)
+
+
+def _known(name: str, there: Mapping[str, Connector]) -> Connector:
+    """The connector.
+
+    Raises:
+        UsageError: there is none of this name.
+    """
+    if name not in there:
+        raise UsageError(f"there is no connector {name} on these workers any more")
+    return there[name]
+
+
+def _at(partition: Partition, positions: Iterable[Position]) -> Mapping[str, Any] | None:
+    return next((each.offset for each in positions if each.partition == partition), None)
+
+
+def _read_back(
+    intent: Moves,
+    wanted: Mapping[int, Mapping[str, Any] | None],
+    words: str,
+    reader: LinkReader,
+) -> Seen[None]:
+    now = reader.workers().positions(intent.connector)
+    others = tuple(
+        str(dict(each.partition))
+        for number, each in enumerate(intent.positions)
+        if _at(each.partition, now) != wanted[number]
+    )
+    if others:
+        told = f"{intent.connector}: {others[0]} {words}"
+        return Seen(State.WAITING, told, items=others)
+    return Seen(State.DONE, f"{intent.connector}: {counted(len(wanted), 'position')} read back")
