@@ -21,6 +21,7 @@ from drctl.cli.prompts import confirm, people
 from drctl.cli.settings import configuration
 from drctl.cli.terminal import one_line
 from drctl.engine.kind import Kind
+from drctl.host.processes import seldom_collected
 from drctl.model.errors import DrctlError, Refused, Unknown, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.loss import Mode
@@ -155,7 +156,8 @@ def show_or_go(
     config = configuration()
     link = config.link(given.link)
     asked = people()
-    with way.sight(config, link, asked, given.lost) as sight:
+    # Positions of a thousand groups hold no cycles.
+    with seldom_collected(), way.sight(config, link, asked, given.lost) as sight:
         if given.lost:
             sight.give_up()
             if given.execute:
