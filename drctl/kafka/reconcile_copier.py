@@ -131,16 +131,23 @@ class TransactionalCopier(TransactionalWriter):
             self._abort()
 
     def _named(self, copy: Copy) -> list[tuple[str, bytes | None]]:
-        """Its own headers, in their order."""
+        """Its own headers, in their order.
+
+        Raises:
+            Stopped: a name is not UTF-8, or has a NUL, behind which it would be cut.
+        """
         to, (offset, _, _, _, (*_, held)), _ = copy
         try:
-            return [(name.decode(), content) for name, content in held]
+            names = [name.decode() for name, _ in held]
         except UnicodeDecodeError:
+            names = ["\0"]
+        if any("\0" in name for name in names):
             raise Stopped(
-                f"the record at source offset {offset} for {to} has a header whose name is no"
-                " UTF-8: confluent-kafka cannot write it",
+                f"the record at source offset {offset} for {to} has a header whose name is not"
+                " UTF-8, or has a NUL in it: confluent-kafka cannot write it as it is",
                 "discard the record with --policy discard, or copy it by another tool",
-            ) from None
+            )
+        return [(name, content) for name, (_, content) in zip(names, held, strict=True)]
 
     def _insist(self, *what: Any, **how: Any) -> None:
         """Queue it again and again, as long as it is for want of room."""

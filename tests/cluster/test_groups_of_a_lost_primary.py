@@ -213,7 +213,7 @@ def test_what_mirror_maker_committed_itself_is_never_set_back(stage: Stage) -> N
         stood = positions_on(stage.target, stage.group)
         assert stood[0] == further
         assert all(stood[number] >= at for number, at in before.items()), (before, stood)
-        entries = stage.json("journal", done["run"], code=0)["entries"]
+        entries = stage.json("journal", done["run"], code=0)["runs"][0]["entries"]
         told = [e for e in entries if e.get("step") == "stop-replication" and e["entry"] == "done"]
         assert CHECKPOINT in told[-1]["facts"]["tasks_of"], "it commits offsets"
         mine = resumed(stage, stage.group)
