@@ -258,6 +258,10 @@ def test_ctrl_c_ends_the_pauses(command: ConnectCommand, broken: dict[str, str])
         process.wait()
     assert process.returncode == 130
     assert "error: interrupted" in rest
+    found = re.search(r"resume (\S+)", rest)
+    assert found, rest
+    left = (found[1], "--abandon", "a test goes on", "--execute", "--yes")
+    replace(command, room="resume").json(*left, code=1)
 
 
 @pytest.fixture(scope="module")
