@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
     from drctl.connect.client import ConnectWriter
+    from drctl.connectors.connector import WorkersWriter
     from drctl.drill.cleaning import Ports, Scratch
     from drctl.engine.ports import Canary
     from drctl.kafka.drill import DrillReader, DrillWriter
@@ -224,6 +225,14 @@ class DrillLinkWriter(ClusterLinkWriter):
             Refused: always.
         """
         raise _beyond(f"have leaders of {name} elected")
+
+    def workers(self) -> "WorkersWriter":
+        """Changes none of their connectors.
+
+        Raises:
+            Refused: always.
+        """
+        raise _beyond("change connectors of the link's workers")
 
     def producer_ids(self, name: str) -> "ProducerIdWriter":
         """Skips none.

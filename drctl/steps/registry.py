@@ -156,6 +156,9 @@ _CONNECTORS: tuple[Kind, ...] = (
     Journaled(MakeConnector()),
 )
 
+CONNECTORS = frozenset(kind.name for kind in _CONNECTORS)
+"""Those that only `drctl connect` makes: they are about workers, whatever these replicate."""
+
 KINDS: Mapping[str, Kind] = {
     kind.name: kind for kind in (*_ALL, *_FAILOVER, *_WAY_BACK, *_REPAIRS, *_LISTS, *_CONNECTORS)
 }

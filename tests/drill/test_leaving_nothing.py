@@ -136,7 +136,7 @@ def test_every_way_to_change_something_was_thought_of() -> None:
     """A new one in the engine has to be refused, or confined, here."""
     confined = {"groups", "acls", "canary", "keep", "other_way"}
     refused = {"group_creator", "producer_ids", "connectors", "endpoint", "run", "reconcile"}
-    refused |= {"rules", "shapes", "elections"}
+    refused |= {"rules", "shapes", "elections", "workers"}
     known = {name for name in vars(LinkWriter) if not name.startswith("_")}
     assert known == confined | refused
     assert refused <= vars(DrillLinkWriter).keys()
