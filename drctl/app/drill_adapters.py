@@ -12,9 +12,9 @@ from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.link_writer import ClusterLinkWriter, Electing
 from drctl.drill.cleaning import drill_of
 from drctl.drill.clients import SOURCE, TARGET
+from drctl.engine.failback_state import Wish
 from drctl.engine.ports import CommandEnded
 from drctl.model.errors import Refused, Unknown
-from drctl.model.plan import Json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -268,7 +268,7 @@ class DrillLinkWriter(ClusterLinkWriter):
         """
         raise _beyond("run commands of the site")
 
-    def reconcile(self, wish: Json) -> None:
+    def reconcile(self, wish: Wish) -> None:
         """Acts on no records.
 
         Raises:

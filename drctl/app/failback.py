@@ -19,17 +19,19 @@ from drctl.app.reconcile import Opened, ReconcileOptions, carried_out, opened
 from drctl.app.run_adapters import run_command
 from drctl.app.way import Way
 from drctl.checks.bounded_query import BoundedQuery
-from drctl.engine.failback_state import Owed, Reconciliation, Search
+from drctl.engine.failback_state import Owed, Reconciliation, Search, Wish
 from drctl.engine.kind import Trait
 from drctl.engine.run_state import RunState
 from drctl.model.errors import ConfigError, ExitCode, Stopped, Unknown, Unreachable
-from drctl.model.plan import Json
 from drctl.model.text import quote
+from drctl.model.typed_json import read_as
 from drctl.plans.failback import MIRRORED, leads_home
 from drctl.reconcile.export import digest_of
 from drctl.reconcile.guards import Guard
 from drctl.reconcile.policy import Action
-from drctl.steps.failback import ASKED_FOR, PASSED, SettleOwed
+from drctl.steps import commit_offsets
+from drctl.steps.commit_offsets import CommitFacts, CommitOffsets, ProveGroups
+from drctl.steps.failback import ASKED_FOR, PASSED, SettleFacts, SettleOwed
 from drctl.steps.registry import KINDS
 from drctl.views.exports import saved_lanes
 
@@ -74,7 +76,7 @@ class FailbackReader(ClusterLinkReader):
 
         return searched(self.config, self.old)
 
-    def reconciliation(self, wish: Json) -> Reconciliation:
+    def reconciliation(self, wish: Wish) -> Reconciliation:
         """How decisions on the records of a search stand.
 
         Raises:
@@ -310,16 +312,18 @@ def _owed_by(story: RunState) -> Iterator[Owed]:
         kind, facts = story.plan.step(step).kind, story.facts.get(step, {})
         if kind == SettleOwed.name:
             # What it could not settle is still what it was.
-            yield from map(Owed.from_json, facts.get("kept", ()))
+            yield from read_as(SettleFacts, facts).kept
             continue
         known = KINDS.get(kind)
         fences = known is not None and Trait.FENCES_WRITES in known.traits
-        groups = (
-            *(row.partition(" ")[0].rstrip(":") for row in facts.get("left_out", ())),
-            *facts.get("wrong_groups", ()),
-        )
+        groups: set[str] = set()
+        if kind == CommitOffsets.name and facts:
+            left_out = read_as(CommitFacts, facts).left_out
+            groups = {row.partition(" ")[0].rstrip(":") for row in left_out}
+        elif kind == ProveGroups.name and facts:
+            groups = set(read_as(commit_offsets.ProveFacts, facts).wrong_groups)
         ends = (story.plan.source, story.plan.target)
-        yield Owed(story.run, what, kind, *ends, fences, tuple(sorted(set(groups))))
+        yield Owed(story.run, what, kind, *ends, fences, tuple(sorted(groups)))
 
 
 _GONE = "gone before they were exported"
@@ -329,7 +333,7 @@ Saved = Mapping["RecordSet", "ExportedLane"]
 _MOVED = "applications write on while a run leads home, where the order is right in any case"
 
 
-def reconciliation(config: "Config", link: "Link", wish: Json) -> Reconciliation:
+def reconciliation(config: "Config", link: "Link", wish: Wish) -> Reconciliation:
     """How decisions on the records stand; searched for again where the result is elsewhere.
 
     Where the target keeps that all of them are done, nothing has to be searched for: what was
@@ -354,7 +358,7 @@ def reconciliation(config: "Config", link: "Link", wish: Json) -> Reconciliation
         return Reconciliation(due, (*refused, *blocked), _done(found, saved), newer)
 
 
-def reconcile(config: "Config", link: "Link", wish: Json) -> None:
+def reconcile(config: "Config", link: "Link", wish: Wish) -> None:
     """Act on them.
 
     Raises:
@@ -370,29 +374,29 @@ def reconcile(config: "Config", link: "Link", wish: Json) -> None:
         raise kind(result.failure or f"reconcile: {result.status}", result.hint)
 
 
-def _is_here(wish: Json) -> bool:
+def _is_here(wish: Wish) -> bool:
     """Whether the search's result is on this machine."""
-    return (Path(wish["folder"]) / "gap.json").is_file()
+    return (Path(wish.folder) / "gap.json").is_file()
 
 
-def _kept(link: "Link", wish: Json) -> Mapping[str, int]:
+def _kept(link: "Link", wish: Wish) -> Mapping[str, int]:
     """What the target keeps of the result, where it is all of it; else nothing."""
     with reconcile_adapters.reconcile_topic(link) as topic:
         kept = topic.kept()
     done: Counter[str] = Counter()
     for key, progress in kept.items():
-        if key.result == wish.get("result"):
+        if key.result == wish.result:
             for each in progress.segments:
                 done[each.action.value] += each.records + each.gone
-    return done if done.total() == wish.get("records") else {}
+    return done if done.total() == wish.records else {}
 
 
-def _folder(config: "Config", link: "Link", wish: Json) -> Path:
+def _folder(config: "Config", link: "Link", wish: Wish) -> Path:
     """Of the search's result; on another machine than that of the run it is made again.
 
     Records that were copied meanwhile are not missing any more: none is copied twice.
     """
-    folder = Path(wish["folder"])
+    folder = Path(wish.folder)
     if _is_here(wish):
         return folder
     from drctl.app.failback_search import found_here
@@ -402,7 +406,7 @@ def _folder(config: "Config", link: "Link", wish: Json) -> Path:
     return found_here(config, link)
 
 
-def _options(config: "Config", folder: Path, wish: Json) -> ReconcileOptions:
+def _options(config: "Config", folder: Path, wish: Wish) -> ReconcileOptions:
     """What was safe is copied all the same, but where the surviving cluster keeps the disorder.
 
     It does in compacted topics; where the order of a whole partition counts, it is one in any case.
@@ -410,15 +414,15 @@ def _options(config: "Config", folder: Path, wish: Json) -> ReconcileOptions:
     within = config.file.policy.order == "per-partition"
     return ReconcileOptions(
         folder,
-        wish["policy"],
-        tuple(wish["topics"]),
-        Action(wish["conflicting"]),
+        wish.policy,
+        wish.topics,
+        Action(wish.conflicting),
         None,
         execute=True,
         yes=True,
         overrides=() if within else (f"{Guard.TARGET_MOVED}={_MOVED}",),
         undecided=True,
-        known_as=wish.get("result", ""),
+        known_as=wish.result,
         spares_compacted=True,
     )
 
@@ -460,11 +464,11 @@ def _is_of(found: Opened, part: "ExportedLane") -> bool:
     return digest_of(found.rows.offsets_after(place, {order: part.after})) == part.offsets
 
 
-def _refused(found: Opened, wish: Json) -> Iterator[str]:
+def _refused(found: Opened, wish: Wish) -> Iterator[str]:
     refused: Counter[tuple[str, str]] = Counter()
     for line in found.plan.refused:
         refused[line.lane.order.value, line.reason] += line.due.records
-    if refused and wish["policy"] is None and not wish["topics"]:
+    if refused and wish.policy is None and not wish.topics:
         yield f"nothing is said of {refused.total():,} records"
         return
     for (order, reason), number in sorted(refused.items()):

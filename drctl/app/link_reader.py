@@ -15,12 +15,11 @@ from drctl.app import adapters, run_adapters
 from drctl.app.gap import GapOptions, GapRuns
 from drctl.app.notices import Nobody, People, notices
 from drctl.app.run_adapters import run_command
-from drctl.engine.failback_state import Owed, Reconciliation, Search
+from drctl.engine.failback_state import Owed, Reconciliation, Search, Wish
 from drctl.engine.ports import CommandEnded, ConnectorState, ConnectorTasks, Missing
 from drctl.host import connections
 from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable, UsageError
 from drctl.model.loss import Mode
-from drctl.model.plan import Json
 from drctl.model.topology import TopicPartition, Unavailable
 
 if TYPE_CHECKING:
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from drctl.model.ports import ClusterReader, GroupReader
     from drctl.model.producer_ids import ProducerIdReader
     from drctl.model.repairs import ShapeReader
+    from drctl.model.stock import ClusterStock
     from drctl.offsets.results import Answers, Place
     from drctl.offsets.wanted import Translated
     from drctl.reconcile.progress import LeftBefore
@@ -403,7 +403,7 @@ class NoFailback:
         """
         raise UsageError(NO_WAY_BACK)
 
-    def reconciliation(self, wish: Json) -> Reconciliation:
+    def reconciliation(self, wish: Wish) -> Reconciliation:
         """Only a way back decides on records.
 
         Raises:
@@ -518,9 +518,7 @@ class ClusterLinkReader(NoFailback):
     _ahead: "BoundedQuery[tuple[Mapping[TopicPartition, int], Translated]] | None" = field(
         default=None, init=False
     )
-    _snapshot: "BoundedQuery[tuple[float, Mapping[str, Any]]] | None" = field(
-        default=None, init=False
-    )
+    _snapshot: "BoundedQuery[tuple[float, ClusterStock]] | None" = field(default=None, init=False)
     _open: ExitStack = field(default_factory=ExitStack, init=False)
     _opened: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
 
@@ -616,14 +614,14 @@ class ClusterLinkReader(NoFailback):
         from drctl.checks.bounded_query import BoundedQuery
         from drctl.steps.prechecks import state_of
 
-        def look() -> tuple[float, Mapping[str, Any]]:
+        def look() -> tuple[float, ClusterStock]:
             # By connections of its own: those of this reader are used meanwhile.
             with ClusterLinkReader(self.config, self.link, self.judge, lost=True) as beside:
                 return monotonic(), state_of(self.link.target, beside)
 
         self._snapshot = BoundedQuery(look, adapters.PATIENCE_S)
 
-    def seen_ahead(self, name: str) -> Mapping[str, Any] | None:
+    def seen_ahead(self, name: str) -> "ClusterStock | None":
         """The state of the target as it was looked at up to 5 s ago; None where nobody looked."""
         if self._snapshot is None or name != self.link.target:
             return None
@@ -631,7 +629,7 @@ class ClusterLinkReader(NoFailback):
         if isinstance(seen, Unavailable):
             return None
         at, state = seen
-        return state if monotonic() - at < _FRESH_S and "error" not in state else None
+        return state if monotonic() - at < _FRESH_S and not state.error else None
 
     def acls(self, name: str) -> "AclReader":
         """The rules of one cluster."""

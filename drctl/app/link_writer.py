@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from drctl.app import adapters, run_adapters
 from drctl.app.link_reader import must_have
 from drctl.app.run_adapters import run_command
+from drctl.engine.failback_state import Wish
 from drctl.engine.ports import CommandEnded
 from drctl.model.errors import Unknown, Unreachable, UsageError
-from drctl.model.plan import Json
 from drctl.model.topology import Unavailable
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class ClusterLinkWriter:
             raise UsageError("nothing is said of the other direction of this link")
         return self.opposite
 
-    def reconcile(self, wish: Json) -> None:
+    def reconcile(self, wish: Wish) -> None:
         """Act on the records of a search, each once, also after a crash.
 
         Raises:

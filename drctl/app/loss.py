@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from itertools import islice, pairwise
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from drctl.app import adapters, run_adapters
 from drctl.engine.run_state import understood
@@ -27,8 +27,12 @@ from drctl.gap.loss import (
     estimate,
 )
 from drctl.model.errors import DrctlError
+from drctl.model.journal import Entry
 from drctl.model.loss import Loss
+from drctl.model.stock import ClusterStock
 from drctl.model.topology import Found, PartitionOffsets, TopicPartition, Unavailable
+from drctl.model.typed_json import read_as
+from drctl.steps.prechecks import StockIntent
 
 if TYPE_CHECKING:
     from drctl.app.adapters import ConnectReader
@@ -307,11 +311,11 @@ class KnownEnds:
     def _took_stock(self, reader: "JournalReader", run: str) -> None:
         for entry in reader.entries(run):
             with understood(run):
-                seen = stock_of(entry, self.into.link.source)
-            if seen:
+                stock = stock_of(entry, self.into.link.source)
+                seen = ends_of(stock, entry) if stock else {}
+            if stock and seen:
                 self.into.ends.append(Ends(f"run {run} wrote it down", exact=True, seen=seen))
-                cluster = entry["intent"]["clusters"][self.into.link.source]
-                self._ids.add(str(cluster.get("cluster_id", "")))
+                self._ids.add(stock.cluster_id)
 
     def _gap_results(self) -> None:
         from drctl.views.run_completion import gap_results
@@ -374,18 +378,18 @@ class KnownEnds:
             self.into.ends.append(Ends(evidence, exact=False, seen=seen))
 
 
-def stock_of(entry: Mapping[str, Any], source: str) -> dict[TopicPartition, EndSeen]:
-    """What a step that takes stock saw of the source; nothing where it did not answer."""
-    intent = entry.get("intent")
-    clusters = intent.get("clusters") if isinstance(intent, Mapping) else None
-    seen = clusters.get(source) if isinstance(clusters, Mapping) else None
-    ends = seen.get("ends") if isinstance(seen, Mapping) else None
-    if not isinstance(ends, Mapping):
-        return {}
+def stock_of(entry: Entry, source: str) -> ClusterStock | None:
+    """What a step that takes stock saw of the source; None for an entry of another kind."""
+    intent = entry.get("intent") or {}
+    return read_as(StockIntent, intent).clusters.get(source) if "clusters" in intent else None
+
+
+def ends_of(stock: ClusterStock, entry: Entry) -> dict[TopicPartition, EndSeen]:
+    """Where the logs ended when the entry was written."""
     at_ms = round(datetime.fromisoformat(str(entry["at"])).timestamp() * 1000)
     found = {}
-    for name, end in ends.items():
-        topic, _, number = str(name).rpartition("-")
+    for name, end in stock.ends.items():
+        topic, _, number = name.rpartition("-")
         if isinstance(end, int) and topic and number.isdecimal():
             found[TopicPartition(topic, int(number))] = EndSeen(end, at_ms)
     return found

@@ -8,9 +8,8 @@ from drctl.app.failback import FailbackReader, failback_writer, known_overrides,
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.prechecks import judged
 from drctl.app.way import Way
-from drctl.engine.failback_state import Reconciliation, Search
+from drctl.engine.failback_state import Reconciliation, Search, Wish
 from drctl.model.errors import DrctlError, Unknown, Unreachable
-from drctl.model.plan import Json
 from drctl.steps.failback import REBUILDING
 from drctl.steps.rebuild import misshapen
 from drctl.steps.source_offsets import copies_of, logs_of
@@ -68,17 +67,17 @@ class RebuildReader(FailbackReader):
         aside = sum(each.aside for each in found.partitions)
         return replace(told_by(found, {}, {}), aside=aside)
 
-    def reconciliation(self, wish: Json) -> Reconciliation:
+    def reconciliation(self, wish: Wish) -> Reconciliation:
         """How decisions on the records of a search stand.
 
         Raises:
             Refused: they cannot be acted upon.
             Unknown: the result is elsewhere, and not everything could be compared.
         """
-        if not (Path(wish["folder"]) / "gap.json").is_file():
+        if not (Path(wish.folder) / "gap.json").is_file():
             # On another machine: what was decided is on the surviving cluster, or is found again.
-            wish = {**wish, "folder": self.remnant().folder}
-            if not wish["folder"]:
+            wish = replace(wish, folder=self.remnant().folder)
+            if not wish.folder:
                 return Reconciliation(0)
         return FailbackReader.reconciliation(self, wish)
 

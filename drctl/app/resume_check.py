@@ -24,8 +24,8 @@ from drctl.app.plan_inputs import connector_names
 from drctl.config.endpoints import DnsEndpoint, EndpointConfig, HaproxyEndpoint
 from drctl.config.reverse_link import name_of, way_home
 from drctl.engine.abandoning import MALFORMED
-from drctl.engine.failback_state import is_own_change
-from drctl.engine.kind import Kind
+from drctl.engine.failback_state import Wish, is_own_change
+from drctl.engine.kind import Journaled, Kind
 from drctl.engine.ports import CommandEnded, LinkWriter
 from drctl.engine.run_state import Effect, RunState
 from drctl.model.endpoints import EndpointState
@@ -35,12 +35,23 @@ from drctl.model.plan import Json, Step
 from drctl.model.repairs import Acl, TopicShape
 from drctl.model.text import quote
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.model.typed_json import read_as
+from drctl.model.typed_json import read_as, to_json
 from drctl.runbook.reading import find
 from drctl.runbook.site import site_of
 from drctl.runbook.values import could_be
 from drctl.steps.apply_offsets import ApplyOffsets, ApplySettings
-from drctl.steps.registry import KINDS, REPAIRS
+from drctl.steps.registry import KINDS
+from drctl.steps.repairs import (
+    AddRules,
+    Change,
+    ConfigureTopics,
+    PartitionsChange,
+    RuleChange,
+    SettingChange,
+    changes_in,
+    changes_of,
+    topics_of,
+)
 from drctl.steps.reversed import Stays
 from drctl.steps.switch_endpoint import SwitchEndpoint, SwitchIntent, SwitchSettings
 
@@ -187,7 +198,7 @@ def must_be_differences(story: RunState, allowed: Permitted, sight: "ClusterLink
     """
     from drctl.app.repairs import RepairReader, look_at
 
-    changes = [*_changes(story)]
+    changes = _changes(story)
     if allowed.signed or not changes:
         return
     if not isinstance(sight, RepairReader):
@@ -203,32 +214,28 @@ def must_be_differences(story: RunState, allowed: Permitted, sight: "ClusterLink
     found = sight.acls(target).acls()
     there = frozenset() if isinstance(found, Unavailable) else frozenset(found.rules)
 
-    def is_one(kind: str, change: Json) -> bool:
-        if kind == "add-rules":
-            return Acl(*change["rule"]) in rules | there
-        topic, shape = change["topic"], shapes.get(change["topic"])
+    topics = topics_of(change for change in changes if not isinstance(change, RuleChange))
+    shapes = sight.shapes(target).shapes(sorted(topics)) if topics else {}
+
+    def is_one(change: Change) -> bool:
+        if isinstance(change, RuleChange):
+            return change.rule in rules | there
+        shape = shapes.get(change.topic)
         has = shape if isinstance(shape, TopicShape) else None
-        if kind == "configure-topics":
-            now = has.settings.get(change["key"]) if has else None
-            is_so = now is not None and now.value == change["to"]
-            return is_so or (topic, change["key"], change["to"]) in wanted
-        if kind == "add-partitions":
-            return bool(has and has.partitions >= change["to"]) or (topic, change["to"]) in counts
-        new = made.get(topic)
-        told = (change["partitions"], change["replicas"], change["config"])
+        if isinstance(change, SettingChange):
+            now = has.settings.get(change.key) if has else None
+            is_so = now is not None and now.value == change.to
+            return is_so or (change.topic, change.key, change.to) in wanted
+        if isinstance(change, PartitionsChange):
+            is_so = has is not None and has.partitions >= change.to
+            return is_so or (change.topic, change.to) in counts
+        new = made.get(change.topic)
+        told = (change.partitions, change.replicas, dict(change.config))
         return has is not None or (
             new is not None and told == (new.partitions, new.replicas, dict(new.config))
         )
 
-    def sound(kind: str, change: Json) -> bool:
-        try:
-            return is_one(kind, change)
-        except MALFORMED:
-            return False
-
-    topics = {change["topic"] for _, change in changes if "topic" in change}
-    shapes = sight.shapes(target).shapes(sorted(topics)) if topics else {}
-    wrong = [f"{kind}: {dict(change)}" for kind, change in changes if not sound(kind, change)]
+    wrong = [str(to_json(change)) for change in changes if not is_one(change)]
     if wrong:
         more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
         raise Refused(
@@ -239,17 +246,12 @@ def must_be_differences(story: RunState, allowed: Permitted, sight: "ClusterLink
         )
 
 
-def _changes(story: RunState) -> Iterator[tuple[str, Json]]:
-    """What the plan and the intents of a repair would change, each with the kind of its step."""
-    for step in story.plan.steps:
-        if step.kind in REPAIRS:
-            yield from ((step.kind, change) for change in step.settings.get("changes", ()))
+def _changes(story: RunState) -> tuple[Change, ...]:
+    """What the plan and the intents of a repair would change."""
+    found = [*changes_of(story.plan.steps)]
     for effect in story.effects:
-        kind = story.plan.step(effect.step).kind
-        if kind in REPAIRS:
-            told = (*effect.intent.get("changes", ()), *effect.intent.get("make", ()))
-            yield from ((kind, change) for change in told)
-            yield from ((kind, {"rule": rule}) for rule in effect.intent.get("added", ()))
+        found += changes_in(story.plan.step(effect.step).kind, effect.intent)
+    return tuple(found)
 
 
 def held_kinds(story: RunState, allowed: Permitted) -> Mapping[str, Kind]:
@@ -260,13 +262,16 @@ def held_kinds(story: RunState, allowed: Permitted) -> Mapping[str, Kind]:
     """
     if allowed.signed:
         return KINDS
-    unproven = {"add-rules", "configure-topics"}
+    unproven = {AddRules.name, ConfigureTopics.name}
     for effect in story.effects:
         if story.plan.step(effect.step).kind == SwitchEndpoint.name and _foreign(
             read_as(SwitchIntent, effect.intent), allowed
         ):
             unproven.add(SwitchEndpoint.name)
-    return {n: Stays(kind, n, _UNPROVEN) if n in unproven else kind for n, kind in KINDS.items()}
+    return {
+        name: Journaled(Stays(kind.kind, name, _UNPROVEN)) if name in unproven else kind
+        for name, kind in KINDS.items()
+    }
 
 
 def _runbook(config: "Config", story: RunState) -> Named:
@@ -330,9 +335,10 @@ def _settings(step: Step, allowed: Permitted) -> Iterator[str]:
                 yield _foreign_group(group)
             if not allowed.carries(topic):
                 yield _not_carried(topic)
-    for change in step.settings.get("changes", ()):
-        topic = change["rule"][0] if "rule" in change else change["topic"]
-        if not _is_about(topic, change.get("rule"), allowed):
+    for change in changes_of([step]):
+        rule = change.rule if isinstance(change, RuleChange) else None
+        topic = change.rule.name if isinstance(change, RuleChange) else change.topic
+        if not _is_about(topic, rule, allowed):
             yield _not_carried(topic)
 
 
@@ -405,12 +411,12 @@ def _is_index(number: object, allowed: Permitted) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and number in known
 
 
-def _is_about(topic: str, rule: Sequence[str] | None, allowed: Permitted) -> bool:
+def _is_about(topic: str, rule: Acl | None, allowed: Permitted) -> bool:
     """Whether it is a topic of the link.
 
     A rule may be about a beginning of names: `must_be_differences` holds it against the clusters.
     """
-    return allowed.carries(topic) or (rule is not None and Acl(*rule).pattern == PREFIXED)
+    return allowed.carries(topic) or (rule is not None and rule.pattern == PREFIXED)
 
 
 def _not_carried(topic: str) -> str:
@@ -490,8 +496,8 @@ class _Rehearsal:
     def other_way(self) -> "_Rehearsal":
         return self
 
-    def reconcile(self, wish: Json) -> None:
-        self.hold(isinstance(wish["folder"], str), "it names no folder")
+    def reconcile(self, wish: Wish) -> None:
+        """Whatever its folder is: a search that is not there is made again."""
 
     def _cluster(self, name: str) -> "_Cluster":
         self.hold(name in self.allowed.clusters, _no("cluster", name))

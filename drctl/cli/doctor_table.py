@@ -1,8 +1,7 @@
 """What `doctor` found, and what `--fix` would change; nothing is rich markup."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -14,6 +13,7 @@ from drctl.checks.repairs import GUARD
 from drctl.cli.tables import filled, heading, section, stacked
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Plan
+from drctl.steps.repairs import Change, changes_of
 from drctl.views.text import plain, plural, sentence
 
 _STYLES = {
@@ -101,7 +101,7 @@ def fix_table(
     plan: Plan, findings: Sequence[Finding], against: Sequence[str], execute: str
 ) -> Iterator[RenderableType]:
     """The verdict, every change, what is left and why, and what to type."""
-    changes = [change for step in plan.steps for change in step.settings.get("changes", ())]
+    changes = changes_of(plan.steps)
     left = [each for each in findings if each.status is Status.WARN]
     yield _verdict(plan, changes, left, against)
     if changes:
@@ -122,7 +122,7 @@ def fix_table(
 
 def _verdict(
     plan: Plan,
-    changes: Sequence[Mapping[str, Any]],
+    changes: Sequence[Change],
     left: Sequence[Finding],
     against: Sequence[str],
 ) -> Text:
@@ -135,9 +135,10 @@ def _verdict(
     return Text(f"{'Ready' if changes else 'Nothing to change'}: {ends}; {counts}", "bold yellow")
 
 
-def _change(change: Mapping[str, Any]) -> tuple[str, ...]:
-    what, before, after, why = (sentence(change[n]) for n in ("what", "before", "after", "why"))
-    note = f". Note: {sentence(change['note'])}" if change["note"] else ""
+def _change(change: Change) -> tuple[str, ...]:
+    told = (change.what, change.before, change.after, change.why)
+    what, before, after, why = map(sentence, told)
+    note = f". Note: {sentence(change.note)}" if change.note else ""
     return f"  {what}", before, after, f"{why}{note}"
 
 
@@ -150,7 +151,7 @@ def _by_hand(finding: Finding) -> Iterator[Text]:
 
 
 def _what_to_do(
-    changes: Sequence[Mapping[str, Any]],
+    changes: Sequence[Change],
     left: Sequence[Finding],
     against: Sequence[str],
     failing: Sequence[Finding],

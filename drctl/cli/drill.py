@@ -40,9 +40,11 @@ from drctl.cli.stopping import StoppableClock, stoppable
 from drctl.drill.cleaning import Scratch, began, new_drill
 from drctl.drill.planning import Coverage, coverage
 from drctl.drill.result import Limits, Result, StepTime, measured, read
+from drctl.engine.kind import Facts
 from drctl.model.errors import DrctlError, ExitCode, Unreachable, UsageError
 from drctl.model.loss import Mode
 from drctl.model.topology import Unavailable
+from drctl.steps.commit_offsets import CommitOffsets
 from drctl.views.text import plural
 
 if TYPE_CHECKING:
@@ -257,8 +259,8 @@ def _carried_out(stage: Stage, left: Leftovers, given: DrillOptions) -> int:
         with leaving_nothing(stage, before, ending):
             logs = stage.run()
             if logs is not None:
-                facts = stage.story.facts_by_kind() if stage.story else {}
-                ending.measures = measured(logs, facts.get("commit-offsets"))
+                facts = stage.story.facts_by_kind() if stage.story else Facts()
+                ending.measures = measured(logs, facts.of(CommitOffsets()))
         result = _result(stage, ending, given, stage.clock.monotonic() - start)
         return _show_end(stage.config, result, given.junit)
 

@@ -33,8 +33,8 @@ from drctl.engine.abandoning import abandon, must_be_describable, standing
 from drctl.engine.executing import Execution
 from drctl.engine.invariants import violations
 from drctl.engine.kind import Outcome, Status, Trait
-from drctl.engine.recheck_source import MOVED
 from drctl.engine.run_state import RunState, read_story
+from drctl.engine.source_fence import MOVED
 from drctl.model.errors import DamagedJournal, ExitCode, Refused, UsageError
 from drctl.model.text import lines as meant
 from drctl.model.text import quote

@@ -1,7 +1,7 @@
 """The plan of a drill: that of the real failover, without steps that touch more than the drill."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from drctl.config.link import Link
@@ -12,9 +12,10 @@ from drctl.engine.invariants import violations
 from drctl.model.document import Name
 from drctl.model.errors import Refused
 from drctl.model.loss import Mode
-from drctl.model.plan import Plan
+from drctl.model.plan import Plan, Step
 from drctl.plans.failover import failover
 from drctl.plans.inputs import Circumstances
+from drctl.steps.fences import FENCE_CONSUMERS
 from drctl.steps.registry import KINDS
 
 
@@ -172,9 +173,7 @@ def rehearsal(mode: Mode, seen: Circumstances, readers: tuple[str, ...]) -> Rehe
         raise Refused("; ".join(broken), "drctl failover shows the plan")
     kept = tuple(
         # Only the drill's own reader is denied.
-        replace(step, settings={**step.settings, "principals": list(readers)})
-        if step.kind == "fence-consumers"
-        else step
+        _denying(step, readers) if step.kind == FENCE_CONSUMERS.name else step
         for step in whole.steps
         if step.kind not in LEFT_OUT
     )
@@ -184,3 +183,9 @@ def rehearsal(mode: Mode, seen: Circumstances, readers: tuple[str, ...]) -> Rehe
         if step.kind in LEFT_OUT
     )
     return Rehearsal(replace(whole, name=f"drill-{mode.value}", steps=kept), left_out)
+
+
+def _denying(step: Step, readers: Collection[str]) -> Step:
+    """The same fence of consumers, for these principals alone."""
+    settings = replace(FENCE_CONSUMERS.read_settings(step.settings), principals=tuple(readers))
+    return FENCE_CONSUMERS.step(step.id, settings, step.patience_s, step.duty)

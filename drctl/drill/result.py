@@ -1,7 +1,7 @@
 """The result of a drill: its measures, its verdict, and its line in the history of drills."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -14,8 +14,8 @@ from drctl.drill.inventory import Compared
 from drctl.drill.planning import LeftOut
 from drctl.model.document import HIDDEN, Count, Name, Seconds
 from drctl.model.errors import ExitCode
-from drctl.model.plan import Json
 from drctl.model.strict_json import read_json
+from drctl.steps.commit_offsets import CommitFacts
 
 
 class Verdict(StrEnum):
@@ -181,13 +181,13 @@ class Measures:
     translation: TranslationError
 
 
-def measured(logs: Logs, committed: Json | None) -> Measures:
+def measured(logs: Logs, committed: CommitFacts | None) -> Measures:
     """Compare the logs of the applications on both clusters.
 
     Args:
         committed: the facts of the engine's step that committed positions; None where it did not.
     """
-    return Measures(_outage(logs), _loss(logs), _translation(logs, committed or {}))
+    return Measures(_outage(logs), _loss(logs), _translation(logs, committed))
 
 
 def _outage(logs: Logs) -> Outage:
@@ -218,18 +218,18 @@ def _loss(logs: Logs) -> Loss:
     )
 
 
-def _translation(logs: Logs, committed: Mapping[str, object]) -> TranslationError:
+def _translation(logs: Logs, committed: CommitFacts | None) -> TranslationError:
     finished, after = logs.before.finished, logs.after.read
     skipped = sorted(name for name in logs.held if name not in finished and name not in after)
-    standing = (committed.get("positions", 0), committed.get("same", 0))
-    promised = committed.get("rereads_at_most") if any(standing) else None
-    left_out = committed.get("left_out", ())
+    promised = None
+    if committed and (committed.positions or committed.same):
+        promised = committed.rereads_at_most
     return TranslationError(
         len(finished),
         sum(name in finished for name in after),
         len(skipped),
-        promised if isinstance(promised, int) else None,
-        len(left_out) if isinstance(left_out, list | tuple) else 0,
+        promised,
+        len(committed.left_out) if committed else 0,
         tuple(skipped[:EXAMPLES]),
     )
 

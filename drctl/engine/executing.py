@@ -10,8 +10,8 @@ from drctl.engine import entries
 from drctl.engine.entries import Entry, What
 from drctl.engine.kind import FINAL, Kind, Outcome, Seen, State, Status, Trait
 from drctl.engine.ports import Clock, LinkReader, LinkWriter, Watcher
-from drctl.engine.recheck_source import MOVED, FenceFacts
 from drctl.engine.run_state import Effect, RunState, read_story
+from drctl.engine.source_fence import MOVED, FenceFacts
 from drctl.model.errors import DrctlError, Fenced, Unknown
 from drctl.model.journal import HeldJournal
 from drctl.model.plan import Duty, Json, Plan, Step

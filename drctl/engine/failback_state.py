@@ -3,16 +3,35 @@
 Beside them the filter by which a connector leaves out records that drctl copied.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer
 
 from drctl.formats.provenance import HEADER
-from drctl.model.plan import Json
 from drctl.model.topology import TopicPartition
 
 Offsets = Mapping[TopicPartition, int]
 """An offset in each of some partitions."""
+
+
+def rows(offsets: Mapping[TopicPartition, Any]) -> list[list[Any]]:
+    """As they stand in journals: `[topic, partition, offset]` each."""
+    return [[place.topic, place.partition, at] for place, at in sorted(offsets.items())]
+
+
+def _offsets_of(data: Any) -> Any:
+    return {TopicPartition(topic, number): at for topic, number, at in data}
+
+
+JournaledOffsets = Annotated[Offsets, BeforeValidator(_offsets_of), PlainSerializer(rows)]
+"""The type of a field that stands in journals as `rows`."""
+
+OffsetsOrNone = Annotated[
+    Mapping[TopicPartition, int | None], BeforeValidator(_offsets_of), PlainSerializer(rows)
+]
+"""The same, where there may be none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +53,38 @@ class Search:
     safe: int
     conflicting: int
     unkeyed: int
-    ends: Offsets
-    boundaries: Offsets
+    ends: JournaledOffsets
+    boundaries: JournaledOffsets
     begun: bool = False
     duplicated: int = 0
     aside: int = 0
     id: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in journals."""
-        plain = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {**plain, "ends": rows(self.ends), "boundaries": rows(self.boundaries)}
+    @property
+    def told(self) -> str:
+        """Its counts."""
+        return f"{self.safe:,} safe, {self.conflicting:,} conflicting, {self.unkeyed:,} unkeyed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What is to become of the records of a search.
+
+    Attributes:
+        folder: of its result.
+        result: its id; journals of an older drctl do not name it.
+        policy: what becomes of all of them; None where nobody said.
+        topics: `TOPIC=POLICY`, for some of them.
+        conflicting: what becomes of those of which the surviving cluster has something newer.
+        records: how many there are; 0 where that is not known.
+    """
+
+    folder: str
+    result: str = ""
+    policy: str | None
+    topics: tuple[str, ...]
+    conflicting: str
+    records: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,33 +123,6 @@ class Owed:
     target: str
     fences: bool = False
     groups: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """As it stands in journals."""
-        return {**asdict(self), "groups": list(self.groups)}
-
-    @classmethod
-    def from_json(cls, data: Json) -> "Owed":
-        """From what `to_json` made."""
-        return cls(**{**data, "groups": tuple(data["groups"])})
-
-
-def rows(offsets: Offsets) -> list[list[Any]]:
-    """As they stand in journals: `[topic, partition, offset]` each."""
-    return [[place.topic, place.partition, at] for place, at in sorted(offsets.items())]
-
-
-def offsets_of(data: Iterable[Any]) -> dict[TopicPartition, int]:
-    """From what `rows` made."""
-    return {TopicPartition(topic, number): at for topic, number, at in data}
-
-
-def told_of(search: Json) -> str:
-    """The counts of a search, as it stands in a journal."""
-    return (
-        f"{search['safe']:,} safe, {search['conflicting']:,} conflicting,"
-        f" {search['unkeyed']:,} unkeyed"
-    )
 
 
 _NAME = "drctlCopies"

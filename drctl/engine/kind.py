@@ -187,13 +187,33 @@ class Description:
     clients: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class BothClusters:
+    """Settings of a step that needs to know the names of both clusters.
+
+    Attributes:
+        source: the one that replication reads from.
+    """
+
+    source: str
+    target: str
+
+
 class Facts(dict[str, Json]):
     """The facts of the steps before: by kind, the newest of each."""
 
     def of(self, kind: "StepKind[Any, Any, F]") -> F | None:
         """Those of one kind; None where no step of it is done."""
-        found = self.get(kind.name)
-        return None if found is None else kind.read_facts(found)
+        return self.named(kind.name, kind.forms()[2])
+
+    def named(self, name: str, form: type[T]) -> T | None:
+        """The same, where a kind has several names.
+
+        Raises:
+            ValueError: they are not of this type.
+        """
+        found = self.get(name)
+        return None if found is None else read_as(form, found)
 
 
 class StepKind(ABC, Generic[S, I, F]):
@@ -278,14 +298,6 @@ class StepKind(ABC, Generic[S, I, F]):
             ValueError: it is not as this kind writes it.
         """
         return read_as(self.forms()[1], data)
-
-    def read_facts(self, data: Json) -> F:
-        """From a journal.
-
-        Raises:
-            ValueError: they are not as this kind writes them.
-        """
-        return read_as(self.forms()[2], data)
 
 
 class Kind(Protocol):

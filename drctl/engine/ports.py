@@ -10,16 +10,16 @@ from typing import Any, Protocol
 
 from drctl.connectors.connector import Workers, WorkersWriter
 from drctl.elections.cluster_state import ElectionReader, ElectionWriter
-from drctl.engine.failback_state import Owed, Reconciliation, Search
+from drctl.engine.failback_state import Owed, Reconciliation, Search, Wish
 from drctl.model.endpoints import EndpointReader, EndpointWriter
 from drctl.model.fencing import AclReader, AclWriter, FenceProver
 from drctl.model.finding import Finding
 from drctl.model.groups import GroupCreator
 from drctl.model.loss import Loss
-from drctl.model.plan import Json
 from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
 from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
 from drctl.model.repairs import RuleWriter, ShapeReader, ShapeWriter
+from drctl.model.stock import ClusterStock
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.results import Answers
 from drctl.offsets.wanted import Translated
@@ -278,7 +278,7 @@ class LinkReader(Protocol):
             Unreachable: the cluster did not answer.
         """
 
-    def seen_ahead(self, name: str) -> Json | None:
+    def seen_ahead(self, name: str) -> ClusterStock | None:
         """The state of a cluster as of up to 5 s ago, looked at beside a wait; else None."""
 
     def acls(self, name: str) -> AclReader:
@@ -405,12 +405,8 @@ class LinkReader(Protocol):
             Unknown: not everything could be compared.
         """
 
-    def reconciliation(self, wish: Json) -> Reconciliation:
+    def reconciliation(self, wish: Wish) -> Reconciliation:
         """How decisions on the records of a search stand.
-
-        Args:
-            wish: the folder of its result, and what is to become of them: see
-                `drctl.steps.records`.
 
         Raises:
             Refused: they cannot be acted upon.
@@ -491,7 +487,7 @@ class LinkWriter(Protocol):
     def other_way(self) -> "LinkWriter":
         """The same of replication in the opposite direction."""
 
-    def reconcile(self, wish: Json) -> None:
+    def reconcile(self, wish: Wish) -> None:
         """Act on the records of a search, each once, also after a crash.
 
         Raises:

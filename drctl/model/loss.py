@@ -4,11 +4,12 @@ The one value for it: plans, status, reports, metrics and JSON take it from here
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from drctl.model.document import Count, Document, From, Name, Seconds
+from drctl.model.typed_json import read_as
 
 
 class Mode(StrEnum):
@@ -115,19 +116,6 @@ class LossRangeDocument(Document):
     rests_on: RestsOnDocument = read(RestsOnDocument.of)
 
 
-def loss_range(found: Mapping[str, Any]) -> LossRange:
-    """Read the JSON again; a journal of an older drctl has no `at_most` and no `rests_on`."""
-    why = found.get("rests_on")
-    words = why if isinstance(why, Mapping) else {}
-
-    def figure(name: str) -> Figure:
-        value = found.get(name)
-        records = int(value) if isinstance(value, int | float) else None
-        return Figure(records, str(words.get(name, "its journal does not say")))
-
-    return LossRange(figure("at_least"), figure("records"), figure("at_most"))
-
-
 def exactly(records: int, rests_on: str) -> LossRange:
     """Counted: the three are one."""
     return LossRange(*(Figure(records, rests_on),) * 3)
@@ -185,3 +173,39 @@ def loss_document(loss: Loss) -> LossDocument:
 def not_estimated(why: str) -> Loss:
     """Nobody could look."""
     return Loss(not_known(why), words=f"what is lost is not known: {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class LossFacts:
+    """The estimate as a step's facts; a journal of an older drctl has no `at_most`, nor `rests_on`.
+
+    Attributes:
+        records: the likely number.
+        rests_on: by number, its evidence in words.
+    """
+
+    records: int | None = None
+    at_least: int | None = None
+    at_most: int | None = None
+    rests_on: Mapping[str, str] = field(default_factory=dict)
+    seconds: float | None = None
+    seconds_at_most: float | None = None
+    evidence: tuple[str, ...] = ()
+
+    @property
+    def range(self) -> LossRange:
+        """The three numbers, and what each rests on."""
+        least, likely, most = (
+            Figure(number, self.rests_on.get(name, "its journal does not say"))
+            for name, number in (
+                ("at_least", self.at_least),
+                ("records", self.records),
+                ("at_most", self.at_most),
+            )
+        )
+        return LossRange(least, likely, most)
+
+
+def facts_of(loss: Loss) -> LossFacts:
+    """The estimate without its sentence."""
+    return read_as(LossFacts, loss_document(loss).to_json())

@@ -7,16 +7,63 @@ emptied and filled again.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Plan, Step
 from drctl.plans import step_builders
 from drctl.plans.inputs import Circumstances, FenceMethod
-from drctl.steps.failback import REBUILDING, WRITES, WayBackOrder
-from drctl.steps.first_records import FIELDS
-from drctl.steps.rebuild import EmptySource, SeedFromStart
-from drctl.steps.start_replication import BOUNDARY, END, START, NoteEnds
+from drctl.steps import commit_offsets
+from drctl.steps.commands import COMMAND_FENCE, COMMAND_STOP_REPLICATION
+from drctl.steps.commit_offsets import ProveGroups
+from drctl.steps.failback import (
+    ASKED_FOR,
+    REBUILDING,
+    WRITES,
+    OrderSettings,
+    SettleOwed,
+    SettleSettings,
+    WayBackOrder,
+)
+from drctl.steps.fences import (
+    CLOSE_SOURCE,
+    COMMAND_CLOSE_SOURCE,
+    FENCE_PRODUCERS,
+    MANUAL_CLOSE_SOURCE,
+)
+from drctl.steps.manual import MANUAL, MANUAL_FENCE, MANUAL_STOP_REPLICATION, ManualSettings
+from drctl.steps.rebuild import EmptySettings, EmptySource, SeedFromStart
+from drctl.steps.records import (
+    PROVE_OLD_COPIES,
+    DecideSettings,
+    FindMissing,
+    FindSettings,
+    JudgeRecords,
+    ProveCopies,
+    ProveSettings,
+    Reconcile,
+)
+from drctl.steps.seed_replication import (
+    LEAVE_COPIES_OUT,
+    SEED_OLD,
+    SEED_REPLICATION,
+    TAKE_COPIES_ALONG,
+    FilterSettings,
+    SeedReplication,
+    SeedSettings,
+)
+from drctl.steps.start_replication import (
+    BOUNDARY,
+    END,
+    MANUAL_START_REPLICATION,
+    START,
+    START_OLD,
+    ManualStartSettings,
+    NoteEnds,
+    StartReplication,
+    StartSettings,
+)
+from drctl.steps.stop_replication import KEEP_STOPPED, StopReplication
+from drctl.steps.waiting import CaughtUp, CaughtUpSettings, Drain, DrainSettings
 
 NAME = "failback"
 REBUILD_NAME = "rebuild"
@@ -161,54 +208,64 @@ def _plan(name: str, home: Circumstances, steps: tuple[Step, ...]) -> Plan:
 def _closed(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
     """a, b: nothing is written to the cluster that is back, and nothing is copied from it."""
     home, old = way.home, way.old
-    asked: dict[str, Any] = {"target": home.target, "overrides": dict(home.overrides)}
-    if rebuild:
-        asked["mode"] = REBUILDING
-    yield Step("order", WayBackOrder.name, asked, 60)
+    order = OrderSettings(home.target, home.overrides, REBUILDING if rebuild else ASKED_FOR)
+    yield WayBackOrder().step("order", order, 60)
     yield step_builders.stock(home)
-    fence = step_builders.fence(old, Duty.REQUIRED, f"close-{home.target}")
-    settings = {**fence.settings, "reverse": list(home.connectors)}
-    settings |= {"made_anew": True} if rebuild else {}
-    if "undo" in settings and old.fence_method is FenceMethod.NONE:
-        settings["undo"] = ""
-    yield replace(fence, kind=_CLOSES[fence.kind], settings=settings)
+    yield _close(way, step_builders.fence(old, Duty.REQUIRED, f"close-{home.target}"), rebuild)
     stop = step_builders.stop(old, "old-replication")
     yield replace(stop, kind=_KEEPS[stop.kind])
 
 
+def _close(way: FailbackInputs, fence: Step, rebuild: bool) -> Step:
+    """The fence of the returned cluster, which stays."""
+    reverse, duty = way.home.connectors, fence.duty
+    if fence.kind == MANUAL_FENCE.name:
+        asked = MANUAL_FENCE.read_settings(fence.settings)
+        asked = replace(asked, undo="", reverse=reverse, made_anew=rebuild)
+        return MANUAL_CLOSE_SOURCE.step(fence.id, asked, fence.patience_s, duty)
+    if fence.kind == COMMAND_FENCE.name:
+        command = COMMAND_FENCE.read_settings(fence.settings)
+        command = replace(command, reverse=reverse, made_anew=rebuild)
+        return COMMAND_CLOSE_SOURCE.step(fence.id, command, fence.patience_s, duty)
+    acls = FENCE_PRODUCERS.read_settings(fence.settings)
+    acls = replace(acls, reverse=reverse, made_anew=rebuild)
+    return CLOSE_SOURCE.step(fence.id, acls, fence.patience_s, duty)
+
+
 def _decided(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
     """c, d, e: what only the cluster has that is back is found, judged and decided on."""
-    ends = step_builders.ends(way.home)
-    policies = {"policy": way.policy, "topics": list(way.topics), "conflicting": way.conflicting}
-    yield Step("find-missing", "find-missing", {**ends, "rebuild": True} if rebuild else ends, 0)
-    yield Step("judge-records", "judge-records", {**ends, **policies}, 0)
-    yield Step("reconcile", "reconcile", {**ends, **policies}, 30)
+    source, target = way.home.source, way.home.target
+    decided = DecideSettings(source, target, way.policy, way.topics, way.conflicting)
+    yield FindMissing().step("find-missing", FindSettings(source, target, rebuild), 0)
+    yield JudgeRecords().step("judge-records", decided, 0)
+    yield Reconcile().step("reconcile", decided, 30)
 
 
 def _emptied(way: FailbackInputs, empty: bool) -> Step:
     """A person empties the returned cluster, unless it is empty already."""
     home = way.home
     identity = f"empty-{home.target}"
-    settings: dict[str, Any] = {"cluster": home.target, "survivor": home.source}
-    if way.seeded:
-        settings["connector"] = way.seeded
+    settings = EmptySettings(home.target, home.source, way.seeded)
     if not empty:
         text = _EMPTY.format(cluster=home.target, link=home.link)
-        settings |= step_builders.asked(identity, text)
-    return Step(identity, EmptySource.name, settings, 600)
+        settings = replace(settings, question=identity, text=text)
+    return EmptySource().step(identity, settings, 600)
 
 
 def _replicated(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
     """f, g, h: what is new is replicated, and nothing else; all of it, where a rebuild begins."""
     home = way.home
     if way.seeded:
-        filtering = "take-copies-along" if rebuild else "leave-copies-out"
-        yield Step(filtering, filtering, {"connector": way.seeded}, 30)
-        begin, seeding = "begin-at-boundary", "seed-replication"
+        filtering = TAKE_COPIES_ALONG if rebuild else LEAVE_COPIES_OUT
+        yield filtering.step(filtering.name, FilterSettings(way.seeded), 30)
+        seeds = SeedSettings(home.source, home.target, way.seeded)
         if rebuild:
-            begin, seeding = "begin-at-start", SeedFromStart.name
-        yield Step(begin, seeding, _seeds(home, way.seeded), 30)
-        yield Step("bring-home", "start-replication", _starts(home, seeding), 180)
+            seeding = SeedFromStart.name
+            yield SeedFromStart().step("begin-at-start", seeds, 30)
+        else:
+            seeding = SEED_REPLICATION.name
+            yield SEED_REPLICATION.step("begin-at-boundary", seeds, 30)
+        yield StartReplication().step("bring-home", _starts(home, seeding), 180)
     elif rebuild:
         boundary, why = "the first record of each partition", "everything is copied"
         yield _by_hand(home, "bring-home", boundary, why, _REBUILD_HOW, begins=START)
@@ -218,16 +275,14 @@ def _replicated(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]
         boundary = "the first record that was written there since (step find-missing), without"
         told = f"{boundary} what reconcile copied"
         yield _by_hand(home, "bring-home", told, "nothing is copied twice", begins=BOUNDARY)
-    ends, at_most = step_builders.ends(home), max(way.at_most, IN_FLIGHT)
-    scope = "tail" if home.connectors else "full"
-    caught_up = {**ends, "scope": scope, "at_most": at_most}
-    if way.seeded:
-        caught_up["connectors"] = [way.seeded]
-    yield Step("caught-up", "caught-up", caught_up, home.patience_s)
+    scope, connectors = "tail" if home.connectors else "full", (way.seeded,) if way.seeded else ()
+    at_most = max(way.at_most, IN_FLIGHT)
+    caught_up = CaughtUpSettings(home.source, home.target, scope, at_most, connectors)
+    yield CaughtUp().step("caught-up", caught_up, home.patience_s)
     if rebuild:
         # All of it is compared before anybody waits for it.
-        whole = {**ends, "scope": "full", "at_most": at_most}
-        yield Step("compare-all", "caught-up", whole, max(300, home.patience_s))
+        whole = CaughtUpSettings(home.source, home.target, "full", at_most)
+        yield CaughtUp().step("compare-all", whole, max(300, home.patience_s))
 
 
 def _moved(way: FailbackInputs) -> Iterator[Step]:
@@ -239,19 +294,19 @@ def _moved(way: FailbackInputs) -> Iterator[Step]:
     yield step_builders.preflight(home, Mode.PLANNED)
     yield step_builders.stock(home, "take-stock-again")
     yield step_builders.fence(home, Duty.REQUIRED)
-    yield Step("drain", "drain", {"target": home.target}, home.patience_s)
+    yield Drain().step("drain", DrainSettings(home.target), home.patience_s)
     yield from step_builders.quiet(home)
     yield step_builders.stop(home)
     yield step_builders.groups(home)
-    offsets = step_builders.offsets(home, leave_out=home.leaves_groups_out)
-    overrides = {"moves-backwards": _OLD, **offsets.settings["overrides"]}
-    yield replace(offsets, settings={**offsets.settings, "overrides": overrides})
+    old = {"moves-backwards": _OLD, **home.overrides}
+    yield step_builders.offsets(replace(home, overrides=old), leave_out=home.leaves_groups_out)
     yield step_builders.skipping(home)
     if way.reseeded:
-        settings = _seeds(way.old, way.reseeded)
-        yield Step("begin-at-end", "seed-old-replication", settings, 30)
+        settings = SeedSettings(way.old.source, way.old.target, way.reseeded)
+        seeding = SeedReplication(SEED_OLD, from_search=False)
+        yield seeding.step("begin-at-end", settings, 30)
     else:
-        yield Step("note-ends", NoteEnds.name, step_builders.ends(way.old), 30)
+        yield NoteEnds().step("note-ends", step_builders.ends(way.old), 30)
     yield step_builders.opening(home)
     yield from _let_in(way.old)
     yield from step_builders.switches(home)
@@ -266,17 +321,17 @@ def _let_in(old: Circumstances) -> Iterator[Step]:
         yield step_builders.by_command(old, "let-in", old.fence_undo)
         return
     text = step_builders.LIFT.format(source=old.source)
-    yield Step("let-in", "manual", step_builders.asked("let-in", text), 60)
+    yield MANUAL.step("let-in", ManualSettings(question="let-in", text=text, undo=""), 60)
 
 
 def _restored(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
     """j, k: the old replication resumes, everything is proven, and nothing is outstanding."""
     home, old = way.home, way.old
     # What was emptied has no record left that is to stay away; nor has a mirror that was cut off.
-    emptied = {"emptied": True} if rebuild or home.replicator == MIRRORED else {}
+    emptied = rebuild or home.replicator == MIRRORED
     if way.reseeded:
-        settings = _starts(old, "seed-old-replication")
-        yield Step("replicate-again", "start-old-replication", settings, 180)
+        step = StartReplication().step("replicate-again", _starts(old, SEED_OLD), 180)
+        yield replace(step, kind=START_OLD)
     else:
         if old.replicator == MIRRORED:
             step = _asked_to_start(old, "replicate-again", END, _MIRROR_AGAIN, mirrors=True)
@@ -284,43 +339,30 @@ def _restored(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
             told = f"where {old.source} ended when it was opened"
             step = _by_hand(old, "replicate-again", told, "nothing is copied twice", begins=END)
         yield replace(step, kind="manual-start-old-replication")
-    yield Step("prove-home", "prove-copies", {**step_builders.ends(home), "old_way": False}, 300)
-    yield Step(
-        "prove-away",
-        "prove-old-copies",
-        {**step_builders.ends(old), "old_way": True, **emptied},
-        300,
-    )
-    yield Step("prove-groups", "prove-groups", {"cluster": home.target}, 60)
-    settling = {**step_builders.ends(home), "question": "settle-owed"}
-    yield Step("settle-owed", "settle-owed", settling, 30)
+    proof = ProveSettings(home.source, home.target, old_way=False)
+    yield ProveCopies().step("prove-home", proof, 300)
+    proof = ProveSettings(old.source, old.target, old_way=True, emptied=emptied)
+    yield replace(ProveCopies().step("prove-away", proof, 300), kind=PROVE_OLD_COPIES)
+    yield ProveGroups().step("prove-groups", commit_offsets.ProveSettings(home.target), 60)
+    settling = SettleSettings(home.source, home.target, "settle-owed")
+    yield SettleOwed().step("settle-owed", settling, 30)
 
 
-_CLOSES = {
-    "fence-producers": "close-source",
-    "command-fence": "command-close-source",
-    "manual-fence": "manual-close-source",
-}
 _KEEPS = {
-    "stop-replication": "keep-stopped",
-    "command-stop-replication": "command-keep-stopped",
-    "manual-stop-replication": "manual-keep-stopped",
+    StopReplication.name: KEEP_STOPPED,
+    COMMAND_STOP_REPLICATION.name: "command-keep-stopped",
+    MANUAL_STOP_REPLICATION.name: "manual-keep-stopped",
 }
 
 
-def _seeds(seen: Circumstances, connector: str) -> dict[str, Any]:
-    return {**step_builders.ends(seen), "connector": connector}
-
-
-def _starts(seen: Circumstances, seeded_by: str) -> dict[str, Any]:
+def _starts(seen: Circumstances, seeded_by: str) -> StartSettings:
     """What a start of connectors needs to know.
 
     Args:
         seeded_by: the kind of the step that told them where to begin.
     """
-    passed = {"writes_passed": True} if WRITES in seen.overrides else {}
-    told = {"connectors": list(seen.connectors), "seeded_by": seeded_by}
-    return {**step_builders.ends(seen), **told, **passed}
+    passed = WRITES in seen.overrides
+    return StartSettings(seen.source, seen.target, seen.connectors, seeded_by, passed)
 
 
 def _by_hand(
@@ -349,13 +391,16 @@ def _asked_to_start(
 ) -> Step:
     told = text.format(source=seen.source, target=seen.target)
     undo = f"stop the replication from {seen.source} to {seen.target} again"
-    settings = {
-        **step_builders.asked(identity, told, undo),
-        **step_builders.ends(seen),
-        "begins": begins,
-    }
-    settings |= {"mirrors": True} if mirrors else {}
-    settings |= {"connect": True} if seen.replicator in _HOW else {}
-    settings |= {"fields": list(seen.fields)} if seen.fields != FIELDS else {}
+    settings = ManualStartSettings(
+        question=identity,
+        text=told,
+        undo=undo,
+        source=seen.source,
+        target=seen.target,
+        begins=begins,
+        mirrors=mirrors,
+        fields=seen.fields,
+        connect=seen.replicator in _HOW,
+    )
     # What an answer says beforehand is still to be done when it is asked for.
-    return Step(identity, "manual-start-replication", settings, max(120, seen.patience_s))
+    return MANUAL_START_REPLICATION.step(identity, settings, max(120, seen.patience_s))

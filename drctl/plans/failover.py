@@ -8,7 +8,8 @@ from drctl.model.plan import Duty, Plan, Step
 from drctl.model.text import put
 from drctl.plans import step_builders
 from drctl.plans.inputs import Circumstances
-from drctl.steps.stop_replication import STOPPED
+from drctl.steps.stop_replication import STOPPED, MeasureLoss
+from drctl.steps.waiting import Drain, DrainSettings
 
 _SETTLE_S = 0.5
 """Records that a broker had let in before it denied writes are appended within 0.1 s."""
@@ -45,7 +46,7 @@ def _planned(seen: Circumstances) -> Iterator[Step]:
     yield step_builders.stock(seen)
     # Before the target opens these ends are looked at again: they are proven to stand once.
     yield step_builders.fence(seen, Duty.REQUIRED, settle_s=_SETTLE_S)
-    yield Step("drain", "drain", {"target": seen.target}, seen.patience_s)
+    yield Drain().step("drain", DrainSettings(seen.target), seen.patience_s)
     yield from step_builders.quiet(seen, ahead=True)
     yield step_builders.groups(seen)
     yield step_builders.skipping(seen)
@@ -68,7 +69,7 @@ def _unplanned(seen: Circumstances) -> Iterator[Step]:
     yield step_builders.groups(seen)
     yield step_builders.skipping(seen)
     # It asks Connect, which answers once those tasks have ended.
-    yield Step("measure-loss", "measure-loss", step_builders.ends(seen), 30)
+    yield MeasureLoss().step("measure-loss", step_builders.ends(seen), 30)
     yield step_builders.stop(seen, tasks_only=True)
     # At 3 a.m. one group without evidence must not keep the others: it is named, and owed.
     yield step_builders.offsets(seen, leave_out=True, lost=True)

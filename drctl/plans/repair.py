@@ -5,8 +5,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drctl.checks.repairs import GUARD, Fix, Fixes
+from drctl.engine.kind import BothClusters
 from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Plan, Step
+from drctl.steps.prechecks import CheckGuards, CheckSettings, StockSettings, TakeStock
+from drctl.steps.repairs import (
+    AddPartitions,
+    AddRules,
+    ConfigureSettings,
+    ConfigureTopics,
+    MakeTopics,
+    PartitionsChange,
+    PartitionsSettings,
+    RuleChange,
+    RulesSettings,
+    SecondLook,
+    SettingChange,
+    TopicChange,
+    TopicsSettings,
+)
 
 NAME = "doctor-fix"
 
@@ -39,55 +56,53 @@ def repair(given: Repair) -> Plan:
 
 
 def _steps(given: Repair) -> Iterator[Step]:
-    guards = {
-        "guards": list(GUARDS),
-        "mode": Mode.PLANNED.value,
-        "overrides": dict(given.overrides),
-    }
-    yield Step("guards", "check", guards, 30)
-    stock = {"clusters": [given.source, given.target], "connectors": list(given.connectors)}
-    yield Step("take-stock", "take-stock", stock, 30)
+    guards = CheckSettings(GUARDS, Mode.PLANNED.value, given.overrides)
+    yield CheckGuards().step("guards", guards, 30)
+    stock = StockSettings((given.source, given.target), given.connectors)
+    yield TakeStock().step(TakeStock.name, stock, 30)
     yield from _changes(given)
     # Another process may shape topics, too: that one difference is there again undoes nothing.
-    ends = {"source": given.source, "target": given.target}
-    yield Step("second-look", "second-look", ends, 30, Duty.BEST_EFFORT)
+    ends = BothClusters(given.source, given.target)
+    yield SecondLook().step(SecondLook.name, ends, 30, Duty.BEST_EFFORT)
 
 
 def _changes(given: Repair) -> Iterator[Step]:
-    fixes = given.fixes
-    rules = [{**_words(fix), "rule": list(fix.change)} for fix in fixes.rules]
-    settings = [
-        {
-            **_words(fix),
-            "topic": fix.change.topic,
-            "key": fix.change.key,
-            "from": fix.change.before,
-            "to": fix.change.after,
-        }
-        for fix in fixes.settings
-    ]
-    partitions = [
-        {**_words(f), "topic": f.change.topic, "to": f.change.total} for f in fixes.partitions
-    ]
-    topics = [
-        {
-            **_words(fix),
-            "topic": fix.change.name,
-            "partitions": fix.change.partitions,
-            "replicas": fix.change.replicas,
-            "config": dict(fix.change.config),
-        }
-        for fix in fixes.topics
-    ]
-    kinds: tuple[tuple[str, list[dict[str, Any]]], ...] = (
-        ("add-rules", rules),
-        ("configure-topics", settings),
-        ("add-partitions", partitions),
-        ("make-topics", topics),
-    )
-    for kind, changes in kinds:
-        if changes:
-            yield Step(kind, kind, {"cluster": given.target, "changes": changes}, 20)
+    fixes, cluster = given.fixes, given.target
+    if fixes.rules:
+        rules = tuple(RuleChange(rule=fix.change, **_words(fix)) for fix in fixes.rules)
+        yield AddRules().step(AddRules.name, RulesSettings(cluster, rules), 20)
+    if fixes.settings:
+        settings = tuple(
+            SettingChange(
+                topic=fix.change.topic,
+                key=fix.change.key,
+                was=fix.change.before,
+                to=fix.change.after,
+                **_words(fix),
+            )
+            for fix in fixes.settings
+        )
+        named = ConfigureTopics.name
+        yield ConfigureTopics().step(named, ConfigureSettings(cluster, settings), 20)
+    if fixes.partitions:
+        partitions = tuple(
+            PartitionsChange(topic=fix.change.topic, to=fix.change.total, **_words(fix))
+            for fix in fixes.partitions
+        )
+        named = AddPartitions.name
+        yield AddPartitions().step(named, PartitionsSettings(cluster, partitions), 20)
+    if fixes.topics:
+        topics = tuple(
+            TopicChange(
+                topic=fix.change.name,
+                partitions=fix.change.partitions,
+                replicas=fix.change.replicas,
+                config=fix.change.config,
+                **_words(fix),
+            )
+            for fix in fixes.topics
+        )
+        yield MakeTopics().step(MakeTopics.name, TopicsSettings(cluster, topics), 20)
 
 
 def _words(fix: Fix[object]) -> dict[str, Any]:

@@ -2,13 +2,44 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
-from drctl.engine.recheck_source import ALIVE
+from drctl.engine.kind import BothClusters
+from drctl.engine.source_fence import ALIVE
 from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Step
 from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.steps.commands import (
+    COMMAND,
+    COMMAND_FENCE,
+    COMMAND_STOP_REPLICATION,
+    CommandFenceSettings,
+    CommandSettings,
+)
 from drctl.steps.commit_offsets import CommitOffsets, CommitSettings
+from drctl.steps.fences import FENCE_CONSUMERS, FENCE_PRODUCERS, AclFenceSettings
+from drctl.steps.groups import PrepareGroups, Quiesce, QuiesceSettings
+from drctl.steps.manual import (
+    MANUAL_CHANGE,
+    MANUAL_FENCE,
+    MANUAL_STOP_REPLICATION,
+    ManualFenceSettings,
+    ManualSettings,
+)
+from drctl.steps.open_target import OpenSettings, OpenTarget
+from drctl.steps.prechecks import Preflight, PreflightSettings, StockSettings, TakeStock
+from drctl.steps.producer_ids import SkipProducerIds, SkipSettings
+from drctl.steps.seed_replication import SEED_OLD, SeedReplication, SeedSettings
+from drctl.steps.start_replication import START_OLD, StartReplication, StartSettings
+from drctl.steps.stop_replication import (
+    ConfirmSettings,
+    ConfirmStop,
+    RequestStop,
+    StopReplication,
+    StopSettings,
+)
+from drctl.steps.switch_endpoint import SwitchEndpoint, SwitchSettings
+from drctl.steps.verify_clients import ClientsSettings, VerifyClients
 
 LIFT = "let producers write to {source} again, the same way"
 START = "let replication from {source} to {target} go on, as it ran before"
@@ -16,14 +47,13 @@ START = "let replication from {source} to {target} go on, as it ran before"
 
 def preflight(seen: Circumstances, mode: Mode, identity: str = "preflight") -> Step:
     """Ask every precheck."""
-    settings = {"mode": mode.value, "overrides": dict(seen.overrides)}
-    return Step(identity, "preflight", settings, 30)
+    return Preflight().step(identity, PreflightSettings(mode.value, seen.overrides), 30)
 
 
 def stock(seen: Circumstances, identity: str = "take-stock") -> Step:
     """Snapshot the state of both clusters."""
-    settings = {"clusters": [seen.source, seen.target], "connectors": list(seen.connectors)}
-    return Step(identity, "take-stock", settings, 30)
+    settings = StockSettings((seen.source, seen.target), seen.connectors)
+    return TakeStock().step(identity, settings, 30)
 
 
 def fence(
@@ -40,30 +70,42 @@ def fence(
     """
     patience_s = 120 if duty is Duty.REQUIRED else 15
     if seen.fence_method is FenceMethod.ACL:
-        settings = {**fenced(seen), "settle_seconds": min(seen.settle_s, settle_s)}
-        return Step(identity, "fence-producers", settings, patience_s, duty)
+        fenced = replace(seen, settle_s=min(seen.settle_s, settle_s))
+        return FENCE_PRODUCERS.step(identity, by_acls(fenced), patience_s, duty)
     if seen.fence_method is FenceMethod.COMMAND:
-        argvs = (seen.fence_command, seen.fence_undo, seen.fence_verify)
-        where = {"cluster": seen.source, "settle_seconds": seen.settle_s}
-        settings = {**_command(seen, identity, *argvs), **where}
-        return Step(identity, "command-fence", settings, patience_s, duty)
-    text = f"keep all producers from writing to {seen.source}: at the network, or stop them"
-    settings = {
-        **asked(identity, text, LIFT.format(source=seen.source)),
-        "cluster": seen.source,
-        "settle_seconds": seen.settle_s,
-    }
-    return Step(identity, "manual-fence", settings, patience_s, duty)
+        return COMMAND_FENCE.step(
+            identity,
+            CommandFenceSettings(
+                question=identity,
+                argv=seen.fence_command,
+                undo=seen.fence_undo,
+                verify=seen.fence_verify,
+                env={},
+                timeout_seconds=seen.command_timeout_s,
+                cluster=seen.source,
+                settle_seconds=seen.settle_s,
+            ),
+            patience_s,
+            duty,
+        )
+    by_hand = ManualFenceSettings(
+        question=identity,
+        text=f"keep all producers from writing to {seen.source}: at the network, or stop them",
+        undo=LIFT.format(source=seen.source),
+        cluster=seen.source,
+        settle_seconds=seen.settle_s,
+    )
+    return MANUAL_FENCE.step(identity, by_hand, patience_s, duty)
 
 
-def fenced(seen: Circumstances) -> dict[str, Any]:
+def by_acls(seen: Circumstances) -> AclFenceSettings:
     """What a fence of ACLs needs to know."""
-    return {
-        "link": seen.link,
-        "cluster": seen.source,
-        "principals": list(seen.principals),
-        "settle_seconds": seen.settle_s,
-    }
+    return AclFenceSettings(
+        link=seen.link,
+        cluster=seen.source,
+        principals=seen.principals,
+        settle_seconds=seen.settle_s,
+    )
 
 
 def quiet(seen: Circumstances, *, ahead: bool = False) -> Iterator[Step]:
@@ -73,19 +115,24 @@ def quiet(seen: Circumstances, *, ahead: bool = False) -> Iterator[Step]:
         ahead: whether groups are translated, and what copies is stopped, once their reads are
             fenced: nobody waits for either then.
     """
+    quiet = QuiesceSettings(seen.source, translate_ahead=ahead)
     if seen.fence_method is FenceMethod.ACL:
-        window = {"cluster": seen.source, "drain_window": True, **_ahead(ahead)}
-        yield Step("grace", "quiesce-consumers", window, seen.grace_s, Duty.OPTIONAL)
-        yield Step("fence-consumers", "fence-consumers", fenced(seen), 60)
+        yield Quiesce().step(
+            "grace", replace(quiet, drain_window=True), seen.grace_s, Duty.OPTIONAL
+        )
+        yield FENCE_CONSUMERS.step("fence-consumers", by_acls(seen), 60)
         if ahead:
             yield from request_stop(seen)
-        yield _quiet("quiesce", seen, 60, ahead=ahead)
+        yield Quiesce().step("quiesce", quiet, 60)
         return
     if seen.fence_method is FenceMethod.NONE:
-        text = f"stop the consumers that read the link's topics on {seen.source}"
-        back = f"let the consumers that were stopped read on {seen.source} again"
-        yield Step("stop-consumers", "manual-change", asked("stop-consumers", text, back), 60)
-    yield _quiet("quiesce", seen, 60 + seen.grace_s, ahead=ahead)
+        question = ManualSettings(
+            question="stop-consumers",
+            text=f"stop the consumers that read the link's topics on {seen.source}",
+            undo=f"let the consumers that were stopped read on {seen.source} again",
+        )
+        yield MANUAL_CHANGE.step("stop-consumers", question, 60)
+    yield Quiesce().step("quiesce", quiet, 60 + seen.grace_s)
 
 
 _STOPPING_S = 180
@@ -103,10 +150,8 @@ def request_stop(
         lost: whether the source is lost, so that no group moves there any more.
     """
     if seen.connectors:
-        settings: dict[str, Any] = {"connectors": [seen.connectors[0]]}
-        if lost:
-            settings["translate_ahead"] = True
-        yield Step(identity, "request-stop", settings, 60)
+        settings = StopSettings(seen.connectors[:1], translate_ahead=lost)
+        yield RequestStop().step(identity, settings, 60)
 
 
 def confirm_stop(
@@ -118,10 +163,8 @@ def confirm_stop(
         lost: whether the source is lost, and is to stay silent.
     """
     if seen.connectors[0 if lost else 1 :]:
-        settings: dict[str, Any] = {"connectors": list(seen.connectors)}
-        if lost:
-            settings["source"] = seen.source
-        yield Step(identity, "confirm-stop", settings, 120, Duty.BEST_EFFORT)
+        settings = ConfirmSettings(seen.connectors, seen.source if lost else "")
+        yield ConfirmStop().step(identity, settings, 120, Duty.BEST_EFFORT)
 
 
 def stop(
@@ -139,24 +182,29 @@ def stop(
         rest_later: whether connectors that write neither are for `confirm_stop`.
     """
     if seen.connectors:
-        settings: dict[str, Any] = {"connectors": list(seen.connectors)}
-        if tasks_only:
-            settings["tasks_only"] = True
-        if rest_later:
-            settings["rest_later"] = True
-        return Step(identity, "stop-replication", settings, _STOPPING_S)
+        settings = StopSettings(seen.connectors, tasks_only, rest_later)
+        return StopReplication().step(identity, settings, _STOPPING_S)
     if seen.stop_command:
-        argvs = (seen.stop_command, seen.start_command, seen.stopped_command)
-        command = _command(seen, identity, *argvs)
-        return Step(identity, "command-stop-replication", command, 120)
-    text = f"stop replication from {seen.source} to {seen.target}, so that no restart starts it"
-    back = START.format(source=seen.source, target=seen.target)
-    return Step(identity, "manual-stop-replication", asked(identity, text, back), 60)
+        command = CommandSettings(
+            question=identity,
+            argv=seen.stop_command,
+            undo=seen.start_command,
+            verify=seen.stopped_command,
+            env={},
+            timeout_seconds=seen.command_timeout_s,
+        )
+        return COMMAND_STOP_REPLICATION.step(identity, command, 120)
+    question = ManualSettings(
+        question=identity,
+        text=f"stop replication from {seen.source} to {seen.target}, so that no restart starts it",
+        undo=START.format(source=seen.source, target=seen.target),
+    )
+    return MANUAL_STOP_REPLICATION.step(identity, question, 60)
 
 
 def groups(seen: Circumstances, identity: str = "prepare-groups") -> Step:
     """Make groups of KIP-848's protocol ready; members that find none end, and say so."""
-    return Step(identity, "prepare-groups", ends(seen), 30, Duty.BEST_EFFORT)
+    return PrepareGroups().step(identity, ends(seen), 30, Duty.BEST_EFFORT)
 
 
 def offsets(
@@ -185,97 +233,70 @@ def skipping(
     seen: Circumstances, patience_s: float = 30, identity: str = "skip-producer-ids"
 ) -> Step:
     """Advance the target's producer ids; where that takes too long, producers are restarted."""
-    settings = {**ends(seen), "at_most_seconds": patience_s}
-    return Step(identity, "skip-producer-ids", settings, patience_s, Duty.BEST_EFFORT)
+    settings = SkipSettings(seen.source, seen.target, patience_s)
+    return SkipProducerIds().step(identity, settings, patience_s, Duty.BEST_EFFORT)
 
 
 def opening(seen: Circumstances, identity: str = "open-target", mode: Mode = Mode.PLANNED) -> Step:
     """Enable writes on the target, where the source is still as it was left."""
-    settings: dict[str, Any] = {
-        "link": seen.link,
-        "cluster": seen.target,
-        "principals": list(seen.principals),
-        "source": seen.source,
-    }
-    if mode is Mode.UNPLANNED:
-        given_up = ALIVE in seen.overrides
-        settings |= {"given_up": True} if given_up else {"must_be_silent": True}
-    return Step(identity, "open-target", settings, 60)
+    lost, given_up = mode is Mode.UNPLANNED, ALIVE in seen.overrides
+    settings = OpenSettings(
+        cluster=seen.target,
+        principals=seen.principals,
+        link=seen.link,
+        source=seen.source,
+        must_be_silent=lost and not given_up,
+        given_up=lost and given_up,
+    )
+    return OpenTarget().step(identity, settings, 60)
 
 
 def switches(seen: Circumstances, prefix: str = "switch-endpoint") -> Iterator[Step]:
     """Send clients to the target: a step for each endpoint."""
     for number, kind in enumerate(seen.endpoints):
-        to: dict[str, Any] = {"number": number, "kind": kind, "to": seen.target}
-        if seen.leaving:
-            to |= {"from": seen.source, "leaving": seen.leaving[number].value}
-        if number in seen.entrances:
-            to["asked"] = True
-        yield Step(f"{prefix}-{number + 1}", "switch-endpoint", to, 120)
+        settings = SwitchSettings(
+            number,
+            kind,
+            seen.target,
+            seen.source if seen.leaving else "",
+            seen.leaving[number] if seen.leaving else None,
+            asked=number in seen.entrances,
+        )
+        yield SwitchEndpoint().step(f"{prefix}-{number + 1}", settings, 120)
 
 
 def clients(seen: Circumstances, identity: str = "verify-clients") -> Step:
     """Verify that clients are on the target, and consume."""
-    known = {"entrances": list(seen.entrances)} if seen.entrances else {}
-    return Step(identity, "verify-clients", {**ends(seen), **known}, 120)
+    settings = ClientsSettings(seen.source, seen.target, tuple(seen.entrances))
+    return VerifyClients().step(identity, settings, 120)
 
 
 def by_command(seen: Circumstances, identity: str, argv: tuple[str, ...]) -> Step:
     """Run a user-supplied command; its exit code is the proof."""
-    return Step(identity, "command", _command(seen, identity, argv, (), ()), 120)
+    settings = CommandSettings(
+        question=identity,
+        argv=argv,
+        undo=(),
+        verify=(),
+        env={},
+        timeout_seconds=seen.command_timeout_s,
+    )
+    return COMMAND.step(identity, settings, 120)
 
 
 def begin_back(seen: Circumstances, identity: str = "begin-reverse") -> Step:
     """Let what copies back begin at what is new, while it is stopped and nothing is written."""
-    settings = {**_turned(seen), "connector": seen.reverse[0]}
-    return Step(identity, "seed-old-replication", settings, 30)
+    settings = SeedSettings(seen.target, seen.source, seen.reverse[0])
+    return SeedReplication(SEED_OLD, from_search=False).step(identity, settings, 30)
 
 
 def replicate_back(seen: Circumstances, identity: str = "replicate-back") -> Step:
     """Let it copy; where it does not, clients are served all the same, and it is owed."""
-    settings = {
-        **_turned(seen),
-        "connectors": list(seen.reverse),
-        "seeded_by": "seed-old-replication",
-    }
-    return Step(identity, "start-old-replication", settings, 180, Duty.BEST_EFFORT)
+    settings = StartSettings(seen.target, seen.source, seen.reverse, SEED_OLD)
+    step = StartReplication().step(identity, settings, 180, Duty.BEST_EFFORT)
+    return replace(step, kind=START_OLD)
 
 
-def _turned(seen: Circumstances) -> dict[str, Any]:
-    return {"source": seen.target, "target": seen.source}
-
-
-def ends(seen: Circumstances) -> dict[str, Any]:
+def ends(seen: Circumstances) -> BothClusters:
     """The names of both clusters."""
-    return {"source": seen.source, "target": seen.target}
-
-
-def asked(question: str, text: str, undo: str = "") -> dict[str, Any]:
-    """What a manual step needs to know."""
-    return {"question": question, "text": text, "undo": undo}
-
-
-def _quiet(identity: str, seen: Circumstances, patience_s: float, *, ahead: bool) -> Step:
-    settings = {"cluster": seen.source, **_ahead(ahead)}
-    return Step(identity, "quiesce-consumers", settings, patience_s)
-
-
-def _ahead(ahead: bool) -> dict[str, bool]:
-    return {"translate_ahead": True} if ahead else {}
-
-
-def _command(
-    seen: Circumstances,
-    identity: str,
-    argv: tuple[str, ...],
-    undo: tuple[str, ...],
-    verify: tuple[str, ...],
-) -> dict[str, Any]:
-    return {
-        "question": identity,
-        "argv": list(argv),
-        "undo": list(undo),
-        "verify": list(verify),
-        "env": {},
-        "timeout_seconds": seen.command_timeout_s,
-    }
+    return BothClusters(seen.source, seen.target)

@@ -16,9 +16,13 @@ from drctl.runbook.reading import Runbook
 from drctl.runbook.site import Site
 from drctl.runbook.specs import Misfit
 from drctl.runbook.values import Values, given_values, names_of, sample, shown
+from drctl.steps.commands import CommandSettings
+from drctl.steps.fences import AclFenceSettings
+from drctl.steps.prechecks import StockSettings
+from drctl.steps.records import GapSettings
 from drctl.steps.registry import KINDS
+from drctl.steps.stop_replication import ConfirmSettings, StopSettings
 
-Settings = Mapping[str, Any]
 Lines = tuple[str, ...]
 
 _GROUPS = "kafka-consumer-groups.sh --bootstrap-server"
@@ -36,7 +40,7 @@ def by_hand(step: Step, seen: Circumstances, *, home: bool = False) -> Lines:
         home: whether the step leads home over the link: its source is the link's target.
     """
     lines = _BY_HAND.get(step.kind)
-    found = lines(step.settings, seen) if lines else ()
+    found = lines(KINDS[step.kind].kind.read_settings(step.settings), seen) if lines else ()
     return (
         tuple(_other_way(each) for each in found if not each.startswith(_ONE_WAY))
         if home
@@ -53,45 +57,45 @@ def _link(seen: Circumstances) -> str:
     return f"--link {quote(seen.link)}"
 
 
-def _fence(operation: str) -> Callable[[Settings, Circumstances], Lines]:
-    def lines(settings: Settings, seen: Circumstances) -> Lines:
+def _fence(operation: str) -> Callable[[AclFenceSettings, Circumstances], Lines]:
+    def lines(settings: AclFenceSettings, seen: Circumstances) -> Lines:
         head = f'kafka-acls.sh --bootstrap-server "$SOURCE" {_ADMIN} --add --force'
         return tuple(
             f"{head} --deny-principal {quote(who)} --operation {operation} --topic TOPIC"
-            for who in settings["principals"]
+            for who in settings.principals
         )
 
     return lines
 
 
-def _stop(settings: Settings, seen: Circumstances) -> Lines:
-    stops = (put("", name, "stop") for name in settings["connectors"])
+def _stop(settings: StopSettings | ConfirmSettings, seen: Circumstances) -> Lines:
+    stops = (put("", name, "stop") for name in settings.connectors)
     return (*stops, 'curl -s "$CONNECT/connectors?expand=status"')
 
 
-def _stock(settings: Settings, seen: Circumstances) -> Lines:
-    return tuple(f"drctl offsets snapshot --cluster {quote(c)}" for c in settings["clusters"])
+def _stock(settings: StockSettings, seen: Circumstances) -> Lines:
+    return tuple(f"drctl offsets snapshot --cluster {quote(c)}" for c in settings.clusters)
 
 
-def _offsets(settings: Settings, seen: Circumstances) -> Lines:
+def _offsets(settings: object, seen: Circumstances) -> Lines:
     return (
         f"drctl offsets apply {_link(seen)}",
         f"drctl offsets apply {_link(seen)} --execute",
     )
 
 
-def _ran(settings: Settings, seen: Circumstances) -> Lines:
-    keys = ("argv", "verify")
-    return tuple(command(settings[key]) for key in keys if settings[key])
+def _ran(settings: CommandSettings, seen: Circumstances) -> Lines:
+    return tuple(command(argv) for argv in (settings.argv, settings.verify) if argv)
 
 
-def _gap(scope: str) -> Callable[[Settings, Circumstances], Lines]:
+def _gap(scope: str) -> Callable[[object, Circumstances], Lines]:
     return lambda settings, seen: (
-        f"drctl gap {_link(seen)} --scope {quote(str(settings.get('scope', scope)))}",
+        f"drctl gap {_link(seen)}"
+        f" --scope {quote(settings.scope if isinstance(settings, GapSettings) else scope)}",
     )
 
 
-_BY_HAND: Mapping[str, Callable[[Settings, Circumstances], Lines]] = {
+_BY_HAND: Mapping[str, Callable[[Any, Circumstances], Lines]] = {
     "take-stock": _stock,
     "fence-producers": _fence("Write"),
     "fence-consumers": _fence("Read"),

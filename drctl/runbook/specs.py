@@ -10,6 +10,7 @@ from drctl.config.endpoints import Section, Variable
 from drctl.config.fields import Principal, Text, empty, frozen
 from drctl.config.secret import names_secret
 from drctl.config.setting import parts_of
+from drctl.engine.kind import S, StepKind
 from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Step
 from drctl.plans import step_builders
@@ -17,7 +18,24 @@ from drctl.plans.failback import NAME, failback, turned
 from drctl.plans.failover import failover
 from drctl.plans.inputs import Circumstances, FenceMethod
 from drctl.runbook.values import Duration, holds_secret_reference, none_of
-from drctl.steps.waiting import CONDITIONS
+from drctl.steps import commands, manual, prechecks, records, waiting
+from drctl.steps.commands import COMMAND, COMMAND_FENCE, COMMAND_STOP_REPLICATION, Command
+from drctl.steps.fences import FENCE_CONSUMERS
+from drctl.steps.groups import Quiesce, QuiesceSettings
+from drctl.steps.manual import (
+    MANUAL,
+    MANUAL_CHANGE,
+    MANUAL_CHECK,
+    MANUAL_FENCE,
+    MANUAL_RECONCILE,
+    MANUAL_STOP_REPLICATION,
+    Manual,
+)
+from drctl.steps.prechecks import CheckGuards
+from drctl.steps.records import FindGap
+from drctl.steps.start_replication import MANUAL_START_REPLICATION, ManualStartSettings
+from drctl.steps.stop_replication import MeasureLoss
+from drctl.steps.waiting import CONDITIONS, Drain, DrainSettings, Wait
 
 Argv = Annotated[tuple[Text, ...], Field(min_length=1)]
 
@@ -174,9 +192,9 @@ class Given:
     patience_s: float | None = None
     expect: str | None = None
 
-    def step(self, kind: str, settings: Mapping[str, Any], patience_s: float) -> Step:
+    def step(self, kind: StepKind[S], settings: S, patience_s: float) -> Step:
         """A step of the plan."""
-        return self.over(Step(self.id, kind, settings, patience_s))
+        return self.over(kind.step(self.id, settings, patience_s))
 
     def over(self, step: Step) -> Step:
         """A step that drctl made, with what the runbook says otherwise."""
@@ -210,8 +228,8 @@ def _built(builder: Callable[[Circumstances, str], Step]) -> Spec:
 
 
 def _plain(
-    kind: str,
-    settings: Callable[[Circumstances], Mapping[str, Any]],
+    kind: StepKind[S],
+    settings: Callable[[Circumstances], S],
     patience_s: Callable[[Circumstances], float],
 ) -> Spec:
     """A kind without settings, of which the link says everything."""
@@ -235,7 +253,7 @@ def _fence(own: FenceSettings, seen: Circumstances, given: Given) -> Iterator[St
 
 
 def _consumers(own: FenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.step("fence-consumers", step_builders.fenced(_settled(own, seen)), 60)
+    yield given.step(FENCE_CONSUMERS, step_builders.by_acls(_settled(own, seen)), 60)
 
 
 def _settled(own: FenceSettings, seen: Circumstances) -> Circumstances:
@@ -272,74 +290,82 @@ def _switch(own: EndpointSettings, seen: Circumstances, given: Given) -> Iterato
     yield given.over(replace(chosen, id=given.id))
 
 
-def _manual(kind: str) -> Spec:
+def _manual(kind: Manual) -> Spec:
     def make(own: ManualSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-        yield given.step(kind, _asked(own.text, None, given), 0)
+        yield given.step(kind, manual.ManualSettings(**_asked(own.text, None, given)), 0)
 
     return Spec(ManualSettings, make)
 
 
-def _change(kind: str, undo: str = "") -> Spec:
+def _change(kind: Manual, undo: str = "") -> Spec:
     """A change by a person; `undo` stands where the runbook does not say how it is rolled back."""
 
     def make(own: ChangeSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
         rollback = own.undo or undo.format(source=seen.source, target=seen.target)
-        yield given.step(kind, _asked(own.text, rollback, given), 0)
+        yield given.step(kind, manual.ManualSettings(**_asked(own.text, rollback, given)), 0)
 
     return Spec(ChangeSettings, make)
 
 
+def _start(own: ChangeSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+    asked = _asked(own.text, own.undo or "stop that replication again", given)
+    yield given.step(MANUAL_START_REPLICATION, ManualStartSettings(**asked), 0)
+
+
 def _manual_fence(own: ManualFenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    settings = _asked(own.text, own.undo, given)
-    where = {"cluster": seen.source, "settle_seconds": _settle(own.settle, seen)}
-    yield given.step("manual-fence", settings | where, 60)
+    settings = manual.ManualFenceSettings(
+        **_asked(own.text, own.undo, given),
+        cluster=seen.source,
+        settle_seconds=_settle(own.settle, seen),
+    )
+    yield given.step(MANUAL_FENCE, settings, 60)
 
 
 def _asked(text: str, undo: str | None, given: Given) -> dict[str, Any]:
-    settings: dict[str, Any] = {"question": given.id, "text": text}
-    settings |= {} if undo is None else {"undo": undo}
-    return settings | ({"expect": given.expect} if given.expect else {})
+    return {"question": given.id, "text": text, "undo": undo, "expect": given.expect or ""}
 
 
-def _command(kind: str, patience_s: float) -> Spec:
+def _command(kind: Command, patience_s: float) -> Spec:
     def make(own: CommandSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
         # Without a look of its own, looking again tells nothing new.
-        yield given.step(kind, _ran(own, given), patience_s if own.verify else 0)
+        settings = commands.CommandSettings(**_ran(own, given))
+        yield given.step(kind, settings, patience_s if own.verify else 0)
 
     return Spec(CommandSettings, make)
 
 
 def _command_fence(own: CommandFenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    where = {"cluster": seen.source, "settle_seconds": _settle(own.settle, seen)}
-    yield given.step("command-fence", _ran(own, given) | where, 120)
+    settings = commands.CommandFenceSettings(
+        **_ran(own, given), cluster=seen.source, settle_seconds=_settle(own.settle, seen)
+    )
+    yield given.step(COMMAND_FENCE, settings, 120)
 
 
 def _ran(own: CommandSettings, given: Given) -> dict[str, Any]:
     return {
         "question": given.id,
-        "argv": list(own.argv),
-        "undo": list(own.undo),
-        "verify": list(own.verify),
+        "argv": own.argv,
+        "undo": own.undo,
+        "verify": own.verify,
         "env": dict(own.env),
         "timeout_seconds": own.timeout,
     }
 
 
 def _wait(own: WaitSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    connectors = list(seen.connectors)
-    settings = {"for": own.condition, "connectors": connectors, **step_builders.ends(seen)}
-    yield given.step("wait", settings, own.at_most)
+    settings = waiting.WaitSettings(seen.source, seen.target, own.condition, seen.connectors)
+    yield given.step(Wait(), settings, own.at_most)
 
 
 def _check(own: CheckSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
     mode = Mode.PLANNED if seen.source_answers else Mode.UNPLANNED
-    settings = {"guards": list(own.guards), "mode": mode.value, "overrides": dict(seen.overrides)}
-    yield given.step("check", settings, 30)
+    settings = prechecks.CheckSettings(own.guards, mode.value, seen.overrides)
+    yield given.step(CheckGuards(), settings, 30)
 
 
 def _gap(own: GapSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    settings = {"scope": own.scope, "at_most": own.at_most, **step_builders.ends(seen)}
-    yield given.step("gap", settings, 0)
+    settings = records.GapSettings(seen.source, seen.target, own.scope, own.at_most)
+    yield given.step(FindGap(), settings, 0)
 
 
 def _sequence(own: SequenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
@@ -368,11 +394,9 @@ SPECS: Mapping[str, Spec] = {
     "take-stock": _built(step_builders.stock),
     "fence-producers": Spec(FenceSettings, _fence),
     "fence-consumers": Spec(FenceSettings, _consumers),
-    "measure-loss": _plain("measure-loss", step_builders.ends, lambda _: 30),
-    "drain": _plain("drain", lambda seen: {"target": seen.target}, lambda seen: seen.patience_s),
-    "quiesce-consumers": _plain(
-        "quiesce-consumers", lambda seen: {"cluster": seen.source}, lambda _: 60
-    ),
+    "measure-loss": _plain(MeasureLoss(), step_builders.ends, lambda _: 30),
+    "drain": _plain(Drain(), lambda seen: DrainSettings(seen.target), lambda seen: seen.patience_s),
+    "quiesce-consumers": _plain(Quiesce(), lambda seen: QuiesceSettings(seen.source), lambda _: 60),
     "stop-replication": Spec(StopSettings, _stop),
     "prepare-groups": _built(step_builders.groups),
     "commit-offsets": Spec(OffsetsSettings, _offsets),
@@ -380,16 +404,16 @@ SPECS: Mapping[str, Spec] = {
     "open-target": _built(step_builders.opening),
     "switch-endpoint": Spec(EndpointSettings, _switch),
     "verify-clients": _built(step_builders.clients),
-    "manual": _manual("manual"),
-    "manual-check": _manual("manual-check"),
+    "manual": _manual(MANUAL),
+    "manual-check": _manual(MANUAL_CHECK),
     "manual-fence": Spec(ManualFenceSettings, _manual_fence),
-    "manual-stop-replication": _change("manual-stop-replication", step_builders.START),
-    "manual-start-replication": _change("manual-start-replication", "stop that replication again"),
-    "manual-reconcile": _change("manual-reconcile"),
-    "manual-change": _change("manual-change"),
-    "command": _command("command", 60),
+    "manual-stop-replication": _change(MANUAL_STOP_REPLICATION, step_builders.START),
+    "manual-start-replication": Spec(ChangeSettings, _start),
+    "manual-reconcile": _change(MANUAL_RECONCILE),
+    "manual-change": _change(MANUAL_CHANGE),
+    "command": _command(COMMAND, 60),
     "command-fence": Spec(CommandFenceSettings, _command_fence),
-    "command-stop-replication": _command("command-stop-replication", 120),
+    "command-stop-replication": _command(COMMAND_STOP_REPLICATION, 120),
     "wait": Spec(WaitSettings, _wait),
     "check": Spec(CheckSettings, _check),
     "gap": Spec(GapSettings, _gap),

@@ -7,105 +7,155 @@ the command knows it: a run that resumes after a crash asks a person what became
 
 import shlex
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from drctl.engine.kind import Description, Facts, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Seen, State, StepKind, Trait
 from drctl.engine.ports import CommandEnded, LinkReader, LinkWriter
+from drctl.engine.source_fence import FenceFacts
 from drctl.model.errors import Refused
-from drctl.model.plan import Json
-from drctl.steps.manual import BACK, still, watched
+from drctl.model.typed_json import Number
+from drctl.steps.manual import BACK, FenceIntent, FenceSettings, still, watched
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+@dataclass(frozen=True, kw_only=True)
+class CommandSettings:
+    """What is run.
+
+    Attributes:
+        question: what a person is asked, by its id, where nothing else tells how it ended.
+        verify: tells whether it is done; empty where its own exit code has to.
+        undo: rolls it back; empty where nothing does.
+        env: all that each of them gets.
+    """
+
+    question: str
+    argv: tuple[str, ...]
+    verify: tuple[str, ...]
+    undo: tuple[str, ...]
+    env: Mapping[str, str]
+    timeout_seconds: Number
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandIntent(CommandSettings):
+    """The same.
+
+    Attributes:
+        identity: by which the process that ran it knows it again.
+        already: whether it is so already.
+    """
+
+    identity: str
+    already: bool
+
+
+C = TypeVar("C", bound=CommandSettings)
+D = TypeVar("D", bound=CommandIntent)
+F = TypeVar("F", covariant=True)
+
+
+class _Runs(StepKind[C, D, F]):
     """Runs it; rolls it back with another command, where one is given."""
 
-    name: str
-    traits: Trait
-
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: C) -> Description:
         """The step in words."""
-        argv, verify, undo = (shlex.join(settings[key]) for key in ("argv", "verify", "undo"))
+        argv, verify, undo = map(shlex.join, (settings.argv, settings.verify, settings.undo))
         proof = f"`{verify}` ends with 0" if verify else "it ends with 0"
         return Description(f"run `{argv}`", proof, f"run `{undo}`" if undo else "")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
-        """Whether it is so already.
-
-        Raises:
-            Refused: what tells cannot be started.
-            Unreachable: what tells took too long.
-        """
-        intent = {
-            "identity": uuid.uuid4().hex,
-            "question": settings["question"],
-            "argv": list(settings["argv"]),
-            "verify": list(settings["verify"]),
-            "undo": list(settings["undo"]),
-            "env": dict(settings["env"]),
-            "timeout_seconds": settings["timeout_seconds"],
-        }
-        return {**intent, "already": bool(intent["verify"]) and _holds(intent, reader)}
-
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: D, writer: LinkWriter) -> tuple[str, ...]:
         """Run it, unless it is so already."""
-        return () if intent["already"] else _run(intent, "argv", writer)
+        return () if intent.already else _run(intent, "argv", intent.argv, writer)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
-        """What `verify` says; else how it ended; else what a person says."""
-        ended = reader.ended(_identity(intent, "argv"))
-        if intent["verify"]:
-            if _holds(intent, reader):
-                return Seen(State.DONE, f"{_told(intent, 'verify')} says that it is done")
-            if ended is None or ended.code == 0:
-                return Seen(State.WAITING, f"{_told(intent, 'verify')} says that it is not done")
-        if ended is not None:
-            return _judged(intent, "argv", ended)
-        return _asked(intent["question"], f"did {_told(intent, 'argv')} do its work?", reader)
-
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: D, writer: LinkWriter) -> tuple[str, ...]:
         """Run the command that rolls it back; nothing where it was so before."""
-        if intent["already"] or not intent["undo"]:
+        if intent.already or not intent.undo:
             return ()
-        return _run(intent, "undo", writer)
+        return _run(intent, "undo", intent.undo, writer)
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: D, reader: LinkReader) -> Seen[F]:
         """Whether it was rolled back."""
-        ran, back = (reader.ended(_identity(intent, what)) for what in ("argv", "undo"))
-        if intent["already"]:
+        ran, back = (reader.ended(f"{intent.identity}-{what}") for what in ("argv", "undo"))
+        if intent.already:
             return Seen(State.DONE, "it was so before")
-        if intent["verify"] and not _holds(intent, reader):
-            return Seen(State.DONE, f"{_told(intent, 'verify')} says that it is not done")
+        if intent.verify and not _holds(intent, reader):
+            return Seen(State.DONE, f"{_told(intent.verify)} says that it is not done")
         if ran is not None and ran.code is None:
-            return Seen(State.DONE, f"{_told(intent, 'argv')} was never started")
-        if back is not None and (back.code != 0 or not intent["verify"]):
-            return _judged(intent, "undo", back)
-        if intent["verify"] and intent["undo"]:
-            return Seen(State.WAITING, f"{_told(intent, 'verify')} says that it is still done")
-        seen = _asked(_back(intent), f"is what {_told(intent, 'argv')} did taken back?", reader)
-        if seen.state is State.UNKNOWN and not intent["undo"]:
-            words = f"no way back is given; take it back, then --answer {_back(intent)}=yes"
+            return Seen(State.DONE, f"{_told(intent.argv)} was never started")
+        if back is not None and (back.code != 0 or not intent.verify):
+            return _judged(intent.undo, back)
+        if intent.verify and intent.undo:
+            return Seen(State.WAITING, f"{_told(intent.verify)} says that it is still done")
+        question = f"{intent.question}{BACK}"
+        seen = _asked(question, f"is what {_told(intent.argv)} did taken back?", reader)
+        if seen.state is State.UNKNOWN and not intent.undo:
+            words = f"no way back is given; take it back, then --answer {question}=yes"
             return Seen(State.FAILED, words)
         return seen
 
 
-def _run(intent: Json, what: str, writer: LinkWriter) -> tuple[str, ...]:
-    identity = _identity(intent, what)
-    ended = writer.run(identity, intent[what], intent["env"], intent["timeout_seconds"])
-    return () if ended.code == 0 else (_judged(intent, what, ended).words,)
+def _begun(settings: CommandSettings, reader: LinkReader) -> dict[str, Any]:
+    """The fields of a `CommandIntent`: whether it is so already.
+
+    Raises:
+        Refused: what tells cannot be started.
+        Unreachable: what tells took too long.
+    """
+    known = {name: getattr(settings, name) for name in CommandSettings.__dataclass_fields__}
+    already = bool(settings.verify) and _holds(settings, reader)
+    return {**known, "identity": uuid.uuid4().hex, "already": already}
 
 
-def _holds(intent: Json, reader: LinkReader) -> bool:
+def _ended(intent: CommandIntent, reader: LinkReader) -> Seen[Any]:
+    """What `verify` says; else how it ended; else what a person says."""
+    ended = reader.ended(f"{intent.identity}-argv")
+    if intent.verify:
+        if _holds(intent, reader):
+            return Seen(State.DONE, f"{_told(intent.verify)} says that it is done")
+        if ended is None or ended.code == 0:
+            return Seen(State.WAITING, f"{_told(intent.verify)} says that it is not done")
+    if ended is not None:
+        return _judged(intent.argv, ended)
+    return _asked(intent.question, f"did {_told(intent.argv)} do its work?", reader)
+
+
+@dataclass(frozen=True, slots=True)
+class Command(_Runs[CommandSettings, CommandIntent, None]):
+    """Its own proof is enough."""
+
+    name: str
+    traits: Trait
+
+    def check(self, settings: CommandSettings, facts: Facts, reader: LinkReader) -> CommandIntent:
+        """Whether it is so already."""
+        return CommandIntent(**_begun(settings, reader))
+
+    def verify(self, intent: CommandIntent, reader: LinkReader) -> Seen[None]:
+        """What `verify` says; else how it ended; else what a person says."""
+        return _ended(intent, reader)
+
+
+def _run(
+    intent: CommandIntent, what: str, argv: tuple[str, ...], writer: LinkWriter
+) -> tuple[str, ...]:
+    identity = f"{intent.identity}-{what}"
+    ended = writer.run(identity, argv, intent.env, intent.timeout_seconds)
+    return () if ended.code == 0 else (_judged(argv, ended).words,)
+
+
+def _holds(given: CommandSettings, reader: LinkReader) -> bool:
     """Raises Refused where the command that tells cannot be started."""
-    ended = reader.probe(intent["verify"], intent["env"], intent["timeout_seconds"])
+    ended = reader.probe(given.verify, given.env, given.timeout_seconds)
     if ended.code is None:
-        raise Refused(_judged(intent, "verify", ended).words, "run it by hand")
+        raise Refused(_judged(given.verify, ended).words, "run it by hand")
     return ended.code == 0
 
 
-def _judged(intent: Json, what: str, ended: CommandEnded) -> Seen:
+def _judged(argv: tuple[str, ...], ended: CommandEnded) -> Seen[Any]:
     last = ": ".join(["", *ended.output.strip().splitlines()[-1:]])
-    words = f"{_told(intent, what)} {_how(ended.code)}{last}"
+    words = f"{_told(argv)} {_how(ended.code)}{last}"
     return Seen(State.DONE if ended.code == 0 else State.FAILED, words)
 
 
@@ -115,7 +165,7 @@ def _how(code: int | None) -> str:
     return f"was ended by signal {-code}" if code < 0 else f"ended with {code}"
 
 
-def _asked(question: str, text: str, reader: LinkReader) -> Seen:
+def _asked(question: str, text: str, reader: LinkReader) -> Seen[Any]:
     answer = reader.answer(question, text)
     if answer is None:
         words = f"nobody knows: {text} Look, then --answer {question}=yes, or =no"
@@ -124,16 +174,8 @@ def _asked(question: str, text: str, reader: LinkReader) -> Seen:
     return Seen(state, f"a person says {'yes' if answer else 'no'}: {text}")
 
 
-def _told(intent: Json, what: str) -> str:
-    return f"`{shlex.join(intent[what])}`"
-
-
-def _identity(intent: Json, what: str) -> str:
-    return f"{intent['identity']}-{what}"
-
-
-def _back(intent: Json) -> str:
-    return f"{intent['question']}{BACK}"
+def _told(argv: tuple[str, ...]) -> str:
+    return f"`{shlex.join(argv)}`"
 
 
 COMMAND = Command("command", Trait.CHANGES)
@@ -142,23 +184,42 @@ COMMAND_STOP_REPLICATION = Command(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CommandFence(Command):
+@dataclass(frozen=True, kw_only=True)
+class CommandFenceSettings(FenceSettings, CommandSettings):
+    """What is run, and what must not grow."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandFenceIntent(FenceIntent, CommandIntent):
+    """The same."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether it was not so already."""
+        return not self.already
+
+
+class CommandFence(_Runs[CommandFenceSettings, CommandFenceIntent, FenceFacts]):
     """The command's own proof, and end offsets that do not move: neither alone is a fence."""
 
-    def describe(self, settings: Json) -> Description:
+    name = "command-fence"
+    traits = Trait.CHANGES | Trait.FENCES_WRITES
+
+    def describe(self, settings: CommandFenceSettings) -> Description:
         """The step in words."""
-        told = Command.describe(self, settings)
-        title = f"fence {settings['cluster']}: {told.title}"
+        told = super().describe(settings)
+        title = f"fence {settings.cluster}: {told.title}"
         return Description(title, f"{told.proof}, and end offsets do not move", told.way_back)
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(
+        self, settings: CommandFenceSettings, facts: Facts, reader: LinkReader
+    ) -> CommandFenceIntent:
         """Whether it is so already, and which topics must not grow."""
-        return {**Command.check(self, settings, facts, reader), **watched(settings, reader)}
+        return CommandFenceIntent(**_begun(settings, reader), **watched(settings, reader))
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: CommandFenceIntent, reader: LinkReader) -> Seen[FenceFacts]:
         """What the command says, and what grows."""
-        return still(intent, reader, Command.verify(self, intent, reader))
+        return still(intent, reader, _ended(intent, reader))
 
 
-COMMAND_FENCE = CommandFence("command-fence", Trait.CHANGES | Trait.FENCES_WRITES)
+COMMAND_FENCE = CommandFence()

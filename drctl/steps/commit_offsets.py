@@ -221,10 +221,10 @@ class CommitFacts:
     groups: int
     same: int
     rereads_at_most: int | None
-    rereads_likely: int | None
-    without_offset: tuple[str, ...]
-    left_out: tuple[str, ...]
-    stand: Stand
+    rereads_likely: int | None = None
+    without_offset: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    stand: Stand = field(default_factory=dict)
 
 
 class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):

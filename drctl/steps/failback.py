@@ -1,12 +1,28 @@
 """Whether a failback may begin or continue, and which outstanding actions it settles."""
 
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
 from drctl.engine.failback_state import Owed
 from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
-from drctl.engine.outstanding import Shown, settled_by
 from drctl.engine.ports import LinkReader
 from drctl.model.errors import Refused
 from drctl.model.finding import Status
-from drctl.model.plan import Json
+from drctl.steps.commands import COMMAND_FENCE
+from drctl.steps.commit_offsets import CommitOffsets, ProveGroups
+from drctl.steps.fences import (
+    CLOSE_SOURCE,
+    COMMAND_CLOSE_SOURCE,
+    FENCE_PRODUCERS,
+    MANUAL_CLOSE_SOURCE,
+)
+from drctl.steps.groups import PrepareGroups
+from drctl.steps.manual import MANUAL_FENCE
+from drctl.steps.open_target import OpenTarget
+from drctl.steps.producer_ids import SkipProducerIds
+from drctl.steps.records import PROVE_OLD_COPIES, ProveCopies, ProveFacts
+from drctl.steps.start_replication import START_OLD
+from drctl.steps.verify_clients import VerifyClients
 
 ASKED_FOR = "way-back"
 """The mode of prechecks for a failback."""
@@ -39,45 +55,65 @@ PASSED = (STEP_ORDER, WHOLE, CYCLES, BROKEN, BOTH_WAYS, PRODUCERS, WRITES)
 """Those that may be overridden."""
 
 
-class WayBackOrder(Polling):
+@dataclass(frozen=True, slots=True)
+class OrderSettings:
+    """What a plan says.
+
+    Attributes:
+        overrides: prechecks that are overridden, each with the reason.
+        mode: of the prechecks.
+    """
+
+    target: str
+    overrides: Mapping[str, str]
+    mode: str = ASKED_FOR
+
+
+@dataclass(frozen=True, slots=True)
+class OrderFacts:
+    """What is good to know, and blocks nothing."""
+
+    warnings: tuple[str, ...]
+
+
+class WayBackOrder(Polling[OrderSettings, OrderFacts, OrderFacts]):
     """What the steps that follow put right is no blocker."""
 
     name = "way-back-order"
     traits = Trait.JUDGES
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: OrderSettings) -> Description:
         """The step in words."""
-        title = f"see how far the way back to {settings['target']} has come, and in which order"
-        passed = ", ".join(sorted(settings["overrides"])) or "none"
+        title = f"see how far the way back to {settings.target} has come, and in which order"
+        passed = ", ".join(sorted(settings.overrides)) or "none"
         lost = "nothing is lost, or"
-        if settings.get("mode") == REBUILDING:
-            lost = f"{settings['target']} has lost records, and nothing is"
+        if settings.mode == REBUILDING:
+            lost = f"{settings.target} has lost records, and nothing is"
         return Description(title, f"{lost} out of order (passed over: {passed})")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: OrderSettings, facts: Facts, reader: LinkReader) -> OrderFacts:
         """Ask.
 
         Raises:
             Refused: there are blockers that are not overridden; each is named.
         """
-        mode = settings.get("mode", ASKED_FOR)
-        found = [each for each in reader.findings(mode) if each.status is not Status.OK]
+        found = [each for each in reader.findings(settings.mode) if each.status is not Status.OK]
         against = [
             each
             for each in found
             if each.status is Status.FAIL
-            and not (each.check in PASSED and each.check in settings["overrides"])
+            and not (each.check in PASSED and each.check in settings.overrides)
         ]
         if against:
             raise Refused(
                 "; ".join(f"{each.subject}: {each.reason}" for each in against),
                 "; ".join(dict.fromkeys(each.cure for each in against if each.cure)),
             )
-        return {"warnings": [f"{each.check}: {each.subject}: {each.reason}" for each in found]}
+        return OrderFacts(tuple(f"{each.check}: {each.subject}: {each.reason}" for each in found))
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: OrderFacts, reader: LinkReader) -> Seen[OrderFacts]:
         """They were asked a moment ago."""
-        number = len(intent["warnings"])
+        number = len(intent.warnings)
         return Seen(State.DONE, f"nothing stands against it; {number} to know of", intent)
 
 
@@ -85,44 +121,76 @@ _SHOWN = 3
 _BY_A_PERSON = "a person says so"
 
 
-class SettleOwed(Polling):
+@dataclass(frozen=True, slots=True)
+class SettleSettings:
+    """What a plan says; plans of an older drctl name no clusters: no proof is about one then.
+
+    Attributes:
+        question: by its id, whether what nothing has proven is settled.
+    """
+
+    source: str = ""
+    target: str = ""
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SettleIntent:
+    """What earlier runs left.
+
+    Attributes:
+        settled: actions with the proof that settles them, in words.
+        kept: those that none settles.
+    """
+
+    question: str
+    settled: tuple[str, ...]
+    kept: tuple[Owed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SettleFacts:
+    """The same, with what a person knows."""
+
+    settled: tuple[str, ...] = ()
+    kept: tuple[Owed, ...] = ()
+
+
+class SettleOwed(Polling[SettleSettings, SettleIntent, SettleFacts]):
     """The proofs of this run settle the outstanding actions they are about, and nothing else."""
 
     name = "settle-owed"
     traits = Trait.NONE
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: SettleSettings) -> Description:
         """The step in words."""
         proof = "each of it is named with the proof that settles it; what none settles stays owed"
         return Description("settle what earlier runs owe", proof)
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: SettleSettings, facts: Facts, reader: LinkReader) -> SettleIntent:
         """What they owe, and what of it is settled.
 
         Raises:
             Unreachable: the journal did not answer.
         """
-        owed = reader.owed()
-        # Plans of older drctl name no clusters: then no proof is about one of them.
-        shown = Shown(settings.get("source", ""), settings.get("target", ""), facts)
-        proofs = [settled_by(each, shown) for each in owed]
-        return {
-            "question": settings.get("question", ""),
-            "settled": [_told(each, why) for each, why in zip(owed, proofs, strict=True) if why],
-            "kept": [each.to_json() for each, why in zip(owed, proofs, strict=True) if not why],
-        }
+        shown, settled, kept = Shown(settings.source, settings.target, facts), [], []
+        for each in reader.owed():
+            if why := settled_by(each, shown):
+                settled.append(_told(each, why))
+            else:
+                kept.append(each)
+        return SettleIntent(settings.question, tuple(settled), tuple(kept))
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: SettleIntent, reader: LinkReader) -> Seen[SettleFacts]:
         """What is settled; what is not stays owed, unless a person knows better."""
-        settled, question = intent["settled"], intent["question"]
-        kept = [Owed.from_json(each) for each in intent["kept"]]
+        settled, kept, question = intent.settled, intent.kept, intent.question
         if kept and question and reader.answer(question, _asked(kept)):
-            settled, kept = [*settled, *(_told(each, _BY_A_PERSON) for each in kept)], []
-        facts = {"settled": settled, "kept": [each.to_json() for each in kept]}
+            settled, kept = (*settled, *(_told(each, _BY_A_PERSON) for each in kept)), ()
+        facts = SettleFacts(settled, kept)
         words = f"{len(settled)} things that were owed are settled"
         if not kept:
             words = words if settled else "nothing is owed"
-            return Seen(State.DONE, words, facts, tuple(settled))
+            return Seen(State.DONE, words, facts, settled)
         words = f"{words}, {len(kept)} stay owed"
         shown = "; ".join(map(_named, kept[:_SHOWN]))
         more = f"; and {len(kept) - _SHOWN} more" if len(kept) > _SHOWN else ""
@@ -141,5 +209,95 @@ def _named(each: Owed) -> str:
     return f"{each.what} (run {each.run})"
 
 
-def _asked(kept: list[Owed]) -> str:
+def _asked(kept: tuple[Owed, ...]) -> str:
     return f"say whether this is settled, which nothing has proven: {'; '.join(map(_named, kept))}"
+
+
+_CLOSED = tuple(each.name for each in (CLOSE_SOURCE, COMMAND_CLOSE_SOURCE, MANUAL_CLOSE_SOURCE))
+_FENCED = tuple(each.name for each in (FENCE_PRODUCERS, COMMAND_FENCE, MANUAL_FENCE))
+_PRIMARY, _SECONDARY = ProveCopies.name, PROVE_OLD_COPIES
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a failback has proven.
+
+    Attributes:
+        left: the cluster that clients have left.
+        home: the cluster to which they have failed back.
+        facts: of its steps, by kind.
+    """
+
+    left: str
+    home: str
+    facts: Facts
+
+    def any_of(self, kinds: Collection[str]) -> bool:
+        """Whether a step of one of these kinds is done."""
+        return any(kind in self.facts for kind in kinds)
+
+
+def settled_by(owed: Owed, shown: Shown) -> str:
+    """The proof that settles it, in words; empty where there is none."""
+    if owed.fences:
+        return _fence(owed, shown)
+    proof = _PROOFS.get(owed.kind)
+    return proof(owed, shown) if proof else ""
+
+
+def _fence(owed: Owed, shown: Shown) -> str:
+    """A fence that was not set, or that something came through."""
+    if owed.source == shown.home and shown.any_of(_CLOSED) and _SECONDARY in shown.facts:
+        return (
+            f"{shown.home} was closed before its records were found, and {shown.left} lacks none"
+            " but what was decided on (prove-away)"
+        )
+    if owed.source == shown.left and shown.any_of(_FENCED) and _PRIMARY in shown.facts:
+        return f"{shown.left} was fenced, and {shown.home} lacks nothing of it (prove-home)"
+    return ""
+
+
+def _of_clients(owed: Owed, shown: Shown) -> str:
+    """What clients needed on the cluster to which they were moved."""
+    if owed.target == shown.left and shown.any_of(_FENCED) and VerifyClients.name in shown.facts:
+        return f"{shown.left} is fenced, and clients have left it (verify-clients)"
+    return ""
+
+
+def _second_copies(owed: Owed, shown: Shown) -> str:
+    cluster = owed.target if owed.kind == _PRIMARY else owed.source
+    proof, step = (_PRIMARY, "prove-home") if cluster == shown.home else (_SECONDARY, "prove-away")
+    proven = shown.facts.named(proof, ProveFacts)
+    if proven and not proven.duplicated:
+        return f"{cluster} holds no record twice ({step})"
+    return ""
+
+
+def _copied_back(owed: Owed, shown: Shown) -> str:
+    """What was to be replicated to the cluster that is active again."""
+    if owed.source == shown.home and _PRIMARY in shown.facts:
+        return f"{shown.home} has all that {shown.left} has (prove-home)"
+    return ""
+
+
+def _positions(owed: Owed, shown: Shown) -> str:
+    """Groups that had no offset to resume from, or were moved back."""
+    put, proven = shown.facts.of(CommitOffsets()), shown.facts.of(ProveGroups())
+    if not put or not proven or proven.wrong != 0:
+        return ""
+    if owed.groups and all(group in put.stand for group in owed.groups):
+        names = ", ".join(owed.groups)
+        return f"{names}: each has a place on {shown.home} now, and stands there (prove-groups)"
+    return ""
+
+
+_PROOFS: Mapping[str, Callable[[Owed, Shown], str]] = {
+    PrepareGroups.name: _of_clients,
+    SkipProducerIds.name: _of_clients,
+    OpenTarget.name: _of_clients,
+    _PRIMARY: _second_copies,
+    _SECONDARY: _second_copies,
+    START_OLD: _copied_back,
+    CommitOffsets.name: _positions,
+    ProveGroups.name: _positions,
+}

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from drctl.engine.kind import Description, Facts, Seen, State, Trait, complaints
+from drctl.engine.kind import Description, Facts, Seen, State, StepKind, Trait, complaints
 from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.engine.source_fence import FenceFacts
 from drctl.model.errors import DrctlError, Refused
 from drctl.model.fencing import (
     Denied,
@@ -17,11 +19,10 @@ from drctl.model.fencing import (
     signed,
     to_add,
 )
-from drctl.model.plan import Json
 from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import Unavailable
 from drctl.steps.commands import COMMAND_FENCE
-from drctl.steps.manual import MANUAL_FENCE
+from drctl.steps.manual import MANUAL_FENCE, FenceIntent, FenceSettings, watched
 from drctl.steps.reversed import OtherWay
 from drctl.steps.stop_replication import STOPPED
 
@@ -29,17 +30,49 @@ _WHO = {Denied.WRITE: "producers", Denied.READ: "consumers"}
 _SHOWN = 5
 
 
+@dataclass(frozen=True, kw_only=True)
+class AclFenceSettings(FenceSettings):
+    """Whom to keep away.
+
+    Attributes:
+        link: its name signs rules that other links' fences may rest on, too.
+    """
+
+    principals: tuple[str, ...]
+    link: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AclFenceIntent(FenceIntent):
+    """By which rules.
+
+    Attributes:
+        added: those that are not there; and those that another link's fence rests on.
+        kept: those that an earlier run of the link had set.
+    """
+
+    link: str = ""
+    rules: tuple[Acl, ...]
+    added: tuple[Acl, ...]
+    kept: tuple[Acl, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        """Whether there are rules to add."""
+        return bool(self.added)
+
+
 @dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
     """Denies principals an operation on the link's topics; rules that were there stay there."""
 
     name: str
     traits: Trait
     operation: Denied
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: AclFenceSettings) -> Description:
         """The step in words."""
-        who, cluster = ", ".join(settings["principals"]), settings["cluster"]
+        who, cluster = ", ".join(settings.principals), settings.cluster
         proof = "every broker has the rules"
         if self.operation is Denied.WRITE:
             proof += ", and end offsets do not move"
@@ -49,14 +82,13 @@ class Fence:
             "remove exactly the rules that were added",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: AclFenceSettings, facts: Facts, reader: LinkReader) -> AclFenceIntent:
         """Which rules are to be added, or signed: those that another link's fence rests on.
 
         Raises:
             Refused: the cluster has no authorizer, or its rules cannot be seen.
         """
-        cluster = settings["cluster"]
-        topics = reader.topics()
+        cluster, link, topics = settings.cluster, settings.link, reader.topics()
         present = reader.acls(cluster).acls()
         if isinstance(present, Unavailable):
             raise Refused(
@@ -68,29 +100,26 @@ class Fence:
                 f"{cluster} has no authorizer: its ACLs keep nobody away",
                 "fence by a command of the site: fence: {method: command, command: [...]}",
             )
-        rules = denials(settings["principals"], [Topics(t) for t in topics], [self.operation])
-        others = resting(present.rules, settings.get("link", ""))
+        rules = denials(settings.principals, [Topics(t) for t in topics], [self.operation])
+        others = resting(present.rules, link)
         shared = (rule for rule in rules if rule in others)
         added = dict.fromkeys((*to_add(rules, present), *shared))
-        kept = signed(rules, present.rules, settings.get("link", ""))
-        return {
-            "cluster": cluster,
-            "link": settings.get("link", ""),
-            "topics": list(topics),
-            "rules": [list(rule) for rule in rules],
-            "added": [list(rule) for rule in added],
-            "kept": [list(rule) for rule in kept],
-            "settle_seconds": settings["settle_seconds"],
-        }
+        return AclFenceIntent(
+            **watched(settings, reader),
+            link=link,
+            rules=tuple(rules),
+            added=tuple(added),
+            kept=tuple(signed(rules, present.rules, link)),
+        )
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: AclFenceIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Add the rules; also those that an earlier run of the link had set, if they are gone."""
-        rules = _rules([*intent["added"], *intent.get("kept", [])])
-        return complaints(writer.acls(intent["cluster"]).deny(tuple(dict.fromkeys(rules))), _rule)
+        rules = tuple(dict.fromkeys((*intent.added, *intent.kept)))
+        return complaints(writer.acls(intent.cluster).deny(rules), _rule)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: AclFenceIntent, reader: LinkReader) -> Seen[FenceFacts]:
         """Whether every broker has them, and nothing grows."""
-        cluster, rules = intent["cluster"], _rules(intent["rules"])
+        cluster, rules = intent.cluster, intent.rules
         present = reader.acls(cluster).acls()
         if rules and isinstance(present, Acls) and not set(rules) & set(present.rules):
             # Proving waits for brokers that lag. Where a run died first, there is nothing to prove.
@@ -98,35 +127,34 @@ class Fence:
         if self.operation is Denied.READ:
             # That nothing grows was proven when writes were fenced, and is held against the ends
             # once more before the target opens.
-            return _obeyed(reader.acls(cluster).obeyed(rules, intent["topics"]))
-        proof = reader.fence(cluster, intent["settle_seconds"]).prove(rules, intent["topics"])
+            return _obeyed(reader.acls(cluster).obeyed(rules, intent.topics))
+        proof = reader.fence(cluster, intent.settle_seconds).prove(rules, intent.topics)
         ends = {str(place): end for place, end in sorted(proof.stillness.ends.items())}
-        facts = {"ends": ends, "brokers": sorted(proof.obedience.brokers)}
+        facts = FenceFacts(ends, tuple(sorted(proof.obedience.brokers)))
         if proof.proven:
             words = (
-                f"all {len(facts['brokers'])} brokers deny it; the ends of"
-                f" {len(ends)} partitions stood still for {intent['settle_seconds']:g} s"
+                f"all {len(facts.brokers)} brokers deny it; the ends of"
+                f" {len(ends)} partitions stood still for {intent.settle_seconds:g} s"
             )
             return Seen(State.DONE, words, facts)
         return Seen(State.WAITING, "; ".join(proof.doubts[:_SHOWN]), facts, proof.doubts)
 
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: AclFenceIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Remove what was added, but for what another link's fence rests on."""
-        return complaints(writer.acls(intent["cluster"]).restore(_rules(intent["added"])), _rule)
+        return complaints(writer.acls(intent.cluster).restore(intent.added), _rule)
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: AclFenceIntent, reader: LinkReader) -> Seen[FenceFacts]:
         """Whether every broker has them no more."""
-        cluster, added = intent["cluster"], _rules(intent["added"])
+        cluster, added, link = intent.cluster, intent.added, intent.link
         if not added:
             return Seen(State.DONE, "no rule had been added")
-        others = _needed(reader.acls(cluster).acls(), intent.get("link", ""))
+        others = _needed(reader.acls(cluster).acls(), link)
         kept = {rule: others[rule].link for rule in added if rule in others}
-        link = intent.get("link", "")
         signs = {sign(rule, link) for rule in added} if link else set()
         gone = (set(added) - kept.keys()) | signs
-        lifted = reader.acls(cluster).lifted(gone, intent["topics"])
+        lifted = reader.acls(cluster).lifted(gone, intent.topics)
         if not lifted.proven:
-            return Seen(State.WAITING, "; ".join(lifted.doubts[:_SHOWN]), {}, lifted.doubts)
+            return Seen(State.WAITING, "; ".join(lifted.doubts[:_SHOWN]), items=lifted.doubts)
         words = f"{len(added) - len(kept)} rules are gone from every broker of {cluster}"
         if kept:
             links = ", ".join(sorted(set(kept.values())))
@@ -134,20 +162,16 @@ class Fence:
         return Seen(State.DONE, words)
 
 
-def _obeyed(found: Obedience) -> Seen:
-    facts = {"brokers": sorted(found.brokers)}
+def _obeyed(found: Obedience) -> Seen[FenceFacts]:
+    facts = FenceFacts(brokers=tuple(sorted(found.brokers)))
     if found.proven:
-        return Seen(State.DONE, f"all {len(facts['brokers'])} brokers deny it", facts)
+        return Seen(State.DONE, f"all {len(facts.brokers)} brokers deny it", facts)
     return Seen(State.WAITING, "; ".join(found.doubts[:_SHOWN]), facts, found.doubts)
 
 
 def _needed(present: Acls | Unavailable, link: str) -> Mapping[Acl, Owner]:
     """Rules that fences of other links rest on; none where rules cannot be seen."""
     return {} if isinstance(present, Unavailable) else resting(present.rules, link)
-
-
-def _rules(data: list[list[str]]) -> tuple[Acl, ...]:
-    return tuple(Acl(*each) for each in data)
 
 
 def _rule(rule: Acl) -> str:
@@ -161,8 +185,12 @@ FENCE_CONSUMERS = Fence("fence-consumers", Trait.CHANGES, Denied.READ)
 _WHY = "a cluster that is back stays closed until its records are found and clients are home"
 
 
+S = TypeVar("S", bound=FenceSettings)
+I = TypeVar("I", bound=FenceIntent)  # noqa: E741
+
+
 @dataclass(frozen=True, slots=True)
-class ClosedSource(OtherWay):
+class ClosedSource(OtherWay[S, I, FenceFacts]):
     """A fence of the source of the other direction; `reverse` names what copies to it."""
 
     @property
@@ -170,75 +198,67 @@ class ClosedSource(OtherWay):
         """What the rules of order need to know."""
         return self.kind.traits | Trait.OTHER_WAY | Trait.STAYS
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: S) -> Description:
         """The step in words."""
         return replace(self.kind.describe(settings), way_back=f"none: {_WHY}", clients="")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
-        """As the fence does.
-
-        Raises:
-            Refused: it cannot be set.
-            Unreachable: what would be looked at does not answer.
-        """
-        found = self.kind.check(settings, facts, reader.other_way())
-        reverse, made_anew = list(settings["reverse"]), settings.get("made_anew", False)
-        return {**found, "reverse": reverse, "made_anew": made_anew}
-
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: I, reader: LinkReader) -> Seen[FenceFacts]:
         """Whether it holds; and, while nothing copies to the cluster, whether nothing grows."""
         still = _still(intent, reader)
-        asked = {**intent, "topics": _watched(intent, reader) if still else []}
+        asked = replace(intent, topics=_watched(intent, reader) if still else ())
         seen = self.kind.verify(asked, reader.other_way())
         # Ends are no facts of this step: reverse replication moves them.
-        facts = {name: value for name, value in (seen.facts or {}).items() if name != "ends"}
-        words = seen.words if still else _without_ends(seen)
-        return Seen(seen.state, words, facts, seen.items, seen.owes)
+        facts = replace(seen.facts or FenceFacts(), ends={})
+        return replace(seen, words=seen.words if still else _without_ends(seen), facts=facts)
 
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
         """Nothing: it stays."""
         return ()
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: I, reader: LinkReader) -> Seen[FenceFacts]:
         """That it stays."""
-        return Seen(State.DONE, _WHY, stays=_changed(intent))
+        return Seen(State.DONE, _WHY, stays=intent.changes)
 
 
-def _still(intent: Json, reader: LinkReader) -> bool:
+def _still(intent: FenceIntent, reader: LinkReader) -> bool:
     """Whether end offsets must not move: what copies to the cluster is known, and stopped.
 
     Where that is not known, the search for missing records tells whether anything grew meanwhile.
     """
-    if not intent["reverse"]:
+    if not intent.reverse:
         return False
     try:
-        states = [reader.connectors().state(name).state for name in intent["reverse"]]
+        states = [reader.connectors().state(name).state for name in intent.reverse]
     except DrctlError:
         return True
     return all(state == STOPPED for state in states)
 
 
-def _watched(intent: Json, reader: LinkReader) -> list[str]:
+def _watched(intent: FenceIntent, reader: LinkReader) -> tuple[str, ...]:
     """Topics whose ends must not move; during a rebuild some of them are not there yet."""
-    topics: list[str] = intent["topics"]
-    if not intent.get("made_anew"):
-        return topics
-    there = reader.site(intent["cluster"]).topic_names()
-    return [topic for topic in topics if topic in there]
+    if not intent.made_anew:
+        return intent.topics
+    there = reader.site(intent.cluster).topic_names()
+    return tuple(topic for topic in intent.topics if topic in there)
 
 
-def _without_ends(seen: Seen) -> str:
+def _without_ends(seen: Seen[FenceFacts]) -> str:
     """The words of a proof that looked at no end offset."""
     if seen.state is not State.DONE:
         return seen.words
     return f"{seen.words.partition(';')[0]}; replication brings home what is new meanwhile"
 
 
-def _changed(intent: Json) -> bool:
-    """Whether there was anything to do; yes, where a person did it."""
-    return bool(intent["added"]) if "added" in intent else not intent.get("already", False)
-
-
 CLOSE_SOURCE = ClosedSource(FENCE_PRODUCERS, "close-source")
 COMMAND_CLOSE_SOURCE = ClosedSource(COMMAND_FENCE, "command-close-source")
 MANUAL_CLOSE_SOURCE = ClosedSource(MANUAL_FENCE, "manual-close-source")
+
+
+def fenced_ends(facts: Facts) -> Mapping[str, int]:
+    """The end offsets of partitions when they were fenced; none where no fence was proven."""
+    found: dict[str, int] = {}
+    for fence in (FENCE_PRODUCERS, COMMAND_FENCE, MANUAL_FENCE):
+        proven = facts.of(fence)
+        for place, end in proven.ends.items() if proven else ():
+            found[place] = max(end, found.get(place, 0))
+    return found

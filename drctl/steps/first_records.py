@@ -5,17 +5,16 @@ was rebuilt must be the beginning of its source.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from drctl.engine.failback_state import Offsets, offsets_of
-from drctl.engine.kind import Seen, State
+from drctl.engine.failback_state import Offsets
+from drctl.engine.kind import BothClusters, Seen, State
 from drctl.engine.ports import LinkReader
 from drctl.formats.provenance import HEADER
 from drctl.model.errors import Unreachable
-from drctl.model.plan import Json
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import PartitionOffsets, Record, TopicPartition, TopicState, Unavailable
-from drctl.steps.source_offsets import copies_of, kept_offsets, logs_of
+from drctl.steps.source_offsets import SeedFacts, copies_of, kept_offsets, logs_of
 from drctl.steps.stop_replication import STOPPED
 
 _AT_ONCE_NEW = 500
@@ -102,20 +101,19 @@ def records_from(
 _SHOWN = 3
 
 
-def first_arrivals(intent: Json, reader: LinkReader) -> Seen:
+def first_arrivals(
+    clusters: BothClusters, seeds: SeedFacts, reader: LinkReader, fields: Sequence[str] = FIELDS
+) -> Seen[Any]:
     """Done where what came first to each partition is what had to come first.
 
     Args:
-        intent: `source` and `target`, clusters by name; `from`, where copying begins on the
-            source, and `ends`, where the target's partitions ended before it did: rows of
-            `[topic, partition, offset]`, by the source's names and the target's. Optional:
-            `whole`, drctl's own copies travel, too; `fields`, by which a record is known again.
+        fields: by which a record is known again.
 
     Raises:
         Unreachable: a cluster did not answer.
     """
-    start, ends = offsets_of(intent["from"]), offsets_of(intent["ends"])
-    target = reader.site(intent["target"])
+    start, ends, whole = seeds.begins, seeds.ends, seeds.whole
+    target, source = reader.site(clusters.target), reader.site(clusters.source)
     copies = {p: TopicPartition(reader.target_topic(p.topic), p.partition) for p in start}
     there = target.overview().partitions
     since = {
@@ -123,9 +121,7 @@ def first_arrivals(intent: Json, reader: LinkReader) -> Seen:
     }
     # What came is looked at first: what is written meanwhile is then no stranger.
     came = first_records(target, since)
-    source, whole = reader.site(intent["source"]), intent.get("whole", False)
     travels = first_records(source, start) if whole else first_new_records(source, start)
-    fields = tuple(intent.get("fields", FIELDS))
     wrong, awaited = [], []
     for place, copy in copies.items():
         if copy in came and not (
@@ -138,15 +134,15 @@ def first_arrivals(intent: Json, reader: LinkReader) -> Seen:
             awaited.append(str(place))
     if wrong:
         words = (
-            f"what came first to {', '.join(wrong[:_SHOWN])} of {intent['target']} is not the"
-            f" first new record of {intent['source']}: records would be copied twice, or left out"
+            f"what came first to {', '.join(wrong[:_SHOWN])} of {clusters.target} is not the"
+            f" first new record of {clusters.source}: records would be copied twice, or left out"
         )
-        return Seen(State.FAILED, words, {}, tuple(wrong))
+        return Seen(State.FAILED, words, items=tuple(wrong))
     if awaited:
         words = f"the first new record of {len(awaited)} partitions has not come yet: {awaited[0]}"
-        return Seen(State.WAITING, words, {}, tuple(awaited))
+        return Seen(State.WAITING, words, items=tuple(awaited))
     if not travels:
-        words = f"{intent['source']} has nothing new yet"
+        words = f"{clusters.source} has nothing new yet"
     elif whole:
         words = f"what came first to {len(travels)} partitions is the first record of each"
     else:

@@ -6,16 +6,24 @@ Positions alone do not make such a group: see `drctl.model.groups`.
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from time import monotonic
-from typing import Any
 
-from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from drctl.engine.kind import (
+    BothClusters,
+    Description,
+    Facts,
+    Polling,
+    Seen,
+    State,
+    StepKind,
+    Trait,
+)
 from drctl.engine.ports import LinkReader, LinkWriter
-from drctl.engine.recheck_source import fenced_ends
 from drctl.model.errors import Unreachable
 from drctl.model.groups import Group, GroupProtocol, GroupState
-from drctl.model.plan import Json
 from drctl.model.topology import Unavailable
+from drctl.steps.fences import FENCE_CONSUMERS, fenced_ends
 
 BATCH = 250
 """Groups that are made ready together."""
@@ -25,76 +33,110 @@ RESTART = "restart members of groups of KIP-848's protocol that end when they ar
 Groups = Mapping[str, Group | Unavailable]
 
 
-class PrepareGroups:
+@dataclass(frozen=True, slots=True)
+class PrepareIntent:
+    """What is to be made.
+
+    Attributes:
+        ready: how many are already.
+        left: groups that cannot be made ready, each with why.
+        silent: why the source did not tell; empty where it did.
+        unknown: groups of the target that may be of the protocol, where the source did not tell.
+    """
+
+    source: str
+    target: str
+    create: tuple[str, ...]
+    ready: int
+    left: tuple[str, ...]
+    silent: str
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareFacts:
+    """How many groups were made, and were there; why the source did not tell."""
+
+    created: int
+    ready: int
+    silent: str
+
+
+class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
     """Creates each as an empty group; what is ready, or read in, is left alone."""
 
     name = "prepare-groups"
     traits = Trait.CHANGES | Trait.PREPARES_GROUPS
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: BothClusters) -> Description:
         """The step in words."""
-        source, target = settings["source"], settings["target"]
+        source, target = settings.source, settings.target
         return Description(
             f"make the groups ready on {target} that are of KIP-848's protocol on {source}",
             f"{target} describes each as a group of that protocol",
             "none is needed: empty groups without positions are forgotten by themselves",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: BothClusters, facts: Facts, reader: LinkReader) -> PrepareIntent:
         """Which groups are to be made.
 
         Raises:
             Unreachable: the target did not answer.
         """
-        source, target = settings["source"], settings["target"]
+        source, target = settings.source, settings.target
         try:
             known = _groups(source, reader)
         except Unreachable as error:
-            return _guesswork(settings, error.message, _groups(target, reader))
+            # The type of a group that has positions only is no answer.
+            there = _groups(target, reader)
+            ready, silent = sum(map(_is_new, there.values())), error.message
+            unknown = tuple(name for name, group in there.items() if not _is_new(group))
+            return PrepareIntent(source, target, (), ready, (), silent, unknown)
         new = [name for name, group in known.items() if _is_new(group)]
         there = reader.groups(target).described(new) if new else {}
-        return {
-            **settings,
-            "create": [name for name in new if _can_be_made(there[name])],
-            "ready": sum(_is_new(each) for each in there.values()),
-            "left": [*_untold(known), *_in_the_way(there, target)],
-            "silent": "",
-            "unknown": [],
-        }
+        return PrepareIntent(
+            source,
+            target,
+            tuple(name for name in new if _can_be_made(there[name])),
+            sum(_is_new(each) for each in there.values()),
+            (*_untold(known), *_in_the_way(there, target)),
+            silent="",
+            unknown=(),
+        )
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: PrepareIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Make them; one that is ready stays as it is."""
-        names = intent["create"]
+        names = intent.create
         if not names:
             return ()
-        creator, complaints = writer.group_creator(intent["target"]), []
+        creator, complaints = writer.group_creator(intent.target), []
         for start in range(0, len(names), BATCH):
             answers = creator.create(names[start : start + BATCH])
             complaints += [f"{name}: {why.reason}" for name, why in answers.items() if why]
         return tuple(complaints)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: PrepareIntent, reader: LinkReader) -> Seen[PrepareFacts]:
         """Of which protocol they are on the target."""
-        names, target = intent["create"], intent["target"]
+        names, target = intent.create, intent.target
         described = reader.groups(target).described(names) if names else {}
         others = tuple(
             f"{name}: {_said(described[name])}" for name in names if not _is_new(described[name])
         )
-        facts = {"created": len(names), "ready": intent["ready"], "silent": intent["silent"]}
         if others:
             words = f"{len(others)} of {len(names)} groups are not ready on {target}: {others[0]}"
-            return Seen(State.WAITING, f"{words}; {RESTART}", {}, others)
+            return Seen(State.WAITING, f"{words}; {RESTART}", items=others)
         words = (
-            f"{len(names) + intent['ready']} groups of KIP-848's protocol are ready on {target},"
+            f"{len(names) + intent.ready} groups of KIP-848's protocol are ready on {target},"
             f" {len(names)} of them new"
         )
-        return Seen(State.DONE, words, facts, (*intent["left"], *intent["unknown"]), _owes(intent))
+        facts = PrepareFacts(len(names), intent.ready, intent.silent)
+        return Seen(State.DONE, words, facts, (*intent.left, *intent.unknown), _owes(intent))
 
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: PrepareIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Nothing: they are empty."""
         return ()
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: PrepareIntent, reader: LinkReader) -> Seen[PrepareFacts]:
         """They are gone in a while."""
         return Seen(State.DONE, "empty groups without positions are forgotten by themselves")
 
@@ -106,18 +148,6 @@ def _groups(cluster: str, reader: LinkReader) -> Groups:
         Unreachable: it did not answer.
     """
     return reader.groups(cluster).described(reader.link_groups(cluster))
-
-
-def _guesswork(settings: Json, silent: str, there: Groups) -> Json:
-    """What the target knows by itself: the type of a group that has positions only is no answer."""
-    return {
-        **settings,
-        "create": [],
-        "ready": sum(map(_is_new, there.values())),
-        "left": [],
-        "silent": silent,
-        "unknown": [name for name, group in there.items() if not _is_new(group)],
-    }
 
 
 def _is_new(group: Group | Unavailable) -> bool:
@@ -146,12 +176,12 @@ def _said(group: Group | Unavailable) -> str:
     return "not there" if group.state is GroupState.DEAD else group.protocol.value
 
 
-def _owes(intent: Json) -> str:
-    left, unknown = intent["left"], intent["unknown"]
-    if intent["silent"]:
-        told = f"which groups of {intent['source']} are of KIP-848's protocol is not known"
-        others = f" ({len(unknown)} of {intent['target']} may be)" if unknown else ""
-        return f"{RESTART}; {told}{others}: {intent['silent']}"
+def _owes(intent: PrepareIntent) -> str:
+    left, unknown = intent.left, intent.unknown
+    if intent.silent:
+        told = f"which groups of {intent.source} are of KIP-848's protocol is not known"
+        others = f" ({len(unknown)} of {intent.target} may be)" if unknown else ""
+        return f"{RESTART}; {told}{others}: {intent.silent}"
     return f"{RESTART}; {len(left)} groups were not made ready: {left[0]}" if left else ""
 
 
@@ -162,7 +192,46 @@ _MOMENT_S = 6.0
 """Positions that did not move for so long will not soon: clients commit every 5 s by default."""
 
 
-class Quiesce(Polling):
+@dataclass(frozen=True, slots=True)
+class QuiesceSettings:
+    """What a plan says.
+
+    Attributes:
+        drain_window: whether reads are not fenced yet.
+        translate_ahead: whether offsets are translated meanwhile.
+    """
+
+    cluster: str
+    drain_window: bool = False
+    translate_ahead: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QuiesceIntent:
+    """Where the groups stood.
+
+    Attributes:
+        fenced: whether reads are.
+        digest: of their positions.
+        ends: where the logs were fenced; None where the drain window is over.
+    """
+
+    cluster: str
+    fenced: bool
+    digest: str
+    ends: Mapping[str, int] | None = None
+    translate_ahead: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QuiesceFacts:
+    """How many groups there are, and a digest of their positions."""
+
+    groups: int
+    digest: str
+
+
+class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
     """Groups are empty; or, where their reads are fenced, their positions stand still.
 
     While reads are not fenced yet (`drain_window`) it is enough that waiting gains nothing: every
@@ -176,33 +245,29 @@ class Quiesce(Polling):
         self._clock = clock
         self._unmoved: dict[str, tuple[str, float]] = {}
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: QuiesceSettings) -> Description:
         """The step in words."""
-        if settings.get("drain_window", False):
-            title = f"let consumers read {settings['cluster']} to its fenced end"
+        if settings.drain_window:
+            title = f"let consumers read {settings.cluster} to its fenced end"
             proof = "groups are empty or have committed it all, or no position moves any more"
             return Description(title, proof)
-        title = f"wait until consumers have left {settings['cluster']}"
+        title = f"wait until consumers have left {settings.cluster}"
         return Description(title, "groups are empty, or fenced and their positions stand still")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: QuiesceSettings, facts: Facts, reader: LinkReader) -> QuiesceIntent:
         """Where the groups stand now."""
-        cluster = settings["cluster"]
-        fenced = "fence-consumers" in facts
+        cluster, before = settings.cluster, facts.of(self)
         digest = _digest(_positions(cluster, reader.link_groups(cluster), reader))
-        intent: dict[str, Any] = {"cluster": cluster, "fenced": fenced, "digest": digest}
-        if settings.get("drain_window", False):
-            intent["ends"] = fenced_ends(facts)
-        if settings.get("translate_ahead", False):
-            intent["translate_ahead"] = True
-            if facts.get(self.name, {}).get("digest") != digest:
-                # Else the step before translates these already.
-                reader.translate_ahead()
-        return intent
+        ends = fenced_ends(facts) if settings.drain_window else None
+        if settings.translate_ahead and (before is None or before.digest != digest):
+            # Else the step before translates these already.
+            reader.translate_ahead()
+        fenced = facts.of(FENCE_CONSUMERS) is not None
+        return QuiesceIntent(cluster, fenced, digest, ends, settings.translate_ahead)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: QuiesceIntent, reader: LinkReader) -> Seen[QuiesceFacts]:
         """Who still reads, and whether positions moved since."""
-        cluster = intent["cluster"]
+        cluster = intent.cluster
         names = reader.link_groups(cluster)
         described = reader.groups(cluster).described(names)
         active = sorted(
@@ -212,10 +277,10 @@ class Quiesce(Polling):
         )
         rows = _positions(cluster, names, reader)
         digest = _digest(rows)
-        facts = {"groups": len(names), "digest": digest}
+        facts = QuiesceFacts(len(names), digest)
 
-        def done(words: str) -> Seen:
-            if intent.get("translate_ahead", False) and digest != intent["digest"]:
+        def done(words: str) -> Seen[QuiesceFacts]:
+            if intent.translate_ahead and digest != intent.digest:
                 # What was translated from the check on may be of positions that moved since.
                 reader.translate_ahead()
             return Seen(State.DONE, words, facts)
@@ -223,22 +288,23 @@ class Quiesce(Polling):
         if not active:
             return done(f"nobody reads in any of {len(names)} groups")
         told = f"{len(active)} of {len(names)} groups are read in: {', '.join(active[:3])}"
-        if intent["fenced"] and digest == intent["digest"]:
+        if intent.fenced and digest == intent.digest:
             return done(f"{told}; their reads are fenced, positions stand still")
-        if "ends" in intent:
-            told = f"{told}; {_left(rows, active, intent['ends'])}"
-            if why := self._gains_nothing(intent, digest, rows, active):
+        if intent.ends is not None:
+            told = f"{told}; {_left(rows, active, intent.ends)}"
+            unread = _unread(rows, active, intent.ends)
+            if why := self._gains_nothing(intent.digest, digest, unread):
                 return done(f"{told}: {why}")
         return Seen(State.WAITING, told, facts, tuple(active))
 
-    def _gains_nothing(self, intent: Json, digest: str, rows: Rows, active: list[str]) -> str:
+    def _gains_nothing(self, before: str, digest: str, unread: int) -> str:
         """Why nobody needs to wait any longer; empty where waiting helps."""
-        if not _unread(rows, active, intent["ends"]):
+        if not unread:
             return "waiting gains nothing"
         # What stood before belongs to another wait where the digest at its beginning was another.
-        kept, since = self._unmoved.get(intent["digest"], ("", 0.0))
+        kept, since = self._unmoved.get(before, ("", 0.0))
         if kept != digest:
-            self._unmoved[intent["digest"]] = digest, self._clock()
+            self._unmoved[before] = digest, self._clock()
             return ""
         waited = self._clock() - since
         return f"no position has moved for {waited:.0f} s" if waited >= _MOMENT_S else ""

@@ -1,48 +1,88 @@
 """What a person does, and says that it is done; the answer is in the journal."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
 from drctl.engine.ports import LinkReader
-from drctl.model.plan import Json
+from drctl.engine.source_fence import FenceFacts
+from drctl.model.typed_json import Number
 
 PROOF = "a person says that it is done"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ManualSettings:
+    """What a person is asked.
+
+    Attributes:
+        question: its id; `--answer` takes it.
+        undo: what rolls it back; empty, or None, where nothing does.
+        expect: how it is known to be done; empty for the person's word.
+    """
+
+    question: str
+    text: str
+    undo: str | None = None
+    expect: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManualIntent:
+    """The same, each text on one line."""
+
+    question: str
+    text: str
+    undo: str = ""
+
+
 @dataclass(frozen=True, slots=True)
-class Manual(Polling):
+class SaidFacts:
+    """What the person said: yes or no."""
+
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manual(Polling[ManualSettings, ManualIntent, SaidFacts]):
     """Asks; drctl itself does nothing, and rolls nothing back."""
 
     name: str
     traits: Trait
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: ManualSettings) -> Description:
         """The step in words."""
-        return Description(one_line(settings["text"]), settings.get("expect") or PROOF)
+        return Description(one_line(settings.text), settings.expect or PROOF)
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: ManualSettings, facts: Facts, reader: LinkReader) -> ManualIntent:
         """Nothing has to be decided."""
-        return {"question": settings["question"], "text": one_line(settings["text"])}
+        return ManualIntent(**asked(settings))
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: ManualIntent, reader: LinkReader) -> Seen[SaidFacts]:
         """What the person says."""
-        return answered(intent["question"], intent["text"], reader)
+        return answered(intent.question, intent.text, reader)
 
 
-def answered(question: str, text: str, reader: LinkReader) -> Seen:
+def asked(settings: ManualSettings) -> dict[str, Any]:
+    """The fields of a `ManualIntent`."""
+    text, undo = one_line(settings.text), one_line(settings.undo or "")
+    return {"question": settings.question, "text": text, "undo": undo}
+
+
+def answered(question: str, text: str, reader: LinkReader) -> Seen[SaidFacts]:
     """What a person says; no answer counts as no."""
     answer = reader.answer(question, text)
     if answer is None:
         words = f"not answered: {text}: answer on a terminal, or with --answer {question}=yes"
         return Seen(State.FAILED, words)
     if not answer:
-        return Seen(State.FAILED, f"a person says no: {text}", {"answer": "no"})
-    return Seen(State.DONE, f"a person says that it is done: {text}", {"answer": "yes"})
+        return Seen(State.FAILED, f"a person says no: {text}", SaidFacts("no"))
+    return Seen(State.DONE, f"a person says that it is done: {text}", SaidFacts("yes"))
 
 
 def one_line(text: str) -> str:
     """A text of several lines as one, for titles and questions."""
-    return " ".join(str(text).split())
+    return " ".join(text.split())
 
 
 MANUAL = Manual("manual", Trait.NONE)
@@ -57,19 +97,26 @@ BACK = ".undo"
 class ManualChange(Manual):
     """Asks whether it is done; and, where the run is rolled back, whether that was undone."""
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: ManualSettings) -> Description:
         """The step in words."""
-        return replace(Manual.describe(self, settings), way_back=one_line(settings["undo"]))
+        return changing(settings)
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
-        """Nothing has to be decided."""
-        return {**Manual.check(self, settings, facts, reader), "undo": one_line(settings["undo"])}
-
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: ManualIntent, reader: LinkReader) -> Seen[SaidFacts]:
         """What the person says; where nothing undoes it, that it stays."""
-        if not intent["undo"]:
-            return Seen(State.FAILED, f"there is no way back from: {intent['text']}")
-        return answered(intent["question"] + BACK, intent["undo"], reader)
+        return taken_back(intent, reader)
+
+
+def changing(settings: ManualSettings) -> Description:
+    """A change in words."""
+    way_back = one_line(settings.undo or "")
+    return Description(one_line(settings.text), settings.expect or PROOF, way_back)
+
+
+def taken_back(intent: ManualIntent, reader: LinkReader) -> Seen[Any]:
+    """Whether a person says that a change was rolled back."""
+    if not intent.undo:
+        return Seen(State.FAILED, f"there is no way back from: {intent.text}")
+    return answered(intent.question + BACK, intent.undo, reader)
 
 
 MANUAL_CHANGE = ManualChange("manual-change", Trait.CHANGES)
@@ -82,47 +129,100 @@ MANUAL_RECONCILE = ManualChange("manual-reconcile", Trait.CHANGES | Trait.RECONC
 _SHOWN = 5
 
 
-def watched(settings: Json, reader: LinkReader) -> Json:
-    """What `still` needs in the intent of a fence: the topics that must not grow."""
+@dataclass(frozen=True, kw_only=True)
+class FenceSettings:
+    """What every fence of producers needs to know.
+
+    Attributes:
+        settle_seconds: for so long the ends of logs must not move.
+        reverse: connectors that copy to the cluster, where it is the one that is back.
+        made_anew: whether topics may be missing for a while: during a rebuild.
+    """
+
+    cluster: str
+    settle_seconds: Number
+    reverse: tuple[str, ...] = ()
+    made_anew: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FenceIntent:
+    """The same, and the topics that must not grow."""
+
+    cluster: str
+    topics: tuple[str, ...]
+    settle_seconds: Number
+    reverse: tuple[str, ...] = ()
+    made_anew: bool = False
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to do; yes, where a person does it."""
+        return True
+
+
+def watched(settings: FenceSettings, reader: LinkReader) -> dict[str, Any]:
+    """The fields of a `FenceIntent`."""
     return {
-        "cluster": settings["cluster"],
-        "topics": list(reader.topics()),
-        "settle_seconds": settings["settle_seconds"],
+        "cluster": settings.cluster,
+        "topics": tuple(reader.topics()),
+        "settle_seconds": settings.settle_seconds,
+        "reverse": settings.reverse,
+        "made_anew": settings.made_anew,
     }
 
 
-def still(intent: Json, reader: LinkReader, held: Seen) -> Seen:
+def still(
+    intent: FenceIntent, reader: LinkReader, held: Seen[Any], answer: str = ""
+) -> Seen[FenceFacts]:
     """The proof of the fence itself, and that the end offsets do not move."""
     if held.state is not State.DONE:
-        return held
-    settle_s = intent["settle_seconds"]
+        return Seen(held.state, held.words, FenceFacts(answer=answer), held.items)
+    settle_s = intent.settle_seconds
     # Brokers are asked for no rule: what fences here is not known to them.
-    found = reader.fence(intent["cluster"], settle_s).prove((), intent["topics"]).stillness
+    found = reader.fence(intent.cluster, settle_s).prove((), intent.topics).stillness
     ends = {str(place): end for place, end in sorted(found.ends.items())}
-    facts: Json = {**(held.facts or {}), "ends": ends}
+    facts = FenceFacts(ends, answer=answer)
     if not found.proven:
         return Seen(State.WAITING, "; ".join(found.doubts[:_SHOWN]), facts, found.doubts)
     words = f"{held.words}; the ends of {len(ends)} partitions stood still for {settle_s:g} s"
     return Seen(State.DONE, words, facts)
 
 
-@dataclass(frozen=True, slots=True)
-class ManualFence(ManualChange):
+@dataclass(frozen=True, kw_only=True)
+class ManualFenceSettings(FenceSettings, ManualSettings):
+    """What a person is asked, and what must not grow."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManualFenceIntent(FenceIntent, ManualIntent):
+    """The same."""
+
+
+class ManualFence(Polling[ManualFenceSettings, ManualFenceIntent, FenceFacts]):
     """A person's word, and end offsets that do not move: neither alone is a fence."""
 
-    def describe(self, settings: Json) -> Description:
+    name = "manual-fence"
+    traits = Trait.CHANGES | Trait.FENCES_WRITES
+
+    def describe(self, settings: ManualFenceSettings) -> Description:
         """The step in words."""
-        return replace(
-            ManualChange.describe(self, settings), proof=f"{PROOF}, and end offsets do not move"
-        )
+        return replace(changing(settings), proof=f"{PROOF}, and end offsets do not move")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(
+        self, settings: ManualFenceSettings, facts: Facts, reader: LinkReader
+    ) -> ManualFenceIntent:
         """Which topics must not grow."""
-        return {**ManualChange.check(self, settings, facts, reader), **watched(settings, reader)}
+        return ManualFenceIntent(**asked(settings), **watched(settings, reader))
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: ManualFenceIntent, reader: LinkReader) -> Seen[FenceFacts]:
         """What the person says, and what grows."""
-        return still(intent, reader, ManualChange.verify(self, intent, reader))
+        said = answered(intent.question, intent.text, reader)
+        return still(intent, reader, said, said.facts.answer if said.facts else "")
+
+    def undone(self, intent: ManualFenceIntent, reader: LinkReader) -> Seen[FenceFacts]:
+        """What the person says; where nothing undoes it, that it stays."""
+        return taken_back(intent, reader)
 
 
-MANUAL_FENCE = ManualFence("manual-fence", Trait.CHANGES | Trait.FENCES_WRITES)
+MANUAL_FENCE = ManualFence()

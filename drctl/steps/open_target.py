@@ -2,101 +2,221 @@
 
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from drctl.engine.kind import Description, Facts, Seen, State, Trait, complaints
+from drctl.engine.kind import Description, Facts, Seen, State, StepKind, Trait, complaints
 from drctl.engine.ports import LinkReader, LinkWriter
-from drctl.engine.recheck_source import look_at_source
-from drctl.model.errors import Refused
+from drctl.engine.source_fence import ALIVE, MOVED
+from drctl.model.errors import Refused, Unreachable
 from drctl.model.fencing import DENY, Denied, Owner, resting
-from drctl.model.plan import Json
+from drctl.model.health import AuthenticationFailed
 from drctl.model.repairs import Acl
-from drctl.model.topology import Unavailable
+from drctl.model.topology import TopicPartition, Unavailable
+from drctl.steps.fences import fenced_ends
 
 SHARED = "fence-of-another-link"
 """Blocks removing rules that another link needs."""
 
 CANARY_TOPIC = "__drctl_canary"
 
+_SHOWN = 3
 
-class OpenTarget:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSettings:
+    """What a plan says, and what was overridden.
+
+    Attributes:
+        cluster: whose writes are enabled.
+        principals: that were kept away.
+        source: the other cluster; journals of drctl before 0.6 do not name it.
+        must_be_silent: whether the source is lost.
+        given_up: whether it is left as it is, although it answers.
+    """
+
+    cluster: str
+    principals: tuple[str, ...]
+    link: str = ""
+    source: str = ""
+    must_be_silent: bool = False
+    given_up: bool = False
+    overrides: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIntent:
+    """What is removed and written.
+
+    Attributes:
+        lifted: rules that deny applications their writes.
+        unseen: why rules cannot be seen; empty where they can.
+        text: of the probe record.
+    """
+
+    cluster: str
+    topics: tuple[str, ...]
+    lifted: tuple[Acl, ...]
+    unseen: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFacts:
+    """How many rules were removed."""
+
+    lifted: int
+
+
+class OpenTarget(StepKind[OpenSettings, OpenIntent, OpenFacts]):
     """From here on the target may hold writes that the source has not."""
 
     name = "open-target"
     traits = Trait.CHANGES | Trait.OPENS
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: OpenSettings) -> Description:
         """The step in words."""
         return Description(
-            f"open {settings['cluster']} for writes",
+            f"open {settings.cluster} for writes",
             f"a record written to {CANARY_TOPIC} reads back",
             "deny again what was denied before",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: OpenSettings, facts: Facts, reader: LinkReader) -> OpenIntent:
         """That the source is as it was left; which rules keep principals from writing here.
 
         Raises:
-            Refused: the source took records, or is back: see `drctl.engine.recheck_source`; or
-                another link's fence keeps the same principals from here.
+            Refused: the source took records, or is back; or another link's fence keeps the same
+                principals from here.
             Unreachable: the target did not answer.
         """
         look_at_source(settings, facts, reader)
-        cluster = settings["cluster"]
+        cluster = settings.cluster
         topics = sorted({reader.target_topic(topic) for topic in reader.topics()})
         found = reader.acls(cluster).acls()
         unseen = found.reason if isinstance(found, Unavailable) else ""
         rules = () if isinstance(found, Unavailable) else found.rules
-        principals = set(settings["principals"])
-        lifted = [rule for rule in rules if _denies(rule, principals, topics)]
-        _refuse_if_needed(cluster, lifted, resting(rules, settings.get("link", "")))
-        return {
-            "cluster": cluster,
-            "topics": topics,
-            "lifted": [list(rule) for rule in lifted],
-            "unseen": unseen,
-            "text": uuid.uuid4().hex,
-        }
+        principals = set(settings.principals)
+        lifted = tuple(rule for rule in rules if _denies(rule, principals, topics))
+        _refuse_if_needed(cluster, lifted, resting(rules, settings.link))
+        return OpenIntent(cluster, tuple(topics), lifted, unseen, uuid.uuid4().hex)
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: OpenIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Remove the rules, then write the probe record."""
-        cluster = intent["cluster"]
-        answers = writer.acls(cluster).restore(_rules(intent)) if intent["lifted"] else {}
-        writer.canary(cluster).sing(CANARY_TOPIC, intent["text"])
+        answers = writer.acls(intent.cluster).restore(intent.lifted) if intent.lifted else {}
+        writer.canary(intent.cluster).sing(CANARY_TOPIC, intent.text)
         return complaints(answers, _name)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: OpenIntent, reader: LinkReader) -> Seen[OpenFacts]:
         """Whether the rules are gone everywhere, and the probe record can be read."""
-        cluster = intent["cluster"]
-        if intent["lifted"]:
-            lifted = reader.acls(cluster).lifted(_rules(intent), intent["topics"])
+        cluster = intent.cluster
+        if intent.lifted:
+            lifted = reader.acls(cluster).lifted(intent.lifted, intent.topics)
             if not lifted.proven:
-                return Seen(State.WAITING, "; ".join(lifted.doubts), {}, lifted.doubts)
-        if not reader.heard(cluster, CANARY_TOPIC, intent["text"]):
+                return Seen(State.WAITING, "; ".join(lifted.doubts), items=lifted.doubts)
+        if not reader.heard(cluster, CANARY_TOPIC, intent.text):
             return Seen(State.WAITING, f"the canary is not on {cluster} yet")
         words = f"{cluster} took a record and gave it back"
         owes = ""
-        if intent["unseen"]:
+        if intent.unseen:
             # The probe record is drctl's own: it says nothing of what applications may do.
-            owes = f"look whether rules of {cluster} deny applications: {intent['unseen']}"
-        return Seen(State.DONE, words, {"lifted": len(intent["lifted"])}, owes=owes)
+            owes = f"look whether rules of {cluster} deny applications: {intent.unseen}"
+        return Seen(State.DONE, words, OpenFacts(len(intent.lifted)), owes=owes)
 
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: OpenIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Deny again."""
-        if not intent["lifted"]:
+        if not intent.lifted:
             return ()
-        answers = writer.acls(intent["cluster"]).deny(_rules(intent))
-        return complaints(answers, _name)
+        return complaints(writer.acls(intent.cluster).deny(intent.lifted), _name)
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: OpenIntent, reader: LinkReader) -> Seen[OpenFacts]:
         """Whether it is denied again everywhere."""
-        if not intent["lifted"]:
+        if not intent.lifted:
             return Seen(State.DONE, "nothing had been lifted")
-        obeyed = reader.acls(intent["cluster"]).obeyed(_rules(intent), intent["topics"])
+        obeyed = reader.acls(intent.cluster).obeyed(intent.lifted, intent.topics)
         state = State.DONE if obeyed.proven else State.WAITING
-        return Seen(state, "; ".join(obeyed.doubts) or "denied again", {}, obeyed.doubts)
+        return Seen(state, "; ".join(obeyed.doubts) or "denied again", items=obeyed.doubts)
 
 
-def _refuse_if_needed(cluster: str, lifted: list[Acl], others: Mapping[Acl, Owner]) -> None:
+def look_at_source(settings: OpenSettings, facts: Facts, reader: LinkReader) -> None:
+    """Check that the source has not changed since the steps before looked at it.
+
+    A fence names the topics that were there, and somebody may have removed its rules since. An
+    unplanned failover rests on a source that is dead, and minutes may have passed since that was
+    seen.
+
+    Raises:
+        Refused: it has, or it is back.
+        Unreachable: the target did not answer.
+    """
+    source, passed = settings.source, settings.overrides
+    if settings.must_be_silent:
+        if ALIVE not in passed:
+            _refuse_if_alive(source, reader)
+    elif source and not settings.given_up and MOVED not in passed:
+        _refuse_if_moved(source, fenced_ends(facts), reader)
+
+
+def _refuse_if_alive(source: str, reader: LinkReader) -> None:
+    try:
+        reader.alive(source)
+    except AuthenticationFailed:
+        told = "somebody is there, and does not let drctl in"
+    except Unreachable:
+        return
+    else:
+        told = "it answers again"
+    raise Refused(
+        f"{ALIVE}: cluster {source}: {told}",
+        "use --mode planned, which loses nothing; or where it is to be given up all the same, say"
+        f" why with --override {ALIVE}=REASON",
+    )
+
+
+def _refuse_if_moved(source: str, fenced: Mapping[str, int], reader: LinkReader) -> None:
+    if not fenced:
+        return
+    try:
+        topics, site = reader.topics(), reader.site(source)
+        there = site.overview().partitions
+        places = [TopicPartition(t, number) for t in topics for number in there.get(t, ())]
+        offsets = site.offsets(places)
+    except Unreachable:
+        # One that has died since it was fenced takes no record any more.
+        return
+    named = {place.rpartition("-")[0] for place in fenced}
+    new = [topic for topic in topics if topic not in named]
+    if new:
+        raise Refused(
+            f"{MOVED}: {len(new)} topics were made on {source} behind the fence, which does not"
+            f" name them: {', '.join(new[:_SHOWN])}",
+            "begin again: the fence names what is there by then. Where clients make topics all the"
+            f" time, deny them CREATE on {source} before",
+        )
+    # One without a leader takes no record.
+    grown = [
+        str(place)
+        for place, found in offsets.items()
+        if not isinstance(found, Unavailable) and found.end > fenced.get(str(place), 0)
+    ]
+    if grown:
+        _refuse_if_missing(source, grown, reader)
+
+
+def _refuse_if_missing(source: str, grown: list[str], reader: LinkReader) -> None:
+    """The end of a transaction moves an end, too, and is no record."""
+    missing = reader.missing()
+    if not missing.records and not missing.not_compared:
+        return
+    told = missing.not_compared[0] if missing.not_compared else f"{missing.records:,} are missing"
+    raise Refused(
+        f"{MOVED}: {len(grown)} partitions of {source} grew behind the fence,"
+        f" {', '.join(grown[:_SHOWN])}: {told}",
+        f"find who writes there (another principal than fence.principals, a super user, or rules"
+        f" that somebody lifted: kafka-acls.sh --list on {source}), keep it away, and begin again",
+    )
+
+
+def _refuse_if_needed(cluster: str, lifted: tuple[Acl, ...], others: Mapping[Acl, Owner]) -> None:
     """What stays denied would keep out the clients that are sent here."""
     needed = {rule: others[rule] for rule in lifted if rule in others}
     if needed:
@@ -122,7 +242,3 @@ def _denies(rule: Acl, principals: set[str], topics: list[str]) -> bool:
 
 def _name(rule: Acl) -> str:
     return rule.name
-
-
-def _rules(intent: Json) -> tuple[Acl, ...]:
-    return tuple(Acl(*each) for each in intent["lifted"])

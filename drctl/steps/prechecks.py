@@ -3,8 +3,9 @@
 The plan continues only where every precheck allows it or was overridden.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Any
 
 from drctl.checks.causes import in_words, told_once
@@ -14,34 +15,87 @@ from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused, Unknown, Unreachable
 from drctl.model.finding import Finding, Status
 from drctl.model.loss import Mode
-from drctl.model.plan import Json
+from drctl.model.plan import Step
 from drctl.model.repairs import TopicShape
+from drctl.model.stock import ClusterStock, TopicStock
 from drctl.model.topology import TopicPartition, Unavailable
+from drctl.model.typed_json import to_json
 
 
-class Preflight(Polling):
+@dataclass(frozen=True, slots=True)
+class PreflightSettings:
+    """What a plan says.
+
+    Attributes:
+        overrides: prechecks that are overridden, each with the reason.
+        not_asked: prechecks whose findings do not count.
+    """
+
+    mode: str
+    overrides: Mapping[str, str]
+    not_asked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """What could not be looked at for one cause, which is told nowhere else.
+
+    Attributes:
+        what: the cause in a few words, by which all else refers to it.
+        why: as it was told.
+        checks: names of those that could not look.
+    """
+
+    what: str
+    why: str
+    checks: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """All of it in one line."""
+        number = len(self.checks)
+        count = f"{number:,} checks" if number != 1 else "1 check"
+        return f"{count} could not look: {self.why} ({', '.join(self.checks)})"
+
+
+@dataclass(frozen=True, slots=True)
+class PreflightFacts:
+    """What the prechecks found that does not block the plan.
+
+    Attributes:
+        unseen: journals of an older drctl do not have it.
+        passed_over: prechecks that were overridden, each with the reason.
+    """
+
+    warnings: tuple[str, ...] = ()
+    unseen: tuple[Unseen, ...] = ()
+    passed_over: Mapping[str, str] = field(default_factory=dict)
+
+
+class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
     """Checks everything that a failover rests on."""
 
     name = "preflight"
     traits = Trait.JUDGES
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: PreflightSettings) -> Description:
         """The step in words."""
         title = "ask the guards: both clusters, replication, groups, endpoints"
-        passed = ", ".join(sorted(settings["overrides"])) or "none"
+        passed = ", ".join(sorted(settings.overrides)) or "none"
         return Description(title, f"no guard fails (passed over: {passed})")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(
+        self, settings: PreflightSettings, facts: Facts, reader: LinkReader
+    ) -> PreflightFacts:
         """Refuse where a precheck fails that is not overridden.
 
         Raises:
             Refused: one does; each is named.
         """
-        overrides = settings["overrides"]
-        left_out = settings.get("not_asked", ())
-        said = reader.findings(settings["mode"])
-        findings = [each for each in said if each.check not in left_out]
-        standing = standing_against(findings, overrides, Mode(settings["mode"]))
+        overrides = settings.overrides
+        said = reader.findings(settings.mode)
+        findings = [each for each in said if each.check not in settings.not_asked]
+        standing = standing_against(findings, overrides, Mode(settings.mode))
         if standing:
             raise Refused(
                 "; ".join(in_words(standing)),
@@ -49,22 +103,16 @@ class Preflight(Polling):
             )
         others = [each for each in findings if each.status is not Status.OK]
         told, unseen = told_once(others)
-        return {
-            "warnings": [_told(each) for each in told],
-            "unseen": [
-                {"what": u.because.what, "why": u.because.why, "checks": list(u.checks)}
-                for u in unseen
-            ],
-            "passed_over": {
-                each.check: overrides[each.check] for each in others if each.check in overrides
-            },
-        }
+        return PreflightFacts(
+            tuple(map(_told, told)),
+            tuple(Unseen(u.because.what, u.because.why, tuple(u.checks)) for u in unseen),
+            {each.check: overrides[each.check] for each in others if each.check in overrides},
+        )
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: PreflightFacts, reader: LinkReader) -> Seen[PreflightFacts]:
         """They were asked a moment ago."""
-        warnings, unseen = intent["warnings"], intent.get("unseen", ())
-        told = "".join(f"; {len(u['checks'])} could not look: {u['what']}" for u in unseen)
-        return Seen(State.DONE, f"no guard fails; {len(warnings)} to know of{told}", intent)
+        told = "".join(f"; {len(u.checks)} could not look: {u.what}" for u in intent.unseen)
+        return Seen(State.DONE, f"no guard fails; {len(intent.warnings)} to know of{told}", intent)
 
 
 def _told(finding: Finding) -> str:
@@ -75,35 +123,52 @@ def _told(finding: Finding) -> str:
 _AGAINST = frozenset({Status.FAIL, Status.NOT_CHECKED})
 
 
-class CheckGuards(Polling):
+@dataclass(frozen=True, slots=True)
+class CheckSettings:
+    """Which prechecks are asked, and which are overridden, each with the reason."""
+
+    guards: tuple[str, ...]
+    mode: str
+    overrides: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFacts:
+    """Which prechecks were asked, and what they said."""
+
+    guards: tuple[str, ...]
+    told: tuple[str, ...]
+
+
+class CheckGuards(Polling[CheckSettings, CheckFacts, CheckFacts]):
     """Refuses where one of them fails, could not look, or has nothing to say."""
 
     name = "check"
     traits = Trait.JUDGES
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: CheckSettings) -> Description:
         """The step in words."""
-        return Description(f"ask the guards: {', '.join(settings['guards'])}", "none of them fails")
+        return Description(f"ask the guards: {', '.join(settings.guards)}", "none of them fails")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: CheckSettings, facts: Facts, reader: LinkReader) -> CheckFacts:
         """Ask them.
 
         Raises:
             Refused: one fails that is not overridden; each is named.
         """
-        names = settings["guards"]
-        found = [each for each in reader.findings(settings["mode"]) if each.check in names]
-        against = list(_against(names, found, settings["overrides"]))
+        names = settings.guards
+        found = [each for each in reader.findings(settings.mode) if each.check in names]
+        against = list(_against(names, found, settings.overrides))
         if against:
             failing = [each for each in found if each.status in _AGAINST]
             cures = dict.fromkeys(each.cure for each in failing if each.cure)
             raise Refused("; ".join(against), "; ".join(cures))
-        told = [f"{each.check}: {each.subject}: {each.status.value}" for each in found]
-        return {"guards": list(names), "told": told}
+        told = (f"{each.check}: {each.subject}: {each.status.value}" for each in found)
+        return CheckFacts(names, tuple(told))
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: CheckFacts, reader: LinkReader) -> Seen[CheckFacts]:
         """They were asked a moment ago."""
-        return Seen(State.DONE, f"none of {len(intent['guards'])} guards fails", intent)
+        return Seen(State.DONE, f"none of {len(intent.guards)} guards fails", intent)
 
 
 def _against(
@@ -120,49 +185,95 @@ def _against(
                 yield f"{each.check}: {each.subject}: {each.reason}"
 
 
+def modes_of(steps: Iterable[Step]) -> frozenset[str]:
+    """What the prechecks of a plan are asked for."""
+    return frozenset(
+        kind.read_settings(step.settings).mode
+        for step in steps
+        for kind in (Preflight(), CheckGuards())
+        if step.kind == kind.name
+    )
+
+
 FILE = "before.json"
 
 
-class TakeStock(Polling):
+@dataclass(frozen=True, slots=True)
+class StockSettings:
+    """Which clusters and connectors."""
+
+    clusters: tuple[str, ...]
+    connectors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorStock:
+    """A connector as it was, with the offsets that Connect keeps; or why that is not known."""
+
+    error: str = ""
+    state: str = ""
+    offsets: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StockIntent:
+    """Both clusters and the connectors as they were, by name."""
+
+    clusters: Mapping[str, ClusterStock]
+    connectors: Mapping[str, ConnectorStock] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StockFacts:
+    """Clusters that did not answer; and by cluster, groups in which somebody read."""
+
+    silent: tuple[str, ...] = ()
+    active_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class TakeStock(Polling[StockSettings, StockIntent, StockFacts]):
     """Topics and their own settings, ends of logs, positions of groups, connectors."""
 
     name = "take-stock"
     traits = Trait.TAKES_STOCK
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: StockSettings) -> Description:
         """The step in words."""
         title = "write down topics, end offsets, group positions and connectors of both clusters"
         return Description(title, f"{FILE} in the run's folder, and the journal")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: StockSettings, facts: Facts, reader: LinkReader) -> StockIntent:
         """Observe everything; what does not answer is written down as such."""
-        names = settings["connectors"]
+        names = settings.connectors
         with ThreadPoolExecutor(1) as beside:
             # Connect knows thousands of positions: applications may wait for this.
             connectors = beside.submit(lambda: {name: _connector(name, reader) for name in names})
             clusters = {
                 name: reader.seen_ahead(name) or state_of(name, reader)
-                for name in settings["clusters"]
+                for name in settings.clusters
             }
-            return {"clusters": clusters, "connectors": connectors.result()}
+            return StockIntent(clusters, connectors.result())
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: StockIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Keep it beside the journal, too."""
-        writer.keep(FILE, intent)
+        writer.keep(FILE, to_json(intent))
         return ()
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: StockIntent, reader: LinkReader) -> Seen[StockFacts]:
         """It stands in the journal."""
-        clusters = intent["clusters"]
-        facts = {
-            "silent": sorted(name for name, seen in clusters.items() if "error" in seen),
-            "active_groups": {name: seen.get("active", []) for name, seen in clusters.items()},
-        }
-        told = ", ".join(_in_words(name, seen) for name, seen in clusters.items())
-        return Seen(State.DONE, told, facts)
+        clusters = intent.clusters
+        silent = tuple(sorted(name for name, stock in clusters.items() if stock.error))
+        told = ", ".join(
+            f"{name} does not answer"
+            if stock.error
+            else f"{name}: {len(stock.ends)} partitions, {len(stock.positions)} groups"
+            for name, stock in clusters.items()
+        )
+        active = {name: stock.active for name, stock in clusters.items()}
+        return Seen(State.DONE, told, StockFacts(silent, active))
 
 
-def state_of(name: str, reader: LinkReader) -> Mapping[str, Any]:
+def state_of(name: str, reader: LinkReader) -> ClusterStock:
     """What a snapshot holds of a cluster; of one that does not answer, why."""
     try:
         site = reader.site(name)
@@ -178,47 +289,44 @@ def state_of(name: str, reader: LinkReader) -> Mapping[str, Any]:
         offsets = site.offsets(places)
         shapes = reader.shapes(name).shapes(topics)
     except Unreachable as error:
-        return {"error": error.message}
-    return {
-        "cluster_id": identity,
-        "topics": {topic: _shape(found) for topic, found in shapes.items()},
-        "ends": {
+        return ClusterStock(error.message)
+    return ClusterStock(
+        "",
+        identity,
+        {topic: _shape(found) for topic, found in shapes.items()},
+        {
             str(place): found.reason if isinstance(found, Unavailable) else found.end
             for place, found in offsets.items()
         },
-        "active": sorted(
-            group
-            for group, found in described.items()
-            if not isinstance(found, Unavailable) and found.active
+        tuple(
+            sorted(
+                group
+                for group, found in described.items()
+                if not isinstance(found, Unavailable) and found.active
+            )
         ),
-        "positions": {
+        {
             group: found.reason
             if isinstance(found, Unavailable)
             else {str(place): at.offset for place, at in found.items()}
             for group, found in committed.items()
         },
-    }
+    )
 
 
-def _shape(found: TopicShape | Unavailable | None) -> Any:
-    """What a topic is made of, and what it does not have from its brokers."""
+def _shape(found: TopicShape | Unavailable | None) -> TopicStock | str:
     if found is None:
         return "it is gone"
     if isinstance(found, Unavailable):
         return found.reason
     own = {key: each.value for key, each in sorted(found.settings.items()) if each.own}
-    return {"partitions": found.partitions, "replicas": found.replicas, "settings": own}
+    return TopicStock(found.partitions, found.replicas, own)
 
 
-def _connector(name: str, reader: LinkReader) -> Mapping[str, Any]:
+def _connector(name: str, reader: LinkReader) -> ConnectorStock:
     try:
         connectors = reader.connectors()
-        return {"state": connectors.state(name).state, "offsets": list(connectors.offsets(name))}
+        state, offsets = connectors.state(name).state, connectors.offsets(name)
     except Unknown as error:
-        return {"error": error.message}
-
-
-def _in_words(name: str, seen: Mapping[str, Any]) -> str:
-    if "error" in seen:
-        return f"{name} does not answer"
-    return f"{name}: {len(seen['ends'])} partitions, {len(seen['positions'])} groups"
+        return ConnectorStock(error.message)
+    return ConnectorStock("", state, tuple(offsets))

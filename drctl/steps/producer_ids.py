@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from drctl.engine.kind import Description, Facts, Permanent, Seen, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import ConfigError, Unreachable
-from drctl.model.plan import Json
 from drctl.model.producer_ids import (
     Advanced,
     ProducerIdReader,
@@ -19,6 +18,8 @@ from drctl.model.producer_ids import (
     highest,
 )
 from drctl.model.topology import TopicPartition, Unavailable
+from drctl.model.typed_json import Number
+from drctl.steps.groups import PrepareGroups
 
 BATCH = 2000
 """Partitions that are asked about together: each of them may remember thousands of producers."""
@@ -94,50 +95,95 @@ _EARLIER = "or skip ids days before, by a runbook with this step and more `patie
 Given = Mapping[int, int | Unavailable]
 
 
-class SkipProducerIds(Permanent):
+@dataclass(frozen=True, slots=True)
+class SkipSettings:
+    """What a plan says.
+
+    Attributes:
+        at_most_seconds: so long it may use up ids.
+    """
+
+    source: str
+    target: str
+    at_most_seconds: Number
+
+
+@dataclass(frozen=True, slots=True)
+class SkipIntent:
+    """Which ids are used up.
+
+    Attributes:
+        beyond: the highest id in use on the source; -1 where none is known.
+        silent: why its partitions could not be asked; empty where they were.
+        unread: how many of them did not tell.
+        named: the first of those, with why.
+        before: by broker of the target, the id that it gave.
+    """
+
+    source: str
+    target: str
+    at_most_seconds: Number
+    beyond: int
+    silent: str
+    unread: int
+    named: tuple[str, ...]
+    before: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SkipFacts:
+    """The highest id in use on the source, and how many partitions did not tell."""
+
+    beyond: int
+    unread: int
+
+
+class SkipProducerIds(Permanent[SkipSettings, SkipIntent, SkipFacts]):
     """Uses up ids until every broker gives higher ones; skipped ids are never needed."""
 
     name = "skip-producer-ids"
     traits = Trait.CHANGES | Trait.SKIPS_PRODUCER_IDS
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: SkipSettings) -> Description:
         """The step in words."""
-        source, target = settings["source"], settings["target"]
+        source, target = settings.source, settings.target
         return Description(
             f"have {target} skip the producer ids that are in use on {source}",
             "every broker gives an id above the highest in use (to ask costs it one)",
             "none is needed: nobody misses ids that were skipped",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: SkipSettings, facts: Facts, reader: LinkReader) -> SkipIntent:
         """The highest id in use on the source, and where the brokers of the target are.
 
         A source that does not answer blocks nothing: what is not known is owed.
         """
         # Whom the step before could not reach is not waited for again.
-        silent = facts.get("prepare-groups", {}).get("silent", "")
-        known = IdsInUse(silent=silent) if silent else ids_in_use(settings["source"], reader)
-        return {
-            **settings,
-            "beyond": known.highest,
-            "silent": known.silent,
-            "unread": known.unread,
-            "named": known.named,
-            "before": _before(settings["target"], reader) if known.highest != NOBODY else {},
-        }
+        prepared, source, target = facts.of(PrepareGroups()), settings.source, settings.target
+        silent = prepared.silent if prepared else ""
+        known = IdsInUse(silent=silent) if silent else ids_in_use(source, reader)
+        return SkipIntent(
+            source,
+            target,
+            settings.at_most_seconds,
+            known.highest,
+            known.silent,
+            known.unread,
+            tuple(known.named),
+            _before(target, reader) if known.highest != NOBODY else {},
+        )
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: SkipIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Use up ids, for no longer than the step may take; done again, it continues."""
-        if intent["beyond"] == NOBODY:
+        if intent.beyond == NOBODY:
             return ()
-        ids, calls = writer.producer_ids(intent["target"]), intent["at_most_seconds"] / CALL_S
-        return _silent(_advanced(ids, intent["beyond"], max(1, int(calls))))
+        ids, calls = writer.producer_ids(intent.target), intent.at_most_seconds / CALL_S
+        return _silent(_advanced(ids, intent.beyond, max(1, int(calls))))
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: SkipIntent, reader: LinkReader) -> Seen[SkipFacts]:
         """Whether every broker of the target gives higher ids."""
-        beyond, source, target = intent["beyond"], intent["source"], intent["target"]
-        facts = {"beyond": beyond, "unread": intent["unread"]}
-        items, owes = tuple(intent["named"]), _owes(intent)
+        beyond, source, target = intent.beyond, intent.source, intent.target
+        facts, items, owes = SkipFacts(beyond, intent.unread), intent.named, _owes(intent)
         if beyond == NOBODY:
             words = f"no producer id is known to be in use on {source}: none is skipped"
             return Seen(State.DONE, words, facts, items, owes)
@@ -147,17 +193,17 @@ class SkipProducerIds(Permanent):
             return Seen(State.FAILED, f"{error.message}; {RESTART}")
         if low := _low(given, intent):
             words = f"{target} gives ids that may be in use on {source}: {'; '.join(low)}"
-            return Seen(State.FAILED, f"{words}; {RESTART}, {_EARLIER}", {}, low)
+            return Seen(State.FAILED, f"{words}; {RESTART}, {_EARLIER}", items=low)
         if silent := _silent(dict(sorted(given.items()))) if given else ("no broker is there",):
             words = f"which ids {target} gives is not known of all brokers: {'; '.join(silent)}"
-            return Seen(State.WAITING, f"{words}; {RESTART}", {}, silent)
+            return Seen(State.WAITING, f"{words}; {RESTART}", items=silent)
         words = (
             f"all {len(given)} brokers of {target} give producer ids above {beyond:,}, the highest"
             f" in use on {source}{_cost(given, intent)}"
         )
         return Seen(State.DONE, words, facts, items, owes)
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: SkipIntent, reader: LinkReader) -> Seen[SkipFacts]:
         """What was skipped stays so."""
         return Seen(State.DONE, "producer ids stay skipped: nobody misses them")
 
@@ -182,14 +228,14 @@ def _advanced(
             return answers
 
 
-def _low(given: Given, intent: Json) -> tuple[str, ...]:
+def _low(given: Given, intent: SkipIntent) -> tuple[str, ...]:
     """Each broker that is not far enough, with figures."""
     found = []
     for broker, now in sorted(given.items()):
-        if isinstance(now, int) and now <= intent["beyond"]:
-            before = intent["before"].get(str(broker))
+        if isinstance(now, int) and now <= intent.beyond:
+            before = intent.before.get(str(broker))
             came = "" if before is None else f"came {now - before:,} further, and "
-            left = intent["beyond"] - now
+            left = intent.beyond - now
             found.append(f"broker {broker} {came}is at {now:,}, {left:,} below the highest")
     return tuple(found)
 
@@ -203,18 +249,18 @@ def _silent(answers: Mapping[int, object]) -> tuple[str, ...]:
     )
 
 
-def _cost(given: Given, intent: Json) -> str:
+def _cost(given: Given, intent: SkipIntent) -> str:
     """The cluster's brokers share one sequence: how much further it is now."""
     now = max(each for each in given.values() if isinstance(each, int))
-    before = intent["before"].values()
+    before = intent.before.values()
     return f"; it cost {now - max(before):,} of 2^63" if before else ""
 
 
-def _owes(intent: Json) -> str:
-    source, unread = intent["source"], intent["unread"]
-    if intent["silent"]:
-        return f"{RESTART}; which ones they bring from {source} is not known: {intent['silent']}"
+def _owes(intent: SkipIntent) -> str:
+    source, unread = intent.source, intent.unread
+    if intent.silent:
+        return f"{RESTART}; which ones they bring from {source} is not known: {intent.silent}"
     if unread:
         told = f"{RESTART}; those in use in {unread:,} partitions of {source} are not known"
-        return f"{told}: {intent['named'][0]}"
+        return f"{told}: {intent.named[0]}"
     return ""

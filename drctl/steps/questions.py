@@ -1,13 +1,14 @@
 """What a plan asks people, and what they said beforehand: `--answer ID=yes`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from drctl.config.problems import did_you_mean, escaped, one_of
 from drctl.engine.kind import Kind, Trait
 from drctl.model.errors import UsageError
 from drctl.model.finding import Finding
 from drctl.model.plan import Plan, Step
+from drctl.model.typed_json import read_as, to_json
 from drctl.steps.fences import FENCE_CONSUMERS
 from drctl.steps.manual import BACK, one_line
 from drctl.steps.prechecks import Preflight
@@ -17,11 +18,20 @@ _WORDS = {"yes": True, "no": False}
 
 def questions(plan: Plan) -> Mapping[str, str]:
     """What will be asked for certain, by its id: the steps that a person does."""
-    return {
-        str(step.settings["question"]): one_line(step.settings["text"])
-        for step in plan.steps
-        if "question" in step.settings and "text" in step.settings
-    }
+    return {each.question: one_line(each.text) for each in _asked(plan) if each.text}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Settings of a step that asks, of whatever kind; one that only may ask has no text."""
+
+    question: str = ""
+    text: str = ""
+
+
+def _asked(plan: Plan) -> tuple[_Asked, ...]:
+    found = (read_as(_Asked, step.settings) for step in plan.steps)
+    return tuple(each for each in found if each.question)
 
 
 def check_words(given: Sequence[str]) -> None:
@@ -42,8 +52,7 @@ def answers(plan: Plan, given: Sequence[str]) -> Mapping[str, bool]:
         UsageError: one is no `ID=yes` or `ID=no`, or the plan has no such question.
     """
     check_words(given)
-    asked = [str(each.settings["question"]) for each in plan.steps if "question" in each.settings]
-    known = [name for each in asked for name in (each, f"{each}{BACK}")]
+    known = [name for each in _asked(plan) for name in (each.question, f"{each.question}{BACK}")]
     found: dict[str, bool] = {}
     for pair in given:
         name, _, word = pair.partition("=")
@@ -59,9 +68,6 @@ def unanswered(plan: Plan, given: Mapping[str, bool]) -> Mapping[str, str]:
     return {name: text for name, text in questions(plan).items() if name not in given}
 
 
-NOT_ASKED = "not_asked"
-"""Among the settings of a preflight: the prechecks whose findings do not count."""
-
 _OF_A_FENCE = ("fence-not-possible",)
 
 
@@ -72,15 +78,20 @@ def concerned(steps: Sequence[Step], kinds: Mapping[str, Kind]) -> tuple[Step, .
         for step in steps
     ):
         return tuple(steps)
-    return tuple(
-        replace(step, settings={**step.settings, NOT_ASKED: list(_OF_A_FENCE)})
-        if step.kind == Preflight.name
-        else step
-        for step in steps
-    )
+    return tuple(_not_asking(step) if step.kind == Preflight.name else step for step in steps)
+
+
+def _not_asking(step: Step) -> Step:
+    settings = replace(Preflight().read_settings(step.settings), not_asked=_OF_A_FENCE)
+    return replace(step, settings=to_json(settings))
 
 
 def asked_of(plan: Plan, findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings of the prechecks that the plan needs."""
-    left_out = {name for step in plan.steps for name in step.settings.get(NOT_ASKED, ())}
+    left_out = {
+        name
+        for step in plan.steps
+        if step.kind == Preflight.name
+        for name in Preflight().read_settings(step.settings).not_asked
+    }
     return tuple(each for each in findings if each.check not in left_out)

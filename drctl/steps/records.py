@@ -1,144 +1,239 @@
 """Records that are on one cluster only: found by content, judged, reconciled, and proven."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-from drctl.engine.failback_state import told_of
-from drctl.engine.kind import Description, Facts, Permanent, Polling, Seen, State, Trait
+from drctl.engine.failback_state import Search, Wish
+from drctl.engine.kind import (
+    BothClusters,
+    Description,
+    Facts,
+    Permanent,
+    Polling,
+    Seen,
+    State,
+    Trait,
+)
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
-from drctl.model.plan import Json, Plan, Step
+from drctl.model.plan import Plan, Step
 from drctl.model.text import quote
 
 
-class FindGap(Polling):
+@dataclass(frozen=True, slots=True)
+class GapSettings:
+    """What a runbook says.
+
+    Attributes:
+        scope: of the comparison: full or tail.
+        at_most: so many records may be missing; None for any number.
+    """
+
+    source: str
+    target: str
+    scope: str
+    at_most: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GapIntent:
+    """The same, without the names of clusters."""
+
+    scope: str
+    at_most: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GapFacts:
+    """How many records are missing."""
+
+    unreplicated: int
+
+
+class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
     """Compares; more missing records than allowed end the plan."""
 
     name = "gap"
     traits = Trait.FINDS_GAP
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: GapSettings) -> Description:
         """The step in words."""
-        most = settings["at_most"]
-        title = f"find what {settings['target']} lacks of {settings['source']}"
-        proof = "the comparison is complete"
+        most, proof = settings.at_most, "the comparison is complete"
+        title = f"find what {settings.target} lacks of {settings.source}"
         return Description(title, proof if most is None else f"{proof}, {most:,} missing at most")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: GapSettings, facts: Facts, reader: LinkReader) -> GapIntent:
         """Nothing has to be decided."""
-        return {"scope": settings["scope"], "at_most": settings["at_most"]}
+        return GapIntent(settings.scope, settings.at_most)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: GapIntent, reader: LinkReader) -> Seen[GapFacts]:
         """What is missing now."""
-        missing = reader.compared(intent["scope"])
+        missing = reader.compared(intent.scope)
         if unproven := missing.unproven:
             words = f"not everything could be compared: {unproven[0]}"
-            return Seen(State.UNKNOWN, words, {}, unproven)
+            return Seen(State.UNKNOWN, words, items=unproven)
         words = f"{missing.records:,} records are missing on the target"
-        facts = {"unreplicated": missing.records}
-        most = intent["at_most"]
+        facts, most = GapFacts(missing.records), intent.at_most
         if most is not None and missing.records > most:
             return Seen(State.FAILED, f"{words}, not {most:,} at most", facts, missing.partitions)
         return Seen(State.DONE, words, facts, missing.partitions)
 
 
-class FindMissing(Polling):
+@dataclass(frozen=True, slots=True)
+class FindSettings(BothClusters):
+    """What a plan says.
+
+    Attributes:
+        rebuild: whether the returned cluster is to be emptied.
+    """
+
+    rebuild: bool = False
+
+
+class FindMissing(Polling[FindSettings, Search, Search]):
     """Compares everything; where decisions rest on an older result that still holds, takes that."""
 
     name = "find-missing"
     traits = Trait.FINDS_GAP | Trait.OTHER_WAY
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: FindSettings) -> Description:
         """The step in words."""
-        begins = "" if settings.get("rebuild") else ", and tells where new records begin"
+        begins = "" if settings.rebuild else ", and tells where new records begin"
         return Description(
-            f"find every record that only {settings['target']} has",
+            f"find every record that only {settings.target} has",
             f"the comparison is complete{begins}",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: FindSettings, facts: Facts, reader: LinkReader) -> Search:
         """Search.
 
         Raises:
             Refused: what was found cannot be rested on.
             Unknown: not everything could be compared.
         """
-        found = reader.remnant() if settings.get("rebuild") else reader.searched()
-        return found.to_json()
+        return reader.remnant() if settings.rebuild else reader.searched()
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: Search, reader: LinkReader) -> Seen[Search]:
         """What was found."""
-        words = f"{intent['unreplicated']:,} records ({told_of(intent)}); {intent['folder']}"
-        if not intent["folder"]:
+        words = f"{intent.unreplicated:,} records ({intent.told}); {intent.folder}"
+        if not intent.folder:
             words = "it holds no record at all"
-        elif intent.get("aside"):
-            words = f"{words}; {intent['aside']:,} more the survivor has compacted or deleted"
+        elif intent.aside:
+            words = f"{words}; {intent.aside:,} more the survivor has compacted or deleted"
         return Seen(State.DONE, words, intent)
+
+
+def found(facts: Facts) -> Search:
+    """What the search found; the plan has it first.
+
+    Raises:
+        Refused: it has none.
+    """
+    search = facts.of(FindMissing())
+    if search is None:
+        raise Refused(f"no step {FindMissing.name} was done before")
+    return search
 
 
 _STAYS = "what was decided on stays so: the next run finds it there"
 COPY, DISCARD = "copy", "discard"
 
 
-class Reconcile(Permanent):
+@dataclass(frozen=True, slots=True)
+class DecideSettings(BothClusters):
+    """What becomes of the records; see `Wish`."""
+
+    policy: str | None
+    topics: tuple[str, ...]
+    conflicting: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReconcileIntent(Wish):
+    """What is to be done.
+
+    Attributes:
+        due: records that something is still to be done with.
+        newer: safe ones of which something newer was written since.
+    """
+
+    due: int
+    newer: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcileFacts:
+    """What became of the records.
+
+    Attributes:
+        left_behind: that are not copied, as was decided.
+        done: by what became of them, how many.
+    """
+
+    left_behind: int
+    done: Mapping[str, int] = field(default_factory=dict)
+
+
+class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
     """Each record once, in the order of its partition, also after a crash."""
 
     name = "reconcile"
     traits = Trait.CHANGES | Trait.RECONCILES | Trait.OTHER_WAY | Trait.STAYS
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: DecideSettings) -> Description:
         """The step in words."""
-        told = ", ".join(settings["topics"]) or settings["policy"] or "nothing is said"
-        title = (
-            f"decide on each of these records: {told}; conflicting ones: {settings['conflicting']}"
-        )
-        proof = f"{settings['source']} keeps with the records that all of them are done"
+        told = ", ".join(settings.topics) or settings.policy or "nothing is said"
+        title = f"decide on each of these records: {told}; conflicting ones: {settings.conflicting}"
+        proof = f"{settings.source} keeps with the records that all of them are done"
         return Description(title, proof, f"none: {_STAYS}")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: DecideSettings, facts: Facts, reader: LinkReader) -> ReconcileIntent:
         """What there is to do.
 
         Raises:
             Refused: some records have no decision, or must not be acted upon.
             Unknown: the result is elsewhere, and not everything could be compared.
         """
-        search = facts["find-missing"]
-        wish = wish_of(settings, search)
-        if not search["unreplicated"]:
-            return {**wish, "records": 0, "due": 0}
-        stands = reader.reconciliation(wish)
-        if stands.refused:
-            raise Refused("; ".join(stands.refused), "decide: --policy, --conflicting")
-        records = search["unreplicated"]
-        return {**wish, "records": records, "due": stands.due, "newer": stands.newer}
+        search, due, newer = found(facts), 0, 0
+        if search.unreplicated:
+            stands = reader.reconciliation(_wish(settings, search))
+            if stands.refused:
+                raise Refused("; ".join(stands.refused), "decide: --policy, --conflicting")
+            due, newer = stands.due, stands.newer
+        return ReconcileIntent(
+            **vars(_wish(settings, search)) | {"records": search.unreplicated},
+            due=due,
+            newer=newer,
+        )
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: ReconcileIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Do what is left; a run that was interrupted continues where it was."""
-        if intent["due"]:
+        if intent.due:
             writer.reconcile(intent)
         return ()
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: ReconcileIntent, reader: LinkReader) -> Seen[ReconcileFacts]:
         """Whether something is left."""
-        if not intent["records"]:
-            return Seen(State.DONE, "there is nothing to decide on", {"left_behind": 0, "done": {}})
+        if not intent.records:
+            return Seen(State.DONE, "there is nothing to decide on", ReconcileFacts(0))
         stands = reader.reconciliation(intent)
         if stands.due or stands.refused:
-            words = f"{stands.due:,} of {intent['records']:,} records are left"
-            return Seen(State.WAITING, words, {}, stands.refused)
+            words = f"{stands.due:,} of {intent.records:,} records are left"
+            return Seen(State.WAITING, words, items=stands.refused)
         done = dict(sorted(stands.done.items()))
         told = ", ".join(f"{number:,} {what}" for what, number in done.items())
         left = sum(number for what, number in done.items() if what != COPY)
         # On another machine than that of the run the search was repeated, and found none.
         words = f"all are done: {told}" if told else "none of them is missing any more"
-        # Journals of before do not say it.
-        if newer := intent.get("newer", 0):
-            words += f"; {newer:,} safe ones stand behind something newer that was written since"
-        return Seen(State.DONE, words, {"left_behind": left, "done": done})
+        if intent.newer:
+            words += (
+                f"; {intent.newer:,} safe ones stand behind something newer that was written since"
+            )
+        return Seen(State.DONE, words, ReconcileFacts(left, done))
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: ReconcileIntent, reader: LinkReader) -> Seen[ReconcileFacts]:
         """That it stays."""
-        return Seen(State.DONE, _STAYS, stays=bool(intent["due"]))
+        return Seen(State.DONE, _STAYS, stays=bool(intent.due))
 
 
 def discards(plan: Plan) -> str:
@@ -149,104 +244,148 @@ def discards(plan: Plan) -> str:
 def _discarded(step: Step) -> Iterator[str]:
     if step.kind != Reconcile.name:
         return
-    settings = step.settings
-    for text in settings["topics"]:
+    settings = Reconcile().read_settings(step.settings)
+    for text in settings.topics:
         topic, named, own = text.partition("=")
-        if (own if named else settings["policy"]) == DISCARD:
+        if (own if named else settings.policy) == DISCARD:
             yield f"missing records of {topic}"
-        if settings["conflicting"] == DISCARD:
+        if settings.conflicting == DISCARD:
             yield f"conflicting records of {topic}"
 
 
-def wish_of(settings: Json, search: Json) -> dict[str, Any]:
-    """What `Look.reconciliation` and `Hands.reconcile` are told."""
-    return {
-        "folder": search["folder"],
-        # Journals of before do not name it.
-        "result": search.get("id", ""),
-        "policy": settings["policy"],
-        "topics": list(settings["topics"]),
-        "conflicting": settings["conflicting"],
-    }
+def _wish(settings: DecideSettings, search: Search) -> Wish:
+    return Wish(
+        folder=search.folder,
+        result=search.id,
+        policy=settings.policy,
+        topics=settings.topics,
+        conflicting=settings.conflicting,
+    )
 
 
-class JudgeRecords(Polling):
+@dataclass(frozen=True, slots=True)
+class JudgeFacts:
+    """What was judged: counts of a `Search`, and records that something is to be done with."""
+
+    safe: int
+    conflicting: int
+    unkeyed: int
+    due: int
+
+
+class JudgeRecords(Polling[DecideSettings, JudgeFacts, JudgeFacts]):
     """Refuses where some of them have no decision."""
 
     name = "judge-records"
     traits = Trait.JUDGES | Trait.OTHER_WAY
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: DecideSettings) -> Description:
         """The step in words."""
         return Description("judge the order of these records", "each of them has a decision")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: DecideSettings, facts: Facts, reader: LinkReader) -> JudgeFacts:
         """Hold the policies against what was found.
 
         Raises:
             Refused: some records have no decision, or must not be acted upon.
         """
-        search = facts["find-missing"]
-        found = {name: search[name] for name in ("safe", "conflicting", "unkeyed")}
-        if not search["unreplicated"]:
-            return {**found, "due": 0}
-        stands = reader.reconciliation(wish_of(settings, search))
-        if stands.refused:
-            raise Refused(
-                f"of {search['unreplicated']:,} records that only {settings['target']} has"
-                f" ({told_of(search)}): {'; '.join(stands.refused)}",
-                "decide: --policy copy|quarantine|export|discard, --conflicting likewise;"
-                f" look at them: drctl reconcile {quote(search['folder'])} --policy copy",
-            )
-        return {**found, "due": stands.due}
+        search, due = found(facts), 0
+        if search.unreplicated:
+            stands = reader.reconciliation(_wish(settings, search))
+            if stands.refused:
+                raise Refused(
+                    f"of {search.unreplicated:,} records that only {settings.target} has"
+                    f" ({search.told}): {'; '.join(stands.refused)}",
+                    "decide: --policy copy|quarantine|export|discard, --conflicting likewise;"
+                    f" look at them: drctl reconcile {quote(search.folder)} --policy copy",
+                )
+            due = stands.due
+        return JudgeFacts(search.safe, search.conflicting, search.unkeyed, due)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: JudgeFacts, reader: LinkReader) -> Seen[JudgeFacts]:
         """What was judged."""
-        return Seen(State.DONE, f"{told_of(intent)}; each has a decision", intent)
+        told = (
+            f"{intent.safe:,} safe, {intent.conflicting:,} conflicting, {intent.unkeyed:,} unkeyed"
+        )
+        return Seen(State.DONE, f"{told}; each has a decision", intent)
 
 
-class ProveCopies(Polling):
+PROVE_OLD_COPIES = "prove-old-copies"
+"""The name of `ProveCopies` in the direction in which replication ran before the loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProveSettings(BothClusters):
+    """What a plan says.
+
+    Attributes:
+        old_way: whether it is about the replication as it was before the loss.
+        emptied: whether the source of the loss was emptied, or cut off, since.
+    """
+
+    old_way: bool
+    emptied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProveIntent:
+    """What may differ.
+
+    Equal records are counted: a second copy on one side is missing on the other.
+
+    Attributes:
+        may_lack: records that may be missing, as was decided.
+        second_copies: that the source holds.
+        twice_before: that the target held twice before.
+    """
+
+    target: str
+    may_lack: int
+    second_copies: int = 0
+    twice_before: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProveFacts:
+    """How many records are missing, and how many are there more often than once."""
+
+    missing: int
+    duplicated: int
+
+
+class ProveCopies(Polling[ProveSettings, ProveIntent, ProveFacts]):
     """Records may be missing where that was decided; what is in flight is waited for."""
 
     name = "prove-copies"
     traits = Trait.VERIFIES
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: ProveSettings) -> Description:
         """The step in words."""
-        source, target = settings["source"], settings["target"]
-        title = f"compare all of {source} with {target}, record by record"
+        title = f"compare all of {settings.source} with {settings.target}, record by record"
         return Description(title, "nothing is missing but what was decided on, nothing is twice")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
-        """What may be missing, what was there twice before, and what is twice on the source.
+    def check(self, settings: ProveSettings, facts: Facts, reader: LinkReader) -> ProveIntent:
+        """What may be missing, what was there twice before, and what is twice on the source."""
+        search, decided = facts.of(FindMissing()), facts.of(Reconcile())
+        home = facts.of(ProveCopies())
+        twice_away = search.duplicated if search else 0
+        if not settings.old_way:
+            return ProveIntent(settings.target, 0, twice_away)
+        # What was emptied has none of the records left that were decided on.
+        may_lack = decided.left_behind if decided and not settings.emptied else 0
+        return ProveIntent(settings.target, may_lack, home.duplicated if home else 0, twice_away)
 
-        Equal records are counted: a second copy on one side is missing on the other.
-        """
-        search, decided = facts.get("find-missing", {}), facts.get("reconcile", {})
-        twice_away = search.get("duplicated", 0)
-        twice_home = facts.get("prove-copies", {}).get("duplicated", 0)
-        old, emptied = settings["old_way"], settings.get("emptied", False)
-        return {
-            "target": settings["target"],
-            # What was emptied has none of the records left that were decided on.
-            "may_lack": decided.get("left_behind", 0) if old and not emptied else 0,
-            "second_copies": twice_home if old else twice_away,
-            "twice_before": twice_away if old else 0,
-        }
-
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: ProveIntent, reader: LinkReader) -> Seen[ProveFacts]:
         """What a comparison finds now."""
         found = reader.proof()
         if unproven := found.unproven:
             words = f"not everything could be compared: {unproven[0]}"
-            return Seen(State.WAITING, words, {}, unproven)
-        missing = found.but_for(intent.get("second_copies", 0))
-        lacks, target = missing - intent["may_lack"], intent["target"]
-        if lacks > 0:
+            return Seen(State.WAITING, words, items=unproven)
+        missing, target = found.but_for(intent.second_copies), intent.target
+        if (lacks := missing - intent.may_lack) > 0:
             words = f"{target} lacks {lacks:,} records that nobody decided to leave behind"
-            return Seen(State.WAITING, words, {}, found.partitions)
-        facts = {"missing": missing, "duplicated": found.duplicated}
-        twice = found.duplicated - intent["twice_before"]
+            return Seen(State.WAITING, words, items=found.partitions)
+        twice = found.duplicated - intent.twice_before
         words = f"{target} lacks {missing:,} records, as decided; {max(0, twice):,} are twice"
         owes = f"{twice:,} records are on {target} more often than once" if twice > 0 else ""
-        return Seen(State.DONE, words, facts, owes=owes)
+        return Seen(State.DONE, words, ProveFacts(missing, found.duplicated), owes=owes)

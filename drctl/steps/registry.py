@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from drctl.engine.kind import Journaled, Kind
+from drctl.engine.kind import Journaled, StepKind
 from drctl.steps.apply_offsets import ApplyOffsets
 from drctl.steps.commands import COMMAND, COMMAND_FENCE, COMMAND_STOP_REPLICATION
 from drctl.steps.commit_offsets import CommitOffsets, ProveGroups
@@ -38,33 +38,57 @@ from drctl.steps.open_target import OpenTarget
 from drctl.steps.prechecks import CheckGuards, Preflight, TakeStock
 from drctl.steps.producer_ids import SkipProducerIds
 from drctl.steps.rebuild import EmptySource, SeedFromStart
-from drctl.steps.records import FindGap, FindMissing, JudgeRecords, ProveCopies, Reconcile
+from drctl.steps.records import (
+    PROVE_OLD_COPIES,
+    FindGap,
+    FindMissing,
+    JudgeRecords,
+    ProveCopies,
+    Reconcile,
+)
 from drctl.steps.repairs import AddPartitions, AddRules, ConfigureTopics, MakeTopics, SecondLook
-from drctl.steps.reversed import OtherWay, Stays, WhileStopped
-from drctl.steps.seed_replication import LeaveCopiesOut, SeedReplication
-from drctl.steps.start_replication import MANUAL_START_REPLICATION, NoteEnds, StartReplication
-from drctl.steps.stop_replication import ConfirmStop, MeasureLoss, RequestStop, StopReplication
+from drctl.steps.reversed import OtherWay, OweWhatMoved, Stays, WhileStopped
+from drctl.steps.seed_replication import (
+    LEAVE_COPIES_OUT,
+    SEED_OLD,
+    SEED_REPLICATION,
+    TAKE_COPIES_ALONG,
+    SeedReplication,
+)
+from drctl.steps.start_replication import (
+    MANUAL_START_REPLICATION,
+    START_OLD,
+    NoteEnds,
+    StartReplication,
+)
+from drctl.steps.stop_replication import (
+    KEEP_STOPPED,
+    ConfirmStop,
+    MeasureLoss,
+    RequestStop,
+    StopReplication,
+)
 from drctl.steps.switch_endpoint import SwitchEndpoint
 from drctl.steps.verify_clients import VerifyClients
 from drctl.steps.waiting import CaughtUp, Drain, Wait
 
-_ALL: tuple[Kind, ...] = (
+_ALL: tuple[StepKind, ...] = (
     Preflight(),
     TakeStock(),
     FENCE_PRODUCERS,
     FENCE_CONSUMERS,
     MeasureLoss(),
-    Journaled(Drain()),
+    Drain(),
     Quiesce(),
     StopReplication(),
     PrepareGroups(),
-    Journaled(CommitOffsets()),
+    CommitOffsets(),
     SkipProducerIds(),
     OpenTarget(),
-    Journaled(SwitchEndpoint()),
+    SwitchEndpoint(),
     VerifyClients(),
     CheckGuards(),
-    Journaled(Wait()),
+    Wait(),
     FindGap(),
     MANUAL,
     MANUAL_CHECK,
@@ -78,7 +102,7 @@ _ALL: tuple[Kind, ...] = (
     COMMAND_STOP_REPLICATION,
 )
 
-_FAILOVER: tuple[Kind, ...] = (RequestStop(), ConfirmStop())
+_FAILOVER: tuple[StepKind, ...] = (RequestStop(), ConfirmStop())
 
 FAILOVER = frozenset(kind.name for kind in _FAILOVER)
 """Those that only drctl's own sequences make: a stop that is requested early, and seen to end."""
@@ -86,12 +110,12 @@ FAILOVER = frozenset(kind.name for kind in _FAILOVER)
 _STOPPED = "what copied from a cluster that is back stays stopped until clients are home"
 _SEEDED = "where it begins stays right while it is stopped; once begun it is not set back"
 
-_WAY_BACK: tuple[Kind, ...] = (
+_WAY_BACK: tuple[StepKind, ...] = (
     WayBackOrder(),
     CLOSE_SOURCE,
     COMMAND_CLOSE_SOURCE,
     MANUAL_CLOSE_SOURCE,
-    OtherWay(Stays(StopReplication(), "keep-stopped", _STOPPED, looks=True), "keep-stopped"),
+    OtherWay(Stays(StopReplication(), KEEP_STOPPED, _STOPPED, looks=True), KEEP_STOPPED),
     OtherWay(
         Stays(MANUAL_STOP_REPLICATION, "manual-keep-stopped", _STOPPED), "manual-keep-stopped"
     ),
@@ -102,34 +126,27 @@ _WAY_BACK: tuple[Kind, ...] = (
     FindMissing(),
     JudgeRecords(),
     WhileStopped(Reconcile()),
-    WhileStopped(LeaveCopiesOut("leave-copies-out", out=True)),
-    WhileStopped(LeaveCopiesOut("take-copies-along", out=False)),
-    WhileStopped(
-        Stays(SeedReplication("seed-replication", from_search=True), "seed-replication", _SEEDED)
-    ),
+    WhileStopped(LEAVE_COPIES_OUT),
+    WhileStopped(TAKE_COPIES_ALONG),
+    WhileStopped(Stays(SEED_REPLICATION, SEED_REPLICATION.name, _SEEDED)),
     WhileStopped(EmptySource()),
     WhileStopped(SeedFromStart()),
     WhileStopped(StartReplication()),
-    WhileStopped(Journaled(CaughtUp())),
-    WhileStopped(
-        OtherWay(
-            SeedReplication("seed-old-replication", from_search=False), "seed-old-replication"
-        ),
-        refuses=False,
-    ),
-    WhileStopped(OtherWay(NoteEnds(), NoteEnds.name), refuses=False),
-    OtherWay(StartReplication(), "start-old-replication"),
+    WhileStopped(CaughtUp()),
+    OweWhatMoved(OtherWay(SeedReplication(SEED_OLD, from_search=False), SEED_OLD)),
+    OweWhatMoved(OtherWay(NoteEnds(), NoteEnds.name)),
+    OtherWay(StartReplication(), START_OLD),
     OtherWay(MANUAL_START_REPLICATION, "manual-start-old-replication"),
     ProveCopies(),
-    OtherWay(ProveCopies(), "prove-old-copies"),
-    Journaled(ProveGroups()),
+    OtherWay(ProveCopies(), PROVE_OLD_COPIES),
+    ProveGroups(),
     SettleOwed(),
 )
 
 WAY_BACK = frozenset(kind.name for kind in _WAY_BACK)
 """Those that only `drctl failback` makes: they are about both directions at once."""
 
-_REPAIRS: tuple[Kind, ...] = (
+_REPAIRS: tuple[StepKind, ...] = (
     AddRules(),
     ConfigureTopics(),
     AddPartitions(),
@@ -140,25 +157,26 @@ _REPAIRS: tuple[Kind, ...] = (
 REPAIRS = frozenset(kind.name for kind in _REPAIRS)
 """Those that only `drctl doctor --fix` makes: each is a list of what was seen to differ."""
 
-_LISTS: tuple[Kind, ...] = (Journaled(ElectLeaders()), Journaled(ApplyOffsets()))
+_LISTS: tuple[StepKind, ...] = (ElectLeaders(), ApplyOffsets())
 
 LISTS = frozenset(kind.name for kind in _LISTS)
 """Those that only `drctl elect` and `drctl offsets` make: each is a list of what it changes."""
 
-_CONNECTORS: tuple[Kind, ...] = (
-    Journaled(ConnectorsRun()),
-    Journaled(RestartConnectors()),
-    Journaled(KeepPositions()),
-    Journaled(SetPositions()),
-    Journaled(StopConnector()),
-    Journaled(ForgetPositions()),
-    Journaled(ResumeConnector()),
-    Journaled(MakeConnector()),
+_CONNECTORS: tuple[StepKind, ...] = (
+    ConnectorsRun(),
+    RestartConnectors(),
+    KeepPositions(),
+    SetPositions(),
+    StopConnector(),
+    ForgetPositions(),
+    ResumeConnector(),
+    MakeConnector(),
 )
 
 CONNECTORS = frozenset(kind.name for kind in _CONNECTORS)
 """Those that only `drctl connect` makes: they are about workers, whatever these replicate."""
 
-KINDS: Mapping[str, Kind] = {
-    kind.name: kind for kind in (*_ALL, *_FAILOVER, *_WAY_BACK, *_REPAIRS, *_LISTS, *_CONNECTORS)
+KINDS: Mapping[str, Journaled] = {
+    kind.name: Journaled(kind)
+    for kind in (*_ALL, *_FAILOVER, *_WAY_BACK, *_REPAIRS, *_LISTS, *_CONNECTORS)
 }

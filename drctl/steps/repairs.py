@@ -4,16 +4,32 @@ Rules and settings can be rolled back; partitions and topics stay, for Kafka tak
 and drctl deletes no topic.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol
 
-from drctl.engine.kind import Description, Facts, Permanent, Polling, Seen, State, Trait, complaints
+from pydantic import Field
+
+from drctl.engine.kind import (
+    BothClusters,
+    Description,
+    Facts,
+    Permanent,
+    Polling,
+    Seen,
+    State,
+    StepKind,
+    Trait,
+    complaints,
+)
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.fencing import to_add
 from drctl.model.finding import Status
-from drctl.model.plan import Json
+from drctl.model.plan import Json, Step
 from drctl.model.repairs import Acl, Alteration, TopicShape, WantedTopic
 from drctl.model.topology import Unavailable
+from drctl.model.typed_json import read_as
 
 
 def counted(number: int, what: str) -> str:
@@ -21,13 +37,67 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _waiting(what: str, items: tuple[str, ...], total: str) -> Seen:
-    return Seen(State.WAITING, f"{what}: {len(items)} of {total}: {items[0]}", {}, items)
+def _waiting(what: str, items: tuple[str, ...], total: str) -> Seen[Any]:
+    return Seen(State.WAITING, f"{what}: {len(items)} of {total}: {items[0]}", items=items)
 
 
-def topics_of(changes: Iterable[Json]) -> tuple[str, ...]:
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One difference in words for a person: see `drctl.checks.repairs.Fix`."""
+
+    what: str
+    before: str
+    after: str
+    why: str
+    note: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleChange(Difference):
+    """A rule to add."""
+
+    rule: Acl
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionsChange(Difference):
+    """How many partitions a topic is to have."""
+
+    topic: str
+    to: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingChange(Difference):
+    """A setting of a topic, as the plan saw it and as it is to be."""
+
+    topic: str
+    key: str
+    was: Annotated[str, Field(alias="from")]
+    to: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopicChange(Difference):
+    """A topic to make."""
+
+    topic: str
+    partitions: int
+    replicas: int
+    config: Mapping[str, str]
+
+
+class _OfTopic(Protocol):
+    @property
+    def topic(self) -> str: ...
+
+
+Change = RuleChange | PartitionsChange | SettingChange | TopicChange
+
+
+def topics_of(changes: Iterable[_OfTopic]) -> tuple[str, ...]:
     """The topics that changes are about, each once."""
-    return tuple(dict.fromkeys(str(each["topic"]) for each in changes))
+    return tuple(dict.fromkeys(each.topic for each in changes))
 
 
 def shapes(
@@ -60,102 +130,143 @@ def known_shapes(
     return found
 
 
-class AddPartitions(Permanent):
+@dataclass(frozen=True, slots=True)
+class PartitionsSettings:
+    """Which topics get partitions."""
+
+    cluster: str
+    changes: tuple[PartitionsChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Extended:
+    """How many partitions a topic has, and is to have."""
+
+    topic: str
+    was: Annotated[int, Field(alias="from")]
+    to: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsIntent:
+    """The same, with how many there are."""
+
+    cluster: str
+    changes: tuple[Extended, ...]
+
+
+class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
     """A partition that was added stays: Kafka cannot take it away."""
 
     name = "add-partitions"
     traits = Trait.CHANGES | Trait.STAYS
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: PartitionsSettings) -> Description:
         """The step in words."""
         return Description(
-            f"add partitions to {counted(len(settings['changes']), 'topic')} of"
-            f" {settings['cluster']}",
+            f"add partitions to {counted(len(settings.changes), 'topic')} of {settings.cluster}",
             "each has at least as many as on the source",
             "none: Kafka takes no partition away, and an empty one more does no harm",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(
+        self, settings: PartitionsSettings, facts: Facts, reader: LinkReader
+    ) -> PartitionsIntent:
         """How many each has.
 
         Raises:
             Refused: a topic is not there any more, or cannot be looked at.
             Unreachable: the cluster did not answer.
         """
-        cluster, changes = settings["cluster"], settings["changes"]
-        known = known_shapes(cluster, topics_of(changes), reader)
-        return {
-            "cluster": cluster,
-            "changes": [
-                {"topic": each["topic"], "from": known[each["topic"]].partitions, "to": each["to"]}
-                for each in changes
-            ],
-        }
+        known = known_shapes(settings.cluster, topics_of(settings.changes), reader)
+        changes = (Extended(e.topic, known[e.topic].partitions, e.to) for e in settings.changes)
+        return PartitionsIntent(settings.cluster, tuple(changes))
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: PartitionsIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Add them where there are fewer."""
-        totals = {e["topic"]: e["to"] for e in intent["changes"] if e["from"] < e["to"]}
+        totals = {e.topic: e.to for e in intent.changes if e.was < e.to}
         if not totals:
             return ()
-        return complaints(writer.shapes(intent["cluster"]).extend(totals))
+        return complaints(writer.shapes(intent.cluster).extend(totals))
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: PartitionsIntent, reader: LinkReader) -> Seen[None]:
         """How many each has now."""
         short = tuple(
-            f"{each['topic']} has {now} of {each['to']} partitions"
+            f"{each.topic} has {now} of {each.to} partitions"
             for each, now in _counted(intent, reader)
-            if now < each["to"]
+            if now < each.to
         )
-        total = len(intent["changes"])
+        total = len(intent.changes)
         if short:
             return _waiting("too few partitions", short, counted(total, "topic"))
         return Seen(
             State.DONE, f"{counted(total, 'topic')} with as many partitions as on the source"
         )
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: PartitionsIntent, reader: LinkReader) -> Seen[None]:
         """What stays."""
         more = {
-            each["topic"]: now - each["from"]
-            for each, now in _counted(intent, reader)
-            if now > each["from"]
+            each.topic: now - each.was for each, now in _counted(intent, reader) if now > each.was
         }
         told = ", ".join(f"{topic} has {count} more" for topic, count in more.items())
         words = f"partitions that were added stay: {told}" if more else "no partition was added"
         return Seen(State.DONE, words, stays=bool(more))
 
 
-def _counted(intent: Json, reader: LinkReader) -> Iterator[tuple[Json, int]]:
+def _counted(intent: PartitionsIntent, reader: LinkReader) -> Iterator[tuple[Extended, int]]:
     """Each topic, and how many partitions it has; 0 where that is not told."""
-    changes = intent["changes"]
-    found = shapes(intent["cluster"], topics_of(changes), reader)
-    for each in changes:
-        shape = found.get(each["topic"])
+    found = shapes(intent.cluster, topics_of(intent.changes), reader)
+    for each in intent.changes:
+        shape = found.get(each.topic)
         yield each, shape.partitions if isinstance(shape, TopicShape) else 0
 
 
-class AddRules:
+@dataclass(frozen=True, slots=True)
+class RulesSettings:
+    """Which rules are added."""
+
+    cluster: str
+    changes: tuple[RuleChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RulesIntent:
+    """Which rules are wanted, and which of them are not there."""
+
+    cluster: str
+    rules: tuple[Acl, ...]
+    added: tuple[Acl, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RulesFacts:
+    """How many rules were added."""
+
+    added: int
+
+
+class AddRules(StepKind[RulesSettings, RulesIntent, RulesFacts]):
     """Each rule by its full name; a rollback leaves those that were there already."""
 
     name = "add-rules"
     traits = Trait.CHANGES
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: RulesSettings) -> Description:
         """The step in words."""
         return Description(
-            f"add {counted(len(settings['changes']), 'ACL rule')} on {settings['cluster']}",
-            f"{settings['cluster']} lists each of them",
+            f"add {counted(len(settings.changes), 'ACL rule')} on {settings.cluster}",
+            f"{settings.cluster} lists each of them",
             "remove exactly the rules that were added",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: RulesSettings, facts: Facts, reader: LinkReader) -> RulesIntent:
         """Which of them are not there.
 
         Raises:
             Refused: the cluster has no authorizer, or its rules cannot be seen.
             Unreachable: it did not answer.
         """
-        cluster = settings["cluster"]
+        cluster = settings.cluster
         present = reader.acls(cluster).acls()
         if isinstance(present, Unavailable):
             raise Refused(
@@ -164,41 +275,36 @@ class AddRules:
             )
         if not present.enforced:
             raise Refused(f"{cluster} has no authorizer: it enforces no ACLs")
-        rules = _rules([each["rule"] for each in settings["changes"]])
-        added = to_add(rules, present)
-        return {
-            "cluster": cluster,
-            "rules": [list(rule) for rule in rules],
-            "added": [list(rule) for rule in added],
-        }
+        rules = tuple(each.rule for each in settings.changes)
+        return RulesIntent(cluster, rules, tuple(to_add(rules, present)))
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: RulesIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Add them."""
-        if not intent["added"]:
+        if not intent.added:
             return ()
-        return complaints(writer.rules(intent["cluster"]).add(_rules(intent["added"])), _said)
+        return complaints(writer.rules(intent.cluster).add(intent.added), _said)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: RulesIntent, reader: LinkReader) -> Seen[RulesFacts]:
         """Whether the cluster lists each."""
-        cluster, rules = intent["cluster"], _rules(intent["rules"])
+        cluster, rules = intent.cluster, intent.rules
         there = _there(cluster, reader)
         if isinstance(there, Seen):
             return there
         missing = tuple(_said(rule) for rule in rules if rule not in there)
         if missing:
             return _waiting(f"not on {cluster}", missing, counted(len(rules), "rule"))
-        words = f"{cluster} lists {counted(len(rules), 'rule')}, {len(intent['added'])} of them new"
-        return Seen(State.DONE, words, {"added": len(intent["added"])})
+        words = f"{cluster} lists {counted(len(rules), 'rule')}, {len(intent.added)} of them new"
+        return Seen(State.DONE, words, RulesFacts(len(intent.added)))
 
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: RulesIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Remove what was added."""
-        if not intent["added"]:
+        if not intent.added:
             return ()
-        return complaints(writer.rules(intent["cluster"]).remove(_rules(intent["added"])), _said)
+        return complaints(writer.rules(intent.cluster).remove(intent.added), _said)
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: RulesIntent, reader: LinkReader) -> Seen[RulesFacts]:
         """Whether they are gone."""
-        cluster, added = intent["cluster"], _rules(intent["added"])
+        cluster, added = intent.cluster, intent.added
         there = _there(cluster, reader) if added else frozenset()
         if isinstance(there, Seen):
             return there
@@ -208,183 +314,235 @@ class AddRules:
         return Seen(State.DONE, f"{counted(len(added), 'added rule')} gone from {cluster} again")
 
 
-def _there(cluster: str, reader: LinkReader) -> frozenset[Acl] | Seen:
+def _there(cluster: str, reader: LinkReader) -> frozenset[Acl] | Seen[Any]:
     found = reader.acls(cluster).acls()
     if isinstance(found, Unavailable):
         return Seen(State.UNKNOWN, f"the ACLs of {cluster} cannot be seen: {found.reason}")
     return frozenset(found.rules)
 
 
-def _rules(data: Sequence[Sequence[str]]) -> tuple[Acl, ...]:
-    return tuple(Acl(*each) for each in data)
-
-
 def _said(rule: Acl) -> str:
     return f"{rule.permission} {rule.principal} {rule.operation} {rule.pattern} {rule.name}"
 
 
-class ConfigureTopics:
+@dataclass(frozen=True, slots=True)
+class ConfigureSettings:
+    """Which settings of topics are changed."""
+
+    cluster: str
+    changes: tuple[SettingChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A setting as it is and as it is to be.
+
+    Attributes:
+        own: the topic's own value from before; None where it had none.
+    """
+
+    topic: str
+    key: str
+    was: Annotated[str, Field(alias="from")]
+    own: str | None
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigureIntent:
+    """The same, with what each is."""
+
+    cluster: str
+    changes: tuple[Configured, ...]
+
+    @property
+    def altered(self) -> tuple[Configured, ...]:
+        """Those that are not yet as wanted."""
+        return tuple(each for each in self.changes if each.was != each.to)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigureFacts:
+    """How many settings are as wanted."""
+
+    set: int
+
+
+class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFacts]):
     """A topic's own values from before are in the journal; a rollback restores them."""
 
     name = "configure-topics"
     traits = Trait.CHANGES
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: ConfigureSettings) -> Description:
         """The step in words."""
-        changes = settings["changes"]
+        changes = settings.changes
         return Description(
             f"change {counted(len(changes), 'setting')} of"
-            f" {counted(len(topics_of(changes)), 'topic')} on {settings['cluster']}",
+            f" {counted(len(topics_of(changes)), 'topic')} on {settings.cluster}",
             "each reads back as the source has it",
             "each gets its value from before, or none of its own where it had none",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(
+        self, settings: ConfigureSettings, facts: Facts, reader: LinkReader
+    ) -> ConfigureIntent:
         """What each is now.
 
         Raises:
             Refused: one is neither as the plan saw it nor as it is to be.
             Unreachable: the cluster did not answer.
         """
-        cluster, changes = settings["cluster"], settings["changes"]
+        cluster, changes = settings.cluster, settings.changes
         known = known_shapes(cluster, topics_of(changes), reader)
-        return {
-            "cluster": cluster,
-            "changes": [_with_before(cluster, each, known[each["topic"]]) for each in changes],
-        }
+        found = (_with_before(cluster, each, known[each.topic]) for each in changes)
+        return ConfigureIntent(cluster, tuple(found))
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: ConfigureIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Set those that are not yet as wanted."""
-        return _configured(intent, "to", writer)
+        return _configured(intent, lambda each: each.to, writer)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: ConfigureIntent, reader: LinkReader) -> Seen[ConfigureFacts]:
         """Whether each reads back."""
-        cluster, changes = intent["cluster"], intent["changes"]
+        cluster, changes = intent.cluster, intent.changes
         found = shapes(cluster, topics_of(changes), reader)
         wrong = tuple(
-            f"{each['topic']}: {each['key']} is {now}, not {each['to']}"
+            f"{each.topic}: {each.key} is {now}, not {each.to}"
             for each, now in _values(changes, found)
-            if now != each["to"]
+            if now != each.to
         )
         if wrong:
             return _waiting("not as wanted", wrong, counted(len(changes), "setting"))
         return Seen(
             State.DONE,
             f"{counted(len(changes), 'setting')} read back as wanted",
-            {"set": len(changes)},
+            ConfigureFacts(len(changes)),
         )
 
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: ConfigureIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Put the values from before back."""
-        return _configured(intent, "own", writer)
+        return _configured(intent, lambda each: each.own, writer)
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: ConfigureIntent, reader: LinkReader) -> Seen[ConfigureFacts]:
         """Whether each is as it was before."""
-        changes = _altered(intent)
-        found = shapes(intent["cluster"], topics_of(changes), reader)
+        changes = intent.altered
+        found = shapes(intent.cluster, topics_of(changes), reader)
         wrong = tuple(
-            f"{each['topic']}: {each['key']} is {now}, and was {each['from']}"
+            f"{each.topic}: {each.key} is {now}, and was {each.was}"
             for each, now in _values(changes, found)
-            if now != each["from"]
+            if now != each.was
         )
         if wrong:
             return _waiting("not put back", wrong, counted(len(changes), "setting"))
         return Seen(State.DONE, f"{counted(len(changes), 'setting')} as before")
 
 
-def _with_before(cluster: str, change: Json, shape: TopicShape) -> dict[str, str | None]:
-    topic, key, wanted = change["topic"], change["key"], change["to"]
-    now = shape.settings.get(key)
+def _with_before(cluster: str, change: SettingChange, shape: TopicShape) -> Configured:
+    topic, key, now = change.topic, change.key, shape.settings.get(change.key)
     if now is None:
         raise Refused(f"{key} of topic {topic} of {cluster} may not be read")
-    if now.value not in (change["from"], wanted):
+    if now.value not in (change.was, change.to):
         raise Refused(
-            f"{key} of topic {topic} of {cluster} is {now.value}, and was {change['from']}",
+            f"{key} of topic {topic} of {cluster} is {now.value}, and was {change.was}",
             "make the plan anew",
         )
-    own = now.value if now.own else None
-    return {"topic": topic, "key": key, "from": now.value, "own": own, "to": wanted}
+    return Configured(topic, key, now.value, now.value if now.own else None, change.to)
 
 
-def _altered(intent: Json) -> list[Json]:
-    return [each for each in intent["changes"] if each["from"] != each["to"]]
+def _configured(
+    intent: ConfigureIntent, value: Callable[[Configured], str | None], writer: LinkWriter
+) -> tuple[str, ...]:
+    changes = [Alteration(each.topic, each.key, value(each)) for each in intent.altered]
+    return complaints(writer.shapes(intent.cluster).configure(changes)) if changes else ()
 
 
-def _configured(intent: Json, value: str, writer: LinkWriter) -> tuple[str, ...]:
-    changes = [Alteration(e["topic"], e["key"], e[value]) for e in _altered(intent)]
-    return complaints(writer.shapes(intent["cluster"]).configure(changes)) if changes else ()
-
-
-def _values(changes: list[Json], found: Mapping[str, object]) -> Iterator[tuple[Json, str]]:
+def _values(
+    changes: Iterable[Configured], found: Mapping[str, object]
+) -> Iterator[tuple[Configured, str]]:
     for each in changes:
-        shape = found.get(each["topic"])
-        setting = shape.settings.get(each["key"]) if isinstance(shape, TopicShape) else None
+        shape = found.get(each.topic)
+        setting = shape.settings.get(each.key) if isinstance(shape, TopicShape) else None
         yield each, "not known" if setting is None else setting.value
 
 
-class MakeTopics(Permanent):
+@dataclass(frozen=True, slots=True)
+class TopicsSettings:
+    """Which topics are made."""
+
+    cluster: str
+    changes: tuple[TopicChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsIntent:
+    """Which are made, and which are there."""
+
+    cluster: str
+    make: tuple[TopicChange, ...]
+    there: tuple[str, ...]
+
+
+class MakeTopics(Permanent[TopicsSettings, TopicsIntent, None]):
     """A topic that was made stays: by the time of a rollback there may be records in it."""
 
     name = "make-topics"
     traits = Trait.CHANGES | Trait.STAYS
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: TopicsSettings) -> Description:
         """The step in words."""
         return Description(
-            f"make {counted(len(settings['changes']), 'topic')} on {settings['cluster']}",
+            f"make {counted(len(settings.changes), 'topic')} on {settings.cluster}",
             "each is there, with its partitions",
             "none: drctl deletes no topic, and the replicator may have filled it by then",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: TopicsSettings, facts: Facts, reader: LinkReader) -> TopicsIntent:
         """Which of them are not there.
 
         Raises:
             Refused: whether one is there cannot be seen.
             Unreachable: the cluster did not answer.
         """
-        cluster, changes = settings["cluster"], settings["changes"]
+        cluster, changes = settings.cluster, settings.changes
         found = shapes(cluster, topics_of(changes), reader)
         for name, shape in found.items():
             if isinstance(shape, Unavailable):
                 raise Refused(f"topic {name} of {cluster} cannot be looked at: {shape.reason}")
-        return {
-            "cluster": cluster,
-            "make": [each for each in changes if found[each["topic"]] is None],
-            "there": [each["topic"] for each in changes if found[each["topic"]] is not None],
-        }
+        make = tuple(each for each in changes if found[each.topic] is None)
+        there = tuple(each.topic for each in changes if found[each.topic] is not None)
+        return TopicsIntent(cluster, make, there)
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: TopicsIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Make them."""
         wanted = [
-            WantedTopic(each["topic"], each["partitions"], each["replicas"], each["config"])
-            for each in intent["make"]
+            WantedTopic(each.topic, each.partitions, each.replicas, each.config)
+            for each in intent.make
         ]
         if not wanted:
             return ()
-        return complaints(writer.shapes(intent["cluster"]).create(wanted))
+        return complaints(writer.shapes(intent.cluster).create(wanted))
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: TopicsIntent, reader: LinkReader) -> Seen[None]:
         """Whether they are there, with as many partitions."""
-        cluster, made = intent["cluster"], intent["make"]
+        cluster, made = intent.cluster, intent.make
         found = shapes(cluster, topics_of(made), reader)
         missing = tuple(
-            f"topic {each['topic']} is not there, or has fewer than {each['partitions']} partitions"
+            f"topic {each.topic} is not there, or has fewer than {each.partitions} partitions"
             for each in made
             if not (
-                isinstance(shape := found[each["topic"]], TopicShape)
-                and shape.partitions >= each["partitions"]
+                isinstance(shape := found[each.topic], TopicShape)
+                and shape.partitions >= each.partitions
             )
         )
         if missing:
             return _waiting("not as wanted", missing, counted(len(made), "topic"))
-        already = f"; there already: {len(intent['there'])}" if intent["there"] else ""
+        already = f"; there already: {len(intent.there)}" if intent.there else ""
         return Seen(State.DONE, f"{counted(len(made), 'topic')} made on {cluster}{already}")
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: TopicsIntent, reader: LinkReader) -> Seen[None]:
         """What stays."""
-        names = topics_of(intent["make"])
-        found = shapes(intent["cluster"], names, reader)
+        names = topics_of(intent.make)
+        found = shapes(intent.cluster, names, reader)
         made = [name for name in names if found[name] is not None]
         words = f"topics that were made stay: {', '.join(made)}" if made else "no topic was made"
         return Seen(State.DONE, words, stays=bool(made))
@@ -394,25 +552,32 @@ AGAIN = "again"
 """What findings are asked for: differences that are there now."""
 
 
-class SecondLook(Polling):
+@dataclass(frozen=True, slots=True)
+class SecondFacts:
+    """How many differences are left to a person."""
+
+    left: int
+
+
+class SecondLook(Polling[BothClusters, BothClusters, SecondFacts]):
     """What can be changed and is not yet is waited for; what only a person can change is owed."""
 
     name = "second-look"
     traits = Trait.NONE
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: BothClusters) -> Description:
         """The step in words."""
-        source, target = settings["source"], settings["target"]
+        source, target = settings.source, settings.target
         return Description(
             f"compare {target} with {source} once more",
             "no difference is left that drctl would change",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: BothClusters, facts: Facts, reader: LinkReader) -> BothClusters:
         """Nothing is needed."""
-        return dict(settings)
+        return settings
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: BothClusters, reader: LinkReader) -> Seen[SecondFacts]:
         """What differs now."""
         found = reader.findings(AGAIN)
         open_ = tuple(each.subject for each in found if each.status is Status.FAIL)
@@ -423,10 +588,43 @@ class SecondLook(Polling):
             words = (
                 f"there still, or again: {counted(len(open_), 'difference')}: {'; '.join(open_)}"
             )
-            return Seen(State.WAITING, words, {}, open_)
+            return Seen(State.WAITING, words, items=open_)
         words = "no difference is left that drctl would change"
         if not left:
-            return Seen(State.DONE, words, {"left": 0})
+            return Seen(State.DONE, words, SecondFacts(0))
         owes = f"left to a person: {counted(len(left), 'difference')}: {'; '.join(left)}"
         words = f"{words}; left to a person: {len(left)}"
-        return Seen(State.DONE, words, {"left": len(left)}, left, owes)
+        return Seen(State.DONE, words, SecondFacts(len(left)), left, owes)
+
+
+def changes_of(steps: Iterable[Step]) -> tuple[Change, ...]:
+    """What the steps of a repair would change."""
+    found: list[Change] = []
+    for step in steps:
+        for kind in (AddRules(), ConfigureTopics(), AddPartitions(), MakeTopics()):
+            if step.kind == kind.name:
+                found += kind.read_settings(step.settings).changes
+    return tuple(found)
+
+
+_UNTOLD = dict.fromkeys(("what", "before", "after", "why", "note"), "")
+
+
+def changes_in(kind: str, intent: Json) -> tuple[Change, ...]:
+    """What the intent of one of its steps would change."""
+    if kind == AddRules.name:
+        return tuple(
+            RuleChange(rule=rule, **_UNTOLD) for rule in read_as(RulesIntent, intent).added
+        )
+    if kind == ConfigureTopics.name:
+        settings = read_as(ConfigureIntent, intent).changes
+        return tuple(
+            SettingChange(topic=each.topic, key=each.key, was=each.was, to=each.to, **_UNTOLD)
+            for each in settings
+        )
+    if kind == AddPartitions.name:
+        partitions = read_as(PartitionsIntent, intent).changes
+        return tuple(
+            PartitionsChange(topic=each.topic, to=each.to, **_UNTOLD) for each in partitions
+        )
+    return read_as(TopicsIntent, intent).make if kind == MakeTopics.name else ()

@@ -5,30 +5,45 @@ becomes of the failback.
 """
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from drctl.engine.kind import Description, Facts, Kind, Seen, State, Trait
+from drctl.engine.kind import (
+    BothClusters,
+    Description,
+    F,
+    Facts,
+    I,
+    S,
+    Seen,
+    State,
+    StepKind,
+    Trait,
+)
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
-from drctl.model.plan import Json
 from drctl.steps.source_offsets import going_on, gone_on, log_ends
 
 
 @dataclass(frozen=True, slots=True)
-class Wrapped:
+class Wrapped(StepKind[S, I, F]):
     """Passes everything on to another kind; subclasses change some of it."""
 
-    kind: Kind
+    kind: StepKind[S, I, F]
+
+    def forms(self) -> tuple[type[S], type[I], type[F]]:
+        """The kind's."""
+        return self.kind.forms()
 
     @property
     def traits(self) -> Trait:
         """What the rules of order need to know."""
         return self.kind.traits
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: S) -> Description:
         """The step in words."""
         return self.kind.describe(settings)
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: S, facts: Facts, reader: LinkReader) -> I:
         """As the kind does.
 
         Raises:
@@ -37,7 +52,7 @@ class Wrapped:
         """
         return self.kind.check(settings, facts, reader)
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
         """As the kind does.
 
         Raises:
@@ -45,11 +60,11 @@ class Wrapped:
         """
         return self.kind.apply(intent, writer)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: I, reader: LinkReader) -> Seen[F]:
         """As the kind does."""
         return self.kind.verify(intent, reader)
 
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
         """As the kind does.
 
         Raises:
@@ -57,13 +72,13 @@ class Wrapped:
         """
         return self.kind.undo(intent, writer)
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: I, reader: LinkReader) -> Seen[F]:
         """As the kind does."""
         return self.kind.undone(intent, reader)
 
 
 @dataclass(frozen=True, slots=True)
-class OtherWay(Wrapped):
+class OtherWay(Wrapped[S, I, F]):
     """A kind for replication in the direction opposite to the plan's own."""
 
     name: str
@@ -73,29 +88,29 @@ class OtherWay(Wrapped):
         """What the rules of order need to know."""
         return self.kind.traits | Trait.OTHER_WAY
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: S, facts: Facts, reader: LinkReader) -> I:
         """As the kind does, in the other direction."""
         return self.kind.check(settings, facts, reader.other_way())
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
         """As the kind does, in the other direction."""
         return self.kind.apply(intent, writer.other_way())
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: I, reader: LinkReader) -> Seen[F]:
         """As the kind does, in the other direction."""
         return self.kind.verify(intent, reader.other_way())
 
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
         """As the kind does, in the other direction."""
         return self.kind.undo(intent, writer.other_way())
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: I, reader: LinkReader) -> Seen[F]:
         """As the kind does, in the other direction."""
         return self.kind.undone(intent, reader.other_way())
 
 
 @dataclass(frozen=True, slots=True)
-class Stays(Wrapped):
+class Stays(Wrapped[S, I, F]):
     """A kind whose effect is not rolled back.
 
     Attributes:
@@ -112,15 +127,15 @@ class Stays(Wrapped):
         """What the rules of order need to know."""
         return self.kind.traits | Trait.STAYS
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: S) -> Description:
         """The step in words."""
         return replace(self.kind.describe(settings), way_back=f"none: {self.why}", clients="")
 
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
         """Nothing is rolled back."""
         return ()
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: I, reader: LinkReader) -> Seen[F]:
         """What stays, and whether it does where that is looked at."""
         seen = self.kind.verify(intent, reader) if self.looks else None
         if seen is not None and seen.state is not State.DONE:
@@ -133,49 +148,82 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class WhileStopped(Wrapped):
-    """A kind that is done only while the old replication is stopped.
-
-    Attributes:
-        refuses: whether it is refused, too, where the old replication was resumed and stopped
-            again. Else that is owed: by then it is on both clusters.
-    """
-
-    refuses: bool = True
+class WhileStopped(Wrapped[S, I, F]):
+    """A kind that is done only while the old replication is stopped, and was all the while."""
 
     @property
     def name(self) -> str:
         """The kind's own."""
         return self.kind.name
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: S, facts: Facts, reader: LinkReader) -> I:
         """As the kind does, if the old replication is still stopped.
 
         Raises:
             Refused: it must not be done; nothing was changed.
             Unreachable: what would be looked at does not answer.
         """
-        if running := going_on(facts, reader):
-            raise Refused(f"{'; '.join(running)}: it was to stay stopped", _HINT)
-        moved = gone_on(facts, reader)
-        if moved and self.refuses:
+        _refuse_if_running(facts, reader)
+        if moved := gone_on(facts, reader):
             raise Refused(f"{_told(moved)}: it was let go on while it was to stay stopped", _HINT)
-        found = self.kind.check(settings, facts, reader)
-        if moved := moved and _by_itself(settings["source"], facts, reader):
-            found = {**found, "gone_on": list(moved)}
-        return found
+        return self.kind.check(settings, facts, reader)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+
+@dataclass(frozen=True, kw_only=True)
+class SinceStopped:
+    """Part of the intent of a kind that is wrapped in `OweWhatMoved`.
+
+    Attributes:
+        gone_on: where the old replication is not any more where it was stopped, each in words.
+    """
+
+    gone_on: tuple[str, ...] = ()
+
+
+T = TypeVar("T", bound=BothClusters)
+J = TypeVar("J", bound=SinceStopped)
+
+
+@dataclass(frozen=True, slots=True)
+class OweWhatMoved(Wrapped[T, J, F]):
+    """A kind that is done only while the old replication is stopped.
+
+    Where that was resumed and stopped again, what it copied is owed: by then it is on both
+    clusters.
+    """
+
+    @property
+    def name(self) -> str:
+        """The kind's own."""
+        return self.kind.name
+
+    def check(self, settings: T, facts: Facts, reader: LinkReader) -> J:
+        """As the kind does, if the old replication is still stopped.
+
+        Raises:
+            Refused: it must not be done; nothing was changed.
+            Unreachable: what would be looked at does not answer.
+        """
+        _refuse_if_running(facts, reader)
+        moved = gone_on(facts, reader)
+        found = self.kind.check(settings, facts, reader)
+        return replace(found, gone_on=moved and _by_itself(settings.source, facts, reader))
+
+    def verify(self, intent: J, reader: LinkReader) -> Seen[F]:
         """As the kind does; what the old replication has copied meanwhile is owed."""
         seen = self.kind.verify(intent, reader)
-        moved = intent.get("gone_on", ())
-        if seen.state is not State.DONE or not moved:
+        if seen.state is not State.DONE or not intent.gone_on:
             return seen
         owes = (
-            f"{_told(moved)}: it was let go on while it was to stay stopped; what it copied stands"
-            " behind newer records, and may be there twice"
+            f"{_told(intent.gone_on)}: it was let go on while it was to stay stopped; what it"
+            " copied stands behind newer records, and may be there twice"
         )
         return replace(seen, owes="; ".join(filter(None, (seen.owes, owes))))
+
+
+def _refuse_if_running(facts: Facts, reader: LinkReader) -> None:
+    if running := going_on(facts, reader):
+        raise Refused(f"{'; '.join(running)}: it was to stay stopped", _HINT)
 
 
 def _by_itself(source: str, facts: Facts, reader: LinkReader) -> tuple[str, ...]:

@@ -12,33 +12,55 @@ from drctl.engine.failback_state import (
     drops_copies,
     filter_to_add,
     filter_to_take_out,
-    offsets_of,
-    rows,
 )
-from drctl.engine.kind import Description, Facts, Permanent, Seen, State, Trait
+from drctl.engine.kind import (
+    BothClusters,
+    Description,
+    Facts,
+    Permanent,
+    Seen,
+    State,
+    StepKind,
+    Trait,
+)
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.formats.provenance import HEADER
 from drctl.model.errors import Refused
-from drctl.model.plan import Json
 from drctl.model.text import put
-from drctl.model.topology import TopicPartition
 from drctl.steps.first_records import first_new_records
+from drctl.steps.records import found
+from drctl.steps.reversed import SinceStopped
 from drctl.steps.source_offsets import (
     ALIAS,
+    SeedFacts,
+    SeedIntent,
     alter,
-    by_place,
     copies_of,
     kept_offsets,
-    lines_of,
     log_ends,
 )
 from drctl.steps.stop_replication import STOPPED
 
 _SHOWN = 3
 
+SEED_OLD = "seed-old-replication"
+"""The name of `SeedReplication` in the direction in which replication ran before the loss."""
+
 
 @dataclass(frozen=True, slots=True)
-class SeedReplication:
+class SeedSettings(BothClusters):
+    """What a plan says."""
+
+    connector: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedSinceStopped(SeedIntent, SinceStopped):
+    """Which offsets, and what happened since the old replication was stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeedReplication(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
     """Sets source offsets through Connect, and reads them back.
 
     Attributes:
@@ -49,18 +71,19 @@ class SeedReplication:
     from_search: bool
     traits = Trait.CHANGES
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: SeedSettings) -> Description:
         """The step in words."""
-        source, target = settings["source"], settings["target"]
-        where = f"the first record that {target} has not" if self.from_search else "its end"
+        where = "its end"
+        if self.from_search:
+            where = f"the first record that {settings.target} has not"
         return Description(
-            f"let connector {settings['connector']} begin at {where}, in each partition of"
-            f" {source}",
+            f"let connector {settings.connector} begin at {where}, in each partition of"
+            f" {settings.source}",
             "Connect keeps these offsets, and the connector is STOPPED",
             "give it the offsets back that it had",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: SeedSettings, facts: Facts, reader: LinkReader) -> SeedSinceStopped:
         """Which offsets, and what it had.
 
         Raises:
@@ -68,13 +91,14 @@ class SeedReplication:
             UsageError: there is no such connector.
             Unreachable: a cluster, or every worker, did not answer.
         """
-        name, connectors = settings["connector"], reader.connectors()
-        search = facts["find-missing"] if self.from_search else {}
-        if search.get("begun"):
+        name, connectors = settings.connector, reader.connectors()
+        search = found(facts) if self.from_search else None
+        if search and search.begun:
             # What has begun at the right place resumes from where it is.
-            _see_where_it_goes_on(settings, offsets_of(search["boundaries"]), reader)
-            begun = {"connector": name, "alias": "", "wanted": [], "before": []}
-            return {**begun, "from": search["boundaries"], "ends": search["ends"]}
+            _see_where_it_goes_on(settings, search.boundaries, reader)
+            return SeedSinceStopped(
+                connector=name, wanted={}, before={}, begins=search.boundaries, ends=search.ends
+            )
         state = connectors.state(name).state
         if state != STOPPED:
             raise Refused(
@@ -82,74 +106,68 @@ class SeedReplication:
                 f"stop it: {put('', name, 'stop')}",
             )
         if search:
-            start: Offsets = offsets_of(search["boundaries"])
-            ends: Offsets = offsets_of(search["ends"])
+            start, ends = search.boundaries, search.ends
         else:
-            start = log_ends(reader.site(settings["source"]), reader.topics())
-            ends = log_ends(reader.site(settings["target"]), copies_of(reader))
+            start = log_ends(reader.site(settings.source), reader.topics())
+            ends = log_ends(reader.site(settings.target), copies_of(reader))
         kept = kept_offsets(name, connectors.offsets(name))
-        return {
-            "connector": name,
-            "alias": connectors.config(name).get(ALIAS, "source"),
+        return SeedSinceStopped(
+            connector=name,
+            alias=connectors.config(name).get(ALIAS, "source"),
             # It keeps the last offset it copied; nothing, to begin at the beginning.
-            "wanted": lines_of({place: at - 1 if at > 0 else None for place, at in start.items()}),
-            "before": lines_of({place: kept.get(place) for place in start}),
-            "from": rows(start),
-            "ends": rows(ends),
-        }
+            wanted={place: at - 1 if at > 0 else None for place, at in sorted(start.items())},
+            before={place: kept.get(place) for place in sorted(start)},
+            begins=start,
+            ends=ends,
+        )
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: SeedSinceStopped, writer: LinkWriter) -> tuple[str, ...]:
         """Set them."""
-        return alter(intent, "wanted", writer)
+        return alter(intent, intent.wanted, writer)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: SeedSinceStopped, reader: LinkReader) -> Seen[SeedFacts]:
         """Whether they read back; a connector that copied since began there."""
-        name, facts = intent["connector"], {"from": intent["from"], "ends": intent["ends"]}
-        if not intent["wanted"]:
+        name, facts = intent.connector, SeedFacts(intent.begins, intent.ends)
+        if not intent.wanted:
             words = f"nothing has to be set: {name} goes on from where it came to"
             return Seen(State.DONE, words, facts)
         kept = kept_offsets(name, reader.connectors().offsets(name))
-        wanted, before = by_place(intent["wanted"]), by_place(intent["before"])
         others = tuple(
             f"{place}: {name} keeps {kept.get(place)}"
-            for place, at in wanted.items()
-            if not _reached(kept.get(place), at, before.get(place))
+            for place, at in intent.wanted.items()
+            if not _reached(kept.get(place), at, intent.before.get(place))
         )
         if others:
             words = f"{len(others)} offsets are not there: {'; '.join(others[:_SHOWN])}"
-            return Seen(State.WAITING, words, {}, others)
-        return Seen(State.DONE, f"{name} begins there in {len(wanted)} partitions", facts)
+            return Seen(State.WAITING, words, items=others)
+        return Seen(State.DONE, f"{name} begins there in {len(intent.wanted)} partitions", facts)
 
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: SeedSinceStopped, writer: LinkWriter) -> tuple[str, ...]:
         """Give it back what it had."""
-        return alter(intent, "before", writer)
+        return alter(intent, intent.before, writer)
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: SeedSinceStopped, reader: LinkReader) -> Seen[SeedFacts]:
         """Whether it has it."""
-        name = intent["connector"]
+        name = intent.connector
         kept = kept_offsets(name, reader.connectors().offsets(name))
-        others = tuple(
-            f"{TopicPartition(topic, number)}"
-            for topic, number, at in intent["before"]
-            if kept.get(TopicPartition(topic, number)) != at
-        )
+        others = tuple(str(place) for place, at in intent.before.items() if kept.get(place) != at)
         if others:
-            return Seen(State.WAITING, f"{len(others)} offsets are not as before", {}, others)
+            return Seen(State.WAITING, f"{len(others)} offsets are not as before", items=others)
         return Seen(State.DONE, f"{name} has the offsets that it had")
 
 
-def _see_where_it_goes_on(settings: Json, boundaries: Offsets, reader: LinkReader) -> None:
+def _see_where_it_goes_on(settings: SeedSettings, boundaries: Offsets, reader: LinkReader) -> None:
     """Check that it resumes after what is there already, and does not copy it again.
 
     Raises:
         Refused: it would go on with a record that is older than the first new one. What drctl has
             copied is left out, and may stand between both.
     """
-    name, connectors = settings["connector"], reader.connectors()
+    name, connectors = settings.connector, reader.connectors()
     alias = connectors.config(name).get(ALIAS, "source")
     kept = kept_offsets(name, connectors.offsets(name), alias)
     before = {p: kept.get(p, -1) + 1 for p, at in boundaries.items() if kept.get(p, -1) + 1 < at}
-    first = first_new_records(reader.site(settings["source"]), before)
+    first = first_new_records(reader.site(settings.source), before)
     wrong = tuple(
         f"{place}, offset {one.offset} where {boundaries[place]} is the first new one"
         for place, one in sorted(first.items())
@@ -180,7 +198,22 @@ _UNSETTLED = frozenset({"UNASSIGNED", "RESTARTING"})
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveCopiesOut(Permanent):
+class FilterSettings:
+    """Which connector."""
+
+    connector: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilterIntent:
+    """Which keys of its configuration are changed; None removes one."""
+
+    connector: str
+    changes: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveCopiesOut(Permanent[FilterSettings, FilterIntent, None]):
     """Adds a filter to its configuration, or takes it out; nothing else of it is read or kept.
 
     Attributes:
@@ -195,38 +228,38 @@ class LeaveCopiesOut(Permanent):
     def _why(self) -> str:
         return _OUT if self.out else _ALONG
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: FilterSettings) -> Description:
         """The step in words."""
         what = "leave out" if self.out else "take along"
         return Description(
-            f"have connector {settings['connector']} {what} records with header {HEADER}",
+            f"have connector {settings.connector} {what} records with header {HEADER}",
             "its configuration says so",
             f"none: {self._why}",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: FilterSettings, facts: Facts, reader: LinkReader) -> FilterIntent:
         """Which keys are to be changed.
 
         Raises:
             UsageError: there is no such connector.
             Unreachable: no worker answered.
         """
-        name = settings["connector"]
+        name = settings.connector
         config = reader.connectors().config(name)
         changes: Mapping[str, str | None] = {}
         if drops_copies(config) is not self.out:
             changes = filter_to_add(config) if self.out else filter_to_take_out(config)
-        return {"connector": name, "changes": dict(changes)}
+        return FilterIntent(name, changes)
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: FilterIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Change them."""
-        if intent["changes"]:
-            writer.connectors().configure(intent["connector"], intent["changes"])
+        if intent.changes:
+            writer.connectors().configure(intent.connector, intent.changes)
         return ()
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: FilterIntent, reader: LinkReader) -> Seen[None]:
         """Whether it does so."""
-        name = intent["connector"]
+        name = intent.connector
         drops = drops_copies(reader.connectors().config(name))
         words = f"{name} {'leaves out' if drops else 'takes along'} what drctl has copied"
         if drops is not self.out:
@@ -237,6 +270,11 @@ class LeaveCopiesOut(Permanent):
             return Seen(State.WAITING, f"{name} is {state}")
         return Seen(State.DONE, words)
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: FilterIntent, reader: LinkReader) -> Seen[None]:
         """That it stays."""
-        return Seen(State.DONE, self._why, stays=bool(intent["changes"]))
+        return Seen(State.DONE, self._why, stays=bool(intent.changes))
+
+
+SEED_REPLICATION = SeedReplication("seed-replication", from_search=True)
+LEAVE_COPIES_OUT = LeaveCopiesOut("leave-copies-out", out=True)
+TAKE_COPIES_ALONG = LeaveCopiesOut("take-copies-along", out=False)

@@ -1,20 +1,22 @@
 """Source offsets that Connect keeps for a connector, how they are set, and where logs end."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from drctl.checks.connector_settings import REPLICATOR, SOURCE, simple_class
 from drctl.config.mirrors import NAMED, how_to_write, own_producer
-from drctl.engine.failback_state import Offsets
+from drctl.engine.failback_state import JournaledOffsets, Offsets, OffsetsOrNone
 from drctl.engine.kind import Facts
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.formats.connect_offsets import ConnectKey, copied_offset, copied_partition
 from drctl.model.errors import Refused, Unreachable
-from drctl.model.plan import Json
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
-from drctl.steps.stop_replication import STOPPED
+from drctl.steps.stop_replication import KEEP_STOPPED, STOPPED, Kept, StopFacts
 
 ALIAS = "source.cluster.alias"
 
@@ -36,31 +38,60 @@ def kept_offsets(
     return found
 
 
-def lines_of(offsets: Mapping[TopicPartition, int | None]) -> list[list[Any]]:
-    """As they stand in journals: `[topic, partition, offset]` each; no offset is none."""
-    return [[place.topic, place.partition, at] for place, at in sorted(offsets.items())]
+@dataclass(frozen=True, slots=True)
+class SeedFacts:
+    """Where copying begins.
+
+    Attributes:
+        begins: on the source, by its names.
+        ends: of the target's logs before anything came, by its names.
+        whole: whether drctl's own copies travel, too.
+    """
+
+    begins: Annotated[JournaledOffsets, Field(alias="from")]
+    ends: JournaledOffsets
+    whole: bool = False
 
 
-def by_place(lines: Iterable[Any]) -> Mapping[TopicPartition, int | None]:
-    """From what `lines_of` made."""
-    return {TopicPartition(topic, number): at for topic, number, at in lines}
+@dataclass(frozen=True, kw_only=True)
+class SeedIntent:
+    """Which offsets a connector is to keep.
+
+    Attributes:
+        alias: of its source, by which it finds them again.
+        wanted: the last offset it copied, by its own account; None to begin at the beginning.
+        before: what it kept.
+        begins: where copying begins then, on the source.
+        ends: of the target's logs.
+        target: the cluster that it writes to, where that is asked again.
+    """
+
+    connector: str
+    alias: str = ""
+    wanted: OffsetsOrNone
+    before: OffsetsOrNone
+    begins: Annotated[JournaledOffsets, Field(alias="from")]
+    ends: JournaledOffsets
+    target: str = ""
 
 
-def alter(intent: Json, which: str, writer: LinkWriter) -> tuple[str, ...]:
-    """Have a stopped connector keep these lines of the intent.
+def alter(
+    intent: SeedIntent, offsets: Mapping[TopicPartition, int | None], writer: LinkWriter
+) -> tuple[str, ...]:
+    """Have a stopped connector keep these offsets.
 
     Raises:
         Unknown: no answer came.
     """
     entries = [
         {
-            "partition": {"cluster": intent["alias"], "topic": topic, "partition": number},
+            "partition": {"cluster": intent.alias, "topic": topic, "partition": number},
             "offset": None if at is None else {"offset": at},
         }
-        for topic, number, at in intent[which]
+        for (topic, number), at in offsets.items()
     ]
     if entries:
-        writer.connectors().alter_offsets(intent["connector"], entries)
+        writer.connectors().alter_offsets(intent.connector, entries)
     return ()
 
 
@@ -138,10 +169,10 @@ def gone_on(
     return tuple(moved)
 
 
-def _boundary(facts: Facts) -> Mapping[str, Any]:
+def _boundary(facts: Facts) -> Kept:
     """What the connectors kept when they were stopped, by name."""
-    found: Mapping[str, Any] = facts.get("keep-stopped", {}).get("boundary", {})
-    return found
+    found = facts.named(KEEP_STOPPED, StopFacts)
+    return found.boundary if found else {}
 
 
 def _at(offset: int | None) -> str:

@@ -1,38 +1,91 @@
 """Starts replication, and checks that the first record to arrive is the one that had to."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
-from drctl.engine.failback_state import offsets_of, rows
-from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from pydantic import Field
+
+from drctl.engine.failback_state import JournaledOffsets, Offsets, rows
+from drctl.engine.kind import (
+    BothClusters,
+    Description,
+    Facts,
+    Polling,
+    Seen,
+    State,
+    StepKind,
+    Trait,
+)
 from drctl.engine.ports import LinkReader, LinkWriter
-from drctl.model.plan import Json
-from drctl.steps.first_records import first_arrivals
-from drctl.steps.manual import ManualChange
-from drctl.steps.source_offsets import copies_of, log_ends, logs_of, must_write_to
+from drctl.model.errors import Refused
+from drctl.model.topology import TopicPartition
+from drctl.steps.first_records import FIELDS, first_arrivals
+from drctl.steps.manual import (
+    ManualIntent,
+    ManualSettings,
+    SaidFacts,
+    answered,
+    asked,
+    changing,
+    taken_back,
+)
+from drctl.steps.records import found
+from drctl.steps.reversed import SinceStopped
+from drctl.steps.source_offsets import SeedFacts, copies_of, log_ends, logs_of, must_write_to
 from drctl.steps.stop_replication import RUNNING, STOPPED, told_each
+
+START_OLD = "start-old-replication"
+"""The name of `StartReplication` in the direction in which replication ran before the loss."""
 
 BRINGS_HOME = ("seed-replication", "seed-from-start")
 """Steps that set offsets of connectors that may never have run in this direction."""
 
 
-class StartReplication:
+@dataclass(frozen=True, slots=True)
+class StartSettings(BothClusters):
+    """What a plan says.
+
+    Attributes:
+        seeded_by: the kind of the step that told the connectors where to begin.
+        writes_passed: whether nobody looks to which cluster they write.
+    """
+
+    connectors: tuple[str, ...]
+    seeded_by: str
+    writes_passed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StartIntent(BothClusters):
+    """What is started, and where it begins: see `SeedFacts`.
+
+    Attributes:
+        before: the states of the connectors.
+    """
+
+    before: Mapping[str, str]
+    begins: Annotated[JournaledOffsets, Field(alias="from")]
+    ends: JournaledOffsets
+    whole: bool = False
+
+
+class StartReplication(StepKind[StartSettings, StartIntent, None]):
     """Resumes from the offsets that were set; the first record of each partition proves it."""
 
     name = "start-replication"
     traits = Trait.CHANGES | Trait.STARTS_REPLICATION
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: StartSettings) -> Description:
         """The step in words."""
-        names, source, target = settings["connectors"], settings["source"], settings["target"]
+        names, source, target = settings.connectors, settings.source, settings.target
         return Description(
             f"start replication from {source} to {target}: connectors {', '.join(names)}",
             f"they are RUNNING, and what comes first to {target} is the first new record",
             "stop them: what came stays, and how far they got is kept",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: StartSettings, facts: Facts, reader: LinkReader) -> StartIntent:
         """Where it begins.
 
         Raises:
@@ -40,76 +93,83 @@ class StartReplication:
             UsageError: there is no such connector.
             Unreachable: no worker answered.
         """
-        names, connectors = settings["connectors"], reader.connectors()
-        if settings["seeded_by"] in BRINGS_HOME and not settings.get("writes_passed"):
-            must_write_to(settings["target"], names, reader)
-        seeded = facts[settings["seeded_by"]]
-        return {
-            "before": {name: connectors.state(name).state for name in names},
-            "source": settings["source"],
-            "target": settings["target"],
-            "from": seeded["from"],
-            "ends": seeded["ends"],
-            "whole": seeded.get("whole", False),
-        }
+        names, connectors = settings.connectors, reader.connectors()
+        if settings.seeded_by in BRINGS_HOME and not settings.writes_passed:
+            must_write_to(settings.target, names, reader)
+        seeds = facts.named(settings.seeded_by, SeedFacts)
+        if seeds is None:
+            raise Refused(f"no step {settings.seeded_by} was done before")
+        before = {name: connectors.state(name).state for name in names}
+        return StartIntent(
+            settings.source, settings.target, before, seeds.begins, seeds.ends, seeds.whole
+        )
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: StartIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Resume them."""
-        return told_each(intent["before"], writer.connectors().resume)
+        return told_each(intent.before, writer.connectors().resume)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: StartIntent, reader: LinkReader) -> Seen[None]:
         """How they stand, and what came first."""
         connectors = reader.connectors()
-        states = [connectors.state(name) for name in intent["before"]]
+        states = [connectors.state(name) for name in intent.before]
         others = tuple(each.told for each in states if each.state != RUNNING)
         if others:
-            return Seen(State.WAITING, "; ".join(others), {}, others)
-        return first_arrivals(intent, reader)
+            return Seen(State.WAITING, "; ".join(others), items=others)
+        return first_arrivals(intent, SeedFacts(intent.begins, intent.ends, intent.whole), reader)
 
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: StartIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Stop those that did not run."""
-        idle = [name for name, before in intent["before"].items() if before != RUNNING]
+        idle = [name for name, before in intent.before.items() if before != RUNNING]
         return told_each(idle, writer.connectors().stop)
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: StartIntent, reader: LinkReader) -> Seen[None]:
         """Whether they are stopped again."""
         connectors = reader.connectors()
         others = tuple(
             f"{name} is {state}"
-            for name, before in intent["before"].items()
+            for name, before in intent.before.items()
             if before != RUNNING and (state := connectors.state(name).state) != STOPPED
         )
         if others:
-            return Seen(State.WAITING, "; ".join(others), {}, others)
+            return Seen(State.WAITING, "; ".join(others), items=others)
         return Seen(State.DONE, "the connectors do not run any more")
 
 
-class NoteEnds(Polling):
+@dataclass(frozen=True, kw_only=True)
+class EndsIntent(SinceStopped):
+    """Where the partitions of both sides end: see `SeedFacts`."""
+
+    source: str
+    begins: Annotated[JournaledOffsets, Field(alias="from")]
+    ends: JournaledOffsets
+
+
+class NoteEnds(Polling[BothClusters, EndsIntent, SeedFacts]):
     """The ends of the link's partitions, by their names on either side."""
 
     name = "note-ends"
     traits = Trait.NONE
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: BothClusters) -> Description:
         """The step in words."""
-        source, target = settings["source"], settings["target"]
+        source, target = settings.source, settings.target
         title = f"write down where {source} and {target} end: there copying begins later"
         return Description(title, "the journal has the end of each partition")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
-        """Where they end: rows of `[topic, partition, offset]`.
+    def check(self, settings: BothClusters, facts: Facts, reader: LinkReader) -> EndsIntent:
+        """Where they end.
 
         Raises:
             Unreachable: a cluster did not answer.
         """
-        start = log_ends(reader.site(settings["source"]), reader.topics())
-        ends = log_ends(reader.site(settings["target"]), copies_of(reader))
-        return {"source": settings["source"], "from": rows(start), "ends": rows(ends)}
+        start = log_ends(reader.site(settings.source), reader.topics())
+        ends = log_ends(reader.site(settings.target), copies_of(reader))
+        return EndsIntent(source=settings.source, begins=start, ends=ends)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: EndsIntent, reader: LinkReader) -> Seen[SeedFacts]:
         """It stands in the journal."""
-        words = f"the ends of {len(intent['from'])} partitions of {intent['source']} are known"
-        return Seen(State.DONE, words, {"from": intent["from"], "ends": intent["ends"]})
+        words = f"the ends of {len(intent.begins)} partitions of {intent.source} are known"
+        return Seen(State.DONE, words, SeedFacts(intent.begins, intent.ends))
 
 
 BOUNDARY, END, START = "boundary", "end", "start"
@@ -120,133 +180,188 @@ _SHOWN = 5
 _TELLS_NOTHING = "what comes first tells nothing: `identity` names none of a record's own fields"
 
 
-@dataclass(frozen=True, slots=True)
-class ManualStart(ManualChange):
-    """Asks; where the settings say where it begins, that is told, and looked at.
+@dataclass(frozen=True, kw_only=True)
+class ManualStartSettings(ManualSettings):
+    """What a person is asked, and where copying begins.
 
-    Settings beside the question's: `begins`, one of the words above; `source` and `target`; and
-    optional `mirrors`, offsets are kept; `fields`, by which a record is known again; `connect`,
-    Connect keeps its position as Confluent Replicator has it there: the next offset.
+    Attributes:
+        begins: one of the words above; empty where the question says it.
+        mirrors: whether offsets are kept.
+        fields: by which a record is known again.
+        connect: whether Connect keeps its position as Confluent Replicator has it there: the next
+            offset.
     """
 
-    def describe(self, settings: Json) -> Description:
-        """The step in words."""
-        told = ManualChange.describe(self, settings)
-        if "begins" not in settings:
-            return told
-        return replace(told, proof=PROOF.format(target=settings["target"]))
+    source: str = ""
+    target: str = ""
+    begins: str = ""
+    mirrors: bool = False
+    fields: tuple[str, ...] = FIELDS
+    connect: bool = False
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+
+@dataclass(frozen=True, kw_only=True)
+class ManualStartIntent(ManualIntent):
+    """The same; and where it begins, by partition: see `SeedFacts`.
+
+    Attributes:
+        begins: None where the question says it.
+        begun: whether it was begun before.
+    """
+
+    source: str = ""
+    target: str = ""
+    mirrors: bool = False
+    fields: tuple[str, ...] = FIELDS
+    connect: bool = False
+    begins: Annotated[JournaledOffsets | None, Field(alias="from")] = None
+    ends: JournaledOffsets = field(default_factory=dict)
+    whole: bool = False
+    begun: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ManualStart(Polling[ManualStartSettings, ManualStartIntent, SaidFacts]):
+    """Asks; where the settings say where it begins, that is told, and looked at."""
+
+    name: str
+    traits: Trait
+
+    def describe(self, settings: ManualStartSettings) -> Description:
+        """The step in words."""
+        told = changing(settings)
+        return (
+            replace(told, proof=PROOF.format(target=settings.target)) if settings.begins else told
+        )
+
+    def check(
+        self, settings: ManualStartSettings, facts: Facts, reader: LinkReader
+    ) -> ManualStartIntent:
         """Where it begins.
 
         Raises:
             Unreachable: a cluster did not answer.
         """
-        asked = ManualChange.check(self, settings, facts, reader)
-        if "begins" not in settings:
-            return asked
-        where = dict(_WHERE[settings["begins"]](settings, facts, reader))
-        kept = ("source", "target", "mirrors", "connect", "fields")
-        intent = {**asked, **{key: settings[key] for key in kept if key in settings}, **where}
-        if settings.get("mirrors"):
+        if not settings.begins:
+            return ManualStartIntent(**asked(settings))
+        seeds, begun = _WHERE[settings.begins](settings, facts, reader)
+        if settings.mirrors:
             # What it appends stands at the same offset, whatever stood there before.
-            intent |= {"ends": _named_there(where["from"], reader), "whole": True}
-        return {**intent, "text": f"{asked['text']}; {_told(intent)}"}
+            ends = {
+                TopicPartition(reader.target_topic(topic), number): at
+                for (topic, number), at in seeds.begins.items()
+            }
+            seeds = SeedFacts(seeds.begins, ends, whole=True)
+        intent = ManualStartIntent(
+            **asked(settings),
+            source=settings.source,
+            target=settings.target,
+            mirrors=settings.mirrors,
+            fields=settings.fields,
+            connect=settings.connect,
+            begins=seeds.begins,
+            ends=seeds.ends,
+            whole=seeds.whole,
+            begun=begun,
+        )
+        return replace(intent, text=f"{intent.text}; {_told(intent, seeds.begins)}")
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: ManualStartIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Put where it begins into the run's folder, as commands take it; the person does it."""
-        if "from" in intent:
-            lines = [f"{topic},{number},{at}\n" for topic, number, at in intent["from"]]
+        if intent.begins is not None:
+            lines = [f"{topic},{number},{at}\n" for topic, number, at in rows(intent.begins)]
             writer.keep(_file(intent, "csv"), "".join(lines))
-            if intent.get("connect"):
-                writer.keep(_file(intent, "json"), _connect_offsets(intent))
+            if intent.connect:
+                writer.keep(_file(intent, "json"), _connect_offsets(intent.begins))
         return ()
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: ManualStartIntent, reader: LinkReader) -> Seen[SaidFacts]:
         """What the person says; then, what came first."""
-        said = ManualChange.verify(self, intent, reader)
-        if said.state is not State.DONE or "from" not in intent:
+        said = answered(intent.question, intent.text, reader)
+        if said.state is not State.DONE or intent.begins is None:
             return said
-        if not intent.get("fields", True):
-            return replace(said, words=f"{_said(intent)}; {_TELLS_NOTHING}")
-        seen = first_arrivals(intent, reader)
+        told = f"a person says that it is done, from {_places(intent.begins) or 'no partition'} on"
+        if not intent.fields:
+            return replace(said, words=f"{told}; {_TELLS_NOTHING}")
+        clusters = BothClusters(intent.source, intent.target)
+        seeds = SeedFacts(intent.begins, intent.ends, intent.whole)
+        seen = first_arrivals(clusters, seeds, reader, intent.fields)
         if seen.state is State.DONE:
-            return Seen(State.DONE, f"{_said(intent)}; {seen.words}", said.facts)
-        if seen.state is State.FAILED and intent.get("mirrors"):
+            return Seen(State.DONE, f"{told}; {seen.words}", said.facts)
+        if seen.state is State.FAILED and intent.mirrors:
             words = (
-                f"{intent['target']} still holds something else than {intent['source']} from where"
+                f"{intent.target} still holds something else than {intent.source} from where"
                 f" both part: {', '.join(seen.items[:_SHOWN])}"
             )
-            return Seen(State.WAITING, words, {}, seen.items)
+            return Seen(State.WAITING, words, items=seen.items)
         return seen
 
-
-def _at_boundary(settings: Json, facts: Facts, reader: LinkReader) -> Json:
-    search = facts["find-missing"]
-    return {"from": search["boundaries"], "ends": search["ends"], "begun": search["begun"]}
-
-
-def _at_end(settings: Json, facts: Facts, reader: LinkReader) -> Json:
-    noted = facts[NoteEnds.name]
-    return {"from": noted["from"], "ends": noted["ends"]}
+    def undone(self, intent: ManualStartIntent, reader: LinkReader) -> Seen[SaidFacts]:
+        """What the person says; where nothing undoes it, that it stays."""
+        return taken_back(intent, reader)
 
 
-def _at_start(settings: Json, facts: Facts, reader: LinkReader) -> Json:
-    there = logs_of(reader.site(settings["source"]), reader.topics())
+Seeds = tuple[SeedFacts, bool]
+"""Where it begins, and whether it was begun before."""
+
+
+def _at_boundary(settings: ManualStartSettings, facts: Facts, reader: LinkReader) -> Seeds:
+    search = found(facts)
+    return SeedFacts(search.boundaries, search.ends), search.begun
+
+
+def _at_end(settings: ManualStartSettings, facts: Facts, reader: LinkReader) -> Seeds:
+    noted = facts.of(NoteEnds())
+    if noted is None:
+        raise Refused(f"no step {NoteEnds.name} was done before")
+    return noted, False
+
+
+def _at_start(settings: ManualStartSettings, facts: Facts, reader: LinkReader) -> Seeds:
+    there = logs_of(reader.site(settings.source), reader.topics())
     # Something may have come already: what is emptied has nothing else to begin with.
-    here = logs_of(reader.site(settings["target"]), copies_of(reader))
-    starts = ({place: log.log_start for place, log in logs.items()} for logs in (there, here))
-    start, ends = map(rows, starts)
-    return {"from": start, "ends": ends, "whole": True}
+    here = logs_of(reader.site(settings.target), copies_of(reader))
+    start, ends = ({place: log.log_start for place, log in logs.items()} for logs in (there, here))
+    return SeedFacts(start, ends, whole=True), False
 
 
-_WHERE: Mapping[str, Callable[[Json, Facts, LinkReader], Json]] = {
+_WHERE: Mapping[str, Callable[[ManualStartSettings, Facts, LinkReader], Seeds]] = {
     BOUNDARY: _at_boundary,
     END: _at_end,
     START: _at_start,
 }
 
 
-def _named_there(start: list[list[Any]], reader: LinkReader) -> list[list[Any]]:
-    return [[reader.target_topic(topic), number, at] for topic, number, at in start]
-
-
-def _told(intent: Json) -> str:
+def _told(intent: ManualStartIntent, begins: Offsets) -> str:
     """Where it begins, and where all of that is to be found, in words."""
-    at = _places(intent)
+    at = _places(begins)
     if not at:
         return "there is no partition yet"
-    told = "both part at" if intent.get("mirrors") else "begin at"
-    words = f"{told} {at}"
-    if intent.get("begun"):
+    words = f"{'both part at' if intent.mirrors else 'begin at'} {at}"
+    if intent.begun:
         words = f"it began at {at}: let it go on from where it came to, do not set it back"
     words += f"; all of it, as topic,partition,offset: {_file(intent, 'csv')} in the run's folder"
     words += ", and the journal"
-    if intent.get("connect"):
+    if intent.connect:
         words += f"; as the body of PATCH /connectors/NAME/offsets: {_file(intent, 'json')}"
     return words
 
 
-def _places(intent: Json) -> str:
-    at = [f"{place} offset {offset}" for place, offset in offsets_of(intent["from"]).items()]
+def _places(begins: Offsets) -> str:
+    at = [f"{place} offset {offset}" for place, offset in sorted(begins.items())]
     more = [f"and {len(at) - _SHOWN:,} more"] if len(at) > _SHOWN else []
     return ", ".join((*at[:_SHOWN], *more))
 
 
-def _said(intent: Json) -> str:
-    """That it was done, and where."""
-    return f"a person says that it is done, from {_places(intent) or 'no partition'} on"
+def _file(intent: ManualStartIntent, ending: str) -> str:
+    return f"begin-{intent.question}.{ending}"
 
 
-def _file(intent: Json, ending: str) -> str:
-    return f"begin-{intent['question']}.{ending}"
-
-
-def _connect_offsets(intent: Json) -> Json:
+def _connect_offsets(begins: Offsets) -> Mapping[str, Any]:
     """As Confluent Replicator has it in Connect: the next record of each partition."""
     entries = [
         {"partition": {"topic": topic, "partition": number}, "offset": {"offset": at}}
-        for topic, number, at in intent["from"]
+        for topic, number, at in rows(begins)
     ]
     return {"offsets": entries}
 

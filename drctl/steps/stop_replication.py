@@ -12,15 +12,28 @@ first and by itself, and what no application waits for is stopped last.
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from drctl.engine.kind import (
+    BothClusters,
+    Description,
+    Facts,
+    Polling,
+    Seen,
+    State,
+    StepKind,
+    Trait,
+)
 from drctl.engine.ports import ConnectorsReader, LinkReader, LinkWriter
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.health import AuthenticationFailed
-from drctl.model.loss import loss_document
-from drctl.model.plan import Json
+from drctl.model.loss import LossFacts, facts_of
 
 STOPPED, RUNNING, PAUSED = "STOPPED", "RUNNING", "PAUSED"
+
+KEEP_STOPPED = "keep-stopped"
+"""The name of `StopReplication` in the direction in which replication ran before the loss."""
 
 SETTLE_S = 6.0
 """For so long no task may be seen where several workers run them: each cancels what has not ended
@@ -37,8 +50,94 @@ WRITES_NO_RECORDS = frozenset(
 COMMITS_OFFSETS = "sync.group.offsets.enabled"
 """With it, the checkpoint task commits offsets on the target."""
 
-_NOTED = ("before", "workers", "idle")
-"""What later steps need of the connectors as they were when they were told to stop."""
+Kept = Mapping[str, tuple[Mapping[str, Any], ...]]
+"""By connector, the offsets that Connect keeps of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopSettings:
+    """What a plan says.
+
+    Attributes:
+        tasks_only: whether it is enough that no task is left of a connector that writes.
+        rest_later: whether connectors that write neither records nor offsets are left running.
+        translate_ahead: whether offsets are translated meanwhile: no group is active any more.
+    """
+
+    connectors: tuple[str, ...]
+    tasks_only: bool = False
+    rest_later: bool = False
+    translate_ahead: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoppingIntent:
+    """The states of connectors before they are stopped, and how many workers run them."""
+
+    before: Mapping[str, str] = field(default_factory=dict)
+    workers: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopIntent(StoppingIntent):
+    """What is stopped.
+
+    Attributes:
+        requested: those of which a step before requested it.
+        tasks_of: the connectors whose tasks have to end; None where they have to end themselves.
+    """
+
+    requested: tuple[str, ...]
+    tasks_of: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestedStop(StoppingIntent):
+    """What is requested, and known since.
+
+    Attributes:
+        idle: connectors that had no task.
+    """
+
+    idle: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmSettings:
+    """What a plan says.
+
+    Attributes:
+        source: that is lost, and is to stay silent; empty where none is.
+    """
+
+    connectors: tuple[str, ...]
+    source: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfirmIntent(StoppingIntent):
+    """What is stopped last.
+
+    Attributes:
+        ended: connectors whose tasks ended before.
+    """
+
+    connectors: tuple[str, ...]
+    source: str = ""
+    ended: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StopFacts:
+    """What was stopped.
+
+    Attributes:
+        boundary: how far each got; nothing where only the tasks have ended.
+        tasks_of: the connectors that have no task any more.
+    """
+
+    boundary: Kept = field(default_factory=dict)
+    tasks_of: tuple[str, ...] = ()
 
 
 def halted(facts: Facts) -> str | None:
@@ -46,148 +145,151 @@ def halted(facts: Facts) -> str | None:
 
     A connector that its own run has stopped says nothing of when replication ended.
     """
-    requested = facts.get("request-stop")
+    requested = facts.of(RequestStop())
     if requested is None:
         return None
-    stood = requested.get("before", {}).items()
+    stood = requested.before.items()
     told = [f"connector {name} was {state}" for name, state in stood if state != RUNNING]
-    told += [f"connector {name} had no task" for name in requested.get("idle", ())]
+    told += [f"connector {name} had no task" for name in requested.idle]
     return "; ".join(told)
 
 
-class _Stopping:
+S = TypeVar("S")
+I = TypeVar("I", bound=StoppingIntent)  # noqa: E741
+F = TypeVar("F", covariant=True)
+
+
+class _Stopping(StepKind[S, I, F]):
     """Stops connectors; a rollback has those run that ran, which the intent names in `before`."""
 
-    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
         """Resume those that ran, and pause those that were paused."""
-        before, connectors = intent.get("before", {}), writer.connectors()
+        before, connectors = intent.before, writer.connectors()
 
         def back(name: str) -> None:
             (connectors.pause if before[name] == PAUSED else connectors.resume)(name)
 
         return told_each([n for n in before if before[n] != STOPPED], back, at_once=True)
 
-    def undone(self, intent: Json, reader: LinkReader) -> Seen:
+    def undone(self, intent: I, reader: LinkReader) -> Seen[F]:
         """Whether they are as before; one that had failed need only not be stopped."""
         connectors = reader.connectors()
         others = []
-        for name, before in intent.get("before", {}).items():
+        for name, before in intent.before.items():
             now = connectors.state(name).state
             if now != before and (before in (RUNNING, PAUSED, STOPPED) or now == STOPPED):
                 others.append(f"{name} is {now}, was {before}")
         if others:
-            return Seen(State.WAITING, "; ".join(others), {}, tuple(others))
+            return Seen(State.WAITING, "; ".join(others), items=tuple(others))
         return Seen(State.DONE, "the connectors are as they were")
 
 
-class StopReplication(_Stopping):
+class StopReplication(_Stopping[StopSettings, StopIntent, StopFacts]):
     """Their tasks end, their configuration and offsets stay."""
 
     name = "stop-replication"
     traits = Trait.CHANGES | Trait.STOPS_REPLICATION
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: StopSettings) -> Description:
         """The step in words."""
-        names = ", ".join(settings["connectors"])
-        if settings.get("tasks_only", False):
+        names = ", ".join(settings.connectors)
+        proof = "Connect says STOPPED of each and of all tasks"
+        if settings.tasks_only:
             proof = "Connect has no task left that writes records or offsets on the target"
-        else:
-            proof = "Connect says STOPPED of each and of all tasks"
         return Description(
             f"stop replication: connectors {names}", proof, "let those go on that ran before"
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: StopSettings, facts: Facts, reader: LinkReader) -> StopIntent:
         """Their states now, or before they were asked to stop.
 
         Raises:
             UsageError: there is no such connector.
             Unreachable: no worker answered.
         """
-        names, requested = settings["connectors"], facts.get("request-stop", {})
-        tasks_only = settings.get("tasks_only", False)
-        if tasks_only or settings.get("rest_later", False):
+        names, requested = settings.connectors, facts.of(RequestStop()) or RequestedStop()
+        if settings.tasks_only or settings.rest_later:
             connectors = reader.connectors()
-            names = [name for name in names if _writes_for_clients(connectors.config(name))]
-        earlier = requested.get("before", {})
-        asked = {name: earlier[name] for name in names if name in earlier}
+            names = tuple(name for name in names if _writes_for_clients(connectors.config(name)))
+        asked = {name: requested.before[name] for name in names if name in requested.before}
         found = _as_they_are([name for name in names if name not in asked], reader)
-        states = {**asked, **found["before"]}
-        return {
-            "before": {name: states[name] for name in names},
-            "workers": max(found["workers"], requested.get("workers", 0)),
-            "requested": list(asked),
-            **({"tasks_of": names} if tasks_only else {}),
-        }
+        states = {**asked, **found.before}
+        return StopIntent(
+            before={name: states[name] for name in names},
+            workers=max(found.workers, requested.workers),
+            requested=tuple(asked),
+            tasks_of=names if settings.tasks_only else None,
+        )
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: StopIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Stop those that were not asked to; one that is stopped stays so."""
-        names = [name for name in intent["before"] if name not in intent["requested"]]
+        names = [name for name in intent.before if name not in intent.requested]
         return told_each(names, writer.connectors().stop, at_once=True)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: StopIntent, reader: LinkReader) -> Seen[StopFacts]:
         """Their states now, and how far they got."""
         connectors = reader.connectors()
-        if "tasks_of" in intent:
-            return _without_tasks(intent, connectors)
-        states = {name: connectors.state(name).state for name in intent["before"]}
+        if intent.tasks_of is not None:
+            return _without_tasks(intent.tasks_of, intent.workers, connectors)
+        states = {name: connectors.state(name).state for name in intent.before}
         others = tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
         if others:
-            return Seen(State.WAITING, "; ".join(others), {}, others)
-        facts = {"boundary": _boundary(states, connectors), "tasks_of": list(states)}
+            return Seen(State.WAITING, "; ".join(others), items=others)
+        facts = StopFacts(_boundary(states, connectors), tuple(states))
         return Seen(State.DONE, f"{len(states)} connectors are stopped", facts)
 
 
-class RequestStop(_Stopping):
+class RequestStop(_Stopping[StopSettings, RequestedStop, RequestedStop]):
     """Connect keeps that they are to be stopped; their tasks end while other things are done."""
 
     name = "request-stop"
     traits = Trait.CHANGES | Trait.REQUESTS_STOP
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: StopSettings) -> Description:
         """The step in words."""
-        names = ", ".join(settings["connectors"])
+        names = ", ".join(settings.connectors)
         return Description(
             f"request the stop of connectors {names}",
             "Connect has stored it: no task of them is configured any more",
             "let those go on that ran before",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: StopSettings, facts: Facts, reader: LinkReader) -> RequestedStop:
         """Their states now, and which workers run them.
 
         Raises:
             UsageError: there is no such connector.
             Unreachable: no worker answered.
         """
-        if settings.get("translate_ahead", False):
+        if settings.translate_ahead:
             reader.translate_ahead()
-        names, connectors = settings["connectors"], reader.connectors()
-        idle = [name for name in names if not connectors.tasks(name).told]
-        return {**_as_they_are(names, reader), "idle": idle}
+        names, connectors = settings.connectors, reader.connectors()
+        idle = tuple(name for name in names if not connectors.tasks(name).told)
+        found = _as_they_are(names, reader)
+        return RequestedStop(before=found.before, workers=found.workers, idle=idle)
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: RequestedStop, writer: LinkWriter) -> tuple[str, ...]:
         """Request all at once: each request by itself would wait for the tasks of the one before.
 
         Connect answers once the stop is in its configuration topic, and read back from there.
         """
-        return told_each(intent["before"], writer.connectors().stop, at_once=True)
+        return told_each(intent.before, writer.connectors().stop, at_once=True)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: RequestedStop, reader: LinkReader) -> Seen[RequestedStop]:
         """Whether Connect keeps it."""
         connectors = reader.connectors()
         others = tuple(
             f"{name} has {tasks.configured} tasks"
-            for name in intent["before"]
+            for name in intent.before
             if (tasks := connectors.tasks(name)).configured
         )
         if others:
-            return Seen(State.WAITING, f"not stored yet: {'; '.join(others)}", {}, others)
-        words = f"Connect has stored that {len(intent['before'])} connectors are to be stopped"
-        return Seen(State.DONE, words, {k: v for k, v in intent.items() if k in _NOTED})
+            return Seen(State.WAITING, f"not stored yet: {'; '.join(others)}", items=others)
+        words = f"Connect has stored that {len(intent.before)} connectors are to be stopped"
+        return Seen(State.DONE, words, intent)
 
 
-class ConfirmStop(_Stopping):
+class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
     """The connectors end once their schedulers give up on the source; nothing copies meanwhile.
 
     Those that write neither records nor offsets are told to stop only here: no application waits
@@ -197,9 +299,9 @@ class ConfirmStop(_Stopping):
     name = "confirm-stop"
     traits = Trait.CHANGES
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: ConfirmSettings) -> Description:
         """The step in words."""
-        names, source = ", ".join(settings["connectors"]), settings.get("source", "")
+        names, source = ", ".join(settings.connectors), settings.source
         silent = f", and {source} stays silent" if source else ""
         return Description(
             f"stop what still runs of connectors {names}, and watch all of them end",
@@ -207,27 +309,28 @@ class ConfirmStop(_Stopping):
             "let those go on that ran before",
         )
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: ConfirmSettings, facts: Facts, reader: LinkReader) -> ConfirmIntent:
         """Whose tasks had ended before, and the states of the others.
 
         Raises:
             UsageError: there is no such connector.
             Unreachable: no worker answered.
         """
-        ended = facts.get("stop-replication", {}).get("tasks_of", settings["connectors"])
-        left = [name for name in settings["connectors"] if name not in ended]
-        return {**settings, "ended": ended, "before": _as_they_are(left, reader)["before"]}
+        names, stopped = settings.connectors, facts.of(StopReplication())
+        ended = stopped.tasks_of if stopped else names
+        before = _as_they_are([name for name in names if name not in ended], reader).before
+        return ConfirmIntent(connectors=names, source=settings.source, ended=ended, before=before)
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: ConfirmIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Stop the others; one whose tasks end at once goes first, the next may take 5 s."""
-        return told_each(list(intent.get("before", {}))[::-1], writer.connectors().stop)
+        return told_each(list(intent.before)[::-1], writer.connectors().stop)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: ConfirmIntent, reader: LinkReader) -> Seen[StopFacts]:
         """Which have not ended, which copy again, and whether the source is back."""
-        connectors, source = reader.connectors(), intent.get("source", "")
+        connectors, source = reader.connectors(), intent.source
         again = tuple(
             f"{name} has tasks again: {', '.join(tasks.told)}"
-            for name in intent["ended"]
+            for name in intent.ended
             if (tasks := connectors.tasks(name)).any
         )
         if again:
@@ -235,15 +338,14 @@ class ConfirmStop(_Stopping):
                 f"{'; '.join(again)}: what they copy is appended after newer records."
                 f" Stop them now: curl -X PUT $CONNECT/connectors/NAME/stop"
             )
-            return Seen(State.FAILED, words, {}, again)
-        states = {name: connectors.state(name).state for name in intent["connectors"]}
+            return Seen(State.FAILED, words, items=again)
+        states = {name: connectors.state(name).state for name in intent.connectors}
         others = tuple(f"{name} is {state}" for name, state in states.items() if state != STOPPED)
         if others:
-            words = "; ".join(others)
-            back = _is_back(source, reader)
-            return Seen(State.WAITING, "; ".join(filter(None, (back, words))), {}, others)
+            words = "; ".join(filter(None, (_is_back(source, reader), *others)))
+            return Seen(State.WAITING, words, items=others)
         words = f"{len(states)} connectors are stopped, and none has a task"
-        facts = {"boundary": _boundary(states, connectors)}
+        facts = StopFacts(_boundary(states, connectors))
         # Connectors may have ended because their source is back: it is asked after them.
         return Seen(State.DONE, words, facts, owes=_is_back(source, reader, newly=True))
 
@@ -263,23 +365,22 @@ def _is_back(source: str, reader: LinkReader, *, newly: bool = False) -> str:
     return f"{told}: keep applications from writing there; drctl failback brings it back"
 
 
-def _as_they_are(names: list[str], reader: LinkReader) -> Json:
+def _as_they_are(names: Collection[str], reader: LinkReader) -> StoppingIntent:
     connectors = reader.connectors()
     workers = {worker for name in names for worker in connectors.tasks(name).workers}
-    return {
-        "before": {name: connectors.state(name).state for name in names},
-        "workers": len(workers),
-    }
+    before = {name: connectors.state(name).state for name in names}
+    return StoppingIntent(before=before, workers=len(workers))
 
 
-def _without_tasks(intent: Json, connectors: ConnectorsReader) -> Seen:
-    names = tuple(intent["tasks_of"])
-    left = connectors.tasks_left(names, SETTLE_S if intent["workers"] > 1 else 0.0)
+def _without_tasks(
+    names: tuple[str, ...], workers: int, connectors: ConnectorsReader
+) -> Seen[StopFacts]:
+    left = tuple(connectors.tasks_left(names, SETTLE_S if workers > 1 else 0.0))
     if left:
-        return Seen(State.WAITING, "; ".join(left), {}, tuple(left))
+        return Seen(State.WAITING, "; ".join(left), items=left)
     # How far they came, Connect says once the last task has ended: see `ConfirmStop`.
-    facts = {"tasks_of": list(names)}
-    return Seen(State.DONE, f"no task of {', '.join(names)} is left: nothing copies", facts)
+    words = f"no task of {', '.join(names)} is left: nothing copies"
+    return Seen(State.DONE, words, StopFacts(tasks_of=names))
 
 
 def _writes_for_clients(config: Mapping[str, str]) -> bool:
@@ -288,9 +389,9 @@ def _writes_for_clients(config: Mapping[str, str]) -> bool:
     return commits or config.get("connector.class") not in WRITES_NO_RECORDS
 
 
-def _boundary(names: Iterable[str], connectors: ConnectorsReader) -> Json:
+def _boundary(names: Iterable[str], connectors: ConnectorsReader) -> Kept:
     """The offsets that Connect keeps of each connector."""
-    return {name: list(connectors.offsets(name)) for name in names}
+    return {name: tuple(connectors.offsets(name)) for name in names}
 
 
 def told_each(
@@ -311,24 +412,34 @@ def told_each(
         return tuple(filter(None, pool.map(complaint, names)))
 
 
-class MeasureLoss(Polling):
+@dataclass(frozen=True, slots=True)
+class MeasureIntent:
+    """Of which topics, for whoever compares them once the source is back.
+
+    Attributes:
+        halted: what kept replication from running; None where this run has not stopped it.
+    """
+
+    topics: tuple[str, ...] = ()
+    halted: str | None = None
+
+
+class MeasureLoss(Polling[BothClusters, MeasureIntent, LossFacts]):
     """From what survived: how far it was copied, until when, and what was seen of the source."""
 
     name = "measure-loss"
     traits = Trait.NONE
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: BothClusters) -> Description:
         """The step in words."""
-        title = f"estimate what {settings['target']} lacks of {settings['source']}"
+        title = f"estimate what {settings.target} lacks of {settings.source}"
         return Description(title, "records and seconds, with what makes them uncertain")
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
-        """Of which topics, for whoever compares them once the source is back."""
-        return {"topics": list(reader.topics()), "halted": halted(facts)}
+    def check(self, settings: BothClusters, facts: Facts, reader: LinkReader) -> MeasureIntent:
+        """Of which topics."""
+        return MeasureIntent(tuple(reader.topics()), halted(facts))
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: MeasureIntent, reader: LinkReader) -> Seen[LossFacts]:
         """What survived says."""
-        loss = reader.loss(halted=intent.get("halted"))
-        facts = loss_document(loss).to_json()
-        del facts["words"]
-        return Seen(State.DONE, loss.words, facts)
+        loss = reader.loss(halted=intent.halted)
+        return Seen(State.DONE, loss.words, facts_of(loss))

@@ -2,16 +2,17 @@
 
 import uuid
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
+from drctl.engine.kind import BothClusters, Description, Facts, Polling, Seen, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.groups import Committed, Group
 from drctl.model.health import Silent
-from drctl.model.plan import Json
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.steps.open_target import CANARY_TOPIC
+from drctl.steps.prechecks import TakeStock
 
 Standing = Mapping[str, int]
 """By group the sum of its committed offsets; it grows while the group consumes."""
@@ -166,7 +167,55 @@ _STAYED = (
 _NOBODY = "no group was seen to be read in before: there is none to wait for"
 
 
-class VerifyClients(Polling):
+@dataclass(frozen=True, slots=True)
+class ClientsSettings(BothClusters):
+    """What a plan says.
+
+    Attributes:
+        entrances: numbers of the endpoints by which drctl knows how to connect.
+    """
+
+    entrances: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientsIntent:
+    """Whom to wait for; journals of drctl before 0.7 know the target and the groups only.
+
+    Attributes:
+        groups: that were active on the source.
+        stood: how far they were on the target; None where that is not known.
+        undecided: partitions with an open transaction, and its first offset.
+        text: that the probe records begin with.
+    """
+
+    source: str = ""
+    target: str
+    groups: tuple[str, ...]
+    stood: Standing | None = None
+    undecided: Mapping[str, int] = field(default_factory=dict)
+    entrances: tuple[int, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientsFacts:
+    """What was seen.
+
+    Attributes:
+        groups: how many are active on the target.
+        moved: how many of them have read on.
+        entrances: endpoints by which a probe record came.
+        not_seen: whether who has stayed on the source is not known, and why; empty where it is.
+    """
+
+    groups: int
+    moved: int
+    entrances: int
+    not_seen: str
+
+
+class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
     """Groups that were active on the source are active on the target, and nowhere else.
 
     They resume from their committed offsets, as far as there is something to read; no transaction
@@ -176,94 +225,88 @@ class VerifyClients(Polling):
     name = "verify-clients"
     traits = Trait.VERIFIES
 
-    def describe(self, settings: Json) -> Description:
+    def describe(self, settings: ClientsSettings) -> Description:
         """The step in words."""
-        title = f"see the consumers at work on {settings['target']}"
+        title = f"see the consumers at work on {settings.target}"
         proof = "every group that was read in before is read in there, goes on, and has left"
-        stayed = _STAYED.format(source=settings["source"])
-        return Description(title, f"{proof} {settings['source']}", clients=stayed)
+        stayed = _STAYED.format(source=settings.source)
+        return Description(title, f"{proof} {settings.source}", clients=stayed)
 
-    def check(self, settings: Json, facts: Facts, reader: LinkReader) -> Json:
+    def check(self, settings: ClientsSettings, facts: Facts, reader: LinkReader) -> ClientsIntent:
         """Whom to wait for, and where they stand now.
 
         Raises:
             Unreachable: the target did not answer.
         """
-        source, target = settings["source"], settings["target"]
-        names = facts.get("take-stock", {}).get("active_groups", {}).get(source, [])
-        return {
-            "source": source,
-            "target": target,
-            "groups": names,
-            "stood": standing(target, names, reader),
-            "undecided": undecided(target, reader),
-            "entrances": list(settings.get("entrances", ())),
-            "text": uuid.uuid4().hex,
-        }
+        source, target, stock = settings.source, settings.target, facts.of(TakeStock())
+        names = stock.active_groups.get(source, ()) if stock else ()
+        return ClientsIntent(
+            source=source,
+            target=target,
+            groups=names,
+            stood=standing(target, names, reader),
+            undecided=undecided(target, reader),
+            entrances=settings.entrances,
+            text=uuid.uuid4().hex,
+        )
 
-    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: ClientsIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Write a record by each entrance that is known, as a client would."""
         complaints = []
-        for number in intent["entrances"]:
+        for number in intent.entrances:
             try:
-                canary = writer.canary(intent["target"], number)
+                canary = writer.canary(intent.target, number)
                 canary.sing(CANARY_TOPIC, canary_text(intent, number))
             except DrctlError as error:
                 complaints.append(f"endpoint {number + 1}: {error.message}")
         return tuple(complaints)
 
-    def verify(self, intent: Json, reader: LinkReader) -> Seen:
+    def verify(self, intent: ClientsIntent, reader: LinkReader) -> Seen[ClientsFacts]:
         """Which groups have not come, do not consume, or have stayed."""
-        # Journals of drctl before 0.7 know the target and the groups only.
-        target, names = intent["target"], tuple(intent["groups"])
+        target, names = intent.target, intent.groups
         late = absent(target, names, reader)
         come = tuple(name for name in names if name not in late)
         now = standing(target, come, reader)
-        stood: Standing = intent.get("stood", now)
-        slow = still_standing(target, now, stood, reader) if "stood" in intent else ()
-        held = held_back(target, intent.get("undecided", {}), reader)
+        stood = now if intent.stood is None else intent.stood
+        slow = () if intent.stood is None else still_standing(target, now, stood, reader)
+        held = held_back(target, intent.undecided, reader)
         unheard = tuple(
             number
-            for number in intent.get("entrances", ())
+            for number in intent.entrances
             if not reader.heard(target, CANARY_TOPIC, canary_text(intent, number))
         )
         left = _left(intent, reader)
         silent = (f"what was written by endpoint {n + 1} is not on {target}" for n in unheard)
         missing = (*silent, *late.values(), *slow, *held, *left.stayed)
         moved = sum(now[name] != stood.get(name) for name in now)
-        facts = {
-            "groups": len(names),
-            "moved": moved,
-            "entrances": len(intent.get("entrances", ())),
-            "not_seen": _not_seen(intent, left),
-        }
+        not_seen = _not_seen(intent.source, left)
+        facts = ClientsFacts(len(names), moved, len(intent.entrances), not_seen)
         if missing:
             told = _told(len(late), len(names), missing)
             return Seen(State.WAITING, told, facts, missing)
         return Seen(State.DONE, _done(intent, facts), facts)
 
 
-def canary_text(intent: Json, number: int) -> str:
+def canary_text(intent: ClientsIntent, number: int) -> str:
     """What is written by an endpoint."""
-    return f"{intent['text']}-{number + 1}"
+    return f"{intent.text}-{number + 1}"
 
 
-def _left(intent: Json, reader: LinkReader) -> Left:
-    source = intent.get("source")
-    if source is None:
+def _left(intent: ClientsIntent, reader: LinkReader) -> Left:
+    if not intent.source:
         return Left((), ())
     try:
-        return left_behind(source, intent["groups"], reader)
+        return left_behind(intent.source, intent.groups, reader)
     except Unreachable as silent:
         return Left((), (silent.message,))
 
 
-def _not_seen(intent: Json, left: Left) -> str:
+def _not_seen(source: str, left: Left) -> str:
     """Why it is not known of some groups, or of all, whether they have stayed."""
     if not left.unseen:
         return ""
     more = f"; and {len(left.unseen) - _SHOWN} more" if len(left.unseen) > _SHOWN else ""
-    return f"who has stayed on {intent['source']}: {'; '.join(left.unseen[:_SHOWN])}{more}"
+    return f"who has stayed on {source}: {'; '.join(left.unseen[:_SHOWN])}{more}"
 
 
 def _told(late: int, groups: int, missing: tuple[str, ...]) -> str:
@@ -273,14 +316,14 @@ def _told(late: int, groups: int, missing: tuple[str, ...]) -> str:
     return f"{found} not as wanted: {'; '.join(missing[:_SHOWN])}"
 
 
-def _done(intent: Json, facts: Json) -> str:
+def _done(intent: ClientsIntent, facts: ClientsFacts) -> str:
     told = _NOBODY
-    if facts["groups"]:
-        told = f"all {facts['groups']} groups are read in on {intent['target']}"
-        told += f", {facts['moved']} of them have gone on" if "stood" in intent else ""
-    if facts["entrances"]:
-        ways = "1 endpoint" if facts["entrances"] == 1 else f"{facts['entrances']} endpoints"
+    if facts.groups:
+        told = f"all {facts.groups} groups are read in on {intent.target}"
+        told += f", {facts.moved} of them have gone on" if intent.stood is not None else ""
+    if facts.entrances:
+        ways = "1 endpoint" if facts.entrances == 1 else f"{facts.entrances} endpoints"
         told += f"; a record that was written by {ways} is there"
-    if facts["not_seen"]:
-        return f"{told}; not seen: {facts['not_seen']}"
-    return f"{told}; nobody reads on {intent['source']}" if "source" in intent else told
+    if facts.not_seen:
+        return f"{told}; not seen: {facts.not_seen}"
+    return f"{told}; nobody reads on {intent.source}" if intent.source else told

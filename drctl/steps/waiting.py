@@ -9,10 +9,11 @@ from pydantic import Field
 
 from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
 from drctl.engine.ports import LinkReader
-from drctl.engine.recheck_source import MOVED
+from drctl.engine.source_fence import MOVED
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.topology import Unavailable
+from drctl.steps.records import FindMissing
 from drctl.steps.stop_replication import RUNNING
 
 
@@ -125,8 +126,8 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
 
     def check(self, settings: DrainSettings, facts: Facts, reader: LinkReader) -> DrainIntent:
         """How many second copies the source is known to hold, and what is overridden."""
-        second = facts.get("find-missing", {}).get("duplicated", 0)
-        return DrainIntent(second, settings.overrides.get(MOVED, ""))
+        search = facts.of(FindMissing())
+        return DrainIntent(search.duplicated if search else 0, settings.overrides.get(MOVED, ""))
 
     def verify(self, intent: DrainIntent, reader: LinkReader) -> Seen[DrainFacts]:
         """What is missing now."""
@@ -162,7 +163,7 @@ class WaitSettings:
     source: str
     target: str
     condition: Annotated[str, Field(alias="for")]
-    connectors: tuple[str, ...] = ()
+    connectors: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

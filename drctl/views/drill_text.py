@@ -19,6 +19,7 @@ from drctl.drill.result import (
 )
 from drctl.model.document import Count, Document, From, Name, Seconds
 from drctl.model.loss import Mode
+from drctl.steps.fences import FENCE_PRODUCERS
 from drctl.steps.registry import KINDS
 from drctl.views.run_lines import Figure
 from drctl.views.run_words import length
@@ -100,12 +101,16 @@ def scratch_document(
     planned: Rehearsal, scratch: Scratch, target_topic: Callable[[str], str]
 ) -> ScratchDocument:
     """What it would make."""
-    fences = (step for step in planned.plan.steps if step.kind == "fence-producers")
+    fences = (step for step in planned.plan.steps if step.kind == FENCE_PRODUCERS.name)
     return ScratchDocument(
         source_topics=(scratch.topic,),
         target_topics=(target_topic(scratch.topic), scratch.canary),
         groups=(scratch.group,),
-        principals=tuple(name for step in fences for name in step.settings["principals"]),
+        principals=tuple(
+            name
+            for step in fences
+            for name in FENCE_PRODUCERS.read_settings(step.settings).principals
+        ),
     )
 
 

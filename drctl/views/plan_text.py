@@ -18,6 +18,7 @@ from drctl.model.loss import Loss, LossDocument, Mode, loss_document
 from drctl.model.plan import Duty, Json, Plan, Step
 from drctl.steps.commit_offsets import Foreseen, Reread
 from drctl.steps.failback import PASSED
+from drctl.steps.prechecks import modes_of
 from drctl.steps.registry import KINDS
 from drctl.views.client_moves import leaving_rows
 from drctl.views.findings import CauseDocument, FindingDocument, beside
@@ -141,8 +142,7 @@ def objections_told(plan: Plan, findings: Sequence[Finding]) -> tuple[Objection,
 
 def mode_of(plan: Plan) -> Mode:
     """What its guards are asked for; a plan that does not say needs most."""
-    told = {step.settings.get("mode") for step in plan.steps}
-    return Mode.UNPLANNED if Mode.UNPLANNED.value in told else Mode.PLANNED
+    return Mode.UNPLANNED if Mode.UNPLANNED in modes_of(plan.steps) else Mode.PLANNED
 
 
 def guard_rows(

@@ -14,6 +14,7 @@ from drctl.model.document import HIDDEN, Name, Seconds
 from drctl.model.errors import ExitCode
 from drctl.model.loss import LossRange, Mode
 from drctl.model.plan import Duty, Plan
+from drctl.steps.prechecks import Unseen, modes_of
 
 
 class Standing(StrEnum):
@@ -192,28 +193,6 @@ class Warned:
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
-    """What could not be looked at for one cause, which is told nowhere else.
-
-    Attributes:
-        what: the cause in a few words, by which all else refers to it.
-        why: as it was told.
-        checks: names of those that could not look.
-    """
-
-    what: str
-    why: str
-    checks: tuple[str, ...]
-
-    @property
-    def words(self) -> str:
-        """All of it in one line."""
-        number = len(self.checks)
-        count = f"{number:,} checks" if number != 1 else "1 check"
-        return f"{count} could not look: {self.why} ({', '.join(self.checks)})"
-
-
-@dataclass(frozen=True, slots=True)
 class GroupRow:
     """A group whose positions were written; `rereads_at_most` is None where nobody told.
 
@@ -331,7 +310,7 @@ class ReportData:
     @property
     def gives_up_source(self) -> bool:
         """Whether the plan takes its source for lost: nobody can rely on writing there."""
-        return any(step.settings.get("mode") == Mode.UNPLANNED for step in self.plan.steps)
+        return Mode.UNPLANNED in modes_of(self.plan.steps)
 
     @property
     def switched(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from drctl.engine.run_state import ChainVerdict, Harm
 from drctl.model.document import Count, Document, From, Name, Seconds, rounded
 from drctl.model.loss import LossRangeDocument, Mode
+from drctl.steps.prechecks import Unseen
 from drctl.views.client_moves import LeavingRow, leaving_rows
 from drctl.views.run_data import (
     Attempt,
@@ -24,7 +25,6 @@ from drctl.views.run_data import (
     Span,
     Standing,
     StepReport,
-    Unseen,
     Warned,
     Writes,
 )

@@ -5,8 +5,9 @@ Page, terminal and Markdown say the same.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
-from drctl.engine.recheck_source import ALIVE, MOVED
+from drctl.engine.source_fence import ALIVE, MOVED
 from drctl.model.text import option, quote
 from drctl.plans import failback
 from drctl.steps.failback import WHOLE
@@ -419,12 +420,15 @@ def _rebuilding(data: ReportData) -> str:
 
 def _decisions(data: ReportData) -> str:
     """What was said of the records that only the returned cluster has, as it is typed."""
-    settings = next((s.settings for s in data.plan.steps if s.kind == Reconcile.name), {})
-    given = [("--policy", settings["policy"])] if settings.get("policy") else []
-    given += [("--topic", topic) for topic in settings.get("topics", ())]
-    if settings.get("conflicting", "refuse") != "refuse":
-        given.append(("--conflicting", settings["conflicting"]))
-    return "".join(f" {option(name, str(value))}" for name, value in given)
+    deciding = (step for step in data.plan.steps if step.kind == Reconcile.name)
+    given = []
+    for step in islice(deciding, 1):
+        settings = Reconcile().read_settings(step.settings)
+        given += [("--policy", settings.policy)] if settings.policy else []
+        given += [("--topic", topic) for topic in settings.topics]
+        if settings.conflicting != "refuse":
+            given.append(("--conflicting", settings.conflicting))
+    return "".join(f" {option(name, value)}" for name, value in given)
 
 
 def _again(data: ReportData) -> NextStep:

@@ -8,12 +8,20 @@ from itertools import pairwise
 from typing import Any
 
 from drctl.engine.entries import Entry, What
-from drctl.engine.kind import Description, Kind, Outcome, Status, Trait
+from drctl.engine.kind import Description, I, Kind, Outcome, Status, StepKind, Trait
 from drctl.engine.run_state import ChainVerdict, RunState, damaged, opened, read_story
 from drctl.model.errors import Unknown
-from drctl.model.loss import Figure, LossRange, exactly, loss_range, not_known
-from drctl.model.plan import Json, Step
+from drctl.model.loss import Figure, LossRange, exactly, not_known
+from drctl.model.plan import Step
+from drctl.steps.commit_offsets import CommitIntent, CommitOffsets
+from drctl.steps.fences import FENCE_PRODUCERS
+from drctl.steps.prechecks import Preflight, TakeStock, Unseen
+from drctl.steps.records import FindGap, Reconcile
 from drctl.steps.registry import KINDS
+from drctl.steps.stop_replication import MeasureLoss
+from drctl.steps.switch_endpoint import SwitchEndpoint
+from drctl.steps.verify_clients import VerifyClients
+from drctl.steps.waiting import Drain
 from drctl.views.run_data import (
     Attempt,
     Became,
@@ -27,7 +35,6 @@ from drctl.views.run_data import (
     Span,
     Standing,
     StepReport,
-    Unseen,
     Warned,
     Writes,
 )
@@ -313,29 +320,26 @@ def _traits(story: RunState, kinds: Mapping[str, Kind], step: str) -> Trait:
 def mode(story: RunState) -> str:
     """Planned or unplanned; empty where the plan does not know it."""
     for step in story.plan.steps:
-        if step.kind == "preflight":
-            return str(step.settings.get("mode", ""))
+        if step.kind == Preflight.name:
+            return Preflight().read_settings(step.settings).mode
     return ""
 
 
 def cluster_ids(story: RunState) -> dict[str, str]:
     """What the clusters call themselves."""
-    stock = _intent(story, "take-stock").get("clusters", {})
-    return {
-        str(name): str(seen["cluster_id"])
-        for name, seen in stock.items()
-        if isinstance(seen, Mapping) and "cluster_id" in seen
-    }
+    stock = intent_of(story, TakeStock())
+    clusters = stock.clusters.items() if stock else ()
+    return {name: seen.cluster_id for name, seen in clusters if seen.cluster_id}
 
 
 def topics(story: RunState) -> tuple[str, ...]:
     """Those of the source that the run moved, as far as a step has noted them."""
-    for kind in ("measure-loss", "fence-producers"):
-        if named := _intent(story, kind).get("topics"):
-            return tuple(map(str, named))
-    seen = _intent(story, "take-stock").get("clusters", {}).get(story.plan.source, {})
-    ends = seen.get("ends", {}) if isinstance(seen, Mapping) else {}
-    return tuple(sorted({str(place).rpartition("-")[0] for place in ends}))
+    for noted in (intent_of(story, MeasureLoss()), intent_of(story, FENCE_PRODUCERS)):
+        if noted and noted.topics:
+            return noted.topics
+    stock = intent_of(story, TakeStock())
+    seen = stock.clusters.get(story.plan.source) if stock else None
+    return tuple(sorted({place.rpartition("-")[0] for place in seen.ends})) if seen else ()
 
 
 def set_aside(story: RunState) -> dict[str, int]:
@@ -343,24 +347,25 @@ def set_aside(story: RunState) -> dict[str, int]:
 
     A comparison allows for them: they are on the returned cluster alone.
     """
-    done = story.facts_by_kind().get("reconcile", {}).get("done", {})
-    known = done if isinstance(done, Mapping) else {}
-    found = {kind: _count(known.get(kind)) or 0 for kind in ("quarantine", "export", "discard")}
+    facts = story.facts_by_kind().of(Reconcile())
+    done = facts.done if facts else {}
+    found = {kind: done.get(kind, 0) for kind in ("quarantine", "export", "discard")}
     return {kind: number for kind, number in found.items() if number}
 
 
 def warned(story: RunState) -> tuple[Warned, ...]:
     """What guards said that let the run go on."""
-    told = story.facts_by_kind().get("preflight", {}).get("warnings", ())
+    facts = story.facts_by_kind().of(Preflight())
     return tuple(
-        Warned(words.removesuffix(_UNSEEN), not words.endswith(_UNSEEN)) for words in map(str, told)
+        Warned(words.removesuffix(_UNSEEN), not words.endswith(_UNSEEN))
+        for words in (facts.warnings if facts else ())
     )
 
 
 def unseen(story: RunState) -> tuple[Unseen, ...]:
     """What the guards could not look at, by cause."""
-    told = story.facts_by_kind().get("preflight", {}).get("unseen", ())
-    return tuple(Unseen(each["what"], each["why"], tuple(each["checks"])) for each in told)
+    facts = story.facts_by_kind().of(Preflight())
+    return facts.unseen if facts else ()
 
 
 def told_shortly(story: RunState) -> RunState:
@@ -384,69 +389,64 @@ def _shortly(value: Any, causes: Sequence[Unseen]) -> Any:
 
 def positions(story: RunState) -> Positions | None:
     """What was committed for consumers; None where nothing was."""
-    facts, intent = story.facts_by_kind().get("commit-offsets"), _intent(story, "commit-offsets")
+    facts, intent = story.facts_by_kind().of(CommitOffsets()), intent_of(story, CommitOffsets())
     if facts is None:
         return None
-    counted = Counter(str(line[0]) for line in intent.get("lines", ()))
-    rows = [_group(name, count, intent) for name, count in counted.items()]
+    counted = Counter(each.group for each in intent.lines) if intent else {}
+    rows = [_group(name, count, intent) for name, count in counted.items() if intent]
     rows.sort(key=lambda row: (-(row.rereads_at_most or 0), row.name))
     return Positions(
-        _count(facts.get("positions")) or 0,
-        _count(facts.get("same")) or 0,
-        _count(facts.get("rereads_at_most")),
-        tuple(map(str, facts.get("left_out", ()))),
+        facts.positions,
+        facts.same,
+        facts.rereads_at_most,
+        facts.left_out,
         tuple(rows),
-        _count(facts.get("rereads_likely")),
-        tuple(map(str, facts.get("without_offset", ()))),
+        facts.rereads_likely,
+        facts.without_offset,
     )
 
 
-def _group(name: str, count: int, intent: Json) -> GroupRow:
-    rereads, likely = intent.get("rereads", {}), intent.get("likely", {})
-    evidence, age, only_if = intent.get("rests_on", {}).get(name) or ("", None, "")
-    again = _count(rereads.get(name)), _count(likely.get(name))
+def _group(name: str, count: int, intent: CommitIntent) -> GroupRow:
+    evidence, age, only_if = intent.rests_on.get(name) or ("", None, "")
+    again = intent.rereads.get(name), intent.likely.get(name)
     # With the source alive there is no condition: its own word counts.
     if not only_if:
         return GroupRow(name, count, *again)
-    return GroupRow(name, count, *again, str(evidence), age, str(only_if))
+    return GroupRow(name, count, *again, evidence, age, only_if)
 
 
 @collected
 def not_checked(story: RunState, course: Course) -> Iterator[str]:
     """What nobody looked at, or nobody could."""
-    for name in story.facts_by_kind().get("take-stock", {}).get("silent", ()):
+    facts = story.facts_by_kind()
+    stock, clients = facts.of(TakeStock()), facts.of(VerifyClients())
+    for name in stock.silent if stock else ():
         yield f"{name} did not answer before anything was changed"
     yield from (each.words for each in warned(story) if not each.checked)
-    unseen = story.facts_by_kind().get("verify-clients", {}).get("not_seen")
-    if unseen:
-        yield str(unseen)
+    if clients and clients.not_seen:
+        yield clients.not_seen
     for step in story.plan.steps:
-        if step.kind == "switch-endpoint" and story.is_done(step.id) and _by_word(step.settings):
-            number, kind = step.settings["number"] + 1, step.settings["kind"]
+        if step.kind != SwitchEndpoint.name or not story.is_done(step.id):
+            continue
+        switch = SwitchEndpoint().read_settings(step.settings)
+        # An endpoint was only asked where it points; a file says all that there is to know.
+        if switch.kind != "file" and not switch.asked:
             yield (
-                f"whether a client that connects through endpoint {number} ({kind}) is on"
-                f" {step.settings['to']}: give it `bootstrap`, and drctl connects through it, too"
+                f"whether a client that connects through endpoint {switch.number + 1}"
+                f" ({switch.kind}) is on {switch.to}: give it `bootstrap`, and drctl connects"
+                " through it, too"
             )
     for name, track in course.tracks.items():
         if track.became in (Became.PASSED, Became.UNKNOWN, Became.BEGUN):
             yield f"step {name}: {track.words or 'nobody saw whether it was done'}"
 
 
-def _by_word(settings: Json) -> bool:
-    """Whether an endpoint was only asked where it points; a file says all that there is to know."""
-    return settings.get("kind") != "file" and not settings.get("asked", False)
-
-
-def _intent(story: RunState, kind: str) -> Json:
-    """The newest of a kind that was not taken back."""
+def intent_of(story: RunState, kind: StepKind[Any, I, Any]) -> I | None:
+    """The intent of the first step of a kind that was not rolled back."""
     for step in story.plan.steps:
-        if step.kind == kind and (effect := story.effect_of(step.id)):
-            return effect.intent
-    return {}
-
-
-def _count(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) else None
+        if step.kind == kind.name and (effect := story.effect_of(step.id)):
+            return kind.read_intent(effect.intent)
+    return None
 
 
 def steps_with(story: RunState, kinds: Mapping[str, Kind], trait: Trait) -> tuple[str, ...]:
@@ -536,22 +536,22 @@ def rpo(story: RunState, kinds: Mapping[str, Kind], course: Course) -> Rpo:
         return _not_measured("not measured: the target was not opened")
     facts = story.facts_by_kind()
     fell = [step for step in steps_with(story, kinds, Trait.FENCES_WRITES) if step in story.owed]
-    if fell and "drain" in facts:
+    drained, loss, gap = facts.of(Drain()), facts.of(MeasureLoss()), facts.of(FindGap())
+    if fell and drained:
         return _not_measured(story.owed[fell[0]])
-    if facts.get("drain", {}).get("missing") == 0:
+    if drained and drained.missing == 0:
         how = "a comparison by content found no missing record behind the fence"
         return Rpo(exactly(0, how), 0.0, True, how)
-    if "measure-loss" in facts:
-        loss = facts["measure-loss"]
+    if loss:
         return Rpo(
-            loss_range(loss),
-            _seconds(loss.get("seconds")),
+            loss.range,
+            loss.seconds,
             False,
             "estimated from what survived; drctl gap makes it exact once the source answers",
-            tuple(map(str, loss.get("evidence", ()))),
+            loss.evidence,
         )
-    if "gap" in facts:
-        found = _count(facts["gap"].get("unreplicated"))
+    if gap:
+        found = gap.unreplicated
         how = "a comparison by content, while the source may still have taken writes"
         lost = LossRange(Figure(found, how), Figure(found, how), Figure(None, how))
         return Rpo(lost, None, False, how)
@@ -586,10 +586,6 @@ def writes(
 def _stands(story: RunState, step: str) -> bool:
     """Whether an effect of it may be there; also one whose successor was announced since."""
     return any(effect.step == step and not effect.undone for effect in story.effects)
-
-
-def _seconds(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
 
 
 def report_data(

@@ -6,9 +6,11 @@ import pytest
 
 from drctl.app.failback_search import of_before
 from drctl.app.link_reader import _told, _without_new
+from drctl.engine.failback_state import Search
 from drctl.engine.kind import State
 from drctl.engine.ports import Missing
 from drctl.model.gap import Counts
+from drctl.model.typed_json import to_json
 from tests.engine.test_way_back_steps import ENDS, Around, check, verify
 from tests.report.gaps import gap, result, topic
 
@@ -49,7 +51,12 @@ def test_an_open_transaction_of_the_source_is_no_proof() -> None:
     open_ = "orders-0: 3 offsets lie behind an open transaction: commit or abort it on the source"
     assert (found.records, found.not_compared, found.undecided) == (0, (), (open_,))
     world = Around(found=found)
-    drain = check("drain", {"target": "primary"}, world, find_missing={"duplicated": 18})
+    drain = check(
+        "drain",
+        {"target": "primary"},
+        world,
+        find_missing=to_json(Search("", 0, 0, 0, 0, {}, {}, duplicated=18)),
+    )
     prove = check("prove-copies", {**ENDS, "old_way": False}, world)
     for kind, intent in (("drain", drain), ("prove-copies", prove)):
         seen = verify(kind, intent, world)

@@ -257,7 +257,7 @@ SAID_ELSEWHERE = {
     ("app/loss.py", "result.file.parent.name"),
     ("app/loss.py", "store.where"),
     ("engine/run_state.py", "run"),
-    ("engine/recheck_source.py", "source"),
+    ("steps/open_target.py", "source"),
     ("failback/gap_results.py", "wrong"),
     ("failback/situation.py", "facts.source"),
     ("failback/situation.py", "facts.target"),

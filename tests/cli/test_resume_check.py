@@ -113,6 +113,9 @@ MIRRORED = f"""stop: [{MIRROR}, stop]
 """Where drctl knows no connectors, commands of the site stop and start what copies."""
 
 
+UNTOLD = dict.fromkeys(("what", "before", "after", "why", "note"), "")
+
+
 @pytest.fixture(name="config")
 def _config(tmp_path: Path) -> Config:
     return configured(tmp_path)
@@ -592,7 +595,7 @@ def test_what_only_an_unsigned_journal_tells_is_not_rolled_back_to(config: Confi
     assert left_to_people("10.6.6.6") == left | {"switch-endpoint"}
     stays = held_kinds(story_of(FINE), permitted(config, config.link(), story_of(FINE)))
     assert Trait.STAYS in stays["configure-topics"].traits
-    assert not stays["configure-topics"].undo({"changes": []}, cast(Any, None))
+    assert not stays["configure-topics"].undo({"cluster": "b", "changes": []}, cast(Any, None))
 
 
 def test_a_repair_is_held_against_what_differs_whatever_its_plan_is_called(
@@ -610,7 +613,9 @@ def test_a_repair_is_held_against_what_differs_whatever_its_plan_is_called(
     monkeypatch.setattr(RepairReader, "shapes", lambda *_: look)
 
     def held(kind: str, told: Mapping[str, Any], sight: Any = sight) -> None:
-        story = story_of(Step("fix", kind, {"cluster": "secondary", "changes": [told]}))
+        story = story_of(
+            Step("fix", kind, {"cluster": "secondary", "changes": [{**UNTOLD, **told}]})
+        )
         assert said(story, config) == []
         must_be_differences(story, permitted(config, config.link(), story), sight)
 
@@ -621,8 +626,10 @@ def test_a_repair_is_held_against_what_differs_whatever_its_plan_is_called(
             held(kind, told)
         with pytest.raises(Refused, match="steps that only doctor-fix has"):
             held(kind, told, None)
-    with pytest.raises(Refused, match="what does not differ"):
-        held("configure-topics", {"topic": "orders"})
+    odd = {"cluster": "secondary", "changes": [{**UNTOLD, "topic": "orders"}]}
+    (wrong,) = said(story_of(Step("fix", "configure-topics", odd)), config)
+    assert "is not as drctl writes it" in wrong
+    assert "changes.0.key is missing" in wrong
 
 
 @pytest.mark.parametrize("declined", ["", "invoices", "remove"])

@@ -1,12 +1,15 @@
 """Measures come from the applications' own logs, and are held against what is allowed."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drctl.drill.clients import Consumed, Logs, Written
 from drctl.drill.result import Limits, measured, worse
+from drctl.steps.commit_offsets import CommitFacts
 
-COMMITTED = {"rereads_at_most": 3, "positions": 2, "same": 0, "left_out": []}
+COMMITTED = CommitFacts(2, 1, 0, 3)
 PLANNED, LOST = Limits(30, 10, planned=True), Limits(2, None, planned=False)
 
 
@@ -51,7 +54,7 @@ def test_what_was_acknowledged_and_is_not_there_is_lost() -> None:
 def test_what_is_skipped_or_read_again_is_counted_by_id() -> None:
     before = Consumed({}, {"s0", "s1"}, 2)
     after = Consumed({"s0": 9.0, "s1": 9.1, "t0": 9.2}, set(), 3)
-    found = measured(logs(before=before, after=after), {**COMMITTED, "rereads_at_most": 1})
+    found = measured(logs(before=before, after=after), replace(COMMITTED, rereads_at_most=1))
     assert (found.translation.reread, found.translation.skipped) == (2, 1)
     assert found.translation.examples == ("s2",)
     assert worse(found, PLANNED) == (
@@ -61,7 +64,7 @@ def test_what_is_skipped_or_read_again_is_counted_by_id() -> None:
 
 
 def test_a_group_without_a_position_is_not_taken_for_a_good_translation() -> None:
-    none = {"rereads_at_most": 0, "positions": 0, "same": 0, "left_out": ["x"]}
+    none = CommitFacts(0, 0, 0, 0, left_out=("x",))
     found = measured(logs(), none)
     assert found.translation.promised is None
     assert worse(found, PLANNED) == (

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from drctl.engine.executing import Execution
-from drctl.engine.kind import Description, Facts, Kind, Polling, Seen, State, Trait
+from drctl.engine.kind import Description, Facts, Journaled, Kind, Polling, Seen, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Fenced, Refused, Unknown
 from drctl.model.plan import Duty, Json, Plan, Step
@@ -114,7 +114,8 @@ class Glance(Polling):
 
     def verify(self, intent: Json, look: LinkReader) -> Seen:
         fits = cast(World, look).is_on(self.name) == self.wanted
-        return Seen(State.DONE if fits else State.WAITING, f"{self.name} fits: {fits}")
+        facts = {"missing": 0} if self.name == "drain" else None
+        return Seen(State.DONE if fits else State.WAITING, f"{self.name} fits: {fits}", facts)
 
 
 @dataclass
@@ -192,7 +193,7 @@ def kinds() -> dict[str, Kind]:
         Switch(name, traits) if Trait.CHANGES in traits else Glance(name, traits)
         for name, traits in STEPS
     ]
-    real: list[Kind] = [PrepareGroups(), SkipProducerIds()]
+    real: list[Kind] = [Journaled(PrepareGroups()), Journaled(SkipProducerIds())]
     return {kind.name: kind for kind in (*looking, *doing, *real)}
 
 
@@ -206,12 +207,21 @@ REAL: Mapping[str, Json] = {
 }
 """Settings of those kinds that are drctl's own."""
 
+GUARDS: Json = {"mode": "planned", "overrides": {}}
+
 
 def plan(**duties: Duty) -> Plan:
     """All steps in their order."""
     usual = dict.fromkeys(REAL, Duty.BEST_EFFORT) | duties
     steps = tuple(
-        Step(name, name, REAL.get(name, {}), 5, usual.get(name, Duty.REQUIRED)) for name in ORDER
+        Step(
+            name,
+            name,
+            GUARDS if name == "preflight" else REAL.get(name, {}),
+            5,
+            usual.get(name, Duty.REQUIRED),
+        )
+        for name in ORDER
     )
     return Plan("test", "main", "primary", "secondary", steps)
 

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine.kind import Seen, State
+from drctl.engine.kind import Journaled, Seen, State
 from drctl.engine.ports import LinkReader
 from drctl.model.groups import Committed
 from drctl.steps.groups import Quiesce
@@ -21,7 +21,7 @@ class Window:
     def __init__(self, pair: Pair) -> None:
         self.pair = pair
         self.seconds = 0.0
-        self.kind = Quiesce(lambda: self.seconds)
+        self.kind = Journaled(Quiesce(lambda: self.seconds))
         self.intent: Any = self.kind.check(WINDOW, FENCED, self.look)
 
     @property
@@ -73,7 +73,7 @@ def test_a_group_that_has_committed_nothing_is_given_its_moment() -> None:
 def test_what_moved_while_it_was_translated_is_translated_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pair, kind = linked(), Quiesce()
+    pair, kind = linked(), Journaled(Quiesce())
     begun: list[int] = []
     monkeypatch.setattr(Sight, "translate_ahead", lambda _sight: begun.append(1))
     look = cast(LinkReader, Process(pair).sight)
@@ -86,8 +86,12 @@ def test_what_moved_while_it_was_translated_is_translated_again(
     assert kind.verify({**intent, "ends": {}}, look).state is State.DONE, "nothing is left to read"
     assert len(begun) == 2
     digest = intent["digest"]
-    kind.check(ahead, {"fence-consumers": {}, "quiesce-consumers": {"digest": digest}}, look)
+    kind.check(
+        ahead, {"fence-consumers": {}, "quiesce-consumers": {"groups": 1, "digest": digest}}, look
+    )
     assert len(begun) == 3, "they stand elsewhere since"
     pair.sites[PRIMARY].positions.positions["app"][ORDERS] = Committed(4)
-    kind.check(ahead, {"fence-consumers": {}, "quiesce-consumers": {"digest": digest}}, look)
+    kind.check(
+        ahead, {"fence-consumers": {}, "quiesce-consumers": {"groups": 1, "digest": digest}}, look
+    )
     assert len(begun) == 3, "these are translated already"

@@ -10,8 +10,8 @@ import pytest
 from drctl.engine.abandoning import abandon
 from drctl.engine.entries import What
 from drctl.engine.kind import Status, Trait
-from drctl.engine.recheck_source import ALIVE, MOVED
 from drctl.engine.run_state import read_story
+from drctl.engine.source_fence import ALIVE, MOVED
 from drctl.model.errors import ExitCode
 from drctl.model.loss import Mode
 from drctl.plans.inputs import FenceMethod

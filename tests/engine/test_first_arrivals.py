@@ -6,13 +6,15 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine.kind import State
+from drctl.engine.kind import BothClusters, State
 from drctl.engine.ports import LinkReader
-from drctl.model.topology import Record, TopicState
+from drctl.model.topology import Record, TopicPartition, TopicState
 from drctl.steps.first_records import FIELDS, KEY, VALUE, first_arrivals
+from drctl.steps.source_offsets import SeedFacts
 from tests.engine.test_way_back_steps import ENDS, Around, Site, log
 
-INTENT = {**ENDS, "from": [["orders", 0, 1]], "ends": [["orders", 0, 3]]}
+PLACE = TopicPartition("orders", 0)
+CLUSTERS, SEEDS = BothClusters(**ENDS), SeedFacts({PLACE: 1}, {PLACE: 3})
 
 
 @dataclass
@@ -45,5 +47,5 @@ def test_a_time_that_does_not_travel_tells_nothing(
 ) -> None:
     home = Timed("primary", late(*log("a", "t1", "t2", came)), kept)
     world: Any = Around({"secondary": Site("secondary", log("a", "n1")), "primary": home})
-    intent = {**INTENT, "fields": list(fields)}
-    assert first_arrivals(intent, cast(LinkReader, world)).state is state
+    arrived = first_arrivals(CLUSTERS, SEEDS, cast(LinkReader, world), fields)
+    assert arrived.state is state

@@ -7,14 +7,15 @@ from typing import Any, cast
 
 import pytest
 
+from drctl.engine.kind import Facts
 from drctl.engine.ports import LinkReader, Missing
-from drctl.engine.recheck_source import look_at_source
 from drctl.model.errors import DrctlError, Refused, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.loss import Mode
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.plans import step_builders
 from drctl.plans.inputs import Circumstances
+from drctl.steps.open_target import OpenSettings, look_at_source
 
 FENCED = {"fence-producers": {"ends": {"orders-0": 10, "orders-1": 0}}}
 
@@ -62,7 +63,8 @@ class Source:
 
 
 def looked(source: Source, facts: Mapping[str, Any] = FENCED, **settings: Any) -> None:
-    look_at_source({"source": "primary", **settings}, facts, cast(LinkReader, source))
+    given = OpenSettings(cluster="secondary", principals=(), source="primary", **settings)
+    look_at_source(given, Facts(facts), cast(LinkReader, source))
 
 
 def test_one_that_stands_still_is_as_it_was_left() -> None:

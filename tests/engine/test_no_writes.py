@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast, get_type_hints
 
 import pytest
 
-from drctl.engine.kind import Facts, Kind, Seen
+from drctl.engine.kind import Facts, Kind, Seen, State
 from drctl.engine.ports import CommandEnded, LinkReader, LinkWriter
 from drctl.model.errors import DrctlError
 from drctl.model.loss import Mode
@@ -153,7 +153,7 @@ class Walk:
         facts: dict[str, Json] = {}
         for step in given.steps:
             seen = self._step(step, KINDS[step.kind], facts)
-            if seen is not None:
+            if seen is not None and (seen.facts or seen.state is State.DONE):
                 facts[step.kind] = seen.facts
 
     def _step(self, step: Step, kind: Kind, facts: Facts) -> Seen | None:

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.engine.kind import State
+from drctl.engine.kind import Journaled, State
 from drctl.engine.ports import LinkReader
 from drctl.model.errors import Unreachable
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
@@ -35,8 +35,8 @@ def target(found: Acls | Unavailable) -> LinkReader:
 
 def opened(found: Acls | Unavailable) -> Any:
     seen = target(found)
-    intent = OpenTarget().check({"cluster": "b", "principals": ["User:app"]}, {}, seen)
-    return OpenTarget().verify(intent, seen)
+    intent = Journaled(OpenTarget()).check({"cluster": "b", "principals": ["User:app"]}, {}, seen)
+    return Journaled(OpenTarget()).verify(intent, seen)
 
 
 def test_an_opening_whose_rules_nobody_saw_is_owed_a_look() -> None:
@@ -63,12 +63,12 @@ def consumers(committed: Any) -> LinkReader:
 def test_positions_that_cannot_be_read_do_not_stand_still() -> None:
     intent = {"cluster": "a", "fenced": True, "digest": ""}
     with pytest.raises(Unreachable, match="positions of group app cannot be read: no coordinator"):
-        Quiesce().verify(intent, consumers(Unavailable("no coordinator")))
+        Journaled(Quiesce()).verify(intent, consumers(Unavailable("no coordinator")))
 
 
 def test_those_of_a_fenced_group_that_are_read_and_unmoved_do() -> None:
     standing = consumers({PLACE: Committed(5)})
-    intent = Quiesce().check({"cluster": "a"}, {"fence-consumers": {}}, standing)
-    assert Quiesce().verify(intent, standing).state is State.DONE
+    intent = Journaled(Quiesce()).check({"cluster": "a"}, {"fence-consumers": {}}, standing)
+    assert Journaled(Quiesce()).verify(intent, standing).state is State.DONE
     moved = consumers({PLACE: Committed(6)})
-    assert Quiesce().verify(intent, moved).state is State.WAITING
+    assert Journaled(Quiesce()).verify(intent, moved).state is State.WAITING

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 
+from drctl.engine.kind import Journaled
 from drctl.engine.ports import LinkReader
 from drctl.model.errors import Refused
 from drctl.model.finding import Finding, Status
@@ -30,13 +31,13 @@ class Said:
 
 def asked(*found: Finding, **settings: Any) -> Any:
     given = {"mode": "planned", "overrides": {}, **settings}
-    return Preflight().check(given, {}, cast(LinkReader, Said(*found)))
+    return Journaled(Preflight()).check(given, {}, cast(LinkReader, Said(*found)))
 
 
 def test_a_plan_without_a_fence_is_not_refused_for_want_of_one() -> None:
     bare = (Step("ask", "preflight", {"mode": "planned", "overrides": {}}),)
     (step,) = concerned(bare, KINDS)
-    assert asked(NO_FENCE, **step.settings)["warnings"] == []
+    assert asked(NO_FENCE, **step.settings).get("warnings", []) == []
     with pytest.raises(Refused, match="replication-lag: link main: it lags"):
         asked(NO_FENCE, LAG, **step.settings)
 

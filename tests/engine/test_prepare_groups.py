@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from drctl.engine.kind import Seen, State, Status
+from drctl.engine.kind import Journaled, Seen, State, Status
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.plan import Json
@@ -13,7 +13,7 @@ from drctl.steps.groups import BATCH, RESTART, PrepareGroups
 from tests.engine.arrivals import ENDS, NEW, OLD, SOURCE, TARGET, Arrivals, empty
 from tests.engine.switches import Blind, Notes, World, execution, plan
 
-KIND = PrepareGroups()
+KIND = Journaled(PrepareGroups())
 READ_IN = Group("busy", OLD, GroupState.STABLE, (Member("c", "h"),))
 
 

@@ -6,6 +6,7 @@ from drctl.engine.failback_state import Search
 from drctl.engine.kind import State
 from drctl.engine.ports import Missing
 from drctl.model.topology import TopicPartition
+from drctl.model.typed_json import to_json
 from tests.engine.test_way_back_steps import ENDS, Around, check, verify
 
 PLACE = TopicPartition("orders", 0)
@@ -30,7 +31,7 @@ class Compared(Around):
 
 def search(duplicated: int) -> dict[str, object]:
     """What a search found on the survivor beyond one copy of each."""
-    return Search("gap/main-1", 0, 0, 0, 0, {}, {}, duplicated=duplicated).to_json()
+    return to_json(Search("gap/main-1", 0, 0, 0, 0, {}, {}, duplicated=duplicated))
 
 
 def test_the_drain_home_does_not_wait_for_second_copies_and_waits_for_all_else() -> None:

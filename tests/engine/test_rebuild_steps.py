@@ -6,12 +6,13 @@ from typing import cast
 
 import pytest
 
-from drctl.engine.failback_state import filter_to_add, without_own_filter
+from drctl.engine.failback_state import Search, filter_to_add, without_own_filter
 from drctl.engine.kind import Seen, State
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.plan import Json
 from drctl.model.topology import PartitionOffsets, Record, TopicPartition
+from drctl.model.typed_json import to_json
 from drctl.steps import first_records
 from drctl.steps.first_records import brought_by
 from drctl.steps.rebuild import misshapen
@@ -222,7 +223,7 @@ def interrupted(at_home: int = 3) -> Rebuilt:
 
 
 BEGUN = {**ASKING, "connector": BACK}
-NOTHING_ALONE = {"unreplicated": 0, "aside": 0}
+NOTHING_ALONE = to_json(Search("", 0, 0, 0, 0, {}, {}))
 
 
 def test_what_an_interrupted_run_has_brought_is_not_emptied_again() -> None:
@@ -381,6 +382,6 @@ def test_where_they_are_too_many_to_compare_they_are_emptied(
 
 def test_where_something_was_found_there_alone_nothing_is_gone_on_with() -> None:
     pair = interrupted()
-    found = {"unreplicated": 1, "aside": 0}
+    found = to_json(Search("", 1, 1, 0, 0, {}, {}))
     assert check("empty-source", BEGUN, pair, find_missing=found)["begun"] is False
     assert check("empty-source", ASKING, pair, find_missing=NOTHING_ALONE)["begun"] is False

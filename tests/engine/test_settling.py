@@ -14,6 +14,7 @@ from drctl.engine.kind import Facts, Seen, State
 from drctl.engine.ports import LinkReader
 from drctl.engine.run_state import RunState, read_story
 from drctl.model.plan import Plan, Step
+from drctl.model.typed_json import to_json
 from drctl.steps.registry import KINDS
 
 AT = datetime(2026, 11, 23, tzinfo=UTC)
@@ -22,15 +23,16 @@ OUT = ("primary", "secondary")
 SETTINGS = {"source": "secondary", "target": "primary", "question": "settle-owed"}
 FENCE = Owed("r1", "fence primary", "fence-producers", *OUT, fences=True)
 THROUGH = Owed("r2", "it let records through", "fence-producers", "secondary", "primary", True)
+COUNTS = {"positions": 1, "groups": 1, "same": 0, "rereads_at_most": 0}
 WHOLE: Facts = {
     "close-source": {},
     "fence-producers": {},
-    "commit-offsets": {"stand": {"app": [["orders", 0, 5]]}},
+    "commit-offsets": {**COUNTS, "stand": {"app": [["orders", 0, 5]]}},
     "prepare-groups": {},
     "verify-clients": {},
-    "prove-copies": {"duplicated": 0},
-    "prove-old-copies": {"duplicated": 0},
-    "prove-groups": {"wrong": 0},
+    "prove-copies": {"missing": 0, "duplicated": 0},
+    "prove-old-copies": {"missing": 0, "duplicated": 0},
+    "prove-groups": {"positions": 1, "groups": 1, "wrong": 0},
 }
 
 
@@ -101,7 +103,7 @@ def test_a_proof_settles_what_it_is_about(owed: Owed, proof: str, without: str) 
     less = {kind: facts for kind, facts in WHOLE.items() if kind != without}
     kept = settled(Asked((owed,)), less)
     assert f"{owed.what} (run {owed.run})" in kept.owes
-    assert kept.facts["kept"] == [owed.to_json()]
+    assert kept.facts["kept"] == [to_json(owed)]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ def test_a_proof_settles_what_it_is_about(owed: Owed, proof: str, without: str) 
     [
         (
             Owed("r1", "2 are twice", "prove-copies", "secondary", "primary"),
-            {"prove-copies": {"duplicated": 2}},
+            {"prove-copies": {"missing": 0, "duplicated": 2}},
         ),
         (
             Owed("r1", "1 left out", "commit-offsets", *OUT, groups=("other",)),
@@ -117,7 +119,7 @@ def test_a_proof_settles_what_it_is_about(owed: Owed, proof: str, without: str) 
         ),
         (
             Owed("r1", "1 thrown back", "prove-groups", *OUT, groups=("app",)),
-            {"prove-groups": {"wrong": 1}},
+            {"prove-groups": {"positions": 1, "groups": 1, "wrong": 1}},
         ),
         (Owed("r1", "nobody knows which", "commit-offsets", *OUT), {}),
         (Owed("r1", "something of a runbook", "manual-change", *OUT), {}),
@@ -163,8 +165,10 @@ def story(run: str, step: Step, what: str, *, home: bool = False, ended: str = "
 
 def _facts(step: Step) -> dict[str, Any]:
     if step.kind == "settle-owed":
-        return {"kept": [FENCE.to_json()]}
-    return {"left_out": ["app orders-0: no place"]} if step.kind == "commit-offsets" else {}
+        return {"kept": [to_json(FENCE)]}
+    return (
+        {**COUNTS, "left_out": ["app orders-0: no place"]} if step.kind == "commit-offsets" else {}
+    )
 
 
 FENCES, SETTLES = Step("fence", "fence-producers", {}), Step("settle", "settle-owed", {})

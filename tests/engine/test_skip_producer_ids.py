@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from drctl.engine.entries import What
-from drctl.engine.kind import Seen, State, Status
+from drctl.engine.kind import Journaled, Seen, State, Status
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.plan import Duty, Json
 from drctl.model.topology import TopicPartition, Unavailable
@@ -16,7 +16,7 @@ from tests.engine.arrivals import ENDS, SOURCE, STEP, TARGET, Arrivals
 from tests.engine.switches import Blind, Notes, World, execution, plan
 
 WHO = {"user": "ada", "host": "laptop"}
-KIND = SkipProducerIds()
+KIND = Journaled(SkipProducerIds())
 AWAY = Unavailable("its leader did not answer for it")
 RESTART = "restart idempotent producers when they are moved: they get new ids"
 
@@ -113,7 +113,8 @@ def test_a_dead_source_is_asked_once_and_what_nobody_knows_is_owed() -> None:
 
 
 def test_a_source_that_was_silent_a_moment_ago_is_not_waited_for_again() -> None:
-    before = {"prepare-groups": {"silent": "cluster primary did not answer within 3 s"}}
+    silent = "cluster primary did not answer within 3 s"
+    before = {"prepare-groups": {"created": 0, "ready": 0, "silent": silent}}
     world = Arrivals()
     intent = KIND.check(settings(), before, cast(LinkReader, Blind()))
     told = seen(intent, world)

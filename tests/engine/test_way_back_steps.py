@@ -19,6 +19,7 @@ from drctl.model.topology import (
     TopicPartition,
     Unavailable,
 )
+from drctl.model.typed_json import to_json
 from drctl.steps.registry import KINDS
 
 PLACE = TopicPartition("orders", 0)
@@ -140,7 +141,7 @@ class Around:
         return self.said
 
 
-SEARCH = Search("gap/main-1", 2, 1, 1, 0, {PLACE: 3}, {PLACE: 1}).to_json()
+SEARCH = to_json(Search("gap/main-1", 2, 1, 1, 0, {PLACE: 3}, {PLACE: 1}))
 
 
 def check(name: str, settings: Json, world: Around, **facts: Json) -> Json:

@@ -10,7 +10,7 @@ import pytest
 from drctl.app import failback
 from drctl.config.configuration import Config
 from drctl.config.link import Link
-from drctl.engine.failback_state import Reconciliation
+from drctl.engine.failback_state import Reconciliation, Wish
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.policy import Action
@@ -51,7 +51,9 @@ def told(
     monkeypatch.setattr("drctl.app.failback_search.found_here", anew)
     monkeypatch.setattr("drctl.app.failback.await_decided", lambda _: None)
     nowhere = cast(Config, None), cast(Link, None)
-    return failback.reconciliation(*nowhere, {"folder": "/nowhere", **wish})
+    return failback.reconciliation(
+        *nowhere, Wish(folder="/nowhere", policy=None, topics=(), conflicting="refuse", **wish)
+    )
 
 
 def test_where_all_of_them_are_done_nothing_is_searched_for(

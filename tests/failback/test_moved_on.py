@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from drctl.app import failback
-from drctl.engine.failback_state import Reconciliation
+from drctl.engine.failback_state import Reconciliation, Wish
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.guards import Changes
@@ -52,13 +52,9 @@ def stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         monkeypatch.setattr(
             "drctl.reconcile.cluster_state.look", lambda *_given: world.sight(**topic)
         )
-        wish = {
-            "folder": str(tmp_path),
-            "policy": policy,
-            "topics": [],
-            "conflicting": "refuse",
-            "result": "g1",
-        }
+        wish = Wish(
+            folder=str(tmp_path), policy=policy, topics=(), conflicting="refuse", result="g1"
+        )
         return failback.reconciliation(config, config.link("main"), wish)
 
     return stands

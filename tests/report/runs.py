@@ -90,7 +90,7 @@ class Played:
         self.stage.clock.seconds += part.looks
         if part.refuses is not None:
             raise part.refuses
-        return {**part.intent, "part": step}
+        return {**INTENTS.get(self.real.name, {}), **part.intent, "part": step}
 
     def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
         part = self.stage.part(intent)
@@ -103,7 +103,8 @@ class Played:
             if part.dies and self.stage.until - clock.seconds < part.takes / 2:
                 raise Crash
             return Seen(State.WAITING, part.words, part.facts, part.items)
-        return Seen(part.end, part.words, part.facts, part.items, part.owes)
+        facts = {**FACTS.get(self.real.name, {}), **part.facts}
+        return Seen(part.end, part.words, facts, part.items, part.owes)
 
     def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
         self.stage.clock.seconds += 0.7
@@ -113,6 +114,28 @@ class Played:
         if self.stage.part(intent).stays:
             return Seen(State.FAILED, "the rules are still on broker 2", {}, ("broker 2",))
         return Seen(State.DONE, "as it was before")
+
+
+_FENCE: Json = {"cluster": "", "topics": [], "settle_seconds": 2, "rules": [], "added": []}
+INTENTS: Mapping[str, Json] = {
+    "take-stock": {"clusters": {}},
+    "fence-producers": _FENCE,
+    "fence-consumers": _FENCE,
+    "commit-offsets": {
+        "cluster": "",
+        "lines": [],
+        "same": 0,
+        "left_out": [],
+        "rereads_at_most": None,
+    },
+}
+FACTS: Mapping[str, Json] = {
+    "drain": {"missing": 0},
+    "reconcile": {"left_behind": 0},
+    "commit-offsets": {"positions": 0, "groups": 0, "same": 0, "rereads_at_most": None},
+    "verify-clients": {"groups": 0, "moved": 0, "entrances": 0, "not_seen": ""},
+}
+"""What kinds always write; a part says the rest."""
 
 
 def staged(plan: Plan) -> Plan:
@@ -182,7 +205,7 @@ def planned(
     quiet = {"cluster": source}
     steps = (
         _preflight("planned", overrides or {}),
-        Step("take-stock", "take-stock", {"clusters": list(ends)}, 30),
+        Step("take-stock", "take-stock", {"clusters": list(ends), "connectors": []}, 30),
         Step("fence-producers", "fence-producers", fenced, 120),
         Step("drain", "drain", {"target": target}, 600),
         Step("grace", "quiesce-consumers", quiet, 20, Duty.OPTIONAL),
@@ -198,7 +221,7 @@ def unplanned() -> Plan:
     fenced = {"cluster": source, "principals": list(PRINCIPALS), "settle_seconds": 2}
     steps = (
         _preflight("unplanned", {}),
-        Step("take-stock", "take-stock", {"clusters": list(ends)}, 30),
+        Step("take-stock", "take-stock", {"clusters": list(ends), "connectors": []}, 30),
         Step("fence-producers", "fence-producers", fenced, 15, Duty.BEST_EFFORT),
         Step("measure-loss", "measure-loss", {"source": source, "target": target}, 30),
         *_opening("main", ends, CONNECTORS),

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from drctl.engine import entries as write
-from drctl.engine.kind import State
+from drctl.engine.kind import Journaled, State
 from drctl.engine.ports import LinkReader
 from drctl.engine.run_state import Harm, beginning, read_story, seal, verify
 from drctl.model.errors import ExitCode, Refused, Unknown
@@ -294,8 +294,8 @@ def test_what_a_guard_could_not_look_at_is_read_from_what_preflight_writes() -> 
             )
 
     settings = {"mode": "planned", "overrides": {}}
-    intent = Preflight().check(settings, {}, cast(LinkReader, Findings()))
-    facts = Preflight().verify(intent, BLIND).facts
+    intent = Journaled(Preflight()).check(settings, {}, cast(LinkReader, Findings()))
+    facts = Journaled(Preflight()).verify(intent, BLIND).facts
     data = Run(runs.planned()).play({**GOOD, "preflight": Part(facts=facts)}).data
     assert data.warned == (
         Warned("some: a: it is slow", True),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from drctl.engine.entries import owed
-from drctl.engine.recheck_source import MOVED
+from drctl.engine.source_fence import MOVED
 from drctl.model.errors import Refused
 from drctl.plans.failback import failback, rebuild
 from drctl.views.run_data import Became

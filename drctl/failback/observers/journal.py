@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from drctl.engine.entries import What
@@ -10,6 +11,7 @@ from drctl.engine.run_state import RunState, stories_of
 from drctl.failback.facts import DAMAGED, Decided, Decision, LeftMissing, RunTold
 from drctl.model.errors import DamagedJournal
 from drctl.model.journal import JournalReader
+from drctl.model.typed_json import read_as
 from drctl.plans.failback import leads_home
 from drctl.reconcile.progress import Key, Progress, left_of
 from drctl.steps.open_target import OpenTarget
@@ -126,6 +128,13 @@ def _opened(story: RunState) -> bool:
     return any(each.step in opening and not each.undone for each in story.effects)
 
 
+@dataclass(frozen=True, slots=True)
+class _Fence:
+    """What is needed of the intent of a fence, of whatever kind."""
+
+    cluster: str = ""
+
+
 def _fenced(story: RunState, source: str) -> datetime | None:
     """When the fence of the source that it has set, and has not lifted, was last seen to hold."""
     traits = {step.id: KINDS[step.kind].traits for step in story.plan.steps if step.kind in KINDS}
@@ -133,7 +142,7 @@ def _fenced(story: RunState, source: str) -> datetime | None:
         each.step
         for each in story.effects
         if Trait.FENCES_WRITES in (of := traits.get(each.step, Trait.NONE))
-        and each.intent.get("cluster") == source
+        and read_as(_Fence, each.intent).cluster == source
         and (Trait.STAYS in of or not (each.undoing or each.undone))
     }
     times = [e["at"] for e in story.entries if e["entry"] == What.DONE and e["step"] in stands]

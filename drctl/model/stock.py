@@ -1,0 +1,32 @@
+"""The state of a cluster, written down before anything is changed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStock:
+    """What a topic is made of; of its settings those that it does not have from its brokers."""
+
+    partitions: int
+    replicas: int
+    settings: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStock:
+    """A cluster as it was; of whatever could not be looked at, the reason.
+
+    Attributes:
+        error: why it did not answer; empty where it did.
+        ends: of the logs, by partition.
+        active: groups in which somebody reads.
+        positions: by group, the committed offset of each partition.
+    """
+
+    error: str = ""
+    cluster_id: str = ""
+    topics: Mapping[str, TopicStock | str] = field(default_factory=dict)
+    ends: Mapping[str, int | str] = field(default_factory=dict)
+    active: tuple[str, ...] = ()
+    positions: Mapping[str, Mapping[str, int] | str] = field(default_factory=dict)
