@@ -36,13 +36,16 @@ class OffsetsCommand:
 
     def __call__(self, *words: str) -> Ran:
         """Run it to its end, through the entry point; most of a process would be its imports."""
-        return self.main("offsets", *words)
+        return self._run(self._line(words)[1:])
 
     def main(self, *words: str) -> Ran:
         """The same of any command."""
+        return self._run(["--config", str(self.config), *words])
+
+    def _run(self, words: list[str]) -> Ran:
         stdout, stderr = StringIO(), StringIO()
         with chdir(self.folder), redirect_stdout(stdout), redirect_stderr(stderr):
-            code = run(["--config", str(self.config), *words])
+            code = run(words)
         return Ran(code, stdout.getvalue(), stderr.getvalue())
 
     def process(self, *words: str) -> Ran:
