@@ -614,7 +614,7 @@ class ClusterLinkReader(NoFailback):
         from drctl.checks.bounded_query import BoundedQuery
         from drctl.steps.prechecks import state_of
 
-        def look() -> tuple[float, ClusterStock]:
+        def look() -> "tuple[float, ClusterStock]":
             # By connections of its own: those of this reader are used meanwhile.
             with ClusterLinkReader(self.config, self.link, self.judge, lost=True) as beside:
                 return monotonic(), state_of(self.link.target, beside)

@@ -65,7 +65,7 @@ def _unplanned(seen: Circumstances) -> Iterator[Step]:
     # The dead cannot be fenced: what could not be done is owed before it may return.
     yield step_builders.fence(seen, Duty.BEST_EFFORT)
     # Tasks take seconds to end: they do while the rest is looked at.
-    yield from step_builders.request_stop(seen, lost=True)
+    yield from step_builders.request_stop(seen)
     yield step_builders.groups(seen)
     yield step_builders.skipping(seen)
     # It asks Connect, which answers once those tasks have ended.

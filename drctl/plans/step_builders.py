@@ -112,8 +112,7 @@ def quiet(seen: Circumstances, *, ahead: bool = False) -> Iterator[Step]:
     """Wait until no group is active on the source, by the means that the link has.
 
     Args:
-        ahead: whether groups are translated, and what copies is stopped, once their reads are
-            fenced: nobody waits for either then.
+        ahead: whether groups are translated meanwhile: nobody waits for it then.
     """
     quiet = QuiesceSettings(seen.source, translate_ahead=ahead)
     if seen.fence_method is FenceMethod.ACL:
@@ -121,8 +120,6 @@ def quiet(seen: Circumstances, *, ahead: bool = False) -> Iterator[Step]:
             "grace", replace(quiet, drain_window=True), seen.grace_s, Duty.OPTIONAL
         )
         yield FENCE_CONSUMERS.step("fence-consumers", by_acls(seen), 60)
-        if ahead:
-            yield from request_stop(seen)
         yield Quiesce().step("quiesce", quiet, 60)
         return
     if seen.fence_method is FenceMethod.NONE:
@@ -139,18 +136,13 @@ _STOPPING_S = 180
 """A task that waits for a dead source lets go of it only after its own timeouts."""
 
 
-def request_stop(
-    seen: Circumstances, identity: str = "request-stop", *, lost: bool = False
-) -> Iterator[Step]:
+def request_stop(seen: Circumstances, identity: str = "request-stop") -> Iterator[Step]:
     """Stop what copies while other things are done; nothing where drctl knows no connector.
 
     The others would wait for its tasks.
-
-    Args:
-        lost: whether the source is lost, so that no group moves there any more.
     """
     if seen.connectors:
-        settings = StopSettings(seen.connectors[:1], translate_ahead=lost)
+        settings = StopSettings(seen.connectors[:1], translate_ahead=True)
         yield RequestStop().step(identity, settings, 60)
 
 

@@ -73,9 +73,10 @@ def journal_document(link: str, reader: JournalReader, run: str | None) -> Journ
         runs = [_listed(reader, name) for name in reader.runs()]
     else:
         entries = reader.entries(run)
+        state = read_story(entries)
         lines = (line.decode() for line in reader.lines(run))
         told = tuple(_entry(entry, line) for entry, line in zip(entries, lines, strict=True))
-        runs = [RunInJournal.of(read_story(entries), entries=told)]
+        runs = [RunInJournal.of(state, entries=told)]
     return JournalDocument(link=link, runs=tuple(runs))
 
 

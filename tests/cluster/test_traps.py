@@ -1,14 +1,12 @@
 """Every trap on real brokers: `drctl gap` says what was worked out by hand, and the reference."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from drctl.model.gap import RecordClass
+from tests.cli.documents import check
 from tests.cluster import reference
 from tests.cluster.conftest import WAYS
 from tests.cluster.logs import TopicLog
@@ -17,8 +15,6 @@ from tests.cluster.traps import HOSTILE, TRAPS, Trap
 from tests.parquet.reading import rows_of
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
-
-SCHEMA = Path(__file__).parents[2] / "drctl" / "schemas" / "gap-1.json"
 
 
 def agree_with_hand(analysed: Analysed, trap: Trap) -> None:
@@ -77,7 +73,7 @@ def test_the_whole_answer(each: Analysed) -> None:
     document = each.document
     assert each.ended.code == 1
     assert document == each.ended.gap()
-    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    check(document)
     assert document["complete"]
     assert document["not_compared"] == []
     assert document["totals"]["unreplicated"] == sum(t.expected.unreplicated for t in TRAPS)
