@@ -7,7 +7,7 @@ from datetime import datetime
 
 from drctl.engine.entries import What
 from drctl.engine.kind import Status, Trait
-from drctl.engine.run_state import RunState, stories_of
+from drctl.engine.run_state import RunState, stories_of, understood
 from drctl.failback.facts import DAMAGED, Decided, Decision, LeftMissing, RunTold
 from drctl.model.errors import DamagedJournal
 from drctl.model.journal import JournalReader
@@ -99,7 +99,9 @@ def _run(reader: JournalReader, run: str, source: str, home: bool, link: str) ->
     try:
         for story in stories_of(reader, run):
             if link in ("", story.plan.link):
-                yield _told(story, source, home)
+                with understood(run):
+                    told = _told(story, source, home)
+                yield told
     except DamagedJournal as wrong:
         if link:
             return
