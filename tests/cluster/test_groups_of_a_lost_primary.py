@@ -4,6 +4,7 @@ MirrorMaker 2's checkpoints are all there is. What drctl promises is held agains
 of each group then reads on the target.
 """
 
+import json
 import signal
 import time
 from collections.abc import Iterator
@@ -215,7 +216,7 @@ def test_what_mirror_maker_committed_itself_is_never_set_back(stage: Stage) -> N
         assert all(stood[number] >= at for number, at in before.items()), (before, stood)
         entries = stage.json("journal", done["run"], code=0)["runs"][0]["entries"]
         told = [e for e in entries if e.get("step") == "stop-replication" and e["entry"] == "done"]
-        assert CHECKPOINT in told[-1]["facts"]["tasks_of"], "it commits offsets"
+        assert CHECKPOINT in json.loads(told[-1]["line"])["facts"]["tasks_of"], "it commits offsets"
         mine = resumed(stage, stage.group)
         skipped = set(copied) - {*read, *mine}
         assert len(skipped) <= further - before[0], "more than that position skips"
