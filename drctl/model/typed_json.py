@@ -5,6 +5,7 @@ one that is not there gets it, so that older documents stay readable. Names that
 ignored.
 """
 
+import reprlib
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -50,4 +51,7 @@ def _told(error: Mapping[str, Any]) -> str:
     where = ".".join(map(str, error["loc"])) or "it"
     if error["type"] == "missing":
         return f"{where} is missing"
-    return f"{where} is {error['input']!r}, which is no {error['type'].partition('_')[0]}"
+    # A journal may hold megabytes where a word belongs.
+    return (
+        f"{where} is {reprlib.repr(error['input'])}, which is no {error['type'].partition('_')[0]}"
+    )

@@ -24,7 +24,7 @@ from tests.connect.raw_server import answer, raw_server
 from tests.connect.scripted_worker import scripted_worker
 
 HTML = b"<!DOCTYPE html><html><title>Please log in\x1b[2J</title></html>"
-DEEP = b"[" * 5_000 + b"]" * 5_000
+DEEP = b"[" * 100_000 + b"]" * 100_000
 READS: dict[str, Callable[[str], Any]] = {
     "id": lambda url: ConnectWriter(url).kafka_cluster_id(),
     "names": lambda url: ConnectWriter(url).connectors(),
@@ -50,7 +50,7 @@ WRITES: dict[str, Callable[[str], Any]] = {
     "delete positions": lambda url: ConnectCurer(url).delete_positions("a"),
 }
 STATUS = {"name": "a", "connector": {"state": "RUNNING", "worker_id": "w"}, "tasks": []}
-NEVER_CONNECTS = (HTML, b"null", b'"text"', b"17", b"true", DEEP, b"[" * 5_000, b"\xff\xfe", b"")
+NEVER_CONNECTS = (HTML, b"null", b'"text"', b"17", b"true", DEEP, b"[" * 100_000, b"\xff\xfe", b"")
 WRONG_SHAPES: dict[str, tuple[Any, ...]] = {
     "id": ({}, {"kafka_cluster_id": None}, {"kafka_cluster_id": 7}, []),
     "names": ({}, [1], ["a", None], [["a"]], {"a": 1}),

@@ -77,8 +77,8 @@ def test_a_million_of_each(each: Format) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"[" * 10_000,
-        b'{"a":' * 10_000,
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
         b'["c",{"a":' + b"[" * 2_000 + b"]" * 2_000 + b"}]",
         b'["c",{"a":1e999}]',
         b'["c",{"a":NaN}]',
