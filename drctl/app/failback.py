@@ -418,8 +418,6 @@ def _options(config: "Config", folder: Path, wish: Wish) -> ReconcileOptions:
         wish.topics,
         Action(wish.conflicting),
         None,
-        execute=True,
-        yes=True,
         overrides=() if within else (f"{Guard.TARGET_MOVED}={_MOVED}",),
         undecided=True,
         known_as=wish.result,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReconcileOptions:
-    """What the command line says.
+    """What becomes of the records of a result.
 
     Attributes:
         undecided: whether nothing may be said of the records: they are refused then.
@@ -44,26 +44,10 @@ class ReconcileOptions:
     topics: tuple[str, ...]
     conflicting: Action
     out: Path | None
-    execute: bool
-    yes: bool
     overrides: tuple[str, ...]
     undecided: bool = False
     known_as: str = ""
     spares_compacted: bool = False
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The command line that carries it out."""
-        words = ["reconcile", str(self.folder)]
-        words += ["--policy", self.policy] if self.policy else []
-        for topic in self.topics:
-            words += ["--topic", topic]
-        if self.conflicting is not Action.REFUSE:
-            words += ["--conflicting", self.conflicting.value]
-        words += ["--out", str(self.out)] if self.out else []
-        for override in self.overrides:
-            words += ["--override", override]
-        return (*words, "--execute")
 
 
 class MakePlan(Protocol):

@@ -12,20 +12,9 @@ import typer
 from drctl.app import connect_adapters, run_journal
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.notices import Nobody
-from drctl.app.plan_files import check_plan_file, without_secrets
+from drctl.app.plan_files import without_secrets
 from drctl.cli.console import console
-from drctl.cli.grammar import (
-    Execute,
-    ExpectPlan,
-    LinkName,
-    Overrides,
-    PlanOut,
-    Yes,
-    check_confirming,
-    command_line,
-    option_words,
-    seconds,
-)
+from drctl.cli.grammar import Acting, LinkName, asks, command_line, seconds, words_of
 from drctl.cli.prompts import confirm
 from drctl.cli.running import OVER_LINK, carried_out, plan_files
 from drctl.cli.settings import configuration, configuration_if_any
@@ -77,14 +66,8 @@ Url = Annotated[
     ),
 ]
 Names = Annotated[
-    list[str] | None,
+    tuple[str, ...],
     typer.Option("--connector", metavar="NAME", help="Only this one; may be repeated."),
-]
-Renames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--rename", metavar="OLD=NEW", help="What a connector is called there; may be repeated."
-    ),
 ]
 
 
@@ -120,34 +103,35 @@ def _health(cluster: "ConnectCluster") -> ConnectorHealth:
         return ConnectorHealth(where, (), silent.message)
 
 
-@app.command()
-def recover(
-    connect: Url = None,
-    link: LinkName = None,
-    connector: Names = None,
+@dataclass(frozen=True, kw_only=True)
+class Recover(Acting):
+    """What the command line says."""
+
+    connect: Url = None
+    link: LinkName = None
+    connector: Names = ()
     remedy: Annotated[
         str | None,
         typer.Option(
             metavar="reset|recreate",
             help="For one whose resume point is gone: it forgets it, or another one takes over.",
         ),
-    ] = None,
+    ] = None
     new_name: Annotated[
         str | None,
         typer.Option("--as", metavar="NAME", help="What recreate calls it; else NAME-2."),
-    ] = None,
-    initial: Annotated[str, typer.Option(metavar="TIME", help="The first pause.")] = "1s",
-    longest: Annotated[str, typer.Option(metavar="TIME", help="The longest pause.")] = "120s",
-    attempts: Annotated[int, typer.Option(metavar="NUMBER", help="Restarts at most.")] = 16,
+    ] = None
+    initial: Annotated[str, typer.Option(metavar="TIME", help="The first pause.")] = "1s"
+    longest: Annotated[str, typer.Option(metavar="TIME", help="The longest pause.")] = "120s"
+    attempts: Annotated[int, typer.Option(metavar="NUMBER", help="Restarts at most.")] = 16
     settle: Annotated[
         str, typer.Option(metavar="TIME", help="So long it has to run to count as running.")
-    ] = "10s",
-    execute: Execute = False,
-    yes: Yes = False,
-    override: Overrides = None,
-    plan_out: PlanOut = None,
-    expect_plan: ExpectPlan = None,
-) -> int:
+    ] = "10s"
+
+
+@app.command()
+@asks
+def recover(given: Recover) -> int:
     """Restart what failed, with pauses that double each time; or begin anew what cannot go on.
 
     Where the trace says that a restart does not help, it is refused: --override cause=REASON once
@@ -155,72 +139,49 @@ def recover(
     refused, or rolled back; 4 not all could be rolled back; 5 unknown: drctl resume looks first;
     130 interrupted.
     """
-    given = RecoverOptions(
-        connect,
-        link,
-        tuple(connector or ()),
-        remedy,
-        new_name,
-        Backoff(seconds(initial, "--initial"), seconds(longest, "--longest"), attempts),
-        seconds(settle, "--settle", zero=True),
-        (initial, longest, settle),
-        execute,
-        yes,
-        tuple(override or ()),
-    )
-    files = Files(execute, yes, plan_out, expect_plan)
-    files.check()
-    overrides = recovery_plan.parse_overrides(given.overrides)
+    initial, longest = seconds(given.initial, "--initial"), seconds(given.longest, "--longest")
+    backoff = Backoff(initial, longest, given.attempts)
+    settle_s = seconds(given.settle, "--settle", zero=True)
+    given.check()
+    overrides = recovery_plan.parse_overrides(given.override)
     wanted = _remedy(given)
     config = configuration()
-    cluster = connect_adapters.only_workers(config, connect, link)
+    cluster = connect_adapters.only_workers(config, given.connect, given.link)
     over = connect_adapters.link_of(config, cluster)
+    execute = _command(("connect", "recover"), given)
     with OVER_LINK.sight(config, over, Nobody(), False) as sight:
         with console().task("asking the workers"):
             found = _recover_plan(given, wanted, cluster, overrides)
-        steps = plans.recover(found, given.backoff, given.settle_s, over.name, over.target)
-        plan = files.held(steps, command_line(given.words))
-        if not execute:
-            return _show_recovery(found, given)
+        steps = plans.recover(found, backoff, settle_s, over.name, over.target)
+        plan = _held(steps, execute, given)
+        if not given.execute:
+            return _show_recovery(found, backoff, execute)
         if not plan.steps:
             return _recovered(found, "", ExitCode.REFUSED if found.refused else ExitCode.DONE)
-        confirm(found.workers, _recovery_in_words(found), yes=yes)
+        confirm(found.workers, _recovery_in_words(found), yes=given.yes)
         story, outcome, where = carried_out(config, OVER_LINK, sight, plan)
         if outcome.status is Status.INTERRUPTED:
             raise _interrupted(story, where, given.connect)
         return _ended(found, story, outcome, sight, str(run_journal.folder(config, story.run)))
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
-    """What the command line says of the plan, whatever it does."""
+def _command(words: tuple[str, ...], given: "Recover | Positions", **instead: object) -> str:
+    """The command line that carries it out."""
+    connect = connect_adapters.retyped(given.connect) if given.connect else None
+    return command_line([*words, *words_of(given, connect=connect, **instead), "--execute"])
 
-    execute: bool
-    yes: bool
-    plan_out: Path | None
-    expect_plan: Path | None
 
-    def check(self) -> None:
-        """See that options go together, and that a file holds a plan.
+def _held(plan: Plan, execute: str, given: Acting) -> Plan:
+    """The plan as it is carried out, written and held against the one that is expected.
 
-        Raises:
-            UsageError, ConfigError: they do not, or it does not.
-        """
-        check_confirming(self.execute, self.yes)
-        if self.expect_plan:
-            check_plan_file(self.expect_plan)
+    Raises:
+        Refused: it is another one.
+    """
+    from drctl.views.plan_text import plan_document
 
-    def held(self, plan: Plan, execute: str) -> Plan:
-        """The plan as it is carried out, written and held against the one that is expected.
-
-        Raises:
-            Refused: it is another one.
-        """
-        from drctl.views.plan_text import plan_document
-
-        plan = without_secrets(plan)
-        plan_files(plan, plan_document(plan, (), (), execute), self.plan_out, self.expect_plan)
-        return plan
+    plan = without_secrets(plan)
+    plan_files(plan, plan_document(plan, (), (), execute), given)
+    return plan
 
 
 def _interrupted(story: RunState, where: str, connect: str | None) -> Interrupted:
@@ -229,62 +190,14 @@ def _interrupted(story: RunState, where: str, connect: str | None) -> Interrupte
     return Interrupted(f"interrupted: what was done stands in {where}", resume)
 
 
-@dataclass(frozen=True, slots=True)
-class RecoverOptions:
-    """What the command line says.
-
-    Attributes:
-        pauses: first, longest and settling time, as typed.
-    """
-
-    connect: str | None
-    link: str | None
-    connectors: tuple[str, ...]
-    remedy: str | None
-    new_name: str | None
-    backoff: Backoff
-    settle_s: float
-    pauses: tuple[str, str, str]
-    execute: bool
-    yes: bool
-    overrides: tuple[str, ...]
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The command line that carries this out."""
-        initial, longest, settle = self.pauses
-        attempts = self.backoff.attempts
-        words = option_words(
-            {
-                **_workers_options(self.connect, self.link),
-                "--connector": self.connectors,
-                "--remedy": self.remedy,
-                "--as": self.new_name,
-                "--initial": initial if initial != "1s" else None,
-                "--longest": longest if longest != "120s" else None,
-                "--settle": settle if settle != "10s" else None,
-                "--attempts": str(attempts) if attempts != 16 else None,
-                "--override": self.overrides,
-            }
-        )
-        return ("connect", "recover", *words, "--execute")
-
-
-def _workers_options(connect: str | None, link: str | None) -> dict[str, str | None]:
-    return {
-        "--connect": connect_adapters.retyped(connect) if connect else None,
-        "--link": link,
-    }
-
-
-def _remedy(given: RecoverOptions) -> Remedy | None:
+def _remedy(given: Recover) -> Remedy | None:
     if given.remedy is None:
         if given.new_name:
             raise UsageError("--as goes with --remedy recreate")
         return None
     if given.remedy not in list(Remedy):
         raise UsageError(f"there is no remedy {given.remedy!r}", f"there are: {', '.join(Remedy)}")
-    if len(given.connectors) != 1:
+    if len(given.connector) != 1:
         raise UsageError("--remedy is for one connector", "name it: --connector NAME")
     if given.new_name and given.remedy == Remedy.RESET:
         raise UsageError("--as goes with --remedy recreate")
@@ -292,7 +205,7 @@ def _remedy(given: RecoverOptions) -> Remedy | None:
 
 
 def _recover_plan(
-    given: RecoverOptions,
+    given: Recover,
     remedy: Remedy | None,
     cluster: "ConnectCluster",
     overrides: dict[str, str],
@@ -300,21 +213,20 @@ def _recover_plan(
     health = _health(cluster)
     if health.silent:
         raise Unreachable(health.silent)
-    connectors = chosen(health, given.connectors)
+    connectors = chosen(health, given.connector)
     if remedy is None:
         return recovery_plan.restart_plan(health, connectors, overrides)
     name = given.new_name or f"{connectors[0].name}-2"
     return recovery_plan.remedy_plan(health, connectors[0], remedy, name, overrides)
 
 
-def _show_recovery(plan: RecoverPlan, given: RecoverOptions) -> int:
+def _show_recovery(plan: RecoverPlan, backoff: Backoff, execute: str) -> int:
     from drctl.cli.connect_table import recover_plan_table
     from drctl.connectors.documents import recover_plan_document
 
-    execute = command_line(given.words)
     console().result(
-        lambda: recover_plan_table(plan, given.backoff, execute),
-        recover_plan_document(plan, given.backoff, execute),
+        lambda: recover_plan_table(plan, backoff, execute),
+        recover_plan_document(plan, backoff, execute),
     )
     return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
 
@@ -365,15 +277,21 @@ def _recovery_in_words(plan: RecoverPlan) -> str:
     return f"{'; '.join(line.steps)}. {line.consequence}"
 
 
-@offsets.command()
-def export(
-    connect: Url = None,
-    link: LinkName = None,
-    connector: Names = None,
+@dataclass(frozen=True, kw_only=True)
+class Exporting:
+    """What the command line says."""
+
+    connect: Url = None
+    link: LinkName = None
+    connector: Names = ()
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="What to write; else in the state_dir.")
-    ] = None,
-) -> int:
+    ] = None
+
+
+@offsets.command()
+@asks
+def export(given: Exporting) -> int:
     """Save how far connectors got, to a file that apply --from takes.
 
     Reads only. Exit codes: 0 saved, 5 not all could be read.
@@ -382,14 +300,14 @@ def export(
     from drctl.views.files import write_whole
 
     config = configuration()
-    cluster = connect_adapters.only_workers(config, connect, link)
+    cluster = connect_adapters.only_workers(config, given.connect, given.link)
     now = datetime.now(UTC)
     with connect_adapters.ward(cluster) as workers, console().task("asking the workers"):
         health = ConnectorHealth(cluster.place, tuple(workers.all().values()))
-        named = chosen(health, connector) if connector else health.connectors
+        named = chosen(health, given.connector) if given.connector else health.connectors
         connectors = tuple(_kept(each, workers) for each in named)
         found = Export(cluster.place, workers.kafka_cluster_id(), now.isoformat(), connectors)
-    file = out or config.state_dir / "connect" / f"offsets-{now:%Y%m%dT%H%M%S.%fZ}.json"
+    file = given.out or config.state_dir / "connect" / f"offsets-{now:%Y%m%dT%H%M%S.%fZ}.json"
     document = applying.export_document(found, str(file))
     try:
         write_whole(file, json.dumps(document, indent=2) + "\n")
@@ -406,96 +324,63 @@ def _kept(connector: Connector, workers: "Workers") -> Kept:
         return kept(connector, (), silent.message)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Positions(Acting):
+    """What the command line says of positions that stopped connectors are to go on from."""
+
+    source: Annotated[
+        Path, typer.Option("--from", metavar="FILE", help="What export wrote, or what was before.")
+    ]
+    connect: Url = None
+    link: LinkName = None
+    connector: Names = ()
+    rename: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            "--rename", metavar="OLD=NEW", help="What a connector is called there; may be repeated."
+        ),
+    ] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Translating(Positions):
+    """The same where nothing is written."""
+
+    execute: bool = False
+    yes: bool = False
+    plan_out: Path | None = None
+    expect_plan: Path | None = None
+
+
 @offsets.command()
-def translate(
-    source: Annotated[Path, typer.Option("--from", metavar="FILE", help="What export wrote.")],
-    connect: Url = None,
-    link: LinkName = None,
-    connector: Names = None,
-    rename: Renames = None,
-    override: Overrides = None,
-) -> int:
+@asks
+def translate(given: Translating) -> int:
     """Show what exported positions are for the connectors of other workers.
 
     Reads only. Exit codes: 0 nothing stands against writing them, 3 something does.
     """
-    given = ApplyOptions(
-        connect, link, tuple(connector or ()), source, tuple(rename or ()), tuple(override or ())
-    )
-    return _apply_offsets(given, Files(False, False, None, None))
+    return _apply_offsets(given)
 
 
 @offsets.command()
-def apply(
-    source: Annotated[
-        Path, typer.Option("--from", metavar="FILE", help="What export wrote, or what was before.")
-    ],
-    connect: Url = None,
-    link: LinkName = None,
-    connector: Names = None,
-    rename: Renames = None,
-    execute: Execute = False,
-    yes: Yes = False,
-    override: Overrides = None,
-    plan_out: PlanOut = None,
-    expect_plan: ExpectPlan = None,
-) -> int:
+@asks
+def apply(given: Positions) -> int:
     """Have stopped connectors of other workers go on from exported positions.
 
     What stood there before is kept in a file that apply --from takes. Exit codes: 0 all are there,
     3 a guard refused, or all was rolled back, 4 some were written, 5 an answer did not come:
     drctl resume looks first.
     """
-    given = ApplyOptions(
-        connect,
-        link,
-        tuple(connector or ()),
-        source,
-        tuple(rename or ()),
-        tuple(override or ()),
-        execute,
-    )
-    return _apply_offsets(given, Files(execute, yes, plan_out, expect_plan))
+    return _apply_offsets(given)
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyOptions:
-    """What the command line says."""
-
-    connect: str | None
-    link: str | None
-    connectors: tuple[str, ...]
-    source: Path
-    renames: tuple[str, ...]
-    overrides: tuple[str, ...]
-    execute: bool = False
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The command line that carries this out."""
-        words = option_words(
-            {
-                "--from": self.source,
-                **_workers_options(self.connect, self.link),
-                "--connector": self.connectors,
-                "--rename": self.renames,
-                "--override": self.overrides,
-            }
-        )
-        return ("connect", "offsets", "apply", *words, "--execute")
-
-    def undo(self, before: str) -> tuple[str, ...]:
-        """The command line that writes what was there before."""
-        given = _workers_options(self.connect, self.link)
-        words = option_words({"--from": before, **given, "--override": self.overrides})
-        return ("connect", "offsets", "apply", *words, "--execute")
-
-
-def _apply_offsets(given: ApplyOptions, files: Files) -> int:
+def _apply_offsets(given: Positions) -> int:
     """Make the plan, and with `--execute` carry it out."""
-    files.check()
-    overrides = applying.parse_overrides(given.overrides)
-    renamed = _renamed(given.renames)
+    given.check()
+    overrides = applying.parse_overrides(given.override)
+    renamed = _renamed(given.rename)
+    words = ("connect", "offsets", "apply")
+    execute = _command(words, given)
     exported = _read(given.source)
     config = configuration()
     cluster = connect_adapters.only_workers(config, given.connect, given.link)
@@ -503,24 +388,24 @@ def _apply_offsets(given: ApplyOptions, files: Files) -> int:
     with OVER_LINK.sight(config, over, Nobody(), False) as sight:
         with console().task("asking the workers"):
             found = applying.build_plan(
-                exported, given.connectors, renamed, sight.workers(), cluster.place, overrides
+                exported, given.connector, renamed, sight.workers(), cluster.place, overrides
             )
         steps = plans.set_positions(found, over.name, over.target)
-        plan = files.held(steps, command_line(given.words))
+        plan = _held(steps, execute, given)
         if not given.execute:
-            return _show_offsets(found, given)
+            return _show_offsets(found, execute)
         if not plan.steps:
             return _show_result(OffsetsResult(found, results_of(found, {}, "")), "")
         names = {line.connector for line in found.writes}
         written = plural(len(found.writes), "position")
-        confirm(found.workers, f"{written} of {plural(len(names), 'connector')}", yes=files.yes)
+        confirm(found.workers, f"{written} of {plural(len(names), 'connector')}", yes=given.yes)
         story, outcome, where = carried_out(config, OVER_LINK, sight, plan)
         if outcome.status is Status.INTERRUPTED:
             raise _interrupted(story, where, given.connect)
         before = str(run_journal.folder(config, story.run) / BEFORE)
         return _show_result(
             connect_adapters.written(found, story, outcome, sight, before),
-            command_line(given.undo(before)),
+            _command(words, given, source=before, connector=(), rename=()),
         )
 
 
@@ -545,11 +430,10 @@ def _renamed(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _show_offsets(plan: OffsetsPlan, given: ApplyOptions) -> int:
+def _show_offsets(plan: OffsetsPlan, execute: str) -> int:
     from drctl.cli.connect_table import offsets_plan_table
     from drctl.connectors.documents import offsets_plan_document
 
-    execute = command_line(given.words)
     document = offsets_plan_document(plan, execute)
     console().result(lambda: offsets_plan_table(plan, execute), document)
     return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)

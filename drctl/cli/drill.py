@@ -29,10 +29,11 @@ from drctl.cli.grammar import (
     Execute,
     LinkName,
     Yes,
+    asks,
     check_confirming,
     command_line,
-    option_words,
     seconds,
+    words_of,
 )
 from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration
@@ -57,106 +58,76 @@ PAGE = "history.html"
 _LEAST_RECORDS = 20
 
 
-def drill(
-    link: LinkName = None,
+@dataclass(frozen=True, kw_only=True)
+class Drill:
+    """What the command line says."""
+
+    link: LinkName = None
     records: Annotated[
         int, typer.Option(metavar="N", min=1, help="That are written before anything else.")
-    ] = 2000,
+    ] = 2000
     work: Annotated[
         str, typer.Option(metavar="TIME", help="How long applications work before it begins.")
-    ] = "5s",
+    ] = "5s"
     budget: Annotated[
         str, typer.Option(metavar="TIME", help="For all of it, but for cleaning up.")
-    ] = "15m",
+    ] = "15m"
     topic_prefix: Annotated[
         str, typer.Option(metavar="PREFIX", help="What names of its topic and group begin with.")
-    ] = "",
+    ] = ""
     max_rto: Annotated[
         str | None, typer.Option(metavar="TIME", help="Exit with 1 where the RTO is above it.")
-    ] = None,
+    ] = None
     inject: Annotated[
         Fault | None, typer.Option(help="A fault while applications work; in a lab alone.")
-    ] = None,
+    ] = None
     lab: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="With --inject: the lab's folder; else the user's own."),
-    ] = None,
+    ] = None
     junit: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="With --execute: also write the result as JUnit XML."),
-    ] = None,
-    execute: Execute = False,
-    yes: Yes = False,
+    ] = None
+    execute: Execute = False
+    yes: Yes = False
     clean: Annotated[
         bool, typer.Option("--clean", help="Only delete what drills that died left behind.")
-    ] = False,
-    history: Annotated[
-        bool, typer.Option("--history", help="Only show the drills that were.")
-    ] = False,
-) -> int:
+    ] = False
+    history: Annotated[bool, typer.Option("--history", help="Only show the drills that were.")] = (
+        False
+    )
+
+    @property
+    def wanted(self) -> Wanted:
+        """How large it is."""
+        work_s = seconds(self.work, "--work", zero=True)
+        return Wanted(self.records, work_s, seconds(self.budget, "--budget"))
+
+    @property
+    def max_rto_s(self) -> float | None:
+        """None where any is good enough."""
+        return seconds(self.max_rto, "--max-rto", zero=True) if self.max_rto else None
+
+
+@asks
+def drill(given: Drill) -> int:
     """Rehearse a failover on a topic and a group of its own, and measure it.
 
     Without --execute nothing is made: the plan is printed, and what a drill would make. Exit codes:
     0 within policy, and all else is as it was; 1 a measure is worse, or the drill did not go
     through; 3 refused; 4 something that was made is left: --clean; 5 unknown; 130 interrupted.
     """
-    if clean and history:
+    if given.clean and given.history:
         raise UsageError("--clean and --history do not go together")
-    if history:
-        return _show_history(link)
-    if clean:
-        return _clean_dead(link, execute=execute, yes=yes)
-    words = option_words(
-        {
-            "--records": records,
-            "--work": work,
-            "--budget": budget,
-            "--topic-prefix": topic_prefix,
-            "--max-rto": max_rto,
-            "--inject": inject,
-            "--lab": lab,
-            "--junit": junit,
-        }
-    )
-    given = DrillOptions(
-        ("drill", *words),
-        link,
-        Wanted(records, seconds(work, "--work", zero=True), seconds(budget, "--budget")),
-        topic_prefix,
-        seconds(max_rto, "--max-rto", zero=True) if max_rto else None,
-        inject,
-        lab,
-        junit,
-        execute,
-        yes,
-    )
+    if given.history:
+        return _show_history(given.link)
+    if given.clean:
+        return _clean_dead(given.link, execute=given.execute, yes=given.yes)
     return _drill(given)
 
 
-@dataclass(frozen=True, slots=True)
-class DrillOptions:
-    """What the command line says.
-
-    Attributes:
-        words: of the command line that makes the same drill again.
-        max_rto_s: None where any is good enough.
-        lab: the folder of the lab in which a fault is injected; None for the user's own.
-        junit: where the result is to be in the words of CI, too.
-    """
-
-    words: tuple[str, ...]
-    link: str | None
-    wanted: Wanted
-    prefix: str
-    max_rto_s: float | None
-    fault: Fault | None
-    lab: Path | None
-    junit: Path | None
-    execute: bool
-    yes: bool
-
-
-def _drill(given: DrillOptions) -> int:
+def _drill(given: Drill) -> int:
     """Show it, or carry it out.
 
     Raises:
@@ -164,11 +135,11 @@ def _drill(given: DrillOptions) -> int:
             is asked for outside a lab.
     """
     check_confirming(given.execute, given.yes)
-    _check(given)
+    wanted = _checked(given)
     config = configuration()
     link = config.link(given.link)
-    scratch = Scratch(new_drill(datetime.now(UTC), secrets.token_hex(3)), given.prefix)
-    fault = injected(given.fault, link, given.lab) if given.fault else None
+    scratch = Scratch(new_drill(datetime.now(UTC), secrets.token_hex(3)), given.topic_prefix)
+    fault = injected(given.inject, link, given.lab) if given.inject else None
     if given.execute:
         drill_stage.bury(config)
     run_journal.refuse_while_held(link)
@@ -179,7 +150,7 @@ def _drill(given: DrillOptions) -> int:
         drill_adapters.ports(link.target, link.target_config) as target,
     ):
         principals, clock = _principals(link, scratch, source), StoppableClock()
-        stage = Stage(config, link, scratch, given.wanted, principals, clock, source, target, fault)
+        stage = Stage(config, link, scratch, wanted, principals, clock, source, target, fault)
         left = drill_stage.leftovers(config, source, target, everything=False)
         for line in drill_stage.told(left.spared):
             console().note(line)
@@ -192,15 +163,18 @@ def _drill(given: DrillOptions) -> int:
             return _carried_out(stage, left, given)
 
 
-def _check(given: DrillOptions) -> None:
-    if not re.fullmatch(r"[a-zA-Z0-9._-]{0,150}", given.prefix):
+def _checked(given: Drill) -> Wanted:
+    """How large it is to be, once all that was typed goes together."""
+    wanted, _ = given.wanted, given.max_rto_s
+    if not re.fullmatch(r"[a-zA-Z0-9._-]{0,150}", given.topic_prefix):
         raise UsageError("--topic-prefix: at most 150 letters, digits, '.', '_' or '-'")
-    if given.wanted.records < _LEAST_RECORDS:
+    if wanted.records < _LEAST_RECORDS:
         raise UsageError(f"--records: {_LEAST_RECORDS} at least, for a group to read half of them")
-    if given.wanted.budget_s > drill_stage.LONGEST.total_seconds() / 2:
+    if wanted.budget_s > drill_stage.LONGEST.total_seconds() / 2:
         raise UsageError("--budget: 3h at most")
-    if given.lab and not given.fault:
+    if given.lab and not given.inject:
         raise UsageError("--lab goes with --inject")
+    return wanted
 
 
 def _coverage(link: "Link") -> Coverage:
@@ -227,13 +201,14 @@ def _principals(link: "Link", scratch: Scratch, source: "Ports") -> tuple[str, .
     return (scratch.principal, *drill_adapters.own_principals(link))
 
 
-def _show(stage: Stage, covered: Coverage, left: Leftovers, given: DrillOptions) -> int:
+def _show(stage: Stage, covered: Coverage, left: Leftovers, given: Drill) -> int:
     from drctl.cli.drill_table import plan_table
     from drctl.views.drill_text import DrillPlanDocument, scratch_document
 
     with stage.sight() as sight:
         planned = stage.plan(sight)
-    execute = command_line([*given.words, "--link", stage.link.name, "--execute"])
+    words = words_of(given, "records", "work", "budget", link=None)
+    execute = command_line(["drill", *words, "--link", stage.link.name, "--execute"])
     document = DrillPlanDocument.of(
         planned,
         inject=stage.fault.fault.value if stage.fault else None,
@@ -246,7 +221,7 @@ def _show(stage: Stage, covered: Coverage, left: Leftovers, given: DrillOptions)
     return int(ExitCode.DONE)
 
 
-def _carried_out(stage: Stage, left: Leftovers, given: DrillOptions) -> int:
+def _carried_out(stage: Stage, left: Leftovers, given: Drill) -> int:
     if left.dead:
         console().progress(f"cleaning up after {plural(len(left.dead), 'drill')} that died")
         drill_stage.clean_up(stage.source, stage.target, left.dead, stage.clock.wait)
@@ -265,7 +240,7 @@ def _carried_out(stage: Stage, left: Leftovers, given: DrillOptions) -> int:
         return _show_end(stage.config, result, given.junit)
 
 
-def _result(stage: Stage, ending: Ending, given: DrillOptions, seconds: float) -> Result:
+def _result(stage: Stage, ending: Ending, given: Drill, seconds: float) -> Result:
     link, mode = stage.link, stage.mode
     rpo_s = stage.config.policy.max_rpo_seconds
     return Result(

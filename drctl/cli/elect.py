@@ -1,10 +1,9 @@
 """`drctl elect`: who leads the partitions of one cluster, and who shall."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,19 +11,9 @@ import typer
 from drctl.app import adapters, election_adapters
 from drctl.app.election_adapters import gather, known_ends
 from drctl.app.notices import Nobody
-from drctl.app.plan_files import check_plan_file, without_secrets
+from drctl.app.plan_files import without_secrets
 from drctl.cli.console import console
-from drctl.cli.grammar import (
-    Execute,
-    ExpectPlan,
-    Overrides,
-    PlanOut,
-    Yes,
-    check_confirming,
-    command_line,
-    option_words,
-    seconds,
-)
+from drctl.cli.grammar import Acting, asks, command_line, seconds, words_of
 from drctl.cli.prompts import confirm
 from drctl.cli.running import OVER_LINK, carried_out, plan_files
 from drctl.cli.settings import configuration
@@ -32,7 +21,6 @@ from drctl.cli.stopping import stoppable
 from drctl.elections.cluster_state import Kind
 from drctl.elections.planning import (
     ElectionPlan,
-    Guard,
     parse_overrides,
     preferred_plan,
     unclean_plan,
@@ -135,138 +123,98 @@ def _watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int
     return int(ExitCode.FOUND if dark or states.absent else ExitCode.DONE)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Preferred(Acting):
+    """What the command line says of either election."""
+
+    cluster: Cluster = None
+    topic: Annotated[
+        tuple[str, ...],
+        typer.Option("--topic", metavar="TOPIC", help="Only this topic; may be repeated."),
+    ] = ()
+    override: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unclean(Acting):
+    """What the command line says of an unclean one."""
+
+    cluster: Cluster = None
+    topic: Annotated[str, typer.Option(metavar="TOPIC", help="Of which all replicas are down.")]
+    partition: Annotated[
+        tuple[int, ...], typer.Option(metavar="NUMBER", min=0, help="Of it; may be repeated.")
+    ]
+    known_end: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            metavar="NUMBER=OFFSET",
+            help="Where the lost log of a partition ended, read from its disk; may be repeated.",
+        ),
+    ] = ()
+
+
 @app.command()
-def preferred(
-    cluster: Cluster = None,
-    topic: Topics = None,
-    execute: Execute = False,
-    yes: Yes = False,
-    plan_out: PlanOut = None,
-    expect_plan: ExpectPlan = None,
-) -> int:
+@asks
+def preferred(given: Preferred) -> int:
     """Give partitions back to their first replicas, where those are in sync; nothing is lost.
 
     Exit codes: 0 they lead, or nothing stands against it; 3 nobody was elected; 4 some were; 5 an
     answer did not come: drctl resume looks first; 130 interrupted.
     """
-    files = plan_out, expect_plan
-    return _elect(
-        ElectOptions(Kind.PREFERRED, cluster, tuple(topic or ()), (), execute, yes, *files)
-    )
+
+    def planned(sight: "ClusterLinkReader", cluster: str) -> ElectionPlan:
+        with console().task(f"looking at {cluster}"):
+            states = sight.elections(cluster).look(given.topic or None, ())
+        return preferred_plan(cluster, states, None)
+
+    return _elect(given, given.cluster, Kind.PREFERRED, planned)
 
 
 @app.command()
-def unclean(
-    topic: Annotated[str, typer.Option(metavar="TOPIC", help="Of which all replicas are down.")],
-    partition: Annotated[
-        list[int], typer.Option(metavar="NUMBER", min=0, help="Of it; may be repeated.")
-    ],
-    cluster: Cluster = None,
-    known_end: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NUMBER=OFFSET",
-            help="Where the lost log of a partition ended, read from its disk; may be repeated.",
-        ),
-    ] = None,
-    execute: Execute = False,
-    yes: Yes = False,
-    override: Overrides = None,
-    plan_out: PlanOut = None,
-    expect_plan: ExpectPlan = None,
-) -> int:
+@asks
+def unclean(given: Unclean) -> int:
     """Have partitions led by a replica that is behind; what it lacks is lost for good.
 
     Says first, for each partition, which offsets would be lost and how that is known, or that it
     cannot be. Needs --override unclean=REASON. Exit codes: as of preferred.
     """
-    given = ElectOptions(
-        Kind.UNCLEAN,
-        cluster,
-        (topic,),
-        tuple(dict.fromkeys(partition)),
-        execute,
-        yes,
-        plan_out,
-        expect_plan,
-        tuple(override or ()),
-        tuple(known_end or ()),
-    )
-    return _elect(given)
+    overrides, topic = parse_overrides(given.override), given.topic
+    numbers = tuple(dict.fromkeys(given.partition))
+    ends = known_ends(given.known_end, numbers)
+
+    def planned(sight: "ClusterLinkReader", cluster: str) -> ElectionPlan:
+        places = [TopicPartition(topic, number) for number in numbers]
+        with console().task(f"looking for traces of {topic}"):
+            found = gather(sight.config, cluster, topic, numbers, ends)
+        with console().task(f"looking at {cluster}"):
+            states = sight.elections(cluster).look((topic, POSITIONS_TOPIC), places)
+        known = found.evidence, found.groups, overrides, found.silent
+        return unclean_plan(cluster, states, places, *known)
+
+    return _elect(given, given.cluster, Kind.UNCLEAN, planned)
 
 
-@dataclass(frozen=True, slots=True)
-class ElectOptions:
-    """What the command line says."""
-
-    kind: Kind
-    cluster: str | None
-    topics: tuple[str, ...]
-    partitions: tuple[int, ...]
-    execute: bool
-    yes: bool
-    plan_out: Path | None = None
-    expect_plan: Path | None = None
-    overrides: tuple[str, ...] = ()
-    known_ends: tuple[str, ...] = ()
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The command line that carries this out."""
-        words = option_words(
-            {
-                "--cluster": self.cluster,
-                "--topic": self.topics,
-                "--partition": self.partitions,
-                "--known-end": self.known_ends,
-                "--override": self.overrides,
-            }
-        )
-        return ("elect", self.kind.value, *words, "--execute")
-
-
-def _elect(given: ElectOptions) -> int:
-    check_confirming(given.execute, given.yes)
-    if given.expect_plan:
-        check_plan_file(given.expect_plan)
-    overrides = parse_overrides(given.overrides)
-    ends = known_ends(given.known_ends, given.partitions)
+def _elect(
+    given: Acting,
+    name: str | None,
+    kind: Kind,
+    planned: "Callable[[ClusterLinkReader, str], ElectionPlan]",
+) -> int:
+    given.check()
     config = configuration()
-    cluster = config.chosen(given.cluster)
-    link, execute = config.inside(cluster), command_line(given.words)
+    cluster = config.chosen(name)
+    link = config.inside(cluster)
+    execute = command_line(["elect", kind.value, *words_of(given), "--execute"])
     with OVER_LINK.sight(config, link, Nobody(), False) as sight:
-        found = _planned(config, sight, given, overrides, ends)
+        found = planned(sight, cluster)
         plan = without_secrets(election(found, link.name))
-        document = engine_document(plan, (), (), execute)
-        plan_files(plan, document, given.plan_out, given.expect_plan)
+        plan_files(plan, engine_document(plan, (), (), execute), given)
         if not given.execute:
             return _show(found, execute)
         if not plan.steps:
             return _show_result(ElectionResult(found, results_of(found, {}, {})))
         confirm(cluster, _in_words(found), yes=given.yes)
         return _show_result(_elected(config, sight, found, plan))
-
-
-def _planned(
-    config: "Config",
-    sight: "ClusterLinkReader",
-    given: ElectOptions,
-    overrides: Mapping[Guard, str],
-    ends: Mapping[int, int],
-) -> ElectionPlan:
-    cluster = sight.link.source
-    reader = sight.elections(cluster)
-    if given.kind is Kind.PREFERRED:
-        with console().task(f"looking at {cluster}"):
-            return preferred_plan(cluster, reader.look(given.topics or None, ()), None)
-    topic = given.topics[0]
-    places = [TopicPartition(topic, number) for number in given.partitions]
-    with console().task(f"looking for traces of {topic}"):
-        found = gather(config, cluster, topic, given.partitions, ends)
-    with console().task(f"looking at {cluster}"):
-        states = reader.look((topic, POSITIONS_TOPIC), places)
-    known = found.evidence, found.groups, overrides, found.silent
-    return unclean_plan(cluster, states, places, *known)
 
 
 def _show(plan: ElectionPlan, execute: str) -> int:

@@ -1,6 +1,6 @@
 """`drctl failback`: the way home of a link's clients, once its source is back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,20 +11,8 @@ from drctl.app import plan_inputs
 from drctl.app.failback import HOME, home_with
 from drctl.app.rebuild import REBUILD, holds_nothing
 from drctl.cli.console import console
-from drctl.cli.grammar import (
-    Answers,
-    Execute,
-    ExpectPlan,
-    Grace,
-    LinkName,
-    Overrides,
-    Patience,
-    PlanOut,
-    Yes,
-    option_words,
-    times,
-)
-from drctl.cli.running import MakePlan, PlanOptions, show_or_go, show_or_run
+from drctl.cli.grammar import Acting, Answers, Grace, LinkName, Patience, asks, times, words_of
+from drctl.cli.running import MakePlan, show_or_go, show_or_run
 from drctl.cli.settings import configuration
 from drctl.model.errors import ConfigError, UsageError
 from drctl.plans.failback import SEEDED, FailbackInputs, rebuild, turned
@@ -40,57 +28,55 @@ if TYPE_CHECKING:
     from drctl.model.plan import Plan
     from drctl.plans.inputs import Circumstances
 
-PATIENCE, GRACE = "10m", "20s"
-"""How long replication, and consumers, may take where nobody says otherwise."""
 
+@dataclass(frozen=True, kw_only=True)
+class Failback(Acting):
+    """What the command line says."""
 
-def failback(
-    link: LinkName = None,
+    link: LinkName = None
     check_order: Annotated[
         bool,
         typer.Option("--check-order", help="Judge record order and step order; change nothing."),
-    ] = False,
+    ] = False
     gap: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             help="With --check-order: a result of drctl gap to rest on; else the newest kept.",
         ),
-    ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="copy|quarantine|export|discard",
-            help="What becomes of the records that only the returned source has.",
-        ),
-    ] = None,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TOPIC[=POLICY]",
-            help="The same for one topic; repeatable, and then every topic has to be named.",
-        ),
-    ] = None,
-    conflicting: Annotated[
-        Action,
-        typer.Option(help="What becomes of those that the target has something newer than."),
-    ] = Action.REFUSE,
+    ] = None
+    patience: Patience = "10m"
+    grace: Grace = "20s"
     rebuild: Annotated[
         bool,
         typer.Option(
             "--rebuild",
             help="The source has lost its records: it is emptied, and everything is copied to it.",
         ),
-    ] = False,
-    execute: Execute = False,
-    yes: Yes = False,
-    override: Overrides = None,
-    answer: Answers = None,
-    patience: Patience = PATIENCE,
-    grace: Grace = GRACE,
-    plan_out: PlanOut = None,
-    expect_plan: ExpectPlan = None,
-) -> int:
+    ] = False
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="copy|quarantine|export|discard",
+            help="What becomes of the records that only the returned source has.",
+        ),
+    ] = None
+    topic: Annotated[
+        tuple[str, ...],
+        typer.Option(
+            metavar="TOPIC[=POLICY]",
+            help="The same for one topic; repeatable, and then every topic has to be named.",
+        ),
+    ] = ()
+    conflicting: Annotated[
+        Action,
+        typer.Option(help="What becomes of those that the target has something newer than."),
+    ] = Action.REFUSE
+    answer: Answers = ()
+
+
+@asks
+def failback(given: Failback) -> int:
     """Lead a link's clients home to its source, which was lost and is back.
 
     Without --execute nothing is changed: the plan is printed, with what stands against it. Exit
@@ -99,24 +85,27 @@ def failback(
     judges how far the way back has come: 0 in order; 3 something happened before its time; 5 not
     every step can be seen.
     """
-    if check_order:
-        if execute or policy or topic or rebuild:
+    if given.check_order:
+        if given.execute or given.policy or given.topic or given.rebuild:
             raise UsageError("--check-order only looks: it takes no --execute and no policy")
-        return _judge(link, gap)
-    if gap is not None:
+        return _judge(given.link, given.gap)
+    if given.gap is not None:
         raise UsageError("--gap goes with --check-order", "a run finds what is missing by itself")
+    policies = _policies(given)
+    times_s = times(given.patience, given.grace)
 
-    options = FailbackOptions(policy, tuple(topic or ()), conflicting, patience, grace, rebuild)
-    return _fail_back(
-        options,
-        link,
-        execute,
-        yes,
-        tuple(override or ()),
-        tuple(answer or ()),
-        plan_out,
-        expect_plan,
-    )
+    def make(sight: "ClusterLinkReader", passed: Mapping[str, str]) -> "Plan":
+        way = replace(
+            _inputs(sight, passed, *times_s),
+            policy=given.policy,
+            topics=given.topic,
+            conflicting=given.conflicting.value,
+        )
+        return rebuild(way, empty=holds_nothing(sight)) if given.rebuild else sequence(way)
+
+    told = words_of(given, "patience", "grace", link=None, override=(), answer=())
+    way = REBUILD if given.rebuild else home_with(policies)
+    return show_or_go(given, ["failback", *told], make, way)
 
 
 def _judge(name: str | None, gap: Path | None) -> int:
@@ -139,66 +128,9 @@ def _judge(name: str | None, gap: Path | None) -> int:
     return int(found.verdict.exit_code)
 
 
-@dataclass(frozen=True, slots=True)
-class FailbackOptions:
-    """What the command line says of a way home."""
-
-    policy: str | None
-    topics: tuple[str, ...]
-    conflicting: Action
-    patience: str
-    grace: str
-    rebuild: bool = False
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """As they are typed."""
-        conflicting = None if self.conflicting is Action.REFUSE else self.conflicting
-        words = option_words(
-            {
-                "--patience": self.patience,
-                "--grace": self.grace,
-                "--rebuild": self.rebuild,
-                "--policy": self.policy,
-                "--topic": self.topics,
-                "--conflicting": conflicting,
-            }
-        )
-        return ("failback", *words)
-
-
-def _fail_back(
-    options: FailbackOptions,
-    link: str | None,
-    execute: bool,
-    yes: bool,
-    overrides: tuple[str, ...],
-    answers: tuple[str, ...],
-    plan_out: Path | None,
-    expect_plan: Path | None,
+def home_or_there(
+    given: Acting, words: Sequence[str], make: MakePlan, *, home: bool, lost: bool
 ) -> int:
-    """Show the plan, or carry it out.
-
-    Raises:
-        UsageError: policies do not go together.
-        Refused: something stands against it, or nobody confirmed.
-    """
-    policies = _policies(options)
-    patience_s, grace_s = times(options.patience, options.grace)
-
-    def make(sight: "ClusterLinkReader", passed: Mapping[str, str]) -> "Plan":
-        way = _inputs(sight, passed, patience_s, grace_s)
-        conflicting = options.conflicting.value
-        way = replace(way, policy=options.policy, topics=options.topics, conflicting=conflicting)
-        return rebuild(way, empty=holds_nothing(sight)) if options.rebuild else sequence(way)
-
-    given = PlanOptions(
-        options.words, link, False, execute, yes, overrides, answers, plan_out, expect_plan
-    )
-    return show_or_go(given, make, REBUILD if options.rebuild else home_with(policies))
-
-
-def home_or_there(given: PlanOptions, make: MakePlan, *, home: bool) -> int:
     """Show the plan of a runbook, or carry it out.
 
     Args:
@@ -208,14 +140,14 @@ def home_or_there(given: PlanOptions, make: MakePlan, *, home: bool) -> int:
         Refused: something stands against it, or nobody confirmed.
     """
     if not home:
-        return show_or_run(given, make)
+        return show_or_run(given, words, make, lost=lost)
 
     def look(sight: "ClusterLinkReader", passed: Mapping[str, str]) -> "Plan":
-        way = _inputs(sight, passed, *times(PATIENCE, GRACE))
+        way = _inputs(sight, passed, *times(Failback.patience, Failback.grace))
         seen = replace(way.old, basis=way.home.basis, overrides=passed, way_back=way)
         return make(sight.config, seen)
 
-    return show_or_go(given, look, HOME)
+    return show_or_go(given, words, look, HOME, lost=lost)
 
 
 def with_way_back(config: "Config", link: "Link", seen: "Circumstances") -> "Circumstances":
@@ -230,20 +162,20 @@ def with_way_back(config: "Config", link: "Link", seen: "Circumstances") -> "Cir
     return replace(seen, way_back=turned(seen, connectors))
 
 
-def _policies(options: FailbackOptions) -> Policies:
+def _policies(given: Failback) -> Policies:
     """As they are typed; nothing may be said.
 
     Raises:
         UsageError: they do not go together.
     """
-    if options.policy is not None and options.policy not in list(POLICIES):
+    if given.policy is not None and given.policy not in list(POLICIES):
         raise UsageError(
-            f"there is no policy {options.policy!r}", f"there are: {', '.join(POLICIES)}"
+            f"there is no policy {given.policy!r}", f"there are: {', '.join(POLICIES)}"
         )
-    if not options.policy and not options.topics:
-        return Policies(Action.REFUSE, {}, options.conflicting)
-    policy = Action(options.policy) if options.policy else None
-    return parse_policies(policy, options.topics, options.conflicting)
+    if not given.policy and not given.topic:
+        return Policies(Action.REFUSE, {}, given.conflicting)
+    policy = Action(given.policy) if given.policy else None
+    return parse_policies(policy, given.topic, given.conflicting)
 
 
 def _inputs(

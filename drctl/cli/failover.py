@@ -1,21 +1,11 @@
 """`drctl failover`: moves a link's clients from its source to its target."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drctl.cli.grammar import (
-    Answers,
-    Execute,
-    ExpectPlan,
-    Grace,
-    LinkName,
-    Overrides,
-    Patience,
-    PlanOut,
-    Yes,
-)
+from drctl.cli.grammar import Acting, Answers, Grace, LinkName, Patience, asks, times, words_of
 from drctl.model.loss import Mode
 
 if TYPE_CHECKING:
@@ -24,21 +14,22 @@ if TYPE_CHECKING:
     from drctl.plans.inputs import Circumstances
 
 
-def failover(
-    link: LinkName = None,
+@dataclass(frozen=True, kw_only=True)
+class Failover(Acting):
+    """What the command line says."""
+
+    link: LinkName = None
     mode: Annotated[
         Mode,
         typer.Option(help="planned: both clusters are alive. unplanned: the source is lost."),
-    ] = Mode.PLANNED,
-    execute: Execute = False,
-    yes: Yes = False,
-    override: Overrides = None,
-    answer: Answers = None,
-    patience: Patience = "10m",
-    grace: Grace = "20s",
-    plan_out: PlanOut = None,
-    expect_plan: ExpectPlan = None,
-) -> int:
+    ] = Mode.PLANNED
+    patience: Patience = "10m"
+    grace: Grace = "20s"
+    answer: Answers = ()
+
+
+@asks
+def failover(given: Failover) -> int:
     """Move a link's clients from its source to its target, in an order that loses nothing.
 
     Without --execute nothing is changed: the plan is printed, with what stands against it. Exit
@@ -46,25 +37,15 @@ def failover(
     everything was put back; 4 stopped part-way; 5 unknown: drctl resume looks first; 130
     interrupted.
     """
-    from drctl.cli.grammar import times
-    from drctl.cli.running import PlanOptions, show_or_run
+    from drctl.cli.running import show_or_run
 
-    patience_s, grace_s = times(patience, grace)
+    patience_s, grace_s = times(given.patience, given.grace)
 
     def make(_config: "Config", seen: "Circumstances") -> "Plan":
         from drctl.plans.failover import failover as sequence
 
-        return sequence(mode, replace(seen, patience_s=patience_s, grace_s=grace_s))
+        return sequence(given.mode, replace(seen, patience_s=patience_s, grace_s=grace_s))
 
-    given = PlanOptions(
-        ("failover", "--mode", mode.value, "--patience", patience, "--grace", grace),
-        link,
-        mode is Mode.UNPLANNED,
-        execute,
-        yes,
-        tuple(override or ()),
-        tuple(answer or ()),
-        plan_out,
-        expect_plan,
-    )
-    return show_or_run(given, make)
+    told = words_of(given, "mode", "patience", "grace", link=None, override=(), answer=())
+    lost = given.mode is Mode.UNPLANNED
+    return show_or_run(given, ["failover", *told], make, lost=lost)

@@ -17,7 +17,7 @@ import typer
 
 from drctl.app import adapters, reconcile_adapters
 from drctl.cli.console import console
-from drctl.cli.grammar import LinkName, Yes, check_confirming, seconds
+from drctl.cli.grammar import LinkName, Yes, asks, check_confirming, seconds
 from drctl.cli.options import Output, options
 from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration, error_document, without_secrets
@@ -62,150 +62,237 @@ class View(StrEnum):
     TRUNCATION = "truncation"
 
 
-def gap(
-    link: LinkName = None,
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """What the command line says."""
+
+    link: LinkName = None
     topic: Annotated[
-        list[str] | None,
+        tuple[str, ...],
         typer.Option(metavar="TOPIC", help="Only this topic of the link; may be repeated."),
-    ] = None,
+    ] = ()
     scope: Annotated[
         Scope,
         typer.Option(
             help="full: every record. tail: from where the replicator says it got. estimate: no"
             " record, only offsets. auto: full if --budget allows, else tail."
         ),
-    ] = Scope.AUTO,
+    ] = Scope.AUTO
     order: Annotated[
         bool,
         typer.Option(
             "--order", help="Look also whether replicated records kept their order; reads twice."
         ),
-    ] = False,
+    ] = False
     view: Annotated[
         View,
         typer.Option(
             help="truncation: what would be destroyed if the source were cut back or made anew."
         ),
-    ] = View.RECORDS,
+    ] = View.RECORDS
     export: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR", help="With --view truncation: write these records to files first."
         ),
-    ] = None,
+    ] = None
     others: Annotated[
         bool,
         typer.Option("--others", help="With --export: superseded and expired records, too."),
-    ] = False,
+    ] = False
     identity: Annotated[
         Identity | None,
         typer.Option(
             help="Look for change events that are in a topic twice, by the place in the database's"
             " log; in one cluster, of topics named with --topic."
         ),
-    ] = None,
+    ] = None
     cluster: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="With --identity: that cluster; else the link's source."),
-    ] = None,
+    ] = None
     ledger: Annotated[
         bool,
         typer.Option("--ledger", help="Keep what was read, and do not read it again next time."),
-    ] = False,
+    ] = False
     execute: Annotated[
         bool,
         typer.Option("--execute", help="Write the ledger, where it lives on a cluster."),
-    ] = False,
-    yes: Yes = False,
+    ] = False
+    yes: Yes = False
     every: Annotated[
         str | None, typer.Option(metavar="TIME", help="Again and again, for example 5m.")
-    ] = None,
+    ] = None
     budget: Annotated[
         str, typer.Option(metavar="TIME", help="How long --scope auto may take to read all.")
-    ] = "2m",
+    ] = "2m"
     settle: Annotated[
         str | None,
         typer.Option(
             metavar="TIME", help="How long records may be on their way, for example 30s; else none."
         ),
-    ] = None,
+    ] = None
     engine: Annotated[
         Engine,
         typer.Option(
             help="What compares the records. auto: Spark from spark.from_offsets offsets on, drctl"
             " itself below. direct: drctl itself, without Java."
         ),
-    ] = Engine.AUTO,
+    ] = Engine.AUTO
     submit: Annotated[
         bool,
         typer.Option("--submit", help="Run on the Spark cluster of drctl.yaml by spark-submit."),
-    ] = False,
+    ] = False
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder for the result; else one in the state_dir."),
-    ] = None,
-) -> int:
+    ] = None
+
+    @property
+    def truncation(self) -> bool:
+        """Whether what cutting the source back would destroy is shown."""
+        return self.view is View.TRUNCATION
+
+    def check(self) -> None:
+        """See that it goes together.
+
+        Raises:
+            UsageError: it does not.
+        """
+        check_confirming(self.execute, self.yes)
+        for wrong, message, hint in _rules(self):
+            if wrong:
+                raise UsageError(message, hint)
+
+
+_LEAVE_ONE_OUT = "leave out one of them"
+
+
+def _rules(given: Gap) -> Iterator[tuple[object, str, str]]:
+    """What does not go together: whether that was typed, and what is said of it."""
+    events, scope, export = given.identity is not None, given.scope, given.export
+    estimate = scope is Scope.ESTIMATE
+    yield (
+        given.cluster is not None and not events,
+        "--cluster goes with --identity: everything else looks at both ends of a link",
+        "name a link with --link",
+    )
+    many = given.ledger, given.every, given.submit, given.out, given.order, given.truncation
+    yield (
+        events and (any(many) or given.settle or scope is not Scope.AUTO),
+        "--identity looks within topics of one cluster, and goes with --topic, --cluster and"
+        " --link only",
+        "leave out the other options",
+    )
+    yield (
+        events and not given.topic,
+        "--identity looks within topics that are named",
+        "add --topic TOPIC",
+    )
+    yield (
+        given.ledger and (estimate or scope is Scope.TAIL),
+        f"--ledger goes with --scope full or auto, not with {scope}",
+        "with a ledger, full reads no more than the tail",
+    )
+    once = given.every or given.submit or given.out
+    yield estimate and once, "--scope estimate needs no Spark, runs once, and leaves no files", ""
+    yield (
+        estimate and (given.order or given.truncation),
+        "--order and --view truncation go by records, and --scope estimate reads none",
+        "use --scope full or tail",
+    )
+    yield (
+        estimate and given.settle,
+        "--settle waits for records to arrive, and --scope estimate reads none",
+        "use --scope full or tail",
+    )
+    yield (
+        given.every and given.submit,
+        "--every keeps one Spark session; --submit starts one for each run",
+        "",
+    )
+    yield (
+        given.execute and not given.ledger,
+        "--execute goes with --ledger: nothing else of drctl gap writes",
+        "",
+    )
+    yield (
+        given.order and given.ledger,
+        "--order does not go with --ledger: a ledger does not know in which order records are",
+        _LEAVE_ONE_OUT,
+    )
+    yield (
+        given.others and export is None,
+        "--others goes with --export",
+        "add --view truncation --export DIR",
+    )
+    yield (
+        export and not given.truncation,
+        "--export goes with --view truncation",
+        "drctl reconcile exports any result of drctl gap",
+    )
+    yield export and given.every, "--export runs once: it does not go with --every", ""
+    yield (
+        export and export.exists() and (not export.is_dir() or any(export.iterdir())),
+        f"{export} is not an empty folder",
+        "name another with --export",
+    )
+    chosen = given.engine is not Engine.AUTO
+    yield (
+        chosen and (estimate or events),
+        "--engine is for comparing records; it does not go with"
+        f" {'--identity' if events else '--scope estimate'}",
+        _LEAVE_ONE_OUT,
+    )
+    yield (
+        chosen and given.submit and given.engine is Engine.DIRECT,
+        "--submit runs on a Spark cluster; it does not go with --engine direct",
+        _LEAVE_ONE_OUT,
+    )
+
+
+@asks
+def gap(given: Gap) -> int:
     """Find every record that is not on the target.
 
     Reads both sides of a link and joins no group; writes nothing to a cluster but, with
     --execute, a ledger that lives there. Exit codes: 0 nothing is missing, 1 unreplicated records
     were found, 5 not everything could be compared; an estimate is no proof and ends with 5.
     """
-    topics, truncation = tuple(topic or ()), view is View.TRUNCATION
-    events = None if identity is None else identity.value
-    given = Given(
-        topics,
-        scope.value,
-        ledger,
-        execute,
-        yes,
-        every,
-        submit,
-        out,
-        order,
-        truncation,
-        export,
-        events,
-        cluster,
-        others,
-        settle,
-        engine,
-    )
     given.check()
-    budget_s = seconds(budget, "--budget", zero=True)
-    settle_s = seconds(settle, "--settle", zero=True) if settle else 0.0
-    every_s = seconds(every, "--every") if every else 0.0
+    budget_s = seconds(given.budget, "--budget", zero=True)
+    settle_s = seconds(given.settle, "--settle", zero=True) if given.settle else 0.0
+    every_s = seconds(given.every, "--every") if given.every else 0.0
     config = configuration()
-    if events:
-        from drctl.model.event_duplicates import EventFormat
-
-        return _find_repeated(config, link, cluster, topics, EventFormat(events))
-    if scope is Scope.ESTIMATE:
-        return _estimate(config.link(link), topics)
+    if given.identity:
+        return _find_repeated(config, given)
+    if given.scope is Scope.ESTIMATE:
+        return _estimate(config.link(given.link), given.topic)
     from drctl.app.gap import GapOptions, GapRuns
 
-    chosen = config.link(link)
-    if ledger:
-        _confirm_writing(config, execute=execute, yes=yes)
+    chosen = config.link(given.link)
+    if given.ledger:
+        _confirm_writing(config, execute=given.execute, yes=given.yes)
     wanted = GapOptions(
-        topics,
-        scope.value,
-        ledger,
-        submit,
+        given.topic,
+        given.scope.value,
+        given.ledger,
+        given.submit,
         budget_s,
-        execute,
-        order=order,
-        truncation=truncation,
+        given.execute,
+        order=given.order,
+        truncation=given.truncation,
         settle_s=settle_s,
-        engine=engine,
+        engine=given.engine,
     )
-    folder = out or config.state_dir / "gap" / f"{chosen.name}-{_new_name()}"
+    results = config.state_dir / "gap"
+    folder = given.out or results / f"{chosen.name}-{_new_name()}"
     with GapRuns(config, chosen, wanted) as runs:
-        if every:
-            _repeat(runs, out or config.state_dir / "gap" / chosen.name, every_s)
+        if given.every:
+            _repeat(runs, given.out or results / chosen.name, every_s)
         result = runs.run(folder)
-    if export:
-        result = _exported(result, config, chosen, folder, export, others=others)
+    if given.export:
+        result = _exported(result, config, chosen, folder, given.export, others=given.others)
     _show(result)
     return int(result.exit_code)
 
@@ -269,121 +356,6 @@ def _confirm_writing(config: "Config", *, execute: bool, yes: bool) -> None:
             f"the ledger in topic {place.topic} of {place.cluster} is only read: what was read now"
             " is not kept: add --execute"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What was typed."""
-
-    topics: tuple[str, ...]
-    scope: str
-    ledger: bool
-    execute: bool
-    yes: bool
-    every: str | None
-    submit: bool
-    out: Path | None
-    order: bool
-    truncation: bool
-    export: Path | None
-    events: str | None
-    cluster: str | None
-    others: bool
-    settle: str | None
-    engine: Engine
-
-    def check(self) -> None:
-        """See that it goes together.
-
-        Raises:
-            UsageError: it does not.
-        """
-        _check_events(self)
-        _check_scope(self)
-        if self.execute and not self.ledger:
-            raise UsageError("--execute goes with --ledger: nothing else of drctl gap writes")
-        check_confirming(self.execute, self.yes)
-        if self.order and self.ledger:
-            raise UsageError(
-                "--order does not go with --ledger: a ledger does not know in which order records"
-                " are",
-                "leave out one of them",
-            )
-        _check_export(self)
-        _check_engine(self)
-
-
-def _check_events(given: Given) -> None:
-    if given.events is None:
-        if given.cluster is not None:
-            raise UsageError(
-                "--cluster goes with --identity: everything else looks at both ends of a link",
-                "name a link with --link",
-            )
-        return
-    others = (given.ledger, given.every, given.submit, given.out, given.order, given.truncation)
-    if any(others) or given.settle or given.scope != "auto":
-        raise UsageError(
-            "--identity looks within topics of one cluster, and goes with --topic, --cluster and"
-            " --link only",
-            "leave out the other options",
-        )
-    if not given.topics:
-        raise UsageError("--identity looks within topics that are named", "add --topic TOPIC")
-
-
-def _check_scope(given: Given) -> None:
-    if given.ledger and given.scope in ("tail", "estimate"):
-        raise UsageError(
-            f"--ledger goes with --scope full or auto, not with {given.scope}",
-            "with a ledger, full reads no more than the tail",
-        )
-    if given.scope == "estimate" and (given.every or given.submit or given.out):
-        raise UsageError("--scope estimate needs no Spark, runs once, and leaves no files")
-    if given.scope == "estimate" and (given.order or given.truncation):
-        raise UsageError(
-            "--order and --view truncation go by records, and --scope estimate reads none",
-            "use --scope full or tail",
-        )
-    if given.scope == "estimate" and given.settle:
-        raise UsageError(
-            "--settle waits for records to arrive, and --scope estimate reads none",
-            "use --scope full or tail",
-        )
-    if given.every and given.submit:
-        raise UsageError("--every keeps one Spark session; --submit starts one for each run")
-
-
-def _check_engine(given: Given) -> None:
-    if given.engine is Engine.AUTO:
-        return
-    if given.scope == "estimate" or given.events is not None:
-        other = "--identity" if given.events else "--scope estimate"
-        raise UsageError(
-            f"--engine is for comparing records; it does not go with {other}",
-            "leave out one of them",
-        )
-    if given.submit and given.engine is Engine.DIRECT:
-        raise UsageError(
-            "--submit runs on a Spark cluster; it does not go with --engine direct",
-            "leave out one of them",
-        )
-
-
-def _check_export(given: Given) -> None:
-    if given.export is None:
-        if given.others:
-            raise UsageError("--others goes with --export", "add --view truncation --export DIR")
-        return
-    if not given.truncation:
-        raise UsageError(
-            "--export goes with --view truncation",
-            "drctl reconcile exports any result of drctl gap",
-        )
-    if given.every:
-        raise UsageError("--export runs once: it does not go with --every")
-    if given.export.exists() and (not given.export.is_dir() or any(given.export.iterdir())):
-        raise UsageError(f"{given.export} is not an empty folder", "name another with --export")
 
 
 def _estimate(link: "Link", topics: Sequence[str]) -> int:
@@ -554,26 +526,19 @@ def _plan(
     return plan, states
 
 
-def _find_repeated(
-    config: "Config",
-    link: str | None,
-    cluster: str | None,
-    topics: Sequence[str],
-    events: "EventFormat",
-) -> int:
+def _find_repeated(config: "Config", given: Gap) -> int:
     """Show which events are there more than once.
-
-    Args:
-        link: a link's name; else the only one.
-        cluster: a cluster's name; else the link's source.
 
     Raises:
         UsageError: there is no such cluster or topic.
         Unreachable: the cluster did not answer.
         ScanFailed: something could not be read to its end.
     """
-    name = cluster or config.link(link).source
-    result = _look(config, name, config.cluster(name), topics, events)
+    from drctl.model.event_duplicates import EventFormat
+
+    assert given.identity is not None
+    name, events = given.cluster or config.link(given.link).source, EventFormat(given.identity)
+    result = _look(config, name, config.cluster(name), given.topic, events)
 
     def table() -> "RenderableType":
         from drctl.cli.gap_table import event_table

@@ -4,16 +4,22 @@ import inspect
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from types import GenericAlias
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.models import OptionInfo, ParameterInfo
 
 from drctl.cli.options import Output, options, shared_parameters
 from drctl.cli.terminal import bold, cyan, wants_color
 from drctl.model.errors import UsageError
+
+R = TypeVar("R")
 
 _HEADING = re.compile(r"^(Usage:|[A-Z][a-z ]+:$)", re.MULTILINE)
 _ENTRY = re.compile(r"^(  )(-\S.*?|[a-z[A-Z]\S*(?: [A-Z]\S*)*)(?=  |$)", re.MULTILINE)
@@ -65,7 +71,7 @@ Yes = Annotated[
     bool, typer.Option("--yes", help="With --execute: do not ask for the cluster's name.")
 ]
 Overrides = Annotated[
-    list[str] | None,
+    tuple[str, ...],
     typer.Option(
         "--override",
         metavar="GUARD=REASON",
@@ -73,7 +79,7 @@ Overrides = Annotated[
     ),
 ]
 Answers = Annotated[
-    list[str] | None,
+    tuple[str, ...],
     typer.Option(
         "--answer",
         metavar="QUESTION=yes|no",
@@ -160,6 +166,110 @@ def check_confirming(execute: bool, yes: bool) -> None:
     """
     if yes and not execute:
         raise UsageError("--yes goes with --execute: nothing is asked otherwise")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Acting:
+    """What the command line says of a plan, whatever it does."""
+
+    link: str | None = None
+    execute: Execute = False
+    yes: Yes = False
+    override: Overrides = ()
+    answer: tuple[str, ...] = ()
+    plan_out: PlanOut = None
+    expect_plan: ExpectPlan = None
+
+    def check(self) -> None:
+        """See that options go together, and that a file holds a plan, before anything is asked.
+
+        Raises:
+            UsageError, ConfigError: they do not, or it does not.
+        """
+        from drctl.app.plan_files import check_plan_file
+
+        check_confirming(self.execute, self.yes)
+        if self.expect_plan:
+            check_plan_file(self.expect_plan)
+
+
+_OF_ONE_RUN = ("execute", "yes", "plan_out", "expect_plan")
+
+
+class _Field(NamedTuple):
+    """A field of a request that is a parameter of its command; `flag` is empty of an argument."""
+
+    name: str
+    kind: Any
+    info: ParameterInfo
+    default: Any
+    flag: str
+
+    @property
+    def many(self) -> bool:
+        """Whether it may be repeated."""
+        return get_origin(self.kind) is tuple
+
+
+def _fields(request: type) -> Iterator[_Field]:
+    """Those of a class before those of its bases."""
+    hints = get_type_hints(request, include_extras=True)
+    defaults = {each.name: each.default for each in fields(request)}
+    names = (n for kind in request.__mro__ for n in getattr(kind, "__annotations__", ()))
+    for name in dict.fromkeys(names):
+        kind, *infos = (get_args(hints[name]) if name in defaults else ()) or (None,)
+        for info in infos:
+            if isinstance(info, ParameterInfo):
+                given = info.default if isinstance(info.default, str) else f"--{name}"
+                flag = given.replace("_", "-") if isinstance(info, OptionInfo) else ""
+                yield _Field(name, kind, info, defaults[name], flag)
+
+
+def asks(command: Callable[[R], int | None]) -> Callable[..., int | None]:
+    """Has a command that takes one frozen request take its fields as options and arguments.
+
+    A tuple is an option that may be repeated.
+    """
+    request = next(iter(inspect.signature(command).parameters.values())).annotation
+    offered = tuple(_fields(request))
+    many = {each.name for each in offered if each.many}
+
+    @wraps(command)
+    def called(**values: Any) -> int | None:
+        typed = {name: tuple(v or ()) if name in many else v for name, v in values.items()}
+        return command(request(**typed))
+
+    parameters = [_parameter(each) for each in offered]
+    vars(called)["__signature__"] = inspect.Signature(parameters)
+    called.__annotations__ = {each.name: each.annotation for each in parameters}
+    return called
+
+
+def _parameter(each: _Field) -> inspect.Parameter:
+    default = inspect.Parameter.empty if each.default is MISSING else each.default
+    kind = each.kind
+    if each.many:
+        kind, default = GenericAlias(list, get_args(kind)[:1]), default or None
+    told: Any = Annotated[(kind, each.info)]
+    return inspect.Parameter(
+        each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=told
+    )
+
+
+def words_of(given: Any, *always: str, **instead: object) -> list[str]:
+    """The options of a request, as they are typed to ask the same again; not those of one run.
+
+    Args:
+        always: options that are named also where they are what they are by themselves.
+        instead: other values of some options; None leaves one out.
+    """
+    told = {}
+    for each in _fields(type(given)):
+        value = instead.get(each.name, getattr(given, each.name))
+        told_anew = each.flag and each.name not in _OF_ONE_RUN
+        if told_anew and (each.name in always or value != each.default):
+            told[each.flag] = value
+    return option_words(told)
 
 
 def command_line(words: Sequence[str]) -> str:

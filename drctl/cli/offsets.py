@@ -4,7 +4,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
@@ -25,17 +25,15 @@ from drctl.app.offsets import (
 )
 from drctl.cli.console import console
 from drctl.cli.grammar import (
+    Acting,
     ClusterAlone,
-    Execute,
-    ExpectPlan,
     LinkName,
-    Overrides,
-    PlanOut,
     Yes,
+    asks,
     check_confirming,
     command_line,
-    option_words,
     seconds,
+    words_of,
 )
 from drctl.cli.options import Output, options
 from drctl.cli.prompts import confirm
@@ -62,7 +60,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from drctl.app.link_reader import ClusterLinkReader
-    from drctl.cli.running import PlanOptions
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.model.plan import Plan
@@ -353,112 +350,105 @@ def _take(config: "Config", name: str, filters: "Filters") -> "Snapshot":
         return take(groups, cluster=name, cluster_id=cluster_id, taken=now, filters=filters)
 
 
-@app.command()
-def apply(
-    link: LinkName = None,
+@dataclass(frozen=True, kw_only=True)
+class Apply(Acting):
+    """What the command line says."""
+
+    link: LinkName = None
     cluster: Annotated[
         str | None,
         typer.Option(metavar="CLUSTER", help="Write to this cluster, not to a link's target."),
-    ] = None,
+    ] = None
     group: Annotated[
-        list[str] | None,
+        tuple[str, ...],
         typer.Option(metavar="REGEX", help="Only groups of such a whole name; may be repeated."),
-    ] = None,
+    ] = ()
     source: Annotated[
         Path | None,
         typer.Option("--from", metavar="FILE", help="A snapshot, or what translate printed."),
-    ] = None,
-    execute: Execute = False,
-    yes: Yes = False,
-    override: Overrides = None,
-    plan_out: PlanOut = None,
-    expect_plan: ExpectPlan = None,
-) -> int:
+    ] = None
+
+
+@app.command()
+@asks
+def apply(given: Apply) -> int:
     """Commit positions on the target, where no group is read; without --execute say which.
 
     Exit codes: 0 all are there, 3 a guard refused and nothing was written, 4 some were written,
     5 an answer did not come: drctl resume looks first; 130 interrupted: drctl resume goes on.
     """
-    from drctl.cli.running import OVER_LINK, PlanOptions
+    from drctl.cli.running import OVER_LINK
     from drctl.offsets.documents import read_document
     from drctl.plans.offsets import APPLY
 
-    groups = tuple(group or ())
-    over = {"--link": link, "--cluster": cluster, "--group": groups, "--from": source}
-    words = ("offsets", "apply", *option_words(over))
-    passed, files = tuple(override or ()), (plan_out, expect_plan)
-    given = PlanOptions(words, link, False, execute, yes, passed, (), *files)
-    overrides = _overrides(given)
+    words = ["offsets", "apply", *words_of(given)]
+    overrides, source = _overrides(given), given.source
     document = read_document(source) if source else None
     config = configuration()
-    chosen = config.over(link, cluster)
+    chosen = config.over(given.link, given.cluster)
     if source is None:
-        if cluster is not None:
+        if given.cluster is not None:
             raise UsageError("--cluster goes with --from: only a link can be translated")
         adapters.meet(chosen)
     with OVER_LINK.sight(config, chosen, Nobody(), False) as sight:
         with console().task(f"looking at {chosen.target}"):
             if source and document:
-                origin = origin_of(document, source, groups, sight)
+                origin = origin_of(document, source, given.group, sight)
             else:
-                origin = translated(sight, groups)
+                origin = translated(sight, given.group)
             found = planned(sight, chosen.target, origin, overrides)
-        return _show_or_commit(given, sight, APPLY, origin, found)
+        return _show_or_commit(given, words, sight, APPLY, origin, found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undo(Acting):
+    """What the command line says."""
+
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="As apply named it; else the last one.")
+    ] = ""
+    link: LinkName = None
+    cluster: ClusterAlone = None
 
 
 @app.command()
-def undo(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="As apply named it; else the last one.")
-    ] = "",
-    link: LinkName = None,
-    cluster: ClusterAlone = None,
-    execute: Execute = False,
-    yes: Yes = False,
-    override: Overrides = None,
-    plan_out: PlanOut = None,
-    expect_plan: ExpectPlan = None,
-) -> int:
+@asks
+def undo(given: Undo) -> int:
     """Put back what a run of apply changed, as far as nobody has moved it since.
 
     Exit codes: as of apply.
     """
-    from drctl.cli.running import OVER_LINK, PlanOptions
+    from drctl.cli.running import OVER_LINK
     from drctl.plans.offsets import UNDO
 
-    passed, files = tuple(override or ()), (plan_out, expect_plan)
-    given = PlanOptions((), link, False, execute, yes, passed, (), *files)
     overrides = _overrides(given)
     config = configuration()
     with console().task("reading the journal"):
-        undone = undoable(config, run or None, link, cluster)
-    over = option_words({"--link": link, "--cluster": cluster})
-    given = replace(given, words=("offsets", "undo", undone.run, *over))
+        undone = undoable(config, given.run or None, given.link, given.cluster)
+    words = ["offsets", "undo", undone.run, *words_of(given)]
     with OVER_LINK.sight(config, undone.link, Nobody(), False) as sight:
         with console().task(f"looking at {undone.cluster}"):
             of = undone.cluster, undone.origin, overrides, undone.cluster_id
             found = planned(sight, *of)
-        return _show_or_commit(given, sight, UNDO, undone.origin, found, undone)
+        return _show_or_commit(given, words, sight, UNDO, undone.origin, found, undone)
 
 
-def _overrides(given: "PlanOptions") -> Mapping[str, str]:
+def _overrides(given: Acting) -> Mapping[str, str]:
     """The reason of each override, by guard.
 
     Raises:
         UsageError: something does not go together, or the expected plan cannot be read.
         ConfigError: the expected plan is none.
     """
-    from drctl.app.plan_files import check_plan_file
     from drctl.offsets.applying import OVERRIDABLE
 
-    check_confirming(given.execute, given.yes)
-    if given.expect_plan:
-        check_plan_file(given.expect_plan)
-    return reasons_given(given.overrides, OVERRIDABLE)
+    given.check()
+    return reasons_given(given.override, OVERRIDABLE)
 
 
 def _show_or_commit(
-    given: "PlanOptions",
+    given: Acting,
+    words: list[str],
     sight: "ClusterLinkReader",
     name: str,
     origin: Origin,
@@ -478,12 +468,11 @@ def _show_or_commit(
     from drctl.plans.offsets import offsets_plan
     from drctl.views import plan_text
 
-    words = option_words({"--override": given.overrides, "--execute": True})
-    execute, unproven = command_line([*given.words, *words]), sight.config.policy.commits_unproven
+    execute, unproven = command_line([*words, "--execute"]), sight.config.policy.commits_unproven
     plan = offsets_plan(name, sight.link, found, origin.wanted, unproven=unproven)
     plan = plan_files.without_secrets(plan)
     document = plan_text.plan_document(plan, (), (), execute)
-    running.plan_files(plan, document, given.plan_out, given.expect_plan)
+    running.plan_files(plan, document, given)
     code = ExitCode.REFUSED if found.refused else ExitCode.DONE
     if not given.execute:
         from drctl.cli.offsets_table import plan_table

@@ -1,6 +1,7 @@
 """`drctl reconcile`: acts on the unreplicated records that a gap result lists."""
 
 from collections import Counter
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,7 +10,16 @@ import typer
 
 from drctl.app.reconcile import ReconcileOptions, carried_out, document_of, opened
 from drctl.cli.console import console
-from drctl.cli.grammar import Execute, LinkName, Overrides, Yes, check_confirming, command_line
+from drctl.cli.grammar import (
+    Execute,
+    LinkName,
+    Overrides,
+    Yes,
+    asks,
+    check_confirming,
+    command_line,
+    words_of,
+)
 from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration
 from drctl.model.errors import UsageError
@@ -22,7 +32,10 @@ if TYPE_CHECKING:
     from drctl.reconcile.results import ReconcileResult
 
 
-def reconcile(
+@dataclass(frozen=True, kw_only=True)
+class Reconcile:
+    """What the command line says."""
+
     directory: Annotated[
         Path | None,
         typer.Argument(
@@ -30,33 +43,36 @@ def reconcile(
             help="The folder that drctl gap left; else the newest result of the link.",
             show_default=False,
         ),
-    ] = None,
-    link: LinkName = None,
+    ] = None
+    link: LinkName = None
     policy: Annotated[
         str | None,
         typer.Option(
             metavar="copy|quarantine|export|discard",
             help="What becomes of the records; of every topic, unless some are named.",
         ),
-    ] = None,
+    ] = None
     topic: Annotated[
-        list[str] | None,
+        tuple[str, ...],
         typer.Option(
             metavar="TOPIC[=POLICY]", help="Only this topic, by a policy of its own; repeatable."
         ),
-    ] = None,
+    ] = ()
     conflicting: Annotated[
         Action,
         typer.Option(help="What becomes of records that the target has something newer than."),
-    ] = Action.REFUSE,
+    ] = Action.REFUSE
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Folder for an export; else one in the state_dir."),
-    ] = None,
-    execute: Execute = False,
-    yes: Yes = False,
-    override: Overrides = None,
-) -> int:
+    ] = None
+    execute: Execute = False
+    yes: Yes = False
+    override: Overrides = ()
+
+
+@asks
+def reconcile(given: Reconcile) -> int:
     """Copy, quarantine, export or discard the records that are not on the target.
 
     Each record is written once, in the order of the source, also after a crash: run the same
@@ -66,30 +82,23 @@ def reconcile(
     """
     from drctl.reconcile.results import ReconcileResult, planned
 
-    given = ReconcileOptions(
-        folder_of(directory, link),
-        policy,
-        tuple(topic or ()),
-        conflicting,
-        out,
-        execute,
-        yes,
-        tuple(override or ()),
-    )
-    check_confirming(execute, yes)
-    with opened(given, configuration) as found:
-        if not execute or not found.plan.writes:
-            return _show(ReconcileResult(found.plan, results=planned(found.plan)), given)
-        confirm_all = partial(confirm_plan, yes=yes)
-        return _show(carried_out(found, confirm_all, command_line(given.words)), given)
+    folder = folder_of(given.directory, given.link)
+    check_confirming(given.execute, given.yes)
+    words = ["reconcile", str(folder), *words_of(given, link=None), "--execute"]
+    wanted = given.policy, given.topic, given.conflicting, given.out, given.override
+    with opened(ReconcileOptions(folder, *wanted), configuration) as found:
+        result = ReconcileResult(found.plan, results=planned(found.plan))
+        if given.execute and found.plan.writes:
+            confirm_all = partial(confirm_plan, yes=given.yes)
+            result = carried_out(found, confirm_all, command_line(words))
+    return _show(result, folder, command_line(words))
 
 
-def _show(result: "ReconcileResult", given: ReconcileOptions) -> int:
+def _show(result: "ReconcileResult", folder: Path, execute: str) -> int:
     from drctl.cli.reconcile_table import reconcile_table
     from drctl.reconcile.documents import document
 
-    execute = command_line(given.words)
-    told = document(result, str(given.folder), execute)
+    told = document(result, str(folder), execute)
     console().result(lambda: reconcile_table(result, execute), told)
     return int(result.exit_code)
 

@@ -22,6 +22,7 @@ from drctl.cli.grammar import (
     LinkName,
     OfWorkers,
     Yes,
+    asks,
     check_confirming,
 )
 from drctl.cli.prompts import confirm, people
@@ -52,24 +53,27 @@ if TYPE_CHECKING:
     from drctl.model.plan import Plan
 
 
-def resume(
+@dataclass(frozen=True, kw_only=True)
+class Resume:
+    """What the command line says."""
+
     run: Annotated[
         str | None, typer.Argument(metavar="[RUN]", help="Else the newest that has not ended.")
-    ] = None,
-    link: LinkName = None,
-    cluster: ClusterAlone = None,
-    connect: OfWorkers = None,
-    execute: Execute = False,
-    yes: Yes = False,
-    answer: Answers = None,
+    ] = None
+    link: LinkName = None
+    cluster: ClusterAlone = None
+    connect: OfWorkers = None
+    execute: Execute = False
+    yes: Yes = False
+    answer: Answers = ()
     override: Annotated[
-        list[str] | None,
+        tuple[str, ...],
         typer.Option(
             "--override",
             metavar="GUARD=REASON",
             help="Pass over a guard that stopped the run; may be repeated. Kept in the journal.",
         ),
-    ] = None,
+    ] = ()
     abandon: Annotated[
         str | None,
         typer.Option(
@@ -77,8 +81,11 @@ def resume(
             metavar="REASON",
             help="Do not go on: end the run as it stands, name what it changed, free the link.",
         ),
-    ] = None,
-) -> int:
+    ] = None
+
+
+@asks
+def resume(given: Resume) -> int:
     """Go on with a run where its journal says it came to, from any machine.
 
     What may have been done is looked at first, and never repeated blindly. Without --execute
@@ -86,8 +93,27 @@ def resume(
     is owed, or the run was left behind, 3 refused or everything was put back, 4 stopped part-way,
     5 unknown, 130 interrupted.
     """
-    given = tuple(answer or ()), tuple(override or ())
-    return go_on(ResumeOptions(run, link, execute, yes, *given, abandon, cluster, connect))
+    check_confirming(given.execute, given.yes)
+    overrides = _overrides(given)
+    config = configuration()
+    link = run_journal.scope(config, given.run, given.link, given.cluster, given.connect)
+    reader = run_journal.reading(config, link, given.run)
+    try:
+        with console().task(f"reading the journal on {link.target}"):
+            story = _story(reader, given.run, link)
+    except DamagedJournal as damaged:
+        return _leave_damaged(config, link, reader, given, damaged)
+    if given.abandon is None:
+        _must_be_resumable(config, link, story)
+        _must_have_begun_to_open(story, overrides)
+    if not given.execute:
+        return _show(story, given)
+    if given.abandon is not None:
+        confirm(_confirmed(link, story), f"leave run {story.run} behind", yes=given.yes)
+        return show_end(config, *left_behind(config, link, story.run, given.abandon.strip()))
+    what = f"go on with run {story.run}{giving_up(story.plan)}"
+    confirm(_confirmed(link, story), what, yes=given.yes)
+    return _carry_on(config, link, story, given, overrides)
 
 
 _BEHIND = "behind the damage"
@@ -161,51 +187,6 @@ def _show_abandoned(run: str, status: Status, owed: Sequence[str] = ()) -> None:
     console().result(meant((f"run {run} {became}", *owed)), document)
 
 
-@dataclass(frozen=True, slots=True)
-class ResumeOptions:
-    """What the command line says."""
-
-    run: str | None
-    link: str | None
-    execute: bool
-    yes: bool
-    answers: tuple[str, ...]
-    overrides: tuple[str, ...] = ()
-    abandon: str | None = None
-    cluster: str | None = None
-    connect: str | None = None
-
-
-def go_on(given: ResumeOptions) -> int:
-    """Show how far a run came, and with `--execute` go on with it.
-
-    Raises:
-        UsageError: there is no such run, or what is given does not go together.
-        Refused: it has ended, somebody carries it out, or it is of other clusters.
-    """
-    check_confirming(given.execute, given.yes)
-    overrides = _overrides(given)
-    config = configuration()
-    link = run_journal.scope(config, given.run, given.link, given.cluster, given.connect)
-    reader = run_journal.reading(config, link, given.run)
-    try:
-        with console().task(f"reading the journal on {link.target}"):
-            story = _story(reader, given.run, link)
-    except DamagedJournal as damaged:
-        return _leave_damaged(config, link, reader, given, damaged)
-    if given.abandon is None:
-        _must_be_resumable(config, link, story)
-        _must_have_begun_to_open(story, overrides)
-    if not given.execute:
-        return _show(story, given)
-    if given.abandon is not None:
-        confirm(_confirmed(link, story), f"leave run {story.run} behind", yes=given.yes)
-        return show_end(config, *left_behind(config, link, story.run, given.abandon.strip()))
-    what = f"go on with run {story.run}{giving_up(story.plan)}"
-    confirm(_confirmed(link, story), what, yes=given.yes)
-    return _carry_on(config, link, story, given, overrides)
-
-
 def _confirmed(link: "Link", story: RunState) -> str:
     """What has to be typed: of a link the cluster that the run leads to."""
     return link.confirmed if link.is_inside else story.plan.target
@@ -215,7 +196,7 @@ def _leave_damaged(
     config: "Config",
     link: "Link",
     reader: "JournalTopicReader | LocalRuns",
-    given: ResumeOptions,
+    given: Resume,
     damaged: DamagedJournal,
 ) -> int:
     """Leave a run behind of which not all is known; anything else cannot be done with it.
@@ -230,20 +211,20 @@ def _leave_damaged(
     return leave_damaged(config, link, reader, given.run, why, execute=given.execute, yes=given.yes)
 
 
-def _overrides(given: ResumeOptions) -> Mapping[str, str]:
+def _overrides(given: Resume) -> Mapping[str, str]:
     """What is passed over from here on: also what only a run that was away can meet."""
     if given.abandon is None:
-        return parse_overrides(given.overrides, (*OVERRIDABLE, MOVED))
+        return parse_overrides(given.override, (*OVERRIDABLE, MOVED))
     if not given.abandon.strip():
         raise UsageError("--abandon needs a reason", "it is kept in the journal and the report")
-    if given.overrides or given.answers:
+    if given.override or given.answer:
         raise UsageError(
             "--abandon goes with neither --override nor --answer: nothing is done any more"
         )
     return {}
 
 
-def _show(story: RunState, given: ResumeOptions) -> int:
+def _show(story: RunState, given: Resume) -> int:
     code = show_state(story)
     if given.abandon is not None:
         left = list(standing(story, KINDS).values()) or ["nothing"]
@@ -341,13 +322,13 @@ def _carry_on(
     config: "Config",
     link: "Link",
     found: RunState,
-    given: ResumeOptions,
+    given: Resume,
     overrides: Mapping[str, str],
 ) -> int:
     run = found.run
     held = run_journal.holder(run)
     asked = people()
-    asked.given = answers(found.plan, given.answers)
+    asked.given = answers(found.plan, given.answer)
     way = _way(found.plan)
     with (
         way.sight(config, link, asked, needs_no_source(found.plan)) as sight,

@@ -1,12 +1,13 @@
 """`drctl runbook`: YAML that becomes a plan; for people and for CI."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from drctl.cli.console import console
-from drctl.cli.grammar import Answers, Execute, ExpectPlan, LinkName, Overrides, PlanOut, Yes
+from drctl.cli.grammar import Acting, Answers, LinkName, asks, option_words
 from drctl.cli.settings import configuration
 from drctl.model.errors import ExitCode, UsageError
 from drctl.model.text import Lines
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Runbooks: YAML that becomes a plan, for people and for CI.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Of a runbook; list names them.")]
-Values = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Of a parameter; may be repeated."),
-]
 
 
 @app.command("list")
@@ -79,8 +76,21 @@ def lint(
     return int(ExitCode.FOUND if lines else ExitCode.DONE)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Filled:
+    """A runbook with its values, for a link."""
+
+    name: Name
+    link: LinkName = None
+    values: Annotated[
+        tuple[str, ...],
+        typer.Option("--set", metavar="NAME=VALUE", help="Of a parameter; may be repeated."),
+    ] = ()
+
+
 @app.command()
-def render(name: Name, link: LinkName = None, values: Values = None) -> int:
+@asks
+def render(given: Filled) -> int:
     """Print a runbook as a Markdown page: every step, its commands, what to expect, the way back.
 
     Where no link is named, and drctl.yaml has several, placeholders stand for what a link says.
@@ -92,59 +102,45 @@ def render(name: Name, link: LinkName = None, values: Values = None) -> int:
     from drctl.runbook.rendering import render as page
 
     config = configuration()
-    runbook = find(name, config.runbooks)
-    known = link is not None or len(config.links) == 1
+    runbook = find(given.name, config.runbooks)
     seen = PLACEHOLDERS
-    if known:
-        wanted = config.link(link)
+    if given.link is not None or len(config.links) == 1:
+        wanted = config.link(given.link)
         seen = with_way_back(config, wanted, configured(wanted))
-    return _text(name, runbook.path, page(runbook, seen, _given(values), _site(config)))
+    text = page(runbook, seen, _given(given.values), _site(config))
+    return _text(given.name, runbook.path, text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Carried(Filled, Acting):
+    """One that becomes a plan."""
+
+    answer: Answers = ()
 
 
 @app.command()
-def run(
-    name: Name,
-    link: LinkName = None,
-    values: Values = None,
-    execute: Execute = False,
-    yes: Yes = False,
-    override: Overrides = None,
-    answer: Answers = None,
-    plan_out: PlanOut = None,
-    expect_plan: ExpectPlan = None,
-) -> int:
+@asks
+def run(given: Carried) -> int:
     """Make the plan of a runbook, and with --execute carry it out.
 
     Exit codes: those of drctl failover.
     """
     from drctl.cli.failback import home_or_there
-    from drctl.cli.running import PlanOptions
     from drctl.runbook.building import build
     from drctl.runbook.reading import find
     from drctl.runbook.values import given_values
 
-    given = _given(values)
-    runbook = find(name, configuration().runbooks)
-    given_values(runbook.file.parameters, given)
+    values = _given(given.values)
+    runbook = find(given.name, configuration().runbooks)
+    given_values(runbook.file.parameters, values)
 
     def make(config: "Config", seen: "Circumstances") -> "Plan":
-        return build(runbook, given, seen, _site(config))
+        return build(runbook, values, seen, _site(config))
 
-    words = ["runbook", "run", name]
-    for parameter, value in given.items():
-        words += ["--set", f"{parameter}={value}"]
-    settings = PlanOptions(
-        tuple(words),
-        link,
-        runbook.gives_source_up,
-        execute,
-        yes,
-        tuple(override or ()),
-        tuple(answer or ()),
-        plan_out,
-        expect_plan,
-    )
-    return home_or_there(settings, make, home=runbook.leads_home)
+    typed = option_words({"--set": tuple(f"{name}={value}" for name, value in values.items())})
+    words = ["runbook", "run", given.name, *typed]
+    lost = runbook.gives_source_up
+    return home_or_there(given, words, make, home=runbook.leads_home, lost=lost)
 
 
 def _site(config: "Config") -> "Site":
@@ -154,9 +150,9 @@ def _site(config: "Config") -> "Site":
     return site_of(config, [guard.value for guard in Guard])
 
 
-def _given(values: list[str] | None) -> dict[str, str]:
+def _given(values: tuple[str, ...]) -> dict[str, str]:
     found = {}
-    for text in values or ():
+    for text in values:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"--set {text}: there is no =", "write --set NAME=VALUE")

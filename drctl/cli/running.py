@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from drctl.app import run_adapters, run_journal
 from drctl.app.link_reader import ClusterLinkReader
-from drctl.app.plan_files import check_plan_file, refuse_another, without_secrets, write_plan
+from drctl.app.plan_files import refuse_another, without_secrets, write_plan
 from drctl.app.prechecks import judged, known_overrides, unfinished_run
 from drctl.app.way import Prepared, Way
 from drctl.checks.bounded_query import BoundedQuery
 from drctl.cli import live_screen
 from drctl.cli.console import console
-from drctl.cli.grammar import check_confirming, command_line
+from drctl.cli.grammar import Acting, command_line, option_words
 from drctl.cli.prompts import confirm, people
 from drctl.cli.settings import configuration
 from drctl.cli.terminal import one_line
@@ -54,26 +54,6 @@ MakePlan = Callable[["Config", "Circumstances"], Plan]
 
 LookAndPlan = Callable[[ClusterLinkReader, Mapping[str, str]], Plan]
 """Looks, and makes the plan, told what is passed over."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlanOptions:
-    """What the command line says of any plan.
-
-    Attributes:
-        words: of the command line that makes the same plan again.
-        lost: whether the source is likely to be dead, and gets little time to answer.
-    """
-
-    words: tuple[str, ...]
-    link: str | None
-    lost: bool
-    execute: bool
-    yes: bool
-    overrides: tuple[str, ...]
-    answers: tuple[str, ...]
-    plan_out: Path | None
-    expect_plan: Path | None
 
 
 def needs_no_source(plan: Plan) -> bool:
@@ -117,8 +97,8 @@ OVER_LINK = Way(
 """From a link's source to its target."""
 
 
-def show_or_run(given: PlanOptions, make: MakePlan) -> int:
-    """Make the plan over a link, and with `--execute` carry it out.
+def show_or_run(given: Acting, words: Sequence[str], make: MakePlan, *, lost: bool = False) -> int:
+    """Make the plan over a link, and with `--execute` carry it out: see `show_or_go`.
 
     Raises:
         Refused: something stands against it, or nobody confirmed.
@@ -131,34 +111,39 @@ def show_or_run(given: PlanOptions, make: MakePlan) -> int:
         policy = sight.config.policy
         return make(sight.config, replace(seen, unproven_offsets=policy.unproven_offsets))
 
-    return show_or_go(given, look, OVER_LINK)
+    return show_or_go(given, words, look, OVER_LINK, lost=lost)
 
 
 def show_or_go(
-    given: PlanOptions,
+    given: Acting,
+    words: Sequence[str],
     make: LookAndPlan,
     way: Way,
+    *,
+    lost: bool = False,
     draw: "Callable[[Prepared], RenderableType] | None" = None,
 ) -> int:
     """Make the plan, and with `--execute` carry it out.
 
+    Args:
+        words: of the command line that makes the same plan again, without link and overrides.
+        lost: whether the source is likely to be dead, and gets little time to answer.
+
     Raises:
         Refused: something stands against it, or nobody confirmed.
     """
-    check_confirming(given.execute, given.yes)
-    if given.expect_plan:
-        check_plan_file(given.expect_plan)
-    if given.answers:
+    given.check()
+    if given.answer:
         from drctl.steps.questions import check_words
 
-        check_words(given.answers)
-    overrides = way.overrides(given.overrides)
+        check_words(given.answer)
+    overrides = way.overrides(given.override)
     config = configuration()
     link = config.link(given.link)
     asked = people()
     # Positions of a thousand groups hold no cycles.
-    with seldom_collected(), way.sight(config, link, asked, given.lost) as sight:
-        if given.lost:
+    with seldom_collected(), way.sight(config, link, asked, lost) as sight:
+        if lost:
             sight.give_up()
             if given.execute:
                 sight.look_ahead()
@@ -173,7 +158,7 @@ def show_or_go(
         # While the source is waited for.
         from drctl.steps.questions import answers, unanswered
 
-        if given.lost:
+        if lost:
             BoundedQuery(partial(sight.findings, Mode.UNPLANNED.value), _BESIDE_S).answer()
         met.value()
         unknown = held.value() if held else None
@@ -181,9 +166,9 @@ def show_or_go(
         sight.lost = sight.lost or needs_no_source(plan)
         if given.execute:
             sight.prepare()
-        asked.given = answers(plan, given.answers)
-        prepared = _prepared(plan, link, sight, given, way)
-        _plan_files(prepared, given)
+        asked.given = answers(plan, given.answer)
+        prepared = _prepared(plan, link, sight, words, given.answer, way)
+        plan_files(plan, _document(prepared), given)
         if not given.execute or not plan.steps:
             return _show(_with_facts(prepared, sight), way, draw)
         _refuse(prepared, {} if asked.terminal else unanswered(plan, asked.given))
@@ -244,7 +229,12 @@ def giving_up(plan: Plan) -> str:
 
 
 def _prepared(
-    plan: Plan, link: "Link", sight: ClusterLinkReader, given: PlanOptions, way: Way
+    plan: Plan,
+    link: "Link",
+    sight: ClusterLinkReader,
+    words: Sequence[str],
+    answers: tuple[str, ...],
+    way: Way,
 ) -> Prepared:
     from drctl.checks.causes import UNFINISHED, causes_first
     from drctl.checks.diagnosis import standing_against
@@ -259,12 +249,9 @@ def _prepared(
         said = (*said, *unfinished_run(link))
     findings = causes_first(said, plan.overrides)
     failing = standing_against(findings, plan.overrides, mode)
-    words = [*given.words, "--link", plan.link]
-    for name, why in plan.overrides.items():
-        words += ["--override", f"{name}={why}"]
-    for answer in given.answers:
-        words += ["--answer", answer]
-    execute = command_line([*words, "--execute"])
+    passed = tuple(f"{name}={why}" for name, why in plan.overrides.items())
+    more = option_words({"--override": passed, "--answer": answers, "--execute": True})
+    execute = command_line([*words, "--link", plan.link, *more])
     return Prepared(plan, findings, violations(plan, KINDS), failing, execute)
 
 
@@ -296,18 +283,12 @@ def _document(prepared: Prepared) -> "PlanDocument":
     return plan_document(*given, loss=prepared.loss, groups=prepared.groups)
 
 
-def _plan_files(prepared: Prepared, given: PlanOptions) -> None:
-    plan_files(prepared.plan, _document(prepared), given.plan_out, given.expect_plan)
-
-
-def plan_files(
-    plan: Plan, document: "PlanDocument", plan_out: Path | None, expect_plan: Path | None
-) -> None:
+def plan_files(plan: Plan, document: "PlanDocument", given: Acting) -> None:
     """Write the plan, and go on only with the one that is expected."""
-    if plan_out:
-        write_plan(document.to_json(), plan_out)
-    if expect_plan:
-        refuse_another(plan, expect_plan)
+    if given.plan_out:
+        write_plan(document.to_json(), given.plan_out)
+    if given.expect_plan:
+        refuse_another(plan, given.expect_plan)
 
 
 def _show(prepared: Prepared, way: Way, draw: "Callable[[Prepared], RenderableType] | None") -> int:

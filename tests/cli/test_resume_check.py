@@ -720,8 +720,7 @@ def _resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., i
 
         monkeypatch.setattr(run_adapters, "journal_reader", lambda *_: journal)
         monkeypatch.setattr(run_journal, "gone_on", gone_on)
-        given = resume.ResumeOptions(None, None, True, True, (), (), abandon)
-        return resume.go_on(given)
+        return resume.resume(execute=True, yes=True, abandon=abandon)
 
     return go
 
