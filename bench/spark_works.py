@@ -12,10 +12,8 @@ from bench.records import IDENTICAL, Variant
 from bench.stage import Dataset, Stage
 from drctl.app.adapters import both_readers
 from drctl.config.loading import load
-from drctl.gap.comparison import ComparePlan, Side
-from drctl.gap.freeze import freeze
-from drctl.gap.planning import plan_comparison
-from drctl.gap.suspects import find_suspects
+from drctl.gap.comparison import ComparePlan, Side, find_suspects, span_of
+from drctl.gap.freeze import freeze, plan_comparison
 from drctl.kafka.java_properties import java_properties
 from drctl.spark.comparer import SparkComparer, on_side
 from drctl.spark.scan import KafkaRows, union
@@ -99,7 +97,7 @@ class Works:
             WrongAnswer: the plan does not cover all records.
         """
         plan = self.plan(variant)
-        if (span := sum(map(plan.span, Side))) != self._dataset.read(variant):
+        if (span := span_of(plan.everything())) != self._dataset.read(variant):
             raise WrongAnswer(f"{variant.title}: planned to read {span} records")
 
     def plan(self, variant: Variant) -> ComparePlan:

@@ -101,18 +101,18 @@ def _link(
         sight = LossReader(config, link, target, sorted({place.topic for place in places}))
         sight.ask(f"traces on {link.target}", lambda: KnownEnds(sight).gather())
         sight.ask(f"traces on {link.target}", lambda: MirrorTraces(sight, places).gather())
-    for ends in sight.ends:
+    for ends in sight.found.ends:
         for place in places:
             if seen := ends.seen.get(place):
                 at = datetime.fromtimestamp(seen.at_ms / 1000, UTC)
                 words = f"{ends.evidence} up to {seen.offset}, at {at:%Y-%m-%d %H:%M:%S} UTC"
                 found.evidence.append(Evidence(place, words, seen.offset))
-    for copied in sight.copied:
+    for copied in sight.found.copied:
         for place in places:
             if (upto := copied.upto.get(place)) is not None:
                 words = f"copied to {link.target} up to {upto} ({copied.evidence})"
                 found.evidence.append(Evidence(place, words, upto, copied=True))
-    found.silent += sight.silent
+    found.silent += sight.found.silent
 
 
 def became(

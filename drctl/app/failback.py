@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from drctl.model.finding import Finding
     from drctl.model.producer_ids import Producers
     from drctl.model.topology import TopicPartition, Unavailable
-    from drctl.offsets.wanted import Translated, Wanted
+    from drctl.offsets.applying import Translated, Wanted
     from drctl.reconcile.gap_result import ExportedLane
     from drctl.reconcile.guards import Objection
     from drctl.reconcile.planning import Line

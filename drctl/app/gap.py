@@ -19,9 +19,9 @@ from drctl.model.gap import Engine
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
+    from drctl.gap.analysis import Budget, Work
     from drctl.gap.comparison import RecordComparer
     from drctl.gap.ledger import LedgerStore
-    from drctl.gap.scoping import Budget, Work
     from drctl.gap.tail import Tail
     from drctl.model.gap import GapResult, OrderScope
     from drctl.model.ports import ClusterReader
@@ -108,10 +108,9 @@ class GapRuns:
             return self._analyse(Path(folder), Path(folder))
 
     def _analyse(self, out: Path, work: Path) -> "GapResult":
-        from drctl.gap.analysis import GapAnalysis
+        from drctl.gap.analysis import GapAnalysis, Scope, Scoping
         from drctl.gap.answer import with_truncation
         from drctl.gap.freeze import Patience
-        from drctl.gap.scoping import Scope, Scoping
 
         self._sparked = False
         with (
@@ -214,7 +213,7 @@ class GapRuns:
             notices().detail(f"how fast that was could not be kept: {error}")
 
     def _budget(self) -> "Budget":
-        from drctl.gap.scoping import Budget
+        from drctl.gap.analysis import Budget
 
         rate = adapters.measured_rate(self.config).offsets_a_second()
         return Budget(self.options.budget_s, rate or ASSUMED_RATE, measured=rate is not None)

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from drctl.model.producer_ids import ProducerIdReader
     from drctl.model.repairs import ShapeReader
     from drctl.model.stock import ClusterStock
+    from drctl.offsets.applying import Translated
     from drctl.offsets.results import Answers, Place
-    from drctl.offsets.wanted import Translated
     from drctl.reconcile.progress import LeftBefore
 
 _PAUSE_S = 0.2
@@ -56,7 +56,6 @@ _COMPARING = (
     "drctl.gap.arrival",
     "drctl.gap.direct",
     "drctl.gap.freeze",
-    "drctl.gap.scoping",
 )
 """Modules that a comparison imports late."""
 
@@ -758,7 +757,7 @@ class ClusterLinkReader(NoFailback):
 
     def _translated(self, *, shown: bool = True) -> "Translated":
         from drctl.app.offsets import link_translated
-        from drctl.offsets.wanted import Translated, from_translations, unmatched
+        from drctl.offsets.applying import Translated, from_translations, unmatched
 
         unproven = self.config.policy.commits_unproven
         found = link_translated(self.link, (), None, unproven=unproven, shown=shown)

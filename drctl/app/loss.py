@@ -86,11 +86,11 @@ class Copies:
     def gather(self, now_ms: int) -> None:
         """All of it."""
         held = {place: log for place, log in self.logs.items() if log.end > log.log_start}
-        self.into.empty |= self.logs.keys() - held.keys()
+        self.into.found.empty |= self.logs.keys() - held.keys()
         newest = {p: at for p, at in self._newest(held).items() if at <= now_ms}
         if newest:
             last = max(newest.values())
-            worked = [s.at_ms for s in self.into.signs if s.copying and s.at_ms <= now_ms]
+            worked = [s.at_ms for s in self.into.found.signs if s.copying and s.at_ms <= now_ms]
             every = 1 if len(newest) <= _FEW else _COARSER
             edges = edges_before(max([last, *worked]))[::-every][::-1]
             asked = {p: self._times(p, edges) for p, at in newest.items() if at >= edges[-1]}
@@ -98,7 +98,7 @@ class Copies:
             for place, at_ms in newest.items():
                 found = by_own_times(held[place], at_ms, self._last(place), edges, answers, place)
                 if found is not None:
-                    self.into.arrivals[place] = found
+                    self.into.found.arrivals[place] = found
         self._noted(held, now_ms)
         self._alive(newest)
 
@@ -136,14 +136,15 @@ class Copies:
     def _noted(self, held: Iterable[TopicPartition], now_ms: int) -> None:
         """Where the copies' own timestamps tell nothing, replication's and others' notes may."""
         for place in held:
-            if place in self.into.arrivals:
+            if place in self.into.found.arrivals:
                 continue
+            told = self.into.found
             points = [EndSeen(sync.upstream + 1, sync.at_ms) for sync in self.syncs.get(place, ())]
-            looks = [e.seen[place] for e in self.into.ends if e.exact and place in e.seen]
-            upto = max((c.upto[place] for c in self.into.copied if place in c.upto), default=0)
+            looks = [e.seen[place] for e in told.ends if e.exact and place in e.seen]
+            upto = max((c.upto[place] for c in told.copied if place in c.upto), default=0)
             found = by_notes(points or looks, upto, now_ms)
             if found is not None:
-                self.into.arrivals[place] = found
+                self.into.found.arrivals[place] = found
 
     def _alive(self, newest: Mapping[TopicPartition, int]) -> None:
         """Until when the copies' own timestamps show the source alive.
@@ -153,34 +154,34 @@ class Copies:
         noted = [kept[-1].at_ms for p, kept in self.syncs.items() if not self._is_own(p)]
         if noted:
             words = "the newest offset sync of MirrorMaker 2"
-            self.into.signs.append(Sign(words, max(noted), copying=True))
+            self.into.found.signs.append(Sign(words, max(noted), copying=True))
         late = [kept for p, kept in self.syncs.items() if self._is_behind(p)]
         trickled = trickled_until(sync.at_ms for kept in late for sync in kept)
         if trickled is not None:
             # Complete only until the copies' own timestamps, which are long before.
             words = "MirrorMaker 2 was behind and noted offsets without a pause"
-            self.into.signs.append(Sign(words, trickled))
-        own = {p: newest[p] for p, each in self.into.arrivals.items() if each.own}
+            self.into.found.signs.append(Sign(words, trickled))
+        own = {p: newest[p] for p, each in self.into.found.arrivals.items() if each.own}
         if not own:
             return
-        sure = [p for p in own if self._agrees(self.into.arrivals[p])]
+        sure = [p for p in own if self._agrees(self.into.found.arrivals[p])]
         if sure:
             at_ms = max(own[p] for p in sure)
             words = "the newest copy's own timestamp, of a clock that agrees with replication's"
-            self.into.signs.append(Sign(words, at_ms, copying=True))
+            self.into.found.signs.append(Sign(words, at_ms, copying=True))
         at_ms = max(own.values())
         if not sure or at_ms > max(own[p] for p in sure):
             sign = Sign("the newest copy's own timestamp", at_ms, copying=True, by_record=True)
-            self.into.signs.append(sign)
+            self.into.found.signs.append(sign)
 
     def _agrees(self, each: Arrivals) -> bool:
         return each.lag_ms is not None and each.lag_ms <= KEEPING_UP_MS
 
     def _is_own(self, place: TopicPartition) -> bool:
-        return place in self.into.arrivals and self.into.arrivals[place].own
+        return place in self.into.found.arrivals and self.into.found.arrivals[place].own
 
     def _is_behind(self, place: TopicPartition) -> bool:
-        return self._is_own(place) and (self.into.arrivals[place].lag_ms or 0) >= _BEHIND_MS
+        return self._is_own(place) and (self.into.found.arrivals[place].lag_ms or 0) >= _BEHIND_MS
 
 
 def trickled_until(notes_ms: Iterable[int]) -> int | None:
@@ -314,7 +315,7 @@ class KnownEnds:
                 stock = stock_of(entry, self.into.link.source)
                 seen = ends_of(stock, entry) if stock else {}
             if stock and seen:
-                self.into.ends.append(Ends(f"run {run} wrote it down", exact=True, seen=seen))
+                self.into.found.ends.append(Ends(f"run {run} wrote it down", exact=True, seen=seen))
                 self._ids.add(stock.cluster_id)
 
     def _gap_results(self) -> None:
@@ -327,7 +328,7 @@ class KnownEnds:
             at_ms = round(result.started.timestamp() * 1000)
             seen = {place: EndSeen(end, at_ms) for place, end in result.ends.items()}
             evidence = f"drctl gap saw it ({result.file.parent.name})"
-            self.into.ends.append(Ends(evidence, exact=True, seen=seen))
+            self.into.found.ends.append(Ends(evidence, exact=True, seen=seen))
             self._ids.add(result.ids[link.source])
 
     def _anchored(self) -> None:
@@ -344,17 +345,14 @@ class KnownEnds:
         passes = log.passes(cluster)
         if passes:
             looked = Sign("drctl offsets track looked at it", max(each.at_ms for each in passes))
-            self.into.signs.append(looked)
+            self.into.found.signs.append(looked)
         seen_ms = Confirmations(passes, scope_of(link)).seen_ms
-        seen: dict[TopicPartition, EndSeen] = {}
-        for key, held in log.of_cluster(cluster):
-            if link.carries(key.topic):
-                place = TopicPartition(key.topic, key.partition)
-                end = EndSeen(held.head.offset, seen_ms(key, held.head))
-                seen[place] = max(end, seen.get(place, end))
-        if seen:
-            evidence = "drctl offsets track saw groups there"
-            self.into.ends.append(Ends(evidence, exact=False, seen=seen))
+        seen = (
+            (TopicPartition(*key[2:]), EndSeen(held.head.offset, seen_ms(key, held.head)))
+            for key, held in log.of_cluster(cluster)
+            if link.carries(key.topic)
+        )
+        self.into.saw("drctl offsets track saw groups there", seen)
 
     def _ledger(self) -> None:
         """What was digested was there."""
@@ -362,20 +360,19 @@ class KnownEnds:
         from drctl.gap.ledger_updates import book_name
 
         store = adapters.ledger(self.into.config, writes=False)
-        seen: dict[TopicPartition, EndSeen] = {}
-        for source_id in sorted(self._ids - {""}):
-            name = book_name(self.into.link, source_id, self.into.target.cluster_id())
-            if store.book(name) is None:
-                continue
-            for key, log in store.logs(name, self.into.topics).items():
-                last = max(log.cells.values(), key=lambda cell: cell.end, default=None)
-                if key.side is Side.SOURCE and last is not None:
-                    place = TopicPartition(key.topic, key.partition)
-                    end = EndSeen(last.end, last.digested_at)
-                    seen[place] = max(end, seen.get(place, end))
-        if seen:
-            evidence = f"the ledger of drctl gap, {store.where}"
-            self.into.ends.append(Ends(evidence, exact=False, seen=seen))
+        names = [
+            book_name(self.into.link, source_id, self.into.target.cluster_id())
+            for source_id in sorted(self._ids - {""})
+        ]
+        seen = (
+            (TopicPartition(key.topic, key.partition), EndSeen(last.end, last.digested_at))
+            for name in names
+            if store.book(name) is not None
+            for key, log in store.logs(name, self.into.topics).items()
+            if key.side is Side.SOURCE and log.cells
+            for last in [max(log.cells.values(), key=lambda cell: cell.end)]
+        )
+        self.into.saw(f"the ledger of drctl gap, {store.where}", seen)
 
 
 def stock_of(entry: Entry, source: str) -> ClusterStock | None:
@@ -441,12 +438,12 @@ class MirrorTraces:
         if self.into.told is None:
             self.into.ask("Connect", lambda: self._replicates(client, name))
         else:
-            self.into.halted = self.into.told
+            self.into.found.halted = self.into.told
         self.into.ask("Connect's offsets of the connector", lambda: self._copied(client, name))
 
     def _preserved(self) -> None:
         upto = {place: log.end for place, log in self.logs().items()}
-        self.into.copied.append(Copied("the target's ends: it keeps offsets", upto))
+        self.into.found.copied.append(Copied("the target's ends: it keeps offsets", upto))
 
     @property
     def _source_connector(self) -> str:
@@ -457,18 +454,19 @@ class MirrorTraces:
         try:
             status = client.status(name)
         except DrctlError:
-            self.into.halted = "Kafka Connect does not answer"
+            self.into.found.halted = "Kafka Connect does not answer"
             raise
         states = [task.state for task in status.tasks]
         if status.state != _RUNNING:
-            self.into.halted = f"connector {name} is {status.state}"
+            self.into.found.halted = f"connector {name} is {status.state}"
         elif not states:
-            self.into.halted = f"connector {name} has no task"
+            self.into.found.halted = f"connector {name} has no task"
         elif "PAUSED" in states or all(state != _RUNNING for state in states):
-            self.into.halted = f"the tasks of connector {name} are {', '.join(sorted({*states}))}"
+            told = ", ".join(sorted({*states}))
+            self.into.found.halted = f"the tasks of connector {name} are {told}"
         elif other := sorted({*states} - {_RUNNING}):
-            self.into.failed = True
-            self.into.silent.append(
+            self.into.found.failed = True
+            self.into.found.silent.append(
                 f"until when tasks of connector {name} copied that are {', '.join(other)}"
             )
 
@@ -481,7 +479,7 @@ class MirrorTraces:
         found, wanted = finder.positions(self.into.topics), set(self.places)
         upto = {place: at.offset for place, at in found.items() if place in wanted}
         if upto:
-            self.into.copied.append(Copied(f"Connect keeps it for connector {name}", upto))
+            self.into.found.copied.append(Copied(f"Connect keeps it for connector {name}", upto))
 
     def _mirrored(self) -> None:
         from drctl.offsets.mirror_topics import read_mirrored
@@ -489,11 +487,11 @@ class MirrorTraces:
         link, target = self.into.link, self.into.target
         aliases = adapters.mirror_aliases(link, target)
         if aliases is None:
-            self.into.silent.append("what MirrorMaker 2 calls the clusters, nobody tells")
+            self.into.found.silent.append("what MirrorMaker 2 calls the clusters, nobody tells")
             return
         reader = adapters.range_reader(link.target, link.target_config)
         found = read_mirrored(aliases, None, (target, reader), lambda _phase: None)
-        self.into.silent.extend(f"topic {name}: {why}" for name, why in found.unread.items())
+        self.into.found.silent.extend(f"topic {name}: {why}" for name, why in found.unread.items())
         self._synced(found)
         self._checkpointed(found)
         self._heartbeat(aliases)
@@ -506,7 +504,7 @@ class MirrorTraces:
             p: kept for p, each in found.syncs.items() if p in wanted and (kept := usable(each))
         }
         if not syncs:
-            self.into.silent.append("offset syncs: there are none on the target")
+            self.into.found.silent.append("offset syncs: there are none on the target")
             return
         self.syncs = syncs
         upto = {
@@ -514,19 +512,16 @@ class MirrorTraces:
             for place, log in self.logs().items()
             if place in syncs
         }
-        self.into.copied.append(Copied("offset syncs, and what was copied behind them", upto))
+        self.into.found.copied.append(Copied("offset syncs, and what was copied behind them", upto))
 
     def _checkpointed(self, found: "Mirrored") -> None:
-        seen: dict[TopicPartition, EndSeen] = {}
-        for (_, copy), checkpoint in found.checkpoints.items():
-            topic = self.into.link.source_topic(copy.topic)
-            if topic is not None and self.into.link.carries(topic):
-                place = TopicPartition(topic, copy.partition)
-                end = EndSeen(checkpoint.upstream, checkpoint.at_ms)
-                seen[place] = max(end, seen.get(place, end))
-        if seen:
-            evidence = "checkpoints of MirrorMaker 2 say that groups were there"
-            self.into.ends.append(Ends(evidence, exact=False, seen=seen))
+        link = self.into.link
+        seen = (
+            (TopicPartition(topic, copy.partition), EndSeen(each.upstream, each.at_ms))
+            for (_, copy), each in found.checkpoints.items()
+            if (topic := link.source_topic(copy.topic)) is not None and link.carries(topic)
+        )
+        self.into.saw("checkpoints of MirrorMaker 2 say that groups were there", seen)
 
     def _heartbeat(self, aliases: "Aliases") -> None:
         """Those of the source that were copied: `heartbeats` itself only shows a living worker."""
@@ -536,14 +531,15 @@ class MirrorTraces:
             return
         log = target.offsets([place])[place]
         if not isinstance(log, PartitionOffsets):
-            self.into.silent.append(f"topic {topic}: {log.reason}")
+            self.into.found.silent.append(f"topic {topic}: {log.reason}")
             return
         begin = max(log.log_start, log.end - _LAST)
         records = target.following({place: begin}, _LAST).get(place, ())
         times = [] if isinstance(records, Unavailable) else list(map(beat_of, records))
         newest = max((at for at in times if at is not None), default=None)
         if newest is not None:
-            self.into.signs.append(Sign(f"the newest copied heartbeat, in {topic}", newest, True))
+            words = f"the newest copied heartbeat, in {topic}"
+            self.into.found.signs.append(Sign(words, newest, copying=True))
 
 
 def copied_upto(sync: "Sync", log: PartitionOffsets) -> int:
@@ -584,14 +580,7 @@ class LossReader:
     now: Callable[[], float] = time.time
     task: "Task | None" = None
     told: str | None = None
-    ends: list[Ends] = field(default_factory=list, init=False)
-    copied: list[Copied] = field(default_factory=list, init=False)
-    signs: list[Sign] = field(default_factory=list, init=False)
-    arrivals: dict[TopicPartition, Arrivals] = field(default_factory=dict, init=False)
-    empty: set[TopicPartition] = field(default_factory=set, init=False)
-    halted: str = field(default="", init=False)
-    failed: bool = field(default=False, init=False)
-    silent: list[str] = field(default_factory=list, init=False)
+    found: Traces = field(default_factory=Traces, init=False)
 
     def loss(self) -> Loss:
         """What the target probably lacks.
@@ -607,26 +596,21 @@ class LossReader:
         Raises:
             Unreachable: the target did not answer.
         """
-        places = self._places()
+        partitions = self.target.overview().partitions
+        self.found.source = self.link.source
+        self.found.places = tuple(
+            TopicPartition(topic, number)
+            for topic in self.topics
+            for number in partitions.get(self.link.target_topic(topic), ())
+        )
         KnownEnds(self).gather()
-        mirror = MirrorTraces(self, places)
+        mirror = MirrorTraces(self, self.found.places)
         mirror.gather()
         copies = Copies(self, mirror.logs(), mirror.syncs)
         self.ask("when the copies were written", lambda: copies.gather(round(self.now() * 1000)))
         # Last: where it was told to stop, Connect answers once its tasks have ended.
         mirror.ask_connect()
-        return Traces(
-            self.link.source,
-            places,
-            self.ends,
-            self.copied,
-            self.signs,
-            self.arrivals,
-            frozenset(self.empty),
-            self.halted,
-            self.failed,
-            self.silent,
-        )
+        return self.found
 
     def copy_of(self, place: TopicPartition) -> TopicPartition:
         """A partition of the source as it is called on the target."""
@@ -644,6 +628,14 @@ class LossReader:
             copies[copy]: log for copy, log in found.items() if isinstance(log, PartitionOffsets)
         }
 
+    def saw(self, evidence: str, ends: Iterable[tuple[TopicPartition, EndSeen]]) -> None:
+        """Somebody saw that partitions held records up to there; of each the furthest counts."""
+        seen: dict[TopicPartition, EndSeen] = {}
+        for place, end in ends:
+            seen[place] = max(end, seen.get(place, end))
+        if seen:
+            self.found.ends.append(Ends(evidence, exact=False, seen=seen))
+
     def ask(self, what: str, look: Callable[[], None]) -> None:
         """Look; who does not answer is named, and the others tell all the same."""
         if self.task is not None:
@@ -651,12 +643,4 @@ class LossReader:
         try:
             look()
         except DrctlError as error:
-            self.silent.append(f"{what}: {error.message}")
-
-    def _places(self) -> tuple[TopicPartition, ...]:
-        partitions = self.target.overview().partitions
-        return tuple(
-            TopicPartition(topic, number)
-            for topic in self.topics
-            for number in partitions.get(self.link.target_topic(topic), ())
-        )
+            self.found.silent.append(f"{what}: {error.message}")

@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from drctl.config.schema import ClusterConfig
     from drctl.engine.run_state import RunState
     from drctl.model.journal import JournalReader
-    from drctl.offsets.applying import ApplyPlan
+    from drctl.offsets.applying import ApplyPlan, Wanted
     from drctl.offsets.documents import TranslationDocument
     from drctl.offsets.link_translation import Cluster, LinkTranslated
     from drctl.offsets.snapshot import Snapshot
-    from drctl.offsets.wanted import Wanted
 
 QUICK_S = 5.0
 """How long a source may take to answer that is likely to be dead."""
@@ -129,7 +128,7 @@ def translated(sight: "ClusterLinkReader", groups: Sequence[str]) -> Origin:
         UsageError: a group's pattern is none.
         Unreachable: the target did not answer.
     """
-    from drctl.offsets.wanted import from_translations
+    from drctl.offsets.applying import from_translations
 
     link, unproven = sight.link, sight.config.policy.commits_unproven
     found = link_translated(link, groups, None, unproven=unproven)
@@ -220,8 +219,7 @@ def planned(
         Refused: the cluster is another one.
         Unreachable: it did not answer.
     """
-    from drctl.offsets.applying import build_plan
-    from drctl.offsets.wanted import look
+    from drctl.offsets.applying import build_plan, look
 
     site = sight.site(cluster)
     identity = site.cluster_id()
@@ -309,8 +307,8 @@ def undo_of(story: "RunState", link: "Link") -> Undoable:
         DamagedJournal: an intent is not what this drctl writes.
     """
     from drctl.engine.run_state import understood
+    from drctl.offsets.applying import Wanted, Written
     from drctl.offsets.results import Change, Place
-    from drctl.offsets.wanted import Wanted, Written
     from drctl.steps.apply_offsets import ApplyOffsets
     from drctl.steps.commit_offsets import CommitOffsets
 

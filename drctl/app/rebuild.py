@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.failback.blockers import Terms
     from drctl.model.finding import Finding
-    from drctl.offsets.wanted import Translated
+    from drctl.offsets.applying import Translated
 
 _SAMPLED, _PARTITIONS = 200, 50
 """So many of the newest records of so many of the largest partitions tell how large records are."""

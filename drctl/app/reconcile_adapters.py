@@ -88,8 +88,8 @@ def target_growth(
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
     """
+    from drctl.gap.freeze import identity_of
     from drctl.gap.held import record_digest
-    from drctl.gap.planning import identity_of
     from drctl.reconcile.target_changes import Sameness, TargetChanges
 
     identity, salt = identity_of(link), secrets.randbits(62)

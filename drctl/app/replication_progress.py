@@ -207,7 +207,7 @@ class SyncPositions:
         aliases, wanted = self._aliases(), set(topics)
         if aliases is None:
             return {}
-        synced = read_syncs(aliases, self._source, self._target, {}, lambda _phase: None)
+        synced = read_syncs(aliases, self._source, self._target, lambda _phase: None)
         found = {}
         for place, syncs in synced.syncs.items():
             if place.topic in wanted and (kept := usable(syncs)):

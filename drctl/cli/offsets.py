@@ -44,8 +44,7 @@ from drctl.model.text import lines as meant
 from drctl.model.text import quote
 from drctl.offsets.anchor_log import ANCHORS_TOPIC, scope_of
 from drctl.offsets.link_translation import Cluster
-from drctl.offsets.passes import Passes, Tracked
-from drctl.offsets.tracking import Tracker
+from drctl.offsets.tracking import Passes, Tracked, Tracker
 from drctl.views.text import plural
 from drctl.views.tracking import (
     TrackedDocument,

@@ -21,8 +21,8 @@ from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
 from drctl.model.repairs import RuleWriter, ShapeReader, ShapeWriter
 from drctl.model.stock import ClusterStock
 from drctl.model.topology import TopicPartition, Unavailable
+from drctl.offsets.applying import Translated
 from drctl.offsets.results import Answers
-from drctl.offsets.wanted import Translated
 
 
 @dataclass(frozen=True, slots=True)

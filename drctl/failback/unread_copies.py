@@ -12,7 +12,7 @@ from drctl.failback.observers.copies import in_pieces, original
 from drctl.model.groups import Committed, Positions
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.offsets.wanted import Bounds, Wanted
+from drctl.offsets.applying import Bounds, Wanted
 from drctl.reconcile.policy import Action
 from drctl.reconcile.progress import Key, Progress
 

@@ -1,21 +1,41 @@
-"""The main job: freeze, digest, compare what differs, and say what became of every record."""
+"""The main job: freeze, digest, compare what differs, and say what became of every record.
 
-from collections.abc import Callable, Iterator, Sequence
+It reads all of the two sides, or the tail.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 
 from drctl.config.link import Link
-from drctl.gap.answer import Answer, Findings, topic_gaps
-from drctl.gap.comparison import Progress, Reads, RecordComparer, ScanFailed, Side, span_of
-from drctl.gap.freeze import NO_PATIENCE, Frozen, Patience, at_once, choose_topics, freeze
+from drctl.gap.answer import Answer, topic_gaps
+from drctl.gap.comparison import (
+    ComparePlan,
+    Progress,
+    Reads,
+    RecordComparer,
+    ScanFailed,
+    Side,
+    find_suspects,
+    span_of,
+    suspect_span,
+)
+from drctl.gap.freeze import (
+    NO_PATIENCE,
+    Frozen,
+    Patience,
+    at_once,
+    choose_topics,
+    freeze,
+    plan_comparison,
+)
 from drctl.gap.ledger import LedgerStore
-from drctl.gap.ledger_updates import Remembering, nothing_known
-from drctl.gap.planning import plan_comparison
-from drctl.gap.scoping import Scoping, Work
-from drctl.gap.suspects import find_suspects, suspect_span
-from drctl.model.errors import Unreachable
-from drctl.model.gap import Example, GapResult, OrderScope, OrderVerdict
+from drctl.gap.ledger_updates import Known, Remembering, nothing_known
+from drctl.gap.tail import Tail, too_narrow, windowed
+from drctl.model.errors import Unknown, Unreachable
+from drctl.model.gap import Example, GapResult, NotCompared, OrderScope, OrderVerdict, Window
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import Record, TopicPartition, Unavailable
 
@@ -29,6 +49,119 @@ ATTEMPTS = 3
 
 PREVIEW_BYTES = 256
 """How much of a key or value an example shows."""
+
+
+class Scope(StrEnum):
+    """What a run was told to read."""
+
+    AUTO = "auto"
+    FULL = "full"
+    TAIL = "tail"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One freeze, and what is to be read and compared of it.
+
+    Attributes:
+        windows: by source partition; empty where all is compared.
+        left_out: what the answer does not cover.
+    """
+
+    frozen: Frozen
+    plan: ComparePlan
+    known: Known
+    remembering: Remembering | None = None
+    scope: Scope = Scope.FULL
+    windows: Mapping[TopicPartition, Window] = field(default_factory=dict)
+    left_out: tuple[NotCompared, ...] = ()
+
+    @property
+    def offsets(self) -> int:
+        """How many there are to read, of both sides; at least as many as records."""
+        return span_of(self.known.reads)
+
+    @property
+    def partitions(self) -> int:
+        """In how many partitions of the source something is compared."""
+        return sum(len(topic.source) for topic in self.plan.topics)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a run may cost.
+
+    Attributes:
+        seconds: how long an engineer can wait.
+        offsets_a_second: of both sides together.
+        measured: whether that rate was measured here, or is only assumed.
+    """
+
+    seconds: float
+    offsets_a_second: float
+    measured: bool
+
+    def seconds_for(self, offsets: int) -> float:
+        """How long reading them is expected to take."""
+        return offsets / self.offsets_a_second
+
+    def allows(self, offsets: int) -> bool:
+        """Whether that is within the budget."""
+        return self.seconds_for(offsets) <= self.seconds
+
+
+FindTail = Callable[[Iterable[str]], Tail | None]
+"""What is known of how far the replicator got with these topics; None where nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scoping:
+    """Chooses what is read."""
+
+    scope: Scope
+    find_tail: FindTail
+    budget: Budget
+
+    def chosen(self, work: Work) -> tuple[Work, Tail | None]:
+        """The work that is to be done, and the tail that it keeps to.
+
+        Raises:
+            Unknown: the tail was asked for, and nobody knows where it begins.
+            Unreachable: a cluster, or a worker of the replicator, did not answer.
+        """
+        wanted = self.scope is Scope.TAIL
+        enough = self.scope is Scope.AUTO and self.budget.allows(work.offsets)
+        if self.scope is Scope.FULL or enough:
+            return work, None
+        tail = self.find_tail(t.topic for t in work.plan.topics)
+        if tail is None and wanted:
+            raise Unknown(
+                "nobody says how far replication got: the tail has no beginning",
+                "set `replicator` of the link (kind, connect, connectors), or use --scope full",
+            )
+        return (work, None) if tail is None else (self.narrowed(work, tail, {}), tail)
+
+    def narrowed(self, work: Work, tail: Tail, margins: Mapping[TopicPartition, int]) -> Work:
+        """The work cut down to the tail.
+
+        Raises:
+            Unreachable: a cluster did not answer.
+        """
+        windows, unknown = tail.windows(work.plan, margins)
+        plan = windowed(work.plan, windows)
+        # Where nobody asked for less than everything, what was not read is said to be missing.
+        before = (
+            NotCompared(
+                w.topic,
+                w.partition,
+                f"only offsets from {w.source_start} on were read, to be in time: {w.evidence}."
+                " --scope full, or a --ledger that is kept, covers the rest",
+            )
+            for w in windows.values()
+            if self.scope is Scope.AUTO and not w.whole
+        )
+        known = nothing_known(plan)
+        return Work(work.frozen, plan, known, None, Scope.TAIL, windows, (*unknown, *before))
 
 
 OpenComparer = Callable[[int], AbstractContextManager[RecordComparer]]
@@ -86,17 +219,14 @@ class GapAnalysis:
         ids = self.source.cluster_id(), self.target.cluster_id()
         work, answer = self._answer(names)
         return GapResult(
-            link=self.link.name,
-            scope=work.scope.value,
-            source=self.source.name,
-            source_id=ids[0],
-            target=self.target.name,
-            target_id=ids[1],
-            started=started.astimezone(UTC),
-            seconds=(self.now() - started).total_seconds(),
-            out=self.out,
-            topics=answer.topics,
-            not_compared=answer.not_compared,
+            self.link.name,
+            work.scope.value,
+            *(self.source.name, ids[0], self.target.name, ids[1]),
+            started.astimezone(UTC),
+            (self.now() - started).total_seconds(),
+            self.out,
+            answer.topics,
+            answer.not_compared,
             histogram=answer.comparison.histogram,
             examples=self._examples(answer),
             ledger=answer.ledger,
@@ -137,10 +267,11 @@ class GapAnalysis:
             self.announce(work, weight)
             with self.open_comparer(work.offsets) as comparer:
                 answer = self._compare(comparer, work)
-            wider = tail and self.scoping.wider(whole, work, tail, answer.topics, margins)
-            if not wider:
+            grown = too_narrow(answer.topics, work.windows) if tail else {}
+            if tail is None or not grown:
                 return work, answer
-            work = wider
+            margins |= grown
+            work = self.scoping.narrowed(whole, tail, margins)
 
     def _prepare(self, frozen: Frozen) -> Work:
         if self.ledger is None:
@@ -161,7 +292,7 @@ class GapAnalysis:
         order = comparer.disorder(plan, self.progress) if self.order else None
         with self._fitting(comparer, work, suspect_span(suspects)) as fitting:
             comparison = fitting.compare(plan, suspects, self.progress)
-        topics = topic_gaps(frozen, Findings(plan, digests, comparison, work.windows, order))
+        topics = topic_gaps(frozen, plan, digests, comparison, work.windows, order)
         left_out = (*frozen.not_compared, *work.left_out)
         return Answer(topics, left_out, comparison, kept, order.examples if order else None)
 
@@ -175,26 +306,25 @@ class GapAnalysis:
             yield comparer
 
     def _examples(self, answer: Answer) -> tuple[Example, ...]:
-        wanted = answer.comparison.examples
-        positions = [(TopicPartition(e.topic, e.partition), e.offset) for e in wanted]
-        found = self.source.records(positions) if positions else {}
-        examples = []
-        for example, position in zip(wanted, positions, strict=True):
-            record = found.get(position)
-            if isinstance(record, Record):
-                examples.append(
-                    Example(
-                        topic=example.topic,
-                        partition=record.partition,
-                        offset=record.offset,
-                        timestamp_ms=record.timestamp_ms,
-                        key=None if record.key is None else record.key[:PREVIEW_BYTES],
-                        value=None if record.value is None else record.value[:PREVIEW_BYTES],
-                        size=example.size,
-                        order=OrderVerdict(example.order),
-                    )
-                )
-        return tuple(examples)
+        wanted = {
+            (TopicPartition(each.topic, each.partition), each.offset): each
+            for each in answer.comparison.examples
+        }
+        found = self.source.records(list(wanted)) if wanted else {}
+        return tuple(
+            Example(
+                example.topic,
+                record.partition,
+                record.offset,
+                record.timestamp_ms,
+                None if record.key is None else record.key[:PREVIEW_BYTES],
+                None if record.value is None else record.value[:PREVIEW_BYTES],
+                example.size,
+                OrderVerdict(example.order),
+            )
+            for at, example in wanted.items()
+            if isinstance(record := found.get(at), Record)
+        )
 
 
 def readable(frozen: Frozen) -> frozenset[tuple[str, str, int, int]]:

@@ -12,10 +12,9 @@ from drctl.gap.comparison import (
     Extra,
     Missing,
     Side,
+    TopicPlan,
 )
-from drctl.gap.freeze import Frozen, FrozenTopic
-from drctl.gap.planning import keeps_timestamps
-from drctl.gap.suspects import ReadCounts
+from drctl.gap.freeze import Frozen, FrozenTopic, keeps_timestamps
 from drctl.model.gap import (
     Counts,
     DoomedPartition,
@@ -35,7 +34,16 @@ from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
 def truncation_of(result: GapResult) -> Truncation:
     """Every partition of the source that holds something the target has not."""
     found = (
-        _doomed(topic.topic, gap)
+        DoomedPartition(
+            topic=topic.topic,
+            partition=gap.partition,
+            cut_from=gap.ranges[0][0] if gap.ranges else None,
+            end=gap.source_range.end,
+            records=gap.counts.unreplicated,
+            bytes=gap.bytes,
+            others=gap.counts.superseded + gap.counts.expired,
+            other_bytes=gap.other_bytes,
+        )
         for topic in sorted(result.topics, key=lambda topic: topic.topic)
         for gap in topic.partitions
     )
@@ -45,19 +53,6 @@ def truncation_of(result: GapResult) -> Truncation:
 def with_truncation(result: GapResult) -> GapResult:
     """The result that says so."""
     return replace(result, truncation=truncation_of(result))
-
-
-def _doomed(topic: str, gap: PartitionGap) -> DoomedPartition:
-    return DoomedPartition(
-        topic=topic,
-        partition=gap.partition,
-        cut_from=gap.ranges[0][0] if gap.ranges else None,
-        end=gap.source_range.end,
-        records=gap.counts.unreplicated,
-        bytes=gap.bytes,
-        others=gap.counts.superseded + gap.counts.expired,
-        other_bytes=gap.other_bytes,
-    )
 
 
 NOWHERE = OffsetRange(0, 0)
@@ -74,106 +69,79 @@ class Answer:
     inversions: tuple[Inversion, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """What a run read and compared.
+def topic_gaps(
+    frozen: Frozen,
+    plan: ComparePlan,
+    digests: Sequence[BucketDigest],
+    comparison: Comparison,
+    windows: Mapping[TopicPartition, Window],
+    disorder: Disorder | None = None,
+) -> tuple[TopicGap, ...]:
+    """The gap of each topic, in the order of the freeze; of the partitions that were compared.
 
-    Attributes:
-        windows: that it kept to; none where it read all.
+    Args:
+        windows: that the run kept to; none where it read all.
         disorder: None where nobody looked at the order of replicated records.
     """
+    read: Counter[tuple[Side, str, int]] = Counter()
+    for d in digests:
+        read[d.side, d.topic, d.partition] += d.records
+    # Added up once: there may be ten thousand partitions.
+    misplaced: Counter[str] = Counter()
+    for (name, _), each in comparison.missing.items():
+        misplaced[name] += each.misplaced
+    expired = {name for (name, _), each in comparison.missing.items() if each.expired}
 
-    plan: ComparePlan
-    digests: Sequence[BucketDigest]
-    comparison: Comparison
-    windows: Mapping[TopicPartition, Window]
-    disorder: Disorder | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Noted:
-    """What notes of topics tell, added up once: there may be ten thousand partitions.
-
-    Attributes:
-        misplaced: unreplicated records with an equal in another partition, by topic.
-        expired: topics that have any.
-    """
-
-    misplaced: Mapping[str, int]
-    expired: frozenset[str]
-
-    @classmethod
-    def of(cls, comparison: Comparison) -> "Noted":
-        """Add up over partitions."""
-        misplaced: Counter[str] = Counter()
-        for (topic, _), missing in comparison.missing.items():
-            misplaced[topic] += missing.misplaced
-        return cls(misplaced, frozenset(t for (t, _), m in comparison.missing.items() if m.expired))
-
-
-def topic_gaps(frozen: Frozen, findings: Findings) -> tuple[TopicGap, ...]:
-    """The gap of each topic, in the order of the freeze; of the partitions that were compared."""
-    reads = {side: ReadCounts.of(findings.digests, side) for side in Side}
-    plans = {t.topic: t for t in findings.plan.topics}
-    noted = Noted.of(findings.comparison)
-    return tuple(
-        TopicGap(
-            topic=topic.topic,
-            target_topic=topic.target_topic,
-            partitions=tuple(
-                _partition_gap(topic, partition, reads, findings)
-                for partition in sorted(
-                    plans[topic.topic].source.keys() | plans[topic.topic].target.keys()
-                )
+    def partition_gap(topic: FrozenTopic, partition: int) -> PartitionGap:
+        place = TopicPartition(topic.topic, partition)
+        missing = comparison.missing.get(place, Missing())
+        extra = comparison.extra.get(place, Extra())
+        source, target = topic.source.get(partition), topic.target.get(partition)
+        window = windows.get(place)
+        return PartitionGap(
+            partition=partition,
+            source_range=_range(source, window.source_start if window else None) or NOWHERE,
+            target_range=_range(target, window.target_start if window else None),
+            counts=Counts(
+                read_from_source=read[Side.SOURCE, *place],
+                read_from_target=read[Side.TARGET, *place],
+                unreplicated=missing.unreplicated,
+                only_on_target=extra.only_on_target,
+                duplicated_on_target=extra.duplicated_on_target,
+                superseded=missing.superseded,
+                expired=missing.expired,
+                undecided=source.end - source.last_stable if source else 0,
             ),
-            notes=tuple(_notes(topic, noted, plans[topic.topic].by_partition)),
-            topic_id=topic.state.topic_id,
-            target_topic_id=topic.target_state.topic_id if topic.target_state else "",
+            order=OrderCounts(
+                missing.safe,
+                missing.conflicting,
+                missing.unkeyed,
+                None if disorder is None else disorder.inversions.get(place, 0),
+            ),
+            bytes=missing.bytes,
+            ranges=missing.runs,
+            ranges_total=missing.runs_total,
+            misplaced=missing.misplaced,
+            oldest_timestamp=missing.oldest_timestamp,
+            newest_timestamp=missing.newest_timestamp,
+            window=window,
+            other_bytes=missing.other_bytes,
+            repeated=missing.repeated,
         )
-        for topic in frozen.topics
-    )
 
+    def topic_gap(topic: FrozenTopic, of: TopicPlan) -> TopicGap:
+        there = topic.target_state.topic_id if topic.target_state else ""
+        return TopicGap(
+            topic.topic,
+            topic.target_topic,
+            tuple(partition_gap(topic, n) for n in sorted({*of.source, *of.target})),
+            tuple(_notes(topic, misplaced[topic.topic], topic.topic in expired, of.by_partition)),
+            topic.state.topic_id,
+            there,
+        )
 
-def _partition_gap(
-    topic: FrozenTopic, partition: int, reads: Mapping[Side, ReadCounts], findings: Findings
-) -> PartitionGap:
-    place = TopicPartition(topic.topic, partition)
-    comparison, window = findings.comparison, findings.windows.get(place)
-    disorder = findings.disorder
-    missing = comparison.missing.get(place, Missing())
-    extra = comparison.extra.get(place, Extra())
-    source, target = topic.source.get(partition), topic.target.get(partition)
-    counts = Counts(
-        read_from_source=reads[Side.SOURCE].at(*place),
-        read_from_target=reads[Side.TARGET].at(*place),
-        unreplicated=missing.unreplicated,
-        only_on_target=extra.only_on_target,
-        duplicated_on_target=extra.duplicated_on_target,
-        superseded=missing.superseded,
-        expired=missing.expired,
-        undecided=source.end - source.last_stable if source else 0,
-    )
-    return PartitionGap(
-        partition=partition,
-        source_range=_range(source, window.source_start if window else None) or NOWHERE,
-        target_range=_range(target, window.target_start if window else None),
-        counts=counts,
-        order=OrderCounts(
-            missing.safe,
-            missing.conflicting,
-            missing.unkeyed,
-            None if disorder is None else disorder.inversions.get(place, 0),
-        ),
-        bytes=missing.bytes,
-        ranges=missing.runs,
-        ranges_total=missing.runs_total,
-        misplaced=missing.misplaced,
-        oldest_timestamp=missing.oldest_timestamp,
-        newest_timestamp=missing.newest_timestamp,
-        window=window,
-        other_bytes=missing.other_bytes,
-        repeated=missing.repeated,
-    )
+    plans = {each.topic: each for each in plan.topics}
+    return tuple(topic_gap(topic, plans[topic.topic]) for topic in frozen.topics)
 
 
 def _range(offsets: PartitionOffsets | None, start: int | None) -> OffsetRange | None:
@@ -182,7 +150,7 @@ def _range(offsets: PartitionOffsets | None, start: int | None) -> OffsetRange |
     return OffsetRange(offsets.log_start if start is None else start, offsets.end)
 
 
-def _notes(topic: FrozenTopic, noted: Noted, by_partition: bool) -> list[str]:
+def _notes(topic: FrozenTopic, misplaced: int, expired: bool, by_partition: bool) -> list[str]:
     """What a reader must know to trust this topic's numbers."""
     if topic.target_state is None:
         return [f"the target has no topic {topic.target_topic}: all of it is unreplicated"]
@@ -199,11 +167,11 @@ def _notes(topic: FrozenTopic, noted: Noted, by_partition: bool) -> list[str]:
     lacking = sorted(topic.source.keys() - topic.target.keys())
     if by_partition and lacking:
         notes.append(f"the target lacks partitions {', '.join(map(str, lacking))}")
-    if misplaced := noted.misplaced.get(topic.topic, 0):
+    if misplaced:
         notes.append(
             f"{misplaced} unreplicated records have an equal in another partition of the target:"
             " does the replicator keep partitions?"
         )
-    if topic.topic in noted.expired:
+    if expired:
         notes.append("the target has deleted its oldest records: expired ones cannot be told")
     return notes

@@ -4,7 +4,8 @@ A comparer (Spark, or the in-memory reference) gets a `ComparePlan`, first diges
 compares record by record what the digests could not settle.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -140,10 +141,6 @@ class ComparePlan:
         if clash := set(by_time) & set(without):
             raise ValueError(f"buckets of time where times do not count: {sorted(clash)}")
 
-    def span(self, side: Side) -> int:
-        """Offsets to read on one side: at least as many as records."""
-        return sum(r.span for topic in self.topics for r in topic.ranges(side).values())
-
     def everything(self) -> Reads:
         """All of the plan's ranges."""
         return {
@@ -152,8 +149,7 @@ class ComparePlan:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class BucketDigest:
+class BucketDigest(NamedTuple):
     """What one bucket of one partition of one side holds, within one cell of offsets.
 
     Attributes:
@@ -358,3 +354,77 @@ def span_of(reads: Reads) -> int:
         for ranges in partitions.values()
         for r in ranges
     )
+
+
+LAYERS = 4
+"""Disjoint ranges of one partition that are read at most; closer ones are read as one."""
+
+_MODULUS = 2**64
+
+Bucket = tuple[int | None, int]
+"""A unit (partition, or None for the whole topic) and a bucket of it."""
+
+
+def find_suspects(plan: ComparePlan, digests: Sequence[BucketDigest]) -> tuple[TopicSuspects, ...]:
+    """The topics in which at least one bucket differs, with these buckets and their offsets."""
+    by_topic: dict[str, list[BucketDigest]] = defaultdict(list)
+    for digest in digests:
+        by_topic[digest.topic].append(digest)
+    found = (_topic_suspects(topic, by_topic[topic.topic]) for topic in plan.topics)
+    return tuple(suspects for suspects in found if suspects.buckets)
+
+
+def suspect_span(suspects: Iterable[TopicSuspects]) -> int:
+    """Offsets that have to be read again on both sides."""
+    return sum(
+        r.span for s in suspects for side in Side for rs in s.ranges(side).values() for r in rs
+    )
+
+
+def _topic_suspects(topic: TopicPlan, digests: Sequence[BucketDigest]) -> TopicSuspects:
+    buckets = frozenset(_differing(topic, digests))
+    spans: dict[Side, dict[int, list[OffsetRange]]] = {side: defaultdict(list) for side in Side}
+    settled: dict[int, int] = {}
+    records: Counter[int] = Counter()
+    for d in digests:
+        suspect = (topic.unit(d.partition), d.bucket) in buckets
+        if suspect:
+            spans[d.side][d.partition].append(OffsetRange(d.first, d.last + 1))
+        if d.side is Side.SOURCE:
+            records[d.partition] += d.records
+            if not suspect:
+                settled[d.partition] = min(d.first, settled.get(d.partition, d.first))
+    source, target = ({p: merge(rs, LAYERS) for p, rs in spans[side].items()} for side in Side)
+    dense = frozenset(p for p, r in topic.source.items() if records[p] == r.span)
+    return TopicSuspects(topic, buckets, source, target, settled, dense)
+
+
+def _differing(topic: TopicPlan, digests: Iterable[BucketDigest]) -> Iterable[Bucket]:
+    """Buckets whose two sides do not hold equal multisets."""
+    balance: dict[Bucket, tuple[int, int, int]] = defaultdict(lambda: (0, 0, 0))
+    for digest in digests:
+        sign = 1 if digest.side is Side.SOURCE else -1
+        bucket = (topic.unit(digest.partition), digest.bucket)
+        records, sum1, sum2 = balance[bucket]
+        balance[bucket] = (
+            records + sign * digest.records,
+            (sum1 + sign * digest.sum1) % _MODULUS,
+            (sum2 + sign * digest.sum2) % _MODULUS,
+        )
+    return (bucket for bucket, rest in balance.items() if rest != (0, 0, 0))
+
+
+def merge(ranges: Iterable[OffsetRange], limit: int) -> tuple[OffsetRange, ...]:
+    """At most `limit` disjoint ranges that cover all given ones, leaving out the widest gaps."""
+    merged: list[OffsetRange] = []
+    for current in sorted(ranges):
+        if merged and current.start <= merged[-1].end:
+            merged[-1] = OffsetRange(merged[-1].start, max(merged[-1].end, current.end))
+        else:
+            merged.append(current)
+    gaps = sorted(
+        range(1, len(merged)), key=lambda i: merged[i].start - merged[i - 1].end, reverse=True
+    )
+    cuts = sorted(gaps[: limit - 1])
+    edges = zip([0, *cuts], [*cuts, len(merged)], strict=True)
+    return tuple(OffsetRange(merged[a].start, merged[b - 1].end) for a, b in edges if b > a)

@@ -19,6 +19,7 @@ from drctl.gap.comparison import (
     Side,
     TopicPlan,
     TopicSuspects,
+    merge,
     span_of,
 )
 from drctl.gap.held import (
@@ -32,20 +33,7 @@ from drctl.gap.held import (
     key_hash,
     record_digest,
 )
-from drctl.gap.matching import (
-    Judged,
-    Match,
-    Tally,
-    TopicMatcher,
-    by_place,
-    examples,
-    histogram,
-    inversions,
-    summarise,
-    unreplicated_offsets,
-    with_runs,
-)
-from drctl.gap.suspects import merge
+from drctl.gap.matching import Judged, Match, Tally, TopicMatcher, inversions, sum_up
 from drctl.model.topology import Chunk, OffsetRange, TopicRanges
 
 HELD_OFFSETS = 1_000_000
@@ -123,7 +111,7 @@ class DirectComparer:
         self._writer.write(self._rows(matches))
         progress("adding up", 0, 0)
         self._forget()
-        return _sum_up(matches, matchers)
+        return sum_up(matches, matchers)
 
     def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
         """Look at the order of all replicated records of the plan; the inversions are written.
@@ -136,17 +124,8 @@ class DirectComparer:
             self._plan = plan
         missing = {side: self._not_held(side, plan.everything()[side]) for side in Side}
         self._read(plan, missing, True, "reading both sides for their order", progress)
-        empty: dict[int, Partition] = {}
-        held = [
-            (
-                topic,
-                self._held.get((Side.SOURCE, topic.topic), empty),
-                self._held.get((Side.TARGET, topic.topic), empty),
-            )
-            for topic in plan.topics
-        ]
         tally = Tally()
-        self._writer.write_inversions(tally.counting(inversions(held, plan.within)))
+        self._writer.write_inversions(tally.counting(inversions(plan, self._held)))
         return tally.disorder()
 
     def _not_held(self, side: Side, wanted: Ranges) -> Ranges:
@@ -247,18 +226,7 @@ class DirectComparer:
         for judged in found:
             offset, time, size, _, place, length, _ = judged.entry
             key = next(again) if place == NOT_KEPT else self._keys.key(place, length)
-            yield MissingRow(
-                topic,
-                partition,
-                offset,
-                time,
-                key,
-                size,
-                judged.record_class,
-                judged.order,
-                judged.misplaced,
-                judged.repeated,
-            )
+            yield MissingRow(topic, partition, offset, time, key, size, *judged[2:])
 
     def _keys_again(
         self, topic: str, partition: int, offsets: Sequence[int]
@@ -287,23 +255,3 @@ def _with_offsets(ranges: Ranges) -> Ranges:
         for topic, parts in ranges.items()
     }
     return {topic: parts for topic, parts in kept.items() if parts}
-
-
-def _sum_up(matches: Mapping[str, Match], matchers: Mapping[str, TopicMatcher]) -> Comparison:
-    records = {
-        place: found
-        for topic, match in matches.items()
-        for place, found in by_place(topic, match.missing).items()
-    }
-    runs = {
-        (topic, partition): matchers[topic].behind[partition].runs(gone)
-        for (topic, partition), found in records.items()
-        if (gone := unreplicated_offsets(found))
-    }
-    missing = with_runs({place: summarise(found) for place, found in records.items()}, runs)
-    extra = {
-        (topic, partition): more
-        for topic, match in matches.items()
-        for partition, more in match.extra.items()
-    }
-    return Comparison(missing, extra, histogram(records, missing), examples(records))

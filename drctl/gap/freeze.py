@@ -1,18 +1,23 @@
-"""The state of both sides at one moment: what will be compared, and what cannot be.
+"""The state of both sides at one moment, and the plan of its comparison.
 
 The source is frozen first: whatever is replicated in between is then on the target's side too.
 """
 
+import math
 import re
+import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Protocol, TypeGuard
+from heapq import nsmallest
+from typing import TypeGuard
 
 from drctl.config.link import Link
+from drctl.formats import migrator_headers, provenance
+from drctl.gap.comparison import ONE_CELL, ComparePlan, Identity, TopicPlan
 from drctl.model.errors import UsageError
-from drctl.model.gap import NotCompared
+from drctl.model.gap import NotCompared, OrderScope
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import (
     OffsetRange,
@@ -64,19 +69,6 @@ StableOffsets = Mapping[TopicPartition, PartitionOffsets | Unavailable]
 _PAUSE_S = 0.5
 
 
-class OffsetsReader(Protocol):
-    """What of a `ClusterReader` is needed."""
-
-    @property
-    def name(self) -> str:
-        """The cluster's, as in drctl.yaml."""
-        ...
-
-    def offsets(self, partitions: Collection[TopicPartition], /) -> StableOffsets:
-        """The log of each partition, by its leader."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long open transactions are waited for.
@@ -93,7 +85,7 @@ class Patience:
     pause: Callable[[float], object] = time.sleep
 
     def offsets(
-        self, reader: OffsetsReader, partitions: Collection[TopicPartition]
+        self, reader: ClusterReader, partitions: Collection[TopicPartition]
     ) -> StableOffsets:
         """The logs as they are at first, where patience suffices with all of it decided.
 
@@ -119,7 +111,7 @@ NO_PATIENCE = Patience()
 """Waits for nothing."""
 
 
-def decided(reader: OffsetsReader, before: StableOffsets) -> StableOffsets:
+def decided(reader: ClusterReader, before: StableOffsets) -> StableOffsets:
     """The same ends, and what became meanwhile of transactions that were open before them.
 
     Raises:
@@ -173,10 +165,6 @@ class FrozenTopic:
     source: Offsets
     target: Offsets
 
-    def committed(self, offsets: Offsets) -> dict[int, OffsetRange]:
-        """What read_committed gives: from the log start to the last stable offset."""
-        return {p: OffsetRange(o.log_start, o.last_stable) for p, o in offsets.items()}
-
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
@@ -198,9 +186,9 @@ class _Freezer:
     _left_out: list[NotCompared] = field(default_factory=list)
 
     def freeze(self, names: Sequence[str]) -> Frozen:
-        states = self._source_states(names)
-        targets = self._target_states(states)
-        states = {name: state for name, state in states.items() if name in targets}
+        ours = self._states(self._source, {name: name for name in names})
+        targets = self._states(self._target, {self._link.target_topic(n): n for n in ours})
+        states = {n: state for n, state in ours.items() if state is not None and n in targets}
         source = self._patience.offsets(self._source, _partitions(states.values()))
         self._settle()
         source = decided(self._source, source)
@@ -214,30 +202,24 @@ class _Freezer:
     def _leave_out(self, topic: str, partition: int | None, reason: str) -> None:
         self._left_out.append(NotCompared(topic, partition, reason))
 
-    def _source_states(self, names: Sequence[str]) -> dict[str, TopicState]:
-        found: dict[str, TopicState] = {}
-        for name, state in self._source.topics(names).items():
-            if state is None:
-                self._leave_out(name, None, f"does not exist on {self._source.name}")
-            elif isinstance(state, Unavailable):
-                self._leave_out(name, None, f"{self._source.name}: {state.reason}")
-            elif not state.readable:
-                self._leave_out(name, None, f"{self._source.name}: not authorized to read it")
-            else:
-                found[name] = state
-        return found
+    def _states(
+        self, reader: ClusterReader, names: Mapping[str, str]
+    ) -> dict[str, TopicState | None]:
+        """By source topic; None where the target has no such topic.
 
-    def _target_states(self, names: Iterable[str]) -> dict[str, TopicState | None]:
-        on_target = {self._link.target_topic(name): name for name in names}
+        Args:
+            names: the source's name of each topic, by the cluster's own.
+        """
         found: dict[str, TopicState | None] = {}
-        for target_name, state in self._target.topics(tuple(on_target)).items():
-            name = on_target[target_name]
-            if isinstance(state, Unavailable):
-                self._leave_out(name, None, f"{self._target.name}: {state.reason}")
+        for own, state in reader.topics(tuple(names)).items():
+            if state is None and reader is self._source:
+                self._leave_out(names[own], None, f"does not exist on {reader.name}")
+            elif isinstance(state, Unavailable):
+                self._leave_out(names[own], None, f"{reader.name}: {state.reason}")
             elif state is not None and not state.readable:
-                self._leave_out(name, None, f"{self._target.name}: not authorized to read it")
+                self._leave_out(names[own], None, f"{reader.name}: not authorized to read it")
             else:
-                found[name] = state
+                found[names[own]] = state
         return found
 
     def _topic(
@@ -279,17 +261,13 @@ class _Freezer:
         offsets: StableOffsets,
         cluster: str,
     ) -> tuple[dict[int, PartitionOffsets], frozenset[int]]:
-        readable: dict[int, PartitionOffsets] = {}
-        unreadable = set()
-        for partition in sorted(state.partitions) if state else ():
-            assert state is not None
-            found = offsets[TopicPartition(state.name, partition)]
-            if isinstance(found, Unavailable):
-                unreadable.add(partition)
-                self._leave_out(topic, partition, f"{cluster}: {found.reason}")
-            else:
-                readable[partition] = found
-        return readable, frozenset(unreadable)
+        numbers = sorted(state.partitions) if state else ()
+        found = {n: offsets[TopicPartition(state.name, n)] for n in numbers if state}
+        dark = {n: each for n, each in found.items() if isinstance(each, Unavailable)}
+        for number, each in dark.items():
+            self._leave_out(topic, number, f"{cluster}: {each.reason}")
+        readable = {n: each for n, each in found.items() if not isinstance(each, Unavailable)}
+        return readable, frozenset(dark)
 
 
 def freeze(
@@ -314,3 +292,139 @@ def freeze(
 
 def _partitions(states: Iterable[TopicState]) -> list[TopicPartition]:
     return [TopicPartition(s.name, p) for s in states for p in sorted(s.partitions)]
+
+
+REPLICATION_HEADERS = frozenset(
+    {
+        "__replicator_id",
+        provenance.HEADER,
+        migrator_headers.OFFSET_HEADER,
+        migrator_headers.ORIGIN_HEADER,
+        "mskreplicator-provenance",
+    }
+)
+"""Headers that replicators add to their copies."""
+
+DIGEST_ROWS = 2**15
+"""Digest buckets of one side, over all partitions, that a run aims at."""
+
+PARTITIONS_LOOKED_AT = 500
+"""Partitions, the longest ones of each topic, whose first records decide the width of buckets."""
+
+HEADER = "header:"
+
+
+def identity_of(link: Link) -> Identity:
+    """What makes two records the same on this link."""
+    fields = link.settings.identity
+    return Identity(
+        key="key" in fields,
+        value="value" in fields,
+        headers="headers" in fields,
+        timestamp="timestamp" in fields,
+        header_names=tuple(f.removeprefix(HEADER) for f in fields if f.startswith(HEADER)),
+        ignored_headers=REPLICATION_HEADERS | set(link.settings.ignore_headers),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """How digests are made, where they must be comparable with those of other runs.
+
+    Attributes:
+        widths: `bucket_ms` by topic; other topics get one as always, but at least `min_width`.
+    """
+
+    salt: int
+    buckets: int
+    cell_bits: int = ONE_CELL
+    widths: Mapping[str, int] = field(default_factory=dict)
+    min_width: int = 1
+
+
+def bucket_count(frozen: Frozen) -> int:
+    """Digest buckets a partition: fewer of them where there are many partitions."""
+    partitions = sum(max(len(t.source), len(t.target)) for t in frozen.topics)
+    return max(8, min(1024, DIGEST_ROWS // max(1, partitions)))
+
+
+def plan_comparison(
+    link: Link,
+    frozen: Frozen,
+    source: ClusterReader,
+    basis: Basis | None = None,
+    within: OrderScope = OrderScope.KEY,
+) -> ComparePlan:
+    """Decide how each topic is read and bucketed.
+
+    Args:
+        within: what has an order that a copy must not break.
+    """
+    identity = identity_of(link)
+    # A new salt for each run, unless digests are to be kept: so nobody can prepare a collision.
+    basis = basis or Basis(secrets.randbits(62), bucket_count(frozen))
+    timed = [t for t in frozen.topics if identity.timestamp and keeps_timestamps(t)]
+    widths = _widths(timed, source, basis)
+    topics = tuple(
+        TopicPlan(
+            topic=t.topic,
+            target_topic=t.target_topic,
+            by_partition=link.settings.keeps_partitions,
+            timestamps=keeps_timestamps(t),
+            bucket_ms=widths.get(t.topic, 0),
+            compacted=t.target_state is not None and t.target_state.compacted,
+            source=_committed(t.source),
+            target=_committed(t.target),
+            target_deleted={p: o.log_start for p, o in t.target.items()},
+        )
+        for t in frozen.topics
+    )
+    return ComparePlan(topics, identity, basis.buckets, basis.salt, basis.cell_bits, within)
+
+
+def _committed(offsets: Offsets) -> dict[int, OffsetRange]:
+    """What read_committed gives: from the log start to the last stable offset."""
+    return {p: OffsetRange(o.log_start, o.last_stable) for p, o in offsets.items()}
+
+
+def keeps_timestamps(topic: FrozenTopic) -> bool:
+    """Whether the target keeps the timestamps of the source's records."""
+    return topic.target_state is None or not topic.target_state.log_append_time
+
+
+def _widths(topics: Sequence[FrozenTopic], source: ClusterReader, basis: Basis) -> dict[str, int]:
+    """Milliseconds a bucket, of topics whose times count."""
+    known = {t.topic: width for t in topics if (width := basis.widths.get(t.topic))}
+    spans = _time_spans([t for t in topics if t.topic not in known], source)
+    return known | {
+        topic: max(basis.min_width, _width(span, basis.buckets)) for topic, span in spans.items()
+    }
+
+
+def _width(span_ms: int, buckets: int) -> int:
+    """A power of two, so that topics of about one age share a width; at least 1 ms."""
+    return 1 << math.ceil(math.log2(max(1, span_ms / buckets)))
+
+
+def _time_spans(topics: list[FrozenTopic], source: ClusterReader) -> Mapping[str, int]:
+    """Milliseconds between the first record's timestamp and the largest one, by topic."""
+    starts = {
+        TopicPartition(t.topic, p): o.log_start
+        for t in topics
+        for p, o in nsmallest(
+            max(1, min(8, PARTITIONS_LOOKED_AT // len(topics))),
+            t.source.items(),
+            key=lambda item: item[1].log_start - item[1].last_stable,
+        )
+        if o.last_stable > o.log_start
+    }
+    spans: dict[str, int] = {t.topic: 0 for t in topics}
+    if not starts:
+        return spans
+    first = source.first_timestamps(starts)
+    last = source.max_timestamps(tuple(starts))
+    for partition in starts:
+        oldest, newest = first.get(partition), last.get(partition)
+        if isinstance(oldest, int) and isinstance(newest, int):
+            spans[partition.topic] = max(spans[partition.topic], newest - oldest)
+    return spans

@@ -333,19 +333,10 @@ class Intake:
 
     def digests(self) -> Iterator[BucketDigest]:
         """The digest of each bucket in each cell."""
+        place = self.topic.topic, self.side, self.partition
         for (bucket, cell), (records, sum1, sum2, first, last) in self.sums.items():
-            yield BucketDigest(
-                self.topic.topic,
-                self.side,
-                self.partition,
-                bucket,
-                records,
-                _signed(sum1),
-                _signed(sum2),
-                first,
-                last,
-                cell,
-            )
+            sums = _signed(sum1), _signed(sum2)
+            yield BucketDigest(*place, bucket, records, *sums, first, last, cell)
 
 
 def _signed(number: int) -> int:

@@ -7,11 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
-from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
-
-from drctl.gap.comparison import BucketDigest
 
 Reader = Callable[[Any], Any]
 
@@ -116,22 +113,3 @@ def _list(data: Any) -> list[Any]:
     if not isinstance(data, list):
         raise ValueError(f"list wanted, {type(data).__name__} there")
     return data
-
-
-def digests_to_json(digests: Sequence[BucketDigest]) -> Any:
-    """A table: there may be a hundred thousand of them, and names would be most of the text."""
-    columns = [field.name for field in fields(BucketDigest)]
-    return {"columns": columns, "rows": list(map(attrgetter(*columns), digests))}
-
-
-def digests_from_json(data: Any) -> tuple[BucketDigest, ...]:
-    """Raises ValueError where the data is no such table."""
-    hints = get_type_hints(BucketDigest)
-    columns = [field.name for field in fields(BucketDigest)]
-    if not isinstance(data, dict) or data.get("columns") != columns:
-        raise ValueError("not a table of digests")
-    readers = [reader(hints[column]) for column in columns]
-    return tuple(
-        BucketDigest(*(read(cell) for read, cell in zip(readers, row, strict=True)))
-        for row in data["rows"]
-    )

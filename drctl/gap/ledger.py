@@ -11,14 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol
 
 from drctl.gap.comparison import BucketDigest, Side
-from drctl.gap.freeze import Frozen, FrozenTopic
+from drctl.gap.freeze import Frozen
 from drctl.model.gap import Forgotten
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import (
     OffsetRange,
     PartitionOffsets,
     TopicPartition,
-    TopicState,
     Unavailable,
 )
 
@@ -152,27 +151,7 @@ def digests_of(key: LogKey, cells: Iterable[Cell]) -> Iterator[BucketDigest]:
     """What the cells hold, as if it had been read now."""
     for cell in cells:
         for row in cell.rows:
-            yield BucketDigest(
-                topic=key.topic,
-                side=key.side,
-                partition=key.partition,
-                bucket=row.bucket,
-                records=row.records,
-                sum1=row.sum1,
-                sum2=row.sum2,
-                first=row.first,
-                last=row.last,
-                cell=cell.number,
-            )
-
-
-def within(cells: Mapping[int, Cell], log: OffsetRange) -> dict[int, Cell]:
-    """The cells of which the log still holds all."""
-    return {
-        number: cell
-        for number, cell in cells.items()
-        if log.start <= cell.start and cell.end <= log.end
-    }
+            yield BucketDigest(key.topic, key.side, key.partition, *row, cell.number)
 
 
 def unread(cells: Mapping[int, Cell], log: OffsetRange) -> tuple[OffsetRange, ...]:
@@ -256,77 +235,55 @@ class FrozenLog:
     lasting: bool
     offsets: PartitionOffsets
 
-    @property
-    def committed(self) -> OffsetRange:
-        """What can be read."""
-        return OffsetRange(self.offsets.log_start, self.offsets.last_stable)
 
+def still_true(
+    stored: Mapping[LogKey, KnownLog], frozen: Frozen, readers: Mapping[Side, ClusterReader]
+) -> tuple[dict[LogKey, KnownLog], tuple[Forgotten, ...]]:
+    """Of each log, the cells that still hold; and what does not hold any more, and why.
 
-@dataclass(slots=True)
-class Check:
-    """Tells which facts still hold.
-
-    Attributes:
-        forgotten: those that do not, and why.
+    Raises:
+        Unreachable: a cluster did not answer.
     """
-
-    frozen: Frozen
-    readers: Mapping[Side, ClusterReader]
-    forgotten: list[Forgotten] = field(default_factory=list)
-
-    def still_true(self, stored: Mapping[LogKey, KnownLog]) -> dict[LogKey, KnownLog]:
-        """Of each log, the cells that still hold; without the logs of which nothing does.
-
-        Raises:
-            Unreachable: a cluster did not answer.
-        """
-        logs = frozen_logs(self.frozen)
-        found: dict[LogKey, KnownLog] = {}
-        elected: dict[LogKey, KnownLog] = {}
-        for key, known in stored.items():
-            log = logs.get(key)
-            if log is None:
-                continue  # not readable now, or not asked for: nothing is known against it
-            if reason := _refuted(known, log):
-                self._forget(key, reason)
-            elif moved_on(known, log):
-                elected[key] = known
+    logs = frozen_logs(frozen)
+    gone: dict[LogKey, str] = {}
+    found: dict[LogKey, KnownLog] = {}
+    elected: dict[LogKey, KnownLog] = {}
+    for key, known in stored.items():
+        log = logs.get(key)
+        if log is None:
+            continue  # not readable now, or not asked for: nothing is known against it
+        if reason := _refuted(known, log):
+            gone[key] = reason
+        else:
+            (elected if moved_on(known, log) else found)[key] = known
+    for side, reader in readers.items():
+        asked = {
+            TopicPartition(logs[key].name, key.partition): key
+            for key in elected
+            if key.side is side
+        }
+        epochs = reader.leader_epochs({p: elected[key].witness for p, key in asked.items()})
+        for partition, key in asked.items():
+            # Whether the last digested record is still the one that was digested.
+            epoch = epochs[partition]
+            if epoch == elected[key].witness_epoch:
+                found[key] = elected[key]
+            elif isinstance(epoch, Unavailable):
+                gone[key] = f"another leader was elected; in its log {epoch.reason}"
             else:
-                found[key] = known
-        found |= self._same_logs(elected, logs)
-        held = {key: self._held(key, known, logs[key]) for key, known in found.items()}
-        return {key: known for key, known in held.items() if known.cells}
-
-    def _forget(self, key: LogKey, reason: str) -> None:
-        self.forgotten.append(Forgotten(key.topic, key.side.value, key.partition, reason))
-
-    def _held(self, key: LogKey, known: KnownLog, log: FrozenLog) -> KnownLog:
-        cells = within(known.cells, log.committed)
-        if not cells and known.cells:
-            self._forget(key, "all of it was deleted by retention")
-        return replace(known, cells=cells)
-
-    def _same_logs(
-        self, elected: Mapping[LogKey, KnownLog], logs: Mapping[LogKey, FrozenLog]
-    ) -> dict[LogKey, KnownLog]:
-        """Those whose last digested record is still the one that was digested."""
-        same = {}
-        for side, reader in self.readers.items():
-            asked = {
-                TopicPartition(logs[key].name, key.partition): key
-                for key in elected
-                if key.side is side
-            }
-            epochs = reader.leader_epochs({p: elected[key].witness for p, key in asked.items()})
-            for partition, key in asked.items():
-                found = epochs[partition]
-                if found == elected[key].witness_epoch:
-                    same[key] = elected[key]
-                elif isinstance(found, Unavailable):
-                    self._forget(key, f"another leader was elected; in its log {found.reason}")
-                else:
-                    self._forget(key, "another leader was elected, and its log is another one")
-        return same
+                gone[key] = "another leader was elected, and its log is another one"
+    held: dict[LogKey, KnownLog] = {}
+    for key, known in found.items():
+        start, end = logs[key].offsets.log_start, logs[key].offsets.last_stable
+        cells = {n: c for n, c in known.cells.items() if start <= c.start and c.end <= end}
+        if cells:
+            held[key] = replace(known, cells=cells)
+        elif known.cells:
+            gone[key] = "all of it was deleted by retention"
+    forgotten = (
+        Forgotten(key.topic, key.side.value, key.partition, why) for key, why in gone.items()
+    )
+    return held, tuple(forgotten)
 
 
 def _refuted(known: KnownLog, log: FrozenLog) -> str:
@@ -349,7 +306,10 @@ def frozen_logs(frozen: Frozen) -> dict[LogKey, FrozenLog]:
     """Every log of a freeze, by its key."""
     found = {}
     for topic in frozen.topics:
-        for side, name, state, partitions in _sides(topic):
+        for side, name, state, partitions in (
+            (Side.SOURCE, topic.topic, topic.state, topic.source),
+            (Side.TARGET, topic.target_topic, topic.target_state, topic.target),
+        ):
             if state is None:
                 continue
             lasting = bool(state.config) and not state.compacted and bool(state.topic_id)
@@ -357,10 +317,3 @@ def frozen_logs(frozen: Frozen) -> dict[LogKey, FrozenLog]:
                 key = LogKey(side, topic.topic, partition)
                 found[key] = FrozenLog(name, state.topic_id, lasting, offsets)
     return found
-
-
-def _sides(
-    topic: FrozenTopic,
-) -> Iterator[tuple[Side, str, TopicState | None, Mapping[int, PartitionOffsets]]]:
-    yield Side.SOURCE, topic.topic, topic.state, topic.source
-    yield Side.TARGET, topic.target_topic, topic.target_state, topic.target

@@ -10,12 +10,11 @@ from datetime import datetime
 
 from drctl.config.link import Link
 from drctl.gap.comparison import BucketDigest, ComparePlan, Reads, Side
-from drctl.gap.freeze import Frozen
+from drctl.gap.freeze import Basis, Frozen, bucket_count, identity_of
 from drctl.gap.ledger import (
     CELL_BITS,
     Book,
     Cell,
-    Check,
     FrozenLog,
     KnownLog,
     LedgerStore,
@@ -25,9 +24,9 @@ from drctl.gap.ledger import (
     extended,
     frozen_logs,
     moved_on,
+    still_true,
     unread,
 )
-from drctl.gap.planning import Basis, bucket_count, identity_of
 from drctl.model.errors import DrctlError
 from drctl.model.gap import Forgotten, LedgerUse
 from drctl.model.ports import ClusterReader
@@ -111,14 +110,16 @@ class Remembering:
             Unreachable: a cluster did not answer.
         """
         assert self._book is not None
-        rules = {t.topic: Rules(t.target_topic, t.timestamps, t.bucket_ms) for t in plan.topics}
-        valid = [name for name, rule in rules.items() if self._book.rules.get(name) == rule]
+        valid = [n for n, rule in _rules(plan).items() if self._book.rules.get(n) == rule]
         stored = self.store.logs(self._fingerprint, valid)
-        checked = Check(frozen, {Side.SOURCE: self.source, Side.TARGET: self.target})
-        logs = checked.still_true(stored)
+        logs, forgotten = still_true(stored, frozen, self._readers)
         reads = {side: _reads(plan, side, logs) for side in Side}
         digests = (d for key, log in logs.items() for d in digests_of(key, log.cells.values()))
-        return Known(logs, reads, tuple(digests), tuple(checked.forgotten))
+        return Known(logs, reads, tuple(digests), forgotten)
+
+    @property
+    def _readers(self) -> Mapping[Side, ClusterReader]:
+        return {Side.SOURCE: self.source, Side.TARGET: self.target}
 
     def keep(
         self, plan: ComparePlan, frozen: Frozen, known: Known, fresh: Sequence[BucketDigest]
@@ -145,9 +146,8 @@ class Remembering:
         assert self._book is not None
         changed = self._changed(plan, frozen, known, fresh)
         gone = {LogKey(Side(f.side), f.topic, f.partition) for f in known.forgotten}
-        rules = {t.topic: Rules(t.target_topic, t.timestamps, t.bucket_ms) for t in plan.topics}
         return not (gone or changed) or self.store.keep(
-            self._fingerprint, self._book.version, rules, gone, changed
+            self._fingerprint, self._book.version, _rules(plan), gone, changed
         )
 
     def _changed(
@@ -177,11 +177,12 @@ class Remembering:
             for key, (_, cells) in grown.items()
         }
         epochs: dict[LogKey, int | Unavailable] = {}
-        for side, reader in ((Side.SOURCE, self.source), (Side.TARGET, self.target)):
+        for side, reader in self._readers.items():
             asked = {
                 TopicPartition(grown[key][0].name, key.partition): (key, offset)
                 for key, offset in last.items()
-                if key.side is side and offset >= 0 and _witness(known, key) != offset
+                if key.side is side and offset >= 0
+                if key not in known.logs or known.logs[key].witness != offset
             }
             found = reader.leader_epochs({p: offset for p, (_, offset) in asked.items()})
             epochs |= {asked[p][0]: epoch for p, epoch in found.items()}
@@ -224,5 +225,5 @@ def _reads(
     }
 
 
-def _witness(known: Known, key: LogKey) -> int | None:
-    return known.logs[key].witness if key in known.logs else None
+def _rules(plan: ComparePlan) -> dict[str, Rules]:
+    return {t.topic: Rules(t.target_topic, t.timestamps, t.bucket_ms) for t in plan.topics}

@@ -87,7 +87,7 @@ class Arrivals:
     own: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Traces:
     """All that is left.
 
@@ -100,16 +100,16 @@ class Traces:
         silent: who might have told more and did not, with the reason.
     """
 
-    source: str
-    places: Sequence[TopicPartition]
-    ends: Sequence[Ends] = ()
-    copied: Sequence[Copied] = ()
-    signs: Sequence[Sign] = ()
-    arrivals: Mapping[TopicPartition, Arrivals] = field(default_factory=dict)
-    empty: frozenset[TopicPartition] = frozenset()
+    source: str = ""
+    places: Sequence[TopicPartition] = ()
+    ends: list[Ends] = field(default_factory=list)
+    copied: list[Copied] = field(default_factory=list)
+    signs: list[Sign] = field(default_factory=list)
+    arrivals: dict[TopicPartition, Arrivals] = field(default_factory=dict)
+    empty: set[TopicPartition] = field(default_factory=set)
     halted: str = ""
     failed: bool = False
-    silent: Sequence[str] = ()
+    silent: list[str] = field(default_factory=list)
 
 
 EDGES_S = (

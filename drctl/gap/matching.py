@@ -5,7 +5,7 @@ The semantics are those of `reference`, over digests instead of records and in l
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import merge, nsmallest
 from struct import Struct
 from typing import NamedTuple
@@ -14,6 +14,8 @@ from drctl.gap.comparison import (
     EXAMPLES,
     HISTOGRAM_BINS,
     INVERSION_EXAMPLES,
+    ComparePlan,
+    Comparison,
     Disorder,
     ExampleOffset,
     Extra,
@@ -53,16 +55,15 @@ class Tally:
         return Disorder(dict(self._counts), tuple(self._examples))
 
 
-def inversions(
-    topics: Iterable[tuple[TopicPlan, Held, Held]], within: OrderScope
-) -> Iterator[Inversion]:
+def inversions(plan: ComparePlan, held: Mapping[tuple[Side, str], Held]) -> Iterator[Inversion]:
     """All of them, one topic after the other.
 
     Args:
-        topics: each with what is held of its source and of its target, all that was planned.
+        held: of each side of the topics, all that was planned.
     """
-    for plan, source, target in topics:
-        yield from _of_topic(plan, source, target, within)
+    for topic in plan.topics:
+        source, target = (held.get((side, topic.topic), {}) for side in Side)
+        yield from _of_topic(topic, source, target, plan.within)
 
 
 def _of_topic(
@@ -368,23 +369,49 @@ class TopicMatcher:
 
 
 ByPlace = Mapping[Place, Sequence[Judged]]
-"""The missing records of each source partition."""
+"""Records of each source partition."""
 
 
-def by_place(topic: str, missing: Iterable[Judged]) -> dict[Place, list[Judged]]:
-    """The missing records of a topic, by partition."""
-    found: dict[Place, list[Judged]] = defaultdict(list)
-    for judged in missing:
-        found[topic, judged.partition].append(judged)
-    return found
+def sum_up(matches: Mapping[str, Match], matchers: Mapping[str, TopicMatcher]) -> Comparison:
+    """What the topics' matches amount to.
+
+    Args:
+        matchers: of the same topics; `behind` has looked.
+    """
+    records: dict[Place, list[Judged]] = defaultdict(list)
+    for topic, match in matches.items():
+        for judged in match.missing:
+            records[topic, judged.partition].append(judged)
+    gone = {
+        place: [j for j in found if j.record_class is RecordClass.UNREPLICATED]
+        for place, found in records.items()
+    }
+    limit = runs_limit(sum(map(bool, gone.values())))
+    missing = {}
+    for (topic, partition), found in records.items():
+        left = gone[topic, partition]
+        runs = matchers[topic].behind[partition].runs([j.entry[0] for j in left])
+        missing[topic, partition] = _summarised(found, left, runs, limit)
+    extra = {
+        (topic, partition): more
+        for topic, match in matches.items()
+        for partition, more in match.extra.items()
+    }
+    return Comparison(missing, extra, _histogram(gone, missing), _examples(gone))
 
 
-def summarise(missing: Sequence[Judged]) -> Missing:
-    """Counts by class and verdict of one source partition, without its runs."""
-    gone = [m for m in missing if m.record_class is RecordClass.UNREPLICATED]
+def _summarised(
+    missing: Sequence[Judged], gone: Sequence[Judged], runs: Sequence[tuple[int, int]], limit: int
+) -> Missing:
+    """Counts by class and verdict of one source partition, and its first runs.
+
+    Args:
+        gone: the unreplicated ones.
+    """
     classes = Counter(str(m.record_class) for m in missing)
     orders = Counter(str(m.order) for m in gone)
     times = [m.entry[1] for m in gone]
+    size = sum(m.entry[2] for m in gone)
     return Missing(
         unreplicated=len(gone),
         superseded=classes["superseded"],
@@ -394,58 +421,33 @@ def summarise(missing: Sequence[Judged]) -> Missing:
         unkeyed=orders["unkeyed"],
         misplaced=sum(m.misplaced for m in gone),
         repeated=sum(m.repeated for m in gone),
-        bytes=sum(m.entry[2] for m in gone),
+        bytes=size,
         oldest_timestamp=min(times, default=None),
         newest_timestamp=max(times, default=None),
-        other_bytes=sum(m.entry[2] for m in missing) - sum(m.entry[2] for m in gone),
+        runs=tuple(runs[:limit]),
+        runs_total=len(runs),
+        other_bytes=sum(m.entry[2] for m in missing) - size,
     )
 
 
-def unreplicated_offsets(missing: Iterable[Judged]) -> list[int]:
-    """Their offsets, in the same order."""
-    return [j.entry[0] for j in _gone(missing)]
-
-
-def with_runs(
-    missing: Mapping[Place, Missing],
-    runs: Mapping[Place, Sequence[tuple[int, int]]],
-) -> dict[Place, Missing]:
-    """The same with the first runs of each partition, and how many there are."""
-    limit = runs_limit(len(runs))
-    return {
-        place: replace(m, runs=tuple(found[:limit]), runs_total=len(found))
-        for place, m in missing.items()
-        for found in [runs.get(place, [])]
-    }
-
-
-def histogram(records: ByPlace, missing: Mapping[Place, Missing]) -> Histogram | None:
+def _histogram(gone: ByPlace, missing: Mapping[Place, Missing]) -> Histogram | None:
     """Where in time the records of the worst partitions lie."""
     frame = histogram_frame(missing)
     if frame is None:
         return None
     worst, start, width = frame
     rows = []
-    for topic, partition in worst:
-        bins = Counter((j.entry[1] - start) // width for j in _gone(records[topic, partition]))
-        rows.append((topic, partition, tuple(bins[n] for n in range(HISTOGRAM_BINS))))
+    for place in worst:
+        bins = Counter((j.entry[1] - start) // width for j in gone[place])
+        rows.append((*place, tuple(bins[n] for n in range(HISTOGRAM_BINS))))
     return Histogram(start, width, tuple(rows))
 
 
-def examples(records: ByPlace) -> tuple[ExampleOffset, ...]:
+def _examples(gone: ByPlace) -> tuple[ExampleOffset, ...]:
     """The oldest unreplicated records."""
-    oldest = nsmallest(
-        EXAMPLES,
-        (
-            (j.entry[1], topic, partition, j.entry[0], j.entry[2], str(j.order))
-            for (topic, partition), found in records.items()
-            for j in _gone(found)
-        ),
+    found = (
+        (j.entry[1], *place, j.entry[0], j.entry[2], str(j.order))
+        for place, records in gone.items()
+        for j in records
     )
-    return tuple(
-        ExampleOffset(t, p, offset, size, order) for _, t, p, offset, size, order in oldest
-    )
-
-
-def _gone(missing: Iterable[Judged]) -> Iterator[Judged]:
-    return (j for j in missing if j.record_class is RecordClass.UNREPLICATED)
+    return tuple(ExampleOffset(*each[1:]) for each in nsmallest(EXAMPLES, found))

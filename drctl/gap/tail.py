@@ -124,19 +124,22 @@ class Tail:
         share = min(self.margin, max(LEAST, MARGINS // max(1, len(wanted))))
         for place in wanted:
             topic, position = topics[place.topic], self.positions.get(place)
-            why = _unplaced(topic, position)
+            why = "" if position else "nobody says how far replication got"
+            why = why if topic.by_partition else "the link does not keep partitions"
             margin = margins.get(place, self.margin if why else share)
             whole = topic.source[place.partition]
             if _read_whole(whole, position, margin):
-                found[place] = _whole(topic, place.partition, position, margin)
+                found[place] = _whole(topics, place, position, margin)
             elif position is not None and not why:
                 begun[place] = _window(place, position, margin, whole)
             elif self.only is None:
-                unknown.append(_unknown(place, why))
+                reason = (
+                    f"{why}: what lies before the tail cannot be told from it; use --scope full"
+                )
+                unknown.append(NotCompared(*place, reason))
             else:
-                evidence = f"{why}: all of it is read"
-                window = _whole(topic, place.partition, position, margin)
-                found[place] = replace(window, evidence=evidence)
+                window = _whole(topics, place, position, margin)
+                found[place] = replace(window, evidence=f"{why}: all of it is read")
         return found | self._placed(begun, topics, plan.identity), tuple(unknown)
 
     def _wanted(self, plan: ComparePlan) -> list[TopicPartition]:
@@ -157,10 +160,10 @@ class Tail:
             missed = {p: w for p, w in waiting.items() if p not in placed}
             waiting = {}
             for place, window in missed.items():
-                topic, position = topics[place.topic], self.positions[place]
-                whole, margin = topic.source[place.partition], window.margin * WIDER
+                position, margin = self.positions[place], window.margin * WIDER
+                whole = topics[place.topic].source[place.partition]
                 if _read_whole(whole, position, margin):
-                    placed[place] = _whole(topic, place.partition, position, margin)
+                    placed[place] = _whole(topics, place, position, margin)
                 else:
                     waiting[place] = _window(place, position, margin, whole)
         return placed
@@ -207,19 +210,14 @@ class Tail:
         }
         number = min(LOOKED_AT, max(LEAST, LOOKED_AT_IN_ALL // max(1, len(begins))))
         read = self.target.following({there[p]: o for p, o in begins.items()}, number)
-        starts = {}
-        for place in begins:
-            records = read[there[place]]
-            timestamps = topics[place.topic].timestamps
-
-            def name(record: Record, timestamps: bool = timestamps) -> object:
-                return identify(record, identity, timestamps)
-
-            if isinstance(records, tuple):
-                start = aligned(samples[place], records, name)
-                if start is not None:
-                    starts[place] = start
-        return starts
+        # Only where timestamps count there is a place to begin at.
+        return {
+            place: start
+            for place in begins
+            if isinstance(records := read[there[place]], tuple)
+            and (start := aligned(samples[place], records, lambda r: identify(r, identity, True)))
+            is not None
+        }
 
 
 def windowed(plan: ComparePlan, windows: Mapping[TopicPartition, Window]) -> ComparePlan:
@@ -262,13 +260,6 @@ def too_narrow(
     return wider
 
 
-def _unplaced(topic: TopicPlan, position: Position | None) -> str:
-    """Why a partition has no place at which its tail begins; empty where it has one."""
-    if not topic.by_partition:
-        return "the link does not keep partitions"
-    return "nobody says how far replication got" if position is None else ""
-
-
 def _first(topics: Mapping[str, TopicPlan], place: TopicPartition) -> int:
     there = topics[place.topic].target.get(place.partition)
     return there.start if there else 0
@@ -282,32 +273,16 @@ def _read_whole(whole: OffsetRange, position: Position | None, margin: int) -> b
 
 
 def _window(place: TopicPartition, position: Position, margin: int, whole: OffsetRange) -> Window:
-    return Window(
-        topic=place.topic,
-        partition=place.partition,
-        source_start=min(position.offset, whole.end) - margin,
-        target_start=0,
-        position=position.offset,
-        evidence=position.evidence,
-        margin=margin,
-        whole=False,
-    )
+    start = min(position.offset, whole.end) - margin
+    return Window(*place, start, 0, position.offset, position.evidence, margin, whole=False)
 
 
-def _whole(topic: TopicPlan, partition: int, position: Position | None, margin: int) -> Window:
-    there = topic.target.get(partition)
-    return Window(
-        topic=topic.topic,
-        partition=partition,
-        source_start=topic.source[partition].start,
-        target_start=there.start if there else 0,
-        position=position.offset if position else None,
-        evidence=position.evidence if position else "all of it is read: it is small",
-        margin=margin,
-        whole=True,
-    )
-
-
-def _unknown(place: TopicPartition, why: str) -> NotCompared:
-    reason = f"{why}: what lies before the tail cannot be told from it; use --scope full"
-    return NotCompared(place.topic, place.partition, reason)
+def _whole(
+    topics: Mapping[str, TopicPlan],
+    place: TopicPartition,
+    position: Position | None,
+    margin: int,
+) -> Window:
+    start = topics[place.topic].source[place.partition].start
+    at, evidence = position or (None, "all of it is read: it is small")
+    return Window(*place, start, _first(topics, place), at, evidence, margin, whole=True)

@@ -1,15 +1,17 @@
 """The records just before committed offsets of the source: what a group there consumed last.
 
-Ranges of many partitions are read in one pass of a `RangeReader`.
+And some further back (milestones), by which a group is found where replication lagged. Ranges of
+many partitions are read in one pass of a `RangeReader`.
 """
 
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from drctl.formats.anchors import MOST_RECORDS
+from drctl.formats.anchors import MOST_MILESTONES, MOST_RECORDS, Anchor, Milestone
 from drctl.formats.fingerprint import fingerprint
+from drctl.model.errors import Unknown
 from drctl.model.topology import (
     Chunk,
     OffsetRange,
@@ -289,3 +291,124 @@ def records_in(
         first, end = (bisect_left(offsets[at[0]], edge) for edge in window)
         found[at] = held[at[0]][first:end]
     return found
+
+
+SPACING = 4
+"""How many times as far back the next one may lie."""
+
+REACH = MOST_RECORDS * SPACING**10
+"""How many offsets back they go: some 35 million."""
+
+READ_AT_ONCE = 500
+"""How many are read in a pass at most, whatever the number of positions."""
+
+_SPAN = 8
+"""Offsets before a position that are looked at for its record."""
+
+Known = dict[TopicPartition, dict[int, Milestone]]
+"""By partition and position."""
+
+
+def known_from(
+    before: Mapping[Position, Before], anchors: Iterable[tuple[TopicPartition, Anchor]]
+) -> Known:
+    """What was read for other positions, and what earlier anchors of the same logs knew."""
+    known: Known = defaultdict(dict)
+    for partition, anchor in anchors:
+        here = known[partition]
+        here.update((milestone.position, milestone) for milestone in anchor.milestones)
+        if not anchor.passed:
+            here.update((anchor.offset, Milestone(anchor.offset, *r)) for r in anchor.records[:1])
+    for (partition, _), (trail, last) in before.items():
+        for step in trail.steps[:1]:
+            known[partition][last + 1] = Milestone(last + 1, step.fingerprint, step.timestamp_ms)
+    return known
+
+
+def milestones_before(
+    reader: RangeReader, logs: Mapping[Position, PartitionOffsets], known: Known, turn: int
+) -> Mapping[Position, tuple[Milestone, ...]]:
+    """Those of each position, the nearest one first; what cannot be read now is left out.
+
+    Args:
+        logs: of the positions.
+        turn: a number that differs from pass to pass: others come first then.
+    """
+    held = {partition: dict(known.get(partition, {})) for partition, _ in logs}
+    for partition, milestone in _milestones_at(reader, _missing(logs, held, turn), logs):
+        held[partition][milestone.position] = milestone
+    positions = {partition: sorted(found) for partition, found in held.items()}
+    return {
+        (partition, offset): tuple(
+            held[partition][position] for position in _chosen(offset, positions[partition])
+        )
+        for partition, offset in logs
+    }
+
+
+def _chosen(offset: int, known: Sequence[int]) -> list[int]:
+    """Of the known positions as few as will do, the nearest one first."""
+    found: list[int] = []
+    near = MOST_RECORDS
+    while near < REACH and len(found) < MOST_MILESTONES:
+        further = bisect_left(known, offset - near) - 1
+        if further < 0:
+            break
+        within = bisect_left(known, offset - near * SPACING)
+        found.append(known[min(within, further)])
+        near = offset - found[-1]
+    return found
+
+
+def _missing(
+    logs: Mapping[Position, PartitionOffsets], known: Known, turn: int
+) -> Sequence[Position]:
+    """The milestones to read, those that serve most positions first."""
+    positions = {partition: sorted(found) for partition, found in known.items()}
+    uses = Counter(
+        (partition, position)
+        for (partition, offset), log in logs.items()
+        for position in _gaps(offset, log, positions[partition])
+    )
+    found = sorted(uses)
+    begin = turn % len(found) if found else 0
+    found = found[begin:] + found[:begin]
+    return sorted(found, key=lambda at: -uses[at])[:READ_AT_ONCE]
+
+
+def _gaps(offset: int, log: PartitionOffsets, known: Sequence[int]) -> Iterator[int]:
+    """Positions that would fill the gaps between the known ones."""
+    near, far = MOST_RECORDS, min(REACH, offset - log.log_start - 1)
+    while near < far:
+        within = bisect_left(known, offset - near * SPACING)
+        if within < bisect_left(known, offset - near):
+            near = offset - known[within]
+            continue
+        distance = min(near * SPACING, far)
+        position = offset - distance
+        if distance < far:
+            # On a grid, so that the positions nearby want the same ones, now and later.
+            grid = 1 << (distance // 4).bit_length() - 1
+            position = -(-position // grid) * grid
+        if position <= log.last_stable:
+            yield position
+        near = offset - position
+
+
+def _milestones_at(
+    reader: RangeReader,
+    wanted: Iterable[Position],
+    logs: Mapping[Position, PartitionOffsets],
+) -> Iterator[tuple[TopicPartition, Milestone]]:
+    starts = {partition: log.log_start for (partition, _), log in logs.items()}
+    ranges = {
+        (partition, position): OffsetRange(max(starts[partition], position - _SPAN), position)
+        for partition, position in wanted
+    }
+    try:
+        held = records_in(reader, ranges)
+    except Unknown:
+        return  # milestones are only for lagging replication; the pass has what it needs
+    for (partition, _), records in held.items():
+        for offset, step in records[-1:]:
+            yield partition, Milestone(offset + 1, step.fingerprint, step.timestamp_ms)

@@ -18,9 +18,9 @@ from drctl.model.errors import ConfigError, UsageError
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
 from drctl.model.strict_json import read_json
 from drctl.model.topology import TopicPartition
+from drctl.offsets.applying import Bounds, RestsOn, Wanted
 from drctl.offsets.snapshot import Filters, GroupSnapshot, Snapshot
 from drctl.offsets.translating import NEVER
-from drctl.offsets.wanted import Bounds, RestsOn, Wanted
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()

@@ -112,11 +112,10 @@ def read_mirrored(
         Unreachable: a cluster did not answer.
         ScanFailed: a topic could not be read to its end.
     """
-    unread: dict[str, str] = {}
-    syncs = read_syncs(aliases, source, target, unread, progress)
+    syncs = read_syncs(aliases, source, target, progress)
     progress(f"reading {aliases.checkpoints}")
     found: dict[tuple[str, TopicPartition], Checkpoint] = {}
-    undecodable = syncs.undecodable
+    undecodable, unread = syncs.undecodable, dict(syncs.unread)
     latest = {row[2]: row for row in _rows(target, aliases.checkpoints, unread)}
     for _, at_ms, key, value, _ in latest.values():
         try:
@@ -133,27 +132,13 @@ def read_mirrored(
     return Mirrored(syncs.syncs, found, syncs.anew_ms, undecodable, unread)
 
 
-@dataclass(frozen=True, slots=True)
-class Synced:
-    """What the topics of offset syncs hold; the fields are those of `Mirrored`."""
-
-    syncs: Mapping[TopicPartition, tuple[Sync, ...]]
-    anew_ms: Mapping[TopicPartition, int]
-    undecodable: int
-
-
 def read_syncs(
-    aliases: Aliases,
-    source: Place | None,
-    target: Place,
-    unread: dict[str, str],
-    progress: Callable[[str], None],
-) -> Synced:
-    """Read the syncs, wherever MirrorMaker 2 keeps them.
+    aliases: Aliases, source: Place | None, target: Place, progress: Callable[[str], None]
+) -> Mirrored:
+    """Read the syncs alone, wherever MirrorMaker 2 keeps them.
 
     Args:
         source: None where it cannot be asked.
-        unread: gets the topics that could not be read, with the reason.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -162,7 +147,7 @@ def read_syncs(
     places = [(target, aliases.syncs_on_target)]
     if source is not None:
         places.append((source, aliases.syncs_on_source))
-    histories = []
+    histories, unread = [], dict[str, str]()
     for place, topic in places:
         progress(f"reading {topic}")
         histories.append(_History(_rows(place, topic, unread)))
@@ -176,7 +161,8 @@ def read_syncs(
                 syncs[source_partition] = tuple(known)
         for source_partition, at_ms in history.anew_ms.items():
             anew[source_partition] = max(at_ms, anew.get(source_partition, 0))
-    return Synced(syncs, anew, sum(history.undecodable for history in histories))
+    undecodable = sum(history.undecodable for history in histories)
+    return Mirrored(syncs, {}, anew, undecodable, unread)
 
 
 class _History:

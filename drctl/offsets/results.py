@@ -9,9 +9,8 @@ from typing import Annotated, NamedTuple
 from drctl.model.document import Count, Document, From, Moment, Name, Seconds, rounded
 from drctl.model.groups import Committed, Occupied, Positions
 from drctl.model.topology import TopicPartition, Unanswered, Unavailable
-from drctl.offsets.applying import OVERRIDABLE, WRITES, Action, ApplyPlan, Guard, Line
+from drctl.offsets.applying import OVERRIDABLE, WRITES, Action, ApplyPlan, Guard, Line, RestsOn
 from drctl.offsets.snapshot import ClusterDocument
-from drctl.offsets.wanted import RestsOn
 
 Place = tuple[str, TopicPartition]
 """A group and a partition."""

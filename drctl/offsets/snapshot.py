@@ -14,7 +14,7 @@ from drctl.model.errors import ExitCode, UsageError
 from drctl.model.groups import Group, GroupProtocol, GroupState, Positions
 from drctl.model.ports import GroupReader
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.offsets.wanted import Wanted
+from drctl.offsets.applying import Wanted
 
 
 @dataclass(frozen=True, slots=True)

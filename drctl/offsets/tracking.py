@@ -1,21 +1,18 @@
-"""One pass over the committed offsets of a link's groups, and the anchors to write for them.
+"""Passes over the committed offsets of a link's groups, and the anchors to write for them.
 
 An anchor holds the records before a committed offset, and some further back (milestones), so that
 the offset can be found on another cluster.
 """
 
-from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from drctl.formats import anchor_passes
 from drctl.formats.anchor_passes import Pass, PassKey, Scope
 from drctl.formats.anchors import (
-    MOST_MILESTONES,
-    MOST_RECORDS,
     Anchor,
     AnchorHead,
     AnchorKey,
@@ -26,11 +23,10 @@ from drctl.formats.anchors import (
     encode_value,
 )
 from drctl.formats.primitives import Undecodable
-from drctl.model.errors import ConfigError, Unknown
+from drctl.model.errors import ConfigError, DrctlError, ExitCode
 from drctl.model.groups import Committed, Group, GroupState, Positions
 from drctl.model.ports import ClusterReader, GroupReader
 from drctl.model.topology import (
-    OffsetRange,
     PartitionOffsets,
     TopicPartition,
     TopicState,
@@ -42,132 +38,12 @@ from drctl.offsets.consumed import (
     Before,
     LastConsumed,
     Position,
-    RangeReader,
+    known_from,
     last_consumed,
-    records_in,
+    milestones_before,
 )
 from drctl.offsets.link_translation import Cluster
 from drctl.offsets.situation import Carried
-
-SPACING = 4
-"""How many times as far back the next one may lie."""
-
-REACH = MOST_RECORDS * SPACING**10
-"""How many offsets back they go: some 35 million."""
-
-READ_AT_ONCE = 500
-"""How many are read in a pass at most, whatever the number of positions."""
-
-_SPAN = 8
-"""Offsets before a position that are looked at for its record."""
-
-Known = dict[TopicPartition, dict[int, Milestone]]
-"""By partition and position."""
-
-
-def known_from(
-    before: Mapping[Position, Before], anchors: Iterable[tuple[TopicPartition, Anchor]]
-) -> Known:
-    """What was read for other positions, and what earlier anchors of the same logs knew."""
-    known: Known = defaultdict(dict)
-    for partition, anchor in anchors:
-        here = known[partition]
-        here.update((milestone.position, milestone) for milestone in anchor.milestones)
-        if not anchor.passed:
-            here.update((anchor.offset, Milestone(anchor.offset, *r)) for r in anchor.records[:1])
-    for (partition, _), (trail, last) in before.items():
-        for step in trail.steps[:1]:
-            known[partition][last + 1] = Milestone(last + 1, step.fingerprint, step.timestamp_ms)
-    return known
-
-
-def milestones_before(
-    reader: RangeReader, logs: Mapping[Position, PartitionOffsets], known: Known, turn: int
-) -> Mapping[Position, tuple[Milestone, ...]]:
-    """Those of each position, the nearest one first; what cannot be read now is left out.
-
-    Args:
-        logs: of the positions.
-        turn: a number that differs from pass to pass: others come first then.
-    """
-    held = {partition: dict(known.get(partition, {})) for partition, _ in logs}
-    for partition, milestone in _read(reader, _missing(logs, held, turn), logs):
-        held[partition][milestone.position] = milestone
-    positions = {partition: sorted(found) for partition, found in held.items()}
-    return {
-        (partition, offset): tuple(
-            held[partition][position] for position in _chosen(offset, positions[partition])
-        )
-        for partition, offset in logs
-    }
-
-
-def _chosen(offset: int, known: Sequence[int]) -> list[int]:
-    """Of the known positions as few as will do, the nearest one first."""
-    found: list[int] = []
-    near = MOST_RECORDS
-    while near < REACH and len(found) < MOST_MILESTONES:
-        further = bisect_left(known, offset - near) - 1
-        if further < 0:
-            break
-        within = bisect_left(known, offset - near * SPACING)
-        found.append(known[min(within, further)])
-        near = offset - found[-1]
-    return found
-
-
-def _missing(
-    logs: Mapping[Position, PartitionOffsets], known: Known, turn: int
-) -> Sequence[Position]:
-    """The milestones to read, those that serve most positions first."""
-    positions = {partition: sorted(found) for partition, found in known.items()}
-    uses = Counter(
-        (partition, position)
-        for (partition, offset), log in logs.items()
-        for position in _gaps(offset, log, positions[partition])
-    )
-    found = sorted(uses)
-    begin = turn % len(found) if found else 0
-    found = found[begin:] + found[:begin]
-    return sorted(found, key=lambda at: -uses[at])[:READ_AT_ONCE]
-
-
-def _gaps(offset: int, log: PartitionOffsets, known: Sequence[int]) -> Iterator[int]:
-    """Positions that would fill the gaps between the known ones."""
-    near, far = MOST_RECORDS, min(REACH, offset - log.log_start - 1)
-    while near < far:
-        within = bisect_left(known, offset - near * SPACING)
-        if within < bisect_left(known, offset - near):
-            near = offset - known[within]
-            continue
-        distance = min(near * SPACING, far)
-        position = offset - distance
-        if distance < far:
-            # On a grid, so that the positions nearby want the same ones, now and later.
-            grid = 1 << (distance // 4).bit_length() - 1
-            position = -(-position // grid) * grid
-        if position <= log.last_stable:
-            yield position
-        near = offset - position
-
-
-def _read(
-    reader: RangeReader,
-    wanted: Iterable[Position],
-    logs: Mapping[Position, PartitionOffsets],
-) -> Iterator[tuple[TopicPartition, Milestone]]:
-    starts = {partition: log.log_start for (partition, _), log in logs.items()}
-    ranges = {
-        (partition, position): OffsetRange(max(starts[partition], position - _SPAN), position)
-        for partition, position in wanted
-    }
-    try:
-        held = records_in(reader, ranges)
-    except Unknown:
-        return  # milestones are only for lagging replication; the pass has what it needs
-    for (partition, _), records in held.items():
-        for offset, step in records[-1:]:
-            yield partition, Milestone(offset + 1, step.fingerprint, step.timestamp_ms)
 
 
 class Problem(NamedTuple):
@@ -599,3 +475,119 @@ def _decide(
             decisions.kept(place, held)
     for place in sorted(state.gone | state.unseen):
         decisions.lost(place, known.get(place), gone=place in state.gone)
+
+
+@dataclass(frozen=True, slots=True)
+class Tracked:
+    """A pass.
+
+    Attributes:
+        executed: whether what is to be noted was written.
+        topic_existed: whether there was a topic before.
+        look: the outcome; None where the pass failed.
+        failed: why it did.
+        known_ms: when the last complete pass began, this one or one before; None where there was
+            none. What is noted is true as of then.
+    """
+
+    began_ms: int
+    seconds: float
+    executed: bool
+    topic_existed: bool
+    look: Look | None
+    failed: DrctlError | None
+    known_ms: int | None
+
+    @property
+    def complete(self) -> bool:
+        """Whether all positions were seen."""
+        return self.look is not None and self.failed is None and not self.look.problems
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What a single pass ends with."""
+        return ExitCode.DONE if self.complete else ExitCode.UNKNOWN
+
+    @property
+    def age_seconds(self) -> float | None:
+        """How old what is noted was when the pass ended."""
+        if self.known_ms is None:
+            return None
+        return max(0.0, (self.began_ms - self.known_ms) / 1000 + self.seconds)
+
+
+class AnchorReader(Protocol):
+    """Follows what is noted."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether there was a topic to read, the last time."""
+
+    def cluster_id(self) -> str:
+        """Of the cluster that keeps it.
+
+        Raises:
+            Unreachable: it did not answer.
+        """
+
+    def catch_up(self) -> AnchorLog:
+        """All that was noted until now.
+
+        Raises:
+            Unreachable: the cluster that keeps it did not answer.
+        """
+
+    def check(self) -> None:
+        """See whether it could be written.
+
+        Raises:
+            ConfigError: it could not.
+        """
+
+
+class AnchorWriter(Protocol):
+    """Notes something."""
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """Write all of it, upon which it is read back.
+
+        Raises:
+            Unreachable: no answer came.
+        """
+
+
+@dataclass(slots=True)
+class Passes:
+    """Passes over one link, one after the other.
+
+    Attributes:
+        writes: None where nothing may be written.
+    """
+
+    tracker: Tracker
+    reads: AnchorReader
+    writes: AnchorWriter | None
+    _known_ms: int | None = None
+
+    def run(self, progress: Progress) -> Tracked:
+        """One pass; one that fails says so, and the next may go on."""
+        began, began_ms = time.monotonic(), self.tracker.now_ms()
+        look: Look | None = None
+        failed: DrctlError | None = None
+        existed = False
+        try:
+            # Read before the source: everything that is seen there is newer.
+            log = self.reads.catch_up()
+            existed = self.reads.exists
+            self._known_ms = log.last_look_ms(self.tracker.scope.digest)
+            look = self.tracker.look(log, self.reads.cluster_id(), progress)
+            if self.writes is None:
+                self.reads.check()
+            else:
+                progress("writing anchors")
+                self.writes.write(look.changes)
+                self._known_ms = look.began_ms
+        except DrctlError as error:
+            failed = error
+        seconds, executed = time.monotonic() - began, self.writes is not None
+        return Tracked(began_ms, seconds, executed, existed, look, failed, self._known_ms)

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from drctl.config.link import Link
 from drctl.model.plan import Plan
-from drctl.offsets.applying import ApplyPlan
-from drctl.offsets.wanted import NOTHING, Wanted
+from drctl.offsets.applying import NOTHING, ApplyPlan, Wanted
 from drctl.steps.apply_offsets import ApplyOffsets, ApplySettings, LeftOut, Row
 
 APPLY = "offsets-apply"

@@ -8,14 +8,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from drctl.gap.comparison import (
     INVERSION_EXAMPLES,
     ONE_CELL,
     SECOND_SALT,
-    BucketDigest,
     ComparePlan,
     Disorder,
     Identity,
@@ -552,20 +551,4 @@ def digest_rows(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
         F.min("offset").alias("first"),
         F.max("offset").alias("last"),
         F.lit(side.value).alias("side"),
-    )
-
-
-def bucket_digest(row: Row, topic: str) -> BucketDigest:
-    """The value of one collected row."""
-    return BucketDigest(
-        topic=topic,
-        side=Side(row["side"]),
-        partition=row["partition"],
-        bucket=row["bucket"],
-        records=row["records"],
-        sum1=row["sum1"],
-        sum2=row["sum2"],
-        first=row["first"],
-        last=row["last"],
-        cell=row["cell"],
     )

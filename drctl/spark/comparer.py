@@ -27,14 +27,13 @@ from drctl.gap.comparison import (
     TopicSuspects,
     runs_limit,
     span_of,
+    suspect_span,
 )
-from drctl.gap.suspects import suspect_span
 from drctl.model.gap import OrderScope
 from drctl.model.topology import OffsetRange
 from drctl.spark import compare, results
 from drctl.spark.compare import (
     INVERSIONS,
-    bucket_digest,
     digest_rows,
     inverted,
     sum_inversions,
@@ -116,7 +115,11 @@ class SparkComparer:
         with self._job("reading both sides", span_of(reads), progress):
             frame = union(self._digest_side(plan, side, reads) for side in Side)
             rows = frame.collect() if frame is not None else []
-        return [bucket_digest(row, names[row["topic"]]) for row in rows]
+        found = (row.asDict() for row in rows)
+        return [
+            BucketDigest(**{**row, "topic": names[row["topic"]], "side": Side(row["side"])})
+            for row in found
+        ]
 
     def _digest_side(self, plan: ComparePlan, side: Side, reads: Reads) -> DataFrame | None:
         rows = self._rows.rows(side, on_side(plan, side, reads))

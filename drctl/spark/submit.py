@@ -27,7 +27,7 @@ from drctl.gap.comparison import (
     ScanFailed,
     TopicSuspects,
 )
-from drctl.gap.json import digests_from_json, plain, restored
+from drctl.gap.json import plain, restored
 from drctl.host.files import as_open_as
 from drctl.model.errors import Unknown
 from drctl.spark import results
@@ -170,7 +170,9 @@ class SubmittedComparer:
             ScanFailed: something could not be read to its end.
         """
         asked = {"plan": plain(plan), "reads": plain(reads)}
-        return digests_from_json(self._answered(asked, progress)["digests"])
+        table = self._answered(asked, progress)["digests"]
+        found: Sequence[BucketDigest] = restored(tuple[BucketDigest, ...], table)
+        return found
 
     def compare(
         self, plan: ComparePlan, suspects: Sequence[TopicSuspects], progress: Progress

@@ -21,7 +21,7 @@ from drctl.gap.comparison import (
     Side,
     TopicSuspects,
 )
-from drctl.gap.json import digests_to_json, plain, restored
+from drctl.gap.json import plain, restored
 from drctl.spark.comparer import SparkComparer
 from drctl.spark.failure import cause_of
 from drctl.spark.job_folder import (
@@ -84,7 +84,7 @@ def _answered(asked: Mapping[str, Any], comparer: RecordComparer, progress: Prog
     try:
         if "reads" in asked:
             digests = comparer.digest(plan, restored(Reads, asked["reads"]), progress)
-            return {"digests": digests_to_json(digests)}
+            return {"digests": digests}  # tuples, which JSON has as arrays
         if "order" in asked:
             return {"disorder": plain(comparer.disorder(plan, progress))}
         suspects = restored(tuple[TopicSuspects, ...], asked["suspects"])

@@ -10,9 +10,8 @@ from drctl.engine.run_state import RunState
 from drctl.model.errors import Unreachable
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition
-from drctl.offsets.applying import Action, ApplyPlan, Guard, build_plan
+from drctl.offsets.applying import Action, ApplyPlan, Guard, Wanted, build_plan, look
 from drctl.offsets.results import DONE, WRITTEN, Became, Change, Outcome, Place, became, moved
-from drctl.offsets.wanted import Wanted, look
 from drctl.steps.commit_offsets import changes, commit
 from drctl.steps.repairs import counted
 

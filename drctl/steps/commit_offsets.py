@@ -11,8 +11,8 @@ from drctl.model.errors import Refused
 from drctl.model.groups import Committed, Positions
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.offsets.applying import Action, ApplyPlan, Line, build_plan
+from drctl.offsets.applying import look as look_at
 from drctl.offsets.results import Change
-from drctl.offsets.wanted import look as look_at
 
 BATCH = 2000
 """Groups that are sent together."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from drctl.model.document import Count, Document, From, Moment, Name, Seconds, rounded
 from drctl.model.moments import iso
 from drctl.offsets.anchor_log import ANCHORS_TOPIC
-from drctl.offsets.passes import Tracked
-from drctl.offsets.tracking import Look, Problem
+from drctl.offsets.tracking import Look, Problem, Tracked
 from drctl.views.command_documents import ErrorBody
 from drctl.views.metrics import Metric, exposition
 from drctl.views.text import duration, number, plain, plural, sentence, utc

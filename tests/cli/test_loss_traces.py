@@ -172,4 +172,4 @@ def test_an_estimate_says_whom_it_asks_and_who_does_not_answer() -> None:
         "estimating what is lost: the journal on b",
         "estimating what is lost: Connect's offsets",
     ]
-    assert sight.silent == ["Connect's offsets: nobody is there"]
+    assert sight.found.silent == ["Connect's offsets: nobody is there"]

@@ -38,8 +38,8 @@ from drctl.model.plan import Plan, Step
 from drctl.model.repairs import Acls, TopicSetting, TopicShape
 from drctl.model.topology import TopicPartition
 from drctl.model.typed_json import to_json
+from drctl.offsets.applying import Wanted
 from drctl.offsets.results import Change
-from drctl.offsets.wanted import Wanted
 from drctl.plans.elections import election
 from drctl.plans.failback import failback, turned
 from drctl.plans.inputs import Circumstances, FenceMethod

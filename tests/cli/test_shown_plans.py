@@ -21,7 +21,7 @@ from drctl.model.groups import Committed
 from drctl.model.loss import Figure, Loss, LossRange
 from drctl.model.plan import Plan
 from drctl.model.topology import OffsetRange, Overview, TopicPartition
-from drctl.offsets.wanted import Bounds, RestsOn, Translated, Wanted
+from drctl.offsets.applying import Bounds, RestsOn, Translated, Wanted
 from tests.cli.conftest import Ran, Run
 from tests.cli.documents import check
 from tests.offsets.standing import Standing

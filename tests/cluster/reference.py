@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from drctl.gap.comparison import Identity, TopicPlan
-from drctl.gap.planning import REPLICATION_HEADERS
+from drctl.gap.freeze import REPLICATION_HEADERS
 from drctl.gap.reference import Verdict, compare_topic
 from drctl.model.gap import RecordClass
 from drctl.model.topology import Record

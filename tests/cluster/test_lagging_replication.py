@@ -8,7 +8,7 @@ from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.model.groups import Committed
 from drctl.model.topology import Record, TopicPartition
-from drctl.offsets.tracking import SPACING
+from drctl.offsets.consumed import SPACING
 from tests.cluster.conftest import NewDrctl
 from tests.cluster.offsets_command import OffsetsCommand
 from tests.cluster.silent_source import alive_and_silent

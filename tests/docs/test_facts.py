@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from drctl.cli.gap import Scope
 from drctl.config.loading import read
 from drctl.config.schema import ConfigFile
-from drctl.gap.planning import REPLICATION_HEADERS
+from drctl.gap.freeze import REPLICATION_HEADERS
 from drctl.lab.settings import FIRST, USERS, LabSettings
 from drctl.model.errors import ExitCode
 from drctl.model.gap import OrderVerdict, RecordClass
@@ -200,7 +200,7 @@ def test_files_that_the_architecture_names_exist() -> None:
 
 def test_numbers_in_the_decisions() -> None:
     from drctl.gap.comparison import RUNS_A_PARTITION, RUNS_IN_ALL
-    from drctl.gap.planning import DIGEST_ROWS
+    from drctl.gap.freeze import DIGEST_ROWS
     from drctl.spark.session import SMALL
 
     told = {p.path.name[:4]: p.text for p in pages() if p.name.startswith("docs/decisions/0")}

@@ -22,7 +22,7 @@ from drctl.model.loss import Loss, exactly
 from drctl.model.plan import Json
 from drctl.model.repairs import Acls
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.offsets.wanted import Bounds, Translated, Wanted
+from drctl.offsets.applying import Bounds, Translated, Wanted
 from drctl.steps.stop_replication import RUNNING, STOPPED
 from tests.engine.arrivals import NEW, empty
 from tests.engine.arrivals import SOURCE as ASKED

@@ -12,7 +12,7 @@ from drctl.model.errors import Refused
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Positions
 from drctl.model.plan import Json
 from drctl.model.topology import Found, Mark, TopicPartition, Unavailable
-from drctl.offsets.wanted import Bounds, RestsOn, Translated, Wanted
+from drctl.offsets.applying import Bounds, RestsOn, Translated, Wanted
 from drctl.steps.commit_offsets import BATCH, CommitOffsets
 
 ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)

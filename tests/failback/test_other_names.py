@@ -12,7 +12,7 @@ from drctl.failback.unread_copies import CopiedRecords, Copy, held_back
 from drctl.model.finding import Status
 from drctl.model.groups import Committed
 from drctl.model.topology import OffsetRange, TopicPartition
-from drctl.offsets.wanted import Wanted
+from drctl.offsets.applying import Wanted
 from tests.failback.ways import PLACE, PRIMARY, TARGET_END, THERE, copying, in_order_to_d, judged
 
 COPY = TopicPartition("primary.orders", 0)

@@ -20,7 +20,7 @@ from drctl.model.gap import OrderVerdict
 from drctl.model.groups import Committed
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import Record, TopicPartition, Unavailable
-from drctl.offsets.wanted import Bounds, Wanted
+from drctl.offsets.applying import Bounds, Wanted
 from drctl.reconcile.policy import Action
 from drctl.reconcile.progress import Key, Progress, RecordSet, Segment
 

@@ -4,9 +4,15 @@ import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from drctl.gap.comparison import ComparePlan, Comparison, Identity, RecordComparer, Side
+from drctl.gap.comparison import (
+    ComparePlan,
+    Comparison,
+    Identity,
+    RecordComparer,
+    Side,
+    find_suspects,
+)
 from drctl.gap.reference import Outcome, compare_topic
-from drctl.gap.suspects import find_suspects
 from drctl.model.gap import OrderScope, RecordClass
 from drctl.model.topology import Chunk, Record, Row, TopicRanges
 from tests.gap.logs import GeneratedTopic

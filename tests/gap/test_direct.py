@@ -17,12 +17,12 @@ from drctl.gap.comparison import (
     ScanFailed,
     Side,
     TopicPlan,
+    find_suspects,
     span_of,
 )
 from drctl.gap.direct import DirectComparer
 from drctl.gap.held import MissingRow, record_digest
 from drctl.gap.reference import compare_topic
-from drctl.gap.suspects import find_suspects
 from drctl.model.gap import Inversion, OrderScope
 from drctl.model.topology import Chunk, OffsetRange, Record, TopicRanges
 from tests.depth import examples
@@ -147,7 +147,8 @@ def test_nothing_is_read_twice(generated: tuple[GeneratedTopic, ...], identity: 
     read: dict[Side, int] = defaultdict(int)
     for side, ranges in logs.asked:
         read[side] += span_of({side: ranges})  # type: ignore[dict-item]
-    assert dict(read) == {s: plan.span(s) for s in Side if plan.span(s)}
+    spans = {side: span_of({side: ranges}) for side, ranges in plan.everything().items()}
+    assert dict(read) == {side: span for side, span in spans.items() if span}
 
 
 def one_topic(missing: int = 3, count: int = 10) -> GeneratedTopic:

@@ -3,8 +3,8 @@
 import pytest
 
 from drctl.formats import migrator_headers, provenance
+from drctl.gap.freeze import REPLICATION_HEADERS, identity_of
 from drctl.gap.held import record_digest
-from drctl.gap.planning import REPLICATION_HEADERS, identity_of
 from tests.links import link
 
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from drctl.gap.comparison import BucketDigest, ComparePlan, Reads, Side, span_of
-from drctl.gap.freeze import Frozen, freeze
+from drctl.gap.freeze import Frozen, freeze, plan_comparison
 from drctl.gap.ledger_updates import Remembering
-from drctl.gap.planning import plan_comparison
 from drctl.gap.reference import identify
 from drctl.model.errors import ConfigError
 from drctl.model.gap import LedgerUse

@@ -21,8 +21,7 @@ from drctl.model.translation import GroupPartition
 from drctl.offsets.anchor_log import AnchorLog, Change, anchors_of
 from drctl.offsets.consumed import step_of
 from drctl.offsets.link_translation import Cluster
-from drctl.offsets.passes import Passes, Tracked
-from drctl.offsets.tracking import Tracker
+from drctl.offsets.tracking import Passes, Tracked, Tracker
 from tests.offsets.logs import MemoryCluster, MemoryLog
 from tests.offsets.standing import group
 

@@ -14,6 +14,8 @@ from drctl.model.topology import (
     TopicState,
     Unavailable,
 )
+from drctl.model.translation import Answer
+from drctl.offsets.choosing import NoAnswer
 
 
 @dataclass
@@ -97,3 +99,15 @@ class MemoryCluster:
                     hidden = () if uncommitted else log.aborted
                     rows = [r for r in log.rows if start <= r[0] < end and r[0] not in hidden]
                     yield Chunk(topic, partition, rows)
+
+
+def bounds(said: Answer | NoAnswer | None) -> tuple[int, int | None, int | None]:
+    """Where an answer leads, and what is read again and skipped at most."""
+    assert isinstance(said, Answer), said
+    return said.target_offset, said.rereads_at_most, said.skips_at_most
+
+
+def reason(said: Answer | NoAnswer | None) -> str:
+    """Why there is no answer."""
+    assert isinstance(said, NoAnswer), said
+    return said.reason

@@ -22,9 +22,8 @@ from drctl.model.errors import DamagedJournal, ExitCode
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
 from drctl.model.plan import Plan
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
-from drctl.offsets.applying import Action, ApplyPlan, Guard, build_plan
+from drctl.offsets.applying import Action, ApplyPlan, Bounds, Guard, Wanted, build_plan, look
 from drctl.offsets.results import ApplyResult, Outcome, Place, results_of
-from drctl.offsets.wanted import Bounds, Wanted, look
 from drctl.plans.offsets import APPLY, UNDO, offsets_plan
 from drctl.steps import commit_offsets
 from drctl.steps.apply_offsets import became_of

@@ -16,21 +16,19 @@ from drctl.offsets.applying import (
     WRITES,
     Action,
     ApplyPlan,
+    Bounds,
     Guard,
     Line,
-    build_plan,
-)
-from drctl.offsets.translating import NEVER, STANDS_AHEAD
-from drctl.offsets.wanted import (
-    Bounds,
     RestsOn,
     TargetState,
     Wanted,
     Written,
+    build_plan,
     from_translations,
     look,
     unmatched,
 )
+from drctl.offsets.translating import NEVER, STANDS_AHEAD
 from tests.offsets.standing import Standing, group
 
 PLACE = TopicPartition("orders", 0)
@@ -199,11 +197,7 @@ def test_what_cannot_be_looked_at_is_never_written() -> None:
 
 def test_a_blocked_row() -> None:
     found = line(wants(100, blocked="who knows"), before=Committed(100))
-    assert (found.action, found.guard, found.reason) == (
-        Action.REFUSED,
-        Guard.BLOCKED,
-        "who knows",
-    )
+    assert (found.action, found.guard, found.reason) == (Action.REFUSED, Guard.BLOCKED, "who knows")
     assert line(wants(100, blocked="who knows"), Guard.BLOCKED).action is Action.COMMIT
     without = plan([wants(None, None, blocked="no evidence")], TargetState({}, {}, {}), *Guard)
     assert (without.lines[0].action, without.lines[0].guard) == (Action.REFUSED, Guard.BLOCKED)
@@ -305,11 +299,7 @@ logs = st.builds(Unavailable, st.just("gone")) | st.tuples(offsets, offsets).map
     lambda pair: OffsetRange(*sorted(pair))
 )
 groups = st.builds(
-    Group,
-    st.just("g"),
-    st.sampled_from(GroupProtocol),
-    st.sampled_from(GroupState),
-    st.just(()),
+    Group, st.just("g"), st.sampled_from(GroupProtocol), st.sampled_from(GroupState), st.just(())
 ) | st.just(Unavailable("no"))
 wanted_rows = st.builds(
     Wanted,

@@ -12,12 +12,11 @@ from drctl.formats.anchors import MOST_MILESTONES, MOST_RECORDS, Anchor, Milesto
 from drctl.model.errors import Unreachable
 from drctl.model.topology import Chunk, PartitionOffsets, Row, TopicRanges
 from drctl.model.translation import Answer, GroupPartition
-from drctl.offsets import tracking
+from drctl.offsets import consumed
 from drctl.offsets.anchored import AnchorAnswers
 from drctl.offsets.choosing import NoAnswer, Question
-from drctl.offsets.consumed import step_of
+from drctl.offsets.consumed import REACH, SPACING, milestones_before, step_of
 from drctl.offsets.searching import TargetSearch
-from drctl.offsets.tracking import REACH, SPACING, milestones_before
 from tests.depth import examples
 from tests.offsets.anchoring import NOON, ORDERS, Clock, OneTracker, Source, Topic, log, row
 from tests.offsets.logs import MemoryCluster, MemoryLog
@@ -94,7 +93,7 @@ def test_positions_nearby_share_them(source: Source, one: OneTracker) -> None:
 def test_no_more_is_read_than_may_be_at_once(
     source: Source, one: OneTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tracking, "READ_AT_ONCE", 40)
+    monkeypatch.setattr(consumed, "READ_AT_ONCE", 40)
     groups = {f"g{number}": 3_000 + number * 500 for number in range(50)}
     for name, at in groups.items():
         source.stand(name, orders=at)
@@ -227,7 +226,6 @@ def test_replication_was_behind_when_the_source_was_lost(lag: int, others: int) 
     world = World([3_000, 15_000, 28_000])
     copied = 28_000 - lag
     answer = world.asks(copied, others=others)
-    assert isinstance(answer, Answer)
     assert answer.skips_at_most == 0
     assert answer.target_offset <= copied + 7
     again = copied + 7 - answer.target_offset
@@ -243,7 +241,6 @@ def test_nothing_is_skipped_however_far_it_was_behind(copied: int, passes: list[
     answer = world.asks(copied)
     offset = passes[-1]
     exact = min(copied, offset) + 7
-    assert isinstance(answer, Answer)
     assert answer.target_offset <= exact
     assert answer.rereads_at_most is not None
     lag = max(0, offset - copied)
@@ -262,7 +259,6 @@ def test_equal_records_around_a_milestone_count() -> None:
     anchors = world.one.store.topic.anchors()
     question = Question(BILLING, 2_000, ORDERS)
     answer = AnchorAnswers(anchors, search, NOON).answers([question])[question]
-    assert isinstance(answer, Answer)
     assert answer.target_offset <= 1_000
     assert answer.rereads_at_most is not None
     assert answer.rereads_at_most >= 2_000 - answer.target_offset

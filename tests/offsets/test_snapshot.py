@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from drctl.model.errors import ConfigError, ExitCode, UsageError
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from drctl.offsets.applying import Bounds, RestsOn, Wanted
 from drctl.offsets.documents import TranslationDocument, place_of, read_document
 from drctl.offsets.snapshot import (
     Filters,
@@ -25,7 +26,6 @@ from drctl.offsets.snapshot import (
     take,
 )
 from drctl.offsets.translating import NEVER
-from drctl.offsets.wanted import Bounds, RestsOn, Wanted
 from tests.cli.documents import check
 from tests.offsets.standing import Standing, group
 
@@ -185,11 +185,7 @@ def test_a_translation(tmp_path: Path) -> None:
         "",
         (
             Wanted(
-                "g",
-                TopicPartition("p.orders", 1),
-                Committed(70),
-                Bounds(12, 0),
-                rests_on=rests_on,
+                "g", TopicPartition("p.orders", 1), Committed(70), Bounds(12, 0), rests_on=rests_on
             ),
             Wanted("g", TopicPartition("orders", 2), None, blocked="no such topic"),
             Wanted(

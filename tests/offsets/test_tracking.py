@@ -8,8 +8,7 @@ from drctl.model.errors import ConfigError, ExitCode, Unreachable
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition
 from drctl.model.translation import GroupPartition
-from drctl.offsets.passes import Passes
-from drctl.offsets.tracking import FORGET_MS
+from drctl.offsets.tracking import FORGET_MS, Passes
 from tests.offsets.anchoring import (
     HOUR,
     NOON,

@@ -3,8 +3,7 @@
 import pytest
 
 from drctl.model.errors import Unreachable
-from drctl.offsets.passes import Tracked
-from drctl.offsets.tracking import Look, Problem
+from drctl.offsets.tracking import Look, Problem, Tracked
 from drctl.views.command_documents import ErrorBody
 from drctl.views.tracking import TrackedDocument, TrackMetrics, pass_line, pass_lines
 from tests.cli.documents import check
