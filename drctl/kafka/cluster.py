@@ -4,8 +4,9 @@ What somebody asks for is imported then: a command needs little of it.
 """
 
 from collections.abc import Mapping
+from importlib import import_module
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from drctl.kafka.connection import Connection
@@ -31,9 +32,24 @@ if TYPE_CHECKING:
     from drctl.kafka.topic_configs import KafkaShapeReader, KafkaShapeWriter
 
 
+P = TypeVar("P")
+
+
 class _Cluster:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+
+
+class _Part(Generic[P]):
+    """One of a kind of the package, made for whoever asks; its module is imported then."""
+
+    def __init__(self, module: str, kind: str) -> None:
+        self._module = f"drctl.kafka.{module}"
+        self._kind = kind
+
+    def __get__(self, cluster: _Cluster, _owner: object) -> P:
+        made: P = getattr(import_module(self._module), self._kind)(cluster._connection)
+        return made
 
 
 class KafkaReader(_Cluster):
@@ -43,68 +59,32 @@ class KafkaReader(_Cluster):
     closed. A call ends within the connection's timeout (and a moment).
     """
 
-    @property
-    def topics(self) -> "KafkaClusterReader":
-        """Topics, offsets and single records."""
-        from drctl.kafka.reader import KafkaClusterReader
+    topics: "_Part[KafkaClusterReader]" = _Part("reader", "KafkaClusterReader")
+    """Topics, offsets and single records."""
 
-        return KafkaClusterReader(self._connection)
+    groups: "_Part[KafkaGroupReader]" = _Part("groups", "KafkaGroupReader")
+    """Consumer groups and what they have committed."""
 
-    @property
-    def groups(self) -> "KafkaGroupReader":
-        """Consumer groups and what they have committed."""
-        from drctl.kafka.groups import KafkaGroupReader
+    acls: "_Part[KafkaAclReader]" = _Part("acls", "KafkaAclReader")
+    """Rules about topics, as each broker applies them."""
 
-        return KafkaGroupReader(self._connection)
+    shapes: "_Part[KafkaShapeReader]" = _Part("topic_configs", "KafkaShapeReader")
+    """Topics, as whoever changes them must know them."""
 
-    @property
-    def acls(self) -> "KafkaAclReader":
-        """Rules about topics, as each broker applies them."""
-        from drctl.kafka.acls import KafkaAclReader
+    producer_ids: "_Part[KafkaProducerIdReader]" = _Part("producer_ids", "KafkaProducerIdReader")
+    """Producer ids in use."""
 
-        return KafkaAclReader(self._connection)
+    health: "_Part[KafkaHealthReader]" = _Part("health", "KafkaHealthReader")
+    """Brokers, replicas, open transactions, and what this user may do."""
 
-    @property
-    def shapes(self) -> "KafkaShapeReader":
-        """Topics, as whoever changes them must know them."""
-        from drctl.kafka.topic_configs import KafkaShapeReader
+    elections: "_Part[KafkaElectionReader]" = _Part("elections", "KafkaElectionReader")
+    """Replicas, and where the log of each ends."""
 
-        return KafkaShapeReader(self._connection)
+    survey: "_Part[KafkaSurveyor]" = _Part("survey", "KafkaSurveyor")
+    """All there is in the cluster; one thread at a time."""
 
-    @property
-    def producer_ids(self) -> "KafkaProducerIdReader":
-        """Producer ids in use."""
-        from drctl.kafka.producer_ids import KafkaProducerIdReader
-
-        return KafkaProducerIdReader(self._connection)
-
-    @property
-    def health(self) -> "KafkaHealthReader":
-        """Brokers, replicas, open transactions, and what this user may do."""
-        from drctl.kafka.health import KafkaHealthReader
-
-        return KafkaHealthReader(self._connection)
-
-    @property
-    def elections(self) -> "KafkaElectionReader":
-        """Replicas, and where the log of each ends."""
-        from drctl.kafka.elections import KafkaElectionReader
-
-        return KafkaElectionReader(self._connection)
-
-    @property
-    def survey(self) -> "KafkaSurveyor":
-        """All there is in the cluster; one thread at a time."""
-        from drctl.kafka.survey import KafkaSurveyor
-
-        return KafkaSurveyor(self._connection)
-
-    @property
-    def anchors(self) -> "AnchorsTopicReader":
-        """The snapshots of offsets that it keeps."""
-        from drctl.kafka.anchors_topic import AnchorsTopicReader
-
-        return AnchorsTopicReader(self._connection)
+    anchors: "_Part[AnchorsTopicReader]" = _Part("anchors_topic", "AnchorsTopicReader")
+    """The snapshots of offsets that it keeps."""
 
     def fence(self, settle_s: float) -> "KafkaFenceProver":
         """What proves that nothing is written to topics; end offsets must stay for so long."""
@@ -128,75 +108,35 @@ class KafkaReader(_Cluster):
 class KafkaWriter(_Cluster):
     """What changes one cluster; likewise."""
 
-    @property
-    def groups(self) -> "KafkaGroupWriter":
-        """Moves what groups have committed, and makes groups of KIP-848 known."""
-        from drctl.kafka.group_writer import KafkaGroupWriter
+    groups: "_Part[KafkaGroupWriter]" = _Part("group_writer", "KafkaGroupWriter")
+    """Moves what groups have committed, and makes groups of KIP-848 known."""
 
-        return KafkaGroupWriter(self._connection)
+    acls: "_Part[KafkaAclWriter]" = _Part("acls", "KafkaAclWriter")
+    """Adds and removes rules that deny."""
 
-    @property
-    def acls(self) -> "KafkaAclWriter":
-        """Adds and removes rules that deny."""
-        from drctl.kafka.acls import KafkaAclWriter
+    rules: "_Part[KafkaRuleWriter]" = _Part("acls", "KafkaRuleWriter")
+    """Adds and removes rules about topics, of either permission."""
 
-        return KafkaAclWriter(self._connection)
+    shapes: "_Part[KafkaShapeWriter]" = _Part("topic_configs", "KafkaShapeWriter")
+    """Makes and changes topics."""
 
-    @property
-    def rules(self) -> "KafkaRuleWriter":
-        """Adds and removes rules about topics, of either permission."""
-        from drctl.kafka.acls import KafkaRuleWriter
+    producer_ids: "_Part[KafkaProducerIdWriter]" = _Part("producer_ids", "KafkaProducerIdWriter")
+    """Has brokers skip producer ids."""
 
-        return KafkaRuleWriter(self._connection)
+    elections: "_Part[KafkaElectionWriter]" = _Part("elections", "KafkaElectionWriter")
+    """Has leaders elected."""
 
-    @property
-    def shapes(self) -> "KafkaShapeWriter":
-        """Makes and changes topics."""
-        from drctl.kafka.topic_configs import KafkaShapeWriter
+    canary: "_Part[KafkaCanary]" = _Part("own_topics", "KafkaCanary")
+    """Writes a probe record."""
 
-        return KafkaShapeWriter(self._connection)
+    anchors: "_Part[AnchorsTopic]" = _Part("anchors_topic", "AnchorsTopic")
+    """Keeps snapshots of offsets."""
 
-    @property
-    def producer_ids(self) -> "KafkaProducerIdWriter":
-        """Has brokers skip producer ids."""
-        from drctl.kafka.producer_ids import KafkaProducerIdWriter
+    reconciled: "_Part[ReconcileTopic]" = _Part("reconcile_topics", "ReconcileTopic")
+    """Keeps the progress of reconciliation."""
 
-        return KafkaProducerIdWriter(self._connection)
-
-    @property
-    def elections(self) -> "KafkaElectionWriter":
-        """Has leaders elected."""
-        from drctl.kafka.elections import KafkaElectionWriter
-
-        return KafkaElectionWriter(self._connection)
-
-    @property
-    def canary(self) -> "KafkaCanary":
-        """Writes a probe record."""
-        from drctl.kafka.own_topics import KafkaCanary
-
-        return KafkaCanary(self._connection)
-
-    @property
-    def anchors(self) -> "AnchorsTopic":
-        """Keeps snapshots of offsets."""
-        from drctl.kafka.anchors_topic import AnchorsTopic
-
-        return AnchorsTopic(self._connection)
-
-    @property
-    def reconciled(self) -> "ReconcileTopic":
-        """Keeps the progress of reconciliation."""
-        from drctl.kafka.reconcile_topics import ReconcileTopic
-
-        return ReconcileTopic(self._connection)
-
-    @property
-    def scratch(self) -> "KafkaScratch":
-        """Makes and deletes what drills use."""
-        from drctl.kafka.drill import KafkaScratch
-
-        return KafkaScratch(self._connection)
+    scratch: "_Part[KafkaScratch]" = _Part("drill", "KafkaScratch")
+    """Makes and deletes what drills use."""
 
     def shared_acls(self, link: str) -> "SharedRules":
         """The same as `acls`, which leaves what fences of other links rest on."""

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from drctl.gap.ledger import Book
-from drctl.kafka.cluster import KafkaCluster, KafkaReader, KafkaWriter
+from drctl.kafka.cluster import KafkaCluster, KafkaReader, KafkaWriter, _Part
 from drctl.kafka.connection import Connection
 from drctl.model.errors import Unreachable
 
@@ -22,7 +22,7 @@ def parts(kind: type[KafkaReader] | type[KafkaWriter]) -> Iterator[tuple[str, An
     given = {"settle_s": 1.0, "link": "main", "key": b"", "topic": "t"}
     site = kind(Connection("nowhere", NOWHERE, 0.1))
     for name, member in vars(kind).items():
-        if isinstance(member, property):
+        if isinstance(member, _Part):
             yield name, getattr(site, name)
         elif not name.startswith("_"):
             wanted = member.__code__.co_varnames[1 : member.__code__.co_argcount]
