@@ -1,15 +1,17 @@
 """A limit on how fast a user may read from a cluster: a slow line, for replication."""
 
-from struct import pack
-
-from drctl.formats.primitives import Cursor, compact_nullable_string, compact_string
+from drctl.formats.primitives import Cursor
 from drctl.kafka.broker_socket import BrokerSocket
 from drctl.kafka.brokers import Brokers
 from drctl.kafka.connection import Connection
-from drctl.kafka.protocol import NO_TAGS, Api, compact_array
+from drctl.kafka.protocol import INT8, NULLABLE_STRING, STRING, Api, request_of, rows
+from drctl.kafka.protocol_cluster import FLOAT64
 from drctl.lab.cluster import LabCluster
 
 _ALTER_QUOTAS = Api("AlterClientQuotas", 49, 1, True, "2.8")
+_LIMITS = rows(STRING, FLOAT64, INT8)
+_BODY = request_of(rows(rows(STRING, NULLABLE_STRING), _LIMITS), INT8)
+_FOR_GOOD = 0
 _KEY = "consumer_byte_rate"
 _TIMEOUT_S = 20.0
 
@@ -20,11 +22,8 @@ def limit_reading(cluster: LabCluster, user: str, bytes_per_second: float | None
     Raises:
         Unreachable: no broker answered.
     """
-    name = compact_string("user") + compact_nullable_string(user) + NO_TAGS
-    limit = pack(">d?", bytes_per_second or 0.0, bytes_per_second is None)
-    change = compact_string(_KEY) + limit + NO_TAGS
-    entry = compact_array((name,)) + compact_array((change,)) + NO_TAGS
-    body = compact_array((entry,)) + b"\0" + NO_TAGS
+    change = _KEY, bytes_per_second or 0.0, bytes_per_second is None
+    body = _BODY([([("user", user)], [change])], _FOR_GOOD)
 
     def ask(opened: BrokerSocket) -> bytes:
         return opened.exchange(_ALTER_QUOTAS, body, Cursor.rest)

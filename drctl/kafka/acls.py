@@ -4,7 +4,7 @@ librdkafka could ask this, and must not: from a user that may not see ACLs it re
 in place of the refusal.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
@@ -16,13 +16,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     ClusterMetadata,
 )
 
-from drctl.formats.primitives import Cursor
 from drctl.kafka import protocol_cluster as wire
 from drctl.kafka.broker_socket import BrokerSocket
 from drctl.kafka.brokers import ClusterClient, Hopeless, Task, addresses_in
 from drctl.kafka.connection import in_chunks, in_rounds
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.protocol import Api
+from drctl.kafka.protocol import Api, Read
 from drctl.model.fencing import (
     DENY,
     LITERAL,
@@ -211,12 +210,11 @@ Answers = Mapping[Acl, Unavailable | None]
 
 class _Change(NamedTuple):
     api: Api
-    write: Callable[[Iterable[Acl]], bytes]
-    read: Callable[[Cursor], Sequence[wire.Changed]]
+    read: Read[tuple[wire.Changed, ...]]
 
 
-_CREATE = _Change(wire.CREATE_ACLS, wire.create_acls, wire.read_created)
-_DELETE = _Change(wire.DELETE_ACLS, wire.delete_acls, wire.read_deleted)
+_CREATE = _Change(wire.CREATE_ACLS, wire.read_created)
+_DELETE = _Change(wire.DELETE_ACLS, wire.read_deleted)
 
 
 class _AclClient(ClusterClient):
@@ -313,7 +311,7 @@ class _Once:
             return False
         self.began = True
         for chunk in in_chunks(self._rules, _CHUNK):
-            made = opened.exchange(self._change.api, self._change.write(chunk), self._change.read)
+            made = opened.exchange(self._change.api, wire.write_acls(chunk), self._change.read)
             self.made |= zip(chunk, made, strict=True)
         return True
 

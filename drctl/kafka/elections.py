@@ -27,15 +27,15 @@ _NUMBERS = {Kind.PREFERRED: wire.PREFERRED, Kind.UNCLEAN: wire.UNCLEAN}
 
 def described(
     topics: Collection[str] | None,
-) -> Callable[[BrokerSocket], tuple[wire.Described, ...] | None]:
+) -> Callable[[BrokerSocket], tuple[Partition, ...] | None]:
     """All pages of a broker's answer; None where it is too old to be asked."""
 
-    def run(opened: BrokerSocket) -> tuple[wire.Described, ...] | None:
+    def run(opened: BrokerSocket) -> tuple[Partition, ...] | None:
         if wire.DESCRIBE_PARTITIONS not in opened:
             return None
         if topics is not None and not topics:
             return ()
-        found: list[wire.Described] = []
+        found: list[Partition] = []
         since: wire.Next | None = None
         while True:
             body = wire.describe_partitions(sorted(set(topics or ())), since)
@@ -180,22 +180,13 @@ class KafkaElectionReader(ClusterClient):
         return found
 
 
-def _newest(told: Iterable[tuple[wire.Described, ...] | None]) -> tuple[Partition, ...]:
+def _newest(told: Iterable[tuple[Partition, ...] | None]) -> tuple[Partition, ...]:
     """Of each partition what the broker says that knows the newest epoch."""
-    found: dict[TopicPartition, wire.Described] = {}
-    for rows in told:
-        for row in rows or ():
-            place = TopicPartition(row.topic, row.partition)
-            if place not in found or row.epoch > found[place].epoch:
-                found[place] = row
-    return tuple(_partition(place, found[place]) for place in sorted(found))
-
-
-def _partition(place: TopicPartition, row: wire.Described) -> Partition:
-    leader = row.leader if row.leader >= 0 else None
-    return Partition(
-        place, leader, row.epoch, row.replicas, row.in_sync, row.eligible, row.last_known
-    )
+    found: dict[TopicPartition, Partition] = {}
+    for row in (row for rows in told for row in rows or ()):
+        if row.place not in found or row.epoch > found[row.place].epoch:
+            found[row.place] = row
+    return tuple(found[place] for place in sorted(found))
 
 
 def _old(metadata: ClusterMetadata, topics: Collection[str] | None) -> tuple[Partition, ...]:

@@ -9,11 +9,12 @@ from confluent_kafka import KafkaError
 
 from drctl.kafka import protocol_producers as wire
 from drctl.kafka.broker_socket import Address, BrokerSocket
-from drctl.kafka.brokers import Brokers, ClusterClient, Question, addresses_in, ask_leaders
+from drctl.kafka.brokers import Brokers, ClusterClient, addresses_in, ask_leaders
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.elections import ask_controller
 from drctl.kafka.offsets import LookUps
+from drctl.kafka.producer_ids import PRODUCERS
 from drctl.kafka.topics import read_configurations
 from drctl.model.errors import ConfigError
 from drctl.model.health import (
@@ -23,6 +24,7 @@ from drctl.model.health import (
     OpenTransactions,
     Shortage,
 )
+from drctl.model.producer_ids import Producer
 from drctl.model.topology import Mark, TopicPartition, Unavailable
 
 _NOT_TOLD = Unavailable(
@@ -30,7 +32,6 @@ _NOT_TOLD = Unavailable(
 )
 
 
-_PRODUCERS = Question(wire.DESCRIBE_PRODUCERS, wire.describe_producers, wire.read_producers)
 _NOBODYS = "drctl-nobodys-transaction"
 """Who may not ask for this one may not see all."""
 
@@ -65,11 +66,11 @@ def read_open_transactions(
     undecided, found = _undecided(connection, partitions, deadline)
     if not undecided:
         return found
-    rows = ask_leaders(connection, brokers, _PRODUCERS, undecided, deadline)
+    rows = ask_leaders(connection, brokers, PRODUCERS, undecided, deadline)
     ids = {p.producer_id for row in rows.values() for p in _open(row)}
     known = _known(brokers, ids, deadline) if ids else _Known(True, {})
     # What ended before its coordinator was asked would look as if none knew of it.
-    rows = ask_leaders(connection, brokers, _PRODUCERS, undecided, deadline) if ids else rows
+    rows = ask_leaders(connection, brokers, PRODUCERS, undecided, deadline) if ids else rows
     for place, row in rows.items():
         if isinstance(row, Unavailable):
             found[place] = row
@@ -98,7 +99,7 @@ def _undecided(
     return undecided, unread
 
 
-def _open(row: wire.PartitionProducers | Unavailable) -> list[wire.Producer]:
+def _open(row: wire.PartitionProducers | Unavailable) -> list[Producer]:
     """What was undecided a moment ago may be decided by now."""
     if isinstance(row, Unavailable):
         return []
@@ -127,7 +128,7 @@ def _known(brokers: Brokers, ids: Collection[int], deadline: Deadline) -> _Known
     return _Known(whole, {one.producer_id: one for one in rows if not one.error})
 
 
-def _transaction(place: TopicPartition, producer: wire.Producer, known: _Known) -> OpenTransaction:
+def _transaction(place: TopicPartition, producer: Producer, known: _Known) -> OpenTransaction:
     mine = known.by_producer.get(producer.producer_id)
     coordinated = mine is not None and mine.state in _UNDER_WAY and place in mine.partitions
     return OpenTransaction(

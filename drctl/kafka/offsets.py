@@ -150,7 +150,7 @@ class _Asked(NamedTuple):
     whens: Whens
     committed: bool
     deadline: Deadline
-    answer: "Future[list[LookedUp] | Fault]"
+    answer: "Future[tuple[LookedUp, ...] | Fault]"
 
 
 class LeaderConnection(Closing):
@@ -170,7 +170,7 @@ class LeaderConnection(Closing):
 
     def ask(
         self, whens: Whens, deadline: Deadline, *, committed: bool
-    ) -> "Future[list[LookedUp] | Fault]":
+    ) -> "Future[tuple[LookedUp, ...] | Fault]":
         """The answers, or the fault of all of them, once it is their turn."""
         asked = _Asked(whens, committed, deadline, Future())
         self._asked.put(asked)
@@ -189,7 +189,7 @@ class LeaderConnection(Closing):
                 raise
         self._hang_up()
 
-    def _answer(self, asked: _Asked) -> list[LookedUp] | Fault:
+    def _answer(self, asked: _Asked) -> tuple[LookedUp, ...] | Fault:
         if asked.deadline.expired:
             return Fault(KafkaError._TIMED_OUT, f"{self.address} was asked too late")
         try:
@@ -514,10 +514,10 @@ def _by_topic(questions: Sequence[LookUpQuestion]) -> dict[str, list[tuple[int, 
 
 def _answers(found: Any) -> Iterator[tuple[tuple[str, int], LookUpAnswer]]:
     """Of either kind of connection."""
-    if isinstance(found, list):
-        for topic, partition, error, *looked in found:
+    if isinstance(found, tuple):
+        for topic, partition, error, time, offset, epoch in found:
             fault = Fault(error, KafkaError(error).str()) if error else None
-            yield (topic, partition), fault or Looked(*looked)
+            yield (topic, partition), fault or Looked(offset, time, epoch)
         return
     for place, info in found.items():
         yield (place.topic, place.partition), _answer(info)

@@ -14,7 +14,7 @@ from drctl.kafka.broker_socket import BrokerSocket
 from drctl.kafka.brokers import ClusterClient, Question, ask_leaders
 from drctl.kafka.deadline import Deadline
 from drctl.model.errors import ConfigError, Unknown
-from drctl.model.producer_ids import Advanced, Producer, Producers
+from drctl.model.producer_ids import Advanced, Producers
 from drctl.model.topology import TopicPartition, Unavailable
 
 BLOCK = 1000
@@ -22,7 +22,8 @@ BLOCK = 1000
 
 _AT_ONCE = 100
 _PAUSE_S = 0.02
-_PRODUCERS = Question(wire.DESCRIBE_PRODUCERS, wire.describe_producers, wire.read_producers)
+PRODUCERS = Question(wire.DESCRIBE_PRODUCERS, wire.describe_producers, wire.read_producers)
+"""What a leader knows of producers."""
 
 
 class KafkaProducerIdReader(ClusterClient):
@@ -36,15 +37,8 @@ class KafkaProducerIdReader(ClusterClient):
             ConfigError: the properties cannot be used for connections of our own.
         """
         deadline = self._connection.deadline()
-        rows = ask_leaders(self._connection, self._brokers, _PRODUCERS, partitions, deadline)
-        return {
-            place: row
-            if isinstance(row, Unavailable)
-            else tuple(
-                Producer(p.producer_id, p.epoch, p.sequence, p.timestamp_ms) for p in row.producers
-            )
-            for place, row in rows.items()
-        }
+        rows = ask_leaders(self._connection, self._brokers, PRODUCERS, partitions, deadline)
+        return {p: r if isinstance(r, Unavailable) else r.producers for p, r in rows.items()}
 
     def next_ids(self) -> Mapping[int, int | Unavailable]:
         """By broker an id that it has just given; those that follow are higher.

@@ -1,13 +1,13 @@
 """Kafka's requests and responses as they go over a connection: headers, and tables of fields.
 
-A message is written down as Kafka's message definitions do it: its fields, in their order. Only
-flexible versions are (compact fields and tags, KIP-482); the few older ones are written by hand.
+A message is written down as Kafka's message definitions do it: its fields, in their order. Flexible
+versions have compact fields and tags (KIP-482).
 """
 
 from collections.abc import Callable, Iterable
 from itertools import takewhile
-from struct import Struct
-from typing import Any, NamedTuple
+from struct import Struct, calcsize
+from typing import Any, NamedTuple, TypeVar
 
 from drctl.formats import primitives
 from drctl.formats.primitives import Cursor, compact_nullable_string, int16, int32, varint
@@ -15,6 +15,10 @@ from drctl.formats.primitives import Cursor, compact_nullable_string, int16, int
 CLIENT_ID = "drctl"
 NO_TAGS = primitives.tags(())
 _NULL, _NOT_NULL = 0xFF, b"\x01"
+
+R = TypeVar("R")
+Read = Callable[[Cursor], R]
+"""Reads the body of a response; raises `Undecodable` where it is none."""
 
 
 class Api(NamedTuple):
@@ -56,22 +60,6 @@ def answer(api: Api, data: bytes) -> tuple[int, Cursor]:
     return correlation, cursor
 
 
-def read_versions(cursor: Cursor) -> dict[int, tuple[int, int]]:
-    """The oldest and the newest version that a broker supports, by the request's key.
-
-    Raises:
-        Undecodable: it is not a response to ApiVersions.
-    """
-    error = cursor.int16()
-    if error:
-        cursor.fail(f"error {error}")
-    found = {}
-    for _ in range(cursor.int32()):
-        key = cursor.int16()
-        found[key] = (cursor.int16(), cursor.int16())
-    return found
-
-
 class Field(NamedTuple):
     """How a field's value is written and read.
 
@@ -90,59 +78,81 @@ INT32 = Field(int32, Cursor.int32, "i")
 INT64 = Field(primitives.int64, Cursor.int64, "q")
 STRING = Field(primitives.compact_string, Cursor.compact_string)
 NULLABLE_STRING = Field(compact_nullable_string, Cursor.compact_nullable_string)
+SHORT_STRING = Field(primitives.string, Cursor.string)
 TEXT = Field(compact_nullable_string, lambda cursor: cursor.compact_nullable_string() or "")
 """A nullable string; null is read as empty."""
 
 
-def compact_array(items: Iterable[bytes]) -> bytes:
-    """COMPACT_ARRAY of encoded items."""
-    held = list(items)
-    return varint(len(held) + 1) + b"".join(held)
-
-
-def long_array(items: Iterable[bytes]) -> bytes:
-    """ARRAY of encoded items, of versions that are not flexible."""
-    held = list(items)
-    return int32(len(held)) + b"".join(held)
-
-
-def array(item: Field) -> Field:
+def array(item: Field, *, flexible: bool = True) -> Field:
     """An array. None is written as null; null is read as an empty one."""
     read = item.read
 
     def write(values: Iterable[Any] | None) -> bytes:
-        return b"\0" if values is None else compact_array(map(item.write, values))
+        if values is None:
+            return b"\0"
+        held = list(map(item.write, values))
+        return (varint(len(held) + 1) if flexible else int32(len(held))) + b"".join(held)
 
-    return Field(write, lambda cursor: [read(cursor) for _ in range(cursor.varint() - 1)])
+    if flexible:
+        return Field(
+            write, lambda cursor: tuple([read(cursor) for _ in range(cursor.varint() - 1)])
+        )
+    return Field(write, lambda cursor: tuple([read(cursor) for _ in range(cursor.int32())]))
 
 
-def struct(*fields: Field) -> Field:
-    """Fields that belong together, as a tuple; tags are skipped."""
+_SKIPPED = object()
+
+
+def skipped(field: Field) -> Field:
+    """A field of an answer that nobody wants to know."""
+
+    def read(cursor: Cursor) -> object:
+        field.read(cursor)
+        return _SKIPPED
+
+    return Field(field.write, read, field.format and f"{calcsize('>' + field.format)}x")
+
+
+def struct(*fields: Field, into: Callable[..., Any] | None = None, flexible: bool = True) -> Field:
+    """Fields that belong together, as a tuple or what is made of them; tags are skipped."""
     # There are very many rows of some: what has a fixed length in front is packed at once.
     fixed = list(takewhile(lambda field: field.format, fields))
     layout = Struct(">" + "".join(field.format for field in fixed))
     count, size, rest = len(fixed), layout.size, fields[len(fixed) :]
+    end = NO_TAGS if flexible else b""
 
     def write(values: Iterable[Any]) -> bytes:
         held = tuple(values)
         if not rest:
-            return layout.pack(*held) + NO_TAGS
+            return layout.pack(*held) + end
         parts = [f.write(value) for f, value in zip(rest, held[count:], strict=True)]
-        return b"".join((layout.pack(*held[:count]), *parts, NO_TAGS))
+        return b"".join((layout.pack(*held[:count]), *parts, end))
 
-    def read(cursor: Cursor) -> tuple[Any, ...]:
+    def read(cursor: Cursor) -> Any:
         found: tuple[Any, ...] = layout.unpack(cursor.take(size))
         if rest:
-            found += tuple([field.read(cursor) for field in rest])
-        cursor.tags()
-        return found
+            found += tuple([v for field in rest if (v := field.read(cursor)) is not _SKIPPED])
+        if flexible:
+            cursor.tags()
+        return into(*found) if into else found
 
     return Field(write, read)
 
 
-def rows(*fields: Field) -> Field:
+def rows(*fields: Field, into: Callable[..., Any] | None = None, flexible: bool = True) -> Field:
     """An array of structs."""
-    return array(struct(*fields))
+    return array(struct(*fields, into=into, flexible=flexible), flexible=flexible)
+
+
+def placed(*fields: Field, into: Callable[..., Any], flexible: bool = True) -> Field:
+    """Rows by topic, read as one list of what is made of a topic and a row of it."""
+    topic = STRING if flexible else SHORT_STRING
+    topics = rows(topic, rows(*fields, flexible=flexible), flexible=flexible)
+
+    def read(cursor: Cursor) -> tuple[Any, ...]:
+        return tuple([into(name, *row) for name, some in topics.read(cursor) for row in some])
+
+    return topics._replace(read=read)
 
 
 def nullable(item: Field) -> Field:
@@ -153,27 +163,42 @@ def nullable(item: Field) -> Field:
     )
 
 
-class Message:
-    """The body of a request or of a response."""
+def request_of(*fields: Field, flexible: bool = True) -> Callable[..., bytes]:
+    """What writes the body of a request, from the value of each field."""
+    write = struct(*fields, flexible=flexible).write
+    return lambda *values: write(values)
 
-    def __init__(self, *fields: Field) -> None:
-        self._struct = struct(*fields)
 
-    def write(self, *values: object) -> bytes:
-        """The encoded body, from the value of each field."""
-        return self._struct.write(values)
+def answer_of(into: Callable[..., R], *fields: Field, flexible: bool = True) -> Read[R]:
+    """What reads the body of a response, and makes something of its fields."""
+    body = struct(*fields, flexible=flexible)
 
-    def read(self, cursor: Cursor) -> Any:
-        """The value of each field.
-
-        Raises:
-            Undecodable: it is not such a body.
-        """
-        found = self._struct.read(cursor)
+    def read(cursor: Cursor) -> R:
+        found = body.read(cursor)
         cursor.end()
-        return found
+        return into(*found)
+
+    return read
 
 
-def by_topic(topics: Iterable[tuple[str, Iterable[tuple[Any, ...]]]]) -> list[tuple[Any, ...]]:
-    """Rows with their topic in front, from topics with their rows."""
-    return [(topic, *row) for topic, rows in topics for row in rows]
+def alone(value: R) -> R:
+    """The only field that an answer has."""
+    return value
+
+
+THROTTLE = skipped(INT32)
+"""Milliseconds, in front of most answers: nobody here asks so often."""
+
+_RANGES = rows(INT16, INT16, INT16, flexible=False)
+
+
+def read_versions(cursor: Cursor) -> dict[int, tuple[int, int]]:
+    """The oldest and the newest version that a broker supports, by the request's key.
+
+    Raises:
+        Undecodable: it is not a response to ApiVersions.
+    """
+    error = cursor.int16()
+    if error:
+        cursor.fail(f"error {error}")
+    return {key: (oldest, newest) for key, oldest, newest in _RANGES.read(cursor)}

@@ -1,9 +1,9 @@
 """A cluster as one of its brokers describes it: features, quorum, quotas, ACLs, racks."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from drctl.formats.primitives import Cursor, compact_string
 from drctl.kafka.protocol import (
@@ -16,12 +16,18 @@ from drctl.kafka.protocol import (
     NULLABLE_STRING,
     STRING,
     TEXT,
+    THROTTLE,
     Api,
     Field,
-    Message,
+    Read,
+    alone,
+    answer_of,
+    request_of,
     rows,
+    skipped,
 )
 from drctl.model.repairs import Acl
+from drctl.model.survey import BrokerFeatures, Quotas
 
 FEATURES = Api("ApiVersions", 18, 3, True, "2.4")
 _VERSIONS = rows(INT16, INT16, INT16)
@@ -29,25 +35,12 @@ _LEVELS = rows(STRING, INT16, INT16)
 _SUPPORTED, _FINALIZED = 0, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
-    """What one broker says.
-
-    Attributes:
-        supported: the highest level that it knows, by feature.
-        finalized: the level that its cluster works at.
-    """
-
-    supported: Mapping[str, int] = field(default_factory=dict)
-    finalized: Mapping[str, int] = field(default_factory=dict)
-
-
 def ask_features() -> bytes:
     """Ask, with our name and version."""
     return compact_string(CLIENT_ID) + compact_string("1") + NO_TAGS
 
 
-def read_features(cursor: Cursor) -> Features:
+def read_features(cursor: Cursor) -> BrokerFeatures:
     """The response to `ask_features`.
 
     Raises:
@@ -62,7 +55,7 @@ def read_features(cursor: Cursor) -> Features:
     cursor.int32()
     tagged = dict(cursor.tags())
     cursor.end()
-    return Features(_levels(tagged.get(_SUPPORTED)), _levels(tagged.get(_FINALIZED)))
+    return BrokerFeatures(_levels(tagged.get(_SUPPORTED)), _levels(tagged.get(_FINALIZED)))
 
 
 def _levels(data: bytes | None) -> dict[str, int]:
@@ -72,11 +65,8 @@ def _levels(data: bytes | None) -> dict[str, int]:
 
 
 DESCRIBE_QUORUM = Api("DescribeQuorum", 55, 0, True, "3.0")
-_QUORUM_REQUEST = Message(rows(STRING, rows(INT32)))
-_REPLICAS = rows(INT32, INT64)
-_QUORUM = Message(
-    INT16, rows(STRING, rows(INT32, INT16, INT32, INT32, INT64, _REPLICAS, _REPLICAS))
-)
+_REPLICAS = skipped(rows(INT32, INT64))
+_LED = (skipped(INT32), INT16, INT32, INT32, skipped(INT64), _REPLICAS, _REPLICAS)
 _QUORUM_TOPIC = "__cluster_metadata"
 
 
@@ -89,45 +79,29 @@ class Quorum(NamedTuple):
     """
 
     error: int
-    leader: int
-    epoch: int
-    voters: tuple[int, ...]
+    leader: int = -1
+    epoch: int = -1
 
 
-def describe_quorum() -> bytes:
-    """Ask who leads."""
-    return _QUORUM_REQUEST.write([(_QUORUM_TOPIC, [(0,)])])
+def _quorum(error: int, topics: Sequence[tuple[str, Sequence[Quorum]]]) -> Quorum:
+    return next((led for _topic, some in topics for led in some), Quorum(error))
 
 
-def read_quorum(cursor: Cursor) -> Quorum:
-    """Who leads.
+describe_quorum = partial(request_of(rows(STRING, rows(INT32))), [(_QUORUM_TOPIC, [(0,)])])
+"""Ask who leads."""
 
-    Raises:
-        Undecodable: it is not such a response.
-    """
-    error, topics = _QUORUM.read(cursor)
-    found = Quorum(error, -1, -1, ())
-    for _topic, partitions in topics:
-        for _number, error, leader, epoch, _end, voters, _observers in partitions:
-            found = Quorum(error, leader, epoch, tuple(node for node, _end in voters))
-    return found
-
+read_quorum = answer_of(_quorum, INT16, rows(STRING, rows(*_LED, into=Quorum)))
 
 DESCRIBE_QUOTAS = Api("DescribeClientQuotas", 48, 1, True, "2.8")
-_FLOAT64_STRUCT = Struct(">d")
-_FLOAT64 = Field(
-    _FLOAT64_STRUCT.pack,
-    lambda cursor: _FLOAT64_STRUCT.unpack(cursor.take(_FLOAT64_STRUCT.size))[0],
+_DOUBLE = Struct(">d")
+FLOAT64 = Field(
+    _DOUBLE.pack,
+    lambda cursor: _DOUBLE.unpack(cursor.take(_DOUBLE.size))[0],
 )
-_QUOTAS_REQUEST = Message(rows(), INT8)
-_QUOTAS = Message(INT32, INT16, TEXT, rows(rows(STRING, NULLABLE_STRING), rows(STRING, _FLOAT64)))
 _NOT_STRICT = 0
 
-Entity = tuple[tuple[str, str | None], ...]
-"""Kind and name, as in (("user", "app"),); None for the default of its kind."""
 
-
-class Quotas(NamedTuple):
+class DescribedQuotas(NamedTuple):
     """What a broker answers.
 
     Attributes:
@@ -137,36 +111,23 @@ class Quotas(NamedTuple):
 
     error: int
     text: str
-    limits: Mapping[Entity, Mapping[str, float]]
+    limits: Quotas
 
 
-def describe_quotas() -> bytes:
-    """Ask for all of them."""
-    return _QUOTAS_REQUEST.write((), _NOT_STRICT)
-
-
-def read_quotas(cursor: Cursor) -> Quotas:
-    """The quotas.
-
-    Raises:
-        Undecodable: it is not such a response.
-    """
-    _throttle_ms, error, text, entries = _QUOTAS.read(cursor)
+def _quotas(error: int, text: str, entries: Iterable[tuple[Any, Any]]) -> DescribedQuotas:
     limits = {tuple(sorted(entity, key=str)): dict(values) for entity, values in entries}
-    return Quotas(error, text, limits)
+    return DescribedQuotas(error, text, limits)
 
+
+describe_quotas = partial(request_of(rows(), INT8), (), _NOT_STRICT)
+"""Ask for all of them."""
+
+_QUOTA = rows(rows(STRING, NULLABLE_STRING), rows(STRING, FLOAT64))
+read_quotas = answer_of(_quotas, THROTTLE, INT16, TEXT, _QUOTA)
 
 DESCRIBE_ACLS = Api("DescribeAcls", 29, 2, True, "2.4")
-_ACLS_REQUEST = Message(INT8, NULLABLE_STRING, INT8, NULLABLE_STRING, NULLABLE_STRING, INT8, INT8)
-_ACLS = Message(INT32, INT16, TEXT, rows(INT8, STRING, INT8, rows(STRING, STRING, INT8, INT8)))
-
 CREATE_ACLS = Api("CreateAcls", 30, 2, True, "2.4")
-_RULE = (INT8, STRING, INT8, STRING, STRING, INT8, INT8)
-_RULES_REQUEST = Message(rows(*_RULE))
-_CREATED = Message(INT32, rows(INT16, TEXT))
-
 DELETE_ACLS = Api("DeleteAcls", 31, 2, True, "2.4")
-_DELETED = Message(INT32, rows(INT16, TEXT, rows(INT16, TEXT, *_RULE)))
 
 OPERATIONS = (
     "UNKNOWN",
@@ -218,25 +179,30 @@ class Changed(NamedTuple):
     text: str
 
 
+_ACLS_REQUEST = request_of(
+    *(INT8, NULLABLE_STRING, INT8, NULLABLE_STRING, NULLABLE_STRING, INT8, INT8)
+)
+
+
 def describe_acls(permission: str = "ANY") -> bytes:
     """Ask for the rules about topics: all of them, or those of a permission."""
     pattern, operation = _PATTERNS.index("ANY"), OPERATIONS.index("ANY")
-    return _ACLS_REQUEST.write(
+    return _ACLS_REQUEST(
         _TOPIC, None, pattern, None, None, operation, _PERMISSIONS.index(permission)
     )
 
 
-def read_acls(cursor: Cursor) -> Listed:
-    """The rules.
+def _read_type(cursor: Cursor) -> int:
+    kind = cursor.int8()
+    return kind if kind == _TOPIC else cursor.fail(f"resource type {kind}")
 
-    Raises:
-        Undecodable: it is not such a response.
-    """
-    _throttle_ms, error, text, resources = _ACLS.read(cursor)
+
+_TOPICS_ONLY = skipped(Field(INT8.write, _read_type))
+
+
+def _listed(error: int, text: str, resources: Iterable[tuple[Any, ...]]) -> Listed:
     rules = set()
-    for kind, name, pattern, acls in resources:
-        if kind != _TOPIC:
-            cursor.fail(f"resource type {kind}")
+    for name, pattern, acls in resources:
         for principal, host, operation, permission in acls:
             words = _word(OPERATIONS, operation), _word(_PERMISSIONS, permission)
             rules.add(Acl(name, _word(_PATTERNS, pattern), principal, host, *words))
@@ -246,16 +212,6 @@ def read_acls(cursor: Cursor) -> Listed:
 def _word(words: tuple[str, ...], code: int) -> str:
     # A newer Kafka's is kept apart from all that is known.
     return words[code] if code < len(words) else f"UNKNOWN_{code}"
-
-
-def create_acls(rules: Iterable[Acl]) -> bytes:
-    """Add these."""
-    return _RULES_REQUEST.write(map(_rule, rules))
-
-
-def delete_acls(rules: Iterable[Acl]) -> bytes:
-    """Remove exactly these: a filter with every text set matches no other rule."""
-    return _RULES_REQUEST.write(map(_rule, rules))
 
 
 def _rule(rule: Acl) -> tuple[int | str, ...]:
@@ -271,33 +227,40 @@ def _rule(rule: Acl) -> tuple[int | str, ...]:
     )
 
 
-def read_created(cursor: Cursor) -> tuple[Changed, ...]:
-    """What became of each, in the order of the request.
-
-    Raises:
-        Undecodable: it is not such a response.
-    """
-    _throttle_ms, results = _CREATED.read(cursor)
-    return tuple(Changed(error, text) for error, text in results)
+_RULE = (INT8, STRING, INT8, STRING, STRING, INT8, INT8)
+_RULES_REQUEST = request_of(rows(*_RULE))
 
 
-def read_deleted(cursor: Cursor) -> tuple[Changed, ...]:
-    """What became of each, in the order of the request; one that was not there is no error.
+def write_acls(rules: Iterable[Acl]) -> bytes:
+    """Add these, or remove exactly these: a filter with every text set matches no other rule."""
+    return _RULES_REQUEST(map(_rule, rules))
 
-    Raises:
-        Undecodable: it is not such a response.
-    """
-    _throttle_ms, results = _DELETED.read(cursor)
-    found = []
-    for error, text, matches in results:
-        failed = [Changed(error, text) for error, text, *_rule in matches if error]
-        found.append(failed[0] if failed and not error else Changed(error, text))
-    return tuple(found)
 
+def _deleted(error: int, text: str, matches: Sequence[Changed]) -> Changed:
+    failed = [each for each in matches if each.error]
+    return failed[0] if failed and not error else Changed(error, text)
+
+
+read_acls = answer_of(
+    _listed,
+    THROTTLE,
+    INT16,
+    TEXT,
+    rows(_TOPICS_ONLY, STRING, INT8, rows(STRING, STRING, INT8, INT8)),
+)
+
+read_created: Read[tuple[Changed, ...]] = answer_of(
+    alone, THROTTLE, rows(INT16, TEXT, into=Changed)
+)
+"""What became of each, in the order of the request."""
+
+_MATCHES = rows(INT16, TEXT, *map(skipped, _RULE), into=Changed)
+read_deleted: Read[tuple[Changed, ...]] = answer_of(
+    alone, THROTTLE, rows(INT16, TEXT, _MATCHES, into=_deleted)
+)
+"""What became of each, in the order of the request; one that was not there is no error."""
 
 DESCRIBE_CLUSTER = Api("DescribeCluster", 60, 0, True, "2.8")
-_CLUSTER_REQUEST = Message(INT8)
-_CLUSTER = Message(INT32, INT16, TEXT, STRING, INT32, rows(INT32, STRING, INT32, TEXT), INT32)
 _WITH_OPERATIONS = 1
 
 
@@ -317,24 +280,18 @@ class DescribedCluster(NamedTuple):
     operations: frozenset[str] | None
 
 
-def describe_cluster() -> bytes:
-    """Ask for all of it."""
-    return _CLUSTER_REQUEST.write(_WITH_OPERATIONS)
-
-
-def read_described(cursor: Cursor) -> DescribedCluster:
-    """The response to `describe_cluster`.
-
-    Raises:
-        Undecodable: it is not such a response.
-    """
-    _throttle_ms, error, text, _id, _controller, brokers, allowed = _CLUSTER.read(cursor)
-    racks = {node: rack for node, _host, _port, rack in brokers}
-    return DescribedCluster(error, text, racks, _operations(allowed))
-
-
-def _operations(bits: int) -> frozenset[str] | None:
+def _cluster(
+    error: int, text: str, racks: Iterable[tuple[int, str]], bits: int
+) -> DescribedCluster:
     """A bit for each number of `OPERATIONS`; who may not describe the cluster gets none."""
-    if bits <= 0:
-        return None
-    return frozenset(name for number, name in enumerate(OPERATIONS) if bits >> number & 1)
+    allowed = frozenset(name for number, name in enumerate(OPERATIONS) if bits >> number & 1)
+    return DescribedCluster(error, text, dict(racks), allowed if bits > 0 else None)
+
+
+describe_cluster = partial(request_of(INT8), _WITH_OPERATIONS)
+"""Ask for all of it."""
+
+_BROKERS = rows(INT32, skipped(STRING), skipped(INT32), TEXT)
+read_described = answer_of(
+    _cluster, THROTTLE, INT16, TEXT, skipped(STRING), skipped(INT32), _BROKERS, INT32
+)

@@ -1,11 +1,11 @@
 """Consumer groups: their coordinators, members of KIP-848's protocol, committed offsets."""
 
 from collections.abc import Iterable, Mapping
-from itertools import starmap
+from functools import partial
 from struct import Struct
 from typing import NamedTuple
 
-from drctl.formats.primitives import Cursor, int32, string, varint
+from drctl.formats.primitives import Cursor, varint
 from drctl.kafka.protocol import (
     INT8,
     INT16,
@@ -13,15 +13,20 @@ from drctl.kafka.protocol import (
     INT64,
     NO_TAGS,
     NULLABLE_STRING,
+    SHORT_STRING,
     STRING,
     TEXT,
+    THROTTLE,
     Api,
     Field,
-    Message,
+    Read,
+    alone,
+    answer_of,
     array,
-    by_topic,
-    long_array,
+    placed,
+    request_of,
     rows,
+    skipped,
     struct,
 )
 
@@ -40,56 +45,18 @@ _METADATA = Field(
 )
 
 FIND_COORDINATOR = Api("FindCoordinator", 10, 4, True, "3.0")
-_COORDINATORS_REQUEST = Message(INT8, array(STRING))
-_COORDINATORS = Message(INT32, rows(STRING, INT32, STRING, INT32, INT16, TEXT))
-_OF_GROUPS, _OF_TRANSACTIONS = 0, 1
-
 HEARTBEAT = Api("ConsumerGroupHeartbeat", 68, 0, True, "4.0")
-_HEARTBEAT_REQUEST = Message(
-    STRING,
-    STRING,
-    INT32,
-    NULLABLE_STRING,
-    NULLABLE_STRING,
-    INT32,
-    array(STRING),
-    NULLABLE_STRING,
-    rows(),
-)
+FETCH = Api("OffsetFetch", 9, 8, True, "3.0")
+COMMIT = Api("OffsetCommit", 8, 8, True, "2.4")
+DELETE = Api("OffsetDelete", 47, 0, False, "2.4")
+
 JOIN, LEAVE = 0, -1
 """Member epochs that are none."""
 
-FETCH = Api("OffsetFetch", 9, 8, True, "3.0")
-_FETCH_REQUEST = Message(rows(STRING, rows()), INT8)
-_FETCHED = Message(
-    INT32, rows(STRING, rows(STRING, rows(INT32, INT64, INT32, _METADATA, INT16)), INT16)
-)
+_OF_GROUPS, _OF_TRANSACTIONS = 0, 1
 _EVERY_TOPIC = None
 _AS_COMMITTED = 0
-
-_POSITION = Struct(">iqi")
-
-
-def _write_to(to: "To") -> bytes:
-    position = _POSITION.pack(to.partition, to.offset, to.leader_epoch)
-    return position + _write_metadata(to.metadata) + NO_TAGS
-
-
-# By hand: a failover commits very many of them, and this takes less than half of the time.
-_TO = struct(INT32, INT64, INT32, _METADATA)._replace(write=_write_to)
-
-COMMIT = Api("OffsetCommit", 8, 8, True, "2.4")
-_COMMIT_REQUEST = Message(
-    STRING,
-    INT32,
-    STRING,
-    NULLABLE_STRING,
-    rows(STRING, array(_TO)),
-)
-_COMMITTED = Message(INT32, rows(STRING, rows(INT32, INT16)))
 _NO_MEMBER = (-1, "", None)
-
-DELETE = Api("OffsetDelete", 47, 0, False, "2.4")
 
 
 class Coordinator(NamedTuple):
@@ -139,8 +106,8 @@ class GroupHeld(NamedTuple):
     """All of a group; `error` as above, of the group itself."""
 
     group: str
-    error: int
     held: tuple[Held, ...]
+    error: int
 
 
 class To(NamedTuple):
@@ -160,35 +127,32 @@ class Answered(NamedTuple):
     error: int
 
 
-def find_coordinators(groups: Iterable[str]) -> bytes:
-    """Ask for groups' coordinators."""
-    return _COORDINATORS_REQUEST.write(_OF_GROUPS, groups)
+_COORDINATORS_REQUEST = request_of(INT8, array(STRING))
+find_coordinators = partial(_COORDINATORS_REQUEST, _OF_GROUPS)
+"""Ask for groups' coordinators."""
 
 
 def find_transaction_coordinator(transactional_id: str) -> bytes:
     """Ask for the coordinator of a transactional id."""
-    return _COORDINATORS_REQUEST.write(_OF_TRANSACTIONS, [transactional_id])
+    return _COORDINATORS_REQUEST(_OF_TRANSACTIONS, [transactional_id])
 
 
-def read_coordinators(cursor: Cursor) -> tuple[Coordinator, ...]:
-    """Which broker coordinates which group.
+_COORDINATOR = (STRING, INT32, skipped(STRING), skipped(INT32), INT16, TEXT)
+read_coordinators: Read[tuple[Coordinator, ...]] = answer_of(
+    alone, THROTTLE, rows(*_COORDINATOR, into=Coordinator)
+)
 
-    Raises:
-        Undecodable: it is not such a response.
-    """
-    _throttle_ms, found = _COORDINATORS.read(cursor)
-    return tuple(
-        Coordinator(group, node, error, text) for group, node, _host, _port, error, text in found
-    )
+_HEARTBEAT_REQUEST = request_of(
+    *(STRING, STRING, INT32, NULLABLE_STRING, NULLABLE_STRING, INT32),
+    *(array(STRING), NULLABLE_STRING, rows()),
+)
 
 
 def heartbeat(group: str, member: str, epoch: int, rebalance_timeout_ms: int) -> bytes:
     """A member that subscribes to no topic and owns no partition."""
     joins = epoch == JOIN
     timeout_ms, nothing = (rebalance_timeout_ms, ()) if joins else (-1, None)
-    return _HEARTBEAT_REQUEST.write(
-        group, member, epoch, None, None, timeout_ms, nothing, None, nothing
-    )
+    return _HEARTBEAT_REQUEST(group, member, epoch, None, None, timeout_ms, nothing, None, nothing)
 
 
 def read_heartbeat(cursor: Cursor) -> Beat:
@@ -203,56 +167,52 @@ def read_heartbeat(cursor: Cursor) -> Beat:
     return Beat(error, text or "", member or "", epoch)
 
 
+_FETCH_REQUEST = request_of(rows(STRING, rows()), INT8)
+
+
 def fetch(groups: Iterable[str]) -> bytes:
     """Ask for all committed offsets of each group: also within open transactions."""
-    return _FETCH_REQUEST.write(((group, _EVERY_TOPIC) for group in groups), _AS_COMMITTED)
+    return _FETCH_REQUEST(((group, _EVERY_TOPIC) for group in groups), _AS_COMMITTED)
 
 
-def read_fetched(cursor: Cursor) -> list[GroupHeld]:
-    """What each group has committed.
+_HELD = placed(INT32, INT64, INT32, _METADATA, INT16, into=Held)
+read_fetched: Read[tuple[GroupHeld, ...]] = answer_of(
+    alone, THROTTLE, rows(STRING, _HELD, INT16, into=GroupHeld)
+)
 
-    Raises:
-        Undecodable: it is not such a response.
-    """
-    _throttle_ms, groups = _FETCHED.read(cursor)
-    return [
-        GroupHeld(group, error, tuple(starmap(Held, by_topic(topics))))
-        for group, topics, error in groups
-    ]
+_POSITION = Struct(">iqi")
+
+
+def _write_to(to: To) -> bytes:
+    position = _POSITION.pack(to.partition, to.offset, to.leader_epoch)
+    return position + _write_metadata(to.metadata) + NO_TAGS
+
+
+# By hand: a failover commits very many of them, and this takes less than half of the time.
+_TO = struct(INT32, INT64, INT32, _METADATA)._replace(write=_write_to)
+_COMMIT_REQUEST = request_of(STRING, INT32, STRING, NULLABLE_STRING, rows(STRING, array(_TO)))
 
 
 def commit(group: str, positions: Mapping[str, Iterable[To]]) -> bytes:
     """Commit these offsets, by topic, for a group without members."""
-    return _COMMIT_REQUEST.write(group, *_NO_MEMBER, positions.items())
+    return _COMMIT_REQUEST(group, *_NO_MEMBER, positions.items())
 
 
-def read_committed(cursor: Cursor) -> list[Answered]:
-    """What became of each commit.
+read_committed: Read[list[Answered]] = answer_of(
+    list, THROTTLE, placed(INT32, INT16, into=Answered)
+)
 
-    Raises:
-        Undecodable: it is not such a response.
-    """
-    _throttle_ms, topics = _COMMITTED.read(cursor)
-    return list(starmap(Answered, by_topic(topics)))
+_PLACES = rows(SHORT_STRING, array(INT32, flexible=False), flexible=False)
+_DELETE_REQUEST = request_of(SHORT_STRING, _PLACES, flexible=False)
 
 
 def delete(group: str, places: Mapping[str, Iterable[int]]) -> bytes:
     """Remove what is committed in these partitions, by topic, of a group without members."""
-    return string(group) + long_array(
-        string(topic) + long_array(map(int32, numbers)) for topic, numbers in places.items()
-    )
+    return _DELETE_REQUEST(group, places.items())
 
 
-def read_deleted(cursor: Cursor) -> tuple[int, list[Answered]]:
-    """Kafka's error number, and what became of each partition.
-
-    Raises:
-        Undecodable: it is not such a response.
-    """
-    error, _throttle_ms, found = cursor.int16(), cursor.int32(), list[Answered]()
-    for _ in range(cursor.int32()):
-        topic = cursor.string()
-        for _ in range(cursor.int32()):
-            found.append(Answered(topic, cursor.int32(), cursor.int16()))
-    cursor.end()
-    return error, found
+_DELETED = placed(INT32, INT16, into=Answered, flexible=False)
+read_deleted: Read[tuple[int, list[Answered]]] = answer_of(
+    lambda error, rows: (error, list(rows)), INT16, THROTTLE, _DELETED, flexible=False
+)
+"""Kafka's error number, and what became of each partition."""

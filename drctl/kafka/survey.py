@@ -20,7 +20,7 @@ from drctl.kafka.elections import described
 from drctl.kafka.faults import Fault
 from drctl.kafka.protocol_producers import LIST_TRANSACTIONS, list_transactions, read_listed
 from drctl.model.errors import ConfigError
-from drctl.model.survey import Broker, BrokerFeatures, ByBroker, Layout, Quotas, Replicas, Settings
+from drctl.model.survey import Broker, ByBroker, Layout, Quotas, Replicas, Settings
 from drctl.model.topology import TopicPartition, Unavailable
 
 T = TypeVar("T")
@@ -66,12 +66,9 @@ class KafkaSurveyor(ClusterClient):
             Unreachable: no broker answered within the deadline.
             ConfigError: the properties cannot be used for connections of our own.
         """
-
-        def one(opened: BrokerSocket) -> BrokerFeatures:
-            found = opened.exchange(wire.FEATURES, wire.ask_features(), wire.read_features)
-            return BrokerFeatures(found.supported, found.finalized)
-
-        return self._every(one)
+        return self._every(
+            lambda opened: opened.exchange(wire.FEATURES, wire.ask_features(), wire.read_features)
+        )
 
     def settings(self) -> Settings:
         """Each broker's configuration, as far as it is told; secrets never are.
@@ -167,7 +164,7 @@ class KafkaSurveyor(ClusterClient):
             # Connections of our own are not possible with every way to log in.
             return {}
         known = (each for each in answers.values() if not isinstance(each, Unavailable) and each)
-        return {TopicPartition(r.topic, r.partition): r.eligible for r in next(known, ())}
+        return {each.place: each.eligible or () for each in next(known, ())}
 
     def _racks(self, deadline: Deadline) -> dict[int, str]:
         found = self._brokers.described(deadline)

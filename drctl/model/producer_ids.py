@@ -18,12 +18,14 @@ class Producer(NamedTuple):
     Attributes:
         sequence: of its last record there; -1 where it wrote none.
         timestamp_ms: of its last record there; -1 where it wrote none.
+        open_since: offset at which its open transaction began; -1 where it has none.
     """
 
     producer_id: int
     epoch: int
     sequence: int = -1
     timestamp_ms: int = -1
+    open_since: int = -1
 
 
 Producers = Mapping[TopicPartition, tuple[Producer, ...] | Unavailable]

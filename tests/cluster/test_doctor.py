@@ -1,7 +1,6 @@
 """`drctl doctor` on real clusters: a healthy link, then faults made on it, and each found."""
 
 import json
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
@@ -20,10 +19,11 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 from drctl.cli.main import run
 from drctl.connect.client import ConnectWriter
 from drctl.formats.journal_records import TOPIC as JOURNAL
-from drctl.formats.primitives import Cursor, compact_string
+from drctl.formats.primitives import Cursor
 from drctl.kafka.brokers import Brokers
 from drctl.kafka.connection import Connection
-from drctl.kafka.protocol import NO_TAGS, Api, compact_array
+from drctl.kafka.protocol import INT8, STRING, Api, request_of, rows
+from drctl.kafka.protocol_cluster import FLOAT64
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.topology import Record
@@ -35,6 +35,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
 ALTER_QUOTAS = Api("AlterClientQuotas", 49, 1, True, "2.8")
+LIMITS = request_of(rows(rows(STRING, STRING), rows(STRING, FLOAT64, INT8)), INT8)
 
 Rows = Mapping[str, set[str]]
 
@@ -109,11 +110,7 @@ def limited(cluster: ClusterUnderTest, user: str, bytes_per_second: float) -> It
     key = "producer_byte_rate"
 
     def alter(remove: bool) -> None:
-        entity = compact_array([compact_string("user") + compact_string(user) + NO_TAGS])
-        number = struct.pack(">d", bytes_per_second)
-        change = compact_string(key) + number + bytes([remove]) + NO_TAGS
-        entry = entity + compact_array([change]) + NO_TAGS
-        body = compact_array([entry]) + b"\0" + NO_TAGS
+        body = LIMITS([([("user", user)], [(key, bytes_per_second, remove)])], 0)
         addresses = brokers.addresses(connection.deadline())
         task = lambda opened: opened.exchange(ALTER_QUOTAS, body, altered)  # noqa: E731
         answers = brokers.ask(dict.fromkeys(addresses, task), addresses, connection.deadline())

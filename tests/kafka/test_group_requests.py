@@ -70,7 +70,7 @@ class Broker:
             raise Unknown(f"it does not know {api.name}")
         asked = [group for group in GROUPS if group.encode() in body]
         held = (Held(TOPIC, 0, 5, -1, "", 0), Held(TOPIC, 1, -1, -1, "", 0))
-        return [GroupHeld(group, self._error(), held) for group in asked]
+        return [GroupHeld(group, held, self._error()) for group in asked]
 
 
 Opened = Callable[..., GroupRequests]

@@ -1,248 +1,292 @@
 """Requests and answers, as Kafka's message definitions lay them out."""
 
+from typing import Any
+
 import pytest
 
+from drctl.elections.cluster_state import Partition
 from drctl.formats.primitives import Cursor, Undecodable
-from drctl.kafka import (
-    protocol,
-    protocol_cluster,
-    protocol_groups,
-    protocol_partitions,
-    protocol_producers,
-)
+from drctl.kafka import protocol
+from drctl.kafka import protocol_cluster as cluster
+from drctl.kafka import protocol_groups as groups
+from drctl.kafka import protocol_partitions as partitions
+from drctl.kafka import protocol_producers as producers
 from drctl.kafka.protocol import Api
+from drctl.model.producer_ids import Producer
 from drctl.model.repairs import Acl
+from drctl.model.survey import BrokerFeatures
+from drctl.model.topology import TopicPartition
 
 OLD = Api("Old", 7, 1, False, "0.10")
 NEW = Api("New", 61, 0, True, "2.8")
 
 
-def cursor(text: str) -> Cursor:
-    return Cursor("test", bytes.fromhex(text.replace(" ", "")))
+def raw(text: str) -> bytes:
+    return bytes.fromhex(text.replace(" ", ""))
+
+
+def text(value: str) -> str:
+    """A compact string."""
+    return f"{len(value) + 1:02x}{value.encode().hex()}"
+
+
+QUORUM, APP, EVERYWHERE = text("__cluster_metadata"), text("User:app"), text("*")
+RULE = Acl("t", "PREFIXED", "User:app", "*", "READ", "DENY")
+RULE_SENT = f"02 02 0274 04 {APP} {EVERYWHERE} 03 02 00 00"
+AT = "00000001 0000000000000005 00000007"
+
+WRITTEN = [
+    (producers.describe_producers({"t": [1, 2]}), "02 0274 03 00000001 00000002 00 00"),
+    (producers.init_producer_id(), "00 0000ea60 ffffffffffffffff ffff 00"),
+    (producers.list_transactions([7]), "01 02 0000000000000007 00"),
+    (producers.describe_transactions(["x"]), "02 0278 00"),
+    (cluster.describe_quorum(), f"02 {QUORUM} 02 00000000 00 00 00"),
+    (cluster.describe_cluster(), "01 00"),
+    (cluster.describe_quotas(), "01 00 00"),
+    (cluster.describe_acls(), "02 00 01 00 00 01 01 00"),
+    (cluster.describe_acls("DENY"), "02 00 01 00 00 01 02 00"),
+    (cluster.write_acls([RULE]), RULE_SENT),
+    (groups.find_coordinators(["g"]), "00 02 0267 00"),
+    (groups.find_transaction_coordinator("g"), "01 02 0267 00"),
+    (
+        groups.heartbeat("g", "", groups.JOIN, 60_000),
+        "0267 01 00000000 00 00 0000ea60 01 00 01 00",
+    ),
+    (
+        groups.heartbeat("g", "m", groups.LEAVE, 60_000),
+        "0267 026d ffffffff 00 00 ffffffff 00 00 00 00",
+    ),
+    (groups.fetch(["g", "h"]), "03 0267 00 00 0268 00 00 00 00"),
+    (
+        groups.commit("g", {"t": [groups.To(1, 5, 7, "\udcffa")]}),
+        f"0267 ffffffff 01 00 02 0274 02 {AT} 03ff61 00 00 00",
+    ),
+    (groups.delete("g", {"t": [0, 1]}), "000167 00000001 000174 00000002 00000000 00000001"),
+    (
+        partitions.ask_log_ends({"t": [1]}),
+        "fffffffe 00000001 000174 00000001 00000001 ffffffffffffffff",
+    ),
+    (
+        partitions.look_up({"t": [(0, 5), (1, -1)], "u": [(2, -3)]}, committed=True),
+        "ffffffff 01 03 0274 03 00000000 ffffffff 0000000000000005 00"
+        " 00000001 ffffffff ffffffffffffffff 00 00 0275 02 00000002 ffffffff fffffffffffffffd 0000"
+        " 00",
+    ),
+    (
+        partitions.elect_leaders(partitions.UNCLEAN, {"t": [1, 2]}, 60_000),
+        "01 02 0274 03 00000001 00000002 00 0000ea60 00",
+    ),
+    (partitions.describe_partitions(["t"]), "02 0274 00 000007d0 ff 00"),
+    (partitions.describe_partitions([], ("t", 3)), "01 000007d0 01 0274 00000003 00 00"),
+    (
+        partitions.ask_epoch_ends({"t": [(1, 5)]}),
+        "ffffffff 02 0274 02 00000001 ffffffff 00000005 00 00 00",
+    ),
+]
+
+
+@pytest.mark.parametrize(("written", "wanted"), WRITTEN, ids=range(len(WRITTEN)))
+def test_requests(written: bytes, wanted: str) -> None:
+    assert written == raw(wanted)
+
+
+ONGOING, UUID = text("Ongoing"), "00" * 16
+PRODUCER = "0000000000000007 00000001 00000013 0000018bcfe56800 00000002 0000000000000005 00"
+MATCH = f"02 0274 04 {APP} {EVERYWHERE} 03 02 00"
+USER, BYTE_RATE = text("user"), text("producer_byte_rate")
+ROW = "0000 00000004 ffffffff 00000007 03 00000001 00000002 02 00000001 02 00000002 00 01 00"
+ENTRIES = (
+    f"02 {USER} {text('app')} 00 02 {BYTE_RATE} 408f400000000000 00 00"
+    f"02 {USER} 00 00 02 {BYTE_RATE} 4059000000000000 00 00"
+)
+BROKERS = "03 00000001 0268 00002384 00 00 61626364 0269 00002385 0272 00"
+
+READ: list[tuple[Any, str, Any]] = [
+    (protocol.read_versions, "0000 00000001 003d 0000 0002", {61: (0, 2)}),
+    (
+        producers.read_producers,
+        f"00000000 02 0274 03 00000001 0000 00 02 {PRODUCER} 00 00000002 0006 0362 79 01 00 00 00",
+        (
+            ("t", 1, 0, "", (Producer(7, 1, 19, 1_700_000_000_000, 5),)),
+            ("t", 2, 6, "by", ()),
+        ),
+    ),
+    (producers.read_init, "00000000 0000 00000000000003e8 0000 00", (0, 1000, 0)),
+    (
+        producers.read_listed,
+        f"00000000 0000 01 02 0278 0000000000000007 {ONGOING} 00 00",
+        (0, (("x", 7, "Ongoing"),)),
+    ),
+    (
+        producers.read_described,
+        f"00000000 02 0000 0278 {ONGOING} 0000ea60 0000018bcfe56800 0000000000000007 0001"
+        "02 0274 02 00000003 00 00 00",
+        ((0, "x", "Ongoing", 60_000, 1_700_000_000_000, 7, 1, {("t", 3)}),),
+    ),
+    (
+        cluster.read_quorum,
+        f"0000 02 {QUORUM} 02 00000000 0000 00000001 00000004 0000000000000009"
+        " 02 00000001 0000000000000009 00 01 00 00 00",
+        (0, 1, 4),
+    ),
+    (cluster.read_quorum, "001f 01 00", (31, -1, -1)),
+    (
+        cluster.read_described,
+        f"00000000 0000 00 0363 64 ffffffff {BROKERS} 00000180 00",
+        (0, "", {1: "", 0x61626364: "r"}, {"ALTER", "DESCRIBE"}),
+    ),
+    *(
+        (
+            cluster.read_described,
+            f"00000000 0000 00 02 63 00000001 01 {untold} 00",
+            (0, "", {}, None),
+        )
+        for untold in ("00000000", "80000000")
+    ),
+    (
+        cluster.read_described,
+        "00000000 001f 036e6f 01 ffffffff 01 80000000 00",
+        (31, "no", {}, None),
+    ),
+    (
+        cluster.read_quotas,
+        f"00000000 0000 00 03 {ENTRIES} 00",
+        (
+            0,
+            "",
+            {
+                (("user", "app"),): {"producer_byte_rate": 1000.0},
+                (("user", None),): {"producer_byte_rate": 100.0},
+            },
+        ),
+    ),
+    (cluster.read_quotas, f"00000000 001f {text('no')} 00 00", (31, "no", {})),
+    (
+        cluster.read_acls,
+        f"00000000 0000 00 02 02 0274 03 03 {APP} {EVERYWHERE} 04 02 00"
+        f"{APP} {EVERYWHERE} 63 03 00 00 00",
+        (
+            0,
+            "",
+            {
+                Acl("t", "LITERAL", "User:app", "*", "WRITE", "DENY"),
+                Acl("t", "LITERAL", "User:app", "*", "UNKNOWN_99", "ALLOW"),
+            },
+        ),
+    ),
+    (cluster.read_acls, "00000000 001f 036e6f 01 00", (31, "no", frozenset())),
+    (cluster.read_created, "00000000 03 0000 00 00 001f 036e6f 00 00", ((0, ""), (31, "no"))),
+    (
+        cluster.read_deleted,
+        f"00000000 05 0000 00 01 00 0000 00 02 0000 00 {MATCH} 00"
+        f"001f 036e6f 01 00 0000 00 02 ffff 036e6f {MATCH} 00 00",
+        ((0, ""), (0, ""), (31, "no"), (-1, "no")),
+    ),
+    (
+        groups.read_heartbeat,
+        "00000000 0000 00 026d 00000001 00001388 ff 01 00",
+        (0, "", "m", 1),
+    ),
+    (
+        groups.read_coordinators,
+        "00000000 02 0267 00000002 0268 00002384 0000 00 00 00",
+        (("g", 2, 0, ""),),
+    ),
+    (
+        groups.read_fetched,
+        f"00000000 03 0267 02 0274 03 {AT} 03ff61 0000 00"
+        " 00000002 ffffffffffffffff ffffffff 00 0003 00 00 0000 00 0268 01 001e 00 00",
+        (
+            # Metadata that is no text comes back as it was.
+            ("g", (("t", 1, 5, 7, "\udcffa", 0), ("t", 2, -1, -1, "", 3)), 0),
+            ("h", (), 30),
+        ),
+    ),
+    (
+        groups.read_committed,
+        "00000000 02 0274 02 00000001 0019 00 00 00",
+        [("t", 1, 25)],
+    ),
+    (
+        groups.read_deleted,
+        "0000 00000000 00000001 000174 00000002 00000000 0000 00000001 0056",
+        (0, [("t", 0, 0), ("t", 1, 0x56)]),
+    ),
+    (groups.read_deleted, "0044 00000000 00000000", (0x44, [])),
+    (
+        partitions.read_log_ends,
+        "00000001 000174 00000001 00000001 0000 ffffffffffffffff 0000000000000064",
+        (("t", 1, 0, 100),),
+    ),
+    (
+        partitions.read_looked_up,
+        "00000000 03 0274 02 00000001 0000 000000000000000a 0000000000000014 00000003 00 00"
+        " 0275 02 00000002 0006 ffffffffffffffff ffffffffffffffff ffffffff 01 0501 ff 00 00",
+        (("t", 1, 0, 10, 20, 3), ("u", 2, 6, -1, -1, -1)),
+    ),
+    (
+        partitions.read_election,
+        "00000000 0000 02 0274 03 00000001 0000 00 00 00000002 0050 0362 79 00 00 00",
+        (0, (("t", 1, 0, ""), ("t", 2, 80, "by"))),
+    ),
+    (
+        partitions.read_partitions,
+        f"00000000 03 0000 0274 {UUID} 00 02 {ROW} 80000000 00"
+        f" 0003 0275 {UUID} 00 01 80000000 00 01 0276 00000009 00 00",
+        (
+            (Partition(TopicPartition("t", 4), None, 7, (1, 2), (1,), (2,), ()),),
+            ("v", 9),
+        ),
+    ),
+    (partitions.read_partitions, "00000000 01 ff 00", ((), None)),
+    (
+        partitions.read_epoch_ends,
+        "00000000 02 0274 02 0000 00000001 00000004 0000000000000064 00 00 00",
+        (("t", 0, 1, 4, 100),),
+    ),
+]
+
+
+@pytest.mark.parametrize(("read", "answer", "wanted"), READ, ids=range(len(READ)))
+def test_answers(read: Any, answer: str, wanted: Any) -> None:
+    data = raw(answer)
+    assert read(Cursor("test", data)) == wanted
+    with pytest.raises(Undecodable, match="too few"):
+        read(Cursor("test", data[:1]))
+    if read not in (protocol.read_versions, groups.read_heartbeat):
+        with pytest.raises(Undecodable, match="too many"):
+            read(Cursor("test", data + b"\0"))
 
 
 def test_headers_of_both_kinds() -> None:
     client = "0005 6472 6374 6c"
-    assert protocol.request(OLD, 3, b"x").hex() == (
-        f"00000010 0007 0001 00000003 {client} 78".replace(" ", "")
-    )
-    assert protocol.request(NEW, 3, b"x").hex() == (
-        f"00000011 003d 0000 00000003 {client} 00 78".replace(" ", "")
-    )
-    number, rest = protocol.answer(NEW, bytes.fromhex("00000003 00 aa".replace(" ", "")))
+    assert protocol.request(OLD, 3, b"x") == raw(f"00000010 0007 0001 00000003 {client} 78")
+    assert protocol.request(NEW, 3, b"x") == raw(f"00000011 003d 0000 00000003 {client} 00 78")
+    number, rest = protocol.answer(NEW, raw("00000003 00 aa"))
     assert (number, rest.rest()) == (3, b"\xaa")
 
 
-def test_versions() -> None:
-    found = protocol.read_versions(cursor("0000 00000001 003d 0000 0002"))
-    assert found == {61: (0, 2)}
+def test_a_broker_that_refuses_to_tell_its_versions() -> None:
     with pytest.raises(Undecodable, match="error 35"):
-        protocol.read_versions(cursor("0023 00000000"))
+        protocol.read_versions(Cursor("test", raw("0023 00000000")))
+    _, cursor = protocol.answer(cluster.FEATURES, raw("00000005 0023 01"))
+    with pytest.raises(Undecodable, match="error 35"):
+        cluster.read_features(cursor)
 
 
-def test_producers_of_partitions() -> None:
-    asked = protocol_producers.describe_producers({"t": [1, 2]})
-    assert asked.hex() == "0202740300000001000000020000"
-    producer = "0000000000000007 00000001 00000013 0000018bcfe56800 00000002 0000000000000005 00"
-    found = protocol_producers.read_producers(
-        cursor(
-            f"00000000 02 0274 03 00000001 0000 00 02 {producer} 00"
-            "00000002 0006 0362 79 01 00 00 00"
-        )
-    )
-    assert found == (
-        protocol_producers.PartitionProducers(
-            "t", 1, 0, "", (protocol_producers.Producer(7, 1, 19, 1_700_000_000_000, 2, 5),)
-        ),
-        protocol_producers.PartitionProducers("t", 2, 6, "by", ()),
-    )
+def test_acls_of_anything_but_topics_are_no_answer() -> None:
+    with pytest.raises(Undecodable, match="resource type 3"):
+        cluster.read_acls(Cursor("test", raw("00000000 0000 00 02 03 0274 03 01 00 00")))
 
 
-def test_an_id_of_nobodys_transaction() -> None:
-    assert protocol_producers.init_producer_id().hex() == "000000ea60ffffffffffffffffffff00"
-    given = protocol_producers.read_init(cursor("00000000 0000 00000000000003e8 0000 00"))
-    assert given == (0, 1000, 0)
-
-
-def test_the_quorum() -> None:
-    assert protocol_cluster.describe_quorum().hex() == (
-        "0213" + b"__cluster_metadata".hex() + "0200000000000000"
-    )
-    replica = "00000001 0000000000000009 00"
-    name = "13" + b"__cluster_metadata".hex()
-    found = protocol_cluster.read_quorum(
-        cursor(
-            f"0000 02 {name} 02 00000000 0000 00000001 00000004 0000000000000009"
-            f"02 {replica} 01 00 00 00"
-        )
-    )
-    assert found == protocol_cluster.Quorum(0, 1, 4, (1,))
-
-
-def test_a_described_cluster() -> None:
-    assert protocol_cluster.describe_cluster().hex() == "0100"
-    first = "00000001 0268 00002384 00 00"
-    second = "61626364 0269 00002385 0272 00"
-    found = protocol_cluster.read_described(
-        cursor(f"00000000 0000 00 0363 64 ffffffff 03 {first} {second} 00000180 00")
-    )
-    assert found == protocol_cluster.DescribedCluster(
-        0, "", {1: "", 0x61626364: "r"}, frozenset({"ALTER", "DESCRIBE"})
-    )
-    for untold in ("00000000", "80000000"):
-        answer = cursor(f"00000000 0000 00 02 63 00000001 01 {untold} 00")
-        assert protocol_cluster.read_described(answer).operations is None
-    refused = protocol_cluster.read_described(
-        cursor("00000000 001f 036e6f 01 ffffffff 01 80000000 00")
-    )
-    assert (refused.error, refused.text) == (31, "no")
-
-
-def test_members_that_join_and_leave() -> None:
-    assert protocol_groups.find_coordinators(["g"]).hex() == "0002026700"
-    joins = protocol_groups.heartbeat("g", "", protocol_groups.JOIN, 60_000)
-    assert joins.hex() == "0267010000000000000000ea6001000100"
-    leaves = protocol_groups.heartbeat("g", "m", protocol_groups.LEAVE, 60_000)
-    assert leaves.hex() == "0267026dffffffff0000ffffffff00000000"
-    beat = protocol_groups.read_heartbeat(
-        cursor("00000000 0000 00 026d 00000001 00001388 ff 01 00")
-    )
-    assert beat == (0, "", "m", 1)
-    found = protocol_groups.read_coordinators(
-        cursor("00000000 02 0267 00000002 0268 00002384 0000 00 00 00")
-    )
-    assert found == (protocol_groups.Coordinator("g", 2, 0, ""),)
-
-
-def test_positions_of_groups() -> None:
-    assert protocol_groups.fetch(["g", "h"]).hex() == "03 0267 00 00 0268 00 00 00 00".replace(
-        " ", ""
-    )
-    position = "00000001 0000000000000005 00000007"
-    found = protocol_groups.read_fetched(
-        cursor(
-            "00000000 03"
-            f" 0267 02 0274 03 {position} 03ff61 0000 00"
-            " 00000002 ffffffffffffffff ffffffff 00 0003 00 00 0000 00"
-            " 0268 01 001e 00 00"
-        )
-    )
-    assert found == [
-        protocol_groups.GroupHeld(
-            "g",
-            0,
-            (
-                # Metadata that is no text comes back as it was.
-                protocol_groups.Held("t", 1, 5, 7, "\udcffa", 0),
-                protocol_groups.Held("t", 2, -1, -1, "", 3),
-            ),
-        ),
-        protocol_groups.GroupHeld("h", 30, ()),
-    ]
-    sent = protocol_groups.commit("g", {"t": [protocol_groups.To(1, 5, 7, "\udcffa")]})
-    told = f"0267 ffffffff 01 00 02 0274 02 {position} 03ff61 00 00 00"
-    assert sent.hex() == told.replace(" ", "")
-    answered = protocol_groups.read_committed(cursor("00000000 02 0274 02 00000001 0019 00 00 00"))
-    assert answered == [protocol_groups.Answered("t", 1, 25)]
-
-
-def test_transactions() -> None:
-    assert protocol_producers.list_transactions([7]).hex() == "0102000000000000000700"
-    state = "08" + b"Ongoing".hex()
-    listed = cursor(f"00000000 0000 01 02 0278 0000000000000007 {state} 00 00")
-    assert protocol_producers.read_listed(listed) == (0, (("x", 7, "Ongoing"),))
-    assert protocol_producers.describe_transactions(["x"]).hex() == "02027800"
-    described = cursor(
-        f"00000000 02 0000 0278 {state} 0000ea60 0000018bcfe56800 0000000000000007 0001"
-        "02 0274 02 00000003 00 00 00"
-    )
-    assert protocol_producers.read_described(described) == (
-        protocol_producers.Described(
-            0, "x", "Ongoing", 60_000, 1_700_000_000_000, 7, 1, frozenset({("t", 3)})
-        ),
-    )
-
-
-def test_a_replicas_own_end() -> None:
-    asked = protocol_partitions.ask_log_ends({"t": [1]})
-    assert asked.hex() == "fffffffe000000010001740000000100000001ffffffffffffffff"
-    found = protocol_partitions.read_log_ends(
-        cursor("00000001 000174 00000001 00000001 0000 ffffffffffffffff 0000000000000064")
-    )
-    assert found == (protocol_partitions.End("t", 1, 0, 100),)
-
-
-def test_offsets_of_many_partitions() -> None:
-    asked = protocol_partitions.look_up({"t": [(0, 5), (1, -1)], "u": [(2, -3)]}, committed=True)
-    first = "00000000ffffffff000000000000000500"
-    second = "00000001ffffffffffffffffffffffff00"
-    third = "00000002fffffffffffffffffffffffd00"
-    assert asked.hex() == f"ffffffff01030274 03{first}{second}00 0275 02{third}0000".replace(
-        " ", ""
-    )
-    one = "00000001 0000 000000000000000a 0000000000000014 00000003 00"
-    other = "00000002 0006 ffffffffffffffff ffffffffffffffff ffffffff 01 0501 ff"
-    found = protocol_partitions.read_looked_up(
-        cursor(f"00000000 03 0274 02 {one} 00 0275 02 {other} 00 00")
-    )
-    assert found == [("t", 1, 0, 20, 10, 3), ("u", 2, 6, -1, -1, -1)]
-
-
-def test_offsets_of_a_group_that_are_removed() -> None:
-    asked = protocol_groups.delete("g", {"t": [0, 1]})
-    assert asked.hex() == "000167 00000001 000174 00000002 00000000 00000001".replace(" ", "")
-    rows = "00000001 000174 00000002 00000000 0000 00000001 0056"
-    found = protocol_groups.read_deleted(cursor(f"0000 00000000 {rows}"))
-    assert found == (0, [("t", 0, 0), ("t", 1, 0x56)])
-    assert protocol_groups.read_deleted(cursor("0044 00000000 00000000")) == (0x44, [])
-
-
-@pytest.mark.parametrize(
-    "read",
-    [protocol_producers.read_producers, protocol_producers.read_init, protocol_cluster.read_quorum],
-)
-def test_what_is_cut_short_is_no_answer(read: object) -> None:
-    with pytest.raises(Undecodable, match="too few"):
-        read(cursor("0000"))  # type: ignore[operator]
-
-
-def test_rules_about_topics() -> None:
-    assert protocol_cluster.describe_acls().hex() == "0200010000010100"
-    assert protocol_cluster.describe_acls("DENY").hex() == "0200010000010200"
-    user, everywhere = "09" + b"User:app".hex(), "022a"
-    found = protocol_cluster.read_acls(
-        cursor(
-            f"00000000 0000 00 02 02 0274 03 03 {user} {everywhere} 04 02 00"
-            f"{user} {everywhere} 63 03 00 00 00"
-        )
-    )
-    assert found == protocol_cluster.Listed(
-        0,
-        "",
-        frozenset(
-            {
-                Acl("t", "LITERAL", "User:app", "*", "WRITE", "DENY"),
-                Acl("t", "LITERAL", "User:app", "*", "UNKNOWN_99", "ALLOW"),
-            }
-        ),
-    )
-    refused = protocol_cluster.read_acls(cursor("00000000 001f 036e6f 01 00"))
-    assert refused == protocol_cluster.Listed(31, "no", frozenset())
-
-
-def test_rules_added_and_removed() -> None:
-    rule = Acl("t", "PREFIXED", "User:app", "*", "READ", "DENY")
-    user, everywhere = "09" + b"User:app".hex(), "022a"
-    written = f"02 02 0274 04 {user} {everywhere} 03 02 00 00".replace(" ", "")
-    assert protocol_cluster.create_acls([rule]).hex() == written
-    assert protocol_cluster.delete_acls([rule]).hex() == written
-    created = protocol_cluster.read_created(cursor("00000000 03 0000 00 00 001f 036e6f 00 00"))
-    assert created == ((0, ""), (31, "no"))
-    match = f"02 0274 04 {user} {everywhere} 03 02 00"
-    deleted = protocol_cluster.read_deleted(
-        cursor(
-            f"00000000 05 0000 00 01 00 0000 00 02 0000 00 {match} 00"
-            f"001f 036e6f 01 00 0000 00 02 ffff 036e6f {match} 00 00"
-        )
-    )
-    assert deleted == ((0, ""), (0, ""), (31, "no"), (-1, "no"))
+def test_features_of_a_broker() -> None:
+    sent = protocol.request(cluster.FEATURES, 5, cluster.ask_features())
+    assert sent.endswith(raw(f"00 {text('drctl')} {text('1')} 00"))
+    supported = raw(f"02 {text('metadata.version')} 0001 001d 00").hex()
+    finalized = raw(f"02 {text('metadata.version')} 001b 001b 00").hex()
+    tags = f"03 00 17 {supported} 01 08 0000000000000007 02 17 {finalized}"
+    data = raw(f"00000005 0000 02 0012 0000 0004 00 00000000 {tags}")
+    number, cursor = protocol.answer(cluster.FEATURES, data)
+    assert number == 5
+    found = cluster.read_features(cursor)
+    assert found == BrokerFeatures({"metadata.version": 29}, {"metadata.version": 27})
