@@ -5,22 +5,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from drctl.checks.check import (
-    PLANNED,
-    Family,
-    Guards,
-    NotObserved,
-    Verdict,
-    check,
-    fail,
-    listed,
-    ok,
-    require,
-    require_asked,
-    several,
-    warn,
-)
+from drctl.checks.check import PLANNED, Family, Guards, check, listed, several
 from drctl.checks.observed import Observed
+from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, require_asked, warn
 from drctl.config.link import Link
 from drctl.formats.journal_records import TOPIC as JOURNAL
 from drctl.model.fencing import resting
@@ -90,16 +77,9 @@ def _concerns(rule: Acl, principal: str, topic: str) -> bool:
 _COMMAND = "fence by a command of the site: `fence: {method: command, command: [...]}`"
 
 
-@check(
-    "fence-not-possible",
-    Family.FENCE,
-    "the source enforces ACLs, and drctl's user may ALTER them",
-    Status.WARN,
-    Status.FAIL,
-    guards=Guards(),
-)
+@check("fence-not-possible", Family.FENCE, Status.WARN, Status.FAIL, guards=Guards())
 def possible(observed: Observed) -> Verdict:
-    """Whether the link's fence would keep anybody away."""
+    """The source enforces ACLs, and drctl's user may ALTER them."""
     subject = f"fence of cluster {observed.link.source}"
     method = observed.link.settings.fence.method
     if method == "none":
@@ -154,17 +134,9 @@ class Refusal(NamedTuple):
     copy: str
 
 
-@check(
-    "parity-of-acls",
-    Family.PARITY,
-    "what the applications (`fence.principals`, else all) are allowed to write and read on the"
-    " source, they are on the target",
-    Status.WARN,
-    Status.FAIL,
-    guards=Guards(needed=PLANNED),
-)
+@check("parity-of-acls", Family.PARITY, Status.WARN, Status.FAIL, guards=Guards(needed=PLANNED))
 def acls(observed: Observed) -> Verdict:
-    """Whether producers and consumers would be refused on the target."""
+    """No application (`fence.principals`, else any) may do less there than on the source."""
     link = observed.link
     subject = f"ACLs of cluster {link.target}"
     cure = "compare the ACLs of both clusters with `kafka-acls --list`"
@@ -260,14 +232,9 @@ EVERYBODY = "User:*"
 _IF_NO_RULE = "allow.everyone.if.no.acl.found"
 
 
-@check(
-    "own-topics",
-    Family.JOURNAL,
-    "nobody but drctl's own user may write to, change or delete the topics that drctl keeps",
-    Status.WARN,
-)
+@check("own-topics", Family.JOURNAL, Status.WARN)
 def writers(observed: Observed) -> Iterator[Verdict]:
-    """Whether somebody else could tell drctl what to do, or what it has seen."""
+    """Nobody but drctl's own user may write to, change or delete the topics that drctl keeps."""
     link = observed.link
     ends = (
         (link.target, observed.target_acls, observed.survey.target, ON_TARGET),

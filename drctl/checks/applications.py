@@ -4,39 +4,17 @@ import re
 from collections.abc import Iterator
 
 from drctl.checks.acls import RuleBook
-from drctl.checks.check import (
-    BOTH,
-    PLANNED,
-    Family,
-    Guards,
-    NotObserved,
-    Verdict,
-    check,
-    fail,
-    listed,
-    not_checked,
-    ok,
-    reasons,
-    require,
-    several,
-    split,
-    warn,
-)
+from drctl.checks.check import BOTH, PLANNED, Family, Guards, check, listed, reasons, several, split
 from drctl.checks.observed import Observed
+from drctl.checks.verdict import NotObserved, Verdict, fail, not_checked, ok, require, warn
 from drctl.model.finding import Status
 from drctl.model.groups import POSITIONS_TOPIC, Group
 from drctl.model.survey import of_applications
 
 
-@check(
-    "groups-active-on-target",
-    Family.GROUPS,
-    "nobody reads in the link's groups on the target",
-    Status.FAIL,
-    guards=Guards(BOTH, PLANNED),
-)
+@check("groups-active-on-target", Family.GROUPS, Status.FAIL, guards=Guards(BOTH, PLANNED))
 def active(observed: Observed) -> Iterator[Verdict]:
-    """Whether the target would refuse the positions of groups."""
+    """Nobody reads in the link's groups on the target."""
     if not observed.link.settings.translate:
         return
     subject = f"groups on cluster {observed.link.target}"
@@ -60,15 +38,9 @@ def active(observed: Observed) -> Iterator[Verdict]:
         yield ok(subject, "nobody reads in the link's groups", f"{len(groups):,} groups")
 
 
-@check(
-    "groups-unseen",
-    Family.GROUPS,
-    "before a planned failover, the source has a coordinator for every group",
-    Status.FAIL,
-    guards=Guards(PLANNED),
-)
+@check("groups-unseen", Family.GROUPS, Status.FAIL, guards=Guards(PLANNED))
 def unseen(observed: Observed) -> Verdict | None:
-    """Whether there may be groups of which nobody hears, and that would begin anywhere."""
+    """Before a planned failover, the source has a coordinator for every group."""
     if not observed.link.settings.translate:
         return None
     subject = f"groups on cluster {observed.link.source}"
@@ -94,15 +66,9 @@ def unseen(observed: Observed) -> Verdict | None:
     return ok(subject, "every group has a coordinator", f"{found.partitions:,} partitions")
 
 
-@check(
-    "groups-left-out",
-    Family.GROUPS,
-    "before a planned failover, every position of the link's groups has a place on the target",
-    Status.FAIL,
-    guards=Guards(PLANNED, PLANNED),
-)
+@check("groups-left-out", Family.GROUPS, Status.FAIL, guards=Guards(PLANNED, PLANNED))
 def left_out(observed: Observed) -> Verdict | None:
-    """Whether groups would begin where their auto.offset.reset says."""
+    """Before a planned failover, every position of the link's groups has a place on the target."""
     if not observed.link.settings.translate:
         return None
     subject = f"groups of link {observed.link.name}"
@@ -136,13 +102,9 @@ _STALE_COORDINATOR = (2, 7, 1), (3, 2, 0)
 """KAFKA-13563: the same for consumers that assign() themselves; some releases have it fixed."""
 
 
-@check(
-    "client-settings",
-    _FAMILY,
-    "the applications' own settings let them move: they are told with `--client`",
-)
+@check("client-settings", _FAMILY)
 def settings(observed: Observed) -> Verdict:
-    """Whether anybody looked at what only the applications know."""
+    """The applications' own settings let them move: they are told with `--client`."""
     clients = observed.survey.clients
     if not clients:
         reason = "neither cluster knows them: retries, rebootstrap, timeouts, auto.offset.reset"
@@ -151,15 +113,9 @@ def settings(observed: Observed) -> Verdict:
     return ok("applications", f"{len(clients):,} were looked at: see rows client-...", told)
 
 
-@check(
-    "client-versions",
-    _FAMILY,
-    "no Java client is of a release that loses its group's coordinator (KAFKA-10793, KAFKA-13563)",
-    Status.WARN,
-    Status.FAIL,
-)
+@check("client-versions", _FAMILY, Status.WARN, Status.FAIL)
 def versions(observed: Observed) -> Iterator[Verdict]:
-    """Whether a consumer may stand still for good when brokers change."""
+    """No Java client is of a release that loses its coordinator (KAFKA-10793, KAFKA-13563)."""
     look = (
         f"{_GIVE}; brokers count clientSoftwareName and clientSoftwareVersion of their connections"
         " (MBeans kafka.server:type=socket-server-metrics), and no request asks for these"
@@ -199,15 +155,9 @@ def _release(text: str) -> tuple[int, ...] | None:
     return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
 
 
-@check(
-    "super-users",
-    _FAMILY,
-    "the applications that are to be fenced (`fence.principals`) come as users with rules of their"
-    " own, and not as super users",
-    Status.WARN,
-)
+@check("super-users", _FAMILY, Status.WARN)
 def super_users(observed: Observed) -> Verdict:
-    """Whether a fence would keep them away: nothing denies a super user anything."""
+    """The applications to be fenced (`fence.principals`) have rules, and are no super users."""
     subject = f"applications on cluster {observed.link.source}"
     principals = observed.link.settings.fence.principals
     cure = "look at super.users of the brokers: no application may be among them"
@@ -228,9 +178,9 @@ def super_users(observed: Observed) -> Verdict:
     return ok(subject, "all of them have rules of their own", told)
 
 
-@check("wide-rights", _FAMILY, "no application may do everything with every topic", Status.WARN)
+@check("wide-rights", _FAMILY, Status.WARN)
 def wide_rights(observed: Observed) -> Verdict:
-    """Whether one application can write to the copies of all others."""
+    """No application may do everything with every topic."""
     link = observed.link
     subject = f"ACLs of cluster {link.target}"
     cure = "look at `kafka-acls --list` there"
@@ -256,9 +206,9 @@ def wide_rights(observed: Observed) -> Verdict:
     return ok(subject, "nobody may write to every topic", f"{len(acls.rules):,} rules")
 
 
-@check("groups-on-both", _FAMILY, "no group is read in on both clusters at once", Status.FAIL)
+@check("groups-on-both", _FAMILY, Status.FAIL)
 def on_both(observed: Observed) -> Verdict:
-    """Whether an application is in two places."""
+    """No group is read in on both clusters at once."""
     link = observed.link
     subject = f"groups on {link.source} and {link.target}"
     cure = "look at them with `kafka-consumer-groups --describe --state` on both"
@@ -281,9 +231,9 @@ def on_both(observed: Observed) -> Verdict:
     return ok(subject, "none is read in on both", f"{len(here):,} and {len(there):,} groups")
 
 
-@check("transactional-ids", _FAMILY, "nobody writes in transactions", Status.WARN)
+@check("transactional-ids", _FAMILY, Status.WARN)
 def transactional_ids(observed: Observed) -> Verdict:
-    """Whether what belongs together arrives together."""
+    """Nobody writes in transactions."""
     subject = f"transactional ids of cluster {observed.link.source}"
     cure = "look at `kafka-transactions list`"
     known = require(observed.survey.transactional_ids, subject, "they are", cure)

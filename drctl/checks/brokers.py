@@ -2,24 +2,12 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import partial, wraps
 from typing import NamedTuple
 
-from drctl.checks.check import (
-    Family,
-    Judge,
-    NotObserved,
-    Verdict,
-    check,
-    fail,
-    listed,
-    ok,
-    require,
-    separately,
-    several,
-    warn,
-)
+from drctl.checks.check import Family, Judge, check, listed, several
 from drctl.checks.observed import ClusterSurvey, Observed, Topics
+from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, separately, warn
 from drctl.model.finding import Status
 from drctl.model.survey import Layout, Replicas
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
@@ -103,7 +91,7 @@ def of_each(observed: Observed, judge: Callable[[Side], Verdict]) -> Iterator[Ve
 
 def each_cluster(judge: Callable[[Side], Verdict]) -> Judge:
     """Make a judge of a link of one that judges a cluster."""
-    return lambda observed: of_each(observed, judge)
+    return wraps(judge)(lambda observed: of_each(observed, judge))
 
 
 _FAMILY = Family.BROKERS
@@ -113,10 +101,10 @@ _BACK = "bring the brokers back that hold them, and wait until they have caught 
 Partitions = Mapping[TopicPartition, Replicas]
 
 
-@check("partitions-offline", _FAMILY, "every partition has a leader", Status.FAIL)
+@check("partitions-offline", _FAMILY, Status.FAIL)
 @each_cluster
 def offline(side: Side) -> Verdict:
-    """Whether there are partitions that nobody can read or write."""
+    """Every partition has a leader."""
     partitions, alive = side.partitions(), side.layout().brokers
     without = [p for p, each in partitions.items() if each.leader not in alive]
     counted = f"{len(partitions):,} partitions looked at"
@@ -127,15 +115,10 @@ def offline(side: Side) -> Verdict:
     return fail(side.subject, reason, counted, cost, f"{_BACK}; runbook all-replicas-down")
 
 
-@check(
-    "partitions-under-min-isr",
-    _FAMILY,
-    "every partition has as many replicas in sync as `min.insync.replicas` asks for",
-    Status.FAIL,
-)
+@check("partitions-under-min-isr", _FAMILY, Status.FAIL)
 @each_cluster
 def under_min_isr(side: Side) -> Verdict:
-    """Whether there are partitions that take no record with acks=all."""
+    """Every partition has as many replicas in sync as `min.insync.replicas` asks for."""
     least = {name: _least(state) for name, state in side.configured().items()}
     looked = {p: each for p, each in side.partitions().items() if p.topic in least}
     short = {
@@ -151,10 +134,10 @@ def under_min_isr(side: Side) -> Verdict:
     return fail(side.subject, reason, told, "they take no record with acks=all", _BACK)
 
 
-@check("replicas-behind", _FAMILY, "every replica is in sync", Status.WARN)
+@check("replicas-behind", _FAMILY, Status.WARN)
 @each_cluster
 def behind(side: Side) -> Verdict:
-    """Whether the next broker that fails takes more with it."""
+    """Every replica is in sync."""
     partitions = side.partitions()
     late = {p: each for p, each in partitions.items() if len(each.in_sync) < len(each.assigned)}
     if not late:
@@ -166,15 +149,10 @@ def behind(side: Side) -> Verdict:
     return warn(side.subject, reason, told, cost, _BACK)
 
 
-@check(
-    "eligible-leaders",
-    _FAMILY,
-    "where a single replica is in sync, another one is eligible to lead (KIP-966)",
-    Status.WARN,
-)
+@check("eligible-leaders", _FAMILY, Status.WARN)
 @each_cluster
 def eligible(side: Side) -> Verdict:
-    """Whether the loss of one more broker leaves only an unclean election."""
+    """Where a single replica is in sync, another one is eligible to lead (KIP-966)."""
     late = {p: e for p, e in side.partitions().items() if len(e.in_sync) < len(e.assigned)}
     if not late:
         return ok(side.subject, "every replica is in sync: no other need be eligible")
@@ -194,10 +172,10 @@ def eligible(side: Side) -> Verdict:
     return warn(side.subject, reason, told, cost, cure)
 
 
-@check("replication-factor", _FAMILY, "every partition is on more than one broker", Status.WARN)
+@check("replication-factor", _FAMILY, Status.WARN)
 @each_cluster
 def factor(side: Side) -> Verdict:
-    """Whether a single broker can take data with it."""
+    """Every partition is on more than one broker."""
     partitions = side.partitions()
     alone = sorted({p.topic for p, each in partitions.items() if len(each.assigned) < 2})
     factors = sorted({len(each.assigned) for each in partitions.values()})
@@ -210,15 +188,10 @@ def factor(side: Side) -> Verdict:
     return warn(side.subject, reason, told, cost, cure)
 
 
-@check(
-    "min-isr-and-replicas",
-    _FAMILY,
-    "`min.insync.replicas` is above 1 and below the number of replicas, where there are several",
-    Status.WARN,
-)
+@check("min-isr-and-replicas", _FAMILY, Status.WARN)
 @each_cluster
 def min_isr(side: Side) -> Verdict:
-    """Whether acks=all means something, and survives a broker."""
+    """`min.insync.replicas` is above 1, and below the number of replicas if that is above 1."""
     states = side.configured()
     replicas: dict[str, int] = {}
     for place, each in side.partitions().items():
@@ -244,15 +217,10 @@ def min_isr(side: Side) -> Verdict:
     return warn(side.subject, reason, told, cost, f"set {_MIN_ISR}=2 where there are 3 replicas")
 
 
-@check(
-    "unclean-election",
-    _FAMILY,
-    "no topic of the link has `unclean.leader.election.enable`",
-    Status.WARN,
-)
+@check("unclean-election", _FAMILY, Status.WARN)
 @each_cluster
 def unclean(side: Side) -> Verdict:
-    """Whether a replica that lacks records may become leader by itself."""
+    """No topic of the link has `unclean.leader.election.enable`."""
     states = side.configured()
     found = [name for name, state in states.items() if state.config.get(_UNCLEAN) == "true"]
     if not found:
@@ -267,15 +235,10 @@ def unclean(side: Side) -> Verdict:
     return warn(side.subject, reason, f"{_UNCLEAN}=true", cost, cure)
 
 
-@check(
-    "broker-loss",
-    _FAMILY,
-    "the loss of any one broker takes no partition offline, and leaves all of them writable",
-    Status.WARN,
-)
+@check("broker-loss", _FAMILY, Status.WARN)
 @each_cluster
 def loss(side: Side) -> Verdict:
-    """What would go with each broker now."""
+    """The loss of any one broker takes no partition offline, and leaves all of them writable."""
     partitions, brokers = side.partitions(), sorted(side.layout().brokers)
     states = side.configured()
     least = {name: _least(state) for name, state in states.items()}
@@ -322,15 +285,10 @@ _FEW = 10
 """With so few partitions a broker nothing is said of how evenly they are spread."""
 
 
-@check(
-    "replicas-spread",
-    _FAMILY,
-    "every broker holds replicas, and none more than half as many again as the average",
-    Status.WARN,
-)
+@check("replicas-spread", _FAMILY, Status.WARN)
 @each_cluster
 def spread(side: Side) -> Verdict:
-    """Whether brokers stand idle, or one of them carries too much."""
+    """Every broker holds replicas, and none more than half as many again as the average."""
     brokers, partitions = sorted(side.layout().brokers), side.partitions()
     held = Counter(node for each in partitions.values() for node in each.assigned)
     told = several(f"broker {node}: {held[node]:,} replicas" for node in brokers)
@@ -345,15 +303,10 @@ def spread(side: Side) -> Verdict:
     return warn(side.subject, f"replicas are not spread evenly: {which}", told, cost, cure)
 
 
-@check(
-    "racks-spread",
-    _FAMILY,
-    "the replicas of every partition are in more than one rack",
-    Status.WARN,
-)
+@check("racks-spread", _FAMILY, Status.WARN)
 @each_cluster
 def racks(side: Side) -> Verdict:
-    """Whether a rack, or an availability zone, can take partitions with it."""
+    """The replicas of every partition are in more than one rack."""
     brokers, partitions = side.layout().brokers, side.partitions()
     named = {node: broker.rack for node, broker in brokers.items() if broker.rack}
     if len(named) < len(brokers):
@@ -379,15 +332,10 @@ def racks(side: Side) -> Verdict:
     return ok(side.subject, "the replicas of every partition are in several racks", told)
 
 
-@check(
-    "leader-skew",
-    _FAMILY,
-    "at most a tenth of the partitions are led by another replica than the preferred one",
-    Status.WARN,
-)
+@check("leader-skew", _FAMILY, Status.WARN)
 @each_cluster
 def skew(side: Side) -> Verdict:
-    """Whether elections after a restart were never taken back."""
+    """At most a tenth of the partitions are led by another replica than the preferred one."""
     partitions = side.partitions()
     several_replicas = {p: each for p, each in partitions.items() if len(each.assigned) > 1}
     moved = [p for p, each in several_replicas.items() if each.leader != each.assigned[0]]
@@ -401,13 +349,9 @@ def skew(side: Side) -> Verdict:
     return warn(side.subject, reason, f"{told}; {led}", cost, "drctl elect preferred")
 
 
-@check(
-    "broker-ids",
-    _FAMILY,
-    "the clusters have no broker id in common, or no gateway stands before both",
-)
+@check("broker-ids", _FAMILY)
 def ids(observed: Observed) -> Verdict:
-    """Whether something that talks to both clusters can confuse their brokers."""
+    """The clusters have no broker id in common, or no gateway stands before both."""
     link, survey = observed.link, observed.survey
     subject = f"brokers of {link.source} and {link.target}"
     here = require(survey.source.layout, subject, f"those of {link.source} are", DESCRIBE_CLUSTER)

@@ -1,12 +1,13 @@
 """A check: a name, a function from what was observed to verdicts, and what it may say."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import chain, islice
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from drctl.checks.observed import NOT_LOOKED_AT, Observed, silences
+from drctl.checks.observed import Observed, silences
+from drctl.checks.verdict import Said, Verdict, verdicts
 from drctl.model.finding import Because, Finding, Status
 from drctl.model.loss import Mode
 from drctl.model.topology import Unavailable
@@ -91,29 +92,6 @@ class Guards(NamedTuple):
     overridable: bool = True
 
 
-class Verdict(NamedTuple):
-    """A finding without the name of its check."""
-
-    status: Status
-    subject: str
-    reason: str
-    evidence: str = ""
-    cost: str = ""
-    cure: str = ""
-
-
-class NotObserved(Exception):
-    """What a check needs was not observed: it ends there, and says what to look at.
-
-    It never ends a command: `Check.findings` makes a finding of it.
-    """
-
-    def __init__(self, subject: str, reason: str, cure: str, evidence: str = "") -> None:
-        super().__init__(reason)
-        self.verdict = not_checked(subject, reason, cure, evidence)
-
-
-Said = Verdict | Iterable[Verdict] | None
 Judge = Callable[[Observed], Said]
 
 
@@ -152,15 +130,6 @@ class Check:
         )
 
 
-def verdicts(judge: Callable[[], Said]) -> Iterator[Verdict]:
-    """Every verdict of a judge; where it cannot observe something, that is its last one."""
-    try:
-        said = judge()
-        yield from (said,) if isinstance(said, Verdict) else said or ()
-    except NotObserved as end:
-        yield end.verdict
-
-
 def _because(verdict: Verdict, observed: Observed) -> Because | None:
     if verdict.status in (Status.OK, Status.WARN):
         return None
@@ -169,58 +138,16 @@ def _because(verdict: Verdict, observed: Observed) -> Because | None:
 
 
 def check(
-    name: str, family: Family, about: str, *worse: Status, guards: Guards | None = None
+    name: str, family: Family, *worse: Status, guards: Guards | None = None
 ) -> Callable[[Judge], Check]:
-    """Make a check of a function."""
-    return lambda judge: Check(name, family, about, worse, judge, guards)
+    """Make a check of a function, whose docstring says what is true where it is ok."""
+    return lambda judge: Check(name, family, first_line(judge), worse, judge, guards)
 
 
-def require(value: T | Unavailable, subject: str, what: str, cure: str) -> T:
-    """The value, where it was observed.
-
-    Args:
-        what: it is, in words that go before "not known".
-
-    Raises:
-        NotObserved: it was not observed.
-    """
-    if isinstance(value, Unavailable):
-        raise NotObserved(subject, f"{what} not known: {value.reason}", cure)
-    return value
-
-
-def require_asked(value: T | Unavailable, subject: str, what: str, cure: str) -> T | Unavailable:
-    """The same for checks of whether something answers: no answer is a value, too.
-
-    Raises:
-        NotObserved: nobody asked.
-    """
-    return require(value, subject, what, cure) if value is NOT_LOOKED_AT else value
-
-
-def separately(judges: Iterable[Callable[[], Verdict]]) -> Iterator[Verdict]:
-    """One verdict each: what one of them cannot observe does not keep the others from judging."""
-    return chain.from_iterable(map(verdicts, judges))
-
-
-def ok(subject: str, reason: str, evidence: str = "", cost: str = "") -> Verdict:
-    """All is well; it may cost something all the same."""
-    return Verdict(Status.OK, subject, reason, evidence, cost)
-
-
-def warn(subject: str, reason: str, evidence: str, cost: str, cure: str) -> Verdict:
-    """It would cost something."""
-    return Verdict(Status.WARN, subject, reason, evidence, cost, cure)
-
-
-def fail(subject: str, reason: str, evidence: str, cost: str, cure: str) -> Verdict:
-    """A failover would go wrong."""
-    return Verdict(Status.FAIL, subject, reason, evidence, cost, cure)
-
-
-def not_checked(subject: str, reason: str, cure: str, evidence: str = "") -> Verdict:
-    """Nobody looked, or nobody could; the cure says what to look at."""
-    return Verdict(Status.NOT_CHECKED, subject, reason, evidence, cure=cure)
+def first_line(judge: Callable[..., object]) -> str:
+    """Of the docstring of a judge, as a part of a sentence."""
+    text = (judge.__doc__ or "").partition("\n")[0].rstrip(".")
+    return text[:1].lower() + text[1:]
 
 
 def split(

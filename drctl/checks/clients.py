@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from ipaddress import ip_address
 
-from drctl.checks.check import NotObserved, Verdict, duration, fail, listed, ok, verdicts, warn
+from drctl.checks.check import duration, first_line, listed
 from drctl.checks.connector_settings import Value
+from drctl.checks.verdict import NotObserved, Verdict, fail, ok, verdicts, warn
 from drctl.config.endpoints import EndpointKind
 from drctl.model.finding import Finding, Status
 
@@ -144,9 +145,9 @@ class ClientCheck:
         return tuple(Finding(self.name, *each) for each in verdicts(lambda: self.judge(client)))
 
 
-def client_check(name: str, about: str, *worse: Status) -> Callable[[Judge], ClientCheck]:
-    """Make a check of a function."""
-    return lambda judge: ClientCheck(name, about, worse, judge)
+def client_check(name: str, *worse: Status) -> Callable[[Judge], ClientCheck]:
+    """Make a check of a function, as `check` does."""
+    return lambda judge: ClientCheck(name, first_line(judge), worse, judge)
 
 
 _MINUTE_MS = 60_000
@@ -163,13 +164,9 @@ _CACHE = re.compile(r"-D(?:sun\.net\.inetaddr\.ttl)=(-?\d+)")
 _NO_SUCH_PROPERTY = re.compile(r"-Dnetworkaddress\.cache\.ttl=")
 
 
-@client_check(
-    "client-rebootstrap-trigger",
-    "`metadata.recovery.rebootstrap.trigger.ms` is at most a minute",
-    Status.WARN,
-)
+@client_check("client-rebootstrap-trigger", Status.WARN)
 def trigger(client: ClientConfig) -> Verdict:
-    """When it asks its bootstrap again although brokers seem to be there."""
+    """`metadata.recovery.rebootstrap.trigger.ms` is at most a minute."""
     key = "metadata.recovery.rebootstrap.trigger.ms"
     since, version = _TRIGGER_SINCE[client.library], client.version
     if version is not None and version < since:
@@ -188,14 +185,9 @@ def trigger(client: ClientConfig) -> Verdict:
     return seen.warn("it gives a silent source up late", cost, cure)
 
 
-@client_check(
-    "client-dns-cache",
-    "Java forgets addresses within 10 seconds (`networkaddress.cache.ttl`)",
-    Status.WARN,
-    Status.FAIL,
-)
+@client_check("client-dns-cache", Status.WARN, Status.FAIL)
 def dns_cache(client: ClientConfig) -> Verdict | None:
-    """How long its Java goes on with the address that the name had."""
+    """The Java runtime forgets addresses within 10 seconds (`networkaddress.cache.ttl`)."""
     if client.library is not Library.JAVA or client.endpoint != "dns":
         return None
     cure = (
@@ -222,11 +214,9 @@ def dns_cache(client: ClientConfig) -> Verdict | None:
     return ok(client.subject, "it forgets addresses soon", given[0])
 
 
-@client_check(
-    "client-reconnect-backoff", "`reconnect.backoff.max.ms` is at most 2 seconds", Status.WARN
-)
+@client_check("client-reconnect-backoff", Status.WARN)
 def reconnect_backoff(client: ClientConfig) -> Verdict:
-    """How long it pauses between attempts, once many have failed."""
+    """`reconnect.backoff.max.ms` is at most 2 seconds."""
     key = "reconnect.backoff.max.ms"
     default = 1_000 if client.library is Library.JAVA else 10_000
     seen = client.number(key, default)
@@ -236,13 +226,9 @@ def reconnect_backoff(client: ClientConfig) -> Verdict:
     return seen.warn("it pauses long", cost, f"set {key}=500")
 
 
-@client_check(
-    "client-connect-timeout",
-    "`socket.connection.setup.timeout.ms` is at most 10 seconds",
-    Status.WARN,
-)
+@client_check("client-connect-timeout", Status.WARN)
 def connect_timeout(client: ClientConfig) -> Verdict:
-    """How long it waits for a connection that nobody answers."""
+    """`socket.connection.setup.timeout.ms` is at most 10 seconds."""
     key = "socket.connection.setup.timeout.ms"
     default = 10_000 if client.library is Library.JAVA else 30_000
     seen = client.number(key, default)
@@ -253,13 +239,9 @@ def connect_timeout(client: ClientConfig) -> Verdict:
     return seen.warn("it waits long for connections", cost, cure)
 
 
-@client_check(
-    "client-request-timeout",
-    "`request.timeout.ms` (librdkafka: `socket.timeout.ms`) is at most 30 seconds",
-    Status.WARN,
-)
+@client_check("client-request-timeout", Status.WARN)
 def request_timeout(client: ClientConfig) -> Verdict:
-    """How long it waits for an answer on a connection that it has."""
+    """`request.timeout.ms` (librdkafka: `socket.timeout.ms`) is at most 30 seconds."""
     java = client.library is Library.JAVA
     key = "request.timeout.ms" if java else "socket.timeout.ms"
     seen = client.number(key, 30_000 if java else 60_000)
@@ -270,13 +252,9 @@ def request_timeout(client: ClientConfig) -> Verdict:
     return seen.warn("it waits long for answers", cost, cure)
 
 
-@client_check(
-    "client-delivery-timeout",
-    "`delivery.timeout.ms` (librdkafka: `message.timeout.ms`) is at least 2 minutes, or 0",
-    Status.WARN,
-)
+@client_check("client-delivery-timeout", Status.WARN)
 def delivery_timeout(client: ClientConfig) -> Verdict | None:
-    """How long records may wait for the target."""
+    """`delivery.timeout.ms` (librdkafka: `message.timeout.ms`) is at least 2 minutes, or 0."""
     if not client.produces:
         return None
     java = client.library is Library.JAVA
@@ -297,14 +275,9 @@ _BY_ITSELF = {Library.JAVA: (4, 0), Library.LIBRDKAFKA: (2, 10)}
 _CANONICAL = "resolve_canonical_bootstrap_servers_only"
 
 
-@client_check(
-    "client-bootstrap",
-    "`bootstrap.servers` names the endpoint that is switched, and nothing else",
-    Status.WARN,
-    Status.FAIL,
-)
+@client_check("client-bootstrap", Status.WARN, Status.FAIL)
 def bootstrap(client: ClientConfig) -> Verdict:
-    """Whether it looks at the endpoint at all."""
+    """`bootstrap.servers` names the endpoint that is switched, and nothing else."""
     seen = client.text("bootstrap.servers metadata.broker.list", "")
     hosts = [_host(word) for word in seen.value.split(",") if word.strip()]
     if not hosts:
@@ -337,13 +310,9 @@ def _others(client: ClientConfig, hosts: list[str], evidence: str, some: bool = 
     return fail(client.subject, reason, evidence, _RESTART, cure)
 
 
-@client_check(
-    "client-rebootstrap",
-    "`metadata.recovery.strategy` is `rebootstrap`, and the client knows it",
-    Status.FAIL,
-)
+@client_check("client-rebootstrap", Status.FAIL)
 def rebootstrap(client: ClientConfig) -> Verdict:
-    """Whether it asks its bootstrap again where no broker that it knows is left."""
+    """`metadata.recovery.strategy` is `rebootstrap`, and the client knows it."""
     key, version = "metadata.recovery.strategy", client.version
     able, by_itself = _ABLE[client.library], _BY_ITSELF[client.library]
     default = "rebootstrap" if version is None or version >= by_itself else "none"
@@ -363,9 +332,9 @@ def rebootstrap(client: ClientConfig) -> Verdict:
     return ok(client.subject, "it asks its bootstrap again", f"{what}: {seen.evidence}")
 
 
-@client_check("client-dns-lookup", f"`client.dns.lookup` is not `{_CANONICAL}`", Status.FAIL)
+@client_check("client-dns-lookup", Status.FAIL)
 def dns_lookup(client: ClientConfig) -> Verdict | None:
-    """Whether it keeps the name, or what the name once stood for."""
+    """`client.dns.lookup` is not `resolve_canonical_bootstrap_servers_only`."""
     if client.endpoint != "dns":
         return None
     seen = client.text("client.dns.lookup", "use_all_dns_ips")
@@ -376,12 +345,9 @@ def dns_lookup(client: ClientConfig) -> Verdict | None:
     return seen.fail(reason, _RESTART, cure)
 
 
-@client_check(
-    "client-group-protocol",
-    "a member of a KIP-848 group finds its group on the target, as a group of that kind",
-)
+@client_check("client-group-protocol")
 def group_protocol(client: ClientConfig) -> Verdict | None:
-    """Whether the target has to know its group beforehand."""
+    """A member of a KIP-848 group finds its group on the target, as a group of that kind."""
     if not client.consumes:
         return None
     seen = client.text("group.protocol", "classic")
@@ -394,13 +360,9 @@ def group_protocol(client: ClientConfig) -> Verdict | None:
     return seen.ok("its group has to be on the target first", cost)
 
 
-@client_check(
-    "client-offset-reset",
-    "`auto.offset.reset` loses nothing where the target has no position of its group",
-    Status.WARN,
-)
+@client_check("client-offset-reset", Status.WARN)
 def offset_reset(client: ClientConfig) -> Verdict | None:
-    """Where it goes on if its position was not translated."""
+    """`auto.offset.reset` loses nothing where the target has no position of its group."""
     if not client.consumes:
         return None
     seen = client.text("auto.offset.reset", "latest")
@@ -415,13 +377,9 @@ def offset_reset(client: ClientConfig) -> Verdict | None:
     return seen.warn(where + reason, cost, cure)
 
 
-@client_check(
-    "client-transactions",
-    "it has no `transactional.id`: a transaction belongs to the cluster that it began on",
-    Status.FAIL,
-)
+@client_check("client-transactions", Status.FAIL)
 def transactions(client: ClientConfig) -> Verdict | None:
-    """Whether it may move in the middle of a transaction."""
+    """It has no `transactional.id`: a transaction belongs to the cluster that it began on."""
     if not client.produces:
         return None
     if "transactional.id" not in client.values:

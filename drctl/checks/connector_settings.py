@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from drctl.checks.check import NotObserved, Verdict, fail, ok, require, warn
 from drctl.checks.observed import Connectors, Observed
+from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, warn
 from drctl.model.replication import Connector
 
 T = TypeVar("T")

@@ -3,22 +3,9 @@
 import stat
 from collections.abc import Iterator
 
-from drctl.checks.check import (
-    BOTH,
-    Family,
-    Guards,
-    NotObserved,
-    Verdict,
-    check,
-    fail,
-    listed,
-    not_checked,
-    ok,
-    require,
-    several,
-    warn,
-)
+from drctl.checks.check import BOTH, Family, Guards, check, listed, several
 from drctl.checks.observed import Observed
+from drctl.checks.verdict import NotObserved, Verdict, fail, not_checked, ok, require, warn
 from drctl.model.endpoints import EndpointState
 from drctl.model.finding import Status
 from drctl.model.text import arguments
@@ -28,15 +15,9 @@ _READABLE = stat.S_IRGRP | stat.S_IROTH
 _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 
 
-@check(
-    "secret-files",
-    Family.SECRETS,
-    "files that hold passwords and keys, and drctl.yaml, are the owner's alone",
-    Status.WARN,
-    Status.FAIL,
-)
+@check("secret-files", Family.SECRETS, Status.WARN, Status.FAIL)
 def permissions(observed: Observed) -> Verdict:
-    """Whether another user can read a password, or write drctl.yaml."""
+    """Files that hold passwords and keys, and drctl.yaml, are the owner's alone."""
     subject, cure = "files with secrets", "look at them with `ls -l`"
     files = require(observed.survey.files, subject, "which there are is", cure)
     known = {each.path: each for each in files}
@@ -62,15 +43,9 @@ _FAMILY = Family.ENDPOINTS
 _LOOK = "ask it as clients do"
 
 
-@check(
-    "endpoint-unreachable",
-    _FAMILY,
-    "every endpoint of the link answers",
-    Status.FAIL,
-    guards=Guards(BOTH, BOTH),
-)
+@check("endpoint-unreachable", _FAMILY, Status.FAIL, guards=Guards(BOTH, BOTH))
 def unreachable(observed: Observed) -> Iterator[Verdict]:
-    """Whether clients can be sent to the target."""
+    """Every endpoint of the link answers."""
     settings = observed.link.settings.endpoints
     if not settings:
         return
@@ -90,16 +65,9 @@ def unreachable(observed: Observed) -> Iterator[Verdict]:
             yield ok(state.endpoint, "it answers", state.words)
 
 
-@check(
-    "endpoint-elsewhere",
-    _FAMILY,
-    "every endpoint of the link points to the source",
-    Status.WARN,
-    Status.FAIL,
-    guards=Guards(),
-)
+@check("endpoint-elsewhere", _FAMILY, Status.WARN, Status.FAIL, guards=Guards())
 def elsewhere(observed: Observed) -> Iterator[Verdict]:
-    """Whether clients are where they are thought to be."""
+    """Every endpoint of the link points to the source."""
     link = observed.link
     if not link.settings.endpoints:
         cure = "configure `endpoints` of the link, or write down how clients are moved"

@@ -5,20 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 
-from drctl.checks.check import (
-    SHOWN,
-    Family,
-    NotObserved,
-    Verdict,
-    check,
-    duration,
-    fail,
-    listed,
-    ok,
-    require,
-    separately,
-    warn,
-)
+from drctl.checks.check import SHOWN, Family, check, duration, listed
 from drctl.checks.connector_settings import (
     CHECKPOINT,
     SOURCE,
@@ -29,6 +16,7 @@ from drctl.checks.connector_settings import (
     worker_settings,
 )
 from drctl.checks.observed import Observed
+from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, separately, warn
 from drctl.config.foreign_patterns import compiled
 from drctl.config.mirrors import renaming
 from drctl.model.finding import Status
@@ -48,14 +36,9 @@ _WITHOUT = {
 }
 
 
-@check(
-    "mm2-connectors",
-    _FAMILY,
-    "the link's source and checkpoint connectors are on the workers, between the same clusters",
-    Status.FAIL,
-)
+@check("mm2-connectors", _FAMILY, Status.FAIL)
 def connectors(observed: Observed) -> Iterator[Verdict]:
-    """Whether both are there, and belong together."""
+    """The link's source and checkpoint connectors are there, between the same clusters."""
     found = {name: find(observed, name) for name in (SOURCE, CHECKPOINT)}
     evidence = f"connectors: {', '.join(sorted(all_connectors(observed))) or 'none'}"
     for class_name, connector in found.items():
@@ -74,29 +57,18 @@ def connectors(observed: Observed) -> Iterator[Verdict]:
         yield ok(f"connectors {', '.join(pairs)}", "they are there, and belong together", evidence)
 
 
-@check(
-    "mm2-topics",
-    _FAMILY,
-    "`topics` and `topics.exclude` of both connectors let all of the link's topics pass",
-    Status.WARN,
-    Status.FAIL,
-)
+@check("mm2-topics", _FAMILY, Status.WARN, Status.FAIL)
 def topics(observed: Observed) -> Iterator[Verdict]:
-    """Whether topics that the link carries are left out."""
+    """`topics` and `topics.exclude` of both connectors let all of the link's topics pass."""
     return separately(
         partial(_topics, observed, class_name, status)
         for class_name, status in ((SOURCE, Status.FAIL), (CHECKPOINT, Status.WARN))
     )
 
 
-@check(
-    "mm2-groups",
-    _FAMILY,
-    "`groups` and `groups.exclude` of the checkpoint connector let all of the link's groups pass",
-    Status.WARN,
-)
+@check("mm2-groups", _FAMILY, Status.WARN)
 def groups(observed: Observed) -> Verdict:
-    """Whether groups that the link carries get no checkpoints."""
+    """`groups` and `groups.exclude` of the checkpoint connector pass all groups of the link."""
     settings = required(observed, CHECKPOINT)
     look = f"look at groups of {settings.subject}"
     known = require(observed.source_groups, settings.subject, "the source's groups are", look)
@@ -105,15 +77,9 @@ def groups(observed: Observed) -> Verdict:
     return _covered(settings, "groups", _GROUPS_EXCLUDE, wanted, Status.WARN, cost)
 
 
-@check(
-    "mm2-names",
-    _FAMILY,
-    "`replication.policy.class` and `.separator` of both connectors give topics the names that"
-    " `rename` of the link says",
-    Status.FAIL,
-)
+@check("mm2-names", _FAMILY, Status.FAIL)
 def names(observed: Observed) -> Iterator[Verdict]:
-    """Whether drctl looks for the copies under the names that they have."""
+    """`replication.policy.class` and `.separator` name topics as `rename` of the link says."""
     return separately(partial(_names, observed, name) for name in (SOURCE, CHECKPOINT))
 
 
@@ -189,11 +155,9 @@ _HEARTBEAT_MS = 60_000
 _CHECKPOINT_MS = 10 * 60_000
 
 
-@check(
-    "mm2-converters", _FAMILY, "no converter of the source connector changes records", Status.FAIL
-)
+@check("mm2-converters", _FAMILY, Status.FAIL)
 def converters(observed: Observed) -> Verdict:
-    """Whether copies hold the same bytes."""
+    """No converter of the source connector changes records."""
     settings = required(observed, SOURCE)
     known = {key: settings.text(key, "").value for key in _CONVERTERS if key in settings.values}
     changing = {key: name for key, name in known.items() if name != _BYTES}
@@ -210,15 +174,9 @@ def converters(observed: Observed) -> Verdict:
     return ok(settings.subject, "records are copied as they are", f"converters {_BYTES}")
 
 
-@check(
-    "mm2-aborted",
-    _FAMILY,
-    "`consumer.isolation.level` of the source connector is `read_committed`, or nobody writes in"
-    " transactions",
-    Status.WARN,
-)
+@check("mm2-aborted", _FAMILY, Status.WARN)
 def aborted(observed: Observed) -> Verdict:
-    """Whether what an application has taken back is copied as a record."""
+    """`consumer.isolation.level` is `read_committed`, or nobody writes in transactions."""
     settings = required(observed, SOURCE)
     keys = ("source.consumer.isolation.level", "consumer.isolation.level")
     key = next((key for key in keys if key in settings.values), keys[1])
@@ -243,11 +201,9 @@ def aborted(observed: Observed) -> Verdict:
     )
 
 
-@check(
-    "mm2-heartbeat-age", _FAMILY, "the newest copied heartbeat is at most a minute old", Status.WARN
-)
+@check("mm2-heartbeat-age", _FAMILY, Status.WARN)
 def heartbeat(observed: Observed) -> Verdict:
-    """Whether replication lives though nothing is written."""
+    """The newest copied heartbeat is at most a minute old."""
     cost = "whether replication stands, or the source is idle, cannot be told apart"
     cure = "see that a MirrorHeartbeatConnector runs, and that `heartbeats` is copied"
     subject = "heartbeats of MirrorMaker 2"
@@ -255,11 +211,9 @@ def heartbeat(observed: Observed) -> Verdict:
     return _aged(observed, subject, ages.heartbeat_ms, _HEARTBEAT_MS, (cost, cure))
 
 
-@check(
-    "mm2-checkpoint-age", _FAMILY, "the newest checkpoint is at most 10 minutes old", Status.WARN
-)
+@check("mm2-checkpoint-age", _FAMILY, Status.WARN)
 def checkpoint(observed: Observed) -> Verdict:
-    """Whether positions of groups are still written down."""
+    """The newest checkpoint is at most 10 minutes old."""
     cost = "groups read again what they consumed since, if nothing better is known"
     cure = "see that the MirrorCheckpointConnector runs, and that a group of the link consumes"
     subject = "checkpoints of MirrorMaker 2"
@@ -288,9 +242,9 @@ _NO_SYNCS = (
 )
 
 
-@check("mm2-syncs-emitted", _FAMILY, "`emit.offset-syncs.enabled` is true", Status.FAIL)
+@check("mm2-syncs-emitted", _FAMILY, Status.FAIL)
 def syncs_emitted(observed: Observed) -> Verdict:
-    """Whether offsets are paired at all."""
+    """`emit.offset-syncs.enabled` is true."""
     enabled = required(observed, SOURCE).flag("emit.offset-syncs.enabled", True)
     if enabled.value:
         return enabled.ok("offsets of both sides are paired")
@@ -298,15 +252,9 @@ def syncs_emitted(observed: Observed) -> Verdict:
     return enabled.fail(reason, _NO_SYNCS, f"{cure}=true")
 
 
-@check(
-    "mm2-syncs-location",
-    _FAMILY,
-    f"`{_LOCATION}` is `target`, for both connectors",
-    Status.WARN,
-    Status.FAIL,
-)
+@check("mm2-syncs-location", _FAMILY, Status.WARN, Status.FAIL)
 def location(observed: Observed) -> Iterator[Verdict]:
-    """Whether the pairs survive the source, and are read where they are written."""
+    """`offset-syncs.topic.location` is `target`, for both connectors."""
     written = required(observed, SOURCE).text(_LOCATION, "source")
     cure = f"set {_LOCATION}=target on both connectors"
     if written.value == "target":
@@ -323,9 +271,9 @@ def location(observed: Observed) -> Iterator[Verdict]:
     yield read.fail(reason, f"no checkpoint is made: {_NO_SYNCS}", cure)
 
 
-@check("mm2-syncs-density", _FAMILY, f"`offset.lag.max` is at most {_SPARSE}", Status.WARN)
+@check("mm2-syncs-density", _FAMILY, Status.WARN)
 def density(observed: Observed) -> Verdict:
-    """How far apart the pairs lie."""
+    """`offset.lag.max` is at most 1000."""
     apart = required(observed, SOURCE).integer("offset.lag.max", 100)
     cost = f"a group with lag reads about {apart.value} records of each partition again, or more"
     if apart.value <= _SPARSE:
@@ -334,11 +282,9 @@ def density(observed: Observed) -> Verdict:
     return apart.warn(reason, cost, cure)
 
 
-@check(
-    "mm2-syncs-replicas", _FAMILY, "`offset-syncs.topic.replication.factor` is above 1", Status.WARN
-)
+@check("mm2-syncs-replicas", _FAMILY, Status.WARN)
 def syncs_replicas(observed: Observed) -> Verdict:
-    """Whether the pairs survive a broker."""
+    """`offset-syncs.topic.replication.factor` is above 1."""
     return replicas_of(required(observed, SOURCE), "offset-syncs")
 
 
@@ -362,15 +308,9 @@ def replicas_of(settings: Settings, topic: str) -> Verdict:
     )
 
 
-@check(
-    "mm2-reset",
-    _FAMILY,
-    "`consumer.auto.offset.reset` of the source connector is `earliest`",
-    Status.WARN,
-    Status.FAIL,
-)
+@check("mm2-reset", _FAMILY, Status.WARN, Status.FAIL)
 def start(observed: Observed) -> Verdict:
-    """What is done with records that came before MirrorMaker 2 looked."""
+    """`consumer.auto.offset.reset` of the source connector is `earliest`."""
     settings = required(observed, SOURCE)
     keys = ("source.consumer.auto.offset.reset", "consumer.auto.offset.reset")
     key = next((key for key in keys if key in settings.values), keys[1])
@@ -386,14 +326,9 @@ def start(observed: Observed) -> Verdict:
     return seen.fail(reason, cost, cure)
 
 
-@check(
-    "mm2-exactly-once",
-    _FAMILY,
-    "the workers have `exactly.once.source.support=enabled`",
-    Status.WARN,
-)
+@check("mm2-exactly-once", _FAMILY, Status.WARN)
 def exactly_once(observed: Observed) -> Verdict:
-    """Whether records can be copied twice."""
+    """The workers have `exactly.once.source.support=enabled`."""
     support = required(observed, SOURCE).text("exactly.once.support", "requested")
     if support.value == "required":
         # Connect does not run a connector that requires what its workers do not support.
@@ -415,9 +350,9 @@ _UNKNOWN = (
 )
 
 
-@check("mm2-checkpoints-emitted", _FAMILY, "`emit.checkpoints.enabled` is true", Status.FAIL)
+@check("mm2-checkpoints-emitted", _FAMILY, Status.FAIL)
 def checkpoints_emitted(observed: Observed) -> Verdict:
-    """Whether positions are written down at all."""
+    """`emit.checkpoints.enabled` is true."""
     enabled = required(observed, CHECKPOINT).flag("emit.checkpoints.enabled", True)
     if enabled.value:
         return enabled.ok("checkpoints are made")
@@ -425,15 +360,9 @@ def checkpoints_emitted(observed: Observed) -> Verdict:
     return enabled.fail(reason, _UNKNOWN, cure)
 
 
-@check(
-    "mm2-checkpoints-pace",
-    _FAMILY,
-    "`emit.checkpoints.interval.seconds` is above 0, and at most 5 minutes",
-    Status.WARN,
-    Status.FAIL,
-)
+@check("mm2-checkpoints-pace", _FAMILY, Status.WARN, Status.FAIL)
 def pace(observed: Observed) -> Verdict:
-    """How old a checkpoint can be."""
+    """`emit.checkpoints.interval.seconds` is above 0, and at most 5 minutes."""
     interval = required(observed, CHECKPOINT).integer("emit.checkpoints.interval.seconds", 60)
     seconds = f"every {interval.value} s"
     cost = f"groups read again what they consumed in the last {interval.value} s or more"
@@ -446,25 +375,15 @@ def pace(observed: Observed) -> Verdict:
     return interval.ok(f"checkpoints are made {seconds}", cost)
 
 
-@check(
-    "mm2-checkpoints-replicas",
-    _FAMILY,
-    "`checkpoints.topic.replication.factor` is above 1",
-    Status.WARN,
-)
+@check("mm2-checkpoints-replicas", _FAMILY, Status.WARN)
 def checkpoints_replicas(observed: Observed) -> Verdict:
-    """Whether checkpoints survive a broker."""
+    """`checkpoints.topic.replication.factor` is above 1."""
     return replicas_of(required(observed, CHECKPOINT), "checkpoints")
 
 
-@check(
-    "mm2-group-sync",
-    _FAMILY,
-    "`sync.group.offsets.enabled` is false: positions are written by drctl, with bounds",
-    Status.WARN,
-)
+@check("mm2-group-sync", _FAMILY, Status.WARN)
 def group_sync(observed: Observed) -> Verdict:
-    """Whether MirrorMaker 2 moves groups on the target by itself."""
+    """`sync.group.offsets.enabled` is false: positions are written by drctl, with bounds."""
     enabled = required(observed, CHECKPOINT).flag("sync.group.offsets.enabled", False)
     if not enabled.value:
         return enabled.ok("MirrorMaker 2 moves no group")

@@ -5,24 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from drctl.checks.brokers import DESCRIBE_CLUSTER, Side, sides
-from drctl.checks.check import (
-    BOTH,
-    PLANNED,
-    Family,
-    Guards,
-    NotObserved,
-    Verdict,
-    check,
-    fail,
-    listed,
-    not_checked,
-    ok,
-    reasons,
-    require,
-    several,
-    warn,
-)
+from drctl.checks.check import BOTH, PLANNED, Family, Guards, check, listed, reasons, several
 from drctl.checks.observed import NOT_LOOKED_AT, Observed
+from drctl.checks.verdict import NotObserved, Verdict, fail, not_checked, ok, require, warn
 from drctl.model.finding import Status
 from drctl.model.groups import POSITIONS_TOPIC
 from drctl.model.loss import Mode
@@ -122,15 +107,9 @@ def does_less(topic: str, copy: str) -> bool:
     return policies(copy) < policies(topic)
 
 
-@check(
-    "topics-missing-on-target",
-    _FAMILY,
-    "every topic of the link has its copy on the target",
-    Status.FAIL,
-    guards=Guards(BOTH, PLANNED),
-)
+@check("topics-missing-on-target", _FAMILY, Status.FAIL, guards=Guards(BOTH, PLANNED))
 def missing(observed: Observed) -> Iterator[Verdict]:
-    """Whether clients would look for topics that do not exist."""
+    """Every topic of the link has its copy on the target."""
     found = compared(observed)
     total = f"{len(found.pairs) + len(found.missing):,} topics looked at"
     if found.missing:
@@ -146,15 +125,9 @@ def missing(observed: Observed) -> Iterator[Verdict]:
     yield from _unread(found)
 
 
-@check(
-    "fewer-partitions-on-target",
-    _FAMILY,
-    "no copy has fewer partitions than its topic",
-    Status.FAIL,
-    guards=Guards(BOTH, PLANNED),
-)
+@check("fewer-partitions-on-target", _FAMILY, Status.FAIL, guards=Guards(BOTH, PLANNED))
 def fewer(observed: Observed) -> Iterator[Verdict]:
-    """Whether keys would come to other partitions."""
+    """No copy has fewer partitions than its topic."""
     found = compared(observed)
     short = [p for p in found.pairs if len(p.copy.partitions) < len(p.topic.partitions)]
     yield from _unread(found)
@@ -175,17 +148,9 @@ def fewer(observed: Observed) -> Iterator[Verdict]:
     )
 
 
-@check(
-    "parity-of-settings",
-    _FAMILY,
-    "copies are not weaker than their topics in `min.insync.replicas`, `max.message.bytes` and"
-    " `cleanup.policy`",
-    Status.WARN,
-    Status.FAIL,
-    guards=Guards(),
-)
+@check("parity-of-settings", _FAMILY, Status.WARN, Status.FAIL, guards=Guards())
 def settings(observed: Observed) -> Iterator[Verdict]:
-    """Whether the copies take, and keep, what their topics do."""
+    """Copies are not weaker in `min.insync.replicas`, `max.message.bytes`, `cleanup.policy`."""
     found = compared(observed)
     known = found.configured
     # Where the source is lost, fewer replicas are better than none.
@@ -263,11 +228,9 @@ _KEPT = ("retention.ms", "retention.bytes", "delete.retention.ms")
 _TIMES = "message.timestamp.type"
 
 
-@check(
-    "parity-of-retention", _FAMILY, "copies are kept at least as long as their topics", Status.WARN
-)
+@check("parity-of-retention", _FAMILY, Status.WARN)
 def retention(observed: Observed) -> Verdict:
-    """Whether the target deletes what the source would still have."""
+    """Copies are kept at least as long as their topics."""
     subject, pairs = _configured(observed)
     shorter = [(p, key) for p in pairs for key in _KEPT if _kept_for_less(p, key)]
     if not shorter:
@@ -278,14 +241,9 @@ def retention(observed: Observed) -> Verdict:
     return warn(subject, reason, told, cost, "give them the source's")
 
 
-@check(
-    "parity-of-timestamps",
-    _FAMILY,
-    "copies keep the time of their records where their topics do",
-    Status.WARN,
-)
+@check("parity-of-timestamps", _FAMILY, Status.WARN)
 def timestamps(observed: Observed) -> Verdict:
-    """Whether positions can be translated by time."""
+    """Copies keep the time of their records where their topics do."""
     subject, pairs = _configured(observed)
     bad = [p for p in pairs if p.copy.log_append_time and not p.topic.log_append_time]
     if not bad:
@@ -323,14 +281,9 @@ _LEAST = {
 """Settings of brokers that must not be lower on the target, and what it costs where they are."""
 
 
-@check(
-    "parity-of-broker-settings",
-    _FAMILY,
-    "the target's brokers allow what the source's do, and do not create topics by themselves",
-    Status.WARN,
-)
+@check("parity-of-broker-settings", _FAMILY, Status.WARN)
 def brokers(observed: Observed) -> Verdict:
-    """Whether defaults of the target surprise clients."""
+    """The target's brokers allow what the source's do, and do not create topics by themselves."""
     here, there = sides(observed)
     subject = f"brokers of cluster {there.name}"
     ours, theirs = _settings(here), _settings(there)
@@ -365,14 +318,9 @@ def _settings(side: Side) -> Mapping[str, str]:
     return known[0]
 
 
-@check(
-    "parity-of-offsets-partitions",
-    _FAMILY,
-    f"`{POSITIONS_TOPIC}` has as many partitions on both sides, where it is mirrored",
-    Status.FAIL,
-)
+@check("parity-of-offsets-partitions", _FAMILY, Status.FAIL)
 def offsets_partitions(observed: Observed) -> Verdict:
-    """Whether a copied position lies where its group looks for it."""
+    """`__consumer_offsets` has as many partitions on both sides, where it is mirrored."""
     counts = [
         sum(place.topic == POSITIONS_TOPIC for place in side.layout().partitions)
         for side in sides(observed)
@@ -394,15 +342,9 @@ def offsets_partitions(observed: Observed) -> Verdict:
     return ok(subject, "they differ, and it is not mirrored: that costs nothing", told)
 
 
-@check(
-    "parity-of-scram-users",
-    _FAMILY,
-    "every SCRAM user of the source is one of the target, too",
-    Status.WARN,
-    Status.FAIL,
-)
+@check("parity-of-scram-users", _FAMILY, Status.WARN, Status.FAIL)
 def scram_users(observed: Observed) -> Verdict:
-    """Whether applications can log in; whether with the same password nobody can see."""
+    """Every SCRAM user of the source is one of the target, too."""
     link, survey = observed.link, observed.survey
     subject = f"SCRAM users of cluster {link.target}"
     cure = "compare `kafka-configs --describe --entity-type users` of both clusters"
@@ -425,14 +367,9 @@ def scram_users(observed: Observed) -> Verdict:
     return warn(subject, f"{len(missing):,} are missing: {listed(missing)}", told, cost, cure)
 
 
-@check(
-    "parity-of-quotas",
-    _FAMILY,
-    "nobody has a lower quota on the target than on the source",
-    Status.WARN,
-)
+@check("parity-of-quotas", _FAMILY, Status.WARN)
 def quotas(observed: Observed) -> Verdict:
-    """Whether clients are held back on the target, or not held back any more."""
+    """Nobody has a lower quota on the target than on the source."""
     link, survey = observed.link, observed.survey
     subject = f"client quotas of cluster {link.target}"
     cure = "compare `kafka-configs --describe --entity-type users` (and clients) of both clusters"

@@ -4,21 +4,9 @@ from collections.abc import Iterator, Mapping
 
 from drctl.checks.brokers import Side, each_cluster, of_each, sides
 from drctl.checks.causes import NOBODY
-from drctl.checks.check import (
-    Family,
-    Guards,
-    NotObserved,
-    Verdict,
-    check,
-    fail,
-    listed,
-    ok,
-    require,
-    require_asked,
-    several,
-    warn,
-)
+from drctl.checks.check import Family, Guards, check, listed, several
 from drctl.checks.observed import Observed
+from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, require_asked, warn
 from drctl.model.finding import Status
 from drctl.model.health import Silent
 from drctl.model.survey import BrokerFeatures
@@ -29,15 +17,9 @@ _LOOK = "ask each broker: `kafka-broker-api-versions --bootstrap-server HOST:POR
 _METADATA = "metadata.version"
 
 
-@check(
-    NOBODY,
-    _FAMILY,
-    "at least one of the two clusters answers",
-    Status.FAIL,
-    guards=Guards(overridable=False),
-)
+@check(NOBODY, _FAMILY, Status.FAIL, guards=Guards(overridable=False))
 def nobody(observed: Observed) -> Verdict:
-    """Whether it is rather this machine that reaches nobody than both clusters that are lost."""
+    """At least one of the two clusters answers."""
     ends = {observed.link.source: observed.source, observed.link.target: observed.target}
     subject, cure = f"clusters {' and '.join(ends)}", "look at this machine's own network first"
     known = [require_asked(each, subject, "whether they answer is", cure) for each in ends.values()]
@@ -53,15 +35,10 @@ def nobody(observed: Observed) -> Verdict:
     )
 
 
-@check(
-    "brokers-answer",
-    _FAMILY,
-    "every broker of both clusters answers when it is asked alone",
-    Status.FAIL,
-)
+@check("brokers-answer", _FAMILY, Status.FAIL)
 @each_cluster
 def answer(side: Side) -> Verdict:
-    """Whether a broker is there that other brokers only believe to be."""
+    """Every broker of both clusters answers when it is asked alone."""
     asked = require(side.survey.features, side.subject, "whether its brokers answer is", _LOOK)
     silent = {node: why for node, why in asked.items() if isinstance(why, Unavailable)}
     if silent:
@@ -85,15 +62,9 @@ def answer(side: Side) -> Verdict:
     return ok(side.subject, f"all {len(asked):,} brokers answer", took)
 
 
-@check(
-    "broker-versions",
-    _FAMILY,
-    "all brokers of a cluster are of one version, and the target works at the source's level or a"
-    " higher one",
-    Status.WARN,
-)
+@check("broker-versions", _FAMILY, Status.WARN)
 def versions(observed: Observed) -> Iterator[Verdict]:
-    """Whether an upgrade stands half-way, or clients meet an older cluster."""
+    """Brokers of a cluster have one version, and the target's level is not below the source's."""
     yield from of_each(observed, _one_version)
     levels = [_levels(side) for side in sides(observed)]
     if all(levels):

@@ -7,7 +7,6 @@ from typing import TypeGuard
 
 from drctl.checks import acls, parity
 from drctl.checks.acls import FENCED, Refusal, RuleBook, judged_principals, of_a_fence, refusals
-from drctl.checks.check import NotObserved, require
 from drctl.checks.connector_settings import SOURCE, find
 from drctl.checks.observed import Observed
 from drctl.checks.parity import (
@@ -31,6 +30,7 @@ from drctl.checks.repairs import (
     SettingChange,
     keeps_its_topics,
 )
+from drctl.checks.verdict import NotObserved, require
 from drctl.config.fields import UNCHANGED
 from drctl.config.foreign_patterns import compiled
 from drctl.model.finding import Finding, Status

@@ -9,24 +9,26 @@ from drctl.checks.check import (
     PLANNED,
     Family,
     Guards,
-    NotObserved,
-    Verdict,
     check,
     duration,
-    fail,
     listed,
-    not_checked,
-    ok,
     reasons,
-    require,
-    require_asked,
-    separately,
     several,
     split,
-    warn,
 )
 from drctl.checks.connector_settings import REPLICATOR, SOURCE, find, simple_class
 from drctl.checks.observed import Connectors, Observed
+from drctl.checks.verdict import (
+    NotObserved,
+    Verdict,
+    fail,
+    not_checked,
+    ok,
+    require,
+    require_asked,
+    separately,
+    warn,
+)
 from drctl.config.reverse_link import ON_CONNECT
 from drctl.model.finding import Status
 from drctl.model.loss import Mode
@@ -40,15 +42,9 @@ _BY_HAND = ("STOPPED", "PAUSED")
 _CONNECT = "set `replicator.connect` of the link in drctl.yaml to the workers' REST interface"
 
 
-@check(
-    "connect-unreachable",
-    _FAMILY,
-    "the Connect workers that replicate the link answer",
-    Status.FAIL,
-    guards=Guards(BOTH, BOTH),
-)
+@check("connect-unreachable", _FAMILY, Status.FAIL, guards=Guards(BOTH, BOTH))
 def unreachable(observed: Observed) -> Verdict | None:
-    """Whether replication can be stopped, and proven to be."""
+    """The Connect workers that replicate the link answer."""
     if not _on_connect(observed):
         return None
     if observed.link.settings.replicator.connect is None:
@@ -67,15 +63,9 @@ def unreachable(observed: Observed) -> Verdict | None:
     return ok("Connect", "it answers", f"connectors: {listed(sorted(known)) or 'none'}")
 
 
-@check(
-    "connectors-not-named",
-    _FAMILY,
-    "the link names the connector that copies its records, and the workers have it",
-    Status.FAIL,
-    guards=Guards(BOTH, PLANNED),
-)
+@check("connectors-not-named", _FAMILY, Status.FAIL, guards=Guards(BOTH, PLANNED))
 def named(observed: Observed) -> Verdict | None:
-    """Whether anything is stopped when replication is."""
+    """The link names the connector that copies its records, and the workers have it."""
     if not _on_connect(observed):
         return None
     name = observed.link.settings.replicator.connectors.source
@@ -91,15 +81,9 @@ def named(observed: Observed) -> Verdict | None:
     return fail(f"connector {name}", "the workers have none of this name", evidence, cost, cure)
 
 
-@check(
-    "replication-not-running",
-    _FAMILY,
-    "before a planned failover, the link's connectors and all their tasks are RUNNING",
-    Status.FAIL,
-    guards=Guards(BOTH, PLANNED),
-)
+@check("replication-not-running", _FAMILY, Status.FAIL, guards=Guards(BOTH, PLANNED))
 def not_running(observed: Observed) -> Iterable[Verdict] | None:
-    """Whether a drain would bring anything over."""
+    """Before a planned failover, the link's connectors and all their tasks are RUNNING."""
     if not _on_connect(observed):
         return None
     known = require(observed.connectors, "Connect", "its connectors are", _CONNECT)
@@ -107,16 +91,9 @@ def not_running(observed: Observed) -> Iterable[Verdict] | None:
     return separately(partial(_running, *each, observed.mode) for each in connectors)
 
 
-@check(
-    "replication-lag",
-    _FAMILY,
-    "the target lacks at most `policy.max_lag_records` of the source's records",
-    Status.WARN,
-    Status.FAIL,
-    guards=Guards(BOTH, PLANNED),
-)
+@check("replication-lag", _FAMILY, Status.WARN, Status.FAIL, guards=Guards(BOTH, PLANNED))
 def lag(observed: Observed) -> Iterator[Verdict]:
-    """How many records a drain has to bring, or an unplanned failover leaves behind."""
+    """The target lacks at most `policy.max_lag_records` of the source's records."""
     subject = f"link {observed.link.name}"
     cure = "`drctl gap` says what is missing"
     if isinstance(observed.lag, Unavailable):
@@ -226,16 +203,9 @@ def _stopped(connector: Connector) -> tuple[str, str]:
 _DAY_MS = 24 * 3_600_000
 
 
-@check(
-    "retention-near-tail",
-    Family.RETENTION,
-    "the source keeps what was not replicated yet for longer than a quarter of its `retention.ms`",
-    Status.WARN,
-    Status.FAIL,
-    guards=Guards(PLANNED),
-)
+@check("retention-near-tail", Family.RETENTION, Status.WARN, Status.FAIL, guards=Guards(PLANNED))
 def near_tail(observed: Observed) -> Iterator[Verdict]:
-    """Whether records are deleted before they are copied."""
+    """The source keeps unreplicated records for more than a quarter of its `retention.ms`."""
     subject = f"unreplicated tails on cluster {observed.link.source}"
     cure = "compare retention.ms of the source's topics with how long replication has stood"
     tails, untold = split(require(observed.tails, subject, "how old they are is", cure))
@@ -271,15 +241,9 @@ def _count(tails: Mapping[TopicPartition, int]) -> tuple[int, str]:
     return sum(counts.values()), evidence
 
 
-@check(
-    "retention-objective",
-    Family.RETENTION,
-    "topics and copies are kept for a day at least, and for longer than `policy.max_rpo_seconds`",
-    Status.WARN,
-    Status.FAIL,
-)
+@check("retention-objective", Family.RETENTION, Status.WARN, Status.FAIL)
 def objective(observed: Observed) -> Iterable[Verdict]:
-    """Whether a cluster that returns still has what was never copied."""
+    """Topics and copies are kept for a day, and for longer than `policy.max_rpo_seconds`."""
     floor_ms = round(observed.policy.max_rpo_seconds * 1000)
     return of_each(observed, lambda side: _kept(side, floor_ms))
 

@@ -6,21 +6,16 @@ from drctl.checks.check import (
     BOTH,
     Family,
     Guards,
-    NotObserved,
-    Verdict,
     check,
     duration,
-    fail,
     listed,
-    ok,
     reasons,
-    require,
     several,
     split,
-    warn,
 )
 from drctl.checks.connector_settings import SOURCE, simple_class
 from drctl.checks.observed import Observed
+from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, warn
 from drctl.config.fields import UNCHANGED
 from drctl.config.link import Link
 from drctl.config.mirrors import arrives_as, brokers
@@ -36,15 +31,9 @@ _IDLE = ("STOPPED", "PAUSED")
 _LOOK = "look whether both directions run at once"
 
 
-@check(
-    "cycles",
-    _FAMILY,
-    "no record is copied back to where it came from",
-    Status.FAIL,
-    guards=Guards(BOTH),
-)
+@check("cycles", _FAMILY, Status.FAIL, guards=Guards(BOTH))
 def cycles(observed: Observed) -> Verdict | None:
-    """Whether both directions copy the same topics under the same names."""
+    """No record is copied back to where it came from."""
     link = observed.link
     subject = f"links between {link.source} and {link.target}"
     if link.settings.replicator.kind == "confluent-replicator":
@@ -153,14 +142,9 @@ def _keeps_names(connector: Connector) -> bool:
     return connector.config.get("replication.policy.class", "").endswith(_IDENTITY)
 
 
-@check(
-    "two-clusters-only",
-    _FAMILY,
-    "the clusters of the link replicate with each other and with no third one",
-    Status.WARN,
-)
+@check("two-clusters-only", _FAMILY, Status.WARN)
 def two_only(observed: Observed) -> Verdict:
-    """Whether a failover would concern somebody else, too."""
+    """The clusters of the link replicate with each other and with no third one."""
     link = observed.link
     subject = f"clusters {link.source} and {link.target}"
     cure = "look which other clusters replicate from them or to them"
@@ -176,14 +160,9 @@ def two_only(observed: Observed) -> Verdict:
     return warn(subject, f"{len(third):,} links join them to others", told, cost, cure)
 
 
-@check(
-    "copies-are-identical",
-    _FAMILY,
-    "where the link keeps offsets, samples at the same offsets are the same records",
-    Status.FAIL,
-)
+@check("copies-are-identical", _FAMILY, Status.FAIL)
 def identical(observed: Observed) -> Verdict | None:
-    """Whether an offset means the same record on both sides."""
+    """Where the link keeps offsets, samples at the same offsets are the same records."""
     link = observed.link
     if link.settings.replicator.kind != "offset-preserving":
         return None
@@ -202,9 +181,9 @@ def identical(observed: Observed) -> Verdict | None:
     return ok(subject, f"{found.same:,} samples are the same records")
 
 
-@check("outside-writers", _FAMILY, "only replication writes to the copies", Status.WARN)
+@check("outside-writers", _FAMILY, Status.WARN)
 def outside_writers(observed: Observed) -> Verdict:
-    """Whether an application writes to the target before it is opened."""
+    """Only replication writes to the copies."""
     subject = f"copies on cluster {observed.link.target}"
     cure = "look at `kafka-transactions describe-producers` of a copy"
     by_place = require(observed.target_producers, subject, "who writes to them is", cure)
@@ -238,14 +217,9 @@ def outside_writers(observed: Observed) -> Verdict:
     return ok(subject, "no idempotent producer wrote to them in the last 10 minutes", told)
 
 
-@check(
-    "source-connectors",
-    _FAMILY,
-    "the workers run no source connectors beside the mirror, whose offsets would have to move",
-    Status.WARN,
-)
+@check("source-connectors", _FAMILY, Status.WARN)
 def source_connectors(observed: Observed) -> Verdict:
-    """Whether databases are read into the source by connectors that a failover has to move."""
+    """The workers run no source connectors beside the mirror, whose offsets would have to move."""
     subject = "source connectors"
     cure = "see what else writes to the source from a database: `drctl connect status`"
     known = require(observed.connectors, subject, "the connectors are", cure)

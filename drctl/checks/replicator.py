@@ -7,18 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from drctl.checks.acls import Access, access
-from drctl.checks.check import (
-    Family,
-    NotObserved,
-    Verdict,
-    check,
-    fail,
-    not_checked,
-    ok,
-    require,
-    separately,
-    warn,
-)
+from drctl.checks.check import Family, check
 from drctl.checks.connector_settings import (
     REPLICATOR,
     Settings,
@@ -31,6 +20,16 @@ from drctl.checks.connector_settings import (
     worker_settings,
 )
 from drctl.checks.observed import Observed
+from drctl.checks.verdict import (
+    NotObserved,
+    Verdict,
+    fail,
+    not_checked,
+    ok,
+    require,
+    separately,
+    warn,
+)
 from drctl.config.fields import UNCHANGED
 from drctl.formats.consumer_timestamps import TOPIC
 from drctl.model.finding import Status
@@ -42,134 +41,14 @@ _COPIED_AGAIN = "on the way back, what was replicated before is copied again: du
 _CONVERTER = "io.confluent.connect.replicator.util.ByteArrayConverter"
 
 
-@check(
-    "replicator-own-timestamps",
-    _FAMILY,
-    "`offset.timestamps.commit` is true: Replicator's own position is translated, too",
-    Status.FAIL,
-)
-def own_timestamps(observed: Observed) -> Verdict:
-    """Whether the reverse Replicator will know where to begin."""
-    kept = required(observed, REPLICATOR).flag("offset.timestamps.commit", True)
-    if kept.value:
-        return kept.ok("Replicator's own position is translated")
-    reason, cure = "its own position is not translated", "set offset.timestamps.commit=true"
-    return kept.fail(reason, _COPIED_AGAIN, cure)
-
-
-@check(
-    "replicator-own-offsets",
-    _FAMILY,
-    "`offset.topic.commit` is true: how far Replicator got is in its group",
-    Status.WARN,
-)
-def own_offsets(observed: Observed) -> Verdict:
-    """Whether the source can tell how far it got."""
-    kept = required(observed, REPLICATOR).flag("offset.topic.commit", True)
-    if kept.value:
-        return kept.ok("how far it got is in its group")
-    return kept.warn(
-        "how far it got is not in its group",
-        "its lag cannot be seen, so nobody knows before the failover how much would be missing",
-        "set offset.topic.commit=true",
-    )
-
-
-@check(
-    "replicator-reverse-start",
-    _FAMILY,
-    "`offset.start` of the reverse Replicator is `consumer`: it begins at the translated position",
-    Status.FAIL,
-)
-def reverse_start(observed: Observed) -> Verdict:
-    """Where the way back would begin."""
-    start = reverse_replicator(observed).text("offset.start", "connect")
-    if start.value == "consumer":
-        return start.ok("it begins at the translated position")
-    reason, cure = "it ignores the translated position", "set offset.start=consumer on it"
-    return start.fail(reason, _COPIED_AGAIN, cure)
-
-
-@check(
-    "replicator-group-id",
-    _FAMILY,
-    "`src.consumer.group.id`, else the connector's name, is the same in both directions",
-    Status.FAIL,
-)
-def group_id(observed: Observed) -> Verdict:
-    """Whether the reverse Replicator takes over the position of the first."""
-    there, back = required(observed, REPLICATOR), reverse_replicator(observed)
-    ours, theirs = _group(there), _group(back)
-    subject, evidence = f"{there.subject}, {back.subject}", f"{ours!r} there, {theirs!r} back"
-    if ours == theirs:
-        return ok(subject, "both directions have one group id", evidence)
-    reason, cure = "the directions have different group ids", f"set src.consumer.group.id={ours}"
-    return fail(subject, reason, evidence, _COPIED_AGAIN, f"{cure} on {back.subject}")
-
-
-@check(
-    "replicator-provenance",
-    _FAMILY,
-    "`provenance.header.enable` is true, so that records are not copied back to where they came"
-    " from",
-    Status.WARN,
-    Status.FAIL,
-)
-def provenance(observed: Observed) -> Verdict:
-    """Whether a copy says where it comes from."""
-    settings = required(observed, REPLICATOR)
-    enabled = settings.flag("provenance.header.enable", False)
-    if enabled.value:
-        return enabled.ok("copies say where they come from")
-    replicator = observed.link.settings.replicator
-    reverse = replicator.reverse
-    same = reverse is not None and replicator.rename == reverse.rename == UNCHANGED
-    reason, cure = "copies do not say where they come from", "set provenance.header.enable=true"
-    if same:
-        cost = "both directions at once, with the same topic names, copy records round for ever"
-        return enabled.fail(reason, cost, cure)
-    return enabled.warn(reason, _COPIED_AGAIN, cure)
-
-
-@check(
-    "replicator-header-converter",
-    _FAMILY,
-    f"`header.converter` is `{_CONVERTER}` where provenance headers are written",
-    Status.FAIL,
-)
-def header_converter(observed: Observed) -> Verdict:
-    """Whether Replicator can read the headers that it wrote."""
-    settings = required(observed, REPLICATOR)
-    enabled = settings.flag("provenance.header.enable", False)
-    if not enabled.value:
-        return enabled.ok("no provenance header is written")
-    if "header.converter" not in settings.values:
-        settings = worker_settings(observed)
-    converter = settings.text("header.converter", "SimpleHeaderConverter")
-    if converter.value == _CONVERTER:
-        return converter.ok("provenance headers stay readable")
-    reason, cure = "provenance headers are not kept as bytes", f"set header.converter={_CONVERTER}"
-    cost = f"Replicator does not recognise its own copies; {_COPIED_AGAIN}"
-    return converter.fail(reason, cost, f"{cure} on the connector")
-
-
-def _group(settings: Settings) -> str:
-    name = settings.subject.removeprefix("connector ")
-    known = settings.text("src.consumer.group.id", settings.values.get("name", name)).value
-    if not known:
-        cure = f"set src.consumer.group.id of {settings.subject}"
-        raise NotObserved(settings.subject, "its group id is empty", cure)
-    return known
-
-
 _AT_RESET = "groups begin on the target where their auto.offset.reset says: all again, or nothing"
 _SLOW_MS = 300_000
 _EXPIRY_MS = 600_000
 
 
-@check("replicator-connector", _FAMILY, "the link's Replicator is on the workers", Status.FAIL)
+@check("replicator-connector", _FAMILY, Status.FAIL)
 def connector(observed: Observed) -> Verdict:
-    """Whether there is one."""
+    """The link's Replicator is on the workers."""
     found = find(observed, REPLICATOR)
     if found is None:
         return fail(
@@ -182,14 +61,9 @@ def connector(observed: Observed) -> Verdict:
     return ok(f"connector {found.name}", "it is on the workers")
 
 
-@check(
-    "replicator-translates",
-    _FAMILY,
-    "`offset.translator.tasks.max` lets at least one task translate",
-    Status.FAIL,
-)
+@check("replicator-translates", _FAMILY, Status.FAIL)
 def translates(observed: Observed) -> Verdict:
-    """Whether it translates at all."""
+    """`offset.translator.tasks.max` lets at least one task translate."""
     tasks = required(observed, REPLICATOR).integer("offset.translator.tasks.max", -1)
     if tasks.value == 0:
         cure = "set offset.translator.tasks.max=-1"
@@ -199,14 +73,9 @@ def translates(observed: Observed) -> Verdict:
     return tasks.ok(how_many)
 
 
-@check(
-    "replicator-separate-tasks",
-    _FAMILY,
-    "with `offset.translator.tasks.separate`, `tasks.max` leaves tasks for both kinds of work",
-    Status.WARN,
-)
+@check("replicator-separate-tasks", _FAMILY, Status.WARN)
 def separate_tasks(observed: Observed) -> Verdict:
-    """Whether tasks that only translate leave some that replicate."""
+    """With `offset.translator.tasks.separate`, `tasks.max` leaves tasks for both kinds of work."""
     settings = required(observed, REPLICATOR)
     separate = settings.flag("offset.translator.tasks.separate", False)
     if not separate.value:
@@ -225,16 +94,9 @@ def separate_tasks(observed: Observed) -> Verdict:
     )
 
 
-@check(
-    "replicator-translation-pace",
-    _FAMILY,
-    "`offset.translator.batch.period.ms` is at most 5 minutes, `offset.translator.batch.size`"
-    " above 0",
-    Status.WARN,
-    Status.FAIL,
-)
+@check("replicator-translation-pace", _FAMILY, Status.WARN, Status.FAIL)
 def pace(observed: Observed) -> Verdict:
-    """How old the last translated position can be."""
+    """`offset.translator.batch.period.ms` is at most 5 minutes, and `batch.size` above 0."""
     settings = required(observed, REPLICATOR)
     period = settings.integer("offset.translator.batch.period.ms", 60_000)
     size = settings.integer("offset.translator.batch.size", 1)
@@ -253,15 +115,9 @@ def pace(observed: Observed) -> Verdict:
     return ok(settings.subject, f"positions are translated every {seconds}", evidence, cost)
 
 
-@check(
-    "replicator-fetch-expiry",
-    _FAMILY,
-    "`fetch.offset.expiry.ms` is not below its default of 10 minutes",
-    Status.WARN,
-    Status.FAIL,
-)
+@check("replicator-fetch-expiry", _FAMILY, Status.WARN, Status.FAIL)
 def expiry(observed: Observed) -> Verdict:
-    """How long a translation waits for replication to catch up."""
+    """`fetch.offset.expiry.ms` is not below its default of 10 minutes."""
     limit = required(observed, REPLICATOR).integer("fetch.offset.expiry.ms", _EXPIRY_MS)
     cost = (
         f"where replication lags by more than {limit.value / 1000:g} s, positions are dropped and"
@@ -278,14 +134,9 @@ def expiry(observed: Observed) -> Verdict:
     return limit.ok(reason, cost)
 
 
-@check(
-    "replicator-fetch-retry",
-    _FAMILY,
-    "`fetch.offset.retry.backoff.ms` is below `fetch.offset.expiry.ms`",
-    Status.WARN,
-)
+@check("replicator-fetch-retry", _FAMILY, Status.WARN)
 def retry(observed: Observed) -> Verdict:
-    """Whether a failed translation is tried again before it expires."""
+    """`fetch.offset.retry.backoff.ms` is below `fetch.offset.expiry.ms`."""
     settings = required(observed, REPLICATOR)
     backoff = settings.integer("fetch.offset.retry.backoff.ms", 100)
     limit = settings.integer("fetch.offset.expiry.ms", _EXPIRY_MS)
@@ -301,15 +152,9 @@ def retry(observed: Observed) -> Verdict:
     )
 
 
-@check(
-    "replicator-timestamps-kept",
-    _FAMILY,
-    "copies keep their timestamps: `topic.timestamp.type`, and the copies' own"
-    " `message.timestamp.type`",
-    Status.FAIL,
-)
+@check("replicator-timestamps-kept", _FAMILY, Status.FAIL)
 def timestamps_kept(observed: Observed) -> Iterator[Verdict]:
-    """Whether records can be found by their time on the target."""
+    """Copies keep timestamps: `topic.timestamp.type`, and `message.timestamp.type` of each."""
     cost = (
         "positions are looked up by times that the copies do not have: groups skip records, or"
         " read very many again"
@@ -349,16 +194,9 @@ _NO_TIMES = "is not translated: it begins on the target where its auto.offset.re
 _OWN_OFFSETS = frozenset({"HdfsSinkConnector", "Hdfs3SinkConnector", "IcebergSinkConnector"})
 
 
-@check(
-    "replicator-interceptor-for-sinks",
-    _FAMILY,
-    "workers have the interceptor in `consumer.interceptor.classes` exactly where sinks with"
-    " positions in Kafka run",
-    Status.WARN,
-    Status.FAIL,
-)
+@check("replicator-interceptor-for-sinks", _FAMILY, Status.WARN, Status.FAIL)
 def interceptor_for_sinks(observed: Observed) -> Iterator[Verdict]:
-    """Whether sinks that would profit write their times down, and nobody else tries to."""
+    """`consumer.interceptor.classes` is set exactly where sinks with offsets in Kafka run."""
     connectors = all_connectors(observed).values()
     sinks = sorted((c for c in connectors if c.kind == "sink"), key=lambda sink: sink.name)
     in_kafka = [sink for sink in sinks if simple_class(sink.config) not in _OWN_OFFSETS]
@@ -404,14 +242,9 @@ def _sink(sink: Connector, observed: Observed) -> Verdict:
     )
 
 
-@check(
-    "replicator-no-interceptor-itself",
-    _FAMILY,
-    "Replicator's own consumer has no interceptor (`src.consumer.interceptor.classes`)",
-    Status.WARN,
-)
+@check("replicator-no-interceptor-itself", _FAMILY, Status.WARN)
 def no_interceptor_itself(observed: Observed) -> Verdict:
-    """Whether the interceptor is where Confluent says that it must not be."""
+    """The consumer of Replicator itself has no interceptor (`src.consumer.interceptor.classes`)."""
     interceptors = required(observed, REPLICATOR).text("src.consumer.interceptor.classes", "")
     if _INTERCEPTOR not in interceptors.value:
         return interceptors.ok("its consumer has no such interceptor")
@@ -422,15 +255,9 @@ def no_interceptor_itself(observed: Observed) -> Verdict:
     )
 
 
-@check(
-    "replicator-timestamps-acls",
-    _FAMILY,
-    f"the applications (`fence.principals`) may WRITE and DESCRIBE topic `{TOPIC}` of the source",
-    Status.WARN,
-    Status.FAIL,
-)
+@check("replicator-timestamps-acls", _FAMILY, Status.WARN, Status.FAIL)
 def timestamps_acls(observed: Observed) -> Iterator[Verdict]:
-    """Whether consumers may write their times down."""
+    """`fence.principals` may WRITE and DESCRIBE `__consumer_timestamps` of the source."""
     subject = f"ACLs of {TOPIC}"
     grant = (
         f"see that you grant WRITE and DESCRIBE on topic {TOPIC} of the source to each application"
@@ -462,15 +289,9 @@ def _may(principal: str, found: dict[str, Access]) -> Verdict:
     return ok(principal, "it may write times down", evidence)
 
 
-@check(
-    "replicator-timestamps-topic",
-    _FAMILY,
-    f"topic `{TOPIC}` exists on the source, and is compacted only",
-    Status.WARN,
-    Status.FAIL,
-)
+@check("replicator-timestamps-topic", _FAMILY, Status.WARN, Status.FAIL)
 def timestamps_topic(observed: Observed) -> Verdict:
-    """Whether times are written down, and kept."""
+    """Topic `__consumer_timestamps` exists on the source, and is compacted only."""
     subject, look = f"topic {TOPIC} of the source", "run `drctl dump-consumer-timestamps`"
     topics = require(observed.source_topics, subject, "it is", look)
     state = require(topics.get(TOPIC), subject, "it is", look)
@@ -491,3 +312,91 @@ def timestamps_topic(observed: Observed) -> Verdict:
         f"a group that has not consumed for that long {_NO_TIMES}",
         f"set cleanup.policy=compact on {TOPIC}",
     )
+
+
+@check("replicator-own-timestamps", _FAMILY, Status.FAIL)
+def own_timestamps(observed: Observed) -> Verdict:
+    """`offset.timestamps.commit` is true: Replicator's own position is translated, too."""
+    kept = required(observed, REPLICATOR).flag("offset.timestamps.commit", True)
+    if kept.value:
+        return kept.ok("Replicator's own position is translated")
+    reason, cure = "its own position is not translated", "set offset.timestamps.commit=true"
+    return kept.fail(reason, _COPIED_AGAIN, cure)
+
+
+@check("replicator-own-offsets", _FAMILY, Status.WARN)
+def own_offsets(observed: Observed) -> Verdict:
+    """`offset.topic.commit` is true: how far Replicator got is in its group."""
+    kept = required(observed, REPLICATOR).flag("offset.topic.commit", True)
+    if kept.value:
+        return kept.ok("how far it got is in its group")
+    return kept.warn(
+        "how far it got is not in its group",
+        "its lag cannot be seen, so nobody knows before the failover how much would be missing",
+        "set offset.topic.commit=true",
+    )
+
+
+@check("replicator-reverse-start", _FAMILY, Status.FAIL)
+def reverse_start(observed: Observed) -> Verdict:
+    """`offset.start` of the reverse Replicator is `consumer`: the translated position."""
+    start = reverse_replicator(observed).text("offset.start", "connect")
+    if start.value == "consumer":
+        return start.ok("it begins at the translated position")
+    reason, cure = "it ignores the translated position", "set offset.start=consumer on it"
+    return start.fail(reason, _COPIED_AGAIN, cure)
+
+
+@check("replicator-group-id", _FAMILY, Status.FAIL)
+def group_id(observed: Observed) -> Verdict:
+    """`src.consumer.group.id`, else the connector's name, is the same in both directions."""
+    there, back = required(observed, REPLICATOR), reverse_replicator(observed)
+    ours, theirs = _group(there), _group(back)
+    subject, evidence = f"{there.subject}, {back.subject}", f"{ours!r} there, {theirs!r} back"
+    if ours == theirs:
+        return ok(subject, "both directions have one group id", evidence)
+    reason, cure = "the directions have different group ids", f"set src.consumer.group.id={ours}"
+    return fail(subject, reason, evidence, _COPIED_AGAIN, f"{cure} on {back.subject}")
+
+
+@check("replicator-provenance", _FAMILY, Status.WARN, Status.FAIL)
+def provenance(observed: Observed) -> Verdict:
+    """`provenance.header.enable` is true, so that no record is copied back to its origin."""
+    settings = required(observed, REPLICATOR)
+    enabled = settings.flag("provenance.header.enable", False)
+    if enabled.value:
+        return enabled.ok("copies say where they come from")
+    replicator = observed.link.settings.replicator
+    reverse = replicator.reverse
+    same = reverse is not None and replicator.rename == reverse.rename == UNCHANGED
+    reason, cure = "copies do not say where they come from", "set provenance.header.enable=true"
+    if same:
+        cost = "both directions at once, with the same topic names, copy records round for ever"
+        return enabled.fail(reason, cost, cure)
+    return enabled.warn(reason, _COPIED_AGAIN, cure)
+
+
+@check("replicator-header-converter", _FAMILY, Status.FAIL)
+def header_converter(observed: Observed) -> Verdict:
+    """`header.converter` is Replicator's `ByteArrayConverter` where it writes headers."""
+    settings = required(observed, REPLICATOR)
+    enabled = settings.flag("provenance.header.enable", False)
+    if not enabled.value:
+        return enabled.ok("no provenance header is written")
+    if "header.converter" not in settings.values:
+        settings = worker_settings(observed)
+    converter = settings.text("header.converter", "SimpleHeaderConverter")
+    if converter.value == _CONVERTER:
+        return converter.ok("provenance headers stay readable")
+    reason, cure = "provenance headers are not kept as bytes", f"set header.converter={_CONVERTER}"
+    cost = f"Replicator does not recognise its own copies; {_COPIED_AGAIN}"
+    return converter.fail(reason, cost, f"{cure} on the connector")
+
+
+def _group(settings: Settings) -> str:
+    name = settings.subject.removeprefix("connector ")
+    known = settings.text("src.consumer.group.id", settings.values.get("name", name)).value
+    if not known:
+        cure = f"set src.consumer.group.id of {settings.subject}"
+        raise NotObserved(settings.subject, "its group id is empty", cure)
+    return known

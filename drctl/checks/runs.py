@@ -2,20 +2,9 @@
 
 from collections.abc import Iterator
 
-from drctl.checks.check import (
-    BOTH,
-    Family,
-    Guards,
-    Verdict,
-    check,
-    fail,
-    listed,
-    ok,
-    require,
-    several,
-    warn,
-)
+from drctl.checks.check import BOTH, Family, Guards, check, listed, several
 from drctl.checks.observed import NOT_LOOKED_AT, Observed
+from drctl.checks.verdict import Verdict, fail, ok, require, warn
 from drctl.config.fields import for_commands
 from drctl.model.active_cluster import Moved, Unfinished
 from drctl.model.fencing import DENY
@@ -27,15 +16,9 @@ from drctl.model.topology import Unavailable
 _STOPPED = ("STOPPED", "PAUSED")
 
 
-@check(
-    "clients-moved",
-    Family.JOURNAL,
-    "no run has moved the link's clients to its target, or they have come home since",
-    Status.FAIL,
-    guards=Guards(),
-)
+@check("clients-moved", Family.JOURNAL, Status.FAIL, guards=Guards())
 def moved(observed: Observed) -> Iterator[Verdict]:
-    """Whether clients are on the target already, and what appends to it from the source."""
+    """No run has moved the link's clients to its target, or they have come home since."""
     if observed.whereabouts is NOT_LOOKED_AT:
         return
     link = observed.link
@@ -106,13 +89,12 @@ def _stops(observed: Observed) -> str:
 @check(
     "runs-unfinished",
     Family.JOURNAL,
-    "no run of the link stands half-way, and none owes anything",
     Status.WARN,
     Status.FAIL,
     guards=Guards(BOTH, overridable=False),
 )
 def unfinished(observed: Observed) -> Verdict | None:
-    """Whether somebody is in the middle of it, or was."""
+    """No run of the link stands half-way, and none owes anything."""
     where, runs = observed.whereabouts, observed.survey.runs
     if where is NOT_LOOKED_AT and runs is NOT_LOOKED_AT:
         return None

@@ -2,25 +2,10 @@
 
 from collections.abc import Iterator
 
-from drctl.checks.check import (
-    PLANNED,
-    UNPLANNED,
-    Family,
-    Guards,
-    Verdict,
-    check,
-    duration,
-    fail,
-    not_checked,
-    ok,
-    require,
-    require_asked,
-    several,
-    split,
-    warn,
-)
+from drctl.checks.check import PLANNED, UNPLANNED, Family, Guards, check, duration, several, split
 from drctl.checks.observed import Observed
 from drctl.checks.replication_flow import Arriving
+from drctl.checks.verdict import Verdict, fail, not_checked, ok, require, require_asked, warn
 from drctl.model.finding import Status
 from drctl.model.health import Locked, OpenTransaction, Silent
 from drctl.model.producer_ids import Collision, Producers, collisions
@@ -37,13 +22,12 @@ _LOOK = "compare `kafka-transactions describe-producers` of both clusters"
 @check(
     "producer-ids-collide",
     Family.PRODUCERS,
-    "no producer of the source would meet another one of its id on the target",
     Status.WARN,
     Status.FAIL,
     guards=Guards(needed=PLANNED),
 )
 def collide(observed: Observed) -> Iterator[Verdict]:
-    """Whether records of a moved producer would be taken for another's."""
+    """No producer of the source would meet another one of its id on the target."""
     link = observed.link
     subject = f"producer ids on clusters {link.source} and {link.target}"
     source = require(observed.source_producers, subject, "those of the source are", _LOOK)
@@ -92,14 +76,10 @@ _OLD_MS = 5 * 60_000
 
 
 @check(
-    "source-unreachable",
-    _FAMILY,
-    "before a planned failover, the source answers",
-    Status.FAIL,
-    guards=Guards(PLANNED, PLANNED, overridable=False),
+    "source-unreachable", _FAMILY, Status.FAIL, guards=Guards(PLANNED, PLANNED, overridable=False)
 )
 def unreachable(observed: Observed) -> Verdict:
-    """Whether what is left on the source can be brought over."""
+    """Before a planned failover, the source answers."""
     subject, cure = _subject(observed), "see that its brokers run"
     if not isinstance(observed.target, Silent | Locked):
         # Nobody is sent to a target that is not there.
@@ -114,15 +94,9 @@ def unreachable(observed: Observed) -> Verdict:
     return ok(subject, "it answers", f"cluster id {identity}")
 
 
-@check(
-    ALIVE,
-    _FAMILY,
-    "before an unplanned failover, the source does not answer",
-    Status.FAIL,
-    guards=Guards(UNPLANNED, UNPLANNED),
-)
+@check(ALIVE, _FAMILY, Status.FAIL, guards=Guards(UNPLANNED, UNPLANNED))
 def alive(observed: Observed) -> Verdict:
-    """Whether clients may still be writing to the source."""
+    """Before an unplanned failover, the source does not answer."""
     subject = _subject(observed)
     cure = (
         "use --mode planned, which loses nothing; or where it is to be given up all the same, say"
@@ -171,15 +145,9 @@ def _arrived(come: Arriving) -> str:
     return " and ".join(filter(None, (records, beats)))
 
 
-@check(
-    "hanging-transactions",
-    _FAMILY,
-    "no transaction on the source hangs, or is older than 5 minutes",
-    Status.FAIL,
-    guards=Guards(PLANNED, PLANNED),
-)
+@check("hanging-transactions", _FAMILY, Status.FAIL, guards=Guards(PLANNED, PLANNED))
 def hanging(observed: Observed) -> Iterator[Verdict]:
-    """Whether the last stable offsets will come to the ends behind the fence."""
+    """No transaction on the source hangs, or is older than 5 minutes."""
     subject = f"transactions on cluster {observed.link.source}"
     cure = "look for them with `kafka-transactions --bootstrap-server ... find-hanging`"
     by_place = require(observed.transactions, subject, "which are open is", cure)

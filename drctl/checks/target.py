@@ -2,24 +2,18 @@
 
 from collections.abc import Iterator
 
-from drctl.checks.check import (
-    BOTH,
-    Family,
-    Guards,
+from drctl.checks.check import BOTH, Family, Guards, check, duration, listed, several
+from drctl.checks.observed import Observed
+from drctl.checks.verdict import (
     NotObserved,
     Verdict,
-    check,
-    duration,
     fail,
-    listed,
     not_checked,
     ok,
     require,
     require_asked,
-    several,
     warn,
 )
-from drctl.checks.observed import Observed
 from drctl.model.finding import Status
 from drctl.model.health import ClusterHealth, Locked
 from drctl.model.text import quote
@@ -27,14 +21,10 @@ from drctl.model.topology import Unavailable
 
 
 @check(
-    "journal-unwritable",
-    Family.JOURNAL,
-    "a run can write its journal, wherever it is kept",
-    Status.FAIL,
-    guards=Guards(BOTH, BOTH, overridable=False),
+    "journal-unwritable", Family.JOURNAL, Status.FAIL, guards=Guards(BOTH, BOTH, overridable=False)
 )
 def unwritable(observed: Observed) -> Iterator[Verdict]:
-    """Whether what is done can be undone, and gone on with."""
+    """A run can write its journal, wherever it is kept."""
     cure = "see that the topic and the state_dir can be written (docs/journal.md)"
     places = require(observed.journal, "journal", "whether it can be written is", cure)
     if not places:
@@ -50,15 +40,9 @@ def unwritable(observed: Observed) -> Iterator[Verdict]:
 _OLD_MS, _DEAD_MS = 5 * 60_000, 24 * 3_600_000
 
 
-@check(
-    "anchors-age",
-    Family.ANCHORS,
-    "`drctl offsets track` looked at all groups of the link within the last 5 minutes",
-    Status.WARN,
-    Status.FAIL,
-)
+@check("anchors-age", Family.ANCHORS, Status.WARN, Status.FAIL)
 def age(observed: Observed) -> Verdict | None:
-    """How old the best evidence of positions is."""
+    """`drctl offsets track` looked at all groups of the link within the last 5 minutes."""
     link = observed.link
     if not link.settings.translate:
         return None
@@ -88,15 +72,9 @@ _NOWHERE = "clients that were sent there could neither write nor read: an outage
 _LOOK = "see that its brokers run; `kafka-topics --describe` shows what is amiss"
 
 
-@check(
-    "target-unreachable",
-    _FAMILY,
-    "the target answers",
-    Status.FAIL,
-    guards=Guards(BOTH, BOTH, overridable=False),
-)
+@check("target-unreachable", _FAMILY, Status.FAIL, guards=Guards(BOTH, BOTH, overridable=False))
 def unreachable(observed: Observed) -> Verdict:
-    """Whether there is anything to fail over to."""
+    """The target answers."""
     subject = _subject(observed)
     identity = require_asked(observed.target, subject, "whether it answers is", _LOOK)
     if isinstance(identity, Locked):
@@ -107,15 +85,9 @@ def unreachable(observed: Observed) -> Verdict:
     return ok(subject, "it answers", f"cluster id {identity}")
 
 
-@check(
-    "target-no-controller",
-    _FAMILY,
-    "the target has an active controller",
-    Status.FAIL,
-    guards=Guards(),
-)
+@check("target-no-controller", _FAMILY, Status.FAIL, guards=Guards())
 def no_controller(observed: Observed) -> Verdict:
-    """Whether the target can elect leaders, and change ACLs and topics."""
+    """The target has an active controller."""
     health, subject = _health(observed), _subject(observed)
     if not isinstance(health.controller, Unavailable):
         told = f"node {health.controller.node}, epoch {health.controller.epoch}"
@@ -131,15 +103,9 @@ def no_controller(observed: Observed) -> Verdict:
     )
 
 
-@check(
-    "target-offline-partitions",
-    _FAMILY,
-    "every copy has a leader",
-    Status.FAIL,
-    guards=Guards(BOTH, BOTH),
-)
+@check("target-offline-partitions", _FAMILY, Status.FAIL, guards=Guards(BOTH, BOTH))
 def offline(observed: Observed) -> Verdict:
-    """Whether there are copies that nobody can read or write."""
+    """Every copy has a leader."""
     health = _health(observed)
     counted = f"{health.partitions:,} partitions looked at"
     if not health.offline:
@@ -154,15 +120,9 @@ def offline(observed: Observed) -> Verdict:
     )
 
 
-@check(
-    "target-under-min-isr",
-    _FAMILY,
-    "every copy has as many replicas in sync as `min.insync.replicas` asks for",
-    Status.FAIL,
-    guards=Guards(BOTH, BOTH),
-)
+@check("target-under-min-isr", _FAMILY, Status.FAIL, guards=Guards(BOTH, BOTH))
 def under_min_isr(observed: Observed) -> Iterator[Verdict]:
-    """Whether there are copies that take no record with acks=all."""
+    """Every copy has as many replicas in sync as `min.insync.replicas` asks for."""
     health, subject = _health(observed), _subject(observed)
     short = health.under_min_isr
     if short:

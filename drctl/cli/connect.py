@@ -27,6 +27,7 @@ from drctl.connectors.remedies import Remedy
 from drctl.connectors.results import OffsetsResult, results_of
 from drctl.engine.kind import Outcome, Status
 from drctl.engine.run_state import RunState
+from drctl.model.document import as_json
 from drctl.model.errors import (
     ConfigError,
     DrctlError,
@@ -222,12 +223,10 @@ def _recover_plan(
 
 def _show_recovery(plan: RecoverPlan, backoff: Backoff, execute: str) -> int:
     from drctl.cli.connect_table import recover_plan_table
-    from drctl.connectors.documents import recover_plan_document
+    from drctl.connectors.documents import RecoverPlanDocument
 
-    console().result(
-        lambda: recover_plan_table(plan, backoff, execute),
-        recover_plan_document(plan, backoff, execute),
-    )
+    document = RecoverPlanDocument.of(plan, backoff=tuple(backoff.rows()), execute=execute)
+    console().result(lambda: recover_plan_table(plan, backoff, execute), document)
     return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
 
 
@@ -261,11 +260,12 @@ def _recovered(
     treated: "Treated | None" = None,
 ) -> int:
     from drctl.cli.connect_table import recover_table
-    from drctl.connectors.documents import recover_document
+    from drctl.connectors.documents import RecoverDocument, RestartedDocument
 
+    became = RestartedDocument.each(attempts)
+    given = {"run": run, "code": int(code), "connectors": became, "remedied": treated}
     console().result(
-        lambda: recover_table(plan, attempts, treated),
-        recover_document(plan, run, int(code), attempts, treated),
+        lambda: recover_table(plan, attempts, treated), RecoverDocument.of(plan, **given)
     )
     return int(code)
 
@@ -306,9 +306,10 @@ def export(given: Exporting) -> int:
         health = ConnectorHealth(cluster.place, tuple(workers.all().values()))
         named = chosen(health, given.connector) if given.connector else health.connectors
         connectors = tuple(_kept(each, workers) for each in named)
-        found = Export(cluster.place, workers.kafka_cluster_id(), now.isoformat(), connectors)
+        told = cluster.place, workers.kafka_cluster_id(), now.isoformat(), connectors
     file = given.out or config.state_dir / "connect" / f"offsets-{now:%Y%m%dT%H%M%S.%fZ}.json"
-    document = applying.export_document(found, str(file))
+    found = Export(*told, str(file))
+    document = as_json(found)
     try:
         write_whole(file, json.dumps(document, indent=2) + "\n")
     except OSError as error:
@@ -432,9 +433,9 @@ def _renamed(given: Sequence[str]) -> dict[str, str]:
 
 def _show_offsets(plan: OffsetsPlan, execute: str) -> int:
     from drctl.cli.connect_table import offsets_plan_table
-    from drctl.connectors.documents import offsets_plan_document
+    from drctl.connectors.documents import OffsetsPlanDocument
 
-    document = offsets_plan_document(plan, execute)
+    document = OffsetsPlanDocument.of(plan, execute=execute)
     console().result(lambda: offsets_plan_table(plan, execute), document)
     return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
 

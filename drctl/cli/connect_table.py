@@ -74,7 +74,7 @@ def recover_plan_table(
             yield Text(f"  refused (cause): {sentence(line.refused)}", style="yellow")
     if plan.restarted:
         *_, last = backoff.rows()
-        total = duration(last.total_s)
+        total = duration(last.total_seconds)
         yield Text(
             f"\n{plural(last.attempt, 'restart')} at most, pauses from {backoff.initial_s:g} s to"
             f" {backoff.maximum_s:g} s, {total} in all"
@@ -120,7 +120,7 @@ def export_table(export: Export, file: str) -> Iterator[RenderableType]:
             Text(plain(each.name)),
             each.kind,
             each.state,
-            number(len(each.positions)),
+            number(len(each.offsets)),
             Text(plain(where)),
         )
     yield table

@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from drctl.connectors.connector import SINK, STOPPED, Connector, Partition, Position, Workers
+from drctl.model.document import Moment, Name
 from drctl.model.errors import ConfigError, UsageError
 from drctl.model.plan import reasons_given
-
-SCHEMA = "drctl/connect-offsets/1"
+from drctl.model.typed_json import read_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,29 +23,35 @@ class Kept:
 
     Attributes:
         kind: `source` or `sink`.
-        group: in which a sink's positions stand; None for a source.
-        about: named keys of its configuration that tell what it reads; never a password.
+        group: of a sink: the consumer group that holds its positions.
+        about: named keys of its configuration that tell what it reads and hold no secret.
         unread: why its positions could not be read; empty where they were.
     """
 
-    name: str
+    name: Name
     kind: str
     plugin: str
     state: str
     group: str | None
     about: Mapping[str, str]
-    positions: tuple[Position, ...]
+    offsets: tuple[Position, ...]
     unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The positions of some connectors of one Connect cluster."""
+    """How far connectors of one Connect cluster got.
 
-    workers: str
-    cluster_id: str
-    taken: str
+    Attributes:
+        out: the file.
+    """
+
+    SCHEMA: ClassVar[str] = "drctl/connect-offsets/1"
+    workers: Name
+    kafka_cluster_id: str
+    taken: Moment
     connectors: tuple[Kept, ...]
+    out: str = ""
 
 
 ABOUT = (
@@ -66,87 +72,27 @@ ABOUT = (
 
 def kept(connector: Connector, positions: Sequence[Position], unread: str = "") -> Kept:
     """A connector's positions, with what tells which connector it was."""
-    about = {key: connector.config[key] for key in ABOUT if key in connector.config}
-    return Kept(
-        connector.name,
-        connector.kind,
-        connector.plugin,
-        connector.state,
-        connector.group,
-        about,
-        tuple(positions),
-        unread,
-    )
-
-
-def export_document(export: Export, out: str) -> dict[str, Any]:
-    """As JSON; `read_export` takes it."""
-    return {
-        "schema": SCHEMA,
-        "out": out,
-        "workers": export.workers,
-        "kafka_cluster_id": export.cluster_id,
-        "taken": export.taken,
-        "connectors": [
-            {
-                "name": each.name,
-                "kind": each.kind,
-                "plugin": each.plugin,
-                "state": each.state,
-                "group": each.group,
-                "about": dict(each.about),
-                "unread": each.unread,
-                "offsets": [
-                    {
-                        "partition": dict(at.partition),
-                        "offset": None if at.offset is None else dict(at.offset),
-                    }
-                    for at in each.positions
-                ],
-            }
-            for each in export.connectors
-        ],
-    }
+    one, about = connector, {k: connector.config[k] for k in ABOUT if k in connector.config}
+    known = one.name, one.kind, one.plugin, one.state, one.group
+    return Kept(*known, about, tuple(positions), unread)
 
 
 def read_export(data: Any, file: str) -> Export:
-    """From what `export_document` made.
+    """From the JSON of one.
 
     Raises:
-        ConfigError: it did not.
+        ConfigError: it is none.
     """
     try:
-        if data["schema"] != SCHEMA:
+        if data["schema"] != Export.SCHEMA:
             raise ValueError(f"its schema is {data['schema']!r}")
         datetime.fromisoformat(data["taken"])
-        return Export(
-            str(data["workers"]),
-            str(data["kafka_cluster_id"]),
-            data["taken"],
-            tuple(_read(each) for each in data["connectors"]),
-        )
+        return read_as(Export, data)
     except (KeyError, TypeError, ValueError, AttributeError) as wrong:
         raise ConfigError(
             f"{file} holds no positions of connectors: {wrong}",
             "give what `drctl connect offsets export` wrote",
         ) from wrong
-
-
-def _read(data: Mapping[str, Any]) -> Kept:
-    positions = tuple(
-        Position(dict(each["partition"]), None if each["offset"] is None else dict(each["offset"]))
-        for each in data["offsets"]
-    )
-    return Kept(
-        str(data["name"]),
-        str(data["kind"]),
-        str(data["plugin"]),
-        str(data["state"]),
-        data["group"],
-        {str(key): str(value) for key, value in data["about"].items()},
-        positions,
-        str(data["unread"]),
-    )
 
 
 class Translated(NamedTuple):
@@ -325,11 +271,11 @@ def _lines(
     blocker = _blocker(kept, name, to)
     if blocker or to is None:
         guard, reason = blocker or (Guard.NO_CONNECTOR, "")
-        for each in kept.positions or (Position({}, None),):
+        for each in kept.offsets or (Position({}, None),):
             yield Line(name, kept.name, each.partition, Action.REFUSE, None, None, guard, reason)
         return
     now = workers.positions(name)
-    for each in kept.positions:
+    for each in kept.offsets:
         found = translate(kept, each.partition, to)
         before = next((p.offset for p in now if p.partition == found.partition), None)
         guard = Guard.UNKNOWN if found.unknown else Guard.MISFIT

@@ -78,8 +78,13 @@ class Connector:
         return self.config.get("consumer.override.group.id", f"connect-{self.name}")
 
 
-class Position(NamedTuple):
-    """How far a connector got in one of the things that it reads; None where it has none there."""
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a connector got in one of the things that it reads; None where it has none there.
+
+    Attributes:
+        partition: in the connector's own words.
+    """
 
     partition: Partition
     offset: Mapping[str, Any] | None

@@ -280,11 +280,6 @@ class ExplainedDocument(Document):
     restart_may_help: bool = read(lambda found: found.cause.passes)
 
 
-def explained_json(found: Explained | None) -> ExplainedDocument | None:
-    """Why something failed; None where nothing did."""
-    return None if found is None else ExplainedDocument.of(found)
-
-
 class PartDocument(Document):
     """A connector, or a task of it.
 

@@ -1,134 +1,154 @@
 """Plans and results about connectors as JSON."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from drctl.connectors.applying import Line, OffsetsPlan
-from drctl.connectors.diagnosis import explained_json
-from drctl.connectors.recovery_plan import Backoff, RecoverPlan
-from drctl.connectors.results import OffsetsResult, Restarted, Treated
+from drctl.connectors import applying, recovery_plan
+from drctl.connectors.applying import Guard, Line
+from drctl.connectors.diagnosis import ExplainedDocument
+from drctl.connectors.recovery_plan import RecoverLine, Row
+from drctl.connectors.remedies import Remedy
+from drctl.connectors.results import Ending, LineResult, OffsetsResult, Outcome, Restarted, Treated
+from drctl.model.document import Count, Document, From, Name
 
-Document = dict[str, Any]
-
-
-def recover_plan_document(plan: RecoverPlan, backoff: Backoff, execute: str) -> Document:
-    """The plan for connectors that failed."""
-    return {
-        "schema": "drctl/connect-recover-plan/1",
-        **_plan(plan),
-        "backoff": [
-            {"attempt": row.attempt, "delay_seconds": row.delay_s, "total_seconds": row.total_s}
-            for row in backoff.rows()
-        ],
-        "execute": execute,
-    }
+Offset = Mapping[str, Any] | None
 
 
-def recover_document(
-    plan: RecoverPlan,
-    run: str,
-    code: int,
-    restarts: Sequence[Restarted] = (),
-    treated: Treated | None = None,
-) -> Document:
-    """The outcome of such a plan."""
-    return {
-        "schema": "drctl/connect-recover/1",
-        **_plan(plan),
-        "run": run,
-        "code": code,
-        "connectors": [
-            {
-                "connector": each.name,
-                "ending": each.ending.value,
-                "restarts": each.attempts,
-                "said": each.said,
-                "explained": explained_json(each.explained),
-            }
-            for each in restarts
-        ],
-        "remedied": None
-        if treated is None
-        else {
-            "code": int(treated.code),
-            "words": treated.words,
-            "before": treated.before,
-            "done": list(treated.done),
-        },
-    }
+class RecoverLineDocument(Document):
+    """A connector of a plan.
+
+    Attributes:
+        consequence: of a remedy, for the data.
+        refused: what blocks it.
+    """
+
+    read = From(RecoverLine)
+    connector: Name = read(lambda line: line.connector.name)
+    plugin: str = read(lambda line: line.connector.plugin)
+    action: recovery_plan.Action
+    explained: ExplainedDocument | None
+    steps: tuple[str, ...]
+    consequence: str
+    refused: str
 
 
-def offsets_plan_document(plan: OffsetsPlan, execute: str) -> Document:
-    """What positions would be written."""
-    return {
-        "schema": "drctl/connect-offsets-plan/1",
-        **_head(plan),
-        "lines": [{**_line(line), "action": line.action.value} for line in plan.lines],
-        "execute": execute,
-    }
+class _RecoverPlan(Document):
+    """Connectors that failed."""
+
+    workers: Name
+    overrides: Mapping[str, str]
+    remedy: Remedy | None
+    lines: tuple[RecoverLineDocument, ...]
 
 
-def offsets_result_document(result: OffsetsResult, undo: str) -> Document:
+class RecoverPlanDocument(_RecoverPlan):
+    """What would be done about connectors that failed."""
+
+    SCHEMA = "drctl/connect-recover-plan/1"
+    backoff: tuple[Row, ...]
+    execute: Name
+
+
+class RestartedDocument(Document):
+    """What became of a connector that was restarted.
+
+    Attributes:
+        said: what the workers answered to the last restart, where that was no yes.
+    """
+
+    read = From(Restarted)
+    connector: Name = read(lambda each: each.name)
+    ending: Ending
+    restarts: Count = read(lambda each: each.attempts)
+    said: str
+    explained: ExplainedDocument | None
+
+
+class RecoverDocument(_RecoverPlan):
+    """What was done about connectors that failed."""
+
+    SCHEMA = "drctl/connect-recover/1"
+    run: str
+    code: Count
+    connectors: tuple[RestartedDocument, ...]
+    remedied: Treated | None
+
+
+class LineDocument(Document):
+    """A position.
+
+    Attributes:
+        from_: the connector that it was exported from.
+    """
+
+    read = From(Line)
+    connector: Name
+    from_: Name = read(lambda line: line.came_from)
+    partition: Mapping[str, Any]
+    before: Offset
+    to: Offset
+    guard: Guard | None
+    reason: str
+    overridden: bool
+
+
+class PlannedLineDocument(LineDocument):
+    """A position that would be written."""
+
+    action: applying.Action
+
+
+class WrittenLineDocument(LineDocument):
+    """A position that was to be written."""
+
+    outcome: Outcome
+    now: Offset
+
+
+class _OffsetsPlan(Document):
+    """Positions from an export."""
+
+    workers: Name
+    origin: str
+    overrides: Mapping[str, str]
+
+
+class OffsetsPlanDocument(_OffsetsPlan):
+    """Which positions would be given to connectors."""
+
+    SCHEMA = "drctl/connect-offsets-plan/1"
+    lines: tuple[PlannedLineDocument, ...]
+    execute: Name
+
+
+class OffsetsApplyDocument(_OffsetsPlan):
+    """Which positions were given to connectors.
+
+    Attributes:
+        before: the file with what was there before; apply --from takes it.
+        undo: the command line that puts it back.
+    """
+
+    SCHEMA = "drctl/connect-offsets-apply/1"
+    run: str
+    status: Annotated[str, ("enum", ("done", "refused", "stopped", "unknown"))]
+    before: str
+    undo: str
+    lines: tuple[WrittenLineDocument, ...]
+
+
+def offsets_result_document(result: OffsetsResult, undo: str) -> OffsetsApplyDocument:
     """What positions were written."""
-    return {
-        "schema": "drctl/connect-offsets-apply/1",
-        **_head(result.plan),
-        "run": result.run,
-        "status": result.exit_code.name.lower(),
-        "before": result.before,
-        "undo": undo,
-        "lines": [
-            {
-                **_line(each.line),
-                "outcome": each.outcome.value,
-                "now": _offset(each.now),
-                "reason": each.reason or each.line.reason,
-            }
-            for each in result.results
-        ],
-    }
+    return OffsetsApplyDocument.of(
+        result.plan,
+        run=result.run,
+        status=result.exit_code.name.lower(),
+        before=result.before,
+        undo=undo,
+        lines=tuple(map(_written, result.results)),
+    )
 
 
-def _plan(plan: RecoverPlan) -> Document:
-    return {
-        "workers": plan.workers,
-        "overrides": dict(plan.overrides),
-        "remedy": plan.remedy.value if plan.remedy else None,
-        "lines": [
-            {
-                "connector": line.connector.name,
-                "plugin": line.connector.plugin,
-                "action": line.action.value,
-                "explained": explained_json(line.explained),
-                "steps": list(line.steps),
-                "consequence": line.consequence,
-                "refused": line.refused,
-            }
-            for line in plan.lines
-        ],
-    }
-
-
-def _head(plan: OffsetsPlan) -> Document:
-    return {
-        "workers": plan.workers,
-        "origin": plan.origin,
-        "overrides": {guard.value: reason for guard, reason in plan.overrides.items()},
-    }
-
-
-def _line(line: Line) -> Document:
-    return {
-        "connector": line.connector,
-        "from": line.came_from,
-        "partition": dict(line.partition),
-        "before": _offset(line.before),
-        "to": _offset(line.to),
-        "guard": line.guard.value if line.guard else None,
-        "reason": line.reason,
-        "overridden": line.overridden,
-    }
-
-
-def _offset(offset: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    return None if offset is None else dict(offset)
+def _written(row: LineResult) -> WrittenLineDocument:
+    reason = row.reason or row.line.reason
+    return WrittenLineDocument.of(row.line, outcome=row.outcome, now=row.now, reason=reason)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated
 
 from drctl.connectors.connector import Connector
 from drctl.connectors.diagnosis import ConnectorHealth, Explained, worst
@@ -12,17 +12,18 @@ from drctl.model.errors import UsageError
 from drctl.model.plan import reasons_given
 
 
-class Row(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Row:
     """An attempt.
 
     Attributes:
-        delay_s: the pause before it.
-        total_s: all pauses up to it.
+        delay_seconds: the pause before it.
+        total_seconds: all pauses up to it.
     """
 
-    attempt: int
-    delay_s: float
-    total_s: float
+    attempt: Annotated[int, ("minimum", 1)]
+    delay_seconds: float
+    total_seconds: float
 
 
 @dataclass(frozen=True, slots=True)

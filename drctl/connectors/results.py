@@ -50,7 +50,7 @@ class Treated:
     """How a remedy ended.
 
     Attributes:
-        before: the file with the positions that there were; empty where it did not come to that.
+        before: the file with the positions that there were; empty: it did not come to that.
         done: the steps that are done, in words.
     """
 

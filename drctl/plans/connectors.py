@@ -57,9 +57,9 @@ def _restarts(watch: Watch, backoff: Backoff) -> Iterator[Step]:
     """A step an attempt; each lasts until the next is due, and ends as soon as all run."""
     rows = list(backoff.rows())
     run, restart = ConnectorsRun(), RestartConnectors()
-    yield run.step("pause", watch, rows[0].delay_s, Duty.OPTIONAL)
+    yield run.step("pause", watch, rows[0].delay_seconds, Duty.OPTIONAL)
     for row, following in pairwise(rows):
-        yield restart.step(f"restart-{row.attempt}", watch, following.delay_s, Duty.OPTIONAL)
+        yield restart.step(f"restart-{row.attempt}", watch, following.delay_seconds, Duty.OPTIONAL)
     # Who comes to run before it is over may show that it goes on.
     last_s = max(_LEAST_S, 2 * watch.settle_s)
     yield restart.step(f"restart-{rows[-1].attempt}", watch, last_s, Duty.BEST_EFFORT)

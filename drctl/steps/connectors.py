@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from drctl.connectors.applying import Export, Kept, export_document, kept
+from drctl.connectors.applying import Export, kept
 from drctl.connectors.connector import STOPPED, Connector, Partition, Position
 from drctl.engine.kind import Description, Facts, Permanent, Polling, Seen, State, StepKind, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.model.document import as_json
 from drctl.model.errors import Refused, UsageError
 from drctl.steps.repairs import counted
 from drctl.steps.stop_replication import told_each
@@ -146,17 +147,7 @@ class KeepSettings:
     partitions: Mapping[str, tuple[Partition, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class KeepIntent:
-    """The positions that there are."""
-
-    workers: str
-    cluster_id: str
-    taken: str
-    kept: tuple[Kept, ...]
-
-
-class KeepPositions(Polling[KeepSettings, KeepIntent, None]):
+class KeepPositions(Polling[KeepSettings, Export, None]):
     """Into a file of the run's folder, and the journal; nothing outside is changed."""
 
     name = "keep-positions"
@@ -167,7 +158,7 @@ class KeepPositions(Polling[KeepSettings, KeepIntent, None]):
         names = ", ".join(settings.partitions)
         return Description(f"keep the positions of {names}", f"they are in {BEFORE} of the run")
 
-    def check(self, settings: KeepSettings, facts: Facts, reader: LinkReader) -> KeepIntent:
+    def check(self, settings: KeepSettings, facts: Facts, reader: LinkReader) -> Export:
         """Read them.
 
         Raises:
@@ -182,18 +173,17 @@ class KeepPositions(Polling[KeepSettings, KeepIntent, None]):
             if partitions:
                 positions = tuple(Position(p, _at(p, positions)) for p in partitions)
             rows.append(kept(_known(name, there), positions))
-        taken = datetime.now(UTC).isoformat()
-        return KeepIntent(settings.workers, workers.kafka_cluster_id(), taken, tuple(rows))
+        taken, cluster = datetime.now(UTC).isoformat(), workers.kafka_cluster_id()
+        return Export(settings.workers, cluster, taken, tuple(rows), BEFORE)
 
-    def apply(self, intent: KeepIntent, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Export, writer: LinkWriter) -> tuple[str, ...]:
         """Write the file."""
-        told = intent.workers, intent.cluster_id, intent.taken, intent.kept
-        writer.keep(BEFORE, export_document(Export(*told), BEFORE))
+        writer.keep(BEFORE, as_json(intent))
         return ()
 
-    def verify(self, intent: KeepIntent, reader: LinkReader) -> Seen[None]:
+    def verify(self, intent: Export, reader: LinkReader) -> Seen[None]:
         """They are in the journal, too."""
-        number = sum(len(each.positions) for each in intent.kept)
+        number = sum(len(each.offsets) for each in intent.connectors)
         return Seen(State.DONE, f"{counted(number, 'position')} kept in {BEFORE}")
 
 

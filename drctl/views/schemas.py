@@ -1,19 +1,21 @@
 """The JSON Schema of each document, made of its type."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from importlib import import_module
-from pathlib import Path
+from inspect import cleandoc
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, is_typeddict
 
 from drctl.model.document import MAYBE, OPTIONAL, keys_of
 
 DOCUMENTS: Mapping[str, str] = {
+    "drctl.connectors.applying": "connect-offsets",
     "drctl.connectors.diagnosis": "connect-status",
+    "drctl.connectors.documents": "connect-offsets-apply connect-offsets-plan connect-recover"
+    " connect-recover-plan",
     "drctl.elections.documents": "elect elect-plan elect-show",
     "drctl.failback.answer": "order",
     "drctl.lab.environment": "lab-env",
@@ -39,7 +41,6 @@ DOCUMENTS: Mapping[str, str] = {
 }
 """Which module has the type of which document."""
 
-_WRITTEN = Path(__file__).parent.parent / "schemas"
 _PLAIN: Mapping[Any, dict[str, Any]] = {
     str: {"type": "string"},
     int: {"type": "integer"},
@@ -49,20 +50,16 @@ _PLAIN: Mapping[Any, dict[str, Any]] = {
     datetime: {"type": "string", "format": "date-time"},
     Any: {},
 }
-_ATTRIBUTE = re.compile(r"^ {4,8}(\w+): (.+(?:\n {8,}\S.*)*)", re.MULTILINE)
+_ATTRIBUTE = re.compile(r"^ {4}(\w+): (.+(?:\n {8}\S.*)*)", re.MULTILINE)
 
 
 def names() -> Sequence[str]:
     """Of all documents, as `drctl/NAME/1` has them."""
-    written = (file.stem.removesuffix("-1") for file in _WRITTEN.glob("*-1.json"))
-    return sorted((*written, *(name for group in DOCUMENTS.values() for name in group.split())))
+    return sorted(name for group in DOCUMENTS.values() for name in group.split())
 
 
 def schema_of(name: str) -> dict[str, Any]:
     """The JSON Schema of a document."""
-    file = _WRITTEN / f"{name}-1.json"
-    if file.exists():
-        return dict(json.loads(file.read_text(encoding="utf-8")))
     return json_schema(document_type(name))
 
 
@@ -128,7 +125,7 @@ def _present(hint: Any) -> Any:
 
 def _described(kind: type) -> Iterator[tuple[str, str]]:
     for each in reversed(kind.__mro__):
-        _, _, told = (each.__doc__ or "").partition("Attributes:\n")
+        _, _, told = cleandoc(each.__doc__ or "").partition("Attributes:\n")
         yield from _ATTRIBUTE.findall(told)
 
 

@@ -9,19 +9,18 @@ import pytest
 from drctl.app.connect_adapters import written as written_by
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.connectors.applying import (
-    SCHEMA,
     Action,
     Export,
     Guard,
     OffsetsPlan,
     build_plan,
-    export_document,
     kept,
     parse_overrides,
     read_export,
 )
 from drctl.connectors.connector import Connector, Position
 from drctl.connectors.results import OffsetsResult, Outcome
+from drctl.model.document import as_json
 from drctl.model.errors import ConfigError, DrctlError, ExitCode, Refused, Unknown, UsageError
 from drctl.plans.connectors import set_positions
 from tests.connectors.world import MIRROR, MONGO, World, carried_out, connector, stopped
@@ -32,7 +31,7 @@ BROKERS = {"source_cluster_bootstrap_servers": "a:1,b:1"}
 
 def export(one: Connector, *positions: Position) -> Export:
     found = Export("old:8083", "id", "2026-01-02T03:04:05+00:00", (kept(one, positions),))
-    return read_export(json.loads(json.dumps(export_document(found, "f"))), "f")
+    return read_export(json.loads(json.dumps(as_json(found))), "f")
 
 
 def planned(
@@ -215,7 +214,7 @@ def test_a_worker_that_tells_late_what_it_took() -> None:
 
 
 def test_a_file_that_is_none() -> None:
-    wrongs: tuple[object, ...] = ({}, [], {"schema": "drctl/gap/1"}, {"schema": SCHEMA})
+    wrongs: tuple[object, ...] = ({}, [], {"schema": "drctl/gap/1"}, {"schema": Export.SCHEMA})
     for wrong in wrongs:
         with pytest.raises(ConfigError, match="holds no positions of connectors"):
             read_export(wrong, "f")

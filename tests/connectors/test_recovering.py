@@ -54,7 +54,7 @@ def test_the_law_is_the_table() -> None:
 def test_the_restarts_come_when_the_table_says() -> None:
     world = World({"shop": failed()})
     (patient,) = recovered(world)
-    assert [at for _, at in world.restarts] == [row.total_s for row in table()]
+    assert [at for _, at in world.restarts] == [row.total_seconds for row in table()]
     assert (patient.ending, patient.attempts) == (Ending.FAILING, 16)
     assert patient.explained is not None
     assert patient.explained.cause is Cause.UNREACHABLE

@@ -110,7 +110,7 @@ def test_it_forgets_only_what_was_kept_before() -> None:
     assert (result.code, result.before) == (ExitCode.DONE, "folder/before.json")
     assert (result.words, len(result.done)) == ("mg runs, and begins anew", 5)
     assert world.events == ["stop mg", "keep", "delete mg", "resume mg"]
-    assert world.exports[0].connectors[0].positions == (AT,)
+    assert world.exports[0].connectors[0].offsets == (AT,)
     assert world.kept["mg"] == []
 
 
