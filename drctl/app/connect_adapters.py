@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from drctl.app.link_reader import ClusterLinkReader
     from drctl.config.configuration import Config
     from drctl.config.fields import WebAddress
-    from drctl.connect.client import Access
-    from drctl.connect.repair import ConnectHealth
+    from drctl.connect.client import Access, ConnectReader
     from drctl.connectors.applying import OffsetsPlan
     from drctl.connectors.results import OffsetsResult, Restarted, Treated
     from drctl.engine.kind import Outcome
@@ -152,12 +151,12 @@ def only_workers(config: "Config", connect: str | None, link: str | None) -> Con
 
 
 @contextmanager
-def ward(workers: ConnectCluster) -> "Iterator[ConnectHealth]":
+def ward(workers: ConnectCluster) -> "Iterator[ConnectReader]":
     """What looks at the connectors of some workers."""
-    from drctl.connect.repair import ConnectHealth
+    from drctl.connect.client import ConnectReader
 
     with closing(
-        ConnectHealth(*workers.addresses, timeout_s=adapters.PATIENCE_S, access=workers.access)
+        ConnectReader(*workers.addresses, timeout_s=adapters.PATIENCE_S, access=workers.access)
     ) as opened:
         yield opened
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
     from drctl.connect.client import ConnectWriter
-    from drctl.connectors.connector import WorkersWriter
     from drctl.drill.cleaning import Ports, Scratch
     from drctl.engine.ports import Canary
     from drctl.kafka.drill import DrillReader, DrillWriter
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from drctl.model.ports import GroupWriter
     from drctl.model.producer_ids import ProducerIdWriter
     from drctl.model.repairs import Acl, RuleWriter, ShapeWriter
+    from drctl.model.replication import WorkersWriter
     from drctl.model.topology import TopicPartition, Unavailable
     from drctl.stores.journal_files import DrillHistory, RunFiles
 

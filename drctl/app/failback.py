@@ -238,9 +238,9 @@ def _other_links(sight: ClusterLinkReader) -> "tuple[Finding, ...]":
     mine = {*connector_names(ours), *connector_names(sight.link)}
     found = []
     for link in others:
-        lister = run_adapters.connector_lister(link)
+        lister = adapters.connect_of(link)
         if lister is not None:
-            known = BoundedQuery(lister.described, _CONNECT_S).answer()
+            known = BoundedQuery(lister.all, _CONNECT_S).answer()
             rest = tuple(name for name in connector_names(link) if name not in mine)
             found.append(OtherLink(link.name, link.source, link.target, rest, known))
     return tuple(other_links(found))
@@ -623,8 +623,8 @@ def _ports(config: "Config", link: "Link") -> "Iterator[FailbackPorts]":
             here.health,
             here.acls,
             prover,
-            run_adapters.connector_lister(link),
-            run_adapters.reverse_lister(link),
+            adapters.connect_of(link),
+            adapters.reverse_connect_of(link),
             _brokers(link),
             tuple(
                 run_adapters.endpoint_reader(config, link, number)

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
-    from drctl.connectors.connector import Workers
     from drctl.elections.cluster_state import ElectionReader, PartitionStates
     from drctl.gap.arrival import Arrivals
     from drctl.model.endpoints import EndpointReader
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from drctl.model.ports import ClusterReader, GroupReader
     from drctl.model.producer_ids import ProducerIdReader
     from drctl.model.repairs import ShapeReader
+    from drctl.model.replication import Workers
     from drctl.model.stock import ClusterStock
     from drctl.offsets.applying import Translated
     from drctl.offsets.results import Answers, Place
@@ -83,8 +83,7 @@ class Connectors:
         """
         status = self.client.status(name)
         states = {status.state, *(task.state for task in status.tasks)}
-        traces = [status.trace, *(task.trace for task in status.tasks)]
-        return ConnectorState(name, "+".join(sorted(states)), next(filter(None, traces), ""))
+        return ConnectorState(name, "+".join(sorted(states)), next(iter(status.traces), ""))
 
     def tasks(self, name: str) -> ConnectorTasks:
         """Of one connector: those that are to run, and those that are known to.

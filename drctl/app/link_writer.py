@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from drctl.app.run_adapters import ConnectWriter, KafkaElectionWriter
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.connectors.connector import WorkersWriter
     from drctl.elections.cluster_state import Kind
     from drctl.engine.ports import Canary
     from drctl.model.endpoints import EndpointWriter
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from drctl.model.ports import GroupWriter
     from drctl.model.producer_ids import ProducerIdWriter
     from drctl.model.repairs import RuleWriter, ShapeWriter
+    from drctl.model.replication import WorkersWriter
     from drctl.model.topology import TopicPartition
     from drctl.offsets.results import Place
 

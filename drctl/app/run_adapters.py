@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from drctl.config.endpoints import DnsEndpoint, HaproxyEndpoint
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
+    from drctl.connect.client import ConnectReader
     from drctl.connect.client import ConnectWriter as ConnectWriter
-    from drctl.connect.repair import ConnectCurer, ConnectHealth, ConnectLister
     from drctl.endpoints.command import Commands
     from drctl.kafka.cluster import KafkaCluster
     from drctl.kafka.elections import KafkaElectionWriter as KafkaElectionWriter
@@ -36,26 +36,26 @@ def connect_writer_of(link: "Link") -> "ConnectWriter":
     return adapters.open_connect(ConnectWriter, link.settings.replicator) or ConnectWriter()
 
 
-def workers_reader(link: "Link") -> "ConnectHealth":
+def workers_reader(link: "Link") -> "ConnectReader":
     """What looks at all connectors of the workers that a run is about.
 
     Raises:
         UsageError: none are configured.
     """
-    from drctl.connect.repair import ConnectHealth
+    from drctl.connect.client import ConnectReader
 
-    return _of_workers(ConnectHealth, link, adapters.PATIENCE_S)
+    return _of_workers(ConnectReader, link, adapters.PATIENCE_S)
 
 
-def workers_writer(link: "Link") -> "ConnectCurer":
+def workers_writer(link: "Link") -> "ConnectWriter":
     """What changes them.
 
     Raises:
         UsageError: none are configured.
     """
-    from drctl.connect.repair import ConnectCurer
+    from drctl.connect.client import ConnectWriter
 
-    return _of_workers(ConnectCurer, link, _CONNECT_S)
+    return _of_workers(ConnectWriter, link, _CONNECT_S)
 
 
 _CONNECT_S = 30.0
@@ -228,20 +228,6 @@ def cluster_ports(
         site.producer_ids as producers,
     ):
         yield ClusterPorts(topics, groups, acls, health, producers, health)
-
-
-def connector_lister(link: "Link") -> "ConnectLister | None":
-    """What looks at the connectors that replicate a link; None where none are configured."""
-    from drctl.connect.repair import ConnectLister
-
-    return adapters.open_connect(ConnectLister, link.settings.replicator)
-
-
-def reverse_lister(link: "Link") -> "ConnectLister | None":
-    """The same of those that would replicate it back."""
-    from drctl.connect.repair import ConnectLister
-
-    return adapters.open_connect(ConnectLister, link.settings.replicator.reverse)
 
 
 def journal_places(config: "Config", link: "Link") -> "Sequence[JournalPlace]":

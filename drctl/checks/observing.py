@@ -120,7 +120,7 @@ class Observer:
         )
 
     def _listed(self, workers: ConnectorLister | None) -> BoundedQuery[Connectors] | None:
-        return BoundedQuery(workers.described, self.patience_s) if workers is not None else None
+        return BoundedQuery(workers.all, self.patience_s) if workers is not None else None
 
 
 def _identity(overview: Overview | Unavailable) -> str | Unavailable:

@@ -33,11 +33,10 @@ from drctl.config.reverse_link import ON_CONNECT
 from drctl.model.finding import Status
 from drctl.model.loss import Mode
 from drctl.model.moments import utc
-from drctl.model.replication import Connector, Lag
+from drctl.model.replication import RUNNING, Connector, Lag, first_lines
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
 _FAMILY = Family.REPLICATION
-_RUNNING = "RUNNING"
 _BY_HAND = ("STOPPED", "PAUSED")
 _CONNECT = "set `replicator.connect` of the link in drctl.yaml to the workers' REST interface"
 
@@ -189,12 +188,12 @@ def _running(name: str, connector: Connector | None, mode: Mode) -> Verdict:
 
 def _stopped(connector: Connector) -> tuple[str, str]:
     """What does not run, and why; empty where all does."""
-    if connector.state != _RUNNING:
-        return f"it is {connector.state}", connector.trace
-    others = [task for task in connector.tasks if task.state != _RUNNING]
+    if connector.state != RUNNING:
+        return f"it is {connector.state}", first_lines(connector.trace)
+    others = [task for task in connector.tasks if task.state != RUNNING]
     if others:
         told = ", ".join(f"task {task.number} is {task.state}" for task in others)
-        return told, several(task.trace for task in others if task.trace)
+        return told, several(first_lines(task.trace) for task in others if task.trace)
     # One that makes checkpoints has no task as long as there is no group.
     idle = not connector.tasks and simple_class(connector.config) in (SOURCE, REPLICATOR)
     return ("it has no task", "") if idle else ("", "")

@@ -20,7 +20,6 @@ from drctl.cli.running import OVER_LINK, carried_out, plan_files
 from drctl.cli.settings import configuration, configuration_if_any
 from drctl.connectors import applying, recovery_plan
 from drctl.connectors.applying import Export, Kept, OffsetsPlan, kept
-from drctl.connectors.connector import Connector
 from drctl.connectors.diagnosis import ConnectorHealth, chosen, status_document
 from drctl.connectors.recovery_plan import Backoff, RecoverPlan
 from drctl.connectors.remedies import Remedy
@@ -38,6 +37,7 @@ from drctl.model.errors import (
     UsageError,
 )
 from drctl.model.plan import Plan
+from drctl.model.replication import Connector
 from drctl.model.strict_json import read_json
 from drctl.plans import connectors as plans
 from drctl.steps.connectors import BEFORE
@@ -45,8 +45,8 @@ from drctl.views.text import plural
 
 if TYPE_CHECKING:
     from drctl.app.connect_adapters import ConnectCluster
-    from drctl.connectors.connector import Workers
     from drctl.connectors.results import Restarted, Treated
+    from drctl.model.replication import Workers
 
 app = typer.Typer(help="Connectors: failed tasks explained, restarted, their positions moved.")
 offsets = typer.Typer(help="How far connectors got: exported, translated, given to others.")

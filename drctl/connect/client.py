@@ -11,7 +11,7 @@ import ssl
 import tempfile
 import time
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -21,9 +21,18 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from drctl.config.fields import WebAddress, web_address
 from drctl.config.secret import hide_user_info, names_secret, remember, without_known
-from drctl.connect.connectors import ConnectorStatus, checked, member, read_config, read_status
+from drctl.connect.connectors import checked, member, read_config, read_connector
 from drctl.host import connections
-from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable, UsageError
+from drctl.model.document import as_json
+from drctl.model.errors import (
+    ConfigError,
+    DrctlError,
+    Refused,
+    Unknown,
+    Unreachable,
+    UsageError,
+)
+from drctl.model.replication import Connector, Position
 from drctl.model.strict_json import read_json
 from drctl.model.text import segment
 from drctl.views.text import sentence
@@ -165,6 +174,7 @@ class ConnectReader:
         self._access = access or Access()
         self._workers = [(worker, self._access.headers_for(worker)) for worker in workers]
         self._context: ssl.SSLContext | None = None
+        self._looked, self._running_since = 0.0, dict[str, float]()
         self.timeout_s = timeout_s
         self._named = ", ".join(map(str, workers))
         self._party = connections.party(("connect", self._named), "Kafka Connect")
@@ -191,17 +201,39 @@ class ConnectReader:
 
         return self._call("GET", "/connectors", names)
 
-    def statuses(self) -> dict[str, ConnectorStatus]:
+    def all(self) -> Mapping[str, Connector]:
+        """Every connector with its configuration and its tasks, by name.
+
+        Raises:
+            NotConnect: what answered is not Connect.
+            Unreachable: no worker answered within the deadline.
+        """
+
+        def read(name: str, told: Any) -> Connector:
+            return read_connector(name, member(told, "status", dict), member(told, "info", dict))
+
+        found = self._call("GET", "/connectors?expand=status&expand=info", each(read))
+        now, before = time.monotonic(), self._running_since
+        running = (name for name, one in found.items() if one.running)
+        self._running_since = {name: before.get(name, now) for name in running}
+        self._looked = now
+        return found
+
+    def running_for(self, names: Collection[str]) -> Mapping[str, float]:
+        """For how many seconds each has been seen to run by `all`; 0 where it was not last time."""
+        return {name: self._looked - self._running_since.get(name, self._looked) for name in names}
+
+    def statuses(self) -> dict[str, Connector]:
         """The states of all connectors and their tasks.
 
         Raises:
             NotConnect: what answered is not Connect.
             Unreachable: no worker answered within the deadline.
         """
-        read = each(lambda _, told: read_status(member(told, "status", dict)))
+        read = each(lambda name, told: read_connector(name, member(told, "status", dict)))
         return self._call("GET", "/connectors?expand=status", read)
 
-    def status(self, name: str) -> ConnectorStatus:
+    def status(self, name: str) -> Connector:
         """The state of one connector and its tasks.
 
         Raises:
@@ -211,7 +243,8 @@ class ConnectReader:
             Unreachable: no worker answered within the deadline.
         """
         try:
-            return self._call("GET", f"{path_of(name)}/status", read_status)
+            read = lambda told: read_connector(member(told, "name", str), told)  # noqa: E731
+            return self._call("GET", f"{path_of(name)}/status", read)
         except NoSuchConnector:
             # A worker that starts says so of every connector until it has read what it keeps.
             if name not in self.connectors():
@@ -258,6 +291,10 @@ class ConnectReader:
         if name not in every:
             raise NoSuchConnector(f"Kafka Connect has no connector {name}")
         return every[name]
+
+    def positions(self, name: str) -> tuple[Position, ...]:
+        """How far a connector got; likewise."""
+        return tuple(Position(at["partition"], at["offset"]) for at in self.offsets(name))
 
     def offsets(self, name: str) -> tuple[dict[str, Any], ...]:
         """A connector's source (or sink) offsets: `{"partition": {...}, "offset": {...}}` each.
@@ -460,6 +497,39 @@ class ConnectWriter(ConnectReader):
         """
         body = {"offsets": list(offsets)}
         self._call("PATCH", f"{path_of(name)}/offsets", acknowledged, body)
+
+    def put_positions(self, name: str, positions: Sequence[Position]) -> None:
+        """Have a stopped connector resume from there; None removes a position.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            Refused: it is not stopped, or they are none of its positions.
+            Unknown: no answer came; they may have been taken.
+        """
+        try:
+            self.alter_offsets(name, as_json(positions))
+        except ConnectRejected as no:
+            raise Refused(no.message, no.hint) from no
+
+    def delete_positions(self, name: str) -> None:
+        """Have a stopped connector forget how far it got.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            ConnectRejected: it is not stopped.
+            Unknown: no answer came; it may have been done.
+        """
+        self._call("DELETE", f"{path_of(name)}/offsets", acknowledged)
+
+    def copy(self, name: str, to: str) -> None:
+        """Make another connector with the same configuration.
+
+        Raises:
+            NoSuchConnector: there is none of this name.
+            ConnectRejected: the worker does not accept the configuration.
+            Unknown: no answer came; it may have been made.
+        """
+        self.put_config(to, {**self.config(name), "name": to})
 
     def delete(self, name: str) -> None:
         """Remove the connector.

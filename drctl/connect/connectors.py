@@ -1,12 +1,12 @@
 """Reads a Connect worker's documents about connectors, and checks their shape."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from drctl.model.replication import Connector, Task
 
 T = TypeVar("T")
 
-_CAUSE = "Caused by: "
 _JSON: Mapping[type, str] = {
     dict: "an object",
     list: "a list",
@@ -17,50 +17,20 @@ _JSON: Mapping[type, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class TaskStatus:
-    """One task of a connector.
-
-    Attributes:
-        trace: first line of the Java exception, and its cause; empty while it runs.
-    """
-
-    number: int
-    state: str
-    worker: str
-    trace: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorStatus:
-    """A connector and its tasks; states are Connect's: RUNNING, PAUSED, STOPPED, FAILED, ..."""
-
-    name: str
-    state: str
-    worker: str
-    tasks: tuple[TaskStatus, ...]
-    trace: str = ""
-
-    def all_in(self, state: str) -> bool:
-        """Whether the connector and all its tasks are in this state."""
-        return self.state == state and all(task.state == state for task in self.tasks)
-
-
-def read_status(document: Any) -> ConnectorStatus:
-    """From the JSON of `/connectors/NAME/status`.
+def read_connector(name: str, status: Any, info: Any = None) -> Connector:
+    """From the JSON of its status, and where that was asked for of what the workers keep of it.
 
     Raises:
         ValueError: it is not of that shape.
     """
-    connector = member(document, "connector", dict)
-    return ConnectorStatus(
-        member(document, "name", str),
-        *_state(connector),
-        tuple(
-            TaskStatus(member(task, "id", int), *_state(task), _first_line(task))
-            for task in member(document, "tasks", list)
-        ),
-        _first_line(connector),
+    own = member(status, "connector", dict)
+    kind = checked((info or {}).get("type") or status.get("type", ""), str, "`type`")
+    return Connector(
+        name,
+        kind,
+        {} if info is None else read_config(info.get("config")),
+        tasks=tuple(Task(member(t, "id", int), **_state(t)) for t in member(status, "tasks", list)),
+        **_state(own),
     )
 
 
@@ -96,12 +66,9 @@ def checked(value: Any, kind: type[T], what: str = "the answer") -> T:
     return value
 
 
-def _state(document: Any) -> tuple[str, str]:
-    state = member(document, "state", str)
-    return state, checked(document.get("worker_id") or "", str, "`worker_id`")
-
-
-def _first_line(document: Mapping[str, Any]) -> str:
-    lines = str(document.get("trace") or "").splitlines()
-    causes = [line.partition(_CAUSE)[2] for line in lines if line.startswith(_CAUSE)]
-    return "; by ".join((*lines[:1], *causes[-1:]))
+def _state(document: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "state": member(document, "state", str),
+        "trace": str(document.get("trace") or ""),
+        "worker": checked(document.get("worker_id") or "", str, "`worker_id`"),
+    }

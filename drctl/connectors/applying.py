@@ -10,10 +10,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, ClassVar, NamedTuple
 
-from drctl.connectors.connector import SINK, STOPPED, Connector, Partition, Position, Workers
 from drctl.model.document import Moment, Name
 from drctl.model.errors import ConfigError, UsageError
 from drctl.model.plan import reasons_given
+from drctl.model.replication import SINK, STOPPED, Connector, Partition, Position, Workers
 from drctl.model.typed_json import read_as
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, NamedTuple
 
-from drctl.connectors.connector import Connector, Part
 from drctl.model.document import Count, Document, From, Name
 from drctl.model.errors import UsageError
+from drctl.model.replication import Connector, Task
 
 
 class Cause(StrEnum):
@@ -210,7 +210,7 @@ class Finding(NamedTuple):
     """A part of a connector that failed."""
 
     connector: Connector
-    part: Part
+    part: Task
     explained: Explained
 
 
@@ -237,7 +237,7 @@ class ConnectorHealth:
         )
 
     @property
-    def unassigned(self) -> tuple[tuple[Connector, Part], ...]:
+    def unassigned(self) -> tuple[tuple[Connector, Task], ...]:
         """What no worker has: it waits for one, or for a rebalance to end."""
         return tuple((each, part) for each in self.connectors for part in each.unassigned)
 
@@ -288,8 +288,8 @@ class PartDocument(Document):
         trace: the whole stack trace.
     """
 
-    read = From(Part)
-    task: Count | None
+    read = From(Task)
+    task: Count | None = read(lambda part: part.number)
     state: str
     worker: str
     explained: ExplainedDocument | None = read(

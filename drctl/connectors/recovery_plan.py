@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from drctl.connectors.connector import Connector
 from drctl.connectors.diagnosis import ConnectorHealth, Explained, worst
 from drctl.connectors.remedies import Remedy, consequence, steps
 from drctl.model.errors import UsageError
 from drctl.model.plan import reasons_given
+from drctl.model.replication import Connector
 
 
 @dataclass(frozen=True, slots=True)

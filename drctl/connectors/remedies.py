@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from drctl.connectors.connector import SINK, Connector
+from drctl.model.replication import SINK, Connector
 
 _NO_ROWS = frozenset({"never", "no_data", "schema_only", "recovery", "schema_only_recovery"})
 

@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import Any
 
 from drctl.connectors.applying import Action, Line, OffsetsPlan
-from drctl.connectors.connector import Connector, Position
 from drctl.connectors.diagnosis import Explained, explain
 from drctl.model.errors import ExitCode
+from drctl.model.replication import Connector, Position
 
 
 class Ending(StrEnum):

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from drctl.connectors.connector import Workers, WorkersWriter
 from drctl.elections.cluster_state import ElectionReader, ElectionWriter
 from drctl.engine.failback_state import Owed, Reconciliation, Search, Wish
 from drctl.model.endpoints import EndpointReader, EndpointWriter
@@ -19,6 +18,7 @@ from drctl.model.loss import Loss
 from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
 from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
 from drctl.model.repairs import RuleWriter, ShapeReader, ShapeWriter
+from drctl.model.replication import Workers, WorkersWriter
 from drctl.model.stock import ClusterStock
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.applying import Translated

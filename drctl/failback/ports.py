@@ -9,19 +9,12 @@ from drctl.model.fencing import AclReader, FenceProver
 from drctl.model.health import HealthReader
 from drctl.model.journal import JournalReader
 from drctl.model.ports import ClusterReader, GroupReader
-from drctl.model.replication import Connector
+from drctl.model.replication import ConnectorLister
 from drctl.reconcile.progress import Key, Progress
 
 
-class Workers(Protocol):
+class Workers(ConnectorLister, Protocol):
     """Looks at the connectors of some Connect workers."""
-
-    def described(self) -> Mapping[str, Connector]:
-        """Every connector with its configuration and its tasks, by name.
-
-        Raises:
-            Unreachable: no worker answered within the deadline.
-        """
 
     def kafka_cluster_id(self) -> str:
         """The cluster that they keep their state in, and write to where nothing else is said.

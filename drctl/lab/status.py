@@ -151,7 +151,7 @@ def _connectors(parts: Parts) -> tuple[ConnectorDocument, ...]:
             name=status.name,
             state=status.state,
             tasks=tuple(task.state for task in status.tasks),
-            traces=tuple(text for text in (status.trace, *(t.trace for t in status.tasks)) if text),
+            traces=status.traces,
         )
         for status in statuses.values()
     )

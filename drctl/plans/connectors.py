@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from drctl.connectors.applying import OffsetsPlan
-from drctl.connectors.connector import Connector
 from drctl.connectors.recovery_plan import Backoff, RecoverPlan
 from drctl.connectors.remedies import Remedy
 from drctl.model.plan import Duty, Plan, Step
+from drctl.model.replication import Connector
 from drctl.steps.connectors import (
     Another,
     ConnectorsRun,

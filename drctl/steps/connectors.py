@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from drctl.connectors.applying import Export, kept
-from drctl.connectors.connector import STOPPED, Connector, Partition, Position
 from drctl.engine.kind import Description, Facts, Permanent, Polling, Seen, State, StepKind, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.document import as_json
 from drctl.model.errors import Refused, UsageError
+from drctl.model.replication import STOPPED, Connector, Partition, Position
 from drctl.steps.repairs import counted
 from drctl.steps.stop_replication import told_each
 

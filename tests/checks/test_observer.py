@@ -19,7 +19,7 @@ from drctl.checks.observing import Observer
 from drctl.checks.ports import ClusterPorts, LinkPorts
 from drctl.checks.registry import guard_findings
 from drctl.config.loading import load
-from drctl.connect.repair import ConnectLister
+from drctl.connect.client import ConnectReader
 from drctl.kafka.acls import KafkaAclReader
 from drctl.kafka.connection import Connection
 from drctl.kafka.groups import KafkaGroupReader
@@ -83,8 +83,8 @@ class Site:
             source,
             target,
             finder,
-            ConnectLister(self.lab.parts.worker.url),
-            ConnectLister(self.lab.parts.worker.url),
+            ConnectReader(self.lab.parts.worker.url),
+            ConnectReader(self.lab.parts.worker.url),
             (),
             (journal, StateFolder(self.config.state_dir)),
             lambda: (),

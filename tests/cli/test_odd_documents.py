@@ -21,7 +21,7 @@ from drctl.app.plan_files import refuse_another, write_plan
 from drctl.app.replication_progress import ConnectorPositions
 from drctl.config.loading import read
 from drctl.config.mirrors import mirrors
-from drctl.connect.repair import ConnectCurer, ConnectHealth, ConnectLister
+from drctl.connect.client import ConnectWriter
 from drctl.connectors.applying import kept as kept_of
 from drctl.connectors.diagnosis import ConnectorHealth, status_document
 from drctl.engine import run_state
@@ -226,11 +226,8 @@ class Scripted:
 
     def __init__(self) -> None:
         self.data, self.status = b"", 200
-        self.reader, self.ward, self.lister = (
-            kind("http://127.0.0.1:1") for kind in (ConnectCurer, ConnectHealth, ConnectLister)
-        )
-        for client in (self.reader, self.ward, self.lister):
-            client._answer = self._answer  # type: ignore[method-assign]
+        self.reader = ConnectWriter("http://127.0.0.1:1")
+        self.reader._answer = self._answer  # type: ignore[method-assign]
 
     def _answer(self, *_: object) -> Any:
         worker = self.reader._workers[0][0]
@@ -249,9 +246,8 @@ class Scripted:
         yield lambda: kept_offsets("a", connectors.offsets("a"))
         yield reader.statuses
         yield lambda: reader.task_count("a")
-        yield lambda: status_document([ConnectorHealth("w", tuple(self.ward.all().values()))])
-        yield lambda: [kept_of(each, self.ward.positions("a")) for each in self.ward.all().values()]
-        yield self.lister.described
+        yield lambda: status_document([ConnectorHealth("w", tuple(reader.all().values()))])
+        yield lambda: [kept_of(each, reader.positions("a")) for each in reader.all().values()]
         yield lambda: reader.put_config("a", {})
         yield lambda: reader.stop("a")
         yield lambda: reader.put_positions("a", [])
@@ -324,8 +320,7 @@ def test_answers_of_connect_are_taken() -> None:
         ("/connectors/a/offsets", lambda: known.reader.offsets("a")),
         ("/connectors?expand=status", known.reader.statuses),
         ("/connectors?expand=info", lambda: known.reader.task_count("a")),
-        ("/connectors?expand=status&expand=info", known.ward.all),
-        ("/connectors?expand=status&expand=info", known.lister.described),
+        ("/connectors?expand=status&expand=info", known.reader.all),
     ):
         known.data = json.dumps(ANSWERS[path]).encode()
         assert ask()

@@ -13,12 +13,11 @@ from drctl.app.link_reader import Connectors
 from drctl.app.replication_progress import ConnectorPositions, FirstToKnow
 from drctl.connect import client as clients
 from drctl.connect.client import ConnectRejected, ConnectWriter, NotConnect
-from drctl.connect.repair import ConnectCurer, ConnectHealth, ConnectLister
-from drctl.connectors.connector import Position
 from drctl.engine.executing import observed
 from drctl.engine.kind import Seen, State
 from drctl.gap.tail import Position as Reached
 from drctl.model.errors import ExitCode, Unknown, Unreachable
+from drctl.model.replication import Position
 from drctl.model.topology import TopicPartition
 from tests.connect.raw_server import answer, raw_server
 from tests.connect.scripted_worker import scripted_worker
@@ -33,9 +32,8 @@ READS: dict[str, Callable[[str], Any]] = {
     "config": lambda url: ConnectWriter(url).config("a"),
     "tasks": lambda url: ConnectWriter(url).task_count("a"),
     "offsets": lambda url: ConnectWriter(url).offsets("a"),
-    "all": lambda url: ConnectHealth(url).all(),
-    "positions": lambda url: ConnectHealth(url).positions("a"),
-    "described": lambda url: ConnectLister(url).described(),
+    "all": lambda url: ConnectWriter(url).all(),
+    "positions": lambda url: ConnectWriter(url).positions("a"),
 }
 WRITES: dict[str, Callable[[str], Any]] = {
     "config": lambda url: ConnectWriter(url).put_config("a", {}),
@@ -46,8 +44,8 @@ WRITES: dict[str, Callable[[str], Any]] = {
     "restart": lambda url: ConnectWriter(url).restart("a"),
     "delete": lambda url: ConnectWriter(url).delete("a"),
     "alter": lambda url: ConnectWriter(url).alter_offsets("a", []),
-    "put positions": lambda url: ConnectCurer(url).put_positions("a", [Position({}, None)]),
-    "delete positions": lambda url: ConnectCurer(url).delete_positions("a"),
+    "put positions": lambda url: ConnectWriter(url).put_positions("a", [Position({}, None)]),
+    "delete positions": lambda url: ConnectWriter(url).delete_positions("a"),
 }
 STATUS = {"name": "a", "connector": {"state": "RUNNING", "worker_id": "w"}, "tasks": []}
 NEVER_CONNECTS = (HTML, b"null", b'"text"', b"17", b"true", DEEP, b"[" * 100_000, b"\xff\xfe", b"")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from drctl.connect.connectors import read_status
+from drctl.connect.connectors import read_connector
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from drctl.connect.connectors import read_status
 )
 def test_of_a_trace_the_first_line_is_kept_and_what_caused_it(trace: str, told: str) -> None:
     task = {"id": 0, "state": "FAILED", "worker_id": "w", "trace": trace}
-    status = read_status(
-        {"name": "c", "connector": {"state": "RUNNING", "worker_id": "w"}, "tasks": [task]}
+    status = read_connector(
+        "c", {"connector": {"state": "RUNNING", "worker_id": "w"}, "tasks": [task]}
     )
-    assert (status.trace, status.tasks[0].trace) == ("", told)
+    assert status.traces == ((told,) if told else ())

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from drctl.connectors.applying import Action as Writing
 from drctl.connectors.applying import Line, OffsetsPlan
-from drctl.connectors.connector import Position
 from drctl.connectors.recovery_plan import Action, Backoff, RecoverLine, RecoverPlan
 from drctl.connectors.remedies import Remedy
 from drctl.model.plan import Plan
+from drctl.model.replication import Position
 from drctl.plans.connectors import recover, set_positions
 from tests.connectors.world import World, failed, stopped
 

@@ -18,10 +18,10 @@ from drctl.connectors.applying import (
     parse_overrides,
     read_export,
 )
-from drctl.connectors.connector import Connector, Position
 from drctl.connectors.results import OffsetsResult, Outcome
 from drctl.model.document import as_json
 from drctl.model.errors import ConfigError, DrctlError, ExitCode, Refused, Unknown, UsageError
+from drctl.model.replication import Connector, Position
 from drctl.plans.connectors import set_positions
 from tests.connectors.world import MIRROR, MONGO, World, carried_out, connector, stopped
 

@@ -12,12 +12,12 @@ from drctl.cli.connect_table import (
     status_table,
 )
 from drctl.connectors.applying import Export, build_plan, kept
-from drctl.connectors.connector import Position
 from drctl.connectors.diagnosis import ConnectorHealth
 from drctl.connectors.recovery_plan import Backoff, remedy_plan, restart_plan
 from drctl.connectors.remedies import Remedy
 from drctl.connectors.results import Ending, OffsetsResult, Restarted, Treated, results_of
 from drctl.model.errors import ExitCode
+from drctl.model.replication import Position
 from tests.connectors.world import World, connector, failed, stopped
 
 LOST = "com.mongodb.MongoCommandException: error 286 (ChangeStreamHistoryLost)"

@@ -3,7 +3,6 @@
 import pytest
 
 from drctl.app.connect_adapters import treated as treated_by
-from drctl.connectors.connector import Connector, Position
 from drctl.connectors.diagnosis import ConnectorHealth, chosen
 from drctl.connectors.recovery_plan import (
     Action,
@@ -15,6 +14,7 @@ from drctl.connectors.recovery_plan import (
 from drctl.connectors.remedies import Remedy, consequence
 from drctl.connectors.results import Treated
 from drctl.model.errors import ExitCode, Refused, UsageError
+from drctl.model.replication import Connector, Position
 from drctl.plans.connectors import recover
 from tests.connectors.world import (
     MIRROR,

@@ -2,17 +2,17 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from drctl.connectors.applying import Export, read_export
-from drctl.connectors.connector import Connector, Part, Position
 from drctl.engine.executing import Execution
 from drctl.engine.kind import Outcome
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.run_state import RunState, read_story
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.plan import Plan
+from drctl.model.replication import Connector, Position, Task
 from drctl.steps.registry import KINDS
 from tests.engine.switches import Deaf, Notes
 from tests.engine.switches import World as Fallible
@@ -26,26 +26,26 @@ MONGO = "io.debezium.connector.mongodb.MongoDbConnector"
 def connector(
     name: str = "shop",
     state: str = "RUNNING",
-    *tasks: Part,
+    *tasks: Task,
     plugin: str = POSTGRES,
     kind: str = "source",
     **config: str,
 ) -> Connector:
     """One with a running task, unless other tasks are given."""
     settings = {key.replace("_", "."): value for key, value in config.items()}
-    parts = (Part(None, state, "w:8083"), *(tasks or (Part(0, "RUNNING", "w:8083"),)))
-    return Connector(name, kind, {"connector.class": plugin, **settings}, parts)
+    tasks = tasks or (Task(0, "RUNNING", worker="w:8083"),)
+    config = {"connector.class": plugin, **settings}
+    return Connector(name, kind, config, state, tasks, worker="w:8083")
 
 
 def failed(name: str = "shop", trace: str = REFUSED, **settings: Any) -> Connector:
     """One whose task failed."""
-    return connector(name, "RUNNING", Part(0, "FAILED", "w:8083", trace), **settings)
+    return connector(name, "RUNNING", Task(0, "FAILED", trace, "w:8083"), **settings)
 
 
 def stopped(name: str = "shop", **settings: Any) -> Connector:
     """One that was stopped: it has no tasks."""
-    running = connector(name, "STOPPED", **settings)
-    return Connector(name, running.kind, running.config, running.parts[:1])
+    return replace(connector(name, "STOPPED", **settings), tasks=())
 
 
 @dataclass
@@ -117,7 +117,11 @@ class World:
         self._changed(f"put {name}")
         if self.answer is not None:
             raise self.answer
-        rest = [p for p in self.kept.get(name, []) if p.partition not in [q[0] for q in positions]]
+        rest = [
+            p
+            for p in self.kept.get(name, [])
+            if p.partition not in [q.partition for q in positions]
+        ]
         self.kept[name] = [*rest, *(p for p in positions if p.offset is not None)]
 
     def delete_positions(self, name: str) -> None:

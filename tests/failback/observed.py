@@ -117,7 +117,7 @@ class Around:
     def kafka_cluster_id(self) -> str:
         return HERE
 
-    def described(self) -> Mapping[str, Connector]:
+    def all(self) -> Mapping[str, Connector]:
         mirror = {**IDENTITY, "connector.class": "org.apache.kafka.connect.mirror.x"}
         source = {**mirror, "connector.class": f"{mirror['connector.class'][:-1]}{_SOURCE}"}
         config = {**source, **(DROP["config"] if self.drops else {})}

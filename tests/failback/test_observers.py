@@ -143,7 +143,7 @@ class Connect:
     def kafka_cluster_id(self) -> str:
         return "id-of-the-worker's"
 
-    def described(self) -> Mapping[str, Connector]:
+    def all(self) -> Mapping[str, Connector]:
         return self.known
 
     def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:

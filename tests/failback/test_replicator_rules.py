@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from drctl.config.schema import ConnectorsConfig
-from drctl.connect.repair import ConnectLister
+from drctl.connect.client import ConnectReader
 from drctl.failback.blockers import Terms, against, replicator_findings
 from drctl.failback.facts import Replication
 from drctl.failback.observers.replication import observe_replication
@@ -113,7 +113,7 @@ def test_what_workers_say_of_replicators_is_held_against_the_rules(
     config = {**there, "name": "back", "offset.start": "consumer", **back}
     with (
         scripted_worker(answer(there=there, back=config)) as url,
-        closing(ConnectLister(url)) as workers,
+        closing(ConnectReader(url)) as workers,
     ):
         forward, reverse = (
             observe_replication(workers, ConnectorsConfig(source=name), NO_ENDS, lambda: ["orders"])

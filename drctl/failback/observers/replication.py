@@ -51,7 +51,7 @@ def observe_replication(
     Raises:
         Unreachable: no worker answered within the deadline.
     """
-    known = workers.described()
+    known = workers.all()
     names = tuple(filter(None, (named.source, named.checkpoint, named.heartbeat)))
     between = _between(known, ends)
     alike = (name for mirror in between for name in mirror.connectors.values())
