@@ -16,8 +16,7 @@ from drctl.app.notices import notices
 from drctl.app.prechecks import left_out_of, opened_ports
 from drctl.checks.clients import ClientConfig, Library, library_of
 from drctl.checks.observed import ClientSeen, SecretFile
-from drctl.config.endpoints import Section
-from drctl.config.setting import Setting
+from drctl.config.configuration import settings_in
 from drctl.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ _GIVEN = re.compile(
 def secret_files(config: "Config") -> tuple[SecretFile, ...]:
     """Everything that drctl.yaml refers to and that is secret; itself, for it says who is who."""
     found = {str(config.path): "drctl.yaml"}
-    for setting in _settings(config.file):
+    for setting in settings_in(config.file):
         for reference in setting.references:
             if reference.source == "file":
                 path = setting.directory / Path(reference.name).expanduser()
@@ -50,13 +49,13 @@ def secret_files(config: "Config") -> tuple[SecretFile, ...]:
         for name, setting in cluster.properties.items():
             if _KEYS.fullmatch(name) and not setting.references:
                 found[str(folder / Path(setting.raw).expanduser())] = name
-    holds = any(each.hidden and not each.references for each in _settings(config.file))
-    rows = ((path, what, mode_of(Path(path))) for path, what in found.items())
-    return tuple(
+    holds = any(each.hidden and not each.references for each in settings_in(config.file))
+    files = {path: SecretFile(path, what, mode_of(Path(path))) for path, what in found.items()}
+    own = files[str(config.path)]
+    if not holds and own.mode is not None:
         # A drctl.yaml without a secret may be read by everybody, and be changed by nobody else.
-        SecretFile(path, what, _write_bits(mode) if what == "drctl.yaml" and not holds else mode)
-        for path, what, mode in rows
-    )
+        files[own.path] = own._replace(mode=own.mode & ~(stat.S_IRGRP | stat.S_IROTH))
+    return tuple(files.values())
 
 
 def mode_of(path: Path) -> int | None:
@@ -65,21 +64,6 @@ def mode_of(path: Path) -> int | None:
         return stat.S_IMODE(path.stat().st_mode)
     except OSError:
         return None
-
-
-def _write_bits(mode: int | None) -> int | None:
-    return None if mode is None else mode & ~(stat.S_IRGRP | stat.S_IROTH)
-
-
-def _settings(value: object) -> Iterator[Setting]:
-    if isinstance(value, Setting):
-        yield value
-    elif isinstance(value, Section):
-        for _, inner in value:
-            yield from _settings(inner)
-    elif isinstance(value, Mapping | tuple):
-        for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from _settings(inner)
 
 
 def applications(given: tuple[str, ...], link: "Link") -> tuple[ClientConfig, ...]:

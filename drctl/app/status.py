@@ -10,22 +10,18 @@ from drctl.app import adapters
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.loss import LossReader
 from drctl.app.prechecks import opened_ports
-from drctl.model.errors import Unknown, Unreachable
+from drctl.model.errors import Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from drctl.checks.bounded_query import BoundedQuery
     from drctl.checks.go import GroupsNow, Rpo, StatusNow
     from drctl.checks.observed import Observed
-    from drctl.checks.ports import ClusterPorts, LinkPorts
+    from drctl.checks.ports import LinkPorts
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.model.groups import Group
-    from drctl.model.health import ClusterHealth, HealthReader, OpenTransactions
     from drctl.model.ports import ClusterReader, GroupReader
-    from drctl.model.producer_ids import Producers
-    from drctl.model.topology import TopicPartition, Unavailable
+    from drctl.model.topology import Unavailable
     from drctl.model.translation import GroupPartition
     from drctl.offsets.choosing import Question, TranslationMethod
     from drctl.offsets.evidence import Evidence
@@ -158,53 +154,6 @@ _GROUPS_S = 20.0
 busy coordinator for a group (its issue 4605)."""
 
 
-class _NoProducers:
-    """Implements `ProducerIdReader`: of every partition one more question, every few seconds."""
-
-    def in_use(self, partitions: "Collection[TopicPartition]") -> "Producers":
-        """Nothing.
-
-        Raises:
-            Unknown: always.
-        """
-        raise Unknown(_NOT_ASKED)
-
-    def next_ids(self) -> "dict[int, int]":
-        """Nothing.
-
-        Raises:
-            Unknown: always.
-        """
-        raise Unknown(_NOT_ASKED)
-
-
-@dataclass(frozen=True, slots=True)
-class _HealthOnly:
-    """Implements `HealthReader` without transactions, which are looked for in each partition."""
-
-    reader: "HealthReader"
-
-    def health(
-        self,
-        topics: "Collection[str]",
-        known: "Mapping[str, Mapping[str, str]] | None" = None,
-    ) -> "ClusterHealth":
-        """The cluster and these topics.
-
-        Raises:
-            Unreachable: no broker answered within the deadline.
-        """
-        return self.reader.health(topics, known)
-
-    def open_transactions(self, partitions: "Collection[TopicPartition]") -> "OpenTransactions":
-        """Nothing.
-
-        Raises:
-            Unknown: always.
-        """
-        raise Unknown(_NOT_ASKED)
-
-
 @dataclass(frozen=True, slots=True)
 class StatusReader:
     """A link, opened; one look after the other."""
@@ -280,13 +229,13 @@ def looking(config: "Config", link: "Link") -> Iterator[StatusReader]:
         adapters.reader(link.target, link.target_config, _GROUPS_S).groups as target_groups,
     ):
         sight.meet()
-        lean = replace(ports, source=_lean(ports.source), target=_lean(ports.target))
+        lean = replace(
+            ports,
+            source=replace(ports.source, not_asked=_NOT_ASKED),
+            target=replace(ports.target, not_asked=_NOT_ASKED),
+        )
         groups = GroupPorts(source, source_groups, target, target_groups)
         yield StatusReader(config, link, sight, lean, groups)
-
-
-def _lean(ports: "ClusterPorts") -> "ClusterPorts":
-    return replace(ports, producers=_NoProducers(), health=_HealthOnly(ports.health))
 
 
 def _now_ms() -> int:

@@ -12,6 +12,7 @@ from drctl.checks.observed import Topics
 from drctl.checks.ports import ClusterPorts, LinkPorts
 from drctl.config.link import Link
 from drctl.formats.consumer_timestamps import TOPIC as CONSUMER_TIMESTAMPS
+from drctl.model.errors import Unknown
 from drctl.model.groups import POSITIONS_TOPIC, Group
 from drctl.model.health import ClusterHealth, OpenTransactions
 from drctl.model.moments import utc
@@ -362,9 +363,11 @@ class Source:
         return self._ports.health.health([POSITIONS_TOPIC], {POSITIONS_TOPIC: {}})
 
     def _transactions(self) -> OpenTransactions:
+        _must_be_asked(self._ports)
         return self._ports.health.open_transactions(self.places())
 
     def _producers(self) -> Producers:
+        _must_be_asked(self._ports)
         return self._ports.producers.in_use(self.places())
 
 
@@ -422,6 +425,7 @@ class Target:
         return dict(zip(places, answers, strict=True))
 
     def _producers(self) -> Producers:
+        _must_be_asked(self._ports)
         return self._ports.producers.in_use(_places(self.overview.value(), self.copies()))
 
 
@@ -449,6 +453,11 @@ class Ends:
         if isinstance(replicated, Unavailable):
             return look.look(self.source.places(), {}, replicated.reason)
         return look.look(self.source.places(), replicated)
+
+
+def _must_be_asked(ports: ClusterPorts) -> None:
+    if ports.not_asked:
+        raise Unknown(ports.not_asked)
 
 
 def _places(overview: Overview, topics: Collection[str]) -> list[TopicPartition]:

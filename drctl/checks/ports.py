@@ -16,7 +16,11 @@ from drctl.model.replication import ConnectorLister, LeftOut, ReplicationProgres
 
 @dataclass(frozen=True, slots=True)
 class ClusterPorts:
-    """One cluster; each of these is used by one thread at a time, but beside the others."""
+    """One cluster; each of these is used by one thread at a time, but beside the others.
+
+    Attributes:
+        not_asked: why nobody looks at each partition for producers and transactions; else empty.
+    """
 
     reader: ClusterReader
     groups: GroupReader
@@ -24,6 +28,7 @@ class ClusterPorts:
     health: HealthReader
     producers: ProducerIdReader
     rights: RightsReader
+    not_asked: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,8 @@ def list_runbooks() -> int:
 @app.command()
 def show(name: Name) -> int:
     """Print a runbook as it stands in its file."""
-    from drctl.runbook.reading import file_text, find
+    from drctl.config.document import file_text
+    from drctl.runbook.reading import find
 
     runbook = find(name, configuration().runbooks)
     return _text(name, runbook.path, file_text(runbook.path))

@@ -156,8 +156,8 @@ class Config:
 
     def warnings(self, environ: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
         """What others could read, on this machine or on the network, though it is secret."""
-        found = [warning for s in _settings(self.file) for warning in s.exposed_files()]
-        literal = [s for s in _settings(self.file) if not s.references]
+        found = [warning for s in settings_in(self.file) for warning in s.exposed_files()]
+        literal = [s for s in settings_in(self.file) if not s.references]
         written = [s.place for s in literal if s.hidden or user_info(s.raw)]
         if written and others_may_read(self.path):
             said = f"{written[0]}: a secret, in a file that other users can read"
@@ -177,7 +177,7 @@ class Config:
         Those that it refers to follow once they are read; names of what it is about stay.
         """
         remember(names=self._names())
-        for setting in _settings(self.file):
+        for setting in settings_in(self.file):
             if not setting.references:
                 setting.resolve({})
 
@@ -199,7 +199,7 @@ class Config:
 
     def secrets(self, environ: Mapping[str, str]) -> frozenset[str]:
         """All texts that must not be shown, as far as they can be read now."""
-        found = (secret for s in _settings(self.file) for secret in _secret_texts(s, environ))
+        found = (secret for s in settings_in(self.file) for secret in _secret_texts(s, environ))
         return frozenset(filter(None, found))
 
     def _absolute(self, jar: str) -> str:
@@ -208,15 +208,16 @@ class Config:
         return str(self.path.parent.absolute() / Path(jar).expanduser())
 
 
-def _settings(value: object) -> Iterator[Setting]:
+def settings_in(value: object) -> Iterator[Setting]:
+    """Every text of a section that may refer to something else."""
     if isinstance(value, Setting):
         yield value
     elif isinstance(value, Section):
         for _, inner in value:
-            yield from _settings(inner)
+            yield from settings_in(inner)
     elif isinstance(value, Mapping | tuple):
         for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from _settings(inner)
+            yield from settings_in(inner)
 
 
 def _read(setting: Setting, environ: Mapping[str, str]) -> str:

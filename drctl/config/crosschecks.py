@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from ipaddress import IPv4Address, IPv6Address
 
-from drctl.config.document import Document, Entry, Mapping, Node, Scalar, Sequence
+from drctl.config.document import Document, Entry, Mapping, Scalar, Sequence, scalars
 from drctl.config.endpoints import BOOTSTRAP, CLUSTER, domain_name
 from drctl.config.problems import Path, Problem, did_you_mean, one_of, quoted
 
@@ -306,18 +306,8 @@ def _text(document: Document, path: Path) -> str:
 def _scalars(document: Document, path: Path) -> Iterator[tuple[Path, Scalar]]:
     """All single texts at or below a place."""
     entry = document.entry(path)
-    return _texts_of(entry.node, path) if entry else iter(())
-
-
-def _texts_of(node: Node, path: Path) -> Iterator[tuple[Path, Scalar]]:
-    if isinstance(node, Mapping):
-        for name, entry in node.entries.items():
-            yield from _texts_of(entry.node, (*path, name))
-    elif isinstance(node, Sequence):
-        for number, item in enumerate(node.items):
-            yield from _texts_of(item, (*path, number))
-    elif isinstance(node.value, str):
-        yield path, node
+    found = scalars(entry.node, path) if entry else ()
+    return ((place, each) for place, each in found if isinstance(each.value, str))
 
 
 def _scalar(document: Document, path: Path) -> Scalar | None:

@@ -6,10 +6,12 @@ Composed, never constructed: no tag can make an object. What a value means is de
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path as FilePath
 
 import yaml
 
-from drctl.config.problems import Mark, Path, Problem, quoted
+from drctl.config.problems import Mark, Path, Problem, config_error, quoted
+from drctl.model.errors import ConfigError
 
 _PREFIX = "tag:yaml.org,2002:"
 _TYPED = frozenset(_PREFIX + kind for kind in ("bool", "int", "float", "null"))
@@ -88,6 +90,24 @@ class Document:
         return here
 
 
+def file_text(path: FilePath) -> str:
+    """What stands in a file.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode().split("\n")
+        mark = Mark(len(before), len(before[-1]) + 1)
+        raise config_error(str(path), [Problem(mark, (), "is not UTF-8 text")]) from None
+
+
 def parse(text: str) -> Document:
     """The text as a tree; problems are collected, not raised."""
     document = Document()
@@ -154,6 +174,18 @@ class _TreeBuilder:
             else:
                 mark = _mark(value.start_mark)
                 self.problems.append(Problem(mark, path, "<< takes a mapping, such as *an-alias"))
+
+
+def scalars(node: Node, path: Path) -> Iterator[tuple[Path, Scalar]]:
+    """All single values at or below a place."""
+    if isinstance(node, Mapping):
+        for name, entry in node.entries.items():
+            yield from scalars(entry.node, (*path, name))
+    elif isinstance(node, Sequence):
+        for number, item in enumerate(node.items):
+            yield from scalars(item, (*path, number))
+    else:
+        yield path, node
 
 
 def _child(node: Node, part: str | int) -> Entry | None:

@@ -88,87 +88,32 @@ ADVICE = {
 
 # The first rule whose words are anywhere in a trace applies: permanent loss before what may pass,
 # and the specific before the general that wraps it.
-_RULES = tuple(
-    (cause, re.compile("|".join(words), re.IGNORECASE))
-    for cause, words in (
-        (
-            Cause.RESUME_TOKEN,
-            (r"InvalidResumeToken", r"error 260\b", r"resume token was not found"),
-        ),
-        (Cause.HISTORY_LOST, (r"ChangeStreamHistoryLost", r"error 286\b")),
-        (
-            Cause.LOGS_PURGED,
-            (
-                r"no longer available on the server",
-                r"purged required binary logs",
-                r"could not find first log file name in binary log",
-                r"requested WAL segment \S+ has already been removed",
-                r"can(?:not| no longer) get changes from replication slot",
-                r"replication slot \S+ does not exist",
-                r"OffsetOutOfRangeException",
-            ),
-        ),
-        (
-            Cause.AUTHENTICATION,
-            (
-                r"SaslAuthenticationException",
-                r"SslAuthenticationException",
-                r"authentication failed",
-                r"no password was provided",
-                r"access denied for user",
-                r"MongoSecurityException",
-                r"Exception authenticating",
-            ),
-        ),
-        (
-            Cause.AUTHORIZATION,
-            (
-                r"\w*AuthorizationException",
-                r"permission denied",
-                r"not authorized",
-                r"must be superuser or replication role",
-            ),
-        ),
-        (
-            Cause.DESERIALISATION,
-            (
-                r"Tolerance exceeded in error handler",
-                r"SerializationException",
-                r"errors\.DataException",
-                r"JsonParseException",
-            ),
-        ),
-        (Cause.TOO_LARGE, (r"RecordTooLargeException", r"RecordBatchTooLargeException")),
-        (
-            Cause.UNREACHABLE,
-            (
-                r"No resolvable bootstrap urls",
-                r"connection refused",
-                r"connection (?:attempt )?(?:failed|reset|timed out)",
-                r"Communications link failure",
-                r"MongoTimeoutException",
-                r"MongoSocket\w*Exception",
-                r"UnknownHostException",
-                r"errors\.TimeoutException",
-                r"SocketTimeoutException",
-                r"NoRouteToHostException",
-                r"terminating connection due to administrator command",
-                r"This connection has been closed",
-            ),
-        ),
-        (
-            Cause.CONFIGURATION,
-            (
-                r"ConfigException",
-                r"Connector configuration is invalid",
-                r"Invalid connector configuration",
-                r"Failed to find any class",
-                r"ClassNotFoundException",
-                r"Unable to connect: .*not valid",
-            ),
-        ),
-    )
-)
+_WORDS = {
+    Cause.RESUME_TOKEN: r"InvalidResumeToken|error 260\b|resume token was not found",
+    Cause.HISTORY_LOST: r"ChangeStreamHistoryLost|error 286\b",
+    Cause.LOGS_PURGED: r"no longer available on the server|purged required binary logs"
+    r"|could not find first log file name in binary log"
+    r"|requested WAL segment \S+ has already been removed"
+    r"|can(?:not| no longer) get changes from replication slot"
+    r"|replication slot \S+ does not exist|OffsetOutOfRangeException",
+    Cause.AUTHENTICATION: r"SaslAuthenticationException|SslAuthenticationException"
+    r"|authentication failed|no password was provided|access denied for user"
+    r"|MongoSecurityException|Exception authenticating",
+    Cause.AUTHORIZATION: r"\w*AuthorizationException|permission denied|not authorized"
+    r"|must be superuser or replication role",
+    Cause.DESERIALISATION: r"Tolerance exceeded in error handler|SerializationException"
+    r"|errors\.DataException|JsonParseException",
+    Cause.TOO_LARGE: r"RecordTooLargeException|RecordBatchTooLargeException",
+    Cause.UNREACHABLE: r"No resolvable bootstrap urls|connection refused"
+    r"|connection (?:attempt )?(?:failed|reset|timed out)|Communications link failure"
+    r"|MongoTimeoutException|MongoSocket\w*Exception|UnknownHostException"
+    r"|errors\.TimeoutException|SocketTimeoutException|NoRouteToHostException"
+    r"|terminating connection due to administrator command|This connection has been closed",
+    Cause.CONFIGURATION: r"ConfigException|Connector configuration is invalid"
+    r"|Invalid connector configuration|Failed to find any class|ClassNotFoundException"
+    r"|Unable to connect: .*not valid",
+}
+_RULES = {cause: re.compile(words, re.IGNORECASE) for cause, words in _WORDS.items()}
 _LONGEST = 400
 
 
@@ -198,7 +143,7 @@ def explain(trace: str) -> Explained:
         if (text := line.strip())
         and not re.match(r"at [\w.$/<>]+\(|\.\.\. \d+ (?:more|common)", text)
     ]
-    for cause, words in _RULES:
+    for cause, words in _RULES.items():
         for line in reversed(lines):
             if words.search(line):
                 return Explained(cause, line[:_LONGEST])

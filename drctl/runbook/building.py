@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from drctl.config.document import Document
 from drctl.config.endpoints import Section
 from drctl.config.problems import Path, Problem, config_error, one_of, quoted
+from drctl.config.schema_errors import at_key, at_value, none_of, problems_of
 from drctl.engine.invariants import violations
 from drctl.engine.kind import Kind, Trait
 from drctl.model.errors import UsageError
@@ -21,16 +22,13 @@ from drctl.runbook.schema import SHORT, StepConfig
 from drctl.runbook.site import Site
 from drctl.runbook.specs import SEQUENCE, SPECS, CheckSettings, CommandSettings, Given, Misfit, Spec
 from drctl.runbook.values import (
+    PATTERNS,
     Values,
     Wrong,
-    at_key,
-    at_value,
     filled,
     fit_for_shell,
     given_values,
     names_of,
-    none_of,
-    problems_of,
     references,
     seconds,
 )
@@ -250,7 +248,7 @@ def _prepared(
         settings = spec.model.model_validate(raw)
     except ValidationError as error:
         known = tuple(f.alias or n for n, f in spec.model.model_fields.items())
-        problems.extend(problems_of(error, document, lambda _: known, place))
+        problems.extend(problems_of(error, document, lambda _: known, PATTERNS, place))
         return None
     given = Given(step.id, step.wanted_duty, patience, expect and str(expect))
     return Ready(number, kind, spec, settings, given, str(expect or ""), by_hand)

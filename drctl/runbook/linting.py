@@ -8,14 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from drctl.config.document import Scalar
+from drctl.config.document import Scalar, file_text
 from drctl.config.problems import Problem, dotted, located
+from drctl.config.schema_errors import at_value
 from drctl.model.errors import ConfigError
 from drctl.plans.inputs import Circumstances
 from drctl.runbook.building import Ready, asked_for, held, planned, prepared
-from drctl.runbook.reading import Runbook, file_text, look_at
+from drctl.runbook.reading import Runbook, look_at
 from drctl.runbook.site import Site
-from drctl.runbook.values import at_value, names_of, references, sample
+from drctl.runbook.values import names_of, references, sample
 from drctl.runbook.when import Facts, Value, comparisons, observed, worlds
 
 

@@ -10,25 +10,17 @@ from pydantic import ValidationError
 
 from drctl import resources
 from drctl.config import document as tree
-from drctl.config.document import Document, Node, Scalar
+from drctl.config.document import Document, Node, file_text, scalars
 from drctl.config.problems import Mark, Problem, config_error, did_you_mean, one_of, quoted
 from drctl.config.problems import Path as Place
+from drctl.config.schema_errors import at_key, at_value, none_of, problems_of
 from drctl.model.errors import ConfigError, UsageError
 from drctl.model.loss import Mode
 from drctl.plans.failback import NAME
 from drctl.runbook import when
 from drctl.runbook.schema import KEYS, SHORT, ParameterConfig, RunbookFile, StepConfig
 from drctl.runbook.specs import SPECS
-from drctl.runbook.values import (
-    NAMES,
-    at_key,
-    at_value,
-    from_yaml,
-    holds_secret_reference,
-    none_of,
-    problems_of,
-    references,
-)
+from drctl.runbook.values import NAMES, PATTERNS, from_yaml, holds_secret_reference, references
 from drctl.steps.prechecks import Preflight
 
 FOLDER = "runbooks"
@@ -113,7 +105,7 @@ def look_at(text: str, path: Path) -> tuple[Runbook | None, list[Problem]]:
     try:
         file = RunbookFile.model_validate(_raw(document.root))
     except ValidationError as error:
-        return None, problems + list(problems_of(error, document, _known))
+        return None, problems + list(problems_of(error, document, _known, PATTERNS))
     conditions, mistakes = _conditions(file, document, text)
     if path.stem != file.name:
         wrong = f"must be the name of the file: {quoted(path.stem)}"
@@ -122,20 +114,6 @@ def look_at(text: str, path: Path) -> tuple[Runbook | None, list[Problem]]:
     problems += _references(file, document)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return Runbook(path, file, digest, conditions, document), problems
-
-
-def file_text(path: Path) -> str:
-    """What stands in a file.
-
-    Raises:
-        ConfigError: it cannot be read.
-    """
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: is not UTF-8 text") from None
 
 
 def _raw(node: Node) -> Any:
@@ -152,20 +130,9 @@ def _known(loc: Place) -> tuple[str, ...]:
     return KEYS[str(loc[0])] if len(loc) > 1 else KEYS[""]
 
 
-def _scalars(node: Node, path: Place) -> Iterator[tuple[Place, Scalar]]:
-    if isinstance(node, tree.Mapping):
-        for key, entry in node.entries.items():
-            yield from _scalars(entry.node, (*path, key))
-    elif isinstance(node, tree.Sequence):
-        for number, item in enumerate(node.items):
-            yield from _scalars(item, (*path, number))
-    else:
-        yield path, node
-
-
 def _unprintable(root: Node) -> Iterator[Problem]:
     """What could turn a terminal or a page into something else."""
-    for place, scalar in _scalars(root, ()):
+    for place, scalar in scalars(root, ()):
         for char in scalar.text.replace("\n", ""):
             if not char.isprintable():
                 text = f"holds the character {quoted(char)}, which cannot be shown"
@@ -257,7 +224,7 @@ def _inside(document: Document, path: Place, value: str, at: int, text: str) -> 
 
 def _references(file: RunbookFile, document: Document) -> Iterator[Problem]:
     declared, used = (*file.parameters, *NAMES), set[str]()
-    for path, scalar in _scalars(document.root, ()) if document.root else ():
+    for path, scalar in scalars(document.root, ()) if document.root else ():
         names = [*references(scalar.text)]
         fillable = path[:1] == ("steps",) and len(path) > 2 and path[2] in FILLED
         used.update(names if fillable else ())

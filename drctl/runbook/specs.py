@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field
 
 from drctl.config.endpoints import Section, Variable
 from drctl.config.fields import Principal, Text, empty, frozen
+from drctl.config.schema_errors import none_of
 from drctl.config.secret import names_secret
 from drctl.config.setting import parts_of
 from drctl.engine.kind import S, StepKind
@@ -17,7 +18,7 @@ from drctl.plans import step_builders
 from drctl.plans.failback import NAME, failback, turned
 from drctl.plans.failover import failover
 from drctl.plans.inputs import Circumstances, FenceMethod
-from drctl.runbook.values import Duration, holds_secret_reference, none_of
+from drctl.runbook.values import Duration, holds_secret_reference
 from drctl.steps import commands, manual, prechecks, records, waiting
 from drctl.steps.commands import COMMAND, COMMAND_FENCE, COMMAND_STOP_REPLICATION, Command
 from drctl.steps.fences import FENCE_CONSUMERS
