@@ -20,11 +20,11 @@ from drctl.model.finding import Finding
 from drctl.model.groups import Committed
 from drctl.model.loss import Figure, Loss, LossRange
 from drctl.model.plan import Plan
-from drctl.model.topology import OffsetRange, Overview, TopicPartition
+from drctl.model.topology import Overview, TopicPartition
 from drctl.offsets.applying import Bounds, RestsOn, Translated, Wanted
 from tests.cli.conftest import Ran, Run
 from tests.cli.documents import check
-from tests.offsets.standing import Standing
+from tests.fakes import FakeCluster, FakeLog
 
 CONFIG = """clusters:
   primary: {bootstrap: "127.0.0.1:1"}
@@ -53,7 +53,9 @@ class Site:
     silent: bool = False
     losses: list[Loss | str] = field(default_factory=list)
     known: Translated = field(default_factory=lambda: Translated(()))
-    standing: Standing = field(default_factory=lambda: Standing({ORDERS: OffsetRange(0, 900)}))
+    standing: FakeCluster = field(
+        default_factory=lambda: FakeCluster({ORDERS: FakeLog(end=900)}, "target")
+    )
     asked: int = 0
     planned: bool = False
     lost: bool = False
@@ -96,7 +98,7 @@ class Site:
     def translated(self) -> Translated:
         return self.known
 
-    def groups(self, name: str) -> Standing:
+    def groups(self, name: str) -> FakeCluster:
         assert name == "secondary"
         return self.standing
 

@@ -29,8 +29,8 @@ from tests.engine.processes import FENCE, MIRROR, Process
 from tests.engine.rebuilt import cut, wiped
 from tests.engine.returned import returned
 from tests.engine.sites import Trace
+from tests.fakes import FakeCluster
 from tests.offsets import test_apply_runs as applied
-from tests.offsets.standing import Standing
 
 WRITES = ("apply", "undo")
 LOOKS = ("describe", "check", "verify", "undone")
@@ -116,7 +116,9 @@ class Looker:
         looked: by kind and method how often it came to an end.
     """
 
-    def __init__(self, watched: "Trace | repairs.Lagging | Cluster | Standing | Workers") -> None:
+    def __init__(
+        self, watched: "Trace | repairs.Lagging | Cluster | FakeCluster | Workers"
+    ) -> None:
         self.watched = watched
         self.looked: Counter[tuple[str, str]] = Counter()
 

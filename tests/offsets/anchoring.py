@@ -1,34 +1,28 @@
 """A source of groups and the topic of anchors, both in memory."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 from drctl.formats.anchor_passes import Scope
 from drctl.formats.anchors import Anchor
 from drctl.model.errors import Unreachable
-from drctl.model.groups import Committed, Group, GroupState, Positions
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import (
-    PartitionOffsets,
     Row,
     TopicPartition,
-    TopicRanges,
-    TopicState,
-    Unavailable,
 )
 from drctl.model.translation import GroupPartition
 from drctl.offsets.anchor_log import AnchorLog, Change, anchors_of
 from drctl.offsets.consumed import step_of
 from drctl.offsets.link_translation import Cluster
 from drctl.offsets.tracking import Passes, Tracked, Tracker
-from tests.offsets.logs import MemoryCluster, MemoryLog
-from tests.offsets.standing import group
+from tests.fakes import FakeCluster, FakeLog
 
 NOON = 1_700_000_000_000
 HOUR = 3_600_000
 ORDERS = TopicPartition("orders", 0)
-SOURCE_ID, TARGET_ID = "id of source", "id of target"
+SOURCE_ID, TARGET_ID = "id-of-source", "id-of-target"
 
 
 def row(offset: int) -> Row:
@@ -36,89 +30,13 @@ def row(offset: int) -> Row:
     return (offset, NOON - HOUR + offset, b"k%d" % offset, b"v%d" % offset, ())
 
 
-def log(end: int, start: int = 0, rows: Sequence[Row] | None = None) -> MemoryLog:
-    return MemoryLog(
-        [row(n) for n in range(start, end)] if rows is None else list(rows), end, start
-    )
+def log(end: int, start: int = 0, rows: Sequence[Row] | None = None) -> FakeLog:
+    return FakeLog([row(n) for n in range(start, end)] if rows is None else list(rows), end, start)
 
 
-class Source(MemoryCluster):
-    """A cluster with topics and groups; calls are counted.
-
-    Attributes:
-        ids: of topics; others have their name for an id.
-        hidden: why topics or groups cannot be seen, by name.
-        silent: whether nobody answers.
-        before_read: called before records are read.
-    """
-
-    def __init__(self, logs: dict[TopicPartition, MemoryLog]) -> None:
-        super().__init__(logs, "source")
-        self.ids: dict[str, str] = {}
-        self.hidden: dict[str, str] = {}
-        self.unreadable: set[str] = set()
-        self.leaderless: set[TopicPartition] = set()
-        self.silent = False
-        self.before_read: Callable[[], object] = lambda: None
-        self.held: dict[str, dict[TopicPartition, Committed]] = {}
-        self.calls: list[str] = []
-
-    def stand(self, name: str, **offsets: int) -> None:
-        """A group's positions in partitions 0."""
-        there = {TopicPartition(topic, 0): Committed(offset) for topic, offset in offsets.items()}
-        self.held.setdefault(name, {}).update(there)
-
-    def cluster_id(self) -> str:
-        if self.silent:
-            raise Unreachable("cluster source did not answer within 10 s")
-        return SOURCE_ID
-
-    def groups(self) -> tuple[str, ...]:
-        self._called("groups")
-        return tuple(name for name in self.held if name not in self.hidden)
-
-    def described(self, names: Collection[str]) -> Mapping[str, Group | Unavailable]:
-        self._called("described")
-        return {name: self._described(name) for name in names}
-
-    def committed(self, names: Collection[str]) -> Mapping[str, Positions | Unavailable]:
-        self._called("committed")
-        return {name: dict(self.held[name]) for name in names}
-
-    def topics(self, names: Collection[str]) -> Mapping[str, TopicState | Unavailable | None]:
-        self._called("topics")
-        return {name: self._state(name) for name in names}
-
-    def offsets(
-        self, partitions: Collection[TopicPartition]
-    ) -> Mapping[TopicPartition, PartitionOffsets | Unavailable]:
-        self._called("offsets")
-        gone = dict.fromkeys(self.leaderless, Unavailable("the partition has no leader"))
-        return {**super().offsets(partitions), **{p: r for p, r in gone.items() if p in partitions}}
-
-    def read(self, ranges: TopicRanges, *, uncommitted: bool = False) -> Any:
-        self._called("read")
-        self.before_read()
-        return super().read(ranges, uncommitted=uncommitted)
-
-    def _described(self, name: str) -> Group | Unavailable:
-        if name in self.hidden:
-            return Unavailable(self.hidden[name])
-        return group(name, state=None if name in self.held else GroupState.DEAD)
-
-    def _state(self, name: str) -> TopicState | Unavailable | None:
-        if name in self.hidden:
-            return Unavailable(self.hidden[name])
-        partitions = {p.partition: 1 for p in self.logs if p.topic == name}
-        if not partitions:
-            return None
-        readable = name not in self.unreadable
-        return TopicState(name, partitions, {}, readable, self.ids.get(name, name))
-
-    def _called(self, call: str) -> None:
-        self.calls.append(call)
-        if self.silent:
-            raise Unreachable("cluster source did not answer within 10 s")
+def source_of(logs: dict[TopicPartition, FakeLog]) -> FakeCluster:
+    """A cluster with topics and groups."""
+    return FakeCluster(dict(logs), "source", config={})
 
 
 @dataclass
@@ -217,7 +135,7 @@ class OneTracker:
 
     def __init__(
         self,
-        source: Source,
+        source: FakeCluster,
         topic: Topic,
         clock: Clock,
         *,

@@ -27,7 +27,8 @@ from drctl.offsets.record_match import RecordMatch
 from drctl.offsets.searching import TargetSearch
 from drctl.offsets.translating import worth
 from tests.depth import examples
-from tests.offsets.logs import MemoryCluster, MemoryLog, bounds
+from tests.fakes import FakeCluster, FakeLog
+from tests.offsets.answers import bounds
 from tests.offsets.test_mapping import SOURCE_ID, migrated
 
 HERE, THERE = TopicPartition("t", 0), TopicPartition("copy.t", 0)
@@ -47,7 +48,7 @@ class World:
         ordered: whether times are.
     """
 
-    source: MemoryLog
+    source: FakeLog
     copied: Sequence[int]
     syncs: tuple[Sync, ...]
     named: bool
@@ -55,9 +56,9 @@ class World:
     ordered: bool
 
     @property
-    def target(self) -> MemoryLog:
+    def target(self) -> FakeLog:
         rows = {row[0]: row for row in self.source.rows}
-        return MemoryLog(
+        return FakeLog(
             [
                 (there, *rows[here][1:4], migrated(here) if self.named else ())
                 for there, here in enumerate(self.copied)
@@ -99,7 +100,7 @@ def worlds(draw: st.DrawFn) -> World:
             time += 1
             rows.append((at, time, b"k", b"open%d" % at, ()))
             at += 1
-    source = MemoryLog(rows, at, 0, frozenset(aborted), stable)
+    source = FakeLog(rows, at, 0, frozenset(aborted), stable)
     everything = draw(st.booleans())
     readable = [
         row[0]
@@ -113,7 +114,7 @@ def worlds(draw: st.DrawFn) -> World:
     return World(source, copied, syncs, draw(st.booleans()), distinct, ordered)
 
 
-def noted(source: MemoryCluster, committed: int) -> Anchor | None:
+def noted(source: FakeCluster, committed: int) -> Anchor | None:
     """What a tracker notes of a position, as it comes out of the topic again."""
     at = (HERE, committed)
     logs = source.offsets([HERE])
@@ -131,8 +132,11 @@ class Asked:
 
     def __init__(self, world: World, committed: int, *, timed: bool = True) -> None:
         self._world = world
-        self.source = MemoryCluster({HERE: world.source})
-        self.target = MemoryCluster({THERE: world.target}, log_append_time=not timed)
+        self.source = FakeCluster({HERE: world.source})
+        self.target = FakeCluster(
+            {THERE: world.target},
+            config={"message.timestamp.type": "CreateTime" if timed else "LogAppendTime"},
+        )
         self._timed = {THERE.topic: timed}
         self.question = Question(PLACE, committed, THERE)
         anchor = noted(self.source, committed)
@@ -230,7 +234,7 @@ def world(aborted: range, total: int, *, everything: bool, retried: bool = False
         for of in [n - back if retried and aborted.stop < n < aborted.stop + back else n]
     ]
     copied = [row[0] for row in rows if everything or row[0] not in aborted]
-    source = MemoryLog(rows, total, 0, frozenset(aborted))
+    source = FakeLog(rows, total, 0, frozenset(aborted))
     return World(source, copied, (), False, not retried, True)
 
 
@@ -262,5 +266,5 @@ def test_what_is_written_again_as_it_was_is_not_taken_for_what_was_aborted(
 def test_in_a_compacted_topic_the_bound_tells_of_them() -> None:
     found = world(range(100, 131), 200, everything=True)
     asked = Asked(found, 132)
-    asked.source.compacted = True
+    asked.source.config = {"cleanup.policy": "compact"}
     assert bounds(asked.said()["record-match"])[:2] == (100, 31)

@@ -15,8 +15,9 @@ from drctl.offsets.anchor_log import AnchorLog, Change, anchors_of, survived_clu
 from drctl.offsets.anchored import AnchorAnswers
 from drctl.offsets.choosing import NoAnswer, Question
 from drctl.offsets.searching import TargetSearch
-from tests.offsets.anchoring import HOUR, NOON, ORDERS, Clock, OneTracker, Source, Topic, log
-from tests.offsets.logs import MemoryCluster, bounds, reason
+from tests.fakes import FakeCluster
+from tests.offsets.anchoring import HOUR, NOON, ORDERS, Clock, OneTracker, Topic, log, source_of
+from tests.offsets.answers import bounds, reason
 
 EVERYTHING = Scope("primary", (".*",), (), (".*",))
 BILLING = GroupPartition("billing", ORDERS)
@@ -91,7 +92,7 @@ def test_whose_anchors_those_of_a_silent_source_are(
 
 
 def test_anchors_of_a_topic_that_was_made_anew_do_not_count() -> None:
-    source = Source({ORDERS: log(10)})
+    source = source_of({ORDERS: log(10)})
     source.ids["orders"] = "id"
     reader = cast(ClusterReader, source)
     assert anchors_of(log_of(anchored()), "A", reader, None)[0].keys() == {BILLING}
@@ -111,7 +112,7 @@ def test_damage_is_counted() -> None:
     assert anchors_of(broken_later, "A", None, None)[0].keys() == {BILLING}
 
 
-def answers(topic: Topic, target: MemoryCluster, now_ms: int) -> Answer | NoAnswer:
+def answers(topic: Topic, target: FakeCluster, now_ms: int) -> Answer | NoAnswer:
     search = TargetSearch(cast(ClusterReader, target), target, {"orders": True})
     question = Question(BILLING, None, ORDERS)
     found = AnchorAnswers(topic.anchors(), search, now_ms).answers([question])
@@ -119,7 +120,7 @@ def answers(topic: Topic, target: MemoryCluster, now_ms: int) -> Answer | NoAnsw
 
 
 def tracked(offset: int, start: int = 0) -> tuple[Topic, Clock]:
-    source, topic, clock = Source({ORDERS: log(100, start)}), Topic(), Clock()
+    source, topic, clock = source_of({ORDERS: log(100, start)}), Topic(), Clock()
     source.stand("billing", orders=offset)
     one = OneTracker(source, topic, clock)
     for _ in range(2):
@@ -130,7 +131,7 @@ def tracked(offset: int, start: int = 0) -> tuple[Topic, Clock]:
 
 def test_what_was_tracked_is_found_again() -> None:
     topic, clock = tracked(60)
-    target = MemoryCluster({ORDERS: log(80)})
+    target = FakeCluster({ORDERS: log(80)})
     found = answers(topic, target, clock.now_ms)
     assert bounds(found) == (60, 0, 0)
     assert found.age_seconds == 3600, "the position has not moved since: that is one hour ago"
@@ -138,12 +139,12 @@ def test_what_was_tracked_is_found_again() -> None:
 
 def test_a_group_that_had_consumed_nothing() -> None:
     topic, clock = tracked(0)
-    assert bounds(answers(topic, MemoryCluster({ORDERS: log(80)}), clock.now_ms)) == (0, None, 0)
+    assert bounds(answers(topic, FakeCluster({ORDERS: log(80)}), clock.now_ms)) == (0, None, 0)
 
 
 def test_a_group_of_whose_records_none_was_left() -> None:
     topic, clock = tracked(40, start=40)
-    found = answers(topic, MemoryCluster({ORDERS: log(80)}), clock.now_ms)
+    found = answers(topic, FakeCluster({ORDERS: log(80)}), clock.now_ms)
     assert "no record was left" in reason(found)
 
 

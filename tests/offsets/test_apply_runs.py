@@ -21,7 +21,7 @@ from drctl.engine.run_state import RunState, read_story
 from drctl.model.errors import DamagedJournal, ExitCode
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
 from drctl.model.plan import Plan
-from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.applying import Action, ApplyPlan, Bounds, Guard, Wanted, build_plan, look
 from drctl.offsets.results import ApplyResult, Outcome, Place, results_of
 from drctl.plans.offsets import APPLY, UNDO, offsets_plan
@@ -32,11 +32,11 @@ from drctl.views import run_markdown
 from drctl.views.run_reading import report_data
 from tests.engine.crashing import countdown
 from tests.engine.switches import Deaf, Hurried, Notes, World
-from tests.offsets.standing import Crash, Standing, group
+from tests.fakes import Crash, FakeCluster, FakeLog, group
 
 GROUPS = ("a", "b", "c")
 PLACES = (TopicPartition("t", 0), TopicPartition("t", 1))
-LOGS = dict.fromkeys(PLACES, OffsetRange(0, 100))
+LOGS = {place: FakeLog(end=100) for place in PLACES}
 EXACT = Bounds(0, 0)
 WANTED = tuple(Wanted(name, place, Committed(50), EXACT) for name in GROUPS for place in PLACES)
 START = datetime(2026, 3, 5, 14, 20, 7, tzinfo=UTC)
@@ -56,12 +56,12 @@ class Site:
         fall: is told each point of the journal.
     """
 
-    standing: Standing
+    standing: FakeCluster
     fall: Callable[[str], Any] = lambda _point: None
     told: dict[Place, Unavailable | None] = field(default_factory=dict)
     writes: bool = False
 
-    def site(self, _name: str) -> Standing:
+    def site(self, _name: str) -> FakeCluster:
         return self.standing
 
     def groups(self, _name: str) -> Any:
@@ -96,16 +96,16 @@ def undone(entries: Sequence[Mapping[str, Any]]) -> Undoable:
     return undo_of(read_story(json.loads(json.dumps(list(entries)))), LINK)
 
 
-def cluster() -> Standing:
+def cluster() -> FakeCluster:
     """Group a stands nowhere, b in both partitions, c in one of them."""
     held = {
         "b": {PLACES[0]: Committed(10, 2, "mine"), PLACES[1]: Committed(20)},
         "c": {PLACES[1]: Committed(30)},
     }
-    return Standing(LOGS, {name: group(name) for name in held}, held)
+    return FakeCluster(dict(LOGS), "target", {name: group(name) for name in held}, held)
 
 
-def plan_of(standing: Standing, wanted: Sequence[Wanted], *passed: Guard) -> ApplyPlan:
+def plan_of(standing: FakeCluster, wanted: Sequence[Wanted], *passed: Guard) -> ApplyPlan:
     return build_plan(
         wanted,
         look(standing, standing, wanted),  # type: ignore[arg-type]
@@ -129,7 +129,7 @@ def engine(site: Site, notes: Notes) -> Execution:
 
 
 def execute(
-    standing: Standing,
+    standing: FakeCluster,
     found: ApplyPlan,
     wanted: Sequence[Wanted] = WANTED,
     name: str = APPLY,
@@ -146,7 +146,7 @@ def notes_of(site: Site) -> Notes:
     return Notes(cast(World, site))
 
 
-def undo(standing: Standing, run: Undoable) -> Ran:
+def undo(standing: FakeCluster, run: Undoable) -> Ran:
     return execute(standing, plan_of(standing, run.origin.wanted), run.origin.wanted, UNDO)
 
 
@@ -218,7 +218,7 @@ def test_somebody_comes_after_the_last_look() -> None:
     assert {r.line.guard for r in ran.result.results} == {Guard.GROUP_ACTIVE}
 
 
-def join(standing: Standing) -> None:
+def join(standing: FakeCluster) -> None:
     for name in GROUPS:
         standing.join(name)
 
@@ -296,11 +296,11 @@ def test_a_plan_that_writes_nothing() -> None:
     assert {r.became.outcome for r in results_of(found, {}, "")} == {Outcome.REFUSED}
 
 
-def crash_points() -> Iterator[Callable[[Standing], Callable[[str], Any]]]:
+def crash_points() -> Iterator[Callable[[FakeCluster], Callable[[str], Any]]]:
     """Before, inside and after each effect, and around each entry of the journal."""
     for number in range(len(WANTED)):
 
-        def inside(standing: Standing, number: int = number) -> Callable[[str], Any]:
+        def inside(standing: FakeCluster, number: int = number) -> Callable[[str], Any]:
             def crash(count: int) -> None:
                 if count == number:
                     raise Crash
@@ -316,7 +316,7 @@ def crash_points() -> Iterator[Callable[[Standing], Callable[[str], Any]]]:
 @pytest.mark.parametrize("point", list(crash_points()))
 @pytest.mark.parametrize("goes_on", [False, True], ids=["undone", "gone on with"])
 def test_a_crash_anywhere_leaves_a_journal_from_which_it_is_undone(
-    point: Callable[[Standing], Callable[[str], Any]], goes_on: bool
+    point: Callable[[FakeCluster], Callable[[str], Any]], goes_on: bool
 ) -> None:
     before, standing = cluster(), cluster()
     found = plan_of(standing, WANTED)

@@ -29,7 +29,7 @@ from drctl.offsets.applying import (
     unmatched,
 )
 from drctl.offsets.translating import NEVER, STANDS_AHEAD
-from tests.offsets.standing import Standing, group
+from tests.fakes import FakeCluster, FakeLog, group
 
 PLACE = TopicPartition("orders", 0)
 LOG = OffsetRange(10, 1000)
@@ -251,7 +251,12 @@ def test_patterns_by_which_no_group_is_known() -> None:
 
 
 def test_a_cluster_is_asked_once_and_not_about_rows_without_a_position() -> None:
-    cluster = Standing({PLACE: LOG}, {"g": group("g")}, {"g": {PLACE: Committed(20)}})
+    cluster = FakeCluster(
+        {PLACE: FakeLog(end=1_000, start=10)},
+        "target",
+        {"g": group("g")},
+        {"g": {PLACE: Committed(20)}},
+    )
     blocked = Wanted("other", TopicPartition("gone", 0), None, blocked="no such topic")
     sight = look(cluster, cluster, [wants(100), blocked])  # type: ignore[arg-type]
     assert sight == TargetState({"g": group("g")}, {"g": {PLACE: Committed(20)}}, {PLACE: LOG})

@@ -15,7 +15,8 @@ from drctl.offsets.evidence_topics import EvidenceTopics
 from drctl.offsets.identity import SameOffsets
 from drctl.offsets.situation import Target
 from drctl.offsets.translating import Silence, translate
-from tests.offsets.logs import MemoryCluster, MemoryLog, bounds
+from tests.fakes import FakeCluster, FakeLog
+from tests.offsets.answers import bounds
 
 COPY = "A.__consumer_offsets"
 NOON = 1_700_000_000_000
@@ -112,12 +113,12 @@ def test_of_an_anchor_and_a_copy_the_newer_counts() -> None:
         assert known[place].at_ms == max(observed, NOON)
 
 
-def topics(**logs: MemoryLog) -> MemoryCluster:
-    return MemoryCluster({TopicPartition(name, 0): log for name, log in logs.items()}, "target")
+def topics(**logs: FakeLog) -> FakeCluster:
+    return FakeCluster({TopicPartition(name, 0): log for name, log in logs.items()}, "target")
 
 
-def evidence(target: MemoryCluster, topic: str | None, *, alive: bool = False) -> Evidence:
-    nowhere = MemoryCluster({}, "source")
+def evidence(target: FakeCluster, topic: str | None, *, alive: bool = False) -> Evidence:
+    nowhere = FakeCluster({}, "source")
     places = (nowhere, nowhere), (target, target)
     reader = EvidenceTopics(*places, lambda: None, mirrors=False, copied_topic=topic)  # type: ignore[arg-type]
     return reader.read(alive, lambda _phase: None)
@@ -125,7 +126,7 @@ def evidence(target: MemoryCluster, topic: str | None, *, alive: bool = False) -
 
 def test_the_copy_is_read_while_the_source_is_silent() -> None:
     rows = list(chunk(0, commit(1, "a", 5), commit(2, "a", 9)).rows)
-    target = MemoryCluster({TopicPartition(COPY, 0): MemoryLog(rows, 2)}, "target")
+    target = FakeCluster({TopicPartition(COPY, 0): FakeLog(rows, 2)}, "target")
     found = evidence(target, COPY)
     assert [p.offset for p in found.copied.values()] == [9]
     assert found.missing == ()
@@ -136,16 +137,16 @@ def test_the_copy_is_read_while_the_source_is_silent() -> None:
 def test_a_copy_that_cannot_be_read_is_missing() -> None:
     assert "it does not exist" in evidence(topics(), COPY).missing[0]
     rows: list[Row] = [(0, NOON, b"\x00\x01", b"", ())]
-    target = MemoryCluster({TopicPartition(COPY, 0): MemoryLog(rows, 1)}, "target")
+    target = FakeCluster({TopicPartition(COPY, 0): FakeLog(rows, 1)}, "target")
     assert f"1 records of {COPY} cannot be decoded" in evidence(target, COPY).missing
 
-    class Leaderless(MemoryCluster):
+    class Leaderless(FakeCluster):
         def topics(self, names):  # type: ignore[no-untyped-def]
             return {name: TopicState(name, {0: 1, 1: None}) for name in names if name == COPY} | {
                 name: None for name in names if name != COPY
             }
 
-    target = Leaderless({TopicPartition(COPY, 0): MemoryLog([], 0)}, "target")
+    target = Leaderless({TopicPartition(COPY, 0): FakeLog([], 0)}, "target")
     assert f"{COPY}-1: no such partition" in evidence(target, COPY).missing
 
 
@@ -157,7 +158,7 @@ def test_positions_of_the_copy_are_clamped_to_the_targets_log(
     committed: int, position: int, rereads: int, skips: int
 ) -> None:
     rows: list[Row] = [(n, n, None, b"v%d" % n, ()) for n in range(10, 100)]
-    target = MemoryCluster({ORDERS: MemoryLog(rows, 100, 10)}, "target")
+    target = FakeCluster({ORDERS: FakeLog(rows, 100, 10)}, "target")
     place = GroupPartition("a", ORDERS)
     known = last_known(
         Evidence(copied={place: CopiedPosition(committed, NOON, "told by a copy")}), lambda t: t
@@ -175,7 +176,7 @@ def test_positions_of_the_copy_are_clamped_to_the_targets_log(
     assert found.source_offset == committed
 
 
-def _anchored(target: MemoryCluster) -> dict[GroupPartition, Anchor]:
+def _anchored(target: FakeCluster) -> dict[GroupPartition, Anchor]:
     """Somebody else's anchor shows that offsets are kept."""
     log = target.offsets([ORDERS])[ORDERS]
     assert isinstance(log, PartitionOffsets)

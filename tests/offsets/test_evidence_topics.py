@@ -8,7 +8,7 @@ from drctl.model.topology import Row, TopicPartition
 from drctl.model.translation import GroupPartition
 from drctl.offsets.by_time import Consumed
 from drctl.offsets.evidence_topics import EvidenceTopics
-from tests.offsets.logs import MemoryCluster, MemoryLog
+from tests.fakes import FakeCluster, FakeLog
 
 KEY = encode_key(Key("app", "orders", 0))
 WHOSE = GroupPartition("app", TopicPartition("orders", 0))
@@ -19,14 +19,12 @@ def noted(*, timestamp_ms: int | None, at_ms: int, offset: int = 0) -> Row:
     return offset, at_ms, KEY, value, ()
 
 
-def cluster(name: str, *partitions: list[Row]) -> MemoryCluster:
-    logs = {
-        TopicPartition(TOPIC, n): MemoryLog(rows, len(rows)) for n, rows in enumerate(partitions)
-    }
-    return MemoryCluster(logs, name)
+def cluster(name: str, *partitions: list[Row]) -> FakeCluster:
+    logs = {TopicPartition(TOPIC, n): FakeLog(rows, len(rows)) for n, rows in enumerate(partitions)}
+    return FakeCluster(logs, name)
 
 
-def consumed(source: MemoryCluster, target: MemoryCluster) -> dict[GroupPartition, Consumed]:
+def consumed(source: FakeCluster, target: FakeCluster) -> dict[GroupPartition, Consumed]:
     places = (source, source), (target, target)
     reader = EvidenceTopics(*places, lambda: None, mirrors=False)  # type: ignore[arg-type]
     return dict(reader.read(True, lambda _phase: None).consumed)

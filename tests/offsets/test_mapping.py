@@ -33,7 +33,8 @@ from drctl.offsets.situation import Target
 from drctl.offsets.translating import translate, worth
 from drctl.offsets.translation_json import questionable
 from tests.depth import examples
-from tests.offsets.logs import MemoryCluster, MemoryLog, bounds, reason
+from tests.fakes import FakeCluster, FakeLog
+from tests.offsets.answers import bounds, reason
 
 HERE, THERE = TopicPartition("t", 0), TopicPartition("copy.t", 0)
 PLACE = GroupPartition("g", HERE)
@@ -71,8 +72,8 @@ class World:
         copied: at each target offset, the source offset of which it is a copy; None for others'.
     """
 
-    source: MemoryLog
-    target: MemoryLog
+    source: FakeLog
+    target: FakeLog
     copied: dict[int, int | None]
 
     def furthest(self, committed: int) -> int:
@@ -91,8 +92,8 @@ class World:
     def asks(
         self, committed: int | None, *, dead: bool = False, anchor: Anchor | None = None
     ) -> Answer | NoAnswer:
-        source = MemoryCluster({HERE: self.source})
-        target = MemoryCluster({THERE: self.target})
+        source = FakeCluster({HERE: self.source})
+        target = FakeCluster({THERE: self.target})
         question = Question(PLACE, committed, THERE)
         there = None if dead else (cast(ClusterReader, source), source)
         logs = target.offsets([THERE])
@@ -129,7 +130,7 @@ def world(runs: Sequence[tuple[str, int, int]], start: int = 0, headers: str = "
             last = max(last, end)
             at += 1
     source = [record(n, (), n) for n in range(last)]
-    return World(MemoryLog(source, last), MemoryLog(rows, at, start), copied)
+    return World(FakeLog(source, last), FakeLog(rows, at, start), copied)
 
 
 RUNS = st.one_of(
@@ -193,7 +194,7 @@ def test_long_logs_take_few_reads(others: int, holes: int, at: int) -> None:
     """Others wrote before and behind; the copies in the middle are found by halving."""
     runs = [("copies", 0, 40), ("others", others, 0), ("copies", 40, 10_000), ("holes", holes, 0)]
     found = world([*runs, ("others", others, 0)])
-    source, target = MemoryCluster({HERE: found.source}), MemoryCluster({THERE: found.target})
+    source, target = FakeCluster({HERE: found.source}), FakeCluster({THERE: found.target})
     method = MappedOffsets(
         SOURCE_ID, (cast(ClusterReader, source), source), target, target.offsets([THERE]), {}
     )
@@ -207,7 +208,7 @@ def test_long_logs_take_few_reads(others: int, holes: int, at: int) -> None:
 
 def test_a_log_without_holes_takes_one_look() -> None:
     found = world([("copies", 0, 50_000)], start=7)
-    target = MemoryCluster({THERE: found.target})
+    target = FakeCluster({THERE: found.target})
     method = MappedOffsets(SOURCE_ID, None, target, target.offsets([THERE]), {})
     asked = [Question(GroupPartition(f"g{n}", HERE), n, THERE) for n in range(100, 50_000, 1_000)]
     for question, answer in method.answers(asked).items():
@@ -293,13 +294,13 @@ def test_headers_that_tell_an_offset(headers: Headers) -> None:
 def test_what_a_header_says_is_held_against_the_source() -> None:
     found = world([("copies", 0, 50)])
     other = [record(n, (), n + 1) for n in range(50)]
-    answer = replace(found, source=MemoryLog(other, 50)).asks(20)
+    answer = replace(found, source=FakeLog(other, 50)).asks(20)
     assert "where the source has another one" in reason(answer)
     # A replicator that changes ids in values leaves the times as they are.
     changed = [(n, 1000 + n, b"k", b"other", ()) for n in range(50)]
-    assert isinstance(replace(found, source=MemoryLog(changed, 50)).asks(20), Answer)  # type: ignore[arg-type]
+    assert isinstance(replace(found, source=FakeLog(changed, 50)).asks(20), Answer)  # type: ignore[arg-type]
     # Of what the source has deleted nothing can be said.
-    answer = replace(found, source=MemoryLog([], 50, 50)).asks(20)
+    answer = replace(found, source=FakeLog([], 50, 50)).asks(20)
     assert "equal to the source" not in answer.evidence
 
 
@@ -324,7 +325,7 @@ def forged(at: int, *upstream: int, true: bool = True, length: int = 900) -> Wor
         made = record(at + n, own(number), number if true else 123_456)
         rows = [*rows[: at + n], made, *((r[0] + 1, *r[1:]) for r in rows[at + n :])]  # type: ignore[misc]
         last += 1
-    return World(MemoryLog(source, length), MemoryLog(rows, last), {})
+    return World(FakeLog(source, length), FakeLog(rows, last), {})
 
 
 @pytest.mark.parametrize("dead", [False, True])
@@ -344,7 +345,7 @@ def test_a_forged_header_moves_nobody_past_unread_records(
 def test_a_forged_header_among_the_first_records_promises_nothing() -> None:
     assert bounds(forged(0, 800).asks(500)) == (0, None, 0)
     cut = forged(0, 500)
-    cut = replace(cut, target=MemoryLog([(r[0] + 7, *r[1:]) for r in cut.target.rows], 908, 7))  # type: ignore[misc]
+    cut = replace(cut, target=FakeLog([(r[0] + 7, *r[1:]) for r in cut.target.rows], 908, 7))  # type: ignore[misc]
     assert bounds(cut.asks(500))[::2] == (7, None)
 
 
@@ -392,8 +393,8 @@ def test_at_the_last_copy_of_a_replicator_that_lags_the_records_bear_the_bound(
     found = world([("copies", 0, 60)])
     rows = [record(n, (), n) for n in range(100)]
     source, target = (
-        MemoryCluster({HERE: MemoryLog(rows, 100)}),
-        MemoryCluster({THERE: found.target}),
+        FakeCluster({HERE: FakeLog(rows, 100)}),
+        FakeCluster({THERE: found.target}),
     )
     logs = target.offsets([THERE])
     search = TargetSearch(target, target, {THERE.topic: True})
@@ -439,7 +440,7 @@ def test_without_what_it_takes() -> None:
     assert isinstance(found.asks(None), NoAnswer)
     assert isinstance(world([("others", 50, 0)]).asks(10), NoAnswer)
     assert isinstance(world([]).asks(10), NoAnswer)
-    target = MemoryCluster({THERE: found.target})
+    target = FakeCluster({THERE: found.target})
     question = Question(PLACE, 10, THERE)
     for cluster_id, logs in (("", target.offsets([THERE])), (SOURCE_ID, {})):
         method = MappedOffsets(cluster_id, None, target, logs, {})

@@ -30,7 +30,8 @@ from drctl.offsets.consumed import step_of
 from drctl.offsets.identity import SameOffsets
 from drctl.offsets.situation import Target
 from drctl.offsets.translating import NEVER, translate
-from tests.offsets.logs import MemoryCluster, MemoryLog, bounds, reason
+from tests.fakes import FakeCluster, FakeLog
+from tests.offsets.answers import bounds, reason
 
 HERE, THERE = TopicPartition("t", 0), TopicPartition("t", 0)
 PLACE = GroupPartition("g", HERE)
@@ -130,9 +131,9 @@ def test_without_the_groups_own_offset_neither_says_anything() -> None:
         assert ask(method, None) == UNKNOWN_POSITION
 
 
-def memory(times: Sequence[int]) -> MemoryCluster:
+def memory(times: Sequence[int]) -> FakeCluster:
     rows = [(n, time, None, b"v%d" % n, ()) for n, time in enumerate(times)]
-    return MemoryCluster({THERE: MemoryLog(rows, len(times))})  # type: ignore[arg-type]
+    return FakeCluster({THERE: FakeLog(rows, len(times))})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -182,11 +183,11 @@ def test_a_given_time_promises_nothing() -> None:
     assert after.target_offset == 3
 
 
-def preserved(source: MemoryCluster, target: MemoryCluster) -> SameOffsets:
+def preserved(source: FakeCluster, target: FakeCluster) -> SameOffsets:
     return SameOffsets(source, target, source.offsets([HERE]), target.offsets([THERE]), {})
 
 
-def survived(target: MemoryCluster, *anchors: tuple[int, int]) -> SameOffsets:
+def survived(target: FakeCluster, *anchors: tuple[int, int]) -> SameOffsets:
     """The source is silent; of some offsets it is noted which record stood before them."""
     noted = {}
     for number, (offset, of) in enumerate(anchors):
@@ -232,13 +233,13 @@ def test_offsets_that_are_kept_are_believed_after_a_look() -> None:
 def test_what_the_target_has_deleted_is_skipped() -> None:
     source, target = memory(range(50)), memory(range(50))
     log = target.logs[THERE]
-    target.logs[THERE] = MemoryLog(log.rows[20:], 50, 20)
+    target.logs[THERE] = FakeLog(log.rows[20:], 50, 20)
     assert bounds(ask(preserved(source, target), 5))[::2] == (20, 15)
 
 
 def test_offsets_that_are_not_kept() -> None:
     shifted = [(n + 1, n, None, b"v%d" % n, ()) for n in range(50)]
-    target = MemoryCluster({THERE: MemoryLog(shifted, 51, 1)})  # type: ignore[arg-type]
+    target = FakeCluster({THERE: FakeLog(shifted, 51, 1)})  # type: ignore[arg-type]
     assert "not kept" in reason(ask(preserved(memory(range(50)), target), 30))
 
 

@@ -18,8 +18,8 @@ from drctl.offsets.choosing import NoAnswer, Question
 from drctl.offsets.consumed import REACH, SPACING, milestones_before, step_of
 from drctl.offsets.searching import TargetSearch
 from tests.depth import examples
-from tests.offsets.anchoring import NOON, ORDERS, Clock, OneTracker, Source, Topic, log, row
-from tests.offsets.logs import MemoryCluster, MemoryLog
+from tests.fakes import FakeCluster, FakeLog
+from tests.offsets.anchoring import NOON, ORDERS, Clock, OneTracker, Topic, log, row, source_of
 
 BILLING = GroupPartition("billing", ORDERS)
 LONG = 30_000
@@ -27,8 +27,8 @@ ROWS = [row(n) for n in range(LONG)]
 
 
 @pytest.fixture
-def source() -> Source:
-    return Source({ORDERS: log(LONG, rows=ROWS)})
+def source() -> FakeCluster:
+    return source_of({ORDERS: log(LONG, rows=ROWS)})
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def topic() -> Topic:
 
 
 @pytest.fixture
-def one(source: Source, topic: Topic) -> OneTracker:
+def one(source: FakeCluster, topic: Topic) -> OneTracker:
     return OneTracker(source, topic, Clock())
 
 
@@ -55,7 +55,7 @@ def well_spread(found: Sequence[int]) -> bool:
     return all(near < far <= SPACING * near for near, far in pairwise((MOST_RECORDS, *found)))
 
 
-def test_the_first_pass_goes_back_to_the_beginning(source: Source, one: OneTracker) -> None:
+def test_the_first_pass_goes_back_to_the_beginning(source: FakeCluster, one: OneTracker) -> None:
     source.stand("billing", orders=LONG - 5)
     anchor = noted(one)
     found = distances(anchor)
@@ -69,7 +69,7 @@ def test_the_first_pass_goes_back_to_the_beginning(source: Source, one: OneTrack
 
 
 @pytest.mark.slow
-def test_what_is_known_is_not_read_again(source: Source, one: OneTracker) -> None:
+def test_what_is_known_is_not_read_again(source: FakeCluster, one: OneTracker) -> None:
     read = []
     for at in range(10_000, 20_000, 100):
         source.stand("billing", orders=at)
@@ -80,7 +80,7 @@ def test_what_is_known_is_not_read_again(source: Source, one: OneTracker) -> Non
     assert sum(read[1:]) / len(read[1:]) < 2 * 8
 
 
-def test_positions_nearby_share_them(source: Source, one: OneTracker) -> None:
+def test_positions_nearby_share_them(source: FakeCluster, one: OneTracker) -> None:
     for number in range(200):
         source.stand(f"g{number}", orders=20_000 + number)
     anchor = noted(one, "g7")
@@ -91,7 +91,7 @@ def test_positions_nearby_share_them(source: Source, one: OneTracker) -> None:
 
 @pytest.mark.slow
 def test_no_more_is_read_than_may_be_at_once(
-    source: Source, one: OneTracker, monkeypatch: pytest.MonkeyPatch
+    source: FakeCluster, one: OneTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(consumed, "READ_AT_ONCE", 40)
     groups = {f"g{number}": 3_000 + number * 500 for number in range(50)}
@@ -110,7 +110,7 @@ def test_no_more_is_read_than_may_be_at_once(
     assert all(well_spread(distances(anchor)) for anchor in found)
 
 
-def test_a_group_that_goes_back_keeps_those_before_it(source: Source, one: OneTracker) -> None:
+def test_a_group_that_goes_back_keeps_those_before_it(source: FakeCluster, one: OneTracker) -> None:
     source.stand("billing", orders=20_000)
     before = noted(one)
     source.stand("billing", orders=9_000)
@@ -120,7 +120,7 @@ def test_a_group_that_goes_back_keeps_those_before_it(source: Source, one: OneTr
     assert {m.position for m in after.milestones} & {m.position for m in before.milestones}
 
 
-def test_another_log_has_others(source: Source, one: OneTracker) -> None:
+def test_another_log_has_others(source: FakeCluster, one: OneTracker) -> None:
     source.stand("billing", orders=20_000)
     noted(one)
     source.ids["orders"] = "made anew"
@@ -131,7 +131,7 @@ def test_another_log_has_others(source: Source, one: OneTracker) -> None:
     assert distances(anchor)[-1] == 199
 
 
-def test_retention_leaves_what_was_known(source: Source, one: OneTracker) -> None:
+def test_retention_leaves_what_was_known(source: FakeCluster, one: OneTracker) -> None:
     source.stand("billing", orders=20_000)
     noted(one)
     source.logs[ORDERS] = log(LONG, start=19_990)
@@ -146,7 +146,7 @@ def test_retention_leaves_what_was_known(source: Source, one: OneTracker) -> Non
     assert distances(anchor)[-1] > 10_000
 
 
-def test_what_cannot_be_read_does_not_spoil_the_pass(source: Source, one: OneTracker) -> None:
+def test_what_cannot_be_read_does_not_spoil_the_pass(source: FakeCluster, one: OneTracker) -> None:
     source.stand("billing", orders=20_000)
     reads: list[TopicRanges] = []
     read = source.read
@@ -201,7 +201,7 @@ class World:
     """A tracked source that is lost, and what was replicated of it."""
 
     def __init__(self, passes: Sequence[int]) -> None:
-        self.source = Source({ORDERS: log(LONG, rows=ROWS)})
+        self.source = source_of({ORDERS: log(LONG, rows=ROWS)})
         self.one = OneTracker(self.source, Topic(), Clock())
         for offset in passes:
             self.source.stand("billing", orders=offset)
@@ -212,7 +212,7 @@ class World:
         late = NOON + 10**6
         rows: list[Row] = [(n + 7, *ROWS[n][1:]) for n in range(copied)]
         rows += [(copied + 7 + n, late + n, None, b"since", ()) for n in range(others)]
-        target = MemoryCluster({ORDERS: MemoryLog(rows, copied + others + 7, 7)})
+        target = FakeCluster({ORDERS: FakeLog(rows, copied + others + 7, 7)})
         search = TargetSearch(target, target, {"orders": timed})  # type: ignore[arg-type]
         anchors = self.one.store.topic.anchors()
         question = Question(BILLING, anchors[BILLING].offset, ORDERS)
@@ -251,10 +251,10 @@ def test_nothing_is_skipped_however_far_it_was_behind(copied: int, passes: list[
 def test_equal_records_around_a_milestone_count() -> None:
     same: list[Row] = [(n, NOON + n // 50, b"k", b"v", ()) for n in range(2_000)]
     world = World([])
-    world.source.logs[ORDERS] = MemoryLog(same, 2_000)
+    world.source.logs[ORDERS] = FakeLog(same, 2_000)
     world.source.stand("billing", orders=2_000)
     assert world.one.run().complete
-    target = MemoryCluster({ORDERS: MemoryLog(same[:1_000], 1_000)})
+    target = FakeCluster({ORDERS: FakeLog(same[:1_000], 1_000)})
     search = TargetSearch(target, target, {"orders": True})  # type: ignore[arg-type]
     anchors = world.one.store.topic.anchors()
     question = Question(BILLING, 2_000, ORDERS)

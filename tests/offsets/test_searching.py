@@ -15,7 +15,8 @@ from drctl.offsets.checkpoints import OffsetSyncs, Sync
 from drctl.offsets.choosing import NoAnswer, Question
 from drctl.offsets.record_match import RecordMatch
 from drctl.offsets.searching import TargetSearch
-from tests.offsets.logs import MemoryCluster, MemoryLog, bounds, reason
+from tests.fakes import FakeCluster, FakeLog
+from tests.offsets.answers import bounds, reason
 
 HERE, THERE = TopicPartition("t", 0), TopicPartition("copy.t", 0)
 
@@ -29,8 +30,8 @@ class World:
         syncs: as MirrorMaker 2 would have written them.
     """
 
-    source: MemoryLog
-    target: MemoryLog
+    source: FakeLog
+    target: FakeLog
     copies: dict[int, list[int]]
     syncs: tuple[Sync, ...]
 
@@ -67,11 +68,11 @@ def worlds(draw: st.DrawFn, ordered: bool = False) -> World:
         offset += hole
         rows.append((offset, time, key, value, ()))
         offset += 1
-    source = MemoryLog(rows, offset, start)
+    source = FakeLog(rows, offset, start)
     return _copied(draw, source)
 
 
-def _copied(draw: st.DrawFn, source: MemoryLog) -> World:
+def _copied(draw: st.DrawFn, source: FakeLog) -> World:
     until = draw(st.integers(0, len(source.rows)))
     again = draw(st.sets(st.integers(0, max(0, until - 1)), max_size=2)) if until else set()
     begin = there = draw(st.integers(0, 5))
@@ -86,7 +87,7 @@ def _copied(draw: st.DrawFn, source: MemoryLog) -> World:
         if draw(st.integers(0, 5)) == 0:
             syncs.append(Sync(offset, there, 0))
         there += 1
-    return World(source, MemoryLog(rows, there, begin), copies, tuple(syncs))
+    return World(source, FakeLog(rows, there, begin), copies, tuple(syncs))
 
 
 def _order(until: int, again: set[int]) -> Iterator[int]:
@@ -98,8 +99,11 @@ def _order(until: int, again: set[int]) -> Iterator[int]:
 
 
 def _ask(world: World, committed: int, *, timed: bool = True) -> dict[str, Answer | NoAnswer]:
-    source = MemoryCluster({HERE: world.source})
-    target = MemoryCluster({THERE: world.target}, log_append_time=not timed)
+    source = FakeCluster({HERE: world.source})
+    target = FakeCluster(
+        {THERE: world.target},
+        config={"message.timestamp.type": "CreateTime" if timed else "LogAppendTime"},
+    )
     question = Question(GroupPartition("g", HERE), committed, THERE)
     syncs = OffsetSyncs({HERE: world.syncs}, target.offsets([THERE]), {}, 0)
     search = TargetSearch(target, target, {THERE.topic: timed})
@@ -138,8 +142,8 @@ def _plain(count: int, copied: int) -> World:
     rows: list[Row] = [(n, 1000 + n, b"k%d" % n, b"v%d" % n, ()) for n in range(count)]
     there = [(n + 7, *row[1:]) for n, row in enumerate(rows[:copied])]
     copies = {n: [n + 7] for n in range(copied)}
-    log = MemoryLog(there, copied + 7, 7)  # type: ignore[arg-type]
-    return World(MemoryLog(rows, count), log, copies, ())
+    log = FakeLog(there, copied + 7, 7)  # type: ignore[arg-type]
+    return World(FakeLog(rows, count), log, copies, ())
 
 
 @pytest.mark.parametrize("committed", [1, 50, 99, 100])
@@ -158,7 +162,7 @@ def test_replication_may_be_far_behind(copied: int) -> None:
     assert answer.rereads_at_most == 5_000 - copied
 
 
-class Silent(MemoryCluster):
+class Silent(FakeCluster):
     """Answers no look-up by time."""
 
     def look_up(
@@ -169,7 +173,7 @@ class Silent(MemoryCluster):
 
 def test_a_target_that_does_not_tell_times_is_not_taken_for_an_empty_one() -> None:
     world = _plain(100, 100)
-    source, target = MemoryCluster({HERE: world.source}), Silent({THERE: world.target})
+    source, target = FakeCluster({HERE: world.source}), Silent({THERE: world.target})
     search = TargetSearch(target, target, {THERE.topic: True})
     question = Question(GroupPartition("g", HERE), 50, THERE)
     match = RecordMatch(source, source, search, lambda _question, _offset: None)
@@ -184,7 +188,7 @@ def _sparse(count: int, copied: int, every: int, run: int) -> World:
     rows: list[Row] = [(every * n, *record, ()) for n, record in enumerate(content)]
     there: list[Row] = [(n, *record, ()) for n, record in enumerate(content[:copied])]
     copies = {every * n: [n] for n in range(copied)}
-    return World(MemoryLog(rows, every * count), MemoryLog(there, copied), copies, ())
+    return World(FakeLog(rows, every * count), FakeLog(there, copied), copies, ())
 
 
 @pytest.mark.parametrize("every", [2, 20, 300])
@@ -212,7 +216,7 @@ def test_nothing_was_replicated() -> None:
 def test_what_is_gone_from_the_source_is_told_by_the_next_record() -> None:
     world = _plain(100, 100)
     log = world.source
-    rest = MemoryLog(log.rows[60:], log.end, 60)
+    rest = FakeLog(log.rows[60:], log.end, 60)
     answer = _ask(World(rest, world.target, world.copies, ()), 10)["record-match"]
     assert bounds(answer)[:2] == (67, 0)
 

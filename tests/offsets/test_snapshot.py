@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from drctl.model.errors import ConfigError, ExitCode, UsageError
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
-from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.applying import Bounds, RestsOn, Wanted
 from drctl.offsets.documents import TranslationDocument, place_of, read_document
 from drctl.offsets.snapshot import (
@@ -27,14 +27,14 @@ from drctl.offsets.snapshot import (
 )
 from drctl.offsets.translating import NEVER
 from tests.cli.documents import check
-from tests.offsets.standing import Standing, group
+from tests.fakes import FakeCluster, FakeLog, group
 
 NOW = datetime(2026, 3, 5, 14, 20, 7, tzinfo=UTC)
 ORDERS = TopicPartition("orders", 0)
 PAYMENTS = TopicPartition("payments", 3)
 
 
-def standing() -> Standing:
+def standing() -> FakeCluster:
     held: dict[str, Any] = {
         "b": {PAYMENTS: Committed(7, 2, "m\x00"), ORDERS: Committed(1)},
         "a": {ORDERS: Committed(5)},
@@ -46,7 +46,7 @@ def standing() -> Standing:
         "hidden": group("hidden"),
         "s": Group("s", GroupProtocol.SHARE, GroupState.UNKNOWN),
     }
-    return Standing({ORDERS: OffsetRange(0, 9)}, groups, held)
+    return FakeCluster({ORDERS: FakeLog(end=9)}, "target", groups, held)
 
 
 def taken(filters: Filters | None = None) -> Snapshot:

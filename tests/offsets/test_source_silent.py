@@ -18,7 +18,7 @@ from drctl.offsets.link_translation import TargetOffsets
 from drctl.offsets.mirror_topics import Mirrored
 from drctl.offsets.situation import Target
 from drctl.offsets.translating import Silence, translate, worth
-from tests.offsets.logs import bounds
+from tests.offsets.answers import bounds
 
 PLACE = TopicPartition("t", 0)
 ROW = GroupPartition("g", PLACE)

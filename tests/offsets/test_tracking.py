@@ -6,9 +6,10 @@ from drctl.formats import anchors
 from drctl.formats.anchors import Anchor, AnchorKey
 from drctl.model.errors import ConfigError, ExitCode, Unreachable
 from drctl.model.groups import Committed
-from drctl.model.topology import TopicPartition
+from drctl.model.topology import TopicPartition, Unavailable
 from drctl.model.translation import GroupPartition
 from drctl.offsets.tracking import FORGET_MS, Passes
+from tests.fakes import FakeCluster
 from tests.offsets.anchoring import (
     HOUR,
     NOON,
@@ -16,23 +17,23 @@ from tests.offsets.anchoring import (
     SOURCE_ID,
     Clock,
     OneTracker,
-    Source,
     Topic,
     fingerprints,
     log,
     of_rows,
     row,
+    source_of,
 )
 
 BILLING = GroupPartition("billing", ORDERS)
 SHIPPING = GroupPartition("shipping", ORDERS)
-LISTING = ["groups", "committed", "topics"]
+LISTING = ["cluster_id", "groups", "committed", "topics"]
 """What a pass asks in which nothing moved."""
 
 
 @pytest.fixture
-def source() -> Source:
-    found = Source({ORDERS: log(100), TopicPartition("clicks", 0): log(5)})
+def source() -> FakeCluster:
+    found = source_of({ORDERS: log(100), TopicPartition("clicks", 0): log(5)})
     found.stand("billing", orders=60)
     return found
 
@@ -48,7 +49,7 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def one(source: Source, topic: Topic, clock: Clock) -> OneTracker:
+def one(source: FakeCluster, topic: Topic, clock: Clock) -> OneTracker:
     return OneTracker(source, topic, clock)
 
 
@@ -70,7 +71,7 @@ def test_the_last_consumed_record_and_32_before_it(one: OneTracker, topic: Topic
     assert [r.timestamp_ms for r in anchor.records[:2]] == [row(59)[1], row(58)[1]]
 
 
-def test_fewer_where_the_log_has_fewer(one: OneTracker, source: Source, topic: Topic) -> None:
+def test_fewer_where_the_log_has_fewer(one: OneTracker, source: FakeCluster, topic: Topic) -> None:
     source.stand("billing", clicks=3)
     source.logs[ORDERS] = log(100, start=58)
     assert noted(one) == (2, 0)
@@ -80,7 +81,7 @@ def test_fewer_where_the_log_has_fewer(one: OneTracker, source: Source, topic: T
     assert fingerprints(clicks) == of_rows(2, 1, 0)
 
 
-def test_offsets_without_records_are_passed_over(source: Source, one: OneTracker) -> None:
+def test_offsets_without_records_are_passed_over(source: FakeCluster, one: OneTracker) -> None:
     few = [row(n) for n in range(0, 4_000, 20)]
     source.logs[ORDERS] = log(4_000, rows=few)
     source.stand("billing", orders=3_900)
@@ -89,7 +90,7 @@ def test_offsets_without_records_are_passed_over(source: Source, one: OneTracker
 
 
 @pytest.mark.parametrize("offset", [0, 40])
-def test_no_record_is_left(offset: int, source: Source, topic: Topic, one: OneTracker) -> None:
+def test_no_record_is_left(offset: int, source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     source.logs[ORDERS] = log(100, start=offset)
     source.stand("billing", orders=offset)
     result = one.run()
@@ -100,7 +101,7 @@ def test_no_record_is_left(offset: int, source: Source, topic: Topic, one: OneTr
     assert noted(one) == (0, 0), "noted again"
 
 
-def test_nothing_moved(source: Source, topic: Topic, clock: Clock, one: OneTracker) -> None:
+def test_nothing_moved(source: FakeCluster, topic: Topic, clock: Clock, one: OneTracker) -> None:
     noted(one)
     source.calls.clear()
     source.read_offsets = 0
@@ -113,7 +114,7 @@ def test_nothing_moved(source: Source, topic: Topic, clock: Clock, one: OneTrack
     assert topic.anchors()[BILLING].observed_ms == NOON + 30_000
 
 
-def test_only_what_moved_is_read(source: Source, topic: Topic, one: OneTracker) -> None:
+def test_only_what_moved_is_read(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     for number in range(50):
         source.stand(f"g{number}", orders=90)
     assert noted(one) == (51, 0)
@@ -126,7 +127,7 @@ def test_only_what_moved_is_read(source: Source, topic: Topic, one: OneTracker) 
     assert topic.anchors()[BILLING].offset == 61
 
 
-def test_a_group_that_went_back(source: Source, topic: Topic, one: OneTracker) -> None:
+def test_a_group_that_went_back(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     noted(one)
     source.stand("billing", orders=10)
     assert noted(one) == (1, 0)
@@ -134,13 +135,13 @@ def test_a_group_that_went_back(source: Source, topic: Topic, one: OneTracker) -
     assert fingerprints(topic.anchors()[BILLING]) == of_rows(*range(9, -1, -1))
 
 
-def test_another_leader_epoch_is_another_log(source: Source, one: OneTracker) -> None:
+def test_another_leader_epoch_is_another_log(source: FakeCluster, one: OneTracker) -> None:
     noted(one)
-    source.held["billing"][ORDERS] = Committed(60, 7)
+    source.positions["billing"][ORDERS] = Committed(60, 7)
     assert noted(one) == (1, 0)
 
 
-def test_a_topic_that_was_made_anew(source: Source, topic: Topic, one: OneTracker) -> None:
+def test_a_topic_that_was_made_anew(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     noted(one)
     source.ids["orders"] = "another"
     source.logs[ORDERS] = log(70, start=50)
@@ -151,9 +152,9 @@ def test_a_topic_that_was_made_anew(source: Source, topic: Topic, one: OneTracke
 
 
 def test_a_topic_that_is_made_anew_while_it_is_read(
-    source: Source, topic: Topic, one: OneTracker
+    source: FakeCluster, topic: Topic, one: OneTracker
 ) -> None:
-    source.before_read = lambda: source.ids.update(orders="another")
+    source.at_call["read"] = lambda: source.ids.update(orders="another")
     result = one.run()
     assert result.exit_code is ExitCode.UNKNOWN
     assert result.look is not None
@@ -162,7 +163,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read(
     assert noted(one) == (1, 0)
 
 
-def test_what_the_link_does_not_carry(source: Source, topic: Topic, clock: Clock) -> None:
+def test_what_the_link_does_not_carry(source: FakeCluster, topic: Topic, clock: Clock) -> None:
     source.stand("shipping", orders=5)
     source.stand("billing", clicks=3)
     one = OneTracker(source, topic, clock, topics=["orders"], groups=["billing"])
@@ -172,7 +173,7 @@ def test_what_the_link_does_not_carry(source: Source, topic: Topic, clock: Clock
 
 @pytest.mark.parametrize("how", ["group", "position", "topic"])
 def test_a_position_that_is_gone_is_forgotten_after_a_day(
-    how: str, source: Source, topic: Topic, clock: Clock, one: OneTracker
+    how: str, source: FakeCluster, topic: Topic, clock: Clock, one: OneTracker
 ) -> None:
     source.stand("shipping", clicks=2)
     noted(one)
@@ -182,9 +183,9 @@ def test_a_position_that_is_gone_is_forgotten_after_a_day(
     if how == "topic":
         del source.logs[ORDERS]
     if how == "group":
-        del source.held["billing"]
+        del source.positions["billing"]
     else:
-        del source.held["billing"][ORDERS]
+        del source.positions["billing"][ORDERS]
     for _ in range(3):
         clock.after(HOUR)
         result = one.run()
@@ -200,13 +201,13 @@ def test_a_position_that_is_gone_is_forgotten_after_a_day(
 
 
 def test_a_position_that_comes_back(
-    source: Source, topic: Topic, clock: Clock, one: OneTracker
+    source: FakeCluster, topic: Topic, clock: Clock, one: OneTracker
 ) -> None:
     noted(one)
-    gone = source.held.pop("billing")
+    gone = source.positions.pop("billing")
     clock.after(HOUR)
     assert noted(one) == (1, 0)
-    source.held["billing"] = gone
+    source.positions["billing"] = gone
     source.read_offsets = 0
     clock.after(HOUR)
     assert noted(one) == (1, 0)
@@ -218,12 +219,12 @@ def test_a_position_that_comes_back(
 
 @pytest.mark.parametrize("name", ["billing", "orders"])
 def test_what_cannot_be_seen_is_never_forgotten(
-    name: str, source: Source, topic: Topic, clock: Clock, one: OneTracker
+    name: str, source: FakeCluster, topic: Topic, clock: Clock, one: OneTracker
 ) -> None:
     noted(one)
-    source.hidden[name] = "not authorized"
+    source.hidden[name] = Unavailable("not authorized")
     if name == "orders":
-        del source.held["billing"][ORDERS]  # as Kafka does, without a word
+        del source.positions["billing"][ORDERS]  # as Kafka does, without a word
     for _ in range(3):
         clock.after(FORGET_MS)
         result = one.run()
@@ -236,10 +237,10 @@ def test_what_cannot_be_seen_is_never_forgotten(
 
 
 def test_a_partition_that_cannot_be_read(
-    source: Source, topic: Topic, clock: Clock, one: OneTracker
+    source: FakeCluster, topic: Topic, clock: Clock, one: OneTracker
 ) -> None:
     noted(one)
-    source.leaderless.add(ORDERS)
+    there, source.logs[ORDERS] = source.log(ORDERS), Unavailable("the partition has no leader")
     clock.after(HOUR)
     assert noted(one) == (0, 0), "nothing moved, nothing has to be read"
     seen_ms = clock.now_ms
@@ -257,11 +258,11 @@ def test_a_partition_that_cannot_be_read(
     assert topic.anchors()[BILLING].offset == 60
     assert topic.anchors()[BILLING].observed_ms == seen_ms
     assert SHIPPING not in topic.anchors()
-    source.leaderless.clear()
+    source.logs[ORDERS] = there
     assert noted(one) == (2, 0)
 
 
-def test_a_topic_that_may_not_be_read(source: Source, topic: Topic, one: OneTracker) -> None:
+def test_a_topic_that_may_not_be_read(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     source.unreadable.add("orders")
     source.stand("billing", clicks=2)
     result = one.run()
@@ -270,7 +271,7 @@ def test_a_topic_that_may_not_be_read(source: Source, topic: Topic, one: OneTrac
     assert len(topic.anchors()) == 1
 
 
-def test_a_position_behind_the_end(source: Source, topic: Topic, one: OneTracker) -> None:
+def test_a_position_behind_the_end(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     source.stand("billing", orders=101)
     result = one.run()
     assert result.look is not None
@@ -278,7 +279,9 @@ def test_a_position_behind_the_end(source: Source, topic: Topic, one: OneTracker
     assert topic.anchors() == {}
 
 
-def test_the_source_is_silent(source: Source, topic: Topic, clock: Clock, one: OneTracker) -> None:
+def test_the_source_is_silent(
+    source: FakeCluster, topic: Topic, clock: Clock, one: OneTracker
+) -> None:
     noted(one)
     written = list(topic.records)
     source.silent = True
@@ -295,7 +298,7 @@ def test_the_source_is_silent(source: Source, topic: Topic, clock: Clock, one: O
     assert noted(one) == (0, 0)
 
 
-def test_the_target_is_silent(source: Source, topic: Topic, one: OneTracker) -> None:
+def test_the_target_is_silent(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     topic.silent = True
     result = one.run()
     assert isinstance(result.failed, Unreachable)
@@ -305,7 +308,9 @@ def test_the_target_is_silent(source: Source, topic: Topic, one: OneTracker) -> 
     assert noted(one) == (1, 0)
 
 
-def test_nothing_is_written_where_nobody_may(source: Source, topic: Topic, clock: Clock) -> None:
+def test_nothing_is_written_where_nobody_may(
+    source: FakeCluster, topic: Topic, clock: Clock
+) -> None:
     one = OneTracker(source, topic, clock)
     result = Passes(one.tracker, one.store, None).run(lambda _phase: None)
     assert result.look is not None
@@ -323,7 +328,7 @@ def test_a_cluster_does_not_keep_its_own_anchors(one: OneTracker) -> None:
 class Race:
     """Two trackers; the first one is slow: between its look and its writing the second passes."""
 
-    def __init__(self, source: Source, topic: Topic) -> None:
+    def __init__(self, source: FakeCluster, topic: Topic) -> None:
         self.source, self.topic = source, topic
         self.clock = Clock()
         self.slow, self.quick = (OneTracker(source, topic, self.clock) for _ in range(2))
@@ -339,7 +344,7 @@ class Race:
 
 @pytest.mark.parametrize("offset", [70, 50, 60])
 def test_an_older_observation_does_not_replace_a_newer_one(
-    offset: int, source: Source, topic: Topic
+    offset: int, source: FakeCluster, topic: Topic
 ) -> None:
     race = Race(source, topic)
     race.run(offset)
@@ -356,7 +361,7 @@ def test_an_older_observation_does_not_replace_a_newer_one(
 
 
 def test_two_trackers_do_not_write_against_each_other(
-    source: Source, topic: Topic, clock: Clock
+    source: FakeCluster, topic: Topic, clock: Clock
 ) -> None:
     both = [OneTracker(source, topic, clock) for _ in range(2)]
     assert [noted(each) for each in both] == [(1, 0), (0, 0)]
@@ -367,7 +372,7 @@ def test_two_trackers_do_not_write_against_each_other(
         assert topic.anchors()[BILLING].offset == offset
 
 
-def test_a_tracker_whose_clock_is_behind(source: Source, topic: Topic) -> None:
+def test_a_tracker_whose_clock_is_behind(source: FakeCluster, topic: Topic) -> None:
     ahead, behind = (
         OneTracker(source, topic, Clock()),
         OneTracker(source, topic, Clock(NOON - 60_000)),
@@ -380,7 +385,7 @@ def test_a_tracker_whose_clock_is_behind(source: Source, topic: Topic) -> None:
     assert noted(ahead) == (0, 0)
 
 
-def test_an_anchor_from_the_far_future(source: Source, topic: Topic, one: OneTracker) -> None:
+def test_an_anchor_from_the_far_future(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     key = anchors.encode_key(AnchorKey(SOURCE_ID, "billing", "orders", 0))
     topic.records = [(key, anchors.encode_value(Anchor(50, -1, "orders", 2**52, ())))]
     assert noted(one) == (1, 0)
