@@ -21,6 +21,13 @@ from drctl.cli.settings import configuration, configuration_if_any
 from drctl.connectors import applying, recovery_plan
 from drctl.connectors.applying import Export, Kept, OffsetsPlan, kept
 from drctl.connectors.diagnosis import ConnectorHealth, chosen, status_document
+from drctl.connectors.documents import (
+    OffsetsPlanDocument,
+    RecoverDocument,
+    RecoverPlanDocument,
+    RestartedDocument,
+    offsets_result_document,
+)
 from drctl.connectors.recovery_plan import Backoff, RecoverPlan
 from drctl.connectors.remedies import Remedy
 from drctl.connectors.results import OffsetsResult, results_of
@@ -41,6 +48,15 @@ from drctl.model.replication import Connector
 from drctl.model.strict_json import read_json
 from drctl.plans import connectors as plans
 from drctl.steps.connectors import BEFORE
+from drctl.views.connectors import (
+    export_table,
+    offsets_plan_table,
+    offsets_result_table,
+    recover_plan_table,
+    recover_table,
+    status_table,
+)
+from drctl.views.files import write_whole
 from drctl.views.text import plural
 
 if TYPE_CHECKING:
@@ -78,8 +94,6 @@ def status(connect: Urls = None, link: LinkName = None) -> int:
 
     Reads only. Exit codes: 0 nothing failed, 1 something did, 5 some workers do not answer.
     """
-    from drctl.cli.connect_table import status_table
-
     if connect:
         config = configuration_if_any()
         known = tuple(connect_adapters.typed_workers(text, config) for text in connect)
@@ -87,11 +101,11 @@ def status(connect: Urls = None, link: LinkName = None) -> int:
         known = connect_adapters.known_workers(configuration(), link)
     with console().task("asking the workers"):
         clusters = [_health(cluster) for cluster in known]
-    console().result(lambda: status_table(clusters), status_document(clusters))
-    if any(each.silent for each in clusters):
-        return int(ExitCode.UNKNOWN)
     found = any(each.findings or each.unassigned for each in clusters)
-    return int(ExitCode.FOUND if found else ExitCode.DONE)
+    code = ExitCode.FOUND if found else ExitCode.DONE
+    if any(each.silent for each in clusters):
+        code = ExitCode.UNKNOWN
+    return console().result(status_table(clusters), status_document(clusters), code)
 
 
 def _health(cluster: "ConnectCluster") -> ConnectorHealth:
@@ -222,12 +236,11 @@ def _recover_plan(
 
 
 def _show_recovery(plan: RecoverPlan, backoff: Backoff, execute: str) -> int:
-    from drctl.cli.connect_table import recover_plan_table
-    from drctl.connectors.documents import RecoverPlanDocument
-
-    document = RecoverPlanDocument.of(plan, backoff=tuple(backoff.rows()), execute=execute)
-    console().result(lambda: recover_plan_table(plan, backoff, execute), document)
-    return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
+    return console().result(
+        recover_plan_table(plan, backoff, execute),
+        RecoverPlanDocument.of(plan, backoff=tuple(backoff.rows()), execute=execute),
+        ExitCode.REFUSED if plan.refused else ExitCode.DONE,
+    )
 
 
 def _ended(
@@ -259,15 +272,10 @@ def _recovered(
     attempts: "tuple[Restarted, ...]" = (),
     treated: "Treated | None" = None,
 ) -> int:
-    from drctl.cli.connect_table import recover_table
-    from drctl.connectors.documents import RecoverDocument, RestartedDocument
-
     became = RestartedDocument.each(attempts)
     given = {"run": run, "code": int(code), "connectors": became, "remedied": treated}
-    console().result(
-        lambda: recover_table(plan, attempts, treated), RecoverDocument.of(plan, **given)
-    )
-    return int(code)
+    document = RecoverDocument.of(plan, **given)
+    return console().result(recover_table(plan, attempts, treated), document, code)
 
 
 def _recovery_in_words(plan: RecoverPlan) -> str:
@@ -296,9 +304,6 @@ def export(given: Exporting) -> int:
 
     Reads only. Exit codes: 0 saved, 5 not all could be read.
     """
-    from drctl.cli.connect_table import export_table
-    from drctl.views.files import write_whole
-
     config = configuration()
     cluster = connect_adapters.only_workers(config, given.connect, given.link)
     now = datetime.now(UTC)
@@ -314,8 +319,8 @@ def export(given: Exporting) -> int:
         write_whole(file, json.dumps(document, indent=2) + "\n")
     except OSError as error:
         raise Unknown(f"{file} cannot be written: {error.strerror}", "choose --out") from None
-    console().result(lambda: export_table(found, str(file)), document)
-    return int(ExitCode.UNKNOWN if any(each.unread for each in connectors) else ExitCode.DONE)
+    code = ExitCode.UNKNOWN if any(each.unread for each in connectors) else ExitCode.DONE
+    return console().result(export_table(found, str(file)), document, code)
 
 
 def _kept(connector: Connector, workers: "Workers") -> Kept:
@@ -432,18 +437,11 @@ def _renamed(given: Sequence[str]) -> dict[str, str]:
 
 
 def _show_offsets(plan: OffsetsPlan, execute: str) -> int:
-    from drctl.cli.connect_table import offsets_plan_table
-    from drctl.connectors.documents import OffsetsPlanDocument
-
     document = OffsetsPlanDocument.of(plan, execute=execute)
-    console().result(lambda: offsets_plan_table(plan, execute), document)
-    return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
+    code = ExitCode.REFUSED if plan.refused else ExitCode.DONE
+    return console().result(offsets_plan_table(plan, execute), document, code)
 
 
 def _show_result(result: OffsetsResult, undo: str) -> int:
-    from drctl.cli.connect_table import offsets_result_table
-    from drctl.connectors.documents import offsets_result_document
-
     document = offsets_result_document(result, undo)
-    console().result(lambda: offsets_result_table(result, undo), document)
-    return int(result.exit_code)
+    return console().result(offsets_result_table(result, undo), document, result.exit_code)

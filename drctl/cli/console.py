@@ -14,13 +14,12 @@ from drctl.cli import live_screen
 from drctl.cli.options import GlobalOptions, Output, options
 from drctl.cli.terminal import is_terminal, red, shown, wants_color, yellow
 from drctl.config.secret import is_secret_in, masked_document
-from drctl.model.errors import Unknown
+from drctl.model.errors import ExitCode, Unknown
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from drctl.app.notices import Task
     from drctl.model.document import Document
+    from drctl.views.view import Drawable
 
     Result = Document | Mapping[str, Any] | Callable[[], Document]
 
@@ -43,8 +42,10 @@ class Console:
         """Whether details are shown."""
         return self.options.verbose
 
-    def result(self, text: "str | Callable[[], RenderableType]", document: "Result") -> None:
-        """What the command found: text, or a function that makes something for Rich to draw.
+    def result(
+        self, text: "str | Drawable", document: "Result", code: ExitCode = ExitCode.DONE
+    ) -> int:
+        """What the command found, as text or as a view; returns the exit code.
 
         Args:
             document: or a function that makes it, where it is large.
@@ -59,7 +60,8 @@ class Console:
         else:
             from drctl.cli.drawing import draw
 
-            _write(sys.stdout, draw(text(), sys.stdout, self.options))
+            _write(sys.stdout, draw(text, sys.stdout, self.options))
+        return int(code)
 
     def stream(self, *documents: "Result") -> None:
         """A line of JSON for each.

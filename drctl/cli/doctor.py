@@ -1,19 +1,18 @@
 """`drctl doctor`: whether a failover of a link would work, one row a check."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from drctl.app.way import Prepared
 from drctl.cli.console import console
 from drctl.cli.grammar import Acting, LinkName, asks
 from drctl.cli.settings import configuration
 from drctl.model.errors import UsageError
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from drctl.app.way import Prepared
+from drctl.views.doctor import doctor_table, fix_table
+from drctl.views.findings import DoctorDocument
+from drctl.views.view import View
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +48,6 @@ def doctor(given: Doctor) -> int:
     3 refused, or everything was put back; 4 stopped part-way: what stays is named; 5 unknown.
     """
     from drctl.app.doctor import examined
-    from drctl.views.findings import DoctorDocument
 
     if given.fix:
         if given.client:
@@ -57,7 +55,10 @@ def doctor(given: Doctor) -> int:
         from drctl.app.repairs import FIX, make_plan
         from drctl.cli.running import show_or_go
 
-        return show_or_go(given, ["doctor", "--fix"], make_plan, FIX, draw=_drawn)
+        def drawn(made: Prepared) -> View:
+            return fix_table(made.plan, made.findings, made.against, made.execute)
+
+        return show_or_go(given, ["doctor", "--fix"], make_plan, FIX, draw=drawn)
     acting = {
         "--execute": given.execute,
         "--yes": given.yes,
@@ -70,17 +71,4 @@ def doctor(given: Doctor) -> int:
 
     config = configuration()
     found = examined(config, config.link(given.link), given.client)
-
-    def drawn() -> "RenderableType":
-        from drctl.cli.doctor_table import doctor_table
-
-        return doctor_table(found)
-
-    console().result(drawn, DoctorDocument.of(found))
-    return int(found.exit_code)
-
-
-def _drawn(prepared: "Prepared") -> "RenderableType":
-    from drctl.cli.doctor_table import fix_table
-
-    return fix_table(prepared.plan, prepared.findings, prepared.against, prepared.execute)
+    return console().result(doctor_table(found), DoctorDocument.of(found), found.exit_code)

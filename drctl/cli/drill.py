@@ -46,6 +46,18 @@ from drctl.model.errors import DrctlError, ExitCode, Unreachable, UsageError
 from drctl.model.loss import Mode
 from drctl.model.topology import Unavailable
 from drctl.steps.commit_offsets import CommitOffsets
+from drctl.views.drill_text import (
+    DrillCleanDocument,
+    DrillDocument,
+    DrillHistoryDocument,
+    DrillPlanDocument,
+    PastDocument,
+    clean_table,
+    history_table,
+    plan_table,
+    result_table,
+    scratch_document,
+)
 from drctl.views.text import plural
 
 if TYPE_CHECKING:
@@ -202,9 +214,6 @@ def _principals(link: "Link", scratch: Scratch, source: "Ports") -> tuple[str, .
 
 
 def _show(stage: Stage, covered: Coverage, left: Leftovers, given: Drill) -> int:
-    from drctl.cli.drill_table import plan_table
-    from drctl.views.drill_text import DrillPlanDocument, scratch_document
-
     with stage.sight() as sight:
         planned = stage.plan(sight)
     words = words_of(given, "records", "work", "budget", link=None)
@@ -217,8 +226,7 @@ def _show(stage: Stage, covered: Coverage, left: Leftovers, given: Drill) -> int
         leftovers=left.words,
         execute=execute,
     )
-    console().result(lambda: plan_table(document), document)
-    return int(ExitCode.DONE)
+    return console().result(plan_table(document), document)
 
 
 def _carried_out(stage: Stage, left: Leftovers, given: Drill) -> int:
@@ -292,16 +300,12 @@ def _show_end(config: "Config", result: "Result", junit: "Path | None") -> int:
     Raises:
         Unknown: the history cannot be kept.
     """
-    from drctl.cli.drill_table import result_table
-    from drctl.views.drill_text import DrillDocument
-
     drill_adapters.history(config).append(result.past().line())
     page = _write_page(config)
     if junit is not None:
         _write_junit(junit, result)
     document = DrillDocument.of(result, history=page)
-    console().result(lambda: result_table(result, page), document)
-    return int(result.exit_code)
+    return console().result(result_table(result, page), document, result.exit_code)
 
 
 def _write_junit(file: "Path", result: "Result") -> None:
@@ -354,17 +358,12 @@ def _clean(
 
 
 def _show_cleaned(link: str, deleted: Sequence[str], left: Sequence[str], *, done: bool) -> int:
-    from drctl.cli.drill_table import clean_table
-    from drctl.views.drill_text import DrillCleanDocument
-
     execute = command_line(["drill", "--clean", "--link", link, "--execute"])
     document = DrillCleanDocument(
         link=link, executed=done, deleted=tuple(deleted), left=tuple(left), execute=execute
     )
-    console().result(lambda: clean_table(document), document)
-    if not left:
-        return int(ExitCode.DONE)
-    return int(ExitCode.STOPPED if done else ExitCode.FOUND)
+    code = ExitCode.STOPPED if done else ExitCode.FOUND
+    return console().result(clean_table(document), document, code if left else ExitCode.DONE)
 
 
 def _show_history(link: str | None) -> int:
@@ -374,9 +373,6 @@ def _show_history(link: str | None) -> int:
         UsageError: there is no such link.
         Unknown: the history cannot be read.
     """
-    from drctl.cli.drill_table import history_table
-    from drctl.views.drill_text import DrillHistoryDocument, PastDocument
-
     config = configuration()
     drills, damaged = read(drill_adapters.history(config).lines())
     if link is not None:
@@ -388,8 +384,7 @@ def _show_history(link: str | None) -> int:
     document = DrillHistoryDocument(
         drills=PastDocument.each(drills), damaged_lines=damaged, page=page
     )
-    console().result(lambda: history_table(drills, page), document)
-    return int(ExitCode.DONE)
+    return console().result(history_table(drills, page), document)
 
 
 def _write_page(config: "Config") -> str | None:

@@ -19,6 +19,7 @@ from drctl.cli.running import OVER_LINK, carried_out, plan_files
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
 from drctl.elections.cluster_state import Kind
+from drctl.elections.documents import ElectPlanDocument, result_document, show_document
 from drctl.elections.planning import (
     ElectionPlan,
     parse_overrides,
@@ -32,6 +33,7 @@ from drctl.model.groups import POSITIONS_TOPIC
 from drctl.model.plan import Plan
 from drctl.model.topology import TopicPartition
 from drctl.plans.elections import election
+from drctl.views.elections import plan_table, result_table, show_table
 from drctl.views.plan_text import plan_document as engine_document
 from drctl.views.text import plural
 
@@ -86,8 +88,6 @@ def _watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int
         Interrupted: somebody stopped it.
         Unreachable: no broker answered at the end.
     """
-    from drctl.cli.elect_table import show_table
-    from drctl.elections.documents import show_document
     from drctl.elections.waiting import Wait
 
     config = configuration()
@@ -119,8 +119,9 @@ def _watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int
         if clock.stopping:
             raise Interrupted("interrupted; nothing was changed")
     dark = states.dark
-    console().result(lambda: show_table(name, states), show_document(name, states, dark))
-    return int(ExitCode.FOUND if dark or states.absent else ExitCode.DONE)
+    code = ExitCode.FOUND if dark or states.absent else ExitCode.DONE
+    document = show_document(name, states, dark)
+    return console().result(show_table(name, states), document, code)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,19 +219,13 @@ def _elect(
 
 
 def _show(plan: ElectionPlan, execute: str) -> int:
-    from drctl.cli.elect_table import plan_table
-    from drctl.elections.documents import ElectPlanDocument
-
-    console().result(lambda: plan_table(plan, execute), ElectPlanDocument.of(plan, execute=execute))
-    return int(ExitCode.REFUSED if plan.refused else ExitCode.DONE)
+    code = ExitCode.REFUSED if plan.refused else ExitCode.DONE
+    document = ElectPlanDocument.of(plan, execute=execute)
+    return console().result(plan_table(plan, execute), document, code)
 
 
 def _show_result(result: ElectionResult) -> int:
-    from drctl.cli.elect_table import result_table
-    from drctl.elections.documents import result_document
-
-    console().result(lambda: result_table(result), result_document(result))
-    return int(result.exit_code)
+    return console().result(result_table(result), result_document(result), result.exit_code)
 
 
 def _elected(

@@ -18,10 +18,9 @@ from drctl.model.errors import ConfigError, UsageError
 from drctl.plans.failback import SEEDED, FailbackInputs, rebuild, turned
 from drctl.plans.failback import failback as sequence
 from drctl.reconcile.policy import POLICIES, Action, Policies, parse_policies
+from drctl.views.failback import failback_table
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from drctl.app.link_reader import ClusterLinkReader
     from drctl.config.configuration import Config
     from drctl.config.link import Link
@@ -118,14 +117,8 @@ def _judge(name: str | None, gap: Path | None) -> int:
     if gap is not None:
         named(gap)
     found = answer(look_at(config, link, gap))
-
-    def drawn() -> "RenderableType":
-        from drctl.cli.failback_table import failback_table
-
-        return failback_table(found, site_of(config, link, found))
-
-    console().result(drawn, OrderDocument.of(found))
-    return int(found.verdict.exit_code)
+    shown = failback_table(found, site_of(config, link, found))
+    return console().result(shown, OrderDocument.of(found), found.verdict.exit_code)
 
 
 def home_or_there(

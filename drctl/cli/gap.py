@@ -24,10 +24,10 @@ from drctl.cli.settings import configuration, error_document, without_secrets
 from drctl.model.errors import DrctlError, ExitCode, Refused, UsageError
 from drctl.model.gap import Engine, RecordClass
 from drctl.model.topology import PartitionOffsets
+from drctl.views.estimate_text import estimate_table, event_table, truncation_table
+from drctl.views.gap_text import gap_table
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from drctl.app.gap import GapRuns
     from drctl.config.configuration import Config
     from drctl.config.link import Link
@@ -298,21 +298,13 @@ def gap(given: Gap) -> int:
 
 
 def _show(result: "GapResult", *, stream: bool = False) -> None:
-    """The table, or the document; one line of it in a stream."""
-
-    def table() -> "RenderableType":
-        if result.truncation is not None:
-            from drctl.cli.gap_table import truncation_table
-
-            return truncation_table(result, result.truncation)
-        from drctl.cli.gap_table import gap_table
-
-        return gap_table(result)
-
+    """The view, or the document; one line of it in a stream."""
+    cut = result.truncation
     if stream and options().output is Output.JSON:
         console().stream(result.to_json())
     else:
-        console().result(table, result.to_json())
+        shown = gap_table(result) if cut is None else truncation_table(result, cut)
+        console().result(shown, result.to_json())
 
 
 def _repeat(runs: "GapRuns", out: Path, seconds: float) -> NoReturn:
@@ -383,14 +375,7 @@ def _estimate(link: "Link", topics: Sequence[str]) -> int:
             result = gap.run(topics)
     finally:
         gc.enable()
-
-    def table() -> "RenderableType":
-        from drctl.cli.gap_table import estimate_table
-
-        return estimate_table(result)
-
-    console().result(table, result.to_json())
-    return int(result.exit_code)
+    return console().result(estimate_table(result), result.to_json(), result.exit_code)
 
 
 _REASON = "--export takes what there is"
@@ -539,14 +524,7 @@ def _find_repeated(config: "Config", given: Gap) -> int:
     assert given.identity is not None
     name, events = given.cluster or config.link(given.link).source, EventFormat(given.identity)
     result = _look(config, name, config.cluster(name), given.topic, events)
-
-    def table() -> "RenderableType":
-        from drctl.cli.gap_table import event_table
-
-        return event_table(result)
-
-    console().result(table, result.to_json())
-    return int(result.exit_code)
+    return console().result(event_table(result), result.to_json(), result.exit_code)
 
 
 def _look(

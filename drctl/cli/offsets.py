@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -45,6 +46,7 @@ from drctl.model.text import quote
 from drctl.offsets.anchor_log import ANCHORS_TOPIC, scope_of
 from drctl.offsets.link_translation import Cluster
 from drctl.offsets.tracking import Passes, Tracked, Tracker
+from drctl.views.offsets import plan_table, result_table, snapshot_table
 from drctl.views.text import plural
 from drctl.views.tracking import (
     TrackedDocument,
@@ -56,8 +58,6 @@ from drctl.views.tracking import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from drctl.app.link_reader import ClusterLinkReader
     from drctl.config.configuration import Config
     from drctl.config.link import Link
@@ -96,18 +96,13 @@ def translate(
     is missing.
     """
     from drctl.offsets.translation_json import exit_code, translation_document
+    from drctl.views.translation import translation_table
 
     chosen = configuration().link(link)
     result = _translated(chosen, tuple(group or ()), timestamp)
-
-    def table() -> "RenderableType":
-        from drctl.cli.offsets_table import translation_table
-
-        return translation_table(chosen, result)
-
     ends = chosen.name, chosen.source, chosen.target
-    console().result(table, lambda: translation_document(*ends, result))
-    return int(exit_code(result))
+    document = partial(translation_document, *ends, result)
+    return console().result(translation_table(chosen, result), document, exit_code(result))
 
 
 @app.command()
@@ -120,6 +115,7 @@ def explain(
 ) -> int:
     """Show what every method says of one group and partition, and which one won."""
     from drctl.offsets.translation_json import ExplainedDocument, questionable
+    from drctl.views.translation import Explanation
 
     chosen = configuration().link(link)
     result = _translated(chosen, (re.escape(group),), timestamp)
@@ -131,14 +127,8 @@ def explain(
             f"nothing is known of group {group} in {topic}-{partition}",
             "`drctl offsets translate` lists all; topics have their names of the source",
         )
-
-    def table() -> "RenderableType":
-        from drctl.cli.offsets_table import Explanation
-
-        return Explanation(row)
-
-    console().result(table, ExplainedDocument.of(row))
-    return int(questionable(row.translation))
+    code = ExitCode.FOUND if questionable(row.translation) else ExitCode.DONE
+    return console().result(Explanation(row), ExplainedDocument.of(row), code)
 
 
 def _translated(link: "Link", groups: tuple[str, ...], time: datetime | None) -> "LinkTranslated":
@@ -315,7 +305,6 @@ def snapshot(
 
     Reads only. Exit codes: 0 saved, 5 not all groups could be read.
     """
-    from drctl.cli.offsets_table import snapshot_table
     from drctl.offsets.snapshot import Filters, SnapshotDocument, snapshot_text
     from drctl.views.files import write_whole
 
@@ -332,8 +321,7 @@ def snapshot(
         raise Unknown(f"{file} cannot be written: {error.strerror}", "choose --out") from None
     if shares := taken.without_positions:
         console().note(f"share groups have no committed offsets: {', '.join(shares)}")
-    console().result(lambda: snapshot_table(taken, str(file)), document)
-    return int(taken.exit_code)
+    return console().result(snapshot_table(taken, str(file)), document, taken.exit_code)
 
 
 def _take(config: "Config", name: str, filters: "Filters") -> "Snapshot":
@@ -474,10 +462,8 @@ def _show_or_commit(
     running.plan_files(plan, document, given)
     code = ExitCode.REFUSED if found.refused else ExitCode.DONE
     if not given.execute:
-        from drctl.cli.offsets_table import plan_table
-
         shown = results.OffsetsPlanDocument.of(found, execute=execute)
-        console().result(lambda: plan_table(found, execute), shown)
+        console().result(plan_table(found, execute), shown)
     elif not plan.steps:
         lines = results.results_of(found, {}, "")
         _show_result(results.ApplyResult(found, lines, code.name.lower()), "")
@@ -515,7 +501,6 @@ def _committed(sight: "ClusterLinkReader", plan: "Plan", found: "ApplyPlan") -> 
 
 
 def _show_result(result: "ApplyResult", undo: str) -> None:
-    from drctl.cli.offsets_table import result_table
     from drctl.offsets.results import result_document
 
-    console().result(lambda: result_table(result, undo), result_document(result, undo))
+    console().result(result_table(result, undo), result_document(result, undo))

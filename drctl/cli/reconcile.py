@@ -24,7 +24,9 @@ from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration
 from drctl.model.errors import UsageError
 from drctl.model.text import option
+from drctl.reconcile.documents import document
 from drctl.reconcile.policy import Action
+from drctl.views.reconcile import reconcile_table
 from drctl.views.text import plain, plural
 
 if TYPE_CHECKING:
@@ -95,12 +97,8 @@ def reconcile(given: Reconcile) -> int:
 
 
 def _show(result: "ReconcileResult", folder: Path, execute: str) -> int:
-    from drctl.cli.reconcile_table import reconcile_table
-    from drctl.reconcile.documents import document
-
     told = document(result, str(folder), execute)
-    console().result(lambda: reconcile_table(result, execute), told)
-    return int(result.exit_code)
+    return console().result(reconcile_table(result, execute), told, result.exit_code)
 
 
 def confirm_plan(plan: "ReconcilePlan", *, yes: bool) -> None:

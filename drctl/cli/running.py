@@ -28,8 +28,6 @@ from drctl.model.loss import Mode
 from drctl.model.plan import Plan
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from drctl.app.link_writer import ClusterLinkWriter
     from drctl.app.notices import People
     from drctl.app.run_adapters import JournalTopic
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     from drctl.plans.inputs import Circumstances
     from drctl.views.plan_text import PlanDocument
     from drctl.views.run_data import ReportData
+    from drctl.views.view import View
 
 # Whoever waits for a source that is silent waits from the first question on: what is not needed
 # for that one is imported behind it.
@@ -121,7 +120,7 @@ def show_or_go(
     way: Way,
     *,
     lost: bool = False,
-    draw: "Callable[[Prepared], RenderableType] | None" = None,
+    draw: "Callable[[Prepared], View] | None" = None,
 ) -> int:
     """Make the plan, and with `--execute` carry it out.
 
@@ -291,17 +290,12 @@ def plan_files(plan: Plan, document: "PlanDocument", given: Acting) -> None:
         refuse_another(plan, given.expect_plan)
 
 
-def _show(prepared: Prepared, way: Way, draw: "Callable[[Prepared], RenderableType] | None") -> int:
-    from drctl.cli.run_table import plan_table
+def _show(prepared: Prepared, way: Way, draw: "Callable[[Prepared], View] | None") -> int:
+    from drctl.views.plan_text import plan_table
 
-    def drawn() -> "RenderableType":
-        if draw is not None:
-            return draw(prepared)
-        given = prepared.plan, prepared.findings, prepared.broken, prepared.execute
-        return plan_table(*given, prepared.loss, prepared.groups)
-
-    console().result(drawn, _document(prepared))
-    return int(way.code(prepared))
+    given = prepared.plan, prepared.findings, prepared.broken, prepared.execute
+    shown = draw(prepared) if draw else plan_table(*given, prepared.loss, prepared.groups)
+    return console().result(shown, _document(prepared), way.code(prepared))
 
 
 def carried_out(
@@ -337,24 +331,23 @@ PAGE = "report.html"
 
 def show_end(config: "Config", story: "RunState", outcome: "Outcome") -> int:
     """Print the run's end; the exit code."""
-    from drctl.cli.run_table import run_table
     from drctl.views.run_json import RunDocument
+    from drctl.views.run_lines import run_table
 
     data = _data(config, story)
     page = _page(config, story.run, data)
-    console().result(lambda: run_table(data, page), RunDocument.of(data, report=page))
-    return int(outcome.exit_code)
+    document = RunDocument.of(data, report=page)
+    return console().result(run_table(data, page), document, outcome.exit_code)
 
 
 def show_state(story: "RunState") -> int:
     """Print how far a run came that nobody goes on with yet."""
-    from drctl.cli.run_table import run_table
     from drctl.views.run_json import RunDocument
+    from drctl.views.run_lines import run_table
     from drctl.views.run_reading import report_data
 
     data = report_data(story)
-    console().result(lambda: run_table(data, None), RunDocument.of(data))
-    return 0
+    return console().result(run_table(data, None), RunDocument.of(data))
 
 
 def _data(config: "Config", story: "RunState") -> "ReportData":
@@ -434,7 +427,7 @@ def watched(
         yield Watched(Lines(plan, KINDS), journal)
         return
     from drctl.app.run_timeline import LiveCourse, Overheard
-    from drctl.cli.run_table import Picture
+    from drctl.cli.run_picture import Picture
 
     course = LiveCourse(plan, KINDS, journal.run, clock.monotonic, entries)
 

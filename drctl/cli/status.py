@@ -14,13 +14,19 @@ from drctl.cli.grammar import LinkName, seconds
 from drctl.cli.options import Output, options
 from drctl.cli.settings import configuration, without_secrets
 from drctl.model.errors import ConfigError, DrctlError, UsageError
-from drctl.views.status_text import StatusMetrics, status_document, status_line
+from drctl.views.status_text import (
+    StatusMetrics,
+    status_document,
+    status_line,
+    status_table,
+    waiting_table,
+    watched_table,
+)
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from drctl.app.status import StatusReader
     from drctl.checks.go import StatusNow
+    from drctl.views.view import View
 
 EVERY = "10s"
 
@@ -66,14 +72,7 @@ def _once(opened: "StatusReader") -> int:
             seen = opened.look()
     finally:
         gc.enable()
-
-    def drawn() -> "RenderableType":
-        from drctl.cli.status_table import status_table
-
-        return status_table(seen)
-
-    console().result(drawn, status_document(seen))
-    return int(seen.exit_code)
+    return console().result(status_table(seen), status_document(seen), seen.exit_code)
 
 
 class Watching:
@@ -134,9 +133,7 @@ class Watching:
         elif live_screen.current() is None:
             console().result(status_line(seen), {})
 
-    def _picture(self) -> "RenderableType":
-        from drctl.cli.status_table import waiting_table, watched_table
-
+    def _picture(self) -> "View":
         seen = self._metrics.seen
         if seen is None:
             return waiting_table(self._opened.link.name)

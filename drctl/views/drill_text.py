@@ -1,6 +1,6 @@
 """Drills as JSON and in words: the plan of one, its result, what was cleaned up, all that were."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -21,9 +21,9 @@ from drctl.model.document import Count, Document, From, Name, Seconds
 from drctl.model.loss import Mode
 from drctl.steps.fences import FENCE_PRODUCERS
 from drctl.steps.registry import KINDS
-from drctl.views.run_lines import Figure
 from drctl.views.run_words import length
 from drctl.views.text import plain, plural, sentence
+from drctl.views.view import Figure, Part, Text, figures_table, heading, section, table, view
 
 VERDICTS = {
     Verdict.PASSED: "passed",
@@ -307,3 +307,109 @@ def past_row(past: Past) -> tuple[str, ...]:
 
 def _length(seconds: float | None) -> str:
     return "a time that is not known" if seconds is None else length(seconds)
+
+
+_STYLES = {Verdict.PASSED: "bold green", Verdict.WORSE: "bold yellow"}
+_MOST = 20
+
+
+@view
+def plan_table(document: DrillPlanDocument) -> Iterator[Part]:
+    """What a drill would make and do; the command line that does it stands last."""
+    ends = f"{plain(document.source)} to {plain(document.target)}"
+    fault = f", with {document.inject}" if document.inject else ""
+    yield Text(f"A drill over link {plain(document.link)}, from {ends}{fault}", "bold")
+    yield heading("It would make, and delete at its end")
+    scratch = document.scratch
+    yield from _lines(f"topic {plain(n)} of the source" for n in scratch.source_topics)
+    yield from _lines(f"topic {plain(n)} of the target" for n in scratch.target_topics)
+    yield from _lines(f"group {plain(n)} of both" for n in scratch.groups)
+    yield from _lines(f"rules that deny {plain(n)} that topic" for n in scratch.principals)
+    if document.seen_within_seconds:
+        seen = length(document.seen_within_seconds)
+        yield Text(f"  the replicator looks for new topics every {seen}", "dim")
+    steps = enumerate(document.steps, 1)
+    lines = (f"{n}. {plain(each.id)}: {sentence(each.title)}" for n, each in steps)
+    yield from section("Steps of the engine", lines)
+    yield heading("Left out, because it is a rehearsal")
+    yield from _lines(f"{plain(e.id)}: {sentence(e.why)}" for e in document.left_out)
+    if document.leftovers:
+        yield heading("Drills that died left, and it would delete first")
+        yield from _lines(map(plain, document.leftovers))
+    yield from section("Nothing was made. Carry it out:", [document.execute])
+
+
+@view
+def result_table(result: Result, page: str | None) -> Iterator[Part]:
+    """The verdict, the measures, the steps, and what became of everything else."""
+    words = VERDICTS[result.verdict]
+    head = f"Drill {result.scratch.drill} over link {plain(result.link)}: {words}"
+    yield Text(head, _STYLES.get(result.verdict, "bold red"))
+    measured = figures(result)
+    if measured:
+        yield figures_table(measured)
+    if result.reasons:
+        yield heading("Why")
+        yield from _lines(map(sentence, result.reasons))
+    if result.steps:
+        yield heading("Steps")
+        yield table(_step(n, step) for n, step in enumerate(result.steps, 1))
+        yield heading("Left out, because it is a rehearsal")
+        yield from _lines(f"{plain(each.id)}: {each.why}" for each in result.left_out)
+    yield heading("Everything else")
+    yield Text(f"  {untouched(result)}")
+    if result.compared is not None:
+        yield Text(f"  Not compared: {_some(result.compared.not_compared)}", "dim")
+    left = f"; {plural(len(result.left), 'thing')} still there" if result.left else ""
+    yield Text(f"  {plural(len(result.deleted), 'thing')} made by the drill and deleted{left}")
+    if page:
+        yield Text(f"\nPage of all drills: {page}")
+
+
+def _some(what: Sequence[str]) -> str:
+    told = "; ".join(map(sentence, what[:_MOST]))
+    return f"{told}; and more: --output json names all" if len(what) > _MOST else told
+
+
+def _step(number: int, step: StepTime) -> tuple[str, ...]:
+    seconds = "" if step.seconds is None else length(step.seconds)
+    return str(number), plain(step.id), step.status, seconds, sentence(step.detail)
+
+
+@view
+def clean_table(document: DrillCleanDocument) -> Iterator[Part]:
+    """What was, or would be, deleted."""
+    if not document.deleted and not document.left:
+        yield Text("drills left nothing behind")
+        return
+    if document.deleted:
+        yield Text("Deleted", "bold")
+        yield from _lines(map(plain, document.deleted))
+    if document.left:
+        yield Text("Still there" if document.executed else "Left by drills", "bold")
+        yield from _lines(map(plain, document.left))
+        yield from section("Delete it:", [document.execute])
+
+
+@view
+def history_table(drills: Sequence[Past], page: str | None) -> Iterator[Part]:
+    """A row for each drill."""
+    if not drills:
+        yield Text("no drill was carried out from this state_dir")
+        return
+    yield table(map(_past, drills), *COLUMNS)
+    if page:
+        yield Text(f"\nPage: {page}")
+
+
+def _past(past: Past) -> tuple[Text, ...]:
+    style = "" if past.verdict is Verdict.PASSED else "yellow"
+    return tuple(Text(cell, style) for cell in past_row(past))
+
+
+def _lines(lines: Iterable[str]) -> Iterator[Part]:
+    for number, line in enumerate(lines):
+        if number == _MOST:
+            yield Text("  and more: --output json names all")
+            return
+        yield Text(f"  - {line}")

@@ -5,8 +5,9 @@ here. No sentence says that something is missing, or that nothing is, without sa
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from drctl.model.estimate import (
     ASSUMED,
@@ -19,10 +20,13 @@ from drctl.model.estimate import (
 from drctl.model.event_duplicates import EventDuplicates, PartitionEvents
 from drctl.model.gap import DoomedPartition, Export, GapResult, NotCompared, Truncation
 from drctl.model.text import option, quote
+from drctl.views import gap_text
 from drctl.views.text import age, be, collected, number, plain, plural, sentence, size, utc
+from drctl.views.view import Items, Part, Table, Text, heading, listing, view
 
 NO_PROOF = "An estimate is no proof: run drctl gap --scope tail or full."
 Row = tuple[str, PartitionEstimate]
+T = TypeVar("T")
 
 
 def verdict(result: EstimateResult) -> str:
@@ -326,3 +330,95 @@ def _gone(count: int) -> str:
 def offsets(each: DoomedPartition) -> str:
     """Which offsets a cut takes."""
     return "-" if each.cut_from is None else f"{number(each.cut_from)}-{number(each.end - 1)}"
+
+
+WORST = 10
+TRUNCATION_WORST = 20
+TOLD = 3
+_EVENT_STYLES = {0: "bold green", 1: "bold red", 5: "bold yellow"}
+
+
+@view
+def truncation_table(result: GapResult, found: Truncation) -> Iterator[Part]:
+    """What would be destroyed; how to keep it stands last, by the prompt."""
+    good = "bold green" if result.complete else "bold"
+    yield Text(headline(result, found), "bold red" if found.partitions else good)
+    yield Text(gap_text.circumstances(result), "dim")
+    if found.partitions:
+        rows = (
+            (f"  {p.name}", plural(p.records, "record"), size(p.bytes), Text(p.meaning, "dim"))
+            for p in procedures(result, found)
+        )
+        yield from ("", Table(rows, numbers=(1, 2)), "")
+        columns = ("Part.", "Cut", "Only here", "Size", "Others", "Size")
+        yield from _partitions(worst_of(found), _doomed, columns, TRUNCATION_WORST)
+    yield from (Text(each, "yellow") for each in unsaid(result))
+    if told := kept(result, found):
+        yield f"\n{told}"
+
+
+@view
+def estimate_table(result: EstimateResult) -> Iterator[Part]:
+    """What a tired person needs, in 80 columns and up; what to do stands last, by the prompt."""
+    yield Text(verdict(result), "bold yellow")
+    yield Text(circumstances(result), "dim")
+    rows = worst(result)
+    if rows:
+        since = [begin(result, *row) for row in rows[:TOLD]]
+        yield from (heading("Since when"), Items(since), heading("Worst partitions"))
+        columns = ("Part.", "About", "At least", "At most", "Differs from (UTC)")
+        yield from _partitions(rows, _estimated, columns, WORST)
+    if seen := known(result):
+        yield from (heading("Also seen"), Items(seen))
+    yield from (heading("Uncertain"), Items(uncertain(result)))
+    yield from gap_text.uncompared(not_compared(result))
+    yield from (heading("Do now"), Items(next_steps(result), numbered=True))
+
+
+@view
+def event_table(result: EventDuplicates) -> Iterator[Part]:
+    """What was found, the worst partitions first."""
+    yield Text(event_verdict(result), _EVENT_STYLES[result.exit_code])
+    yield Text(event_circumstances(result), "dim")
+    worst = sorted(
+        (each for each in result.partitions if each.counts.repeated or each.counts.unidentified),
+        key=lambda each: (-each.counts.repeated, -each.counts.unidentified),
+    )
+    columns = ("Part.", "Events", "Again", "Tombstones", "Unknown", "Offsets")
+    yield ""
+    yield from _partitions(worst, _events, columns, WORST)
+    yield from (f"  {first(each)}" for each in [each for each in worst if each.first][:WORST])
+    yield from (Text(line, "yellow") for line in unknown(result))
+
+
+def _partitions(
+    things: Sequence[T], cells: Callable[[T], Iterable[str]], columns: tuple[str, ...], most: int
+) -> Iterator[Part]:
+    return listing(
+        things,
+        cells,
+        "Topic",
+        *columns,
+        numbers=columns,
+        most=most,
+        what="partition",
+        indented=True,
+    )
+
+
+def _doomed(each: DoomedPartition) -> tuple[str, ...]:
+    numbers = (number(each.records), size(each.bytes), number(each.others), size(each.other_bytes))
+    return plain(each.topic), str(each.partition), offsets(each), *numbers
+
+
+def _estimated(row: Row) -> tuple[str, ...]:
+    topic, found = row
+    part = "all" if found.partition is None else str(found.partition)
+    counts = (found.missing.estimate, found.missing.at_least, found.missing.at_most)
+    return plain(topic), part, *map(number, counts), utc(found.diverges_from)
+
+
+def _events(each: PartitionEvents) -> tuple[str, ...]:
+    counts = each.counts
+    numbers = (counts.events, counts.repeated, counts.tombstones, counts.unidentified)
+    return plain(each.topic), str(each.partition), *map(number, numbers), where(each)

@@ -157,14 +157,6 @@ def strip(topic: TopicGap, not_compared: frozenset[int], scale: Scale) -> Strip:
     return Strip(tuple(cells), each, len(gaps))
 
 
-def worst_partitions(result: GapResult) -> Sequence[tuple[str, PartitionGap]]:
-    """Topic and partition of everything with a gap, the worst first."""
-    gaps = [
-        (t.topic, gap) for t in result.topics for gap in t.partitions if gap.counts.unreplicated
-    ]
-    return sorted(gaps, key=lambda pair: (-pair[1].counts.unreplicated, pair[0], pair[1].partition))
-
-
 def _merge(bins: Sequence[int], merge: int) -> tuple[int, ...]:
     return tuple(sum(bins[n : n + merge]) for n in range(0, len(bins), merge))
 
@@ -297,7 +289,7 @@ def _topics(result: GapResult) -> tuple[TopicRow, ...]:
 
 def _worst(result: GapResult) -> tuple[Worst, ...]:
     """Every partition with a gap, the worst first."""
-    gaps = worst_partitions(result)
+    gaps = gap_text.worst_partitions(result)
     largest = gaps[0][1].counts.unreplicated if gaps else 1
     return tuple(
         Worst(

@@ -4,6 +4,7 @@ All text that came from a cluster is made printable here.
 """
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,7 +18,8 @@ from drctl.model.gap import (
     TopicGap,
 )
 from drctl.model.text import quote
-from drctl.views.text import age, be, number, plain, plural, sentence, utc
+from drctl.views.text import age, be, number, plain, plural, sentence, size, utc
+from drctl.views.view import Items, Part, Table, Text, heading, listing, view
 
 PAGE = "gap.html"
 DOCUMENT = "gap.json"
@@ -467,3 +469,64 @@ def _only_on_target(result: GapResult) -> Step:
         f"{plain(result.target)} holds.",
         f"They have to reach {source} before applications return to it.",
     )
+
+
+_STYLES = {Tone.FINE: "bold green", Tone.FOUND: "bold red", Tone.INCOMPLETE: "bold yellow"}
+WORST = 10
+BLIND = 10
+
+
+@view
+def gap_table(result: GapResult) -> Iterator[Part]:
+    """What a tired person needs, in 80 columns and up; what to do stands last, by the prompt."""
+    yield Text(verdict(result), _STYLES[tone(result)])
+    yield Text(circumstances(result), "dim")
+    yield from ("", _numbers(total_lines(result)))
+    gaps = worst_partitions(result)
+    if gaps:
+        yield heading("Worst partitions")
+        rows = [_worst_cells(result, *each) for each in gaps]
+        columns = ("Topic", "Part.", "Missing", "Size", "Source offsets", "Oldest")
+        numbers = ("Part.", "Missing", "Size", "Oldest")
+        yield from listing(
+            rows, tuple, *columns, numbers=numbers, most=WORST, what="partition", indented=True
+        )
+    if gaps or result.order.inversions:
+        yield from (heading("What copying would do to order"), _numbers(order_lines(result)))
+    if found := facts(result):
+        yield from (heading("Known"), Items(found))
+    yield from (heading("Unknown"), Items(unknown(result)))
+    yield from uncompared([f"{b.topic} ({b.partitions}): {b.reason}" for b in blind_spots(result)])
+    steps = [f"{step.what} {step.why}" for step in next_steps(result)]
+    yield from (heading("Do now"), Items(steps, numbered=True))
+    yield f"\nPage: {plain(result.out)}/{PAGE}"
+
+
+def worst_partitions(result: GapResult) -> Sequence[tuple[str, PartitionGap]]:
+    """Topic and partition of everything with a gap, the worst first."""
+    gaps = [(t.topic, p) for t in result.topics for p in t.partitions if p.counts.unreplicated]
+    return sorted(gaps, key=lambda pair: (-pair[1].counts.unreplicated, pair[0], pair[1].partition))
+
+
+def uncompared(lines: Sequence[str]) -> Iterator[Part]:
+    """What could not be compared, as far as there is room."""
+    if lines:
+        rest = [f"and {number(len(lines) - BLIND)} more"] if len(lines) > BLIND else []
+        yield from (heading("Not compared"), Items([*lines[:BLIND], *rest]))
+
+
+def _numbers(lines: Sequence[Line]) -> Table:
+    """Numbers with their meaning; those that are zero in one line."""
+    rows = [
+        (f"  {line.name}", number(line.count), Text(line.meaning, "dim"))
+        for line in lines
+        if line.count
+    ]
+    none = ", ".join(line.name for line in lines if line.count == 0)
+    return Table([*rows, *([("  none", "0", Text(none, "dim"))] if none else ())], numbers=(0, 1))
+
+
+def _worst_cells(result: GapResult, topic: str, gap: PartitionGap) -> tuple[str, ...]:
+    old = age(gap.oldest_timestamp, result.started)
+    row = (number(gap.counts.unreplicated), size(gap.bytes), offsets(gap))
+    return plain(topic), str(gap.partition), *row, old

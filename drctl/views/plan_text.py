@@ -4,11 +4,11 @@ But for `loss` and `groups`: they change while nobody does anything, and are lef
 compared.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
-from drctl.checks.causes import CAUSES, Unseen, told_once, without_consequences
+from drctl.checks.causes import CAUSES, Unseen, network_suspected, told_once, without_consequences
 from drctl.checks.diagnosis import overridable, standing_against
 from drctl.checks.repairs import GUARD
 from drctl.engine.kind import Kind, Trait
@@ -20,11 +20,12 @@ from drctl.steps.commit_offsets import Foreseen, Reread
 from drctl.steps.failback import PASSED
 from drctl.steps.prechecks import modes_of
 from drctl.steps.registry import KINDS
-from drctl.views.client_moves import leaving_rows
+from drctl.views.client_moves import leaving_lines, leaving_rows
 from drctl.views.findings import CauseDocument, FindingDocument, beside
 from drctl.views.run_json import ClientsDocument, OverrideDocument, overrides_told
 from drctl.views.run_reading import described
 from drctl.views.text import duration, number, plain, plural, sentence
+from drctl.views.view import Part, Text, heading, section, table, view
 
 _PASSABLE = frozenset(overridable((*PASSED, GUARD)))
 """Guards that nobody may pass over are not offered."""
@@ -443,3 +444,64 @@ def plan_document(
         refused=(*order, *guards),
         execute=execute,
     )
+
+
+_GUARD_STYLES = {"fail": "bold red", "not-checked": "yellow", "warn": "yellow"}
+
+
+@view
+def plan_table(
+    plan: Plan,
+    findings: Sequence[Finding],
+    violations: Sequence[str],
+    execute: str,
+    loss: Loss | None = None,
+    groups: Foreseen | None = None,
+) -> Iterator[Part]:
+    """The verdict, what is lost, the steps, what clients do, what guards say, and what to type."""
+    if network := network_suspected(findings):
+        yield Text(sentence(network), "bold red")
+    told = verdict(plan, findings, violations, groups)
+    resets = groups is not None and groups.without_offset
+    style = "bold yellow" if resets else "bold green"
+    yield Text(told, "bold red" if told.startswith("Refused") else style)
+    if loss is not None:
+        title = "Probably lost, if it is carried out now"
+        yield from _with_evidence(title, loss_lines(loss))
+    if groups is not None:
+        yield from _with_evidence("Where groups resume", group_lines(groups))
+    yield heading("Steps")
+    steps = map(_cells, step_rows(plan))
+    yield table(steps, "", "Step", "What is done", "How it is known", "Way back")
+    yield from section("Clients that are connected to the source", leaving_lines(plan))
+    mode = mode_of(plan)
+    guards = guards_in_words(findings, plan.overrides, mode)
+    yield heading(f"Guards: {guards}")
+    for guard in guard_rows(findings, plan.overrides, mode):
+        yield from _guard(guard)
+    yield from section("Do now", what_to_type(plan, findings, violations, execute))
+
+
+def _with_evidence(title: str, lines: Sequence[str]) -> Iterator[Part]:
+    words, *evidence = lines
+    yield from section(title, [words])
+    yield from (Text(f"    {each}", "dim") for each in evidence)
+
+
+def _cells(row: PlanRow) -> tuple[Text, ...]:
+    title = f"{row.title}; {row.unless}" if row.unless else row.title
+    back = row.way_back or "-"
+    if row.opens:
+        back = f"{back}; from here on nothing goes back by itself"
+    style = "bold" if row.opens else ""
+    return tuple(Text(part, style) for part in (str(row.number), row.id, title, row.proof, back))
+
+
+def _guard(row: GuardRow) -> Iterator[Text]:
+    head = f"  {row.status.value:<11} "
+    words = f"{row.check}: {row.subject}: {row.reason}"
+    yield Text(words, _GUARD_STYLES.get(row.status.value, ""), head)
+    if row.overridden:
+        yield Text(f"{'':14}passed over: {row.overridden}", "dim")
+    elif row.cure:
+        yield Text(f"{'':14}cure: {row.cure}", "dim")

@@ -13,9 +13,11 @@ from drctl.plans import failback
 from drctl.steps.failback import WHOLE
 from drctl.steps.records import Reconcile
 from drctl.steps.waiting import Drain
+from drctl.views.client_moves import leaving_told
 from drctl.views.run_data import Became, Positions, ReportData, Standing, StepReport, Writes
 from drctl.views.run_words import (
     BECAME,
+    Tone,
     closed,
     estimated,
     length,
@@ -23,11 +25,14 @@ from drctl.views.run_words import (
     lost_in_words,
     rpo_in_brief,
     rto_in_brief,
+    tone,
     turning,
+    verdict,
     when,
     writes_now,
 )
 from drctl.views.text import collected, number, plain, plural, sentence
+from drctl.views.view import Figure, Part, Text, figures_table, heading, section, table, view
 
 _BAD = (Became.FAILED, Became.UNKNOWN, Became.NOT_TAKEN_BACK, Became.OWED, Became.BEGUN)
 """What a person has to look at."""
@@ -125,15 +130,6 @@ def _doubtful(data: ReportData) -> str:
 
 def _names(steps: tuple[StepReport, ...]) -> str:
     return ", ".join(plain(step.id) for step in steps)
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A number that the run was for, with how it is known."""
-
-    name: str
-    value: str
-    how: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,3 +443,43 @@ def _command(data: ReportData, name: str) -> str:
 
 def _resume(data: ReportData) -> str:
     return f"drctl resume {quote(data.run)}"
+
+
+_VERDICT_STYLES = {
+    Tone.FINE: "bold green",
+    Tone.FOUND: "bold yellow",
+    Tone.INCOMPLETE: "bold red",
+}
+_MOST = 20
+
+
+@view
+def run_table(data: ReportData, page: str | None) -> Iterator[Part]:
+    """The verdict, the figures, the steps, what is known and not, and what to do."""
+    yield Text(verdict(data), _VERDICT_STYLES.get(tone(data), "bold"))
+    yield figures_table(figures(data))
+    yield heading("Steps")
+    yield table(map(_step_seen, step_rows(data)))
+    told = named(data)
+    more = [f"and {len(told) - _MOST} more: the report names all"] if len(told) > _MOST else []
+    yield from section("Named", (*told[:_MOST], *more), mark="- ")
+    yield from section("Known", known(data), mark="- ")
+    yield from section("Unknown", unknown(data), mark="- ")
+    if data.ending.standing is not Standing.DONE:
+        yield from section(
+            "Clients that are connected to the source", leaving_told(data), mark="- "
+        )
+    evidence = tuple(map(sentence, data.rpo.evidence))
+    yield from section("What the estimate of the loss rests on", evidence, mark="- ")
+    yield heading("Do now")
+    for place, step in enumerate(next_steps(data), 1):
+        yield Text(f"  {place}. {step.what} {step.why}")
+        if step.command:
+            yield Text(f"     {step.command}", "bold")
+    if page:
+        yield Text(f"\nPage: {page}")
+
+
+def _step_seen(row: StepRow) -> Iterator[Text]:
+    words = (str(row.number), row.id, row.became, row.seconds, row.told)
+    return (Text(word, "bold red" if row.bad else "") for word in words)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from drctl.checks.causes import network_suspected, told_once
+from drctl.checks.causes import Unseen, network_suspected, told_once
 from drctl.checks.check import listed
 from drctl.checks.go import NOT_ASKED, Answer, GroupsNow, Rpo, StatusNow, TopicRpo
 from drctl.model.document import Count, Document, From, Moment, Seconds, rounded
@@ -16,7 +16,8 @@ from drctl.model.replication import Connector, LeftOut
 from drctl.model.topology import Unavailable
 from drctl.views.findings import CauseDocument, FindingDocument, beside
 from drctl.views.metrics import Labels, Metric, exposition
-from drctl.views.text import json_time_of, sentence
+from drctl.views.text import json_time_of, plain, sentence
+from drctl.views.view import Part, Text, heading, table, view
 
 PREFIX = "drctl_status_"
 _RUNNING = "RUNNING"
@@ -369,3 +370,111 @@ def _connectors(seen: StatusNow) -> Iterator[tuple[str, Rows]]:
         ]
     yield "connector_running", running
     yield "connector_tasks", tasks
+
+
+_TOPICS = 10
+_OTHERS = 6
+_NUMBERS = ("records", "at most", "seconds")
+
+
+@view
+def watched_table(seen: StatusNow, now: float, failed: bool) -> Iterator[Part]:
+    """The status with its age."""
+    yield status_table(seen)
+    age = max(0.0, now - seen.at_ms / 1000 - seen.took_s)
+    told = f"looked {age:,.0f} s ago" + ("; the last look failed" if failed else "")
+    yield Text(f"{told}; Ctrl-C ends it", "bold red" if failed else "dim")
+
+
+@view
+def waiting_table(link: str) -> Iterator[Part]:
+    """Before the first look came to its end."""
+    yield Text(f"looking at link {sentence(link)}", "dim")
+
+
+@view
+def status_table(seen: StatusNow) -> Iterator[Part]:
+    """Go or no-go, blockers, RPO, replication, groups."""
+    if network := network_suspected(seen.planned.blockers):
+        yield Text(sentence(network), "bold red")
+    yield _answer("planned failover", seen.planned)
+    lost = f"if {sentence(seen.source)} were lost now: {sentence(rpo_words(seen.rpo))}"
+    allowed = f"allowed are {seen.allowed.max_rpo_seconds:g} s"
+    yield _answer(f"{lost}; {allowed}", seen.unplanned)
+    yield Text(f"link {plain(seen.link)}: {plain(seen.source)} -> {plain(seen.target)}", "dim")
+    yield from _blockers(seen)
+    others, more = told_once(seen.others)
+    blockers = (*seen.planned.blockers, *seen.unplanned.blockers)
+    told_above = {each.because for each in told_once(blockers)[1]}
+    unseen = [each for each in more if each.because not in told_above]
+    if others or unseen:
+        yield heading("To know of")
+        yield from (_finding(each) for each in others[:_OTHERS])
+        yield from map(_unseen, unseen)
+        if len(others) > _OTHERS:
+            yield Text(f"  and {len(others) - _OTHERS:,} more: drctl doctor", "dim")
+    yield heading("RPO by topic")
+    yield from _topics(seen)
+    yield heading("Replication")
+    connectors = connector_words(c for _, c in sorted(seen.connectors.items()))
+    yield Text(f"  {sentence('; '.join(connectors)) or 'no connector is known'}")
+    yield heading("Groups")
+    yield Text(f"  {sentence(groups_words(seen))}", "yellow" if seen.groups.left_out else "")
+    yield Text(
+        f"\n{utc(seen.at_ms)}, in {seen.took_s:.1f} s; not asked here, but by drctl doctor:"
+        f" {', '.join(NOT_ASKED)}",
+        "dim",
+    )
+
+
+def _answer(what: str, answer: Answer) -> Text:
+    style, head = ("bold green", "GO   ") if answer.go else ("bold red", "NO-GO")
+    return Text(what, style, f"{head}  ")
+
+
+def _blockers(seen: StatusNow) -> Iterator[Text]:
+    planned, unplanned = seen.planned.blockers, seen.unplanned.blockers
+    shared = {f.check for f in planned} & {f.check for f in unplanned}
+    for title, rows in (
+        ("any failover", [f for f in planned if f.check in shared]),
+        ("planned", [f for f in planned if f.check not in shared]),
+        ("unplanned", [f for f in unplanned if f.check not in shared]),
+    ):
+        if rows:
+            yield heading(f"In the way ({title})")
+            told, unseen = told_once(rows)
+            for each in told:
+                yield _finding(each)
+                if each.cure:
+                    yield Text(f"{'':14}cure: {sentence(each.cure)}", "dim")
+            yield from map(_unseen, unseen)
+
+
+def _unseen(unseen: Unseen) -> Text:
+    return Text(f"  not-checked {sentence(unseen.words)}", "yellow")
+
+
+def _finding(finding: Finding) -> Text:
+    words = sentence(f"{finding.check}: {finding.subject}: {finding.reason}")
+    return Text(words, "yellow", f"  {finding.status.value:<11} ")
+
+
+def _topics(seen: StatusNow) -> Iterator[Part]:
+    if not seen.topics:
+        yield Text(f"  {sentence(seen.rpo.how)}")
+        return
+    rows = map(_topic, seen.topics[:_TOPICS])
+    yield table(rows, "  topic", *_NUMBERS, "how", numbers=_NUMBERS)
+    if len(seen.topics) > _TOPICS:
+        yield Text(
+            f"  and {len(seen.topics) - _TOPICS:,} topics that are not further behind", "dim"
+        )
+
+
+def _topic(row: TopicRpo) -> tuple[str, ...]:
+    rpo = row.rpo
+    numbers = (rpo.records, rpo.at_most)
+    seconds = "?" if rpo.seconds is None else f"{rpo.seconds:,.1f}"
+    how = sentence(rpo.how) + (f"; {row.unknown} partitions unknown" if row.unknown else "")
+    counts = ("?" if n is None else f"{n:,}" for n in numbers)
+    return (f"  {plain(row.topic)}", *counts, seconds, how)

@@ -11,11 +11,11 @@ from drctl.app import doctor
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.checks.observed import Observed
 from drctl.checks.repairs import GUARD
-from drctl.cli.doctor_table import fix_table
 from drctl.config.configuration import Config
 from drctl.config.link import Link
 from drctl.model.finding import Finding, Status
 from drctl.model.health import Silent
+from drctl.views.doctor import fix_table
 from tests.cli.conftest import Run
 from tests.cli.documents import check
 from tests.engine.repairs import plan

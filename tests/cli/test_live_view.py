@@ -23,7 +23,7 @@ from drctl.cli import live_screen
 from drctl.cli.drawing import SafeConsole
 from drctl.cli.options import GlobalOptions, Output
 from drctl.cli.progress import task
-from drctl.cli.run_table import Picture, window
+from drctl.cli.run_picture import Picture, window
 from drctl.engine.executing import Execution
 from drctl.engine.kind import State
 from drctl.engine.ports import Missing

@@ -4,13 +4,6 @@ from io import StringIO
 
 from rich.console import Console, RenderableType
 
-from drctl.cli.connect_table import (
-    offsets_plan_table,
-    offsets_result_table,
-    recover_plan_table,
-    recover_table,
-    status_table,
-)
 from drctl.connectors.applying import Export, build_plan, kept
 from drctl.connectors.diagnosis import ConnectorHealth
 from drctl.connectors.recovery_plan import Backoff, remedy_plan, restart_plan
@@ -18,6 +11,13 @@ from drctl.connectors.remedies import Remedy
 from drctl.connectors.results import Ending, OffsetsResult, Restarted, Treated, results_of
 from drctl.model.errors import ExitCode
 from drctl.model.replication import Position
+from drctl.views.connectors import (
+    offsets_plan_table,
+    offsets_result_table,
+    recover_plan_table,
+    recover_table,
+    status_table,
+)
 from tests.connectors.world import World, connector, failed, stopped
 
 LOST = "com.mongodb.MongoCommandException: error 286 (ChangeStreamHistoryLost)"

@@ -5,11 +5,11 @@ from io import StringIO
 
 from rich.console import Console, RenderableType
 
-from drctl.cli.elect_table import plan_table, result_table, show_table
 from drctl.elections.loss import Beyond, Evidence
 from drctl.elections.planning import ElectionPlan, Guard, preferred_plan, unclean_plan
 from drctl.elections.results import Became, ElectionResult, LineResult, Outcome
 from drctl.model.topology import Unavailable
+from drctl.views.elections import plan_table, result_table, show_table
 from tests.elections.seen import PLACE, partition, sight
 
 BEHIND = sight(partition((2, 3), (3,), eligible=()), alive=(1, 2), ends={2: 100})

@@ -6,14 +6,13 @@ from itertools import product
 import pytest
 from rich.console import Console
 
-from drctl.cli.run_table import plan_table
 from drctl.engine.entries import What
 from drctl.engine.kind import Status
 from drctl.engine.run_state import read_story
 from drctl.model.loss import Mode
 from drctl.model.plan import Plan
 from drctl.plans.inputs import FenceMethod
-from drctl.views.plan_text import plan_document
+from drctl.views.plan_text import plan_document, plan_table
 from tests.engine import repairs, test_failback_interruptions
 from tests.engine.crashing import WHO, run
 from tests.engine.failovers import REVERSED, case, nothing_wrong, positions_refused

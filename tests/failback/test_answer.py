@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from drctl.cli.failback_table import failback_table
 from drctl.failback.answer import TABLE, Answer, OrderDocument, State, Verdict
 from drctl.failback.facts import Facts, RunTold
 from drctl.failback.suggested_commands import Site, Start, doing
 from drctl.model.topology import Unavailable
+from drctl.views.failback import failback_table
 from tests.cli.conftest import Run, called
 from tests.cli.documents import check
 from tests.failback.ways import (

@@ -8,13 +8,13 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from drctl.cli.failback_table import failback_table
 from drctl.engine.failback_state import filter_to_add
 from drctl.failback.answer import Answer, Verdict
 from drctl.failback.facts import Cluster, Facts
 from drctl.failback.observers.records import observe_filled
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
+from drctl.views.failback import failback_table
 from tests.failback.test_answer import SITE
 from tests.failback.test_observers import Log, record
 from tests.failback.ways import (

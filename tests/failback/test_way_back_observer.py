@@ -9,7 +9,6 @@ import pytest
 from rich.console import Console
 
 from drctl.app.failback_search import _search
-from drctl.cli.failback_table import failback_table
 from drctl.failback.answer import Answer, OrderDocument, Verdict, answer
 from drctl.failback.blockers import Terms, against
 from drctl.failback.facts import Copies, Facts
@@ -21,6 +20,7 @@ from drctl.formats import provenance
 from drctl.formats.provenance import Provenance
 from drctl.model.errors import Refused, Unknown, Unreachable
 from drctl.model.topology import OffsetRange, Overview, Record, Unavailable
+from drctl.views.failback import failback_table
 from tests.failback.observed import (
     Around,
     Side,

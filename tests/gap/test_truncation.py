@@ -7,11 +7,10 @@ import pytest
 from rich.console import Console
 
 from drctl.cli.gap import appended
-from drctl.cli.gap_table import truncation_table
 from drctl.gap.answer import truncation_of, with_truncation
 from drctl.model.gap import Counts, Export, GapResult, NotCompared, OrderVerdict
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
-from drctl.views.estimate_text import headline, kept, procedures, unsaid
+from drctl.views.estimate_text import headline, kept, procedures, truncation_table, unsaid
 from drctl.views.gap_page import render
 from tests.cli.documents import check
 from tests.reconcile.world import World, row

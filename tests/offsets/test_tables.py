@@ -8,7 +8,6 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
-from drctl.cli.offsets_table import WIDEST, Explanation, translation_table
 from drctl.config.link import Link
 from drctl.model.topology import TopicPartition
 from drctl.model.translation import Answer, GroupPartition, Method, Translation
@@ -16,6 +15,7 @@ from drctl.offsets.choosing import NoAnswer
 from drctl.offsets.link_translation import LinkTranslated
 from drctl.offsets.situation import SourceGroups
 from drctl.offsets.translating import Explained
+from drctl.views.translation import WIDEST, Explanation, translation_table
 
 WIDTHS = [40, 80, 100, 140, 200]
 PLACE = GroupPartition("payments-settlement-europe", TopicPartition("flights.orders-v2", 11))

@@ -9,7 +9,6 @@ from rich.console import Console
 
 from drctl.cli.main import run
 from drctl.cli.reconcile import folder_of, in_words
-from drctl.cli.reconcile_table import reconcile_table
 from drctl.model.errors import DrctlError, Refused
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
@@ -17,6 +16,7 @@ from drctl.reconcile.executing import Limits
 from drctl.reconcile.policy import Action, Policies
 from drctl.reconcile.results import Count, Gone, LineResult, Outcome, ReconcileResult, planned
 from drctl.views.exports import ExportFolder
+from drctl.views.reconcile import reconcile_table
 from tests.reconcile.world import FakeCopier, T, World, copies, row
 
 PLACE = TopicPartition(T, 0)

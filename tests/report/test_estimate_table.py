@@ -7,7 +7,6 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from drctl.cli.gap_table import estimate_table
 from drctl.model.estimate import (
     ASSUMED,
     MEANINGS,
@@ -19,7 +18,7 @@ from drctl.model.estimate import (
 )
 from drctl.model.gap import NotCompared
 from drctl.model.topology import OffsetRange
-from drctl.views.estimate_text import NO_PROOF, next_steps, verdict
+from drctl.views.estimate_text import NO_PROOF, estimate_table, next_steps, verdict
 from tests.report.gaps import FROZEN, FROZEN_MS, HOSTILE_TOPIC
 
 

@@ -6,9 +6,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from drctl.cli.gap_table import gap_table
 from drctl.model.gap import GapResult
-from drctl.views.gap_text import next_steps, verdict
+from drctl.views.gap_text import gap_table, next_steps, verdict
 from tests.report import gaps
 
 every = pytest.mark.parametrize("make", gaps.EVERY.values(), ids=gaps.EVERY)

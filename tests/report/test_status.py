@@ -7,10 +7,17 @@ from typing import Any
 from rich.console import Console
 
 from drctl.checks.go import GroupsNow, judged
-from drctl.cli.status_table import status_table, watched_table
 from drctl.model.replication import LeftOut
 from drctl.model.topology import TopicPartition
-from drctl.views.status_text import FAMILIES, PREFIX, StatusMetrics, status_document, status_line
+from drctl.views.status_text import (
+    FAMILIES,
+    PREFIX,
+    StatusMetrics,
+    status_document,
+    status_line,
+    status_table,
+    watched_table,
+)
 from tests.checks.observing import observed
 from tests.checks.test_go import HEALTHY
 from tests.cli.documents import check

@@ -5,73 +5,78 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import RenderableType
-from rich.text import Text
-
-from drctl.cli.tables import MOST, counted, heading, more, new_table, notes, section, stacked, why
-from drctl.connectors.applying import Export, OffsetsPlan
+from drctl.connectors.applying import Export, Kept, Line, OffsetsPlan
 from drctl.connectors.diagnosis import ConnectorHealth
 from drctl.connectors.recovery_plan import Backoff, RecoverPlan
 from drctl.connectors.results import OffsetsResult, Restarted, Treated
+from drctl.model.replication import Connector
 from drctl.views.text import duration, number, plain, plural, sentence
+from drctl.views.view import (
+    MOST,
+    Part,
+    Text,
+    counted,
+    heading,
+    listing,
+    notes,
+    section,
+    table,
+    view,
+    why,
+)
 
 
-@stacked
-def status_table(clusters: Sequence[ConnectorHealth]) -> Iterator[RenderableType]:
+@view
+def status_table(clusters: Sequence[ConnectorHealth]) -> Iterator[Part]:
     """Every connector; what failed, in words."""
     for each in clusters:
         yield from _connect_cluster(each)
 
 
-def _connect_cluster(health: ConnectorHealth) -> Iterator[RenderableType]:
+def _connect_cluster(health: ConnectorHealth) -> Iterator[Part]:
     if health.silent:
-        yield Text(f"Connect {plain(health.workers)}: {sentence(health.silent)}", style="red")
+        yield Text(f"Connect {plain(health.workers)}: {sentence(health.silent)}", "red")
         return
     failed = {found.connector.name for found in health.findings}
     count = plural(len(health.connectors), "connector")
     told = f"{len(failed)} of {count} failed" if failed else f"{count}, none failed"
-    yield Text(f"Connect {plain(health.workers)}: {told}", style="bold")
-    table = new_table("Connector", "Kind", "State", "Tasks", "Class")
-    for each in health.connectors[:MOST]:
-        states = Counter(part.state for part in each.parts[1:])
-        tasks = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-        table.add_row(
-            Text(plain(each.name)),
-            each.kind,
-            each.state,
-            tasks or "none",
-            Text(plain(each.plugin.rpartition(".")[2])),
-        )
-    yield table
-    yield from more(len(health.connectors) - MOST)
+    yield Text(f"Connect {plain(health.workers)}: {told}", "bold")
+    yield from listing(
+        health.connectors, _connector_cells, "Connector", "Kind", "State", "Tasks", "Class"
+    )
     for connector, part, found in health.findings[:MOST]:
-        yield Text(f"\n{plain(connector.name)}, {part.name}: {found.advice.words}", style="bold")
-        yield Text(f"  {sentence(found.evidence)}", style="dim")
+        yield Text(f"\n{plain(connector.name)}, {part.name}: {found.advice.words}", "bold")
+        yield Text(f"  {sentence(found.evidence)}", "dim")
         yield Text(f"  {found.advice.remedy}")
     for connector, part in health.unassigned[:MOST]:
         words = f"{plain(connector.name)}, {part.name}: no worker has it (UNASSIGNED)"
-        yield Text(f"\n{words}", style="yellow")
+        yield Text(f"\n{words}", "yellow")
 
 
-@stacked
-def recover_plan_table(
-    plan: RecoverPlan, backoff: Backoff, execute: str
-) -> Iterator[RenderableType]:
+def _connector_cells(each: Connector) -> tuple[str, ...]:
+    states = Counter(part.state for part in each.parts[1:])
+    tasks = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+    plugin = plain(each.plugin.rpartition(".")[2])
+    return plain(each.name), each.kind, each.state, tasks or "none", plugin
+
+
+@view
+def recover_plan_table(plan: RecoverPlan, backoff: Backoff, execute: str) -> Iterator[Part]:
     """What would be done; the command line that does it stands last, by the prompt."""
     actions = counted(line.action for line in plan.lines)
-    yield Text(f"Plan for Connect {plain(plan.workers)}: {actions}", style="bold")
+    yield Text(f"Plan for Connect {plain(plan.workers)}: {actions}", "bold")
     yield from notes((), plan.overrides.items())
     for line in plan.lines:
         cause = f": {line.explained.advice.words}" if line.explained else ""
         yield heading(f"{plain(line.connector.name)}, {line.action}{cause}")
         if line.explained:
-            yield Text(f"  {sentence(line.explained.evidence)}", style="dim")
+            yield Text(f"  {sentence(line.explained.evidence)}", "dim")
         for count, step in enumerate(line.steps, 1):
             yield Text(f"  {count}. {plain(step)}")
         if line.consequence:
-            yield Text(f"  consequence: {sentence(line.consequence)}", style="yellow")
+            yield Text(f"  consequence: {sentence(line.consequence)}", "yellow")
         if line.refused:
-            yield Text(f"  refused (cause): {sentence(line.refused)}", style="yellow")
+            yield Text(f"  refused (cause): {sentence(line.refused)}", "yellow")
     if plan.restarted:
         *_, last = backoff.rows()
         total = duration(last.total_seconds)
@@ -85,67 +90,56 @@ def recover_plan_table(
         yield heading("There is nothing to do.")
 
 
-@stacked
+@view
 def recover_table(
     plan: RecoverPlan, attempts: Sequence[Restarted], treated: Treated | None
-) -> Iterator[RenderableType]:
+) -> Iterator[Part]:
     """What was done."""
     endings = counted(each.ending.value for each in attempts)
     what = treated.words if treated else endings
-    yield Text(f"Connect {plain(plan.workers)}: {sentence(what)}", style="bold")
+    yield Text(f"Connect {plain(plan.workers)}: {sentence(what)}", "bold")
     yield from notes((), plan.overrides.items())
     for each in attempts:
         words = f"{plural(each.attempts, 'restart')}, {each.ending}"
         yield Text(f"  {plain(each.name)}: {words}")
         if each.said:
-            yield Text(f"    {sentence(each.said)}", style="dim")
+            yield Text(f"    {sentence(each.said)}", "dim")
         if each.explained and each.ending != "running":
             yield Text(f"    {each.explained.advice.words}; {each.explained.advice.remedy}")
     for step in treated.done if treated else ():
         yield Text(f"  done: {sentence(step)}")
     for line in plan.refused:
         name, cause = plain(line.connector.name), sentence(line.refused)
-        yield Text(f"  {name}: refused (cause): {cause}", style="yellow")
+        yield Text(f"  {name}: refused (cause): {cause}", "yellow")
 
 
-@stacked
-def export_table(export: Export, file: str) -> Iterator[RenderableType]:
+@view
+def export_table(export: Export, file: str) -> Iterator[Part]:
     """What was saved."""
     count = plural(len(export.connectors), "connector")
-    yield Text(f"Positions of {count} of Connect {plain(export.workers)}", style="bold")
-    table = new_table("Connector", "Kind", "State", "Positions", "Where")
-    for each in export.connectors[:MOST]:
-        where = f"group {each.group}" if each.group else "Connect's offsets"
-        table.add_row(
-            Text(plain(each.name)),
-            each.kind,
-            each.state,
-            number(len(each.offsets)),
-            Text(plain(where)),
-        )
-    yield table
+    yield Text(f"Positions of {count} of Connect {plain(export.workers)}", "bold")
+    columns = ("Connector", "Kind", "State", "Positions", "Where")
+    yield table(map(_kept_cells, export.connectors[:MOST]), *columns)
     for each in export.connectors:
         if each.unread:
-            yield Text(f"{plain(each.name)}: {sentence(each.unread)}", style="yellow")
+            yield Text(f"{plain(each.name)}: {sentence(each.unread)}", "yellow")
     yield Text(f"\nSaved: {plain(file)}")
 
 
-@stacked
-def offsets_plan_table(plan: OffsetsPlan, execute: str) -> Iterator[RenderableType]:
+def _kept_cells(each: Kept) -> tuple[str, ...]:
+    where = f"group {plain(each.group)}" if each.group else "Connect's offsets"
+    return plain(each.name), each.kind, each.state, number(len(each.offsets)), where
+
+
+@view
+def offsets_plan_table(plan: OffsetsPlan, execute: str) -> Iterator[Part]:
     """Which positions would be written."""
     actions = counted(line.action for line in plan.lines)
-    yield Text(f"Plan for Connect {plain(plan.workers)}: {actions}", style="bold")
-    yield Text(f"from {plain(plan.origin)}", style="dim")
+    yield Text(f"Plan for Connect {plain(plan.workers)}: {actions}", "bold")
+    yield Text(f"from {plain(plan.origin)}", "dim")
     yield from notes((), plan.overrides.items())
-    shown = [*plan.refused, *plan.writes][:MOST]
-    table = new_table("Connector", "Partition", "From", "To", "What")
-    for line in shown:
-        what = f"{line.action} ({line.guard})" if line.guard else line.action
-        cells = (_json(line.partition), _json(line.before), _json(line.to))
-        table.add_row(Text(plain(line.connector)), *map(Text, cells), what)
-    if shown:
-        yield table
-    yield from more(len(plan.refused) + len(plan.writes) - MOST)
+    shown = [*plan.refused, *plan.writes]
+    yield from listing(shown, _line_cells, "Connector", "Partition", "From", "To", "What")
     yield from why(sentence(line.reason) for line in plan.lines if line.reason)
     if plan.writes:
         yield from section("Nothing was written. To write:", [plain(execute)])
@@ -153,20 +147,25 @@ def offsets_plan_table(plan: OffsetsPlan, execute: str) -> Iterator[RenderableTy
         yield heading("There is nothing to write.")
 
 
-@stacked
-def offsets_result_table(result: OffsetsResult, undo: str) -> Iterator[RenderableType]:
+@view
+def offsets_result_table(result: OffsetsResult, undo: str) -> Iterator[Part]:
     """Which positions were written."""
     outcomes = counted(each.outcome for each in result.results)
-    yield Text(f"Connect {plain(result.plan.workers)}: {outcomes}", style="bold")
-    table = new_table("Connector", "Partition", "Now", "What")
-    for each in result.results[:MOST]:
-        cells = (_json(each.line.partition), _json(each.now))
-        table.add_row(Text(plain(each.line.connector)), *map(Text, cells), each.outcome)
-    yield table
-    yield from more(len(result.results) - MOST)
+    yield Text(f"Connect {plain(result.plan.workers)}: {outcomes}", "bold")
+    cells = [
+        (plain(each.line.connector), _json(each.line.partition), _json(each.now), each.outcome)
+        for each in result.results
+    ]
+    yield from listing(cells, tuple, "Connector", "Partition", "Now", "What")
     yield from why(sentence(each.reason) for each in result.results if each.reason)
     if undo:
         yield from section("To put back what was there before:", [plain(undo)])
+
+
+def _line_cells(line: Line) -> tuple[str, ...]:
+    what = f"{line.action} ({line.guard})" if line.guard else line.action
+    places = map(_json, (line.partition, line.before, line.to))
+    return plain(line.connector), *places, what
 
 
 def _json(value: Mapping[str, Any] | None) -> str:

@@ -2,10 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import RenderableType
-from rich.text import Text
-
-from drctl.cli.tables import MOST, filled, heading, more, notes, section, stacked
 from drctl.model.errors import ExitCode
 from drctl.reconcile.documents import way_back
 from drctl.reconcile.guards import Objection
@@ -13,6 +9,7 @@ from drctl.reconcile.planning import Line, ReconcilePlan
 from drctl.reconcile.policy import Action
 from drctl.reconcile.results import LineResult, Outcome, ReconcileResult
 from drctl.views.text import number, plain, plural, sentence, size
+from drctl.views.view import MOST, Part, Text, heading, listing, more, notes, section, view
 
 _ENDINGS = {
     "done": "Done",
@@ -30,11 +27,11 @@ _DONE = {
 _NUMBERS = ("Part.", "Records", "Size", "Left")
 
 
-@stacked
-def reconcile_table(result: ReconcileResult, execute: str) -> Iterator[RenderableType]:
+@view
+def reconcile_table(result: ReconcileResult, execute: str) -> Iterator[Part]:
     """What would be done, or was; the command line to type stands last, by the prompt."""
     plan, gap = result.plan, result.plan.gap
-    yield Text(_headline(result), style="bold")
+    yield Text(_headline(result), "bold")
     yield Text(
         f"gap result {gap.id} of {gap.started}, {plain(gap.source)} to {plain(gap.target)}",
         style="dim",
@@ -49,7 +46,7 @@ def reconcile_table(result: ReconcileResult, execute: str) -> Iterator[Renderabl
         yield Text(f"\n{plural(plan.left_out, 'record')} of other topics are left as they are.")
     if plan.acting and not _in_vain(result):
         told = way_back(result)
-        yield Text(f"\n{told[0].upper()}{told[1:]}.", style="dim")
+        yield Text(f"\n{told[0].upper()}{told[1:]}.", "dim")
     to_do = any(each.outcome in (Outcome.PLANNED, Outcome.PARTIAL) for each in result.results)
     if (to_do or (plan.noted and not result.run)) and not _in_vain(result):
         these = "do what is not refused" if plan.refused else "do this"
@@ -91,18 +88,16 @@ def _objections(found: Sequence[Objection]) -> Iterator[Text]:
     for each in found[:MOST]:
         which = f"{plain(str(each.place))}: " if each.place else ""
         passable = f" (--override {each.guard}=REASON)" if each.guard.overridable else ""
-        yield Text(f"  {each.guard}: {which}{sentence(each.reason)}{passable}", style="red")
-    yield from more(len(found) - MOST, indent="  ")
+        yield Text(f"  {each.guard}: {which}{sentence(each.reason)}{passable}", "red")
+    yield from more(len(found) - MOST)
 
 
-def _table(results: Sequence[LineResult]) -> Iterator[RenderableType]:
+def _table(results: Sequence[LineResult]) -> Iterator[Part]:
     if not results:
         yield heading("There is nothing to do.")
         return
     first = sorted(results, key=lambda each: each.outcome in (Outcome.DONE, Outcome.PLANNED))
-    rows = map(_cells, first[:MOST])
-    yield filled(rows, "Topic", *_NUMBERS, "Order", "What", "", numbers=_NUMBERS)
-    yield from more(len(results) - MOST)
+    yield from listing(first, _cells, "Topic", *_NUMBERS, "Order", "What", "", numbers=_NUMBERS)
 
 
 def _cells(each: LineResult) -> Iterator[str]:
@@ -136,7 +131,7 @@ def _outcome(each: LineResult) -> str:
 
 def _reasons(result: ReconcileResult) -> Iterator[Text]:
     if result.failure:
-        yield Text(f"\nStopped: {sentence(result.failure)}", style="red")
+        yield Text(f"\nStopped: {sentence(result.failure)}", "red")
         if result.hint:
             yield Text(f"  {sentence(result.hint)}")
     for reason in dict.fromkeys(each.reason for each in result.results if each.reason):

@@ -1,7 +1,7 @@
-"""Offsets of groups for a terminal: translated, planned, written, saved; nothing is rich markup."""
+"""A translation for a terminal, whatever its width; nothing of what clusters say is markup."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -12,101 +12,18 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from drctl.cli.tables import MOST, filled, heading, more, notes, section, stacked, why
 from drctl.model.text import arguments
 from drctl.model.translation import Answer, Translation
-from drctl.offsets.applying import ApplyPlan, Line
 from drctl.offsets.choosing import NoAnswer
-from drctl.offsets.results import WRITTEN, ApplyResult
-from drctl.offsets.snapshot import Snapshot
 from drctl.offsets.translating import NEVER, Explained
 from drctl.offsets.translation_json import questionable
-from drctl.views.text import duration, number, plain, plural, sentence
+from drctl.views.text import duration, number, plain, plural
+from drctl.views.view import Items, Part, heading, view
+from drctl.views.view import Text as Line
 
 if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.offsets.link_translation import LinkTranslated
-
-_NUMBERS = ("Part.", "From", "To", "Re-reads", "Skips")
-
-
-@stacked
-def plan_table(plan: ApplyPlan, execute: str) -> Iterator[RenderableType]:
-    """What would be done; the command line that does it stands last, by the prompt."""
-    counts = _in_words((action.value, count) for action, count in plan.counts.items())
-    yield Text(f"Plan for cluster {plain(plan.cluster)}: {counts}", style="bold")
-    yield Text(f"from {plain(plan.origin)}", style="dim")
-    yield from _notes(plan)
-    # Only what has no finding is cut short: what is refused or failed is shown to the last.
-    shown = (*plan.refused, *plan.writes[:MOST])
-    yield from _offsets([(line, line.action.value) for line in shown])
-    yield from more(len(plan.writes) - MOST)
-    yield from why(f"{line.guard}: {sentence(line.reason)}" for line in plan.refused)
-    if plan.writes:
-        yield from section("Nothing was written. To write:", [plain(execute)])
-    else:
-        yield heading("There is nothing to write.")
-
-
-@stacked
-def result_table(result: ApplyResult, undo: str) -> Iterator[RenderableType]:
-    """What was done; what was not is named to the last position."""
-    counts = _in_words((outcome.value, count) for outcome, count in result.counts.items())
-    yield Text(f"Cluster {plain(result.plan.cluster)}: {counts}", style="bold")
-    yield Text(f"from {plain(result.plan.origin)}, in {result.seconds:.1f} s", style="dim")
-    yield from _notes(result.plan)
-    written = [each for each in result.results if each.became.outcome in WRITTEN]
-    shown = (*result.not_done, *written[:MOST])
-    yield from _offsets([(line, became.outcome.value) for line, became in shown])
-    yield from more(len(written) - MOST)
-    yield from why(f"{b.outcome}: {sentence(b.reason)}" for _, b in result.not_done)
-    if undo:
-        yield from section("To put back what was there before:", [plain(undo)])
-
-
-@stacked
-def snapshot_table(snapshot: Snapshot, file: str) -> Iterator[RenderableType]:
-    """What a snapshot holds, by protocol."""
-    groups = plural(len(snapshot.groups), "group")
-    positions = plural(snapshot.positions, "position")
-    yield Text(f"{groups} of {plain(snapshot.cluster)} with {positions}", style="bold")
-    protocols = Counter(each.group.protocol.value for each in snapshot.groups)
-    states = Counter(each.group.state.value for each in snapshot.groups)
-    for counts in (protocols, states):
-        if counts:
-            yield Text(f"  {_in_words(sorted(counts.items()))}", style="dim")
-    unread = snapshot.unavailable.items()
-    yield from section(
-        "Not read", (f"{plain(name)}: {sentence(reason)}" for name, reason in unread)
-    )
-    yield Text(f"\nSaved: {plain(file)}")
-
-
-def _notes(plan: ApplyPlan) -> Iterator[Text]:
-    return notes(plan.notes, plan.overrides.items())
-
-
-def _offsets(rows: Sequence[tuple[Line, str]]) -> Iterator[Table]:
-    if rows:
-        cells = (_offset_cells(line, what) for line, what in rows)
-        yield filled(cells, "Group", "Topic", *_NUMBERS, "What", numbers=_NUMBERS)
-
-
-def _offset_cells(line: Line, what: str) -> Iterator[str]:
-    yield plain(line.group)
-    yield plain(line.partition.topic)
-    yield str(line.partition.partition)
-    for position in (line.before, line.to):
-        yield "-" if position is None else str(position.offset)
-    for bound in (line.rereads_at_most, line.skips_at_most):
-        yield "?" if bound is None else number(bound)
-    guards = [f"({line.guard})"] if line.guard else [f"(over {g})" for g in line.overridden]
-    yield " ".join([what, *guards])
-
-
-def _in_words(counts: Iterable[tuple[str, int]]) -> str:
-    return ", ".join(f"{number(count)} {name}" for name, count in counts if count) or "nothing"
-
 
 WIDEST = 140
 """Columns beyond which lines are too long to read."""
@@ -228,30 +145,26 @@ MOST_TOLD = 10
 _HEADER = ("Group", "Partition", "Source", "Target", "Re-reads", "Skips", "How")
 
 
-@stacked
-def translation_table(link: "Link", result: "LinkTranslated") -> Iterator[RenderableType]:
+@view
+def translation_table(link: "Link", result: "LinkTranslated") -> Iterator[Part]:
     """Totals, the rows that must be looked at, then the others, then what to do."""
     rows = [row.translation for row in result.rows]
     asked = [row for row in rows if row.blocked != NEVER]
     bad = [row for row in asked if questionable(row)]
     good = [row for row in asked if not questionable(row)]
-    yield Text(_verdict(link, asked, bad), style="bold yellow" if bad else "bold green")
-    yield Text(_methods(asked), style="dim")
+    yield Line(_verdict(link, asked, bad), "bold yellow" if bad else "bold green")
+    yield Line(_methods(asked), "dim")
     if result.source.silent:
-        yield Text(f"{plain(link.source)} does not answer: {plain(result.source.silent)}", "yellow")
+        yield Line(f"{plain(link.source)} does not answer: {plain(result.source.silent)}", "yellow")
     for title, some in (("To be looked at", bad), ("Known", good)):
         if some:
-            yield heading(title)
-            yield _Rows(some[:MOST_ROWS])
+            yield from (heading(title), _Rows(some[:MOST_ROWS]))
             if len(some) > MOST_ROWS:
                 left = plural(len(some) - MOST_ROWS, "more row")
-                yield Text(f"  and {left}; --output json has all", style="dim")
+                yield Line(f"  and {left}; --output json has all", "dim")
     if also := list(_also_seen(result, len(rows) - len(asked))):
-        yield heading("Also seen")
-        yield from (_item("-", note) for note in also)
-    yield heading("Do now")
-    for count, step in enumerate(_steps(result, bad), 1):
-        yield _item(f"{count}.", step)
+        yield from (heading("Also seen"), Items(also))
+    yield from (heading("Do now"), Items(_steps(result, bad), numbered=True))
 
 
 def _verdict(link: "Link", asked: Sequence[Translation], bad: Sequence[Translation]) -> str:
@@ -353,10 +266,3 @@ def _steps(result: "LinkTranslated", bad: Sequence[Translation]) -> Iterator[str
     if result.source.silent:
         yield "groups of which nothing was noted are not in this list: see `drctl offsets track`"
     yield "drctl offsets apply shows what would be written on the target"
-
-
-def _item(mark: str, text: str) -> Table:
-    """A line of a list; what does not fit goes on behind the mark."""
-    table = Table.grid(padding=(0, 1, 0, 0))
-    table.add_row(Text(f"  {mark}"), Text(text, overflow="fold"))
-    return table

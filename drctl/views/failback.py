@@ -3,16 +3,13 @@
 from collections.abc import Iterator
 from textwrap import indent
 
-from rich.console import RenderableType
-from rich.text import Text
-
-from drctl.cli.tables import filled, heading, stacked
 from drctl.failback.answer import ROWS, TABLE, Answer, State, Verdict, title_of
 from drctl.failback.facts import Facts, RunTold
 from drctl.failback.suggested_commands import Site, doing, whole_plan
 from drctl.model.text import option, quote
 from drctl.model.topology import Unavailable
 from drctl.views.text import sentence, show
+from drctl.views.view import Part, Text, heading, table, view
 
 _STYLES = {"done": "green", "not-done": "", "unknown": "yellow"}
 _HEADS = {
@@ -26,13 +23,13 @@ _MOVES_CLIENTS = "i"
 """What a run does behind its fences, which nobody else may do beside it."""
 
 
-@stacked
-def failback_table(answer: Answer, site: Site) -> Iterator[RenderableType]:
+@view
+def failback_table(answer: Answer, site: Site) -> Iterator[Part]:
     """The steps, the records, the verdict, what is next, and what is unknown."""
     facts = answer.seen.facts
-    yield Text(f"The way back of link {site.link}: {site.target} -> {site.source}", style="bold")
+    yield Text(f"The way back of link {site.link}: {site.target} -> {site.source}", "bold")
     if answer.state is not State.NOTHING:
-        yield filled(_steps(answer), "", "Step", "Needs", "Observed", "Why")
+        yield table(_steps(answer), "", "Step", "Needs", "Observed", "Why")
         yield from _records(answer)
     words, style = _HEADS[answer.verdict]
     if answer.state is State.NOTHING:
@@ -41,12 +38,12 @@ def failback_table(answer: Answer, site: Site) -> Iterator[RenderableType]:
         words = f"ok: the failback is complete (run {answer.seen.failed_back})"
     if answer.state is State.UNKNOWN:
         words = f"unknown: {sentence(answer.seen.unclear)}"
-    yield Text(f"\nVerdict: {words}", style=style)
+    yield Text(f"\nVerdict: {words}", style)
     for each in answer.violations:
         yield Text(f"  {sentence(each.words)}")
     yield from _next(answer, site)
     if answer.unknown:
-        yield Text("\nUnknown", style="bold yellow")
+        yield Text("\nUnknown", "bold yellow")
         for name, why in answer.unknown.items():
             yield Text(f"  {name}  {sentence(why)}")
     yield from _journal(facts)
@@ -61,7 +58,7 @@ def _steps(answer: Answer) -> Iterator[tuple[str | Text, ...]]:
         yield row.id, step, ", ".join(row.needs) or "-", observed, sentence(seen.why)
 
 
-def _records(answer: Answer) -> Iterator[RenderableType]:
+def _records(answer: Answer) -> Iterator[Part]:
     yield heading("Missing records")
     tally = answer.tally
     if tally is None:
@@ -74,10 +71,10 @@ def _records(answer: Answer) -> Iterator[RenderableType]:
     for each in answer.samples:
         place, key = sentence(str(each.place)), show(each.key, _KEY)
         sample = f"{each.order:<11}  {place} offset {each.offset}  key {key.text}"
-        yield Text(f"  {sample}", style="dim")
+        yield Text(f"  {sample}", "dim")
 
 
-def _next(answer: Answer, site: Site) -> Iterator[RenderableType]:
+def _next(answer: Answer, site: Site) -> Iterator[Part]:
     if answer.next is None:
         done = "" if answer.state is State.NOTHING else "; every step is done"
         yield heading(f"Next: nothing{done}")
@@ -98,7 +95,7 @@ def _next(answer: Answer, site: Site) -> Iterator[RenderableType]:
     if halfway is not None:
         yield from _resume(halfway, site)
         return
-    yield Text(f"All of it, as one plan: {whole_plan(site)}", style="dim")
+    yield Text(f"All of it, as one plan: {whole_plan(site)}", "dim")
 
 
 def _where_clients_are(site: Site) -> tuple[str, ...]:
@@ -116,7 +113,7 @@ def _halfway(facts: Facts) -> RunTold | None:
     return next((each for each in runs if each.halfway), None)
 
 
-def _resume(run: RunTold, site: Site) -> Iterator[RenderableType]:
+def _resume(run: RunTold, site: Site) -> Iterator[Part]:
     name = f"{quote(run.run)} {option('--link', site.link)}"
     yield Text(
         "  by the journal a run of the way home has not ended: it goes on from where it came; what"
@@ -126,7 +123,7 @@ def _resume(run: RunTold, site: Site) -> Iterator[RenderableType]:
     yield Text(f"  drctl resume {name} --execute")
 
 
-def _journal(facts: Facts) -> Iterator[RenderableType]:
+def _journal(facts: Facts) -> Iterator[Part]:
     """Beside what was seen, never instead of it."""
     yield heading("The journal (evidence beside what was seen)")
     if isinstance(facts.journal, Unavailable):

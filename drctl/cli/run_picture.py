@@ -1,128 +1,15 @@
-"""A plan, a run and its end for a terminal; nothing of what clusters say is rich markup."""
+"""A run on the terminal while it is carried out; nothing of what clusters say is rich markup."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from drctl.app.run_timeline import Line, Snapshot, Wait
-from drctl.checks.causes import network_suspected
-from drctl.cli.tables import figures_table, filled, heading, section, stacked
 from drctl.cli.terminal import one_line
-from drctl.model.finding import Finding
-from drctl.model.loss import Loss
-from drctl.model.plan import Plan
-from drctl.steps.commit_offsets import Foreseen
-from drctl.views import plan_text, run_lines, run_words
-from drctl.views.client_moves import leaving_lines, leaving_told
-from drctl.views.plan_text import GuardRow, PlanRow
-from drctl.views.run_data import Became, ReportData, Standing
-from drctl.views.run_words import BECAME, Tone, length
-from drctl.views.text import sentence
-
-_GUARD_STYLES = {"fail": "bold red", "not-checked": "yellow", "warn": "yellow"}
-
-
-@stacked
-def plan_table(
-    plan: Plan,
-    findings: Sequence[Finding],
-    violations: Sequence[str],
-    execute: str,
-    loss: Loss | None = None,
-    groups: Foreseen | None = None,
-) -> Iterator[RenderableType]:
-    """The verdict, what is lost, the steps, what clients do, what guards say, and what to type."""
-    if network := network_suspected(findings):
-        yield Text(sentence(network), style="bold red")
-    verdict = plan_text.verdict(plan, findings, violations, groups)
-    resets = groups is not None and groups.without_offset
-    style = "bold yellow" if resets else "bold green"
-    yield Text(verdict, style="bold red" if verdict.startswith("Refused") else style)
-    if loss is not None:
-        title = "Probably lost, if it is carried out now"
-        yield from _with_evidence(title, plan_text.loss_lines(loss))
-    if groups is not None:
-        yield from _with_evidence("Where groups resume", plan_text.group_lines(groups))
-    yield heading("Steps")
-    steps = map(_step, plan_text.step_rows(plan))
-    yield filled(steps, "", "Step", "What is done", "How it is known", "Way back")
-    yield from section("Clients that are connected to the source", leaving_lines(plan))
-    mode = plan_text.mode_of(plan)
-    guards = plan_text.guards_in_words(findings, plan.overrides, mode)
-    yield heading(f"Guards: {guards}")
-    for guard in plan_text.guard_rows(findings, plan.overrides, mode):
-        yield from _guard(guard)
-    yield from section("Do now", plan_text.what_to_type(plan, findings, violations, execute))
-
-
-def _step_seen(row: run_lines.StepRow) -> Iterator[Text]:
-    words = (str(row.number), row.id, row.became, row.seconds, row.told)
-    return (Text(word, "bold red" if row.bad else "") for word in words)
-
-
-def _with_evidence(title: str, lines: Sequence[str]) -> Iterator[RenderableType]:
-    words, *evidence = lines
-    yield from section(title, [words])
-    yield from (Text(f"    {each}", style="dim") for each in evidence)
-
-
-def _step(row: PlanRow) -> tuple[Text, ...]:
-    title = f"{row.title}; {row.unless}" if row.unless else row.title
-    back = row.way_back or "-"
-    if row.opens:
-        back = f"{back}; from here on nothing goes back by itself"
-    style = "bold" if row.opens else ""
-    return tuple(Text(part, style) for part in (str(row.number), row.id, title, row.proof, back))
-
-
-def _guard(row: GuardRow) -> Iterator[Text]:
-    head = f"  {row.status.value:<11} "
-    yield Text.assemble(
-        (head, _GUARD_STYLES.get(row.status.value, "")),
-        f"{row.check}: {row.subject}: {row.reason}",
-    )
-    if row.overridden:
-        yield Text(f"{'':14}passed over: {row.overridden}", style="dim")
-    elif row.cure:
-        yield Text(f"{'':14}cure: {row.cure}", style="dim")
-
-
-_VERDICT_STYLES = {
-    Tone.FINE: "bold green",
-    Tone.FOUND: "bold yellow",
-    Tone.INCOMPLETE: "bold red",
-}
-_MOST = 20
-
-
-@stacked
-def run_table(data: ReportData, page: str | None) -> Iterator[RenderableType]:
-    """The verdict, the figures, the steps, what is known and not, and what to do."""
-    yield Text(run_words.verdict(data), style=_VERDICT_STYLES.get(run_words.tone(data), "bold"))
-    yield figures_table(run_lines.figures(data))
-    yield heading("Steps")
-    yield filled(map(_step_seen, run_lines.step_rows(data)))
-    named = run_lines.named(data)
-    more = [f"and {len(named) - _MOST} more: the report names all"] if len(named) > _MOST else []
-    yield from section("Named", (*named[:_MOST], *more), mark="- ")
-    yield from section("Known", run_lines.known(data), mark="- ")
-    yield from section("Unknown", run_lines.unknown(data), mark="- ")
-    if data.ending.standing is not Standing.DONE:
-        yield from section(
-            "Clients that are connected to the source", leaving_told(data), mark="- "
-        )
-    evidence = tuple(map(sentence, data.rpo.evidence))
-    yield from section("What the estimate of the loss rests on", evidence, mark="- ")
-    yield heading("Do now")
-    for number, step in enumerate(run_lines.next_steps(data), 1):
-        yield Text(f"  {number}. {step.what} {step.why}")
-        if step.command:
-            yield Text(f"     {step.command}", style="bold")
-    if page:
-        yield Text(f"\nPage: {page}")
-
+from drctl.views.run_data import Became
+from drctl.views.run_words import BECAME, length
 
 _STEP_STYLES = {
     Became.DONE: "green",

@@ -1,38 +1,47 @@
-"""Looks, plans and results of elections for a terminal; nothing is rich markup."""
+"""Looks, plans and results of elections for a person."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich.console import RenderableType
-from rich.text import Text
-
-from drctl.cli.tables import MOST, counted, filled, heading, more, notes, section, stacked
 from drctl.elections.cluster_state import Partition, PartitionStates, Replica
 from drctl.elections.planning import ElectionPlan, Line, Objection
 from drctl.elections.results import ElectionResult, LineResult
 from drctl.model.topology import Unavailable
 from drctl.views.text import number, plain, plural, sentence
+from drctl.views.view import (
+    MOST,
+    Part,
+    Text,
+    counted,
+    heading,
+    listing,
+    more,
+    notes,
+    section,
+    table,
+    view,
+)
 
 
-@stacked
-def show_table(cluster: str, states: PartitionStates) -> Iterator[RenderableType]:
+@view
+def show_table(cluster: str, states: PartitionStates) -> Iterator[Part]:
     """Partitions without leaders, replica by replica."""
     leaderless = states.dark
     partitions = plural(len(states.partitions), "partition")
     told = f"{partitions}, all are led"
     if leaderless:
         told = f"{len(leaderless)} of {partitions} without a leader"
-    yield Text(f"Cluster {plain(cluster)}: {told}", style="bold")
-    yield Text(f"brokers that answer: {_nodes(sorted(states.alive))}", style="dim")
+    yield Text(f"Cluster {plain(cluster)}: {told}", "bold")
+    yield Text(f"brokers that answer: {_nodes(sorted(states.alive))}", "dim")
     for node, why in sorted(states.silent.items()):
-        yield Text(f"broker {node}: {sentence(why.reason)}", style="yellow")
+        yield Text(f"broker {node}: {sentence(why.reason)}", "yellow")
     if isinstance(states.controller, Unavailable):
         reason = sentence(states.controller.reason)
-        yield Text(f"no controller: {reason}; nobody is elected without one", style="yellow")
+        yield Text(f"no controller: {reason}; nobody is elected without one", "yellow")
     for name in states.absent:
-        yield Text(f"there is no topic {plain(name)}", style="yellow")
+        yield Text(f"there is no topic {plain(name)}", "yellow")
     if leaderless:
         rows = (row for each in leaderless[:MOST] for row in _replicas(each, states))
-        yield filled(rows, "Topic", "Part.", "Broker", "There", "What it holds", "Log end")
+        yield table(rows, "Topic", "Part.", "Broker", "There", "What it holds", "Log end")
         yield from more(len(leaderless) - MOST)
 
 
@@ -59,15 +68,12 @@ def _standing(each: Partition, node: int) -> str:
     return "behind" if each.eligible is not None else "behind (eligible ones are not visible)"
 
 
-@stacked
-def plan_table(plan: ElectionPlan, execute: str) -> Iterator[RenderableType]:
+@view
+def plan_table(plan: ElectionPlan, execute: str) -> Iterator[Part]:
     """What would be done; the command line that does it stands last, by the prompt."""
-    yield Text(f"{_headline(plan)}: {counted(line.action for line in plan.lines)}", style="bold")
+    yield Text(f"{_headline(plan)}: {counted(line.action for line in plan.lines)}", "bold")
     yield from notes(plan.notes, plan.overrides.items())
-    shown = [*plan.refused, *plan.elected][:MOST]
-    if shown:
-        yield filled(map(_cells, shown), *_COLUMNS)
-        yield from more(len(plan.refused) + len(plan.elected) - MOST)
+    yield from listing([*plan.refused, *plan.elected], _cells, *_COLUMNS)
     yield from _losses(plan.lines)
     yield from _objections("Against it", [(e.place, o) for e in plan.refused for o in e.refused])
     yield from _objections("Passed over", [(e.place, o) for e in plan.lines for o in e.overridden])
@@ -83,18 +89,16 @@ def plan_table(plan: ElectionPlan, execute: str) -> Iterator[RenderableType]:
         yield heading("There is nobody to elect.")
 
 
-@stacked
-def result_table(result: ElectionResult) -> Iterator[RenderableType]:
+@view
+def result_table(result: ElectionResult) -> Iterator[Part]:
     """What was done, and what was lost as measured."""
     plan = result.plan
     outcomes = counted(each.outcome for each in result.results)
-    yield Text(f"{_headline(plan)}: {outcomes}", style="bold")
+    yield Text(f"{_headline(plan)}: {outcomes}", "bold")
     if result.run:
-        yield Text(f"in {result.seconds:.1f} s, journal {plain(result.journal)}", style="dim")
+        yield Text(f"in {result.seconds:.1f} s, journal {plain(result.journal)}", "dim")
     yield from notes(plan.notes, plan.overrides.items())
-    rows = map(_result_cells, result.results[:MOST])
-    yield filled(rows, "Topic", "Part.", "Leader before", "Leader now", "What")
-    yield from more(len(result.results) - MOST)
+    yield from listing(result.results, _result_cells, *_RESULT_COLUMNS)
     yield from _measured([each for each in result.results if each.cut is not None])
     refused = [(each.line.place, o) for each in result.results for o in each.objections]
     yield from _objections("Against it", refused)
@@ -118,9 +122,9 @@ def _measured(results: Sequence[LineResult]) -> Iterator[Text]:
         yield Text(f"  {plain(str(each.line.place))}: {measured(each)}")
         if each.line.loss and each.line.loss.beyond:
             groups = ", ".join(plain(row.group) for row in each.line.loss.beyond)
-            yield Text(f"    groups that stand behind its end: {groups}", style="yellow")
+            yield Text(f"    groups that stand behind its end: {groups}", "yellow")
     if results:
-        yield Text("  the other replicas cut their logs to it when they return", style="dim")
+        yield Text("  the other replicas cut their logs to it when they return", "dim")
 
 
 def measured(each: LineResult) -> str:
@@ -139,6 +143,7 @@ def measured(each: LineResult) -> str:
 
 
 _COLUMNS = ("Topic", "Part.", "Replicas", "In sync", "Eligible", "Leader", "To", "What")
+_RESULT_COLUMNS = ("Topic", "Part.", "Leader before", "Leader now", "What")
 
 
 def _cells(line: Line) -> tuple[str, ...]:
@@ -163,12 +168,12 @@ def _losses(lines: Sequence[Line]) -> Iterator[Text]:
     for place, loss in told:
         yield Text(f"  {plain(str(place))}: {sentence(loss.words)}")
         for each in loss.evidence[1:]:
-            yield Text(f"    {sentence(each.words)}", style="dim")
+            yield Text(f"    {sentence(each.words)}", "dim")
         if loss.elsewhere:
             yield Text(f"    {plural(loss.elsewhere, 'offset')} of them are on another cluster")
         for row in loss.beyond:
             words = f"group {plain(row.group)} stands at {row.offset}, behind the end that stays"
-            yield Text(f"    {words}", style="yellow")
+            yield Text(f"    {words}", "yellow")
 
 
 def _objections(title: str, found: Sequence[tuple[object, Objection]]) -> Iterator[Text]:

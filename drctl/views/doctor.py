@@ -3,18 +3,15 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from drctl.checks.causes import Unseen, network_suspected, told_once
 from drctl.checks.check import Family
 from drctl.checks.diagnosis import Diagnosis, Row
 from drctl.checks.repairs import GUARD
-from drctl.cli.tables import filled, heading, section, stacked
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Plan
 from drctl.steps.repairs import Change, changes_of
 from drctl.views.text import plain, plural, sentence
+from drctl.views.view import Part, Text, heading, section, table, view
 
 _STYLES = {
     Status.OK: "green",
@@ -25,15 +22,15 @@ _STYLES = {
 _URGENT = {Status.FAIL: 0, Status.NOT_CHECKED: 1, Status.WARN: 2, Status.OK: 3}
 
 
-@stacked
-def doctor_table(found: Diagnosis) -> Iterator[RenderableType]:
+@view
+def doctor_table(found: Diagnosis) -> Iterator[Part]:
     """The verdict, what stands in the way first, then every row by family."""
     if network := network_suspected(row.finding for row in found.rows):
-        yield Text(sentence(network), style="bold red")
+        yield Text(sentence(network), "bold red")
     yield _readiness(found)
     ends = f"link {found.link}: {found.source} -> {found.target}"
     counts = ", ".join(f"{count} {status.value}" for status, count in found.counts.items())
-    yield Text(f"{sentence(ends)}; {counts}", style="dim")
+    yield Text(f"{sentence(ends)}; {counts}", "dim")
     _, unseen = told_once([row.finding for row in found.rows])
     bad = [row for row in found.rows if row.refuses or row.finding.status is Status.FAIL]
     if bad:
@@ -48,17 +45,17 @@ def doctor_table(found: Diagnosis) -> Iterator[RenderableType]:
         yield heading("Not looked at")
         yield from map(_unseen, unseen)
     yield heading("All rows")
-    yield filled(_all_rows(found.rows, unseen))
+    yield table(_all_rows(found.rows, unseen))
 
 
 def _readiness(found: Diagnosis) -> Text:
     if found.silent:
         silent = " and ".join(map(sentence, found.silent))
-        return Text(f"Unknown: {silent} did not answer", style="bold red")
+        return Text(f"Unknown: {silent} did not answer", "bold red")
     if not found.ready:
-        return Text("Not ready: a failover would be refused, or go wrong", style="bold red")
+        return Text("Not ready: a failover would be refused, or go wrong", "bold red")
     style = "bold yellow" if found.counts[Status.WARN] else "bold green"
-    return Text("Ready: nothing stands in the way of a failover", style=style)
+    return Text("Ready: nothing stands in the way of a failover", style)
 
 
 def _findings(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[Text]:
@@ -67,17 +64,17 @@ def _findings(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[Text]:
     for finding in (row.finding for row in rows if row.finding not in folded):
         head = f"  {finding.status.value:<11} "
         words = sentence(f"{finding.check}: {finding.subject}: {finding.reason}")
-        yield Text.assemble((head, _STYLES[finding.status]), words)
+        yield Text(words, _STYLES[finding.status], head)
         for name in ("evidence", "cost", "cure"):
             if text := getattr(finding, name):
-                yield Text(f"{'':14}{name}: {sentence(text)}", style="dim")
+                yield Text(f"{'':14}{name}: {sentence(text)}", "dim")
 
 
 def _unseen(unseen: Unseen) -> Text:
     """One line for each cause that keeps checks from looking, wherever they belong."""
     why = f", see {unseen.said_by}" if unseen.said_by else f": {unseen.because.why}"
     told = sentence(f"{unseen.count} could not look{why} ({', '.join(unseen.checks)})")
-    return Text(f"  not-checked {told}", style="yellow")
+    return Text(f"  not-checked {told}", "yellow")
 
 
 def _all_rows(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[tuple[str | Text, ...]]:
@@ -96,17 +93,17 @@ def _all_rows(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[tuple[s
             yield f"  {finding.check}", status, said
 
 
-@stacked
+@view
 def fix_table(
     plan: Plan, findings: Sequence[Finding], against: Sequence[str], execute: str
-) -> Iterator[RenderableType]:
+) -> Iterator[Part]:
     """The verdict, every change, what is left and why, and what to type."""
     changes = changes_of(plan.steps)
     left = [each for each in findings if each.status is Status.WARN]
     yield _verdict(plan, changes, left, against)
     if changes:
         yield heading(f"Would be changed on {plain(plan.target)}")
-        yield filled(map(_change, changes), "  What", "Now", "Then", "Why it matters in a failover")
+        yield table(map(_change, changes), "  What", "Now", "Then", "Why it matters in a failover")
     unseen = [each for each in findings if each.status is Status.NOT_CHECKED]
     for title, rows in (
         ("Left to a person", left),
@@ -147,7 +144,7 @@ def _by_hand(finding: Finding) -> Iterator[Text]:
     for name in ("reason", "cost", "cure"):
         if text := getattr(finding, name):
             label = {"reason": "why", "cost": "cost", "cure": "by hand"}[name]
-            yield Text(f"      {label}: {sentence(text)}", style="dim")
+            yield Text(f"      {label}: {sentence(text)}", "dim")
 
 
 def _what_to_do(

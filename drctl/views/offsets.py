@@ -1,0 +1,90 @@
+"""Offsets of groups for a person: planned, written, saved."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from drctl.offsets.applying import ApplyPlan, Line
+from drctl.offsets.results import WRITTEN, ApplyResult
+from drctl.offsets.snapshot import Snapshot
+from drctl.views.text import number, plain, plural, sentence
+from drctl.views.view import MOST, Part, Text, heading, more, notes, section, table, view, why
+
+_NUMBERS = ("Part.", "From", "To", "Re-reads", "Skips")
+
+
+@view
+def plan_table(plan: ApplyPlan, execute: str) -> Iterator[Part]:
+    """What would be done; the command line that does it stands last, by the prompt."""
+    counts = _in_words((action.value, count) for action, count in plan.counts.items())
+    yield Text(f"Plan for cluster {plain(plan.cluster)}: {counts}", "bold")
+    yield Text(f"from {plain(plan.origin)}", "dim")
+    yield from _notes(plan)
+    # Only what has no finding is cut short: what is refused or failed is shown to the last.
+    shown = (*plan.refused, *plan.writes[:MOST])
+    yield from _offsets([(line, line.action.value) for line in shown])
+    yield from more(len(plan.writes) - MOST)
+    yield from why(f"{line.guard}: {sentence(line.reason)}" for line in plan.refused)
+    if plan.writes:
+        yield from section("Nothing was written. To write:", [plain(execute)])
+    else:
+        yield heading("There is nothing to write.")
+
+
+@view
+def result_table(result: ApplyResult, undo: str) -> Iterator[Part]:
+    """What was done; what was not is named to the last position."""
+    counts = _in_words((outcome.value, count) for outcome, count in result.counts.items())
+    yield Text(f"Cluster {plain(result.plan.cluster)}: {counts}", "bold")
+    yield Text(f"from {plain(result.plan.origin)}, in {result.seconds:.1f} s", "dim")
+    yield from _notes(result.plan)
+    written = [each for each in result.results if each.became.outcome in WRITTEN]
+    shown = (*result.not_done, *written[:MOST])
+    yield from _offsets([(line, became.outcome.value) for line, became in shown])
+    yield from more(len(written) - MOST)
+    yield from why(f"{b.outcome}: {sentence(b.reason)}" for _, b in result.not_done)
+    if undo:
+        yield from section("To put back what was there before:", [plain(undo)])
+
+
+@view
+def snapshot_table(snapshot: Snapshot, file: str) -> Iterator[Part]:
+    """What a snapshot holds, by protocol."""
+    groups = plural(len(snapshot.groups), "group")
+    positions = plural(snapshot.positions, "position")
+    yield Text(f"{groups} of {plain(snapshot.cluster)} with {positions}", "bold")
+    protocols = Counter(each.group.protocol.value for each in snapshot.groups)
+    states = Counter(each.group.state.value for each in snapshot.groups)
+    for counts in (protocols, states):
+        if counts:
+            yield Text(f"  {_in_words(sorted(counts.items()))}", "dim")
+    unread = snapshot.unavailable.items()
+    yield from section(
+        "Not read", (f"{plain(name)}: {sentence(reason)}" for name, reason in unread)
+    )
+    yield Text(f"\nSaved: {plain(file)}")
+
+
+def _notes(plan: ApplyPlan) -> Iterator[Text]:
+    return notes(plan.notes, plan.overrides.items())
+
+
+def _offsets(rows: Sequence[tuple[Line, str]]) -> Iterator[Part]:
+    if rows:
+        cells = (_offset_cells(line, what) for line, what in rows)
+        yield table(cells, "Group", "Topic", *_NUMBERS, "What", numbers=_NUMBERS)
+
+
+def _offset_cells(line: Line, what: str) -> Iterator[str]:
+    yield plain(line.group)
+    yield plain(line.partition.topic)
+    yield str(line.partition.partition)
+    for position in (line.before, line.to):
+        yield "-" if position is None else str(position.offset)
+    for bound in (line.rereads_at_most, line.skips_at_most):
+        yield "?" if bound is None else number(bound)
+    guards = [f"({line.guard})"] if line.guard else [f"(over {g})" for g in line.overridden]
+    yield " ".join([what, *guards])
+
+
+def _in_words(counts: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{number(count)} {name}" for name, count in counts if count) or "nothing"

@@ -1,0 +1,50 @@
+"""Parts of a view for a terminal, by Rich; nothing of what clusters say is markup."""
+
+from functools import singledispatch
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table as RichTable
+from rich.text import Text as RichText
+
+from drctl.views.view import Cell, Items, Table, Text
+
+
+@singledispatch
+def drawn(part: Any) -> RenderableType:
+    """What Rich draws itself stays as it is."""
+    found: RenderableType = part
+    return found
+
+
+@drawn.register(str)
+@drawn.register(Text)
+def _line(part: Cell) -> RichText:
+    text, style, head = Text(part) if isinstance(part, str) else part
+    return RichText.assemble((head, style), text) if head else RichText(text, style)
+
+
+@drawn.register
+def _table(part: Table) -> RichTable:
+    padding = (0, 0, 0, 2) if part.indented else (0, 2, 0, 0)
+    table = RichTable(box=None, header_style="dim", padding=padding, show_header=bool(part.columns))
+    rows = [tuple(row) for row in part.rows]
+    for place in range(len(part.columns) or len(rows[0] if rows else ())):
+        name = part.columns[place] if part.columns else ""
+        if name in part.numbers or place in part.numbers:
+            table.add_column(name, justify="right", no_wrap=True)
+        else:
+            table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*map(_line, row))
+    return table
+
+
+@drawn.register
+def _items(part: Items) -> RichTable:
+    grid = RichTable.grid(padding=(0, 1))
+    grid.add_column(width=4, justify="right")
+    grid.add_column(overflow="fold")
+    for place, line in enumerate(part.lines, 1):
+        grid.add_row(f"{place}." if part.numbered else "-", RichText(line))
+    return grid
