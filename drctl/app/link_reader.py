@@ -1,9 +1,10 @@
 """What the steps of a plan may look at, over the real systems of one link."""
 
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -484,6 +485,9 @@ _QUICK_S = 2.0
 _FRESH_S = 5.0
 """How old it may be that a cluster did not answer where guards decide by it."""
 
+_FEW = 100
+"""Groups that are translated by themselves; more of them with all others."""
+
 _ASKED_S = 3.0
 """How old answers of the guards may be for a step that asks them again."""
 
@@ -740,26 +744,38 @@ class ClusterLinkReader(NoFailback):
                 return found
         return self._translated()
 
-    def translate_ahead(self) -> None:
-        """Begin to translate; what is found counts unless something is copied meanwhile."""
+    def translate_ahead(self, moved: "Collection[str] | None" = None) -> None:
+        """Begin to translate; what is found counts unless something is copied meanwhile.
+
+        Args:
+            moved: groups that moved since this was last called: of the others that is kept.
+        """
         if not self.link.settings.translate:
             return
         from drctl.app.prechecks import ends_of_copies
         from drctl.checks.bounded_query import BoundedQuery
         from drctl.checks.observing import TRANSLATION_S
 
+        before = self._ahead if moved is not None and len(moved) <= _FEW else None
+
         def found() -> "tuple[Mapping[TopicPartition, int], Translated]":
+            if before is not None and moved is not None:
+                with suppress(DrctlError):  # then all are translated anew
+                    ends, known = before.value()
+                    anew = self._translated(tuple(map(re.escape, moved)), shown=False).wanted
+                    kept = (row for row in known.wanted if row.group not in moved)
+                    return ends, known._replace(wanted=(*kept, *anew))
             with adapters.reader(self.link.target, self.link.target_config).topics as target:
                 return ends_of_copies(self.link, target), self._translated(shown=False)
 
         self._ahead = BoundedQuery(found, TRANSLATION_S)
 
-    def _translated(self, *, shown: bool = True) -> "Translated":
+    def _translated(self, groups: Sequence[str] = (), *, shown: bool = True) -> "Translated":
         from drctl.app.offsets import link_translated
         from drctl.offsets.applying import Translated, from_translations, unmatched
 
         unproven = self.config.policy.commits_unproven
-        found = link_translated(self.link, (), None, unproven=unproven, shown=shown)
+        found = link_translated(self.link, groups, None, unproven=unproven, shown=shown)
         wanted = from_translations(row.translation for row in found.rows)
         settings = self.link.settings
         patterns = settings.groups if settings.translate and found.source.silent else ()

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from drctl.kafka.cluster import KafkaCluster
     from drctl.kafka.elections import KafkaElectionWriter as KafkaElectionWriter
     from drctl.kafka.journal_reader import JournalTopicReader as JournalTopicReader
+    from drctl.kafka.journal_topic import HeldRun as HeldRun
     from drctl.kafka.journal_topic import JournalTopic as JournalTopic
     from drctl.model.endpoints import EndpointReader, EndpointState, EndpointWriter
     from drctl.model.journal import JournalPlace
+    from drctl.stores.journal_files import RunFile as RunFile
     from drctl.stores.journal_files import RunFiles
     from drctl.stores.metrics_server import MetricsServer
 

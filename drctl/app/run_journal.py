@@ -22,18 +22,18 @@ from drctl.model.errors import ConfigError, DrctlError, Refused, Unknown, UsageE
 from drctl.model.journal import Entry, Holder, folder_of
 
 if TYPE_CHECKING:
-    from drctl.app.run_adapters import JournalTopic, JournalTopicReader
+    from drctl.app.run_adapters import HeldRun, JournalTopic, JournalTopicReader, RunFile
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.model.journal import HeldJournal, RunJournal
+    from drctl.model.journal import HeldJournal
 
 
 @dataclass(frozen=True, slots=True)
 class BothPlaces:
     """Implements `drctl.model.journal.HeldJournal`."""
 
-    topic: "HeldJournal"
-    file: "RunJournal"
+    topic: "HeldRun"
+    file: "RunFile"
 
     @property
     def run(self) -> str:
@@ -52,8 +52,7 @@ class BothPlaces:
             Fenced: another run has taken the link.
             Unknown: they could not be written, or nobody can say whether they were.
         """
-        self.topic.append(entries)
-        self.file.append(entries)
+        self.file.copy(self.topic.append(entries))
 
     def check(self) -> None:
         """See that the run holds its link still, as of the last beat.

@@ -95,6 +95,8 @@ def program() -> NoReturn:
     A thread that is left behind, by an interrupt or because its cluster does not answer, may be
     inside librdkafka: were the interpreter taken down under it, the process could crash.
     """
+    # While a thread computes, one that has an answer from a cluster would wait 5 ms for its turn.
+    sys.setswitchinterval(0.0005)
     code = run()
     if threading.active_count() == 1:
         sys.exit(code)

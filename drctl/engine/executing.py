@@ -17,7 +17,7 @@ from drctl.model.journal import HeldJournal
 from drctl.model.plan import Duty, Json, Plan, Step
 from drctl.model.typed_json import read_as
 
-_PAUSES_S = (0.125, 0.125, 0.25, 0.5)
+_PAUSES_S = (*(0.125,) * 6, 0.25, 0.5)
 """Between two polls; short at first, for clients may wait for what comes soon."""
 
 _RESEND_S = 2.0

@@ -4,7 +4,7 @@ Clusters go by their names in drctl.yaml. Connectors, endpoints and groups are t
 link. Everything is opened when it is first asked for.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -319,8 +319,12 @@ class LinkReader(Protocol):
     def findings(self, mode: str) -> Sequence[Finding]:
         """What the prechecks find now."""
 
-    def translate_ahead(self) -> None:
-        """Begin to translate beside other steps: the link's groups are not active any more."""
+    def translate_ahead(self, moved: Collection[str] | None = None) -> None:
+        """Begin to translate beside other steps: the link's groups are not active any more.
+
+        Args:
+            moved: the groups that moved since this was last called; None where that is not known.
+        """
 
     def translated(self) -> Translated:
         """Where the link's groups are to stand on the target, by the evidence there is now.

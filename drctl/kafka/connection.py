@@ -102,6 +102,7 @@ class _Shared:
         self.log = _Log(LOGGER)
         self.parts: dict[object, connections.Closing] = {}
         self.users: WeakSet[object] = WeakSet()
+        self.coordinators: dict[str, int] = {}
 
 
 class Connection:
@@ -148,6 +149,11 @@ class Connection:
     def bootstrap(self) -> str:
         """The addresses it starts from."""
         return self.properties.get("bootstrap.servers", "")
+
+    @property
+    def coordinators(self) -> dict[str, int]:
+        """Which broker coordinates a group, as far as that was told; one that moved is removed."""
+        return self._shared.coordinators
 
     def deadline(self) -> Deadline:
         """The deadline of a call that starts now."""
@@ -298,6 +304,7 @@ class Connection:
             parts, self._shared.parts = self._shared.parts, {}
             self._shared.client = None
             self._shared.retired.clear()
+            self._shared.coordinators.clear()
         for part in parts.values():
             part.close()
 

@@ -266,27 +266,43 @@ class GroupRequests:
         for key, lane in lanes.items():
             answer = answers[key]
             found |= lane.ended(lost(answer) if isinstance(answer, Unavailable) else _LOST)
+        for number, reply in found.items():
+            if reply.put_off or reply.silent:
+                self._connection.coordinators.pop(groups[number], None)
         return found
 
     def _coordinators(
         self, names: Sequence[str], addresses: Mapping[int, Address], deadline: Deadline
     ) -> tuple[dict[str, Fault], dict[int, list[str]]]:
-        """Why groups have no coordinator, and the groups of each: one broker after another."""
+        """Why groups have no coordinator, and the groups of each: one broker after another.
+
+        One that was told before is believed: a broker that is it no more says so.
+        """
         without: dict[str, Fault] = {}
         coordinated: dict[int, list[str]] = defaultdict(list)
-        ask = partial(_found_coordinators, names)
+        known = self._connection.coordinators
+        unknown = []
+        for name in names:
+            if (node := known.get(name, -1)) in addresses:
+                coordinated[node].append(name)
+            else:
+                unknown.append(name)
+        if not unknown:
+            return without, coordinated
+        ask = partial(_found_coordinators, unknown)
         for (node, address), timeout in zip(
             sorted(addresses.items()), deadline.attempts(), strict=False
         ):
             soon = deadline.sooner(timeout)
             rows = self._brokers.ask({node: ask}, {node: address}, soon)[node]
             if isinstance(rows, Unavailable):
-                without = dict.fromkeys(names, lost(rows))
+                without = dict.fromkeys(unknown, lost(rows))
                 continue
             without = {row.group: fault_of(row.error, row.text) for row in rows if row.error}
             for row in rows:
                 if not row.error:
                     coordinated[row.node].append(row.group)
+                    known[row.group] = row.node
             break
         return without, coordinated
 

@@ -228,7 +228,8 @@ class KafkaGroupReader(ClusterClient):
         found: dict[str, Group | Unavailable] = {}
         found |= {name: listing.known[name] for name in wanted if name in listing.known}
         found |= self._described([name for name in wanted if name in listing.consumers])
-        found |= self._others([name for name in wanted if name in listing.others])
+        others = listing.others
+        found |= self._others([name for name in wanted if name in others])
         # A group that nobody lists is none, or one that may not be seen.
         unlisted = self._unlisted([name for name in wanted if name not in listing.names])
         for name, answer in unlisted.items():

@@ -164,8 +164,8 @@ class HeldRun(Closing):
         """The topic and its cluster."""
         return self._where
 
-    def append(self, entries: Sequence[Entry]) -> None:
-        """Write them down, all or none; committed when this returns.
+    def append(self, entries: Sequence[Entry]) -> Sequence[bytes]:
+        """Write them down, all or none; committed when this returns. The lines, as written.
 
         Raises:
             Fenced: another run has taken the link; nothing more is written.
@@ -179,6 +179,7 @@ class HeldRun(Closing):
         if lines:
             self._written(lines)
             self._head = run_state.behind(lines, self._head)
+        return lines
 
     def check(self) -> None:
         """See that this run has its link still, as of the last beat.

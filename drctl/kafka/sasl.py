@@ -4,6 +4,7 @@ import hashlib
 import hmac
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from drctl.formats.primitives import Cursor, bytes32, string
@@ -96,7 +97,7 @@ class Scram:
         text = _text(challenge)
         values = _values(text)
         salt, iterations = self._demanded(values)
-        salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, iterations)
+        salted = _salted(self._hash, self._password, salt, iterations)
         binding = b64encode(_NO_CHANNEL_BINDING.encode()).decode()
         unproven = f"c={binding},r={values['r']}"
         whole = f"{self._bare},{text},{unproven}".encode()
@@ -129,6 +130,10 @@ class Scram:
 
     def _mac(self, key: bytes, message: bytes) -> bytes:
         return hmac.new(key, message, self._hash).digest()
+
+
+# A client may keep it (RFC 5802, section 3): made anew it costs milliseconds for each connection.
+_salted = lru_cache(maxsize=32)(hashlib.pbkdf2_hmac)
 
 
 def _text(data: bytes) -> str:

@@ -124,7 +124,7 @@ class RunJournal(Protocol):
     def where(self) -> str:
         """The file or topic, for messages."""
 
-    def append(self, entries: Sequence[Entry]) -> None:
+    def append(self, entries: Sequence[Entry]) -> object:
         """Write them down, all or none; durable when this returns.
 
         Raises:

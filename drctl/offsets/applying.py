@@ -456,28 +456,30 @@ def build_plan(
 
 def _line(case: Case, overridden: frozenset[str]) -> Line:
     wanted = case.wanted
-    before = None if isinstance(case.before, Unavailable) else case.before
+    failing = () if _is_committed(case) else tuple(objections(case))
+    blocker = next((o for o in failing if o.final or o.guard not in overridden), None)
+    if _is_committed(case):
+        action = Action.SAME
+    elif blocker is not None:
+        action = Action.REFUSED
+    else:
+        action = Action.DELETE if wanted.to is None else Action.COMMIT
     line = Line(
         wanted.group,
         wanted.partition,
-        before,
+        None if isinstance(case.before, Unavailable) else case.before,
         wanted.to,
         rereads_at_most(case),
         skips_at_most(case),
-        Action.SAME,
+        action,
+        guard=blocker.guard if blocker else None,
+        reason=blocker.reason if blocker else "",
+        overridden=() if blocker else tuple(objection.guard for objection in failing),
         rereads_likely=wanted.bounds.rereads_likely if wanted.bounds else None,
         skips_only_if=wanted.bounds.skips_only_if if wanted.bounds else "",
         rests_on=wanted.rests_on,
     )
-    if _is_committed(case):
-        return line
-    failing = tuple(objections(case))
-    blocker = next((o for o in failing if o.final or o.guard not in overridden), None)
-    if blocker is None:
-        action = Action.DELETE if wanted.to is None else Action.COMMIT
-        return replace(line, action=action, overridden=tuple(o.guard for o in failing))
-    line = replace(line, action=Action.REFUSED, guard=blocker.guard, reason=blocker.reason)
-    return _kept(line) if blocker.guard is Guard.MOVES_BACKWARDS else line
+    return _kept(line) if line.guard is Guard.MOVES_BACKWARDS else line
 
 
 def _kept(line: Line) -> Line:

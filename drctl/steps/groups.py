@@ -244,6 +244,7 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._unmoved: dict[str, tuple[str, float]] = {}
+        self._seen: dict[str, Rows] = {}
 
     def describe(self, settings: QuiesceSettings) -> Description:
         """The step in words."""
@@ -257,11 +258,12 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
     def check(self, settings: QuiesceSettings, facts: Facts, reader: LinkReader) -> QuiesceIntent:
         """Where the groups stand now."""
         cluster, before = settings.cluster, facts.of(self)
-        digest = _digest(_positions(cluster, reader.link_groups(cluster), reader))
+        rows = _positions(cluster, reader.link_groups(cluster), reader)
+        digest = self._noted(rows)
         ends = fenced_ends(facts) if settings.drain_window else None
         if settings.translate_ahead and (before is None or before.digest != digest):
             # Else the step before translates these already.
-            reader.translate_ahead()
+            reader.translate_ahead(self._moved(before.digest, rows) if before else None)
         fenced = facts.of(FENCE_CONSUMERS) is not None
         return QuiesceIntent(cluster, fenced, digest, ends, settings.translate_ahead)
 
@@ -276,13 +278,13 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
             if isinstance(group, Unavailable) or group.active
         )
         rows = _positions(cluster, names, reader)
-        digest = _digest(rows)
+        digest = self._noted(rows)
         facts = QuiesceFacts(len(names), digest)
 
         def done(words: str) -> Seen[QuiesceFacts]:
             if intent.translate_ahead and digest != intent.digest:
                 # What was translated from the check on may be of positions that moved since.
-                reader.translate_ahead()
+                reader.translate_ahead(self._moved(intent.digest, rows))
             return Seen(State.DONE, words, facts)
 
         if not active:
@@ -296,6 +298,18 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
             if why := self._gains_nothing(intent.digest, digest, unread):
                 return done(f"{told}: {why}")
         return Seen(State.WAITING, told, facts, tuple(active))
+
+    def _noted(self, rows: Rows) -> str:
+        digest = hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+        self._seen[digest] = rows
+        return digest
+
+    def _moved(self, digest: str, rows: Rows) -> frozenset[str] | None:
+        """The groups that stand elsewhere than at this digest; None where nobody knows it here."""
+        before = self._seen.get(digest)
+        if before is None:
+            return None
+        return frozenset(row[0] for row in {*before} ^ {*rows})
 
     def _gains_nothing(self, before: str, digest: str, unread: int) -> str:
         """Why nobody needs to wait any longer; empty where waiting helps."""
@@ -347,7 +361,3 @@ def _positions(cluster: str, names: Collection[str], reader: LinkReader) -> Rows
             raise Unreachable(f"the positions of group {name} cannot be read: {found.reason}")
         rows += [(name, *place, at.offset) for place, at in found.items()]
     return sorted(rows)
-
-
-def _digest(rows: Rows) -> str:
-    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()

@@ -191,13 +191,13 @@ class RunFile(LineFile):
         """Nothing: of a file nobody takes a link."""
 
     def copy(self, lines: Sequence[bytes]) -> None:
-        """Write lines down that were sealed elsewhere.
+        """Write lines down that were sealed elsewhere, after the same ones as here.
 
         Raises:
             Unknown: that is not possible.
         """
         self.write(lines)
-        self._head = run_state.head_of(lines[-1]) if lines else self._head
+        self._head = run_state.behind(lines, self._head)
 
     def behind(self, lines: Sequence[bytes]) -> None:
         """Continue after these lines, with which the file begins.

@@ -126,7 +126,7 @@ class Sight:
         )
         return Translated(tuple(rows))
 
-    def translate_ahead(self) -> None:
+    def translate_ahead(self, moved: object = None) -> None:
         """Each look is of its own moment here."""
 
     def seen_ahead(self, name: str) -> None:
