@@ -303,4 +303,4 @@ def test_what_comes_in_a_moment_is_seen_in_a_moment() -> None:
         return Seen(State.WAITING, "not yet")
 
     Patience(clock, Deaf()).wait_for(sight, "stop", 2)
-    assert looks == [0, 0.125, 0.25, 0.5, 1, 1.5, 2]
+    assert looks == [0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 1, 1.5, 2]
