@@ -101,9 +101,9 @@ def _application(text: str, link: "Link") -> ClientConfig:
     version = (int(told["major"]), int(told["minor"])) if told else None
     endpoint = next(iter(link.settings.endpoints), None)
     if endpoint is None:
-        return ClientConfig(path.name, library, values, version=version)
+        return ClientConfig(path.name, values, library, version=version)
     names = (endpoint.record,) if endpoint.kind == "dns" else ()
-    return ClientConfig(path.name, library, values, endpoint.kind, names, version)
+    return ClientConfig(path.name, values, library, endpoint.kind, names, version)
 
 
 _SAMPLES = 20

@@ -213,8 +213,7 @@ def logs_of_copies(
         Unreachable: the target did not answer.
     """
     there = target.overview().partitions
-    origins = {link.source_topic(name): name for name in there}
-    copies = [origins[t] for t in link.topics_of(o for o in origins if o is not None)]
+    copies = list(link.copies_among(there))
     copies += [beats] if beats in there and beats not in copies else []
     places = [TopicPartition(name, number) for name in copies for number in there[name]]
     known = target.offsets(places).items()

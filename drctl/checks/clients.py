@@ -5,12 +5,13 @@ What each setting does was measured: docs/clients.md.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import ip_address
+from typing import ClassVar
 
 from drctl.checks.check import duration, first_line, listed
-from drctl.checks.connector_settings import Value
+from drctl.checks.connector_settings import Settings, Value
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, verdicts, warn
 from drctl.config.endpoints import EndpointKind
 from drctl.model.finding import Finding, Status
@@ -51,12 +52,10 @@ def library_of(values: Mapping[str, str]) -> Library | None:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientConfig:
+class ClientConfig(Settings):
     """One client.
 
     Attributes:
-        subject: whose it is, in words for a person.
-        values: its properties.
         endpoint: the kind of endpoint that moves it.
         names: the hosts that the endpoint answers for; empty where nobody said.
         version: of the library; None where nobody said. That of librdkafka is 2.12 in
@@ -64,13 +63,12 @@ class ClientConfig:
         jvm: the options that its Java is started with; None where nobody said.
     """
 
-    subject: str
     library: Library
-    values: Mapping[str, str] = field(repr=False)
     endpoint: EndpointKind = "dns"
     names: tuple[str, ...] = ()
     version: Version | None = None
     jvm: str | None = None
+    knower: ClassVar[str] = "application"
 
     @property
     def consumes(self) -> bool:
@@ -92,29 +90,8 @@ class ClientConfig:
             NotObserved: it stands somewhere else, and only a reference to it here.
         """
         names = keys.split()
-        key = next((name for name in names if name in self.values), None)
-        if key is None:
-            evidence = f"{names[0]} is not set; the default is {default or 'empty'}"
-            return Value(self.subject, default, evidence)
-        value = self.values[key].strip()
-        if "${" in value:
-            reason = f"{key} is a reference, whose value only the application knows"
-            raise NotObserved(self.subject, reason, f"look at what {key} refers to")
-        return Value(self.subject, value, f"{key}={value}")
-
-    def number(self, keys: str, default: int) -> Value[int]:
-        """The same, as a whole number.
-
-        Raises:
-            NotObserved: it is none, or a reference.
-        """
-        seen = self.text(keys, str(default))
-        try:
-            return seen.read_as(int(seen.value))
-        except ValueError:
-            reason = f"{keys.split()[0]} is not a whole number"
-            cure = "correct it: the client refuses to start with it"
-            raise NotObserved(self.subject, reason, cure, seen.evidence) from None
+        key = next((name for name in names if name in self.values), names[0])
+        return Settings.text(self, key, default)
 
 
 Judge = Callable[[ClientConfig], Verdict | None]
@@ -177,7 +154,7 @@ def trigger(client: ClientConfig) -> Verdict:
             "it stays with a source that takes connections and answers nothing",
             f"use {client.library.value} {'.'.join(map(str, since))} or later",
         )
-    seen = client.number(key, 300_000)
+    seen = client.integer(key, 300_000)
     if seen.value <= _MOST_TRIGGER_MS:
         return seen.ok("it gives a silent source up")
     cost = f"a source that is cut off or hangs may keep it for {duration(seen.value)}"
@@ -219,7 +196,7 @@ def reconnect_backoff(client: ClientConfig) -> Verdict:
     """`reconnect.backoff.max.ms` is at most 2 seconds."""
     key = "reconnect.backoff.max.ms"
     default = 1_000 if client.library is Library.JAVA else 10_000
-    seen = client.number(key, default)
+    seen = client.integer(key, default)
     if seen.value <= _MOST_BACKOFF_MS:
         return seen.ok("it tries again soon")
     cost = f"it may pause for {duration(seen.value)} before it sees where it is sent"
@@ -231,7 +208,7 @@ def connect_timeout(client: ClientConfig) -> Verdict:
     """`socket.connection.setup.timeout.ms` is at most 10 seconds."""
     key = "socket.connection.setup.timeout.ms"
     default = 10_000 if client.library is Library.JAVA else 30_000
-    seen = client.number(key, default)
+    seen = client.integer(key, default)
     if seen.value <= _MOST_CONNECT_MS:
         return seen.ok("it gives a connection up in time")
     cost = f"it waits {duration(seen.value)} for each broker that is cut off"
@@ -244,7 +221,7 @@ def request_timeout(client: ClientConfig) -> Verdict:
     """`request.timeout.ms` (librdkafka: `socket.timeout.ms`) is at most 30 seconds."""
     java = client.library is Library.JAVA
     key = "request.timeout.ms" if java else "socket.timeout.ms"
-    seen = client.number(key, 30_000 if java else 60_000)
+    seen = client.integer(key, 30_000 if java else 60_000)
     if seen.value <= _MOST_REQUEST_MS:
         return seen.ok("it gives an answer up in time")
     cost = f"it waits {duration(seen.value)} for a source that is cut off"
@@ -259,7 +236,7 @@ def delivery_timeout(client: ClientConfig) -> Verdict | None:
         return None
     java = client.library is Library.JAVA
     keys = "delivery.timeout.ms" if java else "message.timeout.ms delivery.timeout.ms"
-    seen = client.number(keys, 120_000 if java else 300_000)
+    seen = client.integer(keys, 120_000 if java else 300_000)
     # To librdkafka 0 is for ever.
     if seen.value >= _LEAST_DELIVERY_MS or (seen.value == 0 and not java):
         return seen.ok("records wait until it has moved")

@@ -274,21 +274,14 @@ class Lagging:
     def _ages(
         self, bounds: Mapping[TopicPartition, Limits], logs: Logs
     ) -> dict[TopicPartition, Ages | Unavailable]:
-        places = list(bounds)
-        questions = [(p, max(0, bounds[p].soon_ms)) for p in places]
-        questions += [(p, max(0, bounds[p].later_ms)) for p in places]
-        answers = self.source.look_up(questions)() if questions else []
+        times = {p: (max(0, b.soon_ms), max(0, b.later_ms)) for p, b in bounds.items()}
         found: dict[TopicPartition, Ages | Unavailable] = {}
-        for place, soon, later in zip(
-            places, answers[: len(places)], answers[len(places) :], strict=True
-        ):
+        for place, answers in _look_up_both(self.source, times).items():
             log = logs[place]
-            if isinstance(soon, Unavailable) or isinstance(later, Unavailable):
-                found[place] = next(a for a in (soon, later) if isinstance(a, Unavailable))
+            if isinstance(answers, Unavailable):
+                found[place] = answers
             elif isinstance(log, OffsetRange):
-                found[place] = Ages(
-                    *(f.offset if f.offset >= 0 else log.end for f in (soon, later))
-                )
+                found[place] = Ages(*(f.offset if f.offset >= 0 else log.end for f in answers))
         return found
 
 
@@ -305,16 +298,27 @@ def log_ranges(
     Raises:
         Unreachable: no broker answered within the deadline.
     """
-    marks = (Mark.START, Mark.END)
-    answers = reader.look_up([(place, mark) for mark in marks for place in places])()
-    found: dict[TopicPartition, OffsetRange | Unavailable] = {}
-    for place, start, end in zip(
-        places, answers[: len(places)], answers[len(places) :], strict=True
-    ):
-        if isinstance(start, Found) and isinstance(end, Found):
-            found[place] = OffsetRange(start.offset, end.offset)
+    found = _look_up_both(reader, dict.fromkeys(places, (Mark.START, Mark.END)))
+    return {
+        place: each
+        if isinstance(each, Unavailable)
+        else OffsetRange(each[0].offset, each[1].offset)
+        for place, each in found.items()
+    }
+
+
+def _look_up_both(
+    reader: OffsetReader, questions: Mapping[TopicPartition, tuple[int, int]]
+) -> dict[TopicPartition, tuple[Found, Found] | Unavailable]:
+    """Two questions of each partition."""
+    rows = [(place, both[number]) for number in (0, 1) for place, both in questions.items()]
+    answers, half = reader.look_up(rows)() if rows else (), len(questions)
+    found: dict[TopicPartition, tuple[Found, Found] | Unavailable] = {}
+    for place, one, two in zip(questions, answers[:half], answers[half:], strict=True):
+        if isinstance(one, Found) and isinstance(two, Found):
+            found[place] = one, two
         else:
-            found[place] = next(a for a in (start, end) if isinstance(a, Unavailable))
+            found[place] = next(each for each in (one, two) if isinstance(each, Unavailable))
     return found
 
 
@@ -397,8 +401,7 @@ class Target:
         Raises:
             Unreachable: the target does not answer.
         """
-        origins = {self._link.source_topic(name): name for name in self.overview.value().partitions}
-        return tuple(origins[t] for t in self._link.topics_of(o for o in origins if o is not None))
+        return self._link.copies_among(self.overview.value().partitions)
 
     def _topics(self) -> Topics:
         there = self.copies()

@@ -1,11 +1,12 @@
 """Named settings of a connector or worker, read as Kafka would read them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from drctl.checks.observed import Connectors, Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, warn
+from drctl.config.mirrors import simple_class
 from drctl.model.replication import Connector
 
 T = TypeVar("T")
@@ -52,7 +53,8 @@ class Settings:
     """
 
     subject: str
-    values: Mapping[str, str]
+    values: Mapping[str, str] = field(repr=False)
+    knower: ClassVar[str] = "worker"
 
     def text(self, key: str, default: str) -> Value[str]:
         """The value, or what Kafka takes where there is none.
@@ -68,7 +70,7 @@ class Settings:
         if "${" in value:
             raise NotObserved(
                 self.subject,
-                f"{key} is a reference, whose value only the worker knows",
+                f"{key} is a reference, whose value only the {self.knower} knows",
                 f"look at what {key} of {self.subject} refers to",
                 f"{key}={value}",
             )
@@ -84,6 +86,7 @@ class Settings:
         try:
             return text.read_as(int(text.value))
         except ValueError:
+            key = text.evidence.partition("=")[0]
             raise self._odd(key, "a whole number", text.evidence) from None
 
     def flag(self, key: str, default: bool) -> Value[bool]:
@@ -110,7 +113,7 @@ class Settings:
     def _odd(self, key: str, kind: str, evidence: str) -> NotObserved:
         return NotObserved(
             self.subject,
-            f"{key} is not {kind}: how the worker reads it is not known",
+            f"{key} is not {kind}: how the {self.knower} reads it is not known",
             f"correct {key} of {self.subject}",
             evidence,
         )
@@ -192,12 +195,6 @@ def reverse_replicator(observed: Observed) -> Settings:
 def settings_of(connector: Connector) -> Settings:
     """What it is configured with."""
     return Settings(f"connector {connector.name}", connector.config)
-
-
-def simple_class(config: Mapping[str, str]) -> str:
-    """The connector's class without its package; Connect takes short names, too."""
-    name = config.get("connector.class", "").rpartition(".")[2]
-    return name if name.endswith("Connector") else f"{name}Connector"
 
 
 def _one(connectors: Connectors, class_name: str, name: str | None, key: str) -> Connector | None:

@@ -6,7 +6,7 @@ the source, and nothing is deleted.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Generic, NamedTuple, TypeVar
 
 from drctl.checks.observed import Observed
@@ -123,14 +123,7 @@ class Fixes:
         return (*self.rules, *self.settings, *self.partitions, *self.topics)
 
     def __add__(self, other: "Fixes") -> "Fixes":
-        return Fixes(
-            self.rules + other.rules,
-            self.settings + other.settings,
-            self.partitions + other.partitions,
-            self.topics + other.topics,
-            self.left + other.left,
-            self.beyond + other.beyond,
-        )
+        return Fixes(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
 GUARD = "clients-on-source"

@@ -16,7 +16,7 @@ from drctl.checks.check import (
     several,
     split,
 )
-from drctl.checks.connector_settings import REPLICATOR, SOURCE, find, simple_class
+from drctl.checks.connector_settings import REPLICATOR, SOURCE, find
 from drctl.checks.observed import Connectors, Observed
 from drctl.checks.verdict import (
     NotObserved,
@@ -29,6 +29,7 @@ from drctl.checks.verdict import (
     separately,
     warn,
 )
+from drctl.config.mirrors import simple_class
 from drctl.config.reverse_link import ON_CONNECT
 from drctl.model.finding import Status
 from drctl.model.loss import Mode

@@ -13,12 +13,12 @@ from drctl.checks.check import (
     several,
     split,
 )
-from drctl.checks.connector_settings import SOURCE, simple_class
+from drctl.checks.connector_settings import SOURCE
 from drctl.checks.observed import Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, warn
 from drctl.config.fields import UNCHANGED
 from drctl.config.link import Link
-from drctl.config.mirrors import arrives_as, brokers
+from drctl.config.mirrors import arrives_as, brokers, simple_class
 from drctl.model.finding import Status
 from drctl.model.replication import Connector
 from drctl.model.text import put

@@ -16,7 +16,6 @@ from drctl.checks.connector_settings import (
     required,
     reverse_replicator,
     settings_of,
-    simple_class,
     worker_settings,
 )
 from drctl.checks.observed import Observed
@@ -31,6 +30,7 @@ from drctl.checks.verdict import (
     warn,
 )
 from drctl.config.fields import UNCHANGED
+from drctl.config.mirrors import simple_class
 from drctl.formats.consumer_timestamps import TOPIC
 from drctl.model.finding import Status
 from drctl.model.replication import Connector

@@ -77,6 +77,11 @@ class Link:
         found = re.fullmatch(pattern, topic)
         return found[1] if found else None
 
+    def copies_among(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Topics of the target that are called as copies of carried topics are, by these."""
+        origins = {self.source_topic(name): name for name in names}
+        return tuple(origins[t] for t in self.topics_of(o for o in origins if o is not None))
+
     def carries_group(self, group: str) -> bool:
         """Whether the offsets of the consumer group are to be translated."""
         return self.settings.translate and _any_matches(self.settings.groups, group)

@@ -14,6 +14,7 @@ from drctl.model.topology import Unavailable
 
 Configs = Mapping[str, Mapping[str, str]]
 
+_PARTNERS = {"checkpoint": "MirrorCheckpointConnector", "heartbeat": "MirrorHeartbeatConnector"}
 _IDENTITY = "IdentityReplicationPolicy"
 _DEFAULT = "DefaultReplicationPolicy"
 
@@ -47,10 +48,10 @@ def mirrors(configs: Configs) -> tuple[Mirror, ...]:
     """Everything among the connectors that replicates between Kafka clusters."""
     found = []
     for name in sorted(configs):
-        kind = _simple_class(configs[name])
-        if kind == "MirrorSource":
+        kind = simple_class(configs[name])
+        if kind == "MirrorSourceConnector":
             found.append(_mirrormaker(name, configs))
-        elif kind == "ReplicatorSource":
+        elif kind == "ReplicatorSourceConnector":
             found.append(_replicator(name, configs[name]))
     return tuple(found)
 
@@ -70,9 +71,9 @@ def _mirrormaker(name: str, configs: Configs) -> Mirror:
     pair = _ends(config)
     partners = {
         role: other
-        for role, kind in (("checkpoint", "MirrorCheckpoint"), ("heartbeat", "MirrorHeartbeat"))
+        for role, kind in _PARTNERS.items()
         for other in sorted(configs, reverse=True)
-        if _simple_class(configs[other]) == kind and _ends(configs[other]) == pair
+        if simple_class(configs[other]) == kind and _ends(configs[other]) == pair
     }
     rename, notes = renaming(config)
     checkpoint = configs.get(partners.get("checkpoint", ""), {})
@@ -125,8 +126,10 @@ def _ends(config: Mapping[str, str]) -> tuple[str, str]:
     return config.get("source.cluster.alias", ""), config.get("target.cluster.alias", "")
 
 
-def _simple_class(config: Mapping[str, str]) -> str:
-    return config.get("connector.class", "").rpartition(".")[2].removesuffix("Connector")
+def simple_class(config: Mapping[str, str]) -> str:
+    """The connector's class without its package; Connect takes short names, too."""
+    name = config.get("connector.class", "").rpartition(".")[2]
+    return name if name.endswith("Connector") else f"{name}Connector"
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from drctl.checks.connector_settings import REPLICATOR, simple_class
+from drctl.checks.connector_settings import REPLICATOR
+from drctl.config.mirrors import simple_class
 from drctl.failback.gap_results import GapEvidence
 from drctl.model.endpoints import EndpointState
 from drctl.model.fencing import Stillness

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from drctl.checks.check import listed, several
-from drctl.checks.connector_settings import REPLICATOR, simple_class
+from drctl.checks.connector_settings import REPLICATOR
+from drctl.config.mirrors import simple_class
 from drctl.failback.facts import Began, Replicator
 from drctl.failback.reverse_destination import written_elsewhere
 from drctl.failback.situation import Situation

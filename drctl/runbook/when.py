@@ -3,10 +3,12 @@
 source == reachable and (replicator == mirrormaker2 or not endpoints > 0)
 """
 
+import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from drctl.config.problems import did_you_mean, one_of, quoted
 from drctl.plans.inputs import Circumstances, FenceMethod
@@ -100,7 +102,11 @@ def _numbers(always: set[int], asked: frozenset[Value]) -> tuple[int, ...]:
 
 
 _TOKEN = re.compile(r"\s*(?:(?P<op>==|!=|>=|<=|>|<)|(?P<mark>[()])|(?P<word>[A-Za-z0-9_-]+))")
-_ORDER = frozenset({">", ">=", "<", "<="})
+_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
+    **{"==": operator.eq, "!=": operator.ne, ">": operator.gt},
+    **{">=": operator.ge, "<": operator.lt, "<=": operator.le},
+}
+_ORDER = _OPERATORS.keys() - {"==", "!="}
 _RESERVED = frozenset({"and", "or", "not"})
 _DEEPEST = 20
 LARGEST = 100
@@ -129,15 +135,7 @@ class Compare:
 
     def holds(self, facts: Facts) -> bool:
         """Whether it is so."""
-        fact, value = facts[self.fact], self.value
-        if self.op == "==":
-            return fact == value
-        if self.op == "!=":
-            return fact != value
-        left, right = int(fact), int(value)
-        return {">": left > right, ">=": left >= right, "<": left < right}.get(
-            self.op, left <= right
-        )
+        return bool(_OPERATORS[self.op](facts[self.fact], self.value))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from drctl.checks.connector_settings import REPLICATOR, SOURCE, simple_class
-from drctl.config.mirrors import NAMED, how_to_write, own_producer
+from drctl.checks.connector_settings import REPLICATOR, SOURCE
+from drctl.config.mirrors import NAMED, how_to_write, own_producer, simple_class
 from drctl.engine.failback_state import JournaledOffsets, Offsets, OffsetsOrNone
 from drctl.engine.kind import Facts
 from drctl.engine.ports import LinkReader, LinkWriter

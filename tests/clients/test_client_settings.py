@@ -32,7 +32,7 @@ def client(library: Library = JAVA, **more: Any) -> ClientConfig:
         "version": NEWEST[library],
         "jvm": "-Xmx1g -Dsun.net.inetaddr.ttl=5",
     }
-    return ClientConfig("application", library, **{**given, **more})
+    return ClientConfig("application", library=library, **{**given, **more})
 
 
 def said(name: str, of: ClientConfig) -> Finding | None:

@@ -6,8 +6,8 @@ reads from and writes to, and by the topics that it copies. Those of other links
 
 from collections.abc import Callable, Collection, Mapping
 
-from drctl.checks.connector_settings import REPLICATOR, SOURCE, simple_class
-from drctl.config.mirrors import Mirror, arrives_as, mirrors
+from drctl.checks.connector_settings import REPLICATOR, SOURCE
+from drctl.config.mirrors import Mirror, arrives_as, mirrors, simple_class
 from drctl.config.schema import ConnectorsConfig
 from drctl.failback.facts import Replication, Replicator, Stopped
 from drctl.failback.ports import Workers
