@@ -35,13 +35,8 @@ _OF_THE_WAY_THERE = frozenset(
 
 _OF_THE_SOURCE = frozenset(
     {
-        "fence-not-possible",
-        "groups-left-out",
-        "groups-unseen",
-        "hanging-transactions",
-        "producer-ids-collide",
-        "replication-lag",
-        "retention-near-tail",
+        *("fence-not-possible", "groups-left-out", "groups-unseen", "hanging-transactions"),
+        *("producer-ids-collide", "replication-lag", "retention-near-tail"),
     }
 )
 """What only a source that answers tells."""

@@ -55,17 +55,9 @@ class Export:
 
 
 ABOUT = (
-    "topic.prefix",
-    "database.hostname",
-    "database.port",
-    "database.dbname",
-    "mongodb.connection.host",
-    "slot.name",
-    "snapshot.mode",
-    "source.cluster.alias",
-    "source.cluster.bootstrap.servers",
-    "topics",
-    "topics.regex",
+    *("topic.prefix", "database.hostname", "database.port", "database.dbname"),
+    *("mongodb.connection.host", "slot.name", "snapshot.mode", "source.cluster.alias"),
+    *("source.cluster.bootstrap.servers", "topics", "topics.regex"),
 )
 """Keys of configurations that tell what a connector reads and hold no secret."""
 

@@ -21,6 +21,20 @@ needs_promtool = pytest.mark.skipif(
 )
 
 ENDS = '{link="main", source="a", target="b"}'
+
+
+def series(name: str, values: str, more: str = "") -> dict[str, str]:
+    return {"series": f"drctl_status_{name}{ENDS[:-1]}{more}}}", "values": values}
+
+
+def alert(at: str, name: str, *fires: str, **labels: str) -> dict[str, object]:
+    """Whether it fires then; its summary and description, where it does."""
+    labels |= {"link": "main", "source": "a", "target": "b"}
+    told = dict(zip(("summary", "description"), fires, strict=False))
+    expected = [{"exp_labels": labels, "exp_annotations": told}] if fires else []
+    return {"eval_time": at, "alertname": f"Drctl{name}", "exp_alerts": expected}
+
+
 CASES = {
     "rule_files": [str(RULES)],
     "evaluation_interval": "1m",
@@ -28,74 +42,37 @@ CASES = {
         {
             "interval": "1m",
             "input_series": [
-                {"series": f"drctl_status_up{ENDS}", "values": "1x90"},
-                {"series": f"drctl_status_look_timestamp_seconds{ENDS}", "values": "0+60x90"},
-                {"series": f"drctl_status_rpo_seconds{ENDS}", "values": "45x90"},
-                {"series": f"drctl_status_rpo_allowed_seconds{ENDS}", "values": "30x90"},
-                {
-                    "series": f'drctl_status_go{ENDS[:-1]}, mode="planned"}}',
-                    "values": "1x30 0x60",
-                },
+                series("up", "1x90"),
+                series("look_timestamp_seconds", "0+60x90"),
+                series("rpo_seconds", "45x90"),
+                series("rpo_allowed_seconds", "30x90"),
+                series("go", "1x30 0x60", ', mode="planned"'),
             ],
             "alert_rule_test": [
-                {"eval_time": "10m", "alertname": "DrctlStatusMissing", "exp_alerts": []},
-                {"eval_time": "40m", "alertname": "DrctlNoGoPlanned", "exp_alerts": []},
-                {
-                    "eval_time": "70m",
-                    "alertname": "DrctlNoGoPlanned",
-                    "exp_alerts": [
-                        {
-                            "exp_labels": {
-                                **{"link": "main", "source": "a", "target": "b"},
-                                **{"mode": "planned", "severity": "warning"},
-                            },
-                            "exp_annotations": {
-                                "summary": "A planned failover of link main would be refused",
-                                "description": "drctl status names what is in the way.",
-                            },
-                        }
-                    ],
-                },
-                {
-                    "eval_time": "10m",
-                    "alertname": "DrctlRpoExceeded",
-                    "exp_alerts": [
-                        {
-                            "exp_labels": {
-                                **{"link": "main", "source": "a", "target": "b"},
-                                "severity": "critical",
-                            },
-                            "exp_annotations": {
-                                "summary": "Link main would lose 45s of writes",
-                                "description": "Replication is behind by more than"
-                                " policy.max_rpo_seconds allows. drctl doctor says why.",
-                            },
-                        }
-                    ],
-                },
+                alert("10m", "StatusMissing"),
+                alert("40m", "NoGoPlanned"),
+                alert(
+                    *("70m", "NoGoPlanned", "A planned failover of link main would be refused"),
+                    "drctl status names what is in the way.",
+                    **{"mode": "planned", "severity": "warning"},
+                ),
+                alert(
+                    *("10m", "RpoExceeded", "Link main would lose 45s of writes"),
+                    "Replication is behind by more than policy.max_rpo_seconds allows."
+                    " drctl doctor says why.",
+                    severity="critical",
+                ),
             ],
         },
         {
             "interval": "1m",
-            "input_series": [{"series": f"drctl_status_up{ENDS}", "values": "0x20"}],
+            "input_series": [series("up", "0x20")],
             "alert_rule_test": [
-                {
-                    "eval_time": "10m",
-                    "alertname": "DrctlStatusMissing",
-                    "exp_alerts": [
-                        {
-                            "exp_labels": {
-                                **{"link": "main", "source": "a", "target": "b"},
-                                "severity": "warning",
-                            },
-                            "exp_annotations": {
-                                "summary": "Nobody knows whether a failover would work",
-                                "description": "drctl status gives no fresh look. See whether it"
-                                " runs, and what it says.",
-                            },
-                        }
-                    ],
-                }
+                alert(
+                    *("10m", "StatusMissing", "Nobody knows whether a failover would work"),
+                    "drctl status gives no fresh look. See whether it runs, and what it says.",
+                    severity="warning",
+                )
             ],
         },
     ],

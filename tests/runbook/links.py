@@ -1,7 +1,10 @@
 """Links to build plans for, from the one that has everything to the one that has nothing."""
 
+from pathlib import Path
+
 from drctl.model.endpoints import Leaving
 from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.runbook.reading import Runbook, read
 
 FULL = Circumstances(
     "main",
@@ -36,3 +39,9 @@ SITE = Circumstances(
     replicator="confluent-replicator",
 )
 LINKS = {"full": FULL, "bare": BARE, "site": SITE}
+
+
+def runbook(*steps: str, parameters: str = "{}") -> Runbook:
+    """One with these steps, a line each."""
+    head = f"name: x\nabout: x\nparameters: {parameters}\nsteps:\n"
+    return read(head + "".join(f"  - {line}\n" for line in steps), Path("x.yaml"))

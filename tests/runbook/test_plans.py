@@ -13,19 +13,14 @@ from drctl.model.plan import Plan
 from drctl.plans.failover import failover
 from drctl.plans.inputs import Circumstances
 from drctl.runbook.building import broken, build
-from drctl.runbook.reading import Runbook, load, read
+from drctl.runbook.reading import load
 from drctl.runbook.site import Site
 from drctl.runbook.specs import SPECS
 from drctl.steps.registry import CONNECTORS, FAILOVER, KINDS, LISTS, REPAIRS, WAY_BACK
-from tests.runbook.links import BARE, FULL, LINKS
+from tests.runbook.links import BARE, FULL, LINKS, runbook
 
 FOLDER = Path(__file__).parent / "plans"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
-
-
-def runbook(steps: str, parameters: str = "{}") -> Runbook:
-    head = f"name: x\nabout: x\nparameters: {parameters}\nsteps:\n"
-    return read(head + "".join(f"  - {line}\n" for line in steps.splitlines()), Path("x.yaml"))
 
 
 @pytest.mark.parametrize("link", LINKS)
@@ -75,7 +70,7 @@ def test_a_sequence_is_the_one_of_the_engine(mode: Mode, seen: Circumstances) ->
 def test_values_replace_references_once_and_are_not_looked_into_again() -> None:
     book = runbook(
         '{id: a, manual: "${one} and ${two} and $${one}"}',
-        "{one: {type: string, about: x}, two: {type: string, about: x}}",
+        parameters="{one: {type: string, about: x}, two: {type: string, about: x}}",
     )
     plan = build(book, {"one": "${two}", "two": "{{7*7}} $(id)"}, FULL)
     assert plan.step("a").settings["text"] == "${two} and {{7*7}} $(id) and ${one}"
@@ -83,9 +78,9 @@ def test_values_replace_references_once_and_are_not_looked_into_again() -> None:
 
 def test_a_value_in_an_environment_is_no_reference_there() -> None:
     book = runbook(
-        "{id: j, step: preflight}\n{id: s, step: take-stock}\n"
+        *("{id: j, step: preflight}", "{id: s, step: take-stock}"),
         '{id: a, command: {argv: [x], env: {A: "${one}", B: "${env:B} $${c}"}}}',
-        "{one: {type: string, about: x}}",
+        parameters="{one: {type: string, about: x}}",
     )
     env = build(book, {"one": "${env:PASSWORD}"}, FULL).step("a").settings["env"]
     assert env == {"A": "$${env:PASSWORD}", "B": "${env:B} $${c}"}
@@ -93,9 +88,9 @@ def test_a_value_in_an_environment_is_no_reference_there() -> None:
 
 def test_a_command_is_held_against_what_the_site_allows_with_the_values_in_it() -> None:
     book = runbook(
-        "{id: j, step: preflight}\n{id: s, step: take-stock}\n"
+        *("{id: j, step: preflight}", "{id: s, step: take-stock}"),
         '{id: a, command: {argv: [systemctl, stop, "${unit}"]}}',
-        "{unit: {type: string, about: x}}",
+        parameters="{unit: {type: string, about: x}}",
     )
     site = Site((("systemctl", "stop", "*"),))
     assert build(book, {"unit": "mm2"}, FULL, site).step("a").settings["argv"][2] == "mm2"
@@ -108,7 +103,7 @@ def test_a_command_is_held_against_what_the_site_allows_with_the_values_in_it() 
 
 def test_a_plan_that_breaks_a_rule_is_not_built() -> None:
     book = runbook(
-        "{id: a, step: preflight}\n{id: b, step: take-stock}\n{id: c, step: open-target}"
+        "{id: a, step: preflight}", "{id: b, step: take-stock}", "{id: c, step: open-target}"
     )
     with pytest.raises(ConfigError) as caught:
         build(book, {}, FULL)
@@ -134,7 +129,7 @@ def test_a_runbook_that_has_no_step_for_the_circumstances_is_refused() -> None:
 
 
 def test_the_plan_rests_on_the_facts_it_asked_for() -> None:
-    book = runbook("{id: a, manual: x, when: source == reachable}\n{id: b, manual: x}")
+    book = runbook("{id: a, manual: x, when: source == reachable}", "{id: b, manual: x}")
     basis = build(book, {}, FULL).basis
     assert basis["fact source"] == "reachable"
     assert basis["runbook x"] == book.fingerprint

@@ -22,15 +22,8 @@ from tests.runbook.links import LINKS
 FOLDER = resources.shipped("runbooks")
 FILES = files(FOLDER)
 NAMES = {
-    "planned-switchover",
-    "unplanned-failover",
-    "failback",
-    "offsets-only",
-    "migrate-topic",
-    "broker-failure",
-    "all-replicas-down",
-    "connector-recovery",
-    "drill",
+    *("planned-switchover", "unplanned-failover", "failback", "offsets-only", "migrate-topic"),
+    *("broker-failure", "all-replicas-down", "connector-recovery", "drill"),
 }
 COMING = frozenset({"runbook", "resume"})
 """Commands of this version that may not be registered yet."""
@@ -86,13 +79,9 @@ def test_every_command_line_of_drctl_is_one(path: Path) -> None:
 
 def test_no_file_of_kafka_is_named_that_does_not_exist() -> None:
     known = {
-        "kafka-acls.sh",
-        "kafka-broker-api-versions.sh",
-        "kafka-configs.sh",
-        "kafka-consumer-groups.sh",
-        "kafka-leader-election.sh",
-        "kafka-log-dirs.sh",
-        "kafka-topics.sh",
+        *("kafka-acls.sh", "kafka-broker-api-versions.sh", "kafka-configs.sh"),
+        *("kafka-consumer-groups.sh", "kafka-leader-election.sh"),
+        *("kafka-log-dirs.sh", "kafka-topics.sh"),
     }
     pages = "".join(render(load(path)) for path in FILES)
     assert set(re.findall(r"kafka-[a-z-]+\.sh", pages)) <= known

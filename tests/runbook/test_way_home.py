@@ -1,7 +1,6 @@
 """A runbook that leads home: the engine's own plan, between what people do."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -10,17 +9,12 @@ from drctl.model.errors import ConfigError
 from drctl.plans.failback import failback, leads_home, turned
 from drctl.plans.inputs import Circumstances
 from drctl.runbook.building import build
-from drctl.runbook.reading import Runbook, load, read
+from drctl.runbook.reading import load
 from drctl.runbook.rendering import render
-from tests.runbook.links import FULL, LINKS
+from tests.runbook.links import FULL, LINKS, runbook
 
 SHIPPED = load(resources.shipped("runbooks") / "failback.yaml")
 HOME = "sequence: {name: failback, policy: copy}"
-
-
-def runbook(*steps: str, parameters: str = "{}") -> Runbook:
-    head = f"name: x\nabout: x\nparameters: {parameters}\nsteps:\n"
-    return read(head + "".join(f"  - {line}\n" for line in steps), Path("x.yaml"))
 
 
 @pytest.mark.parametrize("seen", LINKS.values(), ids=list(LINKS))
