@@ -5,30 +5,17 @@ number is a difference of two measurements that differ in one thing only.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
-from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
-from time import perf_counter
 
-from pyspark.sql import SparkSession
-
+from bench.digests import check_digests, comparing, plan_of, timed
 from bench.filling import Appender, create_topics
-from bench.process import WrongAnswer
 from bench.records import chunks
 from bench.rows import Row
 from bench.stage import Stage
-from drctl.artifacts.jars import resolve
-from drctl.gap.comparison import ComparePlan, Identity, Side, TopicPlan
-from drctl.kafka.connection import Connection
-from drctl.kafka.java_properties import java_properties
-from drctl.kafka.reader import KafkaClusterReader
-from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
-from drctl.spark.comparer import SparkComparer
-from drctl.spark.scan import KafkaRows
-from drctl.spark.session import SMALL, SparkSettings, opened
+from drctl.spark.session import SMALL
 
 PART = "cost"
 GB, TB = 10**9, 10**12
@@ -89,8 +76,14 @@ def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
     )
     for shape in shapes:
         _fill(stage, shape)
-    with _session(stage) as (spark, rows, cores):
-        times = {s: _times(stage, spark, rows, s, rounds) for s in shapes}
+    times: dict[Shape, tuple[float, ...]] = {}
+    # Both sides are the source: a topic that is compared with itself.
+    both = stage.source, stage.source
+    with comparing(stage, "cost", SMALL, *both) as (comparer, cores):
+        for shape in shapes:
+            plan, read = plan_of(_topic(shape), shape.partitions, *both), 2 * shape.records
+            digest = partial(check_digests, comparer, plan, read)
+            times[shape] = timed(stage, shape.name, rounds, digest)
     for shape in shapes:
         yield Row(PART, f"warm digest of both sides: {shape.name}", times[shape])
     model = _fitted(shapes, {s: median(t) * cores for s, t in times.items()})
@@ -128,48 +121,3 @@ def _fill(stage: Stage, shape: Shape) -> None:
 
 def _topic(shape: Shape) -> str:
     return f"cost-{shape.records}-{shape.partitions}-{shape.more_bytes}"
-
-
-@contextmanager
-def _session(stage: Stage) -> Iterator[tuple[SparkSession, KafkaRows, int]]:
-    """Both sides are the source: a topic that is compared with itself."""
-    jars = resolve("spark-connector", progress=stage.tell)
-    properties = java_properties(stage.source.client_properties())
-    with opened(SparkSettings(jars=jars, log=stage.folder / "cost.log", offsets=SMALL)) as spark:
-        cores = spark.sparkContext.defaultParallelism
-        yield spark, KafkaRows(spark, dict.fromkeys(Side, properties), cores), cores
-
-
-def _times(
-    stage: Stage, spark: SparkSession, rows: KafkaRows, shape: Shape, rounds: int
-) -> tuple[float, ...]:
-    plan = _plan(stage, shape)
-    times = []
-    with TemporaryDirectory(dir=stage.folder) as out:
-        comparer = SparkComparer(spark, rows, Path(out))
-        for _ in range(rounds + 1):
-            began = perf_counter()
-            digests = comparer.digest(plan, plan.everything(), _unheard)
-            times.append(perf_counter() - began)
-            if (found := sum(d.records for d in digests)) != 2 * shape.records:
-                raise WrongAnswer(f"{shape.name}: {found} records were digested")
-    stage.tell(f"{shape.name}: {median(times[1:]):.2f} s")
-    return tuple(times[1:])
-
-
-def _plan(stage: Stage, shape: Shape) -> ComparePlan:
-    topic = _topic(shape)
-    places = [TopicPartition(topic, number) for number in range(shape.partitions)]
-    with KafkaClusterReader(Connection("primary", stage.source.client_properties())) as reader:
-        found = reader.offsets(places)
-    ranges = {
-        place.partition: OffsetRange(o.log_start, o.last_stable)
-        for place, o in found.items()
-        if isinstance(o, PartitionOffsets)
-    }
-    plan = TopicPlan(topic, topic, True, True, 1 << 10, False, ranges, ranges, {})
-    return ComparePlan((plan,), Identity(), buckets=1024, salt=1)
-
-
-def _unheard(_phase: str, _done: int, _total: int) -> None:
-    """Progress that nobody watches."""

@@ -136,7 +136,8 @@ def commit(cluster: LabCluster, wanted: Mapping[str, Mapping[TopicPartition, int
     Raises:
         WrongAnswer: the cluster does not take one of the positions.
     """
-    with KafkaGroupWriter(Connection(cluster.name, cluster.client_properties())) as writer:
+    connection = Connection(cluster.name, cluster.client_properties(), timeout_s=60)
+    with KafkaGroupWriter(connection) as writer:
         answers = writer.commit({group: _committed(places) for group, places in wanted.items()})
     if any(failed for places in answers.values() for failed in places.values()):
         raise WrongAnswer(f"{cluster.name} did not take all positions")

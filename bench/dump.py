@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from bench.evidence import remove
 from bench.filling import Appender, create_topics
-from bench.process import DRCTL, WrongAnswer
+from bench.process import WrongAnswer, line
 from bench.records import CHUNK, Message
 from bench.rows import Ratio, Row, Target
-from bench.stage import Stage, cluster_section
+from bench.stage import Stage
 from bench.watching import watched
 from drctl.formats.consumer_timestamps import (
     TOPIC,
@@ -68,9 +66,7 @@ def measure(stage: Stage, sizes: Sequence[int]) -> Iterator[Row]:
     Raises:
         WrongAnswer: a run wrote too few rows, or old ones.
     """
-    config = stage.folder / "dump.yaml"
-    clusters = {"clusters": {stage.target.name: cluster_section(stage.target)}}
-    config.write_text(yaml.safe_dump(clusters), encoding="utf-8")
+    config = stage.configured("dump", {})
     for kind in (FEW, OWN):
         runs: dict[tuple[str, int], Dumped] = {}
         for size in _grown(stage, kind, sizes):
@@ -124,13 +120,12 @@ def _rows(kind: Kind, runs: dict[tuple[str, int], Dumped]) -> Iterator[Row]:
 
 
 def _run(stage: Stage, config: Path, rows: int, records: int, *words: str) -> Dumped:
-    line = [str(DRCTL), "--config", str(config), "-o", "json"]
-    line += ["dump-consumer-timestamps", "--cluster", stage.target.name, *words]
+    given = line(config, "dump-consumer-timestamps", "--cluster", stage.target.name, *words)
     said = stage.folder / "dump.err"
     began = time.perf_counter()
     with (
         said.open("wb") as stderr,
-        subprocess.Popen(line, stdout=subprocess.PIPE, stderr=stderr, cwd=stage.folder) as process,
+        subprocess.Popen(given, stdout=subprocess.PIPE, stderr=stderr, cwd=stage.folder) as process,
         watched(process.pid) as peak,
     ):
         try:

@@ -1,24 +1,18 @@
 """`drctl gap --scope estimate` on very many partitions, from the command line to the result."""
 
-import json
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
 from confluent_kafka import Producer
-from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined, unused-ignore]
 
-from bench.filling import QUIET
-from bench.process import DRCTL, WrongAnswer
+from bench.filling import QUIET, create_topics, reading
+from bench.process import WrongAnswer, drctl
 from bench.rows import Ratio, Row, Target
-from bench.stage import Stage, cluster_section
+from bench.stage import Stage, link_over
 from drctl.config.loading import load
 from drctl.gap.freeze import freeze
-from drctl.kafka.connection import Connection
-from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster
 from drctl.model.errors import Stopped
 
@@ -67,7 +61,7 @@ def measure(stage: Stage, topics: int, partitions: int, runs: int) -> Iterator[R
         WrongAnswer: an estimate did not find what is missing.
     """
     crowd = Crowd(topics, partitions)
-    config = _configured(stage)
+    config = stage.configured("estimate", {"crowd": link_over("crowd-.*")})
     stage.tell(f"writing {crowd.total:,} partitions")
     start = round(time.time() * 1000) - 3_600_000
     _create(stage.source, crowd)
@@ -82,7 +76,7 @@ def measure(stage: Stage, topics: int, partitions: int, runs: int) -> Iterator[R
     ):
         _write(stage.source, Crowd(stopped, partitions), start + 1_000_000, _LOST)
         for form in ("text", "json"):
-            times = tuple(_run(config, form, missing * _LOST, stage.folder) for _ in range(runs))
+            times = tuple(_run(config, form, missing * _LOST) for _ in range(runs))
             stage.tell(f"{title}, {form}: " + ", ".join(f"{t:.2f} s" for t in times))
             name = f"estimate of {topics} topics x {partitions} partitions, {title}, {form}"
             yield Row(PART, name, times, ratio=_ratio(times))
@@ -101,26 +95,10 @@ def _ratio(times: tuple[float, ...]) -> Ratio:
     return Ratio(middle / LIMIT_S, f"seconds / {LIMIT_S:g}", Target(1.0))
 
 
-def _configured(stage: Stage) -> Path:
-    config = stage.folder / "estimate.yaml"
-    document = {
-        "clusters": {c.name: cluster_section(c) for c in (stage.source, stage.target)},
-        "links": {"crowd": {"from": "primary", "to": "secondary", "topics": ["crowd-.*"]}},
-    }
-    config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    return config
-
-
 def _create(cluster: LabCluster, crowd: Crowd) -> None:
-    admin, names = cluster.admin(), crowd.names()
+    names = crowd.names()
     for first in range(0, crowd.topics, _AT_ONCE):
-        new = [
-            NewTopic(name, crowd.partitions, config={"retention.ms": "-1"})
-            for name in names[first : first + _AT_ONCE]
-        ]
-        asked = admin.create_topics(new, operation_timeout=60, request_timeout=90)
-        for future in asked.values():
-            future.result()
+        create_topics(cluster, names[first : first + _AT_ONCE], crowd.partitions, 60)
 
 
 def _write(cluster: LabCluster, crowd: Crowd, start_ms: int, records: int) -> None:
@@ -136,42 +114,28 @@ def _write(cluster: LabCluster, crowd: Crowd, start_ms: int, records: int) -> No
         raise Stopped(f"{cluster.name}: {left} records were not taken")
 
 
-def _run(config: Path, form: str, missing: int, folder: Path) -> float:
-    words = [str(DRCTL), "--config", str(config), "-o", form, "gap", "--scope", "estimate"]
-    out = folder / "estimate.out"
-    with out.open("wb") as stdout:
-        began = time.perf_counter()
-        code = subprocess.run(words, stdout=stdout, stderr=subprocess.PIPE, check=False).returncode
-        taken = time.perf_counter() - began
-    text = out.read_text(encoding="utf-8")
-    told = json.loads(text)["totals"]["missing_estimate"] if form == "json" and text else missing
-    if code != 5 or told != missing or (form == "text" and f"{missing:,}" not in text):
-        raise WrongAnswer(f"an estimate of {missing} ended with {code}: {text[:500]}")
-    return taken
+def _run(config: Path, form: str, missing: int) -> float:
+    done = drctl(config, "gap", "--scope", "estimate", codes=(5,), form=form)
+    json = form == "json"
+    told = done.document["totals"]["missing_estimate"] if json else missing
+    if told != missing or (not json and f"{missing:,}" not in done.stdout):
+        raise WrongAnswer(f"an estimate of {missing}: {done.stdout[:500]}")
+    return done.seconds
 
 
 def _compare(stage: Stage, from_offsets: int, missing: int) -> float:
     """All topics in one application."""
-    document = yaml.safe_load((stage.folder / "estimate.yaml").read_text(encoding="utf-8"))
-    config = stage.folder / "crowd.yaml"
-    spark = {"from_offsets": from_offsets}
-    config.write_text(yaml.safe_dump({**document, "spark": spark}), encoding="utf-8")
-    words = [str(DRCTL), "--config", str(config), "-o", "json", "gap", "--scope", "full"]
-    began = time.perf_counter()
-    ended = subprocess.run(words, capture_output=True, text=True, check=False)
-    taken = time.perf_counter() - began
-    if ended.returncode != 1 or json.loads(ended.stdout)["totals"]["unreplicated"] != missing:
-        raise WrongAnswer(f"a comparison ended with {ended.returncode}: {ended.stderr[-1000:]}")
-    return taken
+    links = {"crowd": link_over("crowd-.*")}
+    config = stage.configured("crowd", links, spark={"from_offsets": from_offsets})
+    done = drctl(config, "gap", "--scope", "full", codes=(1,))
+    if (found := done.document["totals"]["unreplicated"]) != missing:
+        raise WrongAnswer(f"a comparison found {found} records, not {missing}")
+    return done.seconds
 
 
 def _freeze(stage: Stage, config: Path) -> float:
     link = load(config).link(None)
-    clusters = {c.name: c.client_properties() for c in (stage.source, stage.target)}
-    with (
-        KafkaClusterReader(Connection(link.source, clusters[link.source])) as source,
-        KafkaClusterReader(Connection(link.target, clusters[link.target])) as target,
-    ):
+    with reading(stage.source) as source, reading(stage.target) as target:
         names = link.topics_of(source.topic_names())
         began = time.perf_counter()
         freeze(link, source, target, names)

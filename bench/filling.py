@@ -21,7 +21,7 @@ _WAITING = 200_000
 _PATIENCE_S = 120
 _SLOW_S = 300
 """Where ten thousand partitions are new."""
-_PRODUCER = {
+PRODUCER = {
     "compression.type": "lz4",
     "enable.idempotence": "true",
     "linger.ms": "50",
@@ -30,7 +30,12 @@ _PRODUCER = {
 }
 
 
-def create_topics(cluster: LabCluster, names: Sequence[str], partitions: int = PARTITIONS) -> None:
+def create_topics(
+    cluster: LabCluster,
+    names: Sequence[str],
+    partitions: int = PARTITIONS,
+    seconds: float = 20,
+) -> None:
     """Create empty topics whose records are kept for ever.
 
     Raises:
@@ -38,8 +43,15 @@ def create_topics(cluster: LabCluster, names: Sequence[str], partitions: int = P
     """
     admin = cluster.admin()
     new = [NewTopic(name, partitions, config={"retention.ms": "-1"}) for name in names]
-    for future in admin.create_topics(new, operation_timeout=20).values():
+    for future in admin.create_topics(
+        new, operation_timeout=seconds, request_timeout=seconds + 30
+    ).values():
         future.result()
+
+
+def reading(cluster: LabCluster, timeout_s: float = 20) -> KafkaClusterReader:
+    """What looks at it."""
+    return KafkaClusterReader(Connection(cluster.name, cluster.client_properties(), timeout_s))
 
 
 class Appender:
@@ -47,7 +59,7 @@ class Appender:
 
     def __init__(self, cluster: LabCluster) -> None:
         self._cluster = cluster
-        self._producer = Producer({**cluster.client_properties(), **_PRODUCER}, logger=QUIET)
+        self._producer = Producer({**cluster.client_properties(), **PRODUCER}, logger=QUIET)
         self.counts: dict[str, int] = {}
 
     def append(self, topic: str, messages: list[Message]) -> None:
@@ -85,7 +97,7 @@ class Appender:
 def _records(cluster: LabCluster, topic: str) -> int:
     known = cluster.admin().list_topics(timeout=20).topics[topic].partitions
     partitions = [TopicPartition(topic, number) for number in known]
-    with KafkaClusterReader(Connection(cluster.name, cluster.client_properties())) as reader:
+    with reading(cluster) as reader:
         found = reader.offsets(partitions).values()
     if unavailable := next((o for o in found if isinstance(o, Unavailable)), None):
         raise Stopped(f"{cluster.name}: {topic}: {unavailable.reason}")

@@ -10,7 +10,7 @@ import math
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -18,7 +18,6 @@ from signal import SIGCONT, SIGKILL, SIGSTOP
 from threading import Event, Thread
 from typing import NamedTuple
 
-import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     AclBinding,
@@ -28,21 +27,19 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     ResourceType,
 )
 
-from bench.filling import QUIET, create_topics
-from bench.process import DRCTL, WrongAnswer
+from bench.crowd import commit
+from bench.filling import QUIET, create_topics, reading
+from bench.process import WrongAnswer, line
 from bench.quota import limit_reading
 from bench.rows import Ratio, Row, Target
-from bench.stage import Stage, cluster_section
+from bench.stage import Stage, link_over
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.loss import LossReader
 from drctl.config.loading import load
-from drctl.kafka.connection import Connection
-from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster
 from drctl.lab.mirrors import Direction
 from drctl.lab.waiting import Patience
-from drctl.model.groups import Committed
 from drctl.model.loss import Loss
 from drctl.model.topology import PartitionOffsets, TopicPartition
 
@@ -194,7 +191,7 @@ def measure(stage: Stage, seed: int, first: int, last: int) -> Iterator[Row]:
     """
     drawn = crashes(seed, last)[first - 1 :]
     number = len(drawn)
-    for cluster in (stage.source, stage.target):
+    for cluster in stage.clusters:
         for partitions in sorted({crash.partitions for crash in drawn}):
             names = [crash.topic for crash in drawn if crash.partitions == partitions]
             create_topics(cluster, names, partitions)
@@ -271,17 +268,10 @@ def _replicating(stage: Stage) -> Iterator[None]:
 def _let_beat(cluster: LabCluster) -> None:
     """MirrorMaker 2 may write its heartbeats to the source; the lab lets it read only."""
     create_topics(cluster, [_HEARTBEATS], 1)
+    pattern, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
     may = [
-        AclBinding(
-            ResourceType.TOPIC,
-            _HEARTBEATS,
-            ResourcePatternType.LITERAL,
-            f"User:{_USER}",
-            "*",
-            operation,
-            AclPermissionType.ALLOW,
-        )
-        for operation in (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE)
+        AclBinding(ResourceType.TOPIC, _HEARTBEATS, pattern, f"User:{_USER}", "*", each, allow)
+        for each in (AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE)
     ]
     admin = cluster.admin()  # its answers come only while it lives
     for done in admin.create_acls(may, request_timeout=20).values():
@@ -347,7 +337,7 @@ class Writer:
 def _played(stage: Stage, crash: Crash) -> Judged:
     """One crash from beginning to end; the source is there again behind it."""
     config = _configured(stage, crash)
-    with _reader(stage.source.name, stage) as source, _reader(stage.target.name, stage) as target:
+    with reading(stage.source) as source, reading(stage.target) as target:
 
         def ends(reader: KafkaClusterReader) -> int:
             places = [TopicPartition(crash.topic, n) for n in range(crash.partitions)]
@@ -410,21 +400,14 @@ def _resume(stage: Stage, crash: Crash) -> None:
     if crash.kind == SLOW:
         limit_reading(stage.source, _USER, None)
     if crash.kind in (PAUSED, AHEAD):
-        client = stage.lab.parts.worker.client()
-        try:
+        with closing(stage.lab.parts.worker.client()) as client:
             client.resume("mm2-source")
-        finally:
-            client.close()
 
 
 def _commit(stage: Stage, crash: Crash, end: int) -> None:
     """A group has read everything on the source, also what is not copied."""
-    place, group = TopicPartition(crash.topic, 0), f"{crash.topic}-app"
-    at = Committed(end // crash.partitions)
-    with KafkaGroupWriter(
-        Connection(stage.source.name, stage.source.client_properties())
-    ) as writer:
-        writer.commit({group: {place: at}})
+    at = {TopicPartition(crash.topic, 0): end // crash.partitions}
+    commit(stage.source, {f"{crash.topic}-app": at})
 
 
 @contextmanager
@@ -434,7 +417,7 @@ def _tracked(config: Path, stage: Stage, crash: Crash) -> Iterator[None]:
         yield
         return
     _commit(stage, crash, 10 * crash.partitions)
-    words = [str(DRCTL), "--config", str(config), "offsets", "track", "--execute", "--yes"]
+    words = line(config, "offsets", "track", "--execute", "--yes", form="text")
     passes = stage.folder / f"{crash.topic}.passes"
     with passes.open("wb") as out, passes.with_suffix(".errors").open("wb") as errors:
         process = subprocess.Popen([*words, "--every", "1s"], stdout=out, stderr=errors)
@@ -457,32 +440,14 @@ def _estimated(config: Path, later_s: float) -> Loss:
 
 
 def _configured(stage: Stage, crash: Crash) -> Path:
-    config = stage.folder / "loss.yaml"
-    port = stage.lab.parts.settings.connect_port
-    document = {
-        "clusters": {c.name: cluster_section(c) for c in (stage.source, stage.target)},
-        "links": {
-            "main": {
-                "from": "primary",
-                "to": "secondary",
-                "topics": [crash.topic],
-                "groups": [f"{crash.topic}-app"],
-                "replicator": {
-                    "kind": "mirrormaker2",
-                    "connect": f"http://127.0.0.1:{port}",
-                    "connectors": {"source": "mm2-source", "checkpoint": "mm2-checkpoint"},
-                    "rename": "${topic}",
-                },
-            }
-        },
+    replicator = {
+        "kind": "mirrormaker2",
+        "connect": stage.lab.parts.worker.url,
+        "connectors": {"source": "mm2-source", "checkpoint": "mm2-checkpoint"},
+        "rename": "${topic}",
     }
-    config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    load(config)
-    return config
-
-
-def _reader(name: str, stage: Stage) -> KafkaClusterReader:
-    return KafkaClusterReader(Connection(name, stage.lab.cluster(name).client_properties()))
+    link = link_over(crash.topic, groups=[f"{crash.topic}-app"], replicator=replicator)
+    return stage.configured("loss", {"main": link})
 
 
 def _await(met: Callable[[], bool], otherwise: str) -> None:

@@ -26,25 +26,11 @@ from bench import (
 )
 from bench.records import IDENTICAL, MANY, Variant
 
-PARTS = (
-    help_page.PART,
-    estimate.PART,
-    warm.PART,
-    cold.PART,
-    offsets.PART,
-    tracking.PART,
-    dump.PART,
-    rereads.PART,
-    reconcile.PART,
-    scopes.PART,
-    cost.PART,
-    order.PART,
-    memory.PART,
-    plan.PART,
-    status.PART,
-    loss.PART,
-    rto.PART,
+MODULES = (
+    *(help_page, estimate, warm, cold, offsets, tracking, dump, rereads, reconcile, scopes, cost),
+    *(order, memory, plan, status, loss, rto),
 )
+PARTS = tuple(module.PART for module in MODULES)
 
 _SCALED = (1_000_000, 2_000_000, 4_000_000)
 _FULL = (1_000_000, 4_000_000, 16_000_000)

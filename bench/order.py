@@ -1,29 +1,17 @@
 """What it costs to look at the order of replicated records, beside digests of the same records."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
-from statistics import median
-from tempfile import TemporaryDirectory
-from time import perf_counter
 
+from bench.digests import check_digests, comparing, plan_of, timed, unheard
 from bench.filling import Appender, create_topics
 from bench.process import WrongAnswer
 from bench.records import Message, chunks
 from bench.rows import Ratio, Row, paired
 from bench.stage import Stage
-from drctl.artifacts.jars import resolve
-from drctl.gap.comparison import ComparePlan, Identity, Side, TopicPlan
-from drctl.kafka.connection import Connection
-from drctl.kafka.java_properties import java_properties
-from drctl.kafka.reader import KafkaClusterReader
-from drctl.lab.cluster import LabCluster
+from drctl.gap.comparison import ComparePlan
 from drctl.model.gap import OrderScope
-from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
 from drctl.spark.comparer import SparkComparer
-from drctl.spark.scan import KafkaRows
-from drctl.spark.session import SMALL, SparkSettings, opened
 
 PART = "order"
 PARTITIONS = 4
@@ -51,13 +39,12 @@ def measure(stage: Stage, records: int, rounds: int) -> Iterator[Row]:
         WrongAnswer: another number of inversions was found than there are.
     """
     data = _fill(stage, records)
-    plan = _plan(stage, data)
-    with _comparer(stage, records) as comparer:
-        digests = _times(stage, "digests", rounds, lambda: _digest(comparer, plan, data))
-        keyed = _times(stage, "order by key", rounds, lambda: _order(comparer, plan, data))
-        whole = _times(
-            stage, "order by partition", rounds, lambda: _partition(comparer, plan, data)
-        )
+    plan = plan_of(data.topic, PARTITIONS, *stage.clusters)
+    with comparing(stage, "order", 2 * records) as (comparer, _):
+        digest = lambda: check_digests(comparer, plan, 2 * data.records)  # noqa: E731
+        digests = timed(stage, "digests", rounds, digest)
+        keyed = timed(stage, "order by key", rounds, lambda: _order(comparer, plan, data))
+        whole = timed(stage, "order by partition", rounds, lambda: _partition(comparer, plan, data))
     both = 2 * records
     yield Row(PART, "digests of both sides", digests, records=both)
     ratio = Ratio(paired(keyed, digests), "order by key / digests")
@@ -71,7 +58,7 @@ def _fill(stage: Stage, records: int) -> Filled:
     stage.tell(f"writing {records:,} records a side, some of the target in another order")
     topic, inversions = f"order-{records}", 0
     source, target = Appender(stage.source), Appender(stage.target)
-    for cluster in (stage.source, stage.target):
+    for cluster in stage.clusters:
         create_topics(cluster, [topic], PARTITIONS)
     for _, messages in chunks(records, stage.start_ms, partitions=PARTITIONS):
         source.append(topic, messages)
@@ -96,66 +83,13 @@ def reordered(messages: list[Message]) -> tuple[list[Message], int]:
     return changed, swapped
 
 
-@contextmanager
-def _comparer(stage: Stage, records: int) -> Iterator[SparkComparer]:
-    jars = resolve("spark-connector", progress=stage.tell)
-    properties = {
-        Side.SOURCE: java_properties(stage.source.client_properties()),
-        Side.TARGET: java_properties(stage.target.client_properties()),
-    }
-    settings = SparkSettings(
-        jars=jars, log=stage.folder / "order.log", offsets=max(SMALL, 2 * records)
-    )
-    with opened(settings) as spark, TemporaryDirectory(dir=stage.folder) as out:
-        rows = KafkaRows(spark, properties, spark.sparkContext.defaultParallelism)
-        yield SparkComparer(spark, rows, Path(out))
-
-
-def _plan(stage: Stage, data: Filled) -> ComparePlan:
-    source, target = (_ranges(cluster, data.topic) for cluster in (stage.source, stage.target))
-    plan = TopicPlan(data.topic, data.topic, True, True, 1 << 10, False, source, target, {})
-    return ComparePlan((plan,), Identity(), buckets=1024, salt=1)
-
-
-def _ranges(cluster: LabCluster, topic: str) -> dict[int, OffsetRange]:
-    places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-    with KafkaClusterReader(Connection(cluster.name, cluster.client_properties())) as reader:
-        found = reader.offsets(places)
-    return {
-        place.partition: OffsetRange(o.log_start, o.last_stable)
-        for place, o in found.items()
-        if isinstance(o, PartitionOffsets)
-    }
-
-
-def _times(stage: Stage, name: str, rounds: int, work: Callable[[], None]) -> tuple[float, ...]:
-    """Of so many rounds, after one that does not count."""
-    times = []
-    for _ in range(rounds + 1):
-        began = perf_counter()
-        work()
-        times.append(perf_counter() - began)
-    stage.tell(f"{name}: {median(times[1:]):.2f} s")
-    return tuple(times[1:])
-
-
-def _digest(comparer: SparkComparer, plan: ComparePlan, data: Filled) -> None:
-    digests = comparer.digest(plan, plan.everything(), _unheard)
-    if (found := sum(d.records for d in digests)) != 2 * data.records:
-        raise WrongAnswer(f"{found} records were digested")
-
-
 def _order(comparer: SparkComparer, plan: ComparePlan, data: Filled) -> None:
-    found = comparer.disorder(plan, _unheard)
+    found = comparer.disorder(plan, unheard)
     if (number := sum(found.inversions.values())) != data.inversions:
         raise WrongAnswer(f"{number} inversions were found, there are {data.inversions}")
 
 
 def _partition(comparer: SparkComparer, plan: ComparePlan, data: Filled) -> None:
-    found = comparer.disorder(replace(plan, within=OrderScope.PARTITION), _unheard)
+    found = comparer.disorder(replace(plan, within=OrderScope.PARTITION), unheard)
     if (number := sum(found.inversions.values())) < data.inversions:
         raise WrongAnswer(f"{number} inversions were found, there are at least {data.inversions}")
-
-
-def _unheard(_phase: str, _done: int, _total: int) -> None:
-    """Progress that nobody watches."""

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ import psutil
 from bench.records import Variant
 from bench.stage import Dataset, Stage
 from bench.watching import high_water
+from bench.watching import watched as watching
 from drctl.model.errors import Unknown
 
 DRCTL = Path(sys.executable).with_name("drctl")
@@ -39,6 +40,60 @@ class Ended:
 
     seconds: float
     jvm_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A command that ended as it should.
+
+    Attributes:
+        seconds: from the start of its process to its end.
+        megabytes: the most memory that it ever held.
+        stdout: what it wrote there.
+    """
+
+    seconds: float
+    megabytes: float
+    stdout: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The one JSON document of it."""
+        found: dict[str, Any] = json.loads(self.stdout)
+        return found
+
+
+def drctl(config: Path, *words: str, codes: Collection[int] = (0,), form: str = "json") -> Done:
+    """Run drctl in a process of its own.
+
+    Raises:
+        WrongAnswer: it ended with another exit code than one of these.
+    """
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        line(config, *words, form=form),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=config.parent,
+    )
+    try:
+        with watching(process.pid) as peak:
+            stdout, stderr = process.communicate(timeout=_DEADLINE_S)
+    finally:
+        process.kill()
+        process.wait()
+    taken = time.perf_counter() - began
+    if process.returncode not in codes:
+        said = (stdout.strip() or stderr)[-2000:]
+        raise WrongAnswer(f"drctl {' '.join(words)} ended with {process.returncode}: {said}")
+    return Done(taken, peak.megabytes, stdout)
+
+
+def line(config: Path, *words: str, form: str = "json") -> list[str]:
+    """A command line of drctl."""
+    return [str(DRCTL), "--config", str(config), "-o", form, *words]
 
 
 def run_gap(

@@ -6,8 +6,6 @@ made before the clock starts. It reads nothing, compares nothing and has no tran
 one leaves the header out: what the records were on the source.
 """
 
-import json
-import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,16 +13,14 @@ from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
-import yaml
 from confluent_kafka import Producer
 
 from bench.evidence import remove
-from bench.filling import QUIET, Appender, create_topics
-from bench.process import DRCTL, WrongAnswer
+from bench.filling import PRODUCER, QUIET, Appender, create_topics
+from bench.process import WrongAnswer, drctl
 from bench.records import PARTITIONS, Message, chunks
 from bench.rows import Ratio, Row, Target, paired
-from bench.stage import Stage, cluster_section
-from bench.watching import watched
+from bench.stage import Stage, link_over
 from drctl.formats import provenance
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.executing import stamp_of
@@ -39,13 +35,6 @@ _CLUSTER = "x" * 22
 """As long as Kafka's ids of clusters are."""
 
 _WAITING, _LOOK_EVERY = 200_000, 20_000
-_PRODUCER = {
-    "compression.type": "lz4",
-    "enable.idempotence": "true",
-    "linger.ms": "50",
-    "batch.size": "1000000",
-    "queue.buffering.max.messages": "1000000",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +99,13 @@ def _rows(
 
 def _configured(stage: Stage, rounds: int) -> Path:
     """A link for each round: what was copied once would not be missing again."""
-    document: dict[str, Any] = {
-        "clusters": {c.name: cluster_section(c) for c in (stage.source, stage.target)},
-        "links": {
-            f"round-{number}": {
-                "from": "primary",
-                "to": "secondary",
-                "topics": [_TOPIC],
-                "replicator": {"kind": "none", "rename": f"${{topic}}.{number}"},
-            }
-            for number in range(rounds)
-        },
-        "spark": {"from_offsets": 100_000_000},
+    links = {
+        f"round-{number}": link_over(
+            _TOPIC, replicator={"kind": "none", "rename": f"${{topic}}.{number}"}
+        )
+        for number in range(rounds)
     }
-    config = stage.folder / "reconcile.yaml"
-    config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    return config
+    return stage.configured("reconcile", links, spark={"from_offsets": 100_000_000})
 
 
 def _stamps(tail: Sequence[Message]) -> list[list[tuple[str, bytes]]]:
@@ -141,7 +121,7 @@ def _stamps(tail: Sequence[Message]) -> list[list[tuple[str, bytes]]]:
 def _produced(stage: Stage, topic: str, tail: Sequence[Message], headers: Iterable[Any]) -> float:
     """How long it takes until all of it is stored."""
     began = time.perf_counter()
-    producer = Producer({**stage.target.client_properties(), **_PRODUCER}, logger=QUIET)
+    producer = Producer({**stage.target.client_properties(), **PRODUCER}, logger=QUIET)
     produce = producer.produce
     for number, (message, header) in enumerate(zip(tail, headers, strict=False)):
         key, value, partition, timestamp = message
@@ -158,25 +138,12 @@ def _produced(stage: Stage, topic: str, tail: Sequence[Message], headers: Iterab
 
 def _reconciled(stage: Stage, config: Path, number: int, records: int) -> Copied:
     out = stage.folder / f"tail-{number}"
-    line = [str(DRCTL), "--config", str(config), "-o", "json"]
-    gap = [*line, "gap", "--link", f"round-{number}", "--scope", "full", "--out", str(out)]
-    subprocess.run(gap, capture_output=True, timeout=_DEADLINE_S, check=False)
-    words = ["reconcile", str(out), "--policy", "copy", "--conflicting", "copy"]
-    said = stage.folder / "reconcile.err"
-    began = time.perf_counter()
-    with (
-        said.open("wb") as stderr,
-        subprocess.Popen(
-            [*line, *words, "--execute", "--yes"], stdout=subprocess.PIPE, stderr=stderr
-        ) as process,
-        watched(process.pid) as peak,
-    ):
-        try:
-            told, _ = process.communicate(timeout=_DEADLINE_S)
-        finally:
-            process.kill()
-    taken = time.perf_counter() - began
-    found: dict[str, Any] = json.loads(told)
-    if process.returncode or found["totals"]["done"] != records:
-        raise WrongAnswer(f"drctl reconcile ended with {process.returncode}: {told[-1000:]!r}")
-    return Copied(taken, found["seconds"], peak.megabytes)
+    drctl(
+        *(config, "gap", "--link", f"round-{number}", "--scope", "full", "--out", str(out)),
+        codes=(0, 1),
+    )
+    words = ("reconcile", str(out), "--policy", "copy", "--conflicting", "copy")
+    done = drctl(config, *words, "--execute", "--yes")
+    if (told := done.document["totals"]["done"]) != records:
+        raise WrongAnswer(f"drctl reconcile copied {told} of {records} records")
+    return Copied(done.seconds, done.document["seconds"], done.megabytes)

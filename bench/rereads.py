@@ -10,14 +10,13 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from bench.crowd import Crowd, Log, Logs, World, commit, copied, drawn_positions, forget
 from bench.evidence import CHECKPOINTS, SYNCS, remove
-from bench.filling import Appender, create_topics
+from bench.filling import Appender, create_topics, reading
 from bench.mirror_maker import MirrorMaker, mirror_maker
 from bench.process import WrongAnswer
 from bench.records import Message, chunks
 from bench.rows import Ratio, Row
 from bench.stage import Stage
 from bench.ways import ANCHORS, MATCH, SYNC, Way, configured, drctl_offsets
-from drctl.kafka.connection import Connection
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster
 from drctl.lab.waiting import Patience
@@ -154,7 +153,7 @@ def _running(stage: Stage) -> Iterator[None]:
 
 def _await_copies(target: LabCluster, logs: Mapping[TopicPartition, Log]) -> None:
     wanted = {place: log.exact(len(log.times)) for place, log in logs.items()}
-    with KafkaClusterReader(Connection(target.name, target.client_properties())) as reader:
+    with reading(target) as reader:
 
         def copied_all() -> bool:
             found = reader.offsets(list(wanted))

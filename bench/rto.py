@@ -11,18 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from bench.crowd import commit, committed
 from bench.cutting_off import cut_off
-from bench.filling import create_topics
-from bench.process import DRCTL, WrongAnswer
+from bench.filling import create_topics, reading
+from bench.process import WrongAnswer, drctl
 from bench.rows import Ratio, Row, Target
-from bench.stage import Stage, cluster_section
-from drctl.config.loading import load
+from bench.stage import Stage, link_over
 from drctl.formats.checkpoints import decode_key
-from drctl.kafka.connection import Connection
-from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster, answering_brokers
 from drctl.lab.mirrors import await_state
 from drctl.lab.waiting import Patience
@@ -37,7 +32,6 @@ _PROGRAM = Path(__file__).with_name("rto_writer.py")
 _PARTITIONS = 4
 _ACKNOWLEDGED = "acknowledged"
 _PATIENCE_S = 120
-_DEADLINE_S = 300
 _SETTLED_S = 5.0
 _ALL = 1_000_000
 """More checkpoints than MirrorMaker 2 writes here."""
@@ -113,7 +107,8 @@ def _one(stage: Stage, how: str, groups: int) -> Iterator[Row]:
             running.enter_context(_lost(stage, how))
         began = time.time()
         mode = "planned" if how == PLANNED else "unplanned"
-        said = _failover(config, mode, codes=(0, 1))
+        words = ("failover", "--mode", mode, "--execute", "--yes")
+        said = drctl(config, *words, codes=(0, 1)).document
         _await(lambda: any(_is_on(each, stage.target) for each in log()), "nobody moved")
         outage = _outage(stage, log(), None if how == PLANNED else began)
         # Not the first: its consumer commits on the target, whatever drctl did.
@@ -163,32 +158,20 @@ def _replicating(stage: Stage) -> None:
 
 
 def _configured(stage: Stage, topic: str) -> Path:
-    config = stage.folder / topic / "drctl.yaml"
-    config.parent.mkdir()
-    connectors = {name: f"mm2-{name}" for name in ("source", "checkpoint", "heartbeat")}
-    link = {
-        "from": stage.source.name,
-        "to": stage.target.name,
-        "topics": [topic],
-        "groups": [f"orders-app-{topic}-.*"],
-        "replicator": {
-            "kind": "mirrormaker2",
-            "connect": stage.lab.parts.worker.url,
-            "connectors": connectors,
-            "rename": "${topic}",
-        },
-        "fence": {"method": "acl", "principals": ["User:orders-app"]},
-        "endpoints": [{"kind": "file", "path": "bootstrap"}],
+    replicator = {
+        "kind": "mirrormaker2",
+        "connect": stage.lab.parts.worker.url,
+        "connectors": {name: f"mm2-{name}" for name in ("source", "checkpoint", "heartbeat")},
+        "rename": "${topic}",
     }
-    clusters = {c.name: cluster_section(c) for c in (stage.source, stage.target)}
-    document = {
-        "clusters": clusters,
-        "links": {topic: link},
-        "policy": {"max_lag_records": 1_000_000},
-    }
-    config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    load(config)
-    return config
+    link = link_over(
+        topic,
+        groups=[f"orders-app-{topic}-.*"],
+        replicator=replicator,
+        fence={"method": "acl", "principals": ["User:orders-app"]},
+        endpoints=[{"kind": "file", "path": "bootstrap"}],
+    )
+    return stage.configured(topic, {topic: link}, policy={"max_lag_records": 1_000_000})
 
 
 def _groups(stage: Stage, topic: str, count: int) -> list[str]:
@@ -203,9 +186,7 @@ def _groups(stage: Stage, topic: str, count: int) -> list[str]:
 def _has_checkpoints(stage: Stage, groups: Sequence[str]) -> bool:
     """Whether MirrorMaker 2 has written a checkpoint of each group."""
     topic, found = f"{stage.source.name}.checkpoints.internal", set[str]()
-    with KafkaClusterReader(
-        Connection(stage.target.name, stage.target.client_properties())
-    ) as reader:
+    with reading(stage.target) as reader:
         places = {TopicPartition(topic, n): 0 for n in reader.overview().partitions.get(topic, ())}
         for records in reader.following(places, _ALL).values():
             if not isinstance(records, Unavailable):
@@ -214,9 +195,7 @@ def _has_checkpoints(stage: Stage, groups: Sequence[str]) -> bool:
 
 
 def _copied(stage: Stage, topic: str) -> bool:
-    with KafkaClusterReader(
-        Connection(stage.target.name, stage.target.client_properties())
-    ) as reader:
+    with reading(stage.target) as reader:
         there = reader.overview().partitions.get(topic, ())
         found = reader.offsets([TopicPartition(topic, number) for number in there]).values()
     return sum(each.end for each in found if isinstance(each, PartitionOffsets)) > 20
@@ -232,9 +211,7 @@ def _application(stage: Stage, endpoint: Path, topic: str) -> Iterator[Any]:
     """It writes until the block ends; what is given reads its log."""
     user = "orders-app"
     more = {"message.timeout.ms": "1000", "allow.auto.create.topics": "false"}
-    producers = {
-        c.bootstrap: {**c.client_properties(user), **more} for c in (stage.source, stage.target)
-    }
+    producers = {c.bootstrap: {**c.client_properties(user), **more} for c in stage.clusters}
     settings, output = endpoint.with_name("application.json"), endpoint.with_name("written")
     settings.touch(mode=0o600)
     given = {"endpoint": str(endpoint), "producers": producers}
@@ -278,10 +255,7 @@ while True:
 def _reading(stage: Stage, endpoint: Path, topic: str, group: str) -> Iterator[None]:
     """Somebody reads in the group, and commits, until the block ends."""
     more = {"group.id": group, "auto.commit.interval.ms": 500, "auto.offset.reset": "earliest"}
-    consumers = {
-        c.bootstrap: {**c.client_properties("orders-app"), **more}
-        for c in (stage.source, stage.target)
-    }
+    consumers = {c.bootstrap: {**c.client_properties("orders-app"), **more} for c in stage.clusters}
     settings = {"endpoint": str(endpoint), "topic": topic, "consumers": consumers}
     process = subprocess.Popen(
         [sys.executable, "-c", _READER],
@@ -317,20 +291,3 @@ def _lost(stage: Stage, how: str) -> Iterator[None]:
             yield
         finally:
             stage.lab.start("primary")
-
-
-def _failover(config: Path, mode: str, codes: Sequence[int]) -> dict[str, Any]:
-    line = [str(DRCTL), "--config", str(config), "-o", "json", "failover", "--mode", mode]
-    done = subprocess.run(
-        [*line, "--execute", "--yes"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_DEADLINE_S,
-        check=False,
-    )
-    if done.returncode not in codes:
-        told = done.stdout.strip() or done.stderr
-        raise WrongAnswer(f"drctl failover ended with {done.returncode}: {told[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found

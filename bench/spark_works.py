@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import DataFrame, SparkSession
 
+from bench.digests import unheard
 from bench.process import WrongAnswer
 from bench.records import IDENTICAL, Variant
 from bench.stage import Dataset, Stage
@@ -109,8 +110,8 @@ class Works:
 
     def _unreplicated(self, plan: ComparePlan, out: Path) -> int:
         comparer = SparkComparer(self._spark, self._rows, out)
-        suspects = find_suspects(plan, comparer.digest(plan, plan.everything(), _unheard))
-        comparison = comparer.compare(plan, suspects, _unheard)
+        suspects = find_suspects(plan, comparer.digest(plan, plan.everything(), unheard))
+        comparison = comparer.compare(plan, suspects, unheard)
         return sum(missing.unreplicated for missing in comparison.missing.values())
 
     def _folder(self) -> AbstractContextManager[str]:
@@ -136,7 +137,3 @@ class Works:
 
 def _read_only(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
-
-
-def _unheard(_phase: str, _done: int, _total: int) -> None:
-    """Progress that nobody watches."""

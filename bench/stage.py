@@ -87,6 +87,22 @@ class Stage:
         """The cluster that replication would write to."""
         return self.lab.cluster("secondary")
 
+    @property
+    def clusters(self) -> tuple[LabCluster, LabCluster]:
+        """Both."""
+        return self.source, self.target
+
+    def configured(self, name: str, links: Mapping[str, Any], **sections: Any) -> Path:
+        """A drctl.yaml in a folder of this name, which drctl takes.
+
+        Raises:
+            ConfigError: it does not.
+        """
+        config = self.folder / name / "drctl.yaml"
+        config.parent.mkdir(exist_ok=True)
+        self._write_config(config, links, **sections)
+        return config
+
     def data(self, total: int, variants: Sequence[Variant]) -> Dataset:
         """So many records on the source and, but for what the variants lack, on the target."""
         known = self._made.get(total)
@@ -118,25 +134,27 @@ class Stage:
         return Dataset(total, {**dataset.on_target, **counts})
 
     def _configure(self) -> None:
-        document = {
-            "clusters": {c.name: cluster_section(c) for c in (self.source, self.target)},
-            "links": {
-                dataset.link(variant): {
-                    "from": "primary",
-                    "to": "secondary",
-                    "topics": [dataset.topic],
-                    # True of the variants that lack only the last records.
-                    "replicator": {
-                        "kind": "offset-preserving",
-                        "rename": f"${{topic}}.{variant.name}",
-                    },
-                }
-                for dataset in self._made.values()
-                for variant in dataset.on_target
-            },
+        def replicator(variant: Variant) -> dict[str, str]:
+            # True of the variants that lack only the last records.
+            return {"kind": "offset-preserving", "rename": f"${{topic}}.{variant.name}"}
+
+        links = {
+            dataset.link(variant): link_over(dataset.topic, replicator=replicator(variant))
+            for dataset in self._made.values()
+            for variant in dataset.on_target
         }
-        self.config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-        load(self.config)
+        self._write_config(self.config, links)
+
+    def _write_config(self, config: Path, links: Mapping[str, Any], **sections: Any) -> None:
+        clusters = {c.name: cluster_section(c) for c in self.clusters}
+        document = {"clusters": clusters, "links": dict(links), **sections}
+        config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+        load(config)
+
+
+def link_over(*topics: str, **more: Any) -> dict[str, Any]:
+    """A section of drctl.yaml."""
+    return {"from": "primary", "to": "secondary", "topics": list(topics), **more}
 
 
 def cluster_section(cluster: LabCluster) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from typing import Any
 
 from bench.crowd import Crowd, World, commit, forget, made
 from bench.evidence import remove
-from bench.process import WrongAnswer
+from bench.process import Done, WrongAnswer, line
 from bench.rows import Row
 from bench.stage import Stage
 from bench.watching import Peak, traffic, watched
-from bench.ways import MATCH, Done, configured, drctl_offsets, offsets_line
+from bench.ways import MATCH, configured, drctl_offsets
 from drctl.model.topology import TopicPartition
 from drctl.offsets.anchor_log import ANCHORS_TOPIC
 
@@ -112,11 +112,11 @@ class _Tracker:
         """
         began, before = time.monotonic(), traffic()
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        told = self._process.stdout.readline()
         waited, bytes_sent = time.monotonic() - began, traffic() - before
-        if not line:
+        if not told:
             raise WrongAnswer(f"drctl offsets track ended with {self._process.wait()}")
-        document = json.loads(line)
+        document = json.loads(told)
         _check(document, moved)
         return Passed(document["seconds"], max(0.0, bytes_sent / 1000 - self._idle * waited))
 
@@ -127,7 +127,7 @@ def _tracker(stage: Stage, world: World, idle: float) -> Iterator[_Tracker]:
     words = ("track", "--execute", "--yes", "--every", f"{EVERY_S}s")
     with Path(stage.folder, "track.err").open("wb") as stderr:
         process = subprocess.Popen(
-            offsets_line(config, *words),
+            line(config, "offsets", *words),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,

@@ -1,24 +1,16 @@
 """The ways in which drctl moves groups: what it is told of a link, and what it then goes by."""
 
-import json
-import subprocess
-import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from bench.crowd import Crowd
-from bench.process import DRCTL, WrongAnswer
-from bench.stage import Stage, cluster_section
-from bench.watching import watched
-from drctl.config.loading import load
+from bench.process import Done, drctl
+from bench.stage import Stage, cluster_section, link_over
 
 _DEAD = "127.0.0.1:1"  # nothing listens there
 _OVERRIDE = ("--override", "skips-records=the groups of the benchmark never go back")
-_DEADLINE_S = 900
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,47 +37,20 @@ TIMESTAMPS = Way("source dead, consumer-timestamp", "none", False, _OVERRIDE)
 ANCHORS = Way("source dead, anchors", "none", alive=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A command that ended as it should.
-
-    Attributes:
-        seconds: from the start of its process to its end.
-        megabytes: the most memory that it ever held.
-        document: what it wrote to stdout.
-    """
-
-    seconds: float
-    megabytes: float
-    document: Mapping[str, Any]
-
-
 def configured(stage: Stage, crowd: Crowd, way: Way) -> Path:
     """Write a drctl.yaml with one link, for one crowd.
 
     Raises:
         ConfigError: drctl would not take it.
     """
-    config = stage.folder / "offsets.yaml"
-    clusters: dict[str, Any] = {c.name: cluster_section(c) for c in (stage.source, stage.target)}
+    sections: dict[str, Any] = {}
     if not way.alive:
+        clusters = {c.name: cluster_section(c) for c in stage.clusters}
         clusters[stage.source.name]["bootstrap"] = _DEAD
-    link: Mapping[str, Any] = {
-        "from": stage.source.name,
-        "to": stage.target.name,
-        "topics": [f"{crowd.name}-.*"],
-        "groups": [f"{crowd.name}-.*"],
-        "replicator": {"kind": way.kind},
-    }
-    document = {"clusters": clusters, "links": {"crowd": link}}
-    config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-    load(config)
-    return config
-
-
-def offsets_line(config: Path, *words: str) -> list[str]:
-    """The command line of `drctl offsets`."""
-    return [str(DRCTL), "--config", str(config), "-o", "json", "offsets", *words]
+        sections["clusters"] = clusters
+    mine = f"{crowd.name}-.*"
+    link = link_over(mine, groups=[mine], replicator={"kind": way.kind})
+    return stage.configured("offsets", {"crowd": link}, **sections)
 
 
 def drctl_offsets(config: Path, *words: str, codes: Collection[int] = (0,)) -> Done:
@@ -94,23 +59,4 @@ def drctl_offsets(config: Path, *words: str, codes: Collection[int] = (0,)) -> D
     Raises:
         WrongAnswer: it ended with another exit code than one of these.
     """
-    began = time.perf_counter()
-    process = subprocess.Popen(
-        offsets_line(config, *words),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=config.parent,
-    )
-    try:
-        with watched(process.pid) as peak:
-            stdout, stderr = process.communicate(timeout=_DEADLINE_S)
-    finally:
-        process.kill()
-        process.wait()
-    taken = time.perf_counter() - began
-    if process.returncode not in codes:
-        said = (stdout.strip() or stderr)[:1000]
-        raise WrongAnswer(f"drctl offsets {words[0]} ended with {process.returncode}: {said}")
-    return Done(taken, peak.megabytes, json.loads(stdout))
+    return drctl(config, "offsets", *words, codes=codes)

@@ -5,6 +5,7 @@ import logging
 import random
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
@@ -125,9 +126,9 @@ def secondary(lab: Lab) -> Iterator[ClusterUnderTest]:
     cluster.close()
 
 
-@pytest.fixture
-def new_topic(primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterator[NewTopic]:
-    """A maker of topics; what it made is deleted after the test."""
+@contextmanager
+def topics(primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterator[NewTopic]:
+    """A maker of topics; what it made is deleted at the end."""
     made: list[str] = []
 
     def make(
@@ -149,10 +150,19 @@ def new_topic(primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterato
             primary.create_topic(name, partitions, config)
         return name
 
-    yield make
-    for cluster in (primary, secondary):
-        cluster.close()
-        cluster.delete_topics(made)
+    try:
+        yield make
+    finally:
+        for cluster in (primary, secondary):
+            cluster.close()
+            cluster.delete_topics(made)
+
+
+@pytest.fixture
+def new_topic(primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterator[NewTopic]:
+    """Gone after the test."""
+    with topics(primary, secondary) as make:
+        yield make
 
 
 @pytest.fixture

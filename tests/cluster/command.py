@@ -1,4 +1,4 @@
-"""`drctl` as a process of its own, with pipes or behind a terminal, and what it leaves."""
+"""`drctl` in this process or one of its own, behind a terminal or not, and what it leaves."""
 
 import json
 import os
@@ -7,18 +7,24 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, field, replace
+from io import StringIO
 from pathlib import Path
 from typing import IO, Any
+from uuid import uuid4
 
 import psutil
 
+from drctl.cli.main import run
 from drctl.lab.waiting import Patience
-from tests.cli.conftest import DRCTL, clean_environment
+from tests.cli.conftest import DRCTL, Ran, clean_environment
+from tests.cli.documents import check
 
 DEADLINE_S = 280.0
+PROMPT = "Type the cluster's name"
+PROGRAM = (str(DRCTL),)
 
 
 @dataclass(frozen=True)
@@ -128,13 +134,104 @@ class Running:
 
 @dataclass(frozen=True)
 class Drctl:
-    """Runs drctl with one drctl.yaml, `drctl gap` above all; all that it needs is in one folder."""
+    """Runs drctl with one drctl.yaml; all that it needs is in one folder.
+
+    Attributes:
+        first: words that stand before all others.
+    """
 
     folder: Path
     config: Path
+    first: tuple[str, ...] = ()
+
+    @property
+    def offsets(self) -> "Drctl":
+        """The same, for `drctl offsets`."""
+        return replace(self, first=("offsets",))
+
+    @property
+    def runs(self) -> Path:
+        """Where runs leave their journals."""
+        return self.folder / ".drctl" / "runs"
+
+    def line(self, *words: str, program: Sequence[str] = PROGRAM) -> list[str]:
+        return [*program, "--config", str(self.config), *self.first, *words]
+
+    def __call__(self, *words: str) -> Ran:
+        """Run it to its end, through the entry point; most of a process would be its imports."""
+        stdout, stderr = StringIO(), StringIO()
+        with chdir(self.folder), redirect_stdout(stdout), redirect_stderr(stderr):
+            code = run(self.line(*words, program=()))
+        return Ran(code, stdout.getvalue(), stderr.getvalue())
+
+    def main(self, *words: str) -> Ran:
+        """The same of any command."""
+        return replace(self, first=())(*words)
+
+    def json(self, *words: str, code: int = 0) -> dict[str, Any]:
+        """The document on stdout, which fits its schema."""
+        ran = self(*words, "--output", "json")
+        assert ran.code == code, ran.stdout + ran.stderr
+        return check(ran.document())
+
+    def process(
+        self, *words: str, program: Sequence[str] = PROGRAM, seconds: float = DEADLINE_S
+    ) -> Ran:
+        """Run it to its end, as a shell does."""
+        done = subprocess.run(
+            self.line(*words, program=program),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=clean_environment(),
+            timeout=seconds,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def killed(self, program: Sequence[str], *words: str) -> None:
+        """Run a program in drctl's place that SIGKILL ends."""
+        ran = self.process(*words, program=program)
+        assert ran.code == -signal.SIGKILL, f"{program}: {ran.stdout}{ran.stderr}"
+
+    @contextmanager
+    def running(
+        self, *words: str, program: Sequence[str] = PROGRAM, said: IO[bytes] | None = None
+    ) -> "Iterator[subprocess.Popen[bytes]]":
+        """It, running; killed at the end if it still does.
+
+        Args:
+            said: where it prints; else both streams are pipes.
+        """
+        process = subprocess.Popen(
+            self.line(*words, program=program),
+            stdin=subprocess.DEVNULL,
+            stdout=said or subprocess.PIPE,
+            stderr=said or subprocess.PIPE,
+            cwd=self.folder,
+            env=clean_environment(),
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate(timeout=DEADLINE_S)
+
+    def typed(self, *words: str, name: str, before: Callable[[], object] = lambda: None) -> Ran:
+        """Run it behind a terminal and type a name; `before` happens while it waits for that."""
+        running = self.on_terminal(*words, name=f"typed-{uuid4().hex}")
+        try:
+            running.await_said(PROMPT)
+            before()
+            running.type(name)
+            ended = running.wait(120)
+        finally:
+            running.kill()
+        return Ran(ended.code, ended.stdout, ended.stderr)
 
     def gap(self, *arguments: str, **settings: Any) -> Ended:
-        """Run it to its end."""
+        """Run `drctl gap` to its end."""
         return self.start(*arguments, **settings).wait()
 
     def start(
@@ -147,7 +244,7 @@ class Drctl:
         terminal: bool = False,
         under: Sequence[str] = (),
     ) -> Running:
-        """Start it.
+        """Start `drctl gap`.
 
         Args:
             name: of the folder for its result and its output.
@@ -155,26 +252,31 @@ class Drctl:
             terminal: whether stdin and stderr are a terminal of its own.
             under: a command that runs drctl.
         """
+        out = out or self.folder / name / "out"
+        program = (*under, *PROGRAM)
+        words = self.line(*options, "gap", "--out", str(out), *arguments, program=program)
+        return self._start(words, name, out, environ or {}, terminal)
+
+    def on_terminal(self, *words: str, name: str) -> Running:
+        """Start any command, with a terminal of its own as stdin and stderr.
+
+        Args:
+            name: of the folder for its output.
+        """
+        return self._start(self.line(*words), name, self.folder / name / "out", {}, True)
+
+    def _start(
+        self, words: list[str], name: str, out: Path, environ: Mapping[str, str], terminal: bool
+    ) -> Running:
         work = self.folder / name
         work.mkdir(parents=True)
-        out = out or work / "out"
-        words = [
-            *under,
-            str(DRCTL),
-            "--config",
-            str(self.config),
-            *options,
-            "gap",
-            "--out",
-            str(out),
-        ]
         files = work / "stdout", work / "stderr"
-        environment = {**clean_environment(), "TERM": "xterm", **(environ or {})}
+        environment = {**clean_environment(), "TERM": "xterm", **environ}
         with files[0].open("wb") as stdout, files[1].open("wb") as stderr:
             if terminal:
-                return _behind_terminal([*words, *arguments], stdout, files, out, environment)
+                return _behind_terminal(words, stdout, files, out, self.folder, environment)
             process = subprocess.Popen(
-                [*words, *arguments],
+                words,
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
@@ -184,27 +286,13 @@ class Drctl:
             )
         return Running(process, *files, out)
 
-    def on_terminal(self, *words: str, name: str) -> Running:
-        """Start any command, with a terminal of its own as stdin and stderr.
-
-        Args:
-            name: of the folder for its output.
-        """
-        work = self.folder / name
-        work.mkdir(parents=True)
-        files = work / "stdout", work / "stderr"
-        files[1].touch()
-        environment = {**clean_environment(), "TERM": "xterm"}
-        line = [str(DRCTL), "--config", str(self.config), *words]
-        with files[0].open("wb") as stdout:
-            return _behind_terminal(line, stdout, files, work / "out", environment)
-
 
 def _behind_terminal(
     words: list[str],
     stdout: IO[bytes],
     files: tuple[Path, Path],
     out: Path,
+    folder: Path,
     environment: Mapping[str, str],
 ) -> Running:
     master, slave = pty.openpty()
@@ -214,6 +302,7 @@ def _behind_terminal(
             stdin=slave,
             stdout=stdout,
             stderr=slave,
+            cwd=folder,
             env=environment,
         )
     finally:
@@ -247,3 +336,10 @@ def command_lines() -> str:
         with suppress(FileNotFoundError, ProcessLookupError):
             found.append((process / "cmdline").read_bytes())
     return b"\n".join(found).decode(errors="replace")
+
+
+def alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -1,74 +1,51 @@
 """The topics that all tests of this room look at, and the runs of `drctl gap` over them."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import Any
-from uuid import uuid4
+from collections.abc import Callable, Iterator
 
 import pytest
-import yaml
 
-from tests.cluster.command import Drctl
+from drctl.lab.lab import Lab
+from tests.cluster.failover_stage import Stage
 from tests.cluster.filling import Clock
 from tests.cluster.linked_traps import LINK_CASES, LinkCase
+from tests.cluster.own_homes import OwnHome
+from tests.cluster.own_links import OwnLinks
 from tests.cluster.scenario import Analysed, Filled, Scenario
+from tests.cluster.site import WAYS, NewDrctl, Site, drctl_of, new_prefix, site_on
 from tests.cluster.standalone import Standalone, standalone
 from tests.cluster.traps import TRAPS
 from tests.lab.cluster_under_test import ClusterUnderTest
 
-Sections = Mapping[str, Any]
-NewDrctl = Callable[..., Drctl]
 
-SPARK = {"master": "local[2]"}
-"""A section of drctl.yaml that has the few records of a test compared by Spark."""
-
-WAYS: Mapping[str, Sections] = {"direct": {}, "spark": {"spark": SPARK}}
-"""Sections of drctl.yaml by what then compares the records."""
-
-
-def cluster_section(cluster: ClusterUnderTest, user: str = "admin") -> dict[str, Any]:
-    """A cluster of the lab in drctl.yaml; the password is read from the lab's own file."""
-    properties: dict[str, Any] = cluster.lab_cluster.public_properties(user)
-    bootstrap = properties.pop("bootstrap.servers")
-    properties["sasl.password"] = f"${{file:{cluster.lab_cluster.password_file(user)}}}"
-    return {"bootstrap": bootstrap, "properties": properties}
+@pytest.fixture
+def site(
+    lab: Lab, primary: ClusterUnderTest, secondary: ClusterUnderTest, new_drctl: NewDrctl
+) -> Iterator[Site]:
+    with site_on(lab, primary, secondary, new_drctl) as made:
+        yield made
 
 
-def slow(section: Sections, seconds: int) -> dict[str, Any]:
-    """The same cluster, answering a fetch only after this time: a scan of any topic lasts as long.
-
-    Brokers wait for bytes that will not come.
-    """
-    waiting = {"fetch.min.bytes": 100_000_000, "fetch.wait.max.ms": seconds * 1000}
-    return {**section, "properties": {**section["properties"], **waiting}}
+@pytest.fixture
+def stage(site: Site) -> Stage:
+    """A topic that the lab's MirrorMaker 2 copies."""
+    return site.keep(Stage(site))
 
 
-def drctl_of(
-    primary: ClusterUnderTest, secondary: ClusterUnderTest, new_folder: Callable[[], Path]
-) -> NewDrctl:
-    """Makes drctls between two clusters, each in a folder of its own.
+@pytest.fixture
+def links(site: Site) -> OwnLinks:
+    return site.keep(OwnLinks(site))
 
-    Where `spark` is given, Spark compares, however few the records are; else drctl itself does.
-    """
 
-    def make(links: Sections, **sections: Any) -> Drctl:
-        folder = new_folder()
-        if "spark" in sections:
-            sections["spark"] = {"from_offsets": 0, **sections["spark"]}
-        document = {
-            "clusters": {
-                "primary": cluster_section(primary),
-                "secondary": cluster_section(secondary),
-            },
-            "links": dict(links),
-            **sections,
-        }
-        config = folder / "drctl.yaml"
-        config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
-        return Drctl(folder, config)
+@pytest.fixture
+def link(links: OwnLinks) -> Stage:
+    """One with a connector of its own."""
+    return links.make()
 
-    return make
+
+@pytest.fixture
+def home(site: Site) -> OwnHome:
+    return site.keep(OwnHome(site))
 
 
 @pytest.fixture(scope="session")
@@ -117,11 +94,6 @@ def analysed(new_drctl: NewDrctl) -> Callable[[Filled, str], Analysed]:
         return Analysed(filled.scenario, ended, ended.document(), filled.source, filled.target)
 
     return analyse
-
-
-def new_prefix() -> str:
-    """What the names of a scenario's topics begin with."""
-    return f"t{uuid4().hex[:8]}."
 
 
 @pytest.fixture(scope="session")

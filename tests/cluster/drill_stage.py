@@ -3,22 +3,22 @@
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 from drctl.drill.cleaning import MARK, drill_of
 from drctl.kafka.acls import KafkaAclReader
 from drctl.kafka.connection import Connection
 from drctl.kafka.groups import KafkaGroupReader
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from tests.cli.conftest import DRCTL, Ran, clean_environment
+from tests.cli.conftest import Ran
 from tests.cli.documents import check
-from tests.cluster import dying_drill_program
-from tests.cluster.conftest import NewDrctl
-from tests.lab.cluster_under_test import DEADLINE_S, ClusterUnderTest
+from tests.cluster.failover_stage import mirror_maker
+from tests.cluster.killing import dying
+from tests.cluster.link_command import soon
+from tests.cluster.site import Site, link_over
+from tests.lab.cluster_under_test import DEADLINE_S
 
 PREFIX = "flights-"
 
@@ -31,37 +31,20 @@ BROKERS_OWN = {"__consumer_offsets"}
 class Stage:
     """A link between both clusters whose applications a drill must not notice."""
 
-    def __init__(self, lab: Lab, new_drctl: NewDrctl) -> None:
-        self.lab = lab
-        self.clusters = tuple(ClusterUnderTest(lab.cluster(n)) for n in ("primary", "secondary"))
-        names = {name: f"mm2-{name}" for name in ("source", "checkpoint", "heartbeat")}
-        connect = f"http://127.0.0.1:{lab.parts.settings.connect_port}"
-        section = {
-            "from": "primary",
-            "to": "secondary",
-            "topics": ["flights"],
-            "replicator": {"kind": "mirrormaker2", "connect": connect, "connectors": names},
-            "fence": {"method": "acl", "principals": ["User:orders-app"]},
-        }
-        self.drctl = new_drctl({"main": section})
-        self.drills = self.drctl.folder / ".drctl" / "drills"
-
-    def line(self, *words: str) -> list[str]:
-        return [str(DRCTL), "--config", str(self.drctl.config), "drill", *words]
+    def __init__(self, site: Site) -> None:
+        self.lab, self.clusters = site.lab, site.clusters
+        section = link_over(
+            "flights",
+            replicator={k: v for k, v in mirror_maker(site.lab).items() if k != "rename"},
+            fence={"method": "acl", "principals": ["User:orders-app"]},
+        )
+        drctl = site.new_drctl({"main": section})
+        self.drctl = replace(drctl, first=("drill",))
+        self.drills = drctl.folder / ".drctl" / "drills"
 
     def run(self, *words: str) -> Ran:
         """To its end, as a nightly job does."""
-        done = subprocess.run(
-            self.line(*words, "--output", "json"),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            cwd=self.drctl.folder,
-            env=clean_environment(),
-            timeout=WAIT_S,
-            check=False,
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        return self.drctl.process(*words, "--output", "json", seconds=WAIT_S)
 
     def json(self, *words: str, code: int) -> dict[str, Any]:
         ran = self.run(*words)
@@ -86,50 +69,31 @@ class Stage:
                 assert process.poll() is None
                 return happened()
 
-            assert Patience.of(WAIT_S).wait_until(now)
+            soon(now, "it never happened", WAIT_S)
             os.kill(process.pid, signal.SIGKILL)
         return max(self.known())
 
     def killed_by_itself(self, moment: str, place: str, *words: str) -> None:
-        """Run one until SIGKILL ends it there: `dying_drill_program` says where that is."""
-        program = (sys.executable, "-P", dying_drill_program.__file__, moment, place)
-        done = subprocess.run(
-            [*program, *self.line(*words)[1:]],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            cwd=self.drctl.folder,
-            env=clean_environment(),
-            timeout=WAIT_S,
-            check=False,
-        )
-        where = f"{moment} {place}: {done.stdout}{done.stderr}"
-        assert done.returncode == -signal.SIGKILL, where
+        """Run one until SIGKILL ends it there: `dying_program` says where that is."""
+        self.drctl.killed(dying("drill", moment, place), *words)
 
-    @contextmanager
-    def running(self, *words: str) -> Iterator["subprocess.Popen[str]"]:
+    def running(self, *words: str) -> AbstractContextManager["subprocess.Popen[bytes]"]:
         """One that goes on meanwhile; it is dead behind the block."""
-        process = subprocess.Popen(
-            self.line(*words, "--output", "json"),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            cwd=self.drctl.folder,
-            env=clean_environment(),
-        )
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.communicate(timeout=30)
+        return self.drctl.running(*words, "--output", "json")
 
-    def ended(self, process: "subprocess.Popen[str]", code: int) -> dict[str, Any]:
+    def ended(self, process: "subprocess.Popen[bytes]", code: int) -> dict[str, Any]:
         """What a drill came to that was left running."""
         stdout, _ = process.communicate(timeout=WAIT_S)
-        ran = Ran(process.returncode, stdout, "")
+        ran = Ran(process.returncode, stdout.decode(), "")
         assert ran.code == code, ran.stdout
         return check(ran.document())
+
+    def close(self) -> None:
+        if self.source_hangs():
+            self.lab.signal("primary", signal.SIGCONT)
+        self.lab.start("primary")
+        self.lab.start("connect")
+        self.lab.replicate(True)
 
     def known(self) -> set[str]:
         """The drills that this machine has notes of."""
@@ -137,7 +101,7 @@ class Stage:
 
     def new(self, before: set[str]) -> str:
         """The name of the drill that has begun since; waits for it."""
-        assert Patience.of(WAIT_S).wait_until(lambda: bool(self.known() - before))
+        soon(lambda: self.known() - before, "no drill", WAIT_S)
         (drill,) = self.known() - before
         return drill
 

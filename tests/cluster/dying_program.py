@@ -1,42 +1,100 @@
-"""drctl that SIGKILL ends at a point of its journal: `MOMENT STEP ARGUMENT...`.
+"""drctl that SIGKILL ends at a point: `JOURNAL MOMENT PLACE ARGUMENT...`.
 
-A signal from outside comes too late for a step that takes milliseconds. `behind` is right behind
-the announcement of the step: nothing of it is begun. `before` is right before its end is written
-down: all of it is done, and nobody knows. Without a step it is the end of the run. drctl is told
-nothing; nothing is closed, flushed or let go of.
+A signal from outside comes too late for what takes milliseconds. A place is a step of the journal
+of a run or a drill: `behind` its announcement nothing of it is begun, `before` its end is written
+down all of it is done, and nobody knows; without a step it is the end of the run. Or it is a call
+and its number (`commit:2`), `before` or `behind` it. drctl is told nothing; nothing is closed,
+flushed or let go of. With `reconcile` a transaction holds two records, so that a handful makes
+several.
 """
 
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
 from unittest.mock import patch
 
 from drctl.app.run_journal import BothPlaces
 from drctl.cli.main import program
+from drctl.drill.clients import Applications
+from drctl.kafka.drill import KafkaScratch
+from drctl.kafka.reconcile_copier import TransactionalCopier
 from drctl.model.journal import Entry
+from drctl.reconcile.executing import Execution, Limits
+from drctl.stores.journal_files import JournalFile, RunFile
+from drctl.views.exports import ExportFolder
 
-_POINTS = {"behind": {"intend"}, "before": {"done", "owed", "passed", "ended"}}
+JOURNALS: dict[str, Any] = {"run": BothPlaces, "drill": RunFile}
+POINTS = {"behind": {"intend"}, "before": {"done", "owed", "passed", "ended"}}
+CALLS: dict[str, tuple[Any, Sequence[str]]] = {
+    **{n: (TransactionalCopier, [n]) for n in ("begin", "append", "settle", "keep", "commit")},
+    **{name: (ExportFolder, [name]) for name in ("add", "finish")},
+    "journal": (JournalFile, ["append"]),
+    "made": (KafkaScratch, ["make_topic"]),
+    "moved": (Applications, ["move"]),
+    "deleted": (KafkaScratch, ["delete_groups", "delete_topics"]),
+}
+"""By the name of a call, what makes it."""
 
-_append = BothPlaces.append
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
-def work(moment: str, step: str) -> None:
-    def append(journal: BothPlaces, entries: Sequence[Entry]) -> None:
+def at_step(inner: Callable[..., None], moment: str, step: str) -> Callable[..., None]:
+    def append(journal: Any, entries: Sequence[Entry]) -> None:
         there = any(
-            each["entry"] in _POINTS[moment] and each.get("step", "") == step for each in entries
+            each["entry"] in POINTS[moment] and each.get("step", "") == step for each in entries
         )
         if there and moment == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
-        _append(journal, entries)
+            die()
+        inner(journal, entries)
         if there:
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
 
-    with patch.object(BothPlaces, "append", append):
+    return append
+
+
+def at_call(moment: str, of: Any, names: Sequence[str], number: int, opened: ExitStack) -> None:
+    left = number
+    for name in names:
+        inner = getattr(of, name)
+
+        def called(*arguments: Any, inner: Any = inner) -> Any:
+            nonlocal left
+            left -= 1
+            if left == 0 and moment == "before":
+                die()
+            answer = inner(*arguments)
+            if left == 0:
+                die()
+            return answer
+
+        opened.enter_context(patch.object(of, name, called))
+
+
+def small(execution: Execution, begun: Any = Execution.__post_init__) -> None:
+    execution.limits = Limits(records=2)
+    begun(execution)
+
+
+def work(journal: str, moment: str, place: str) -> None:
+    call, _, number = place.partition(":")
+    with ExitStack() as opened:
+        if journal == "reconcile":
+            opened.enter_context(patch.object(Execution, "__post_init__", small))
+        if number:
+            at_call(moment, *CALLS[call], int(number), opened)
+        else:
+            of = JOURNALS[journal]
+            dying = at_step(of.append, moment, place)
+            opened.enter_context(patch.object(of, "append", dying))
         program()
 
 
 if __name__ == "__main__":
-    point = sys.argv[1:3]
-    sys.argv = ["drctl", *sys.argv[3:]]
+    point = sys.argv[1:4]
+    sys.argv = ["drctl", *sys.argv[4:]]
     work(*point)

@@ -5,7 +5,6 @@ from typing import Any
 
 from tests.cluster.failover_stage import Stage
 from tests.cluster.link_command import LinkCommand
-from tests.cluster.own_links import positions
 
 
 def end_of(stage: Stage, name_of: Callable[[str], str] = str) -> dict[str, Any]:
@@ -14,25 +13,21 @@ def end_of(stage: Stage, name_of: Callable[[str], str] = str) -> dict[str, Any]:
     Args:
         name_of: what a step is called; nothing where it does not count.
     """
-    client = stage.lab.parts.worker.client()
-    try:
-        state = client.status(stage.copies).state
-    finally:
-        client.close()
+    from tests.cluster.own_links import positions
+
     return {
         **told_of(stage, name_of),
         "positions": positions(stage),
         "ends": stage.target.end_offsets(stage.topic),
-        "endpoint": stage.endpoint.read_text(encoding="utf-8"),
-        "connector": state,
+        "endpoint": stage.led_to,
+        "connector": stage.states(stage.copies)[0],
         "denied": stage.denials(stage.target),
     }
 
 
 def told_of(on: LinkCommand, name_of: Callable[[str], str] = str) -> dict[str, Any]:
     """What the report of the newest run says, but for its times."""
-    run = str(on.journaled()[0]["run"])
-    told = on.json("report", run, "--verify", code=0)
+    told = on.json("report", on.newest_run, "--verify", code=0)
     return {
         "standing": told["ending"]["standing"],
         "writes": told["writes"]["to"],

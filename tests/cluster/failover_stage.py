@@ -1,147 +1,262 @@
 """A topic that something copies, applications that write and read it, and a drctl to move them."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
-import yaml
 from confluent_kafka import Consumer, KafkaError
 
+from drctl.connect.client import ConnectWriter
 from drctl.kafka.connection import Connection
 from drctl.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
+from drctl.lab.cluster import read_topic
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.producer_ids import Advanced, highest
 from drctl.model.topology import TopicPartition
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.link_command import LinkCommand
+from tests.cluster.link_command import LinkCommand, soon
 from tests.cluster.rights import denials
+from tests.cluster.site import Site
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 APP = "orders-app"
 PARTITIONS = 2
-DEADLINE_S = 180.0
-GO = ("--execute", "--yes")
+FORWARD = {name: f"mm2-{name}" for name in ("source", "checkpoint", "heartbeat")}
 
 
-def mirror_maker(lab: Lab) -> dict[str, Any]:
-    """The lab's own replicator, as drctl.yaml names it."""
-    connectors = {name: f"mm2-{name}" for name in ("source", "checkpoint", "heartbeat")}
+def mirror_maker(lab: Lab, reverse: str = "", **more: object) -> dict[str, Any]:
+    """The lab's own replicator, as drctl.yaml names it.
+
+    Args:
+        reverse: the connector that copies back.
+        more: of its section, if there is one.
+    """
+    url = lab.parts.worker.url
+    back = {"reverse": {"connect": url, "connectors": {"source": reverse}, **more}}
     return {
         "kind": "mirrormaker2",
-        "connect": f"http://127.0.0.1:{lab.parts.settings.connect_port}",
-        "connectors": connectors,
-        "rename": "${topic}",
+        "connect": url,
+        "connectors": FORWARD,
+        **(back if reverse else {"rename": "${topic}"}),
     }
 
 
-class Stage(LinkCommand):
-    """A topic that MirrorMaker 2 copies, an application that writes and one that reads it."""
+@contextmanager
+def connect(lab: Lab) -> Iterator[ConnectWriter]:
+    """The lab's worker."""
+    client = lab.parts.worker.client()
+    try:
+        yield client
+    finally:
+        client.close()
 
-    deadline_s = DEADLINE_S
+
+def consumed(
+    cluster: ClusterUnderTest,
+    group: str,
+    topics: list[str],
+    enough: Callable[[list[str]], bool],
+    *,
+    seconds: float = 60,
+    most: int = 10_000,
+    but: str | None = None,
+    **settings: Any,
+) -> tuple[list[str], bool]:
+    """Read as a group does, from where it stands, until it is enough; commit what was read.
+
+    Args:
+        but: what begins so is read, and neither counts nor is given.
+
+    Returns:
+        The values, and whether they were enough.
+    """
+    properties = {
+        "group.id": group,
+        "enable.auto.commit": False,
+        **cluster.properties(),
+        **settings,
+    }
+    # In partitions in which it never committed a group begins at the start anywhere.
+    consumer = Consumer({**properties, "auto.offset.reset": "earliest"}, logger=QUIET)
+    values: list[str] = []
+
+    def read() -> bool:
+        for message in consumer.consume(min(most - len(values), 500), timeout=0.2):
+            assert message.error() is None, message.error()
+            value = (message.value() or b"").decode()
+            if but is None or not value.startswith(but):
+                values.append(value)
+        return enough(values)
+
+    try:
+        consumer.subscribe(topics)
+        came = Patience.of(seconds).wait_until(read)
+        if values:
+            consumer.commit(asynchronous=False)
+    finally:
+        consumer.close()
+    return values, came
+
+
+class Link(LinkCommand):
+    """A topic on both clusters, a group of its own, and an endpoint that is a file."""
 
     def __init__(
-        self, lab: Lab, new_drctl: NewDrctl, topic: str, replicator: Mapping[str, Any], **more: Any
+        self,
+        site: Site,
+        topic: str,
+        beside: Mapping[str, Any] | None = None,
+        policy: Mapping[str, Any] | None = None,
+        **link: Any,
     ) -> None:
-        self.lab = lab
+        self.site, self.lab = site, site.lab
+        self.primary, self.secondary = site.primary, site.secondary
         self.topic = topic
         self.group = f"orders-app-{uuid4().hex[:8]}"
-        self.copies = str(replicator.get("connectors", {}).get("source", ""))
-        self.reading = {"session.timeout.ms": "6000"}
-        self.writing: dict[str, object] = {"delivery__timeout__ms": 15_000}
-        self.source = ClusterUnderTest(lab.cluster("primary"))
-        self.target = ClusterUnderTest(lab.cluster("secondary"))
         self.link = f"link-{uuid4().hex[:6]}"
         section = {
             "from": "primary",
             "to": "secondary",
             "topics": [topic],
             "groups": [self.group],
-            "replicator": dict(replicator),
             "fence": {"method": "acl", "principals": [f"User:{APP}"]},
             "endpoints": [{"kind": "file", "path": "bootstrap"}],
-            **more,
+            **link,
         }
-        self.drctl = new_drctl({self.link: section}, policy={"max_lag_records": 1_000_000})
+        more = {"policy": policy} if policy else {}
+        self.drctl = site.new_drctl({self.link: section, **(beside or {})}, **more)
         self.endpoint = self.drctl.folder / "bootstrap"
-        self.endpoint.write_text(self.bootstrap("primary"), encoding="utf-8")
 
-    def bootstrap(self, cluster: str) -> str:
-        document = yaml.safe_load(self.drctl.config.read_text(encoding="utf-8"))
-        return f"{document['clusters'][cluster]['bootstrap']}\n"
+    def name_on(self, cluster: ClusterUnderTest) -> str:
+        """What the topic is called there."""
+        return self.topic
 
-    def write(self, count: int, prefix: str, cluster: ClusterUnderTest | None = None) -> list[str]:
-        """Write as the application; what was acknowledged."""
-        producer = (cluster or self.source).producer(APP, **self.writing)
+    def produced(
+        self, cluster: ClusterUnderTest, records: Mapping[str, str], **settings: object
+    ) -> list[str]:
+        """Write values with these keys as the application; what was acknowledged."""
+        producer = cluster.producer(APP, **settings)
         acknowledged: list[str] = []
 
         def told(error: KafkaError | None, message: Any) -> None:
             if error is None:
                 acknowledged.append(message.value().decode())
 
-        for number in range(count):
-            value = f"{prefix}-{number}"
-            producer.produce(self.topic, key=str(number % 17), value=value, on_delivery=told)
+        for value, key in records.items():
+            producer.produce(self.name_on(cluster), key=key, value=value, on_delivery=told)
         producer.flush(30)
         return acknowledged
 
+    def all_of(self, cluster: ClusterUnderTest) -> Counter[str]:
+        """Every record, by a plain consumer."""
+        held = read_topic(cluster.lab_cluster, self.name_on(cluster))
+        return Counter(value.decode() for value in held.values())
+
+    def held(self, cluster: ClusterUnderTest) -> int:
+        return sum(cluster.end_offsets(self.name_on(cluster)).values())
+
+    def lead_to(self, cluster: str) -> None:
+        address = f"{getattr(self, cluster).bootstrap}\n"
+        self.endpoint.write_text(address, encoding="utf-8")
+
+    @property
+    def led_to(self) -> str:
+        return self.endpoint.read_text(encoding="utf-8").strip()
+
+    def denials(self, cluster: ClusterUnderTest) -> int:
+        """How many rules keep somebody from the topic."""
+        return denials(cluster, self.topic)
+
+    def states(self, *names: str) -> list[str]:
+        with connect(self.lab) as client:
+            return [client.status(name).state for name in names]
+
+    def stop(self, connector: str) -> None:
+        """As an engineer does, by Connect."""
+        with connect(self.lab) as client:
+            client.stop(connector)
+            soon(lambda: client.status(connector).all_in("STOPPED"))
+
+    def pause(self, connector: str) -> None:
+        with connect(self.lab) as client:
+            client.pause(connector)
+            soon(lambda: client.status(connector).all_in("PAUSED"))
+
+    def resume(self, connector: str) -> None:
+        with connect(self.lab) as client:
+            client.resume(connector)
+            soon(lambda: client.status(connector).all_in("RUNNING"))
+
+    @contextmanager
+    def paused(self, connector: str) -> Iterator[None]:
+        """Meanwhile."""
+        self.pause(connector)
+        try:
+            yield
+        finally:
+            self.resume(connector)
+
+    def close(self) -> None:
+        """The lab is as before."""
+        self.lab.start("primary")
+        self.lab.replicate(True)
+
+
+class Stage(Link):
+    """A topic that MirrorMaker 2 copies, an application that writes and one that reads it."""
+
+    deadline_s = 180.0
+
+    def __init__(
+        self, site: Site, topic: str = "", replicator: Mapping[str, Any] | None = None, **more: Any
+    ) -> None:
+        topic = topic or site.new_topic(PARTITIONS, mirrored=True)
+        replicator = dict(replicator or mirror_maker(site.lab))
+        policy = {"max_lag_records": 1_000_000}
+        super().__init__(site, topic, policy=policy, replicator=replicator, **more)
+        self.copies = str(replicator.get("connectors", {}).get("source", ""))
+        self.reading = {"session.timeout.ms": "6000"}
+        self.writing: dict[str, object] = {"delivery__timeout__ms": 15_000}
+        self.source, self.target = self.primary, self.secondary
+        self.lead_to("primary")
+
+    def write(self, count: int, prefix: str, cluster: ClusterUnderTest | None = None) -> list[str]:
+        """Write as the application; what was acknowledged."""
+        records = {f"{prefix}-{number}": str(number % 17) for number in range(count)}
+        return self.produced(cluster or self.source, records, **self.writing)
+
+    def written(self, count: int, prefix: str = "before") -> list[str]:
+        """Write, and see all of it copied."""
+        before, found = self.held(self.target), self.write(count, prefix)
+        assert len(found) == count
+        self.copied(before + count)
+        return found
+
     def leave_behind(self, count: int) -> None:
         """Write what is not replicated any more, and let drctl gap see it."""
-        client = self.lab.parts.worker.client()
-        try:
-            client.pause(self.copies)
-            stopped = lambda: client.status(self.copies).all_in("PAUSED")  # noqa: E731
-            assert Patience.of(60).wait_until(stopped)
-        finally:
-            client.close()
+        self.pause(self.copies)
         assert len(self.write(count, "behind")) == count
         assert self.json("gap", "--scope", "full", code=1)["totals"]["unreplicated"] == count
 
     def read(
         self, cluster: ClusterUnderTest, most: int, *, wait_for: int = 0, but: str | None = None
     ) -> list[str]:
-        """Read as the group does, from where it stands, and commit what was read.
+        """Read as the group does, from where it stands, and commit what was read."""
+        return self.read_as(self.group, cluster, most, wait_for=wait_for, but=but)
 
-        Args:
-            but: what begins so is read, and neither counts nor is given.
-        """
-        consumer = Consumer(
-            {
-                **cluster.properties(),
-                **self.reading,
-                "group.id": self.group,
-                "enable.auto.commit": False,
-                # In partitions in which it never committed a group begins at the start anywhere.
-                "auto.offset.reset": "earliest",
-            },
-            logger=QUIET,
-        )
-        values: list[str] = []
-
-        def enough() -> bool:
-            for message in consumer.consume(min(most - len(values), 500), timeout=0.2):
-                assert message.error() is None, message.error()
-                value = (message.value() or b"").decode()
-                if but is None or not value.startswith(but):
-                    values.append(value)
-            return len(values) >= most
-
-        try:
-            consumer.subscribe([self.topic])
-            Patience.of(30).wait_until(lambda: enough() or 0 < wait_for <= len(values))
-            if values:
-                consumer.commit(asynchronous=False)
-        finally:
-            consumer.close()
-        return values
+    def read_as(
+        self, group: str, cluster: ClusterUnderTest, most: int, *, wait_for: int = 0, **how: Any
+    ) -> list[str]:
+        wanted = wait_for or most
+        enough = lambda values: len(values) >= min(most, wanted)  # noqa: E731
+        how |= {"seconds": 30, "most": most, **self.reading}
+        return consumed(cluster, group, [self.topic], enough, **how)[0]
 
     def copied(self, count: int) -> None:
         """Wait until the target holds so many."""
-
-        def there() -> bool:
-            return sum(self.target.end_offsets(self.topic).values()) >= count
-
-        assert Patience.of(60).wait_until(there), self.target.end_offsets(self.topic)
+        soon(lambda: self.held(self.target) >= count, "not copied")
 
     def modern(self) -> None:
         """Clients of KIP-848 and idempotent ones, of which the target knows nothing."""
@@ -165,14 +280,31 @@ class Stage(LinkCommand):
         with KafkaProducerIdReader(Connection("secondary", self.target.properties())) as reader:
             return [each for each in reader.next_ids().values() if isinstance(each, int)]
 
-    def denials(self, cluster: ClusterUnderTest) -> int:
-        """How many rules keep somebody from the topic."""
-        return denials(cluster, self.topic)
-
-    def states(self) -> set[str]:
+    def all_states(self) -> set[str]:
         """Of all connectors."""
-        client = self.lab.parts.worker.client()
-        try:
+        with connect(self.lab) as client:
             return {status.state for status in client.statuses().values()}
-        finally:
-            client.close()
+
+    def leads_to(self, cluster: str) -> bool:
+        """Whether the endpoint sends clients there."""
+        return self.led_to == getattr(self, cluster).bootstrap
+
+    def await_checkpoint(self, group: str) -> None:
+        """Until MirrorMaker 2 has written down where the group stands now, in each partition."""
+
+        def noted() -> bool:
+            more = ("--link", self.link, "--output", "json")
+            asked = [("explain", group, self.topic, str(n), *more) for n in range(PARTITIONS)]
+            told = [self.drctl.offsets(*words) for words in asked]
+            rows = [each.document() for each in told if each.code in (0, 1)]
+            words = [
+                method["why"].startswith(
+                    f"checkpoint of source offset {row['row']['source_offset']} "
+                )
+                for row in rows
+                for method in row["methods"]
+                if method["method"] == "checkpoint"
+            ]
+            return len(words) == PARTITIONS and all(words)
+
+        soon(noted)

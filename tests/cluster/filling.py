@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined, unused-ignore]
 
-from drctl.lab.waiting import Patience
 from drctl.model.topology import Record
+from tests.cluster.link_command import soon
 from tests.cluster.logs import read_logs
+from tests.cluster.site import new_prefix
 from tests.lab.cluster_under_test import DEADLINE_S, ClusterUnderTest, Ending
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -97,6 +98,16 @@ def fill(cluster: ClusterUnderTest, sides: Mapping[str, Filling], clock: Clock) 
                 step(cluster, name)
 
 
+def half_copied(
+    clusters: tuple[ClusterUnderTest, ClusterUnderTest], clock: Clock, records: list[R], count: int
+) -> str:
+    """A topic whose first records alone are on the target, too."""
+    name = f"{new_prefix()}half"
+    fill(clusters[0], {name: holding(*records)}, clock)
+    fill(clusters[1], {name: holding(*copies(records[:count]))}, clock)
+    return name
+
+
 def written(records: Iterable[R], clock: Clock) -> list[Record]:
     """What a producer is given."""
     return [Record(r.p, 0, clock.at(r.t), r.key, r.value, r.headers) for r in records]
@@ -115,7 +126,7 @@ def await_compaction(*left: int) -> Step:
             return [r.offset for r in read_logs(cluster, [topic])[topic].records[0]]
 
         wanted = list(left)
-        assert Patience.of(60).wait_until(lambda: offsets() == wanted), (topic, offsets())
+        soon(lambda: offsets() == wanted, topic)
 
     return wait
 

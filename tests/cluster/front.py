@@ -1,7 +1,9 @@
 """What stands before both clusters of the lab: a name in a real BIND, and a real HAProxy."""
 
+import json
 import shutil
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ import dns.rdatatype
 import dns.tsig
 import dns.update
 
+from tests.cluster import fence_program
 from tests.endpoints import named
 from tests.endpoints.named import KEY, Named
 from tests.endpoints.proxy import Brokers, Proxy, proxy
@@ -117,6 +120,19 @@ def front(folder: Path, primary: ClusterUnderTest, secondary: ClusterUnderTest) 
             shutil.rmtree(opened.folder)
     finally:
         server.program.end()
+
+
+def fence_of(
+    cluster: ClusterUnderTest, topic: str, user: str, file: Path
+) -> tuple[tuple[str, str], dict[str, Any]]:
+    """The site's command, but for its word and its file; and how drctl.yaml names it."""
+    file.touch(mode=0o600)
+    given = {"properties": cluster.properties(), "topic": topic, "user": user}
+    file.write_text(json.dumps(given), encoding="utf-8")
+    fence = sys.executable, str(Path(fence_program.__file__))
+    words = {"command": "set", "undo": "lift", "verify": "shown"}
+    lines = {key: [*fence, word, str(file)] for key, word in words.items()}
+    return fence, {"method": "command", **lines}
 
 
 def _point(made: Front, data: str) -> None:

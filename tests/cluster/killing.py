@@ -11,14 +11,18 @@ import yaml
 
 from tests.cluster import dying_program
 from tests.cluster.command import Drctl
-from tests.cluster.failover_stage import DEADLINE_S, GO, Stage
-from tests.cluster.link_command import LinkCommand
+from tests.cluster.failover_stage import Stage
+from tests.cluster.link_command import GO, LinkCommand
 
 MOMENTS = ("behind", "before")
 """Right behind the announcement of a step, and right before its end is written down."""
 
 _PAUSE_S = 0.005
-_DYING = (sys.executable, "-P", str(Path(dying_program.__file__)))
+
+
+def dying(journal: str, moment: str, place: str) -> tuple[str, ...]:
+    """The program that ends there, to be run in drctl's place."""
+    return sys.executable, "-P", str(Path(dying_program.__file__)), journal, moment, place
 
 
 def killed_at_a_new_step(stage: Stage, words: Sequence[str], known: Collection[str]) -> str:
@@ -28,7 +32,7 @@ def killed_at_a_new_step(stage: Stage, words: Sequence[str], known: Collection[s
     """
     before = len(stage.journaled())
     with stage.running(*words) as process:
-        until = time.monotonic() + DEADLINE_S
+        until = time.monotonic() + stage.deadline_s
         while process.poll() is None:
             assert time.monotonic() < until, stage.said
             if set(steps_since(stage, before)) - set(known):
@@ -63,8 +67,8 @@ def move(stage: Stage, folder: Path) -> None:
 
 def killed_at(on: LinkCommand, moment: str, step: str, *words: str) -> None:
     """Run it until SIGKILL ends it at this moment of a step; without a step, of the run."""
-    with on.running(*words, program=(*_DYING, moment, step)) as process:
-        assert process.wait(on.deadline_s) == -signal.SIGKILL, f"{moment} {step}: {on.said}"
+    with on.running(*words, program=dying("run", moment, step)) as process:
+        on.ends(process, -signal.SIGKILL)
 
 
 def killed_in_each(on: LinkCommand, moment: str, steps: Sequence[str], *words: str) -> None:

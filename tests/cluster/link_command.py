@@ -1,16 +1,34 @@
 """drctl on one link, as a shell runs it, and what its newest run wrote down on this machine."""
 
 import json
+import os
+import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from tests.cli.conftest import DRCTL, Ran, clean_environment
-from tests.cli.documents import check
-from tests.cluster.command import Drctl
+from drctl.lab.waiting import Patience
+from tests.cli.conftest import Ran
+from tests.cluster.command import PROGRAM, Drctl
 
-_DRCTL = (str(DRCTL),)
+GO = ("--execute", "--yes")
+NOTHING_LOST = {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
+Process = subprocess.Popen[bytes]
+
+
+def soon(seen: Callable[[], object], told: object = "", seconds: float = 60) -> None:
+    """Wait until it is so, and fail where it is not in time."""
+    assert Patience.of(seconds).wait_until(lambda: bool(seen())), told
+
+
+def steps_of(result: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {step["id"]: step[name] for step in result["steps"]}
+
+
+def yes(*questions: str) -> list[str]:
+    """As people answer them."""
+    return [word for each in questions for word in ("--answer", f"{each}=yes")]
 
 
 class LinkCommand:
@@ -18,54 +36,58 @@ class LinkCommand:
 
     drctl: Drctl
     link: str
-    deadline_s: float
-
-    def line(self, *words: str, link: str = "", program: Sequence[str] = _DRCTL) -> list[str]:
-        head = [*program, "--config", str(self.drctl.config)]
-        return [*head, *words, "--link", link or self.link]
+    deadline_s: float = 240.0
 
     def run(self, *words: str, link: str = "") -> Ran:
         """To its end, as a shell does."""
-        done = subprocess.run(
-            self.line(*words, link=link),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            cwd=self.drctl.folder,
-            env=clean_environment(),
-            timeout=self.deadline_s,
-            check=False,
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        return self.drctl.process(*words, "--link", link or self.link, seconds=self.deadline_s)
 
     def json(self, *words: str, code: int) -> dict[str, Any]:
-        ran = self.run(*words, "--output", "json")
+        """To its end, in this process: its document."""
+        return self.drctl.json(*words, "--link", self.link, code=code)
+
+    def refused(self, *words: str, code: int = 3) -> str:
+        """What is said where it is, in one line."""
+        ran = self.run(*words)
         assert ran.code == code, ran.stdout + ran.stderr
-        return check(ran.document())
+        return " ".join(f"{ran.stdout} {ran.stderr}".split())
 
     @contextmanager
-    def running(
-        self, *words: str, program: Sequence[str] = _DRCTL
-    ) -> "Iterator[subprocess.Popen[bytes]]":
+    def running(self, *words: str, program: Sequence[str] = PROGRAM) -> Iterator[Process]:
         """It, running; killed at the end if it still does.
 
         Args:
             program: that is run in drctl's place, with the same words.
         """
-        with (self.drctl.folder / "said").open("wb") as said:
-            process = subprocess.Popen(
-                self.line(*words, program=program),
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                cwd=self.drctl.folder,
-                env=clean_environment(),
-            )
-        try:
+        with (
+            (self.drctl.folder / "said").open("wb") as said,
+            self.drctl.running(*words, "--link", self.link, program=program, said=said) as process,
+        ):
             yield process
-        finally:
-            process.kill()
-            process.wait(30)
+
+    def ends(self, process: Process, code: int = 0) -> None:
+        """So, and in time."""
+        assert process.wait(self.deadline_s) == code, self.said
+
+    def until(self, process: Process, seen: Callable[[], bool]) -> None:
+        """Wait until it is seen, of a run that has not ended before."""
+
+        def there() -> bool:
+            assert process.poll() is None or seen(), self.said
+            return seen()
+
+        soon(there, self.said, self.deadline_s)
+
+    def says(self, process: Process, words: str) -> None:
+        self.until(process, lambda: words in self.said)
+
+    def kill_at(self, step: str, *words: str) -> None:
+        """Run it, and kill it as soon as its journal announces a step."""
+        with self.running(*words) as process:
+            # A transaction that was killed before may have to be waited for.
+            self.until(process, lambda: self.has("intend", step))
+            assert process.poll() is None, self.said
+            os.kill(process.pid, signal.SIGKILL)
 
     @property
     def said(self) -> str:
@@ -75,11 +97,23 @@ class LinkCommand:
     def journaled(self) -> list[Mapping[str, Any]]:
         """The entries of the newest run, from this machine's copy."""
         found = []
-        for file in sorted(self.drctl.folder.glob(".drctl/runs/*/journal.jsonl"))[-1:]:
+        for file in sorted(self.drctl.runs.glob("*/journal.jsonl"))[-1:]:
             for line in file.read_bytes().split(b"\n"):
                 with suppress(ValueError):
                     found.append(json.loads(line))
         return found
+
+    @property
+    def newest_run(self) -> str:
+        return next((str(each["run"]) for each in self.journaled()), "")
+
+    def entries(self, what: str, step: str | None = None) -> list[Mapping[str, Any]]:
+        """Of the newest run; of one step, or of all."""
+        found = [each for each in self.journaled() if each["entry"] == what]
+        return [each for each in found if step in (None, each.get("step"))]
+
+    def has(self, what: str, step: str | None = None) -> bool:
+        return bool(self.entries(what, step))
 
     def move_to_another_machine(self) -> None:
         """One with the configuration, and nothing of what runs keep: no journal, no result."""

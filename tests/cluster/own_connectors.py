@@ -1,10 +1,11 @@
 """Connectors of MirrorMaker 2 that a test has to itself, beside those of the lab."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from drctl.lab.lab import Lab
 from drctl.lab.mirrors import Direction, login
-from drctl.lab.waiting import Patience
+from tests.cluster.link_command import soon
 
 ROUTER = "org.apache.kafka.connect.transforms.RegexRouter"
 POLICY = "org.apache.kafka.connect.mirror.{}ReplicationPolicy"
@@ -37,13 +38,19 @@ def settings(
     }
 
 
+def mirror_of(lab: Lab, forward: str, reverse: str = "", **more: object) -> dict[str, Any]:
+    """A section of drctl.yaml whose connectors these are."""
+    ends = ({"source": forward}, {"source": reverse})
+    there, back = ({"connect": lab.parts.worker.url, "connectors": each} for each in ends)
+    return {"kind": "mirrormaker2", **there, **({"reverse": back} if reverse else {}), **more}
+
+
 class Connectors:
     """What was made is gone at the end."""
 
     def __init__(self, lab: Lab) -> None:
         self._client = lab.parts.worker.client()
         self._made: list[str] = []
-        self.url = f"http://127.0.0.1:{lab.parts.settings.connect_port}"
 
     def create(self, name: str, config: Mapping[str, str], *, running: bool = False) -> None:
         """Put one on the worker, STOPPED unless it is to run."""
@@ -87,4 +94,4 @@ class Connectors:
             known = self._client.statuses()  # one that was made a moment ago is not there yet
             return all(name in known and known[name].all_in(state) for name in names)
 
-        assert Patience.of(60).wait_until(settled), self._client.statuses()
+        soon(settled, f"{names} are not {state}")

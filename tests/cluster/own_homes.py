@@ -1,21 +1,18 @@
 """A way home of its own: a topic and connectors that nothing else of the lab knows of."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import Any
 
 from confluent_kafka import TopicPartition
 
-from drctl.lab.cluster import read_topic
-from drctl.lab.lab import Lab
 from drctl.reconcile.policy import QUARANTINE
-from tests.cluster.conftest import NewDrctl
 from tests.cluster.ended import told_of
-from tests.cluster.own_connectors import Connectors, settings
-from tests.cluster.own_links import positions_on
-from tests.cluster.rights import allow, denials, forget
-from tests.cluster.way_home import APP, COPIED, PARTITIONS, TAIL, Journey, named
+from tests.cluster.failover_stage import PARTITIONS
+from tests.cluster.groups import positions_on
+from tests.cluster.own_connectors import Connectors, mirror_of, settings
+from tests.cluster.site import Site
+from tests.cluster.way_home import COPIED, TAIL, Journey, named
 from tests.kafka.members import commit
-from tests.lab.cluster_under_test import ClusterUnderTest
 
 OLDER = 6
 """Records of the tail whose keys the secondary has something newer of."""
@@ -33,21 +30,16 @@ class OwnHome(Journey):
 
     unread: set[str]
 
-    def __init__(self, lab: Lab, new_drctl: NewDrctl, topic: str, **link: Any) -> None:
-        self.connectors = Connectors(lab)
+    def __init__(self, site: Site, topic: str = "", **link: Any) -> None:
+        topic = topic or site.new_topic(PARTITIONS)
+        self.connectors = Connectors(site.lab)
         self.forward, self.reverse = f"there-{topic}", f"home-{topic}"
-        replicator = {
-            "kind": "mirrormaker2",
-            "connect": self.connectors.url,
-            "connectors": {"source": self.forward},
-            "reverse": {"connect": self.connectors.url, "connectors": {"source": self.reverse}},
-        }
-        super().__init__(lab, new_drctl, topic, replicator=replicator, **link)
-        for cluster in (self.primary, self.secondary):
-            allow(cluster, APP, topic)
-        there = settings(lab, "primary", "secondary", topic, tasks__max="1")
+        replicator = mirror_of(site.lab, self.forward, self.reverse)
+        super().__init__(site, topic, **{"replicator": replicator, **link})
+        self.let_in()
+        there = settings(site.lab, "primary", "secondary", topic, tasks__max="1")
         self.connectors.create(self.forward, there, running=True)
-        back = settings(lab, "secondary", "primary", topic, tasks__max="1")
+        back = settings(site.lab, "secondary", "primary", topic, tasks__max="1")
         self.connectors.create(self.reverse, back)
 
     def replicate(self, running: bool) -> None:
@@ -59,8 +51,8 @@ class OwnHome(Journey):
         The group has read some of what is new; what is copied comes behind that.
         """
         super().lose_the_primary()
-        assert len(self.write("older", OLDER, self.primary, keys="flight")) == OLDER
-        assert len(self.write("newer", OLDER, self.secondary, keys="flight")) == OLDER
+        self.wrote("older", OLDER, self.primary, keys="flight")
+        self.wrote("newer", OLDER, self.secondary, keys="flight")
         held = self.in_order(self.secondary)
         read = {n: sum(each in named("copied", COPIED) for each in held[n]) + READ for n in held}
         assert len(read) == PARTITIONS
@@ -69,38 +61,35 @@ class OwnHome(Journey):
         self.unread = {value for n, at in read.items() for value in held[n][at:]}
         self.unread |= named("tail", TAIL)
 
-    def in_order(self, cluster: ClusterUnderTest, topic: str = "") -> dict[int, list[str]]:
-        """Every record of each partition."""
-        found = defaultdict[int, list[str]](list)
-        there = read_topic(cluster.lab_cluster, topic or self.topic)
-        for (number, _), value in sorted(there.items()):
-            found[number].append(value.decode())
-        return dict(found)
-
     @property
     def quarantine(self) -> str:
         return f"{QUARANTINE}{self.topic}"
 
     @property
+    def shows(self) -> dict[str, Any]:
+        """Whatever a way home changes first."""
+        return {
+            "records": {each.name: self.in_order(each) for each in self.site.clusters},
+            "denied": {each.name: self.denials(each) for each in self.site.clusters},
+            "connectors": self.connectors.states(self.forward, self.reverse),
+            "led_to": self.led_to,
+        }
+
+    @property
     def end(self) -> dict[str, Any]:
         """All that a way home leaves, and what its report says."""
-        both = (self.primary, self.secondary)
         config = self.connectors.config(self.reverse)
         return {
             **told_of(self),
-            "records": {each.name: self.in_order(each) for each in both},
+            **self.shows,
             "quarantined": self.in_order(self.secondary, self.quarantine),
             "positions": positions_on(self.primary, self.group),
-            "led_to": self.led_to,
-            "connectors": self.connectors.states(self.forward, self.reverse),
             "filter": {k: v for k, v in config.items() if "transforms" in k or "predicates" in k},
-            "denied": {each.name: denials(each, self.topic) for each in both},
         }
 
     def close(self) -> None:
+        self.lab.start("primary")
         self.connectors.close()
-        for cluster in (self.primary, self.secondary):
-            forget(cluster, self.topic)
         self.secondary.delete_topics([self.quarantine])
 
 

@@ -13,8 +13,8 @@ from drctl.kafka.acls import KafkaAclReader
 from drctl.kafka.connection import Connection
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.kafka.reader import KafkaClusterReader
-from drctl.lab.waiting import Patience
-from tests.cluster.failover_stage import Stage
+from tests.cluster.failover_stage import Stage, connect
+from tests.cluster.link_command import soon
 
 OURS = "__drctl"
 """What the names of drctl's own topics begin with."""
@@ -74,7 +74,7 @@ def end(cluster: Looked, prefix: str, *names: str) -> End:
         ends.update({f"{p.topic}-{p.partition}": int(e.result().offset) for p, e in told.items()})
         return len(ends) == len(led)
 
-    assert Patience.of(30).wait_until(all_told), f"ends that nobody tells: {led}, {ends}"
+    soon(all_told, f"ends that nobody tells: {led}", 30)
     properties = cluster.properties()
     with (
         KafkaAclReader(Connection(cluster.name, properties)) as acls,
@@ -101,15 +101,12 @@ def picture(stage: Stage, *, answering: bool = True) -> Mapping[str, Any]:
     return {
         **clusters,
         "connector": connector(stage) if answering else None,
-        "endpoint": stage.endpoint.read_text(encoding="utf-8"),
+        "endpoint": stage.led_to,
         "entries": stage.journaled(),
     }
 
 
 def connector(stage: Stage) -> tuple[str, Mapping[str, str]]:
     """State and settings of what copies."""
-    client = stage.lab.parts.worker.client()
-    try:
+    with connect(stage.lab) as client:
         return client.status(stage.copies).state, client.config(stage.copies)
-    finally:
-        client.close()

@@ -7,11 +7,9 @@ from typing import Any
 from drctl.formats import provenance
 from drctl.model.topology import Record
 from drctl.reconcile.policy import QUARANTINE
-from tests.cli.conftest import DRCTL
-from tests.cluster.conftest import NewDrctl
+from tests.cluster.command import Drctl
 from tests.cluster.logs import read_logs
-from tests.cluster.offsets_command import OffsetsCommand
-from tests.conftest import NewTopic
+from tests.cluster.site import Site, link_over
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 START = 1_700_000_000_000
@@ -25,19 +23,12 @@ def record(number: int, partition: int = 0, **changes: Any) -> Record:
     return Record(partition, 0, START + number, **{**held, **changes})
 
 
-class Command(OffsetsCommand):
-    """Any command, in this process or one of its own."""
-
-    def _line(self, words: tuple[str, ...]) -> list[str]:
-        return [str(DRCTL), "--config", str(self.config), *words]
-
-
 class Stage:
     """A link over one topic, which both clusters hold."""
 
     def __init__(
         self,
-        drctl: Command,
+        drctl: Drctl,
         topic: str,
         primary: ClusterUnderTest,
         secondary: ClusterUnderTest,
@@ -68,29 +59,18 @@ class Stage:
 
 
 @contextmanager
-def new_stages(
-    new_drctl: NewDrctl,
-    new_topic: NewTopic,
-    primary: ClusterUnderTest,
-    secondary: ClusterUnderTest,
-) -> Iterator[NewStage]:
+def new_stages(site: Site) -> Iterator[NewStage]:
     """Makes stages; the quarantines that they left are gone at the end."""
     made: list[str] = []
 
     def make(partitions: int = 1, **policy: str) -> Stage:
-        topic = new_topic(partitions)
+        topic = site.new_topic(partitions)
         made.append(QUARANTINE + topic)
-        link = {
-            "from": "primary",
-            "to": "secondary",
-            "topics": [topic],
-            "replicator": {"kind": "none"},
-        }
-        drctl = new_drctl({topic: link}, policy=policy)
-        return Stage(Command(drctl.config), topic, primary, secondary)
+        link = link_over(topic, replicator={"kind": "none"})
+        return Stage(site.new_drctl({topic: link}, policy=policy), topic, *site.clusters)
 
     yield make
-    secondary.delete_topics(made)
+    site.secondary.delete_topics(made)
 
 
 def without_place(found: Sequence[Record]) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""What the lab's application may do with topics that the lab knows nothing of."""
+"""Who may do what with topics that the lab knows nothing of."""
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
@@ -13,24 +13,65 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.kafka.acls import KafkaAclReader
 from drctl.kafka.connection import Connection
-from drctl.lab.waiting import Patience
+from tests.cluster.link_command import soon
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 _LITERAL = ResourcePatternType.LITERAL
+_ALLOW, _DENY, _ANY = AclPermissionType.ALLOW, AclPermissionType.DENY, AclPermissionType.ANY
+USES = (AclOperation.WRITE, AclOperation.READ, AclOperation.DESCRIBE)
+
+
+def rule(
+    user: str,
+    name: str,
+    operation: AclOperation,
+    *,
+    kind: ResourceType = ResourceType.TOPIC,
+    pattern: ResourcePatternType = _LITERAL,
+    deny: bool = False,
+) -> AclBinding:
+    permission = _DENY if deny else _ALLOW
+    return AclBinding(kind, name, pattern, f"User:{user}", "*", operation, permission)
+
+
+def about(
+    topic: str | None,
+    user: str | None = None,
+    *,
+    pattern: ResourcePatternType = _LITERAL,
+    permission: AclPermissionType = _ANY,
+) -> AclBindingFilter:
+    """All rules that name this topic."""
+    principal = f"User:{user}" if user else None
+    where = ResourceType.TOPIC, topic, pattern, principal, None
+    return AclBindingFilter(*where, AclOperation.ANY, permission)
+
+
+def grant(cluster: ClusterUnderTest, *rules: AclBinding) -> None:
+    for done in cluster.admin.create_acls([*rules]).values():
+        done.result()
+
+
+def revoke(cluster: ClusterUnderTest, *filters: AclBindingFilter) -> int:
+    """How many rules were removed."""
+    return sum(len(done.result()) for done in cluster.admin.delete_acls([*filters]).values())
+
+
+def take_back(cluster: ClusterUnderTest, *rules: AclBinding) -> None:
+    fields = ("restype", "name", "resource_pattern_type", "principal", "host", "operation")
+    given = [[getattr(each, field) for field in fields] for each in rules]
+    revoke(cluster, *(AclBindingFilter(*each, _ANY) for each in given))
+
+
+def rules_of(cluster: ClusterUnderTest, topic: str) -> set[str]:
+    found = cluster.admin.describe_acls(about(topic)).result()
+    return {f"{each.permission_type.name} {each.operation.name}" for each in found}
 
 
 def allow(cluster: ClusterUnderTest, user: str, topic: str) -> None:
     """Let it read and write a topic; it is known when this returns."""
-    operations = (AclOperation.WRITE, AclOperation.READ, AclOperation.DESCRIBE)
-    bindings = [
-        AclBinding(
-            ResourceType.TOPIC, topic, _LITERAL, f"User:{user}", "*", each, AclPermissionType.ALLOW
-        )
-        for each in operations
-    ]
-    for done in cluster.admin.create_acls(bindings).values():
-        done.result()
-    _await_rights(cluster, user, topic, operations)
+    grant(cluster, *(rule(user, topic, each) for each in USES))
+    _await_rights(cluster, user, topic, USES)
 
 
 def _await_rights(
@@ -48,7 +89,7 @@ def _await_rights(
             return bool(refused.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART)
         return set(operations) <= set(found or ())
 
-    assert Patience.of(60).wait_until(known), f"{user} may not use {topic} on {cluster.name}"
+    soon(known, f"{user} may not use {topic} on {cluster.name}")
 
 
 def lift(cluster: ClusterUnderTest, user: str, topic: str) -> None:
@@ -62,11 +103,7 @@ def lift(cluster: ClusterUnderTest, user: str, topic: str) -> None:
 
 def remove_denials(cluster: ClusterUnderTest, user: str, topic: str) -> int:
     """How many rules were removed."""
-    denying = AclBindingFilter(
-        *(ResourceType.TOPIC, topic, _LITERAL, f"User:{user}", None),
-        *(AclOperation.ANY, AclPermissionType.DENY),
-    )
-    return sum(len(done.result()) for done in cluster.admin.delete_acls([denying]).values())
+    return revoke(cluster, about(topic, user, permission=_DENY))
 
 
 def denials(cluster: ClusterUnderTest, topic: str) -> int:
@@ -77,10 +114,6 @@ def denials(cluster: ClusterUnderTest, topic: str) -> int:
     return sum(1 for rule in rules if rule.name == topic and rule.permission == "DENY")
 
 
-def forget(cluster: ClusterUnderTest, topic: str) -> None:
-    """Take every rule of a topic away, those that denied included."""
-    every = AclBindingFilter(
-        ResourceType.TOPIC, topic, _LITERAL, None, None, AclOperation.ANY, AclPermissionType.ANY
-    )
-    for done in cluster.admin.delete_acls([every]).values():
-        done.result()
+def forget(cluster: ClusterUnderTest, *topics: str) -> None:
+    """Take every rule of these away, those that denied included."""
+    revoke(cluster, *map(about, topics))

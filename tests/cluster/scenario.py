@@ -7,6 +7,7 @@ from typing import Any
 from tests.cluster.command import Ended
 from tests.cluster.filling import Clock, fill
 from tests.cluster.logs import TopicLog, read_logs
+from tests.cluster.site import link_over
 from tests.cluster.traps import Expected, Trap
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -31,7 +32,7 @@ class Scenario:
     def link(self) -> dict[str, Any]:
         """The section of drctl.yaml."""
         pattern = self.prefix.replace(".", "[.]") + ".*"
-        return {"from": "primary", "to": "secondary", "topics": [pattern], **self.settings}
+        return link_over(pattern, **self.settings)
 
     def topic(self, trap: Trap | str) -> str:
         """A trap's topic on the source."""

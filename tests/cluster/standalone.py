@@ -14,7 +14,7 @@ import psutil
 import pyspark
 import urllib3
 
-from drctl.lab.waiting import Patience
+from tests.cluster.link_command import soon
 from tests.jvm import spark_classes
 from tests.kafka.tls_broker import free_ports
 
@@ -57,7 +57,7 @@ def standalone(folder: Path) -> Iterator[Standalone]:
             start = ["worker.Worker", "--webui-port", str(web[number]), "--work-dir", str(work)]
             start += ["--cores", "1", "--memory", "800m", master]
             processes.append(_start(work, start))
-        assert Patience.of(START_S).wait_until(lambda: _alive(pages[0]) == 2), folder
+        soon(lambda: _alive(pages[0]) == 2, folder, START_S)
         yield Standalone(master, folder, pages)
     finally:
         for process in processes:
@@ -107,7 +107,7 @@ def applications(cluster: Standalone) -> list[dict[str, Any]]:
         pages.append(get(cluster.pages[0] + "/json/"))
         return bool(pages[-1])
 
-    assert Patience.of(60).wait_until(there), "the master does not answer"
+    soon(there, "the master does not answer")
     state = json.loads(pages[-1])
     return [*state["activeapps"], *state["completedapps"]]
 

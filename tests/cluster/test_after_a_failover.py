@@ -3,19 +3,15 @@
 Whatever readies a failover would harm clients by now; nothing of it is advised any more.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from drctl.checks.causes import MOVED, UNFINISHED
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.failover_stage import GO, Stage
+from tests.cluster.failover_stage import Stage
 from tests.cluster.killing import killed_at
-from tests.cluster.own_links import OwnLinks, at_work
-from tests.conftest import NewTopic
+from tests.cluster.link_command import GO
+from tests.cluster.own_links import at_work
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
@@ -23,15 +19,6 @@ STOPS_COPYING = frozenset({"replication-not-running", "replication-lag", "mm2-co
 """What a failover leaves behind, and looks like a fault of what copies."""
 
 Rows = list[dict[str, Any]]
-
-
-@pytest.fixture
-def links(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[OwnLinks]:
-    made = OwnLinks(lab, new_drctl, new_topic)
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 def doctor(stage: Stage) -> Rows:
@@ -52,37 +39,23 @@ def cause(rows: Rows, name: str) -> dict[str, Any]:
     return next(row for row in rows if row["check"] == name)
 
 
-def refused(stage: Stage) -> str:
-    """What another failover is told, with --execute."""
-    ran = stage.run("failover", *GO)
-    assert ran.code == 3, ran.stdout + ran.stderr
-    return " ".join(f"{ran.stdout} {ran.stderr}".split())
-
-
-def test_what_is_said_half_way_and_of_clients_that_have_moved(links: OwnLinks) -> None:
-    stage = links.make()
+def test_what_is_said_half_way_and_of_clients_that_have_moved(link: Stage) -> None:
+    stage = link
     at_work(stage)
     killed_at(stage, "behind", "drain", "failover", *GO)
-    run = str(stage.journaled()[0]["run"])
+    run = stage.newest_run
     the_killed_run_is_named(stage, run)
 
     done = stage.json("resume", *GO, code=0)
     assert (done["status"], done["run"]) == ("done", run)
     clients_are_on_the_target(stage, run)
 
-    client = stage.lab.parts.worker.client()
-    try:
-        client.resume(stage.copies)
-        runs = lambda: client.status(stage.copies).all_in("RUNNING")  # noqa: E731
-        assert Patience.of(60).wait_until(runs)
-        for rows in (doctor(stage), blockers(stage, "planned")):
-            _, copying = (row for row in rows if row["check"] == MOVED)
-            assert copying["subject"] == f"connector {stage.copies}"
-            assert f"clients are on secondary since run {run}" in copying["reason"]
-            assert f"connectors/{stage.copies}/stop" in copying["cure"]
-    finally:
-        client.stop(stage.copies)
-        client.close()
+    stage.resume(stage.copies)
+    for rows in (doctor(stage), blockers(stage, "planned")):
+        _, copying = (row for row in rows if row["check"] == MOVED)
+        assert copying["subject"] == f"connector {stage.copies}"
+        assert f"clients are on secondary since run {run}" in copying["reason"]
+        assert f"connectors/{stage.copies}/stop" in copying["cure"]
 
 
 def the_killed_run_is_named(stage: Stage, run: str) -> None:
@@ -95,7 +68,7 @@ def the_killed_run_is_named(stage: Stage, run: str) -> None:
         assert f"run {run} stopped part-way" in first["reason"]
         assert f"`drctl resume {run} --execute` goes on with it" in first["cure"]
         assert {row["cure"] for row in rest} <= {"", f"see {UNFINISHED}"}, rest
-    said = refused(stage)
+    said = stage.refused("failover", *GO)
     assert f"run {run} stopped part-way" in said
     assert f"drctl resume {run} --execute" in said
 
@@ -113,7 +86,5 @@ def clients_are_on_the_target(stage: Stage, run: str) -> None:
         assert {row["cure"] for row in left} <= {f"see {MOVED}"}, left
         assert not [row for row in each if "restart" in row["cure"] or "resume" in row["cure"]]
     assert STOPS_COPYING & {row["check"] for row in rows}, "nothing of it was seen"
-    assert f"by run {run} (failover-planned)" in refused(stage)
-    shown = stage.run("failover")
-    assert shown.code == 3
-    assert f"see {MOVED}" in " ".join(shown.stdout.split())
+    assert f"by run {run} (failover-planned)" in stage.refused("failover", *GO)
+    assert f"see {MOVED}" in stage.refused("failover")

@@ -9,8 +9,8 @@ from drctl.failback.observers import boundaries, copies
 from drctl.failback.observers.boundaries import observe_boundaries
 from drctl.kafka.connection import Connection
 from drctl.kafka.reader import KafkaClusterReader
-from drctl.lab.waiting import Patience
 from drctl.model.topology import OffsetRange, Record, TopicPartition
+from tests.cluster.link_command import soon
 from tests.conftest import NewTopic
 from tests.failback.ways import PRIMARY, gap, partition
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -50,8 +50,7 @@ def test_ends_of_transactions_are_offsets_and_no_new_records(
     place = written(secondary, new_topic(on=("secondary",)))
     end = OLD + NEW + NEW // TOGETHER
     # A broker appends the end of a transaction after it has told the producer.
-    ended = lambda: secondary.end_offsets(place.topic)[0] == end  # noqa: E731
-    assert Patience.of(30).wait_until(ended)
+    soon(lambda: secondary.end_offsets(place.topic)[0] == end)
     for module, name in ((copies, "AT_ONCE"), (copies, "_LEAST"), (boundaries, "AT_ONCE")):
         monkeypatch.setattr(module, name, at_once)
     found = gap(

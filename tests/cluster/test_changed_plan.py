@@ -1,15 +1,12 @@
 """A plan that is not the one that was agreed on, or shown, is refused; real clusters stay as is."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from drctl.lab.lab import Lab
 from tests.cli.documents import check
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.failover_stage import GO, PARTITIONS, Stage, mirror_maker
-from tests.conftest import NewTopic
+from tests.cluster.failover_stage import PARTITIONS, Stage
+from tests.cluster.link_command import GO
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(240)]
 
@@ -17,23 +14,17 @@ RECORDS = 20
 
 
 @pytest.fixture
-def stage(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Stage]:
-    topic = new_topic(PARTITIONS, mirrored=True)
-    made = Stage(lab, new_drctl, topic, mirror_maker(lab))
-    assert len(made.write(RECORDS, "before")) == RECORDS
-    made.copied(RECORDS)
-    made.read(made.source, most=5)
-    try:
-        yield made
-    finally:
-        lab.replicate(True)
+def agreed_on(stage: Stage) -> Stage:
+    stage.written(RECORDS)
+    stage.read(stage.source, most=5)
+    return stage
 
 
 def assert_untouched(stage: Stage) -> None:
     """Nothing of a failover is to be seen: no rule, no journal, everybody is where he was."""
     assert stage.denials(stage.source) == 0
-    assert stage.states() == {"RUNNING"}
-    assert stage.endpoint.read_text(encoding="utf-8") == stage.bootstrap("primary")
+    assert stage.all_states() == {"RUNNING"}
+    assert stage.leads_to("primary")
     assert stage.json("journal", code=0)["runs"] == []
     assert stage.journaled() == []
 
@@ -47,7 +38,8 @@ def refused(stage: Stage, *words: str) -> str:
     return str(error["message"])
 
 
-def test_one_that_is_another_than_was_agreed_on(stage: Stage, tmp_path: Path) -> None:
+def test_one_that_is_another_than_was_agreed_on(agreed_on: Stage, tmp_path: Path) -> None:
+    stage = agreed_on
     agreed = str(tmp_path / "agreed.json")
     plan = stage.json("failover", "--plan-out", agreed, code=0)
     again = stage.json("failover", "--expect-plan", agreed, code=0)
@@ -69,16 +61,11 @@ def test_one_that_is_another_than_was_agreed_on(stage: Stage, tmp_path: Path) ->
     assert_untouched(stage)
 
 
-def test_clusters_that_change_while_the_name_is_typed(stage: Stage) -> None:
+def test_clusters_that_change_while_the_name_is_typed(agreed_on: Stage) -> None:
+    stage = agreed_on
     words = ("failover", "--link", stage.link, "--execute")
-    running = stage.drctl.on_terminal(*words, name="typed")
-    try:
-        running.await_said("Type the cluster's name")
-        stage.source.add_partitions(stage.topic, PARTITIONS + 1)
-        running.type("secondary")
-        ended = running.wait(90)
-    finally:
-        running.kill()
+    more = lambda: stage.source.add_partitions(stage.topic, PARTITIONS + 1)  # noqa: E731
+    ended = stage.drctl.typed(*words, name="secondary", before=more)
     assert ended.code == 3, ended.stderr
     assert "the clusters have changed since the plan was made: topics of primary:" in ended.stderr
     assert_untouched(stage)

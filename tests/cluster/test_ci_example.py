@@ -11,18 +11,15 @@ from xml.etree import ElementTree
 
 import pytest
 import yaml
-from confluent_kafka import TopicPartition
 
-from drctl.kafka.connection import Connection
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
 from drctl.model.topology import Record
 from tests.cli.conftest import DRCTL, Ran, clean_environment
 from tests.cli.documents import check
-from tests.cluster.conftest import NewDrctl
-from tests.conftest import NewTopic
+from tests.cluster.failover_stage import mirror_maker
+from tests.cluster.groups import positions_on, stand
+from tests.cluster.link_command import soon
+from tests.cluster.site import Site, link_over
 from tests.docs.pages import page
-from tests.kafka.members import commit
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(240)]
@@ -81,46 +78,24 @@ class Standby:
 
     def positions(self) -> dict[int, int]:
         """Of the group on the standby cluster."""
-        from drctl.kafka.groups import KafkaGroupReader
-        from drctl.model.topology import Unavailable
-
-        with KafkaGroupReader(
-            Connection(self.secondary.name, self.secondary.properties())
-        ) as reader:
-            found = reader.committed((self.group,))[self.group]
-        assert not isinstance(found, Unavailable), found
-        return {place.partition: at.offset for place, at in found.items()}
+        return positions_on(self.secondary, self.group)
 
 
 @pytest.fixture
-def standby(
-    lab: Lab, new_topic: NewTopic, primary: ClusterUnderTest, secondary: ClusterUnderTest
-) -> Standby:
-    topic = new_topic(1, mirrored=True)
+def standby(site: Site) -> Standby:
+    topic = site.new_topic(1, mirrored=True)
     group = f"orders-app-{uuid4().hex[:8]}"
-    primary.produce(topic, [Record(0, -1, -1, b"k", b"%d" % n) for n in range(RECORDS)])
-    commit(primary.properties(), group, TopicPartition(topic, 0, CONSUMED))
-    assert Patience.of(60).wait_until(lambda: secondary.end_offsets(topic)[0] >= RECORDS)
-    return Standby(topic, group, secondary)
+    site.primary.produce(topic, [Record(0, -1, -1, b"k", b"%d" % n) for n in range(RECORDS)])
+    stand(site.primary, topic, {group: {0: CONSUMED}})
+    soon(lambda: site.secondary.end_offsets(topic)[0] >= RECORDS)
+    return Standby(topic, group, site.secondary)
 
 
 @pytest.fixture
-def checkout(lab: Lab, standby: Standby, new_drctl: NewDrctl) -> Checkout:
-    replicator = {
-        "kind": "mirrormaker2",
-        "connect": lab.parts.worker.url,
-        "connectors": lab.parts.directions[0].names,
-        "rename": "${topic}",
-    }
-    main = {
-        "from": "primary",
-        "to": "secondary",
-        "topics": [standby.topic],
-        "groups": [standby.group],
-        "replicator": replicator,
-    }
+def checkout(standby: Standby, site: Site) -> Checkout:
+    main = link_over(standby.topic, groups=[standby.group], replicator=mirror_maker(site.lab))
     # MirrorMaker 2 says once a minute how far it came.
-    folder = new_drctl({"main": main}, policy={"max_lag_records": 1_000_000}).folder
+    folder = site.new_drctl({"main": main}, policy={"max_lag_records": 1_000_000}).folder
     (folder / "ci").mkdir()
     for name in ("plan", "run", "drill"):
         (folder / "ci" / f"{name}.sh").write_text(script(name), encoding="utf-8")

@@ -1,20 +1,16 @@
 """A failover is over when clients are seen where they were sent: a real proxy, a real consumer."""
 
 import shutil
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from subprocess import Popen
 from threading import Event, Thread
 
 import pytest
 from confluent_kafka import Consumer
 
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.failover_stage import DEADLINE_S, GO, PARTITIONS, Stage, mirror_maker
-from tests.conftest import NewTopic
+from tests.cluster.failover_stage import Stage
+from tests.cluster.link_command import GO, soon
+from tests.cluster.site import Site
 from tests.endpoints.proxy import Brokers, proxy
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
@@ -59,15 +55,14 @@ class Application:
         self._consumer.close()
 
 
-def port_of(lab: Lab, cluster: str) -> int:
-    return int(lab.cluster(cluster).client_properties("admin")["bootstrap.servers"].split(":")[-1])
-
-
 @pytest.fixture
-def stage(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic, tmp_path: Path) -> Iterator[Stage]:
+def stage(site: Site, tmp_path: Path) -> Stage:
     """A link whose clients come by a proxy."""
-    ports = {name: port_of(lab, c) for c, names in SERVERS.items() for name in names}
+    addresses = {"primary": site.primary.bootstrap, "secondary": site.secondary.bootstrap}
+    ports = {n: int(addresses[c].split(":")[-1]) for c, names in SERVERS.items() for n in names}
     front = proxy(tmp_path, Brokers(ports))
+    site.opened.callback(shutil.rmtree, front.folder)
+    site.opened.callback(front.program.end)
     endpoint = {
         "kind": "haproxy",
         "socket": str(front.folder / "admin"),
@@ -75,50 +70,33 @@ def stage(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic, tmp_path: Path) ->
         "servers": SERVERS,
         "bootstrap": f"127.0.0.1:{front.clusters}",
     }
-    topic = new_topic(PARTITIONS, mirrored=True)
-    try:
-        yield Stage(lab, new_drctl, topic, mirror_maker(lab), endpoints=[endpoint])
-    finally:
-        front.program.end()
-        shutil.rmtree(front.folder)
-        lab.replicate(True)
+    return site.keep(Stage(site, endpoints=[endpoint]))
 
 
 SERVERS = {"primary": ["p1", "p2"], "secondary": ["s1", "s2"]}
 
 
 def test_it_waits_for_clients_to_come_to_go_on_and_to_leave(stage: Stage) -> None:
-    written = stage.write(RECORDS, "before")
-    stage.copied(RECORDS)
+    written = stage.written(RECORDS)
     with ExitStack() as applications:
         old = Application(stage, stage.source)
         applications.callback(old.stop)
-        assert Patience.of(60).wait_until(lambda: len(old.values) == RECORDS)
+        soon(lambda: len(old.values) == RECORDS)
         with stage.running("failover", "--grace", "2s", *GO) as process:
             late = f"1 of 1 groups have not come yet: {stage.group}"
             stays = f"{stage.group} is still read in on primary by billing-3@"
-            assert shown(stage, process, late)
+            stage.says(process, late)
             assert stays in stage.said
             written += stage.write(RECORDS, "after", stage.target)
             new = Application(stage, stage.target)
             applications.callback(new.stop)
-            assert shown(stage, process, "1 thing is not as wanted: " + stays)
+            stage.says(process, "1 thing is not as wanted: " + stays)
             old.stop()
-            assert process.wait(DEADLINE_S) == 0, stage.said
-        assert Patience.of(60).wait_until(lambda: {*old.values, *new.values} == {*written})
-    told = {e["step"]: e["words"] for e in stage.journaled() if e["entry"] == "done"}
+            stage.ends(process)
+        soon(lambda: {*old.values, *new.values} == {*written})
+    told = {e["step"]: e["words"] for e in stage.entries("done")}
     assert told["switch-endpoint-1"].endswith("; a client that connects through it is on secondary")
     assert told["verify-clients"] == (
         "all 1 groups are read in on secondary, 1 of them have gone on; a record that was"
         " written by 1 endpoint is there; nobody reads on primary"
     )
-
-
-def shown(stage: Stage, process: Popen[bytes], words: str) -> bool:
-    """Wait until drctl, which still runs, has said so."""
-
-    def said() -> bool:
-        assert process.poll() is None, stage.said
-        return words in stage.said
-
-    return Patience.of(DEADLINE_S).wait_until(said)

@@ -1,23 +1,16 @@
 """`drctl doctor` on real clusters: a healthy link, then faults made on it, and each found."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
-from io import StringIO
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AclBindingFilter,
-    AclOperation,
     AclPermissionType,
     ResourcePatternType,
-    ResourceType,
 )
 
-from drctl.cli.main import run
-from drctl.connect.client import ConnectWriter
 from drctl.formats.journal_records import TOPIC as JOURNAL
 from drctl.formats.primitives import Cursor
 from drctl.kafka.brokers import Brokers
@@ -25,10 +18,12 @@ from drctl.kafka.connection import Connection
 from drctl.kafka.protocol import INT8, STRING, Api, request_of, rows
 from drctl.kafka.protocol_cluster import FLOAT64
 from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
 from drctl.model.topology import Record
 from tests.cli.documents import check
-from tests.cluster.rights import allow, forget
+from tests.cluster.command import Drctl
+from tests.cluster.failover_stage import connect
+from tests.cluster.link_command import soon
+from tests.cluster.rights import about, allow, forget
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -42,10 +37,8 @@ Rows = Mapping[str, set[str]]
 
 def doctor(config: Path, *words: str) -> tuple[int, dict[str, Any]]:
     """The exit code and the document."""
-    stdout, stderr = StringIO(), StringIO()
-    with chdir(config.parent), redirect_stdout(stdout), redirect_stderr(stderr):
-        code = run(["--config", str(config), "-o", "json", "doctor", *words])
-    return code, check(json.loads(stdout.getvalue()))
+    ran = Drctl(config.parent, config)("-o", "json", "doctor", *words)
+    return ran.code, check(ran.document())
 
 
 def statuses(document: dict[str, Any]) -> Rows:
@@ -60,24 +53,21 @@ def topic(primary: ClusterUnderTest, secondary: ClusterUnderTest, new_topic: New
     """A topic of two partitions, copied to its end."""
     name = new_topic(2, mirrored=True)
     primary.produce(name, [Record(n % 2, -1, 1_700_000_000_000 + n, b"k", b"v") for n in range(40)])
-    copied = lambda: sum(secondary.end_offsets(name).values()) == 40  # noqa: E731
-    assert Patience.of(60).wait_until(copied)
+    soon(lambda: sum(secondary.end_offsets(name).values()) == 40)
     return name
 
 
 @contextmanager
 def stopped(lab: Lab) -> Iterator[None]:
     """MirrorMaker 2 copies nothing meanwhile."""
-    client = ConnectWriter(lab.parts.worker.url)
-    name = "mm2-source"
-    try:
-        client.stop(name)
-        assert Patience.of(60).wait_until(lambda: client.statuses()[name].state == "STOPPED")
-        yield
-    finally:
-        client.resume(name)
-        assert Patience.of(60).wait_until(lambda: client.statuses()[name].all_in("RUNNING"))
-        client.close()
+    with connect(lab) as client:
+        client.stop("mm2-source")
+        try:
+            soon(lambda: client.statuses()["mm2-source"].state == "STOPPED")
+            yield
+        finally:
+            client.resume("mm2-source")
+            soon(lambda: client.statuses()["mm2-source"].all_in("RUNNING"))
 
 
 @contextmanager
@@ -85,15 +75,8 @@ def without_rules(lab: Lab, principal: str) -> Iterator[None]:
     """The secondary lets nobody of this name write meanwhile."""
     cluster = lab.cluster("secondary")
     admin = cluster.admin()
-    every = AclBindingFilter(
-        ResourceType.TOPIC,
-        None,
-        ResourcePatternType.ANY,
-        principal,
-        None,
-        AclOperation.ANY,
-        AclPermissionType.ALLOW,
-    )
+    user, allow = principal.removeprefix("User:"), AclPermissionType.ALLOW
+    every = about(None, user, pattern=ResourcePatternType.ANY, permission=allow)
     try:
         for future in admin.delete_acls([every]).values():
             assert future.result()

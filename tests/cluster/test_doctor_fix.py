@@ -1,33 +1,27 @@
 """`drctl doctor --fix` on real clusters: drift is planned, carried out, and gone."""
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from collections.abc import Mapping
 from dataclasses import dataclass
-from io import StringIO
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AclBinding,
-    AclBindingFilter,
     AclOperation,
-    AclPermissionType,
     ConfigResource,
     ConfigSource,
-    ResourcePatternType,
     ResourceType,
 )
 
-from drctl.cli.main import run
 from drctl.model.errors import Refused
 from drctl.model.plan import Json
 from drctl.steps.repairs import AddPartitions, ConfigureTopics
 from tests.cli.documents import check
 from tests.cluster.command import Drctl
-from tests.cluster.conftest import NewDrctl
-from tests.conftest import NewTopic
+from tests.cluster.failover_stage import APP
+from tests.cluster.rights import forget, grant, rule, rules_of
+from tests.cluster.site import NewDrctl, Site, link_over
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
@@ -55,10 +49,8 @@ class Drifted:
 
     def call(self, *words: str) -> tuple[int, str]:
         """The exit code, and stdout."""
-        stdout, stderr = StringIO(), StringIO()
-        with chdir(self.drctl.folder), redirect_stdout(stdout), redirect_stderr(stderr):
-            code = run(["--config", str(self.drctl.config), *words])
-        return code, stdout.getvalue()
+        ran = self.drctl(*words)
+        return ran.code, ran.stdout
 
     def json(self, *words: str) -> tuple[int, dict[str, Any]]:
         """The exit code, and the document."""
@@ -67,61 +59,19 @@ class Drifted:
 
 
 @pytest.fixture
-def drifted(
-    new_drctl: NewDrctl,
-    new_topic: NewTopic,
-    primary: ClusterUnderTest,
-    secondary: ClusterUnderTest,
-) -> Iterator[Drifted]:
+def drifted(site: Site) -> Drifted:
     config = {"max.message.bytes": "2000000", "retention.ms": "1209600000"}
-    weak = new_topic(3, target_partitions=1, config=config, target_config={"retention.ms": "1000"})
-    missing = new_topic(2, config={"cleanup.policy": "compact"}, on=("primary",))
-    allow(primary, weak, AclOperation.WRITE)
-    allow(primary, missing, AclOperation.READ)
-    allow(secondary, missing, AclOperation.READ)
-    link = {
-        "from": "primary",
-        "to": "secondary",
-        "topics": [weak, missing],
-        "groups": ["nobody"],
-        "replicator": {"kind": "none"},
-        "fence": {"method": "acl", "principals": [USER]},
-    }
-    try:
-        yield Drifted(new_drctl({f"fix-{uuid4().hex[:8]}": link}), weak, missing)
-    finally:
-        for cluster in (primary, secondary):
-            forget(cluster, weak, missing)
-
-
-def allow(cluster: ClusterUnderTest, topic: str, operation: AclOperation) -> None:
-    binding = AclBinding(
-        ResourceType.TOPIC,
-        topic,
-        ResourcePatternType.LITERAL,
-        USER,
-        "*",
-        operation,
-        AclPermissionType.ALLOW,
-    )
-    for done in cluster.admin.create_acls([binding]).values():
-        done.result()
-
-
-def about(topic: str) -> AclBindingFilter:
-    """All rules that name this topic."""
-    anything = (None, None, AclOperation.ANY, AclPermissionType.ANY)
-    return AclBindingFilter(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, *anything)
-
-
-def forget(cluster: ClusterUnderTest, *topics: str) -> None:
-    for done in cluster.admin.delete_acls([about(topic) for topic in topics]).values():
-        done.result()
-
-
-def rules(cluster: ClusterUnderTest, topic: str) -> set[str]:
-    found = cluster.admin.describe_acls(about(topic)).result()
-    return {f"{each.permission_type.name} {each.operation.name}" for each in found}
+    there = {"retention.ms": "1000"}
+    weak = site.new_topic(3, target_partitions=1, config=config, target_config=there)
+    missing = site.new_topic(2, config={"cleanup.policy": "compact"}, on=("primary",))
+    grant(site.primary, rule(APP, weak, AclOperation.WRITE))
+    for cluster in site.clusters:
+        site.opened.callback(forget, cluster, weak, missing)
+        grant(cluster, rule(APP, missing, AclOperation.READ))
+    fence = {"method": "acl", "principals": [USER]}
+    replicator = {"kind": "none"}
+    link = link_over(weak, missing, groups=["nobody"], replicator=replicator, fence=fence)
+    return Drifted(site.new_drctl({f"fix-{uuid4().hex[:8]}": link}), weak, missing)
 
 
 def own_settings(cluster: ClusterUnderTest, topic: str) -> Mapping[str, str]:
@@ -142,7 +92,7 @@ def state(cluster: ClusterUnderTest, given: Drifted) -> object:
     return (
         own_settings(cluster, given.weak),
         [partitions(cluster, name) for name in (given.weak, given.missing)],
-        [rules(cluster, name) for name in (given.weak, given.missing)],
+        [rules_of(cluster, name) for name in (given.weak, given.missing)],
     )
 
 
@@ -184,7 +134,7 @@ def test_drift_is_shown_repaired_after_a_crash_and_gone(
     with monkeypatch.context() as patched:
         patched.setattr(ConfigureTopics, "apply", crash)
         assert drifted.call("doctor", "--fix", *GO)[0] == 70
-    assert rules(secondary, weak) == {"ALLOW WRITE"}
+    assert rules_of(secondary, weak) == {"ALLOW WRITE"}
     assert partitions(secondary, missing) == 0
     code, done = drifted.json("resume", *GO)
     assert (code, done["status"]) == (0, "done"), done
@@ -219,13 +169,8 @@ def test_what_the_target_would_refuse_is_left_with_its_reason(
 ) -> None:
     primary.configure(drifted.weak, min_insync_replicas="2")
     renamed = f"copy.{drifted.missing}"
-    link = {
-        "from": "primary",
-        "to": "secondary",
-        "topics": [drifted.missing],
-        "groups": ["nobody"],
-        "replicator": {"kind": "none", "rename": "copy.${topic}"},
-    }
+    replicator = {"kind": "none", "rename": "copy.${topic}"}
+    link = link_over(drifted.missing, groups=["nobody"], replicator=replicator)
     code, plan = drifted.json("doctor", "--fix")
     assert code == 1, plan["refused"]
     left = [each for each in plan["findings"] if each["status"] == "warn"]

@@ -12,9 +12,9 @@ from drctl.app.gap import GapRuns
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.config.loading import load
 from drctl.engine.ports import Missing
-from drctl.lab.waiting import Patience
 from drctl.model.gap import GapResult
 from drctl.model.topology import Record, TopicPartition
+from tests.cluster.link_command import soon
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -68,7 +68,7 @@ def await_missing(sight: ClusterLinkReader, wanted: Missing) -> None:
         found.append(sight.missing())
         return found[-1] == wanted
 
-    assert Patience.of(60).wait_until(seen), found[-1]
+    soon(seen, found)
 
 
 def test_what_mirror_maker_brings_is_waited_for_and_compared_once(
@@ -118,6 +118,6 @@ def test_a_transaction_that_may_still_be_committed_is_waited_for(
         f"{topic}-0: 3 offsets lie behind an open transaction: commit or abort it on the source"
     )
     try:
-        assert Patience.of(60).wait_until(lambda: left_out in sight.missing().not_compared)
+        soon(lambda: left_out in sight.missing().not_compared)
     finally:
         primary.close()

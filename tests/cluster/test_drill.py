@@ -23,11 +23,11 @@ from drctl.kafka.acls import KafkaAclWriter
 from drctl.kafka.connection import Connection
 from drctl.kafka.drill import DrillWriter, held
 from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
 from drctl.model.fencing import Denied, Topics, denials
-from tests.cluster.conftest import NewDrctl
 from tests.cluster.drill_stage import GO, SMALL, WAIT_S, Stage, records_topic
 from tests.cluster.drill_witness import witness
+from tests.cluster.link_command import soon
+from tests.cluster.site import NewDrctl, site_on
 from tests.conftest import NewTopic
 from tests.kafka.members import commit
 from tests.lab.cluster_under_test import DEADLINE_S, ClusterUnderTest
@@ -39,16 +39,11 @@ SLACK_S = 3.0
 
 
 @pytest.fixture(scope="module")
-def stage(lab: Lab, new_drctl: NewDrctl) -> Iterator[Stage]:
-    made = Stage(lab, new_drctl)
-    try:
-        yield made
-    finally:
-        if made.source_hangs():
-            lab.signal("primary", signal.SIGCONT)
-        lab.start("primary")
-        lab.start("connect")
-        lab.replicate(True)
+def stage(
+    lab: Lab, primary: ClusterUnderTest, secondary: ClusterUnderTest, new_drctl: NewDrctl
+) -> Iterator[Stage]:
+    with site_on(lab, primary, secondary, new_drctl) as site:
+        yield site.keep(Stage(site))
 
 
 def verdicts(stage: Stage) -> list[str]:
@@ -108,15 +103,15 @@ def test_a_source_that_is_killed_shows_what_was_lost(
         topic = records_topic(stage.new(known))
         with witness(primary, topic) as here, witness(secondary, topic) as there:
             # 200 are written and copied first; what is more comes from applications at work.
-            assert Patience.of(WAIT_S).wait_until(lambda: len(there.of(SOURCE)) > 220)
+            soon(lambda: len(there.of(SOURCE)) > 220, "nothing is copied", WAIT_S)
             stage.lab.signal("connect", signal.SIGSTOP)
             still_at = time.monotonic()
-            assert Patience.of(WAIT_S).wait_until(stage.source_is_dead)
+            soon(stage.source_is_dead, "it lives", WAIT_S)
             died_at = time.monotonic()
             # Who reads on the target is not to wait for a worker that hangs.
             stage.lab.signal("connect", signal.SIGCONT)
             # Once the fault is taken back the rest is copied, until the topic is deleted.
-            assert Patience.of(WAIT_S).wait_until(lambda: not stage.source_is_dead())
+            soon(lambda: not stage.source_is_dead(), "it stays dead", WAIT_S)
             back_at = time.monotonic()
             done = stage.ended(process, code=1)
     without_source(stage, done, "kill-source")
@@ -165,7 +160,7 @@ def test_what_somebody_else_changes_meanwhile_is_named(
     commit(primary.properties(), group, TopicPartition(topic, 0, 0))
     with stage.running(*GO) as process:
         drill = stage.new(known)
-        assert Patience.of(WAIT_S).wait_until(lambda: stage.announced(drill, "preflight"))
+        soon(lambda: stage.announced(drill, "preflight"), "it does not begin", WAIT_S)
         primary.configure(topic, retention_ms="7654321")
         commit(primary.properties(), group, TopicPartition(topic, 0, 7))
         threads = broker_threads(secondary, "11")
@@ -241,7 +236,7 @@ def test_a_writer_finds_out_that_it_is_fenced(
     with KafkaAclWriter(Connection("primary", primary.properties())) as acls:
         assert set(acls.deny(rules).values()) == {None}
         try:
-            assert Patience.of(DEADLINE_S).wait_until(lambda: writer.log.refused_at is not None)
+            soon(lambda: writer.log.refused_at is not None)
             writer.stop(wait=True)
         finally:
             acls.restore(rules)

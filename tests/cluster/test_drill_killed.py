@@ -5,10 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from drctl.drill.cleaning import drill_of
-from drctl.lab.lab import Lab
-from tests.cluster.conftest import NewDrctl
 from tests.cluster.drill_stage import PREFIX, Stage
 from tests.cluster.killing import MOMENTS
+from tests.cluster.site import Site
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
@@ -20,8 +19,8 @@ REQUESTS = 4
 
 
 @pytest.fixture
-def stage(lab: Lab, new_drctl: NewDrctl) -> Iterator[Stage]:
-    made = Stage(lab, new_drctl)
+def drills(site: Site) -> Iterator[Stage]:
+    made = Stage(site)
     yield made
     assert made.left() == set()
 
@@ -33,7 +32,7 @@ def cleaned_up_after(stage: Stage, moment: str, place: str) -> None:
     (died,) = stage.known() - known
     mess = stage.left()
     assert {drill_of(name) for name in mess} <= {died}
-    if (moment, place) != ("deleted", str(REQUESTS)):
+    if place != f"deleted:{REQUESTS}":
         assert mess, f"{moment} {place}: nothing was left to clean up"
     stage.json(*CLEAN, code=0)
     assert stage.left() == set(), f"{moment} {place}"
@@ -43,26 +42,27 @@ def cleaned_up_after(stage: Stage, moment: str, place: str) -> None:
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_killed_in_every_step_it_is_cleaned_up_after(stage: Stage, moment: str) -> None:
+def test_killed_in_every_step_it_is_cleaned_up_after(drills: Stage, moment: str) -> None:
+    stage = drills
     steps = [each["id"] for each in stage.json(*SMALL, code=0)["steps"]]
     assert steps[-2:] == ["open-target", "verify-clients"]
     for step in [*steps, *([""] if moment == "before" else [])]:
         cleaned_up_after(stage, moment, step)
 
 
-def test_killed_beside_its_steps_it_is_cleaned_up_after(stage: Stage) -> None:
-    for moment in ("made", "moved"):
-        cleaned_up_after(stage, moment, "")
-    for requests in range(1, REQUESTS + 1):
-        cleaned_up_after(stage, "deleted", str(requests))
+def test_killed_beside_its_steps_it_is_cleaned_up_after(drills: Stage) -> None:
+    stage = drills
+    for place in ("made:1", "moved:1", *(f"deleted:{n}" for n in range(1, REQUESTS + 1))):
+        cleaned_up_after(stage, "behind", place)
 
 
-def test_who_cleans_up_may_be_killed_as_well(stage: Stage) -> None:
+def test_who_cleans_up_may_be_killed_as_well(drills: Stage) -> None:
+    stage = drills
     before = stage.everything_else()
     stage.killed_by_itself("behind", "verify-clients", *GO)
     mess = shown(stage)
     for _ in range(REQUESTS - 1):
-        stage.killed_by_itself("deleted", "1", *CLEAN)
+        stage.killed_by_itself("behind", "deleted:1", *CLEAN)
         less = shown(stage)
         assert less < mess, "it was killed before it had deleted anything"
         mess = less

@@ -5,8 +5,9 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 import yaml
@@ -19,9 +20,10 @@ from drctl.formats.consumer_timestamps import (
     encode_value,
 )
 from drctl.model.topology import Record
-from tests.cli.conftest import DRCTL, Ran, clean_environment
+from tests.cli.conftest import clean_environment
 from tests.cli.documents import check
-from tests.cluster.conftest import cluster_section
+from tests.cluster.command import Drctl
+from tests.cluster.site import cluster_section, link_over
 from tests.cluster.test_read_only import everything
 from tests.kafka.timestamps_topic import remove_topic
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -42,28 +44,24 @@ class Dumping:
         self.folder = folder
         self.primary = primary
         sections = {c.name: cluster_section(c) for c in (primary, secondary)}
-        link = {"from": "primary", "to": "secondary", "topics": [".*"]}
-        document = {"clusters": sections, "links": {"main": link}}
-        (folder / "drctl.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
-
-    def words(self, *arguments: str) -> list[str]:
-        return [str(DRCTL), "--config", str(self.folder / "drctl.yaml"), COMMAND, *arguments]
-
-    def run(self, *arguments: str) -> Ran:
-        done = subprocess.run(
-            self.words(*arguments),
-            capture_output=True,
-            text=True,
-            env=clean_environment(),
-            timeout=120,
-            check=False,
-        )
-        return Ran(done.returncode, done.stdout, done.stderr)
+        document = {"clusters": sections, "links": {"main": link_over(".*")}}
+        self.config = folder / "drctl.yaml"
+        self.config.write_text(yaml.safe_dump(document), encoding="utf-8")
+        self.run = Drctl(folder, self.config, (COMMAND,))
 
     def rows(self, *arguments: str, code: int = 0) -> list[dict[str, Any]]:
         ran = self.run("--output", "json", *arguments)
         assert ran.code == code, ran.stderr
         return [check(json.loads(line)) for line in ran.stdout.splitlines()]
+
+    @contextmanager
+    def following(self, group: str) -> Iterator[tuple["subprocess.Popen[bytes]", IO[bytes]]]:
+        """It, and what it shows of a group that nobody has heard of."""
+        with self.run.running("--follow", "--group", group, "-o", "json") as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert b"0 positions" in process.stderr.readline()
+            yield process, process.stdout
 
     def write(self, key: GroupPartition | bytes, value: bytes | None, partition: int = 0) -> None:
         data = key if isinstance(key, bytes) else encode_key(key)
@@ -170,7 +168,7 @@ def test_a_cluster_without_the_topic(dumping: Dumping) -> None:
 
 
 def test_a_user_who_may_not_read_it(dumping: Dumping, primary: ClusterUnderTest) -> None:
-    path = dumping.folder / "drctl.yaml"
+    path = dumping.config
     text = path.read_text(encoding="utf-8")
     document = yaml.safe_load(text)
     document["clusters"]["primary"] = cluster_section(primary, "orders-app")
@@ -185,28 +183,16 @@ def test_a_user_who_may_not_read_it(dumping: Dumping, primary: ClusterUnderTest)
 
 
 def test_follow_shows_what_comes_until_it_is_interrupted(dumping: Dumping) -> None:
-    process = subprocess.Popen(
-        dumping.words("--follow", "--group", "new", "-o", "json"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=clean_environment(),
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    try:
-        assert b"0 positions" in process.stderr.readline()
+    with dumping.following("new") as (process, shown):
         for second in (1, 2):
             dumping.write(GroupPartition("other", "orders", 0), stamp(second), partition=1)
             dumping.write(GroupPartition("new", "orders", 0), stamp(second), partition=2)
-            row = check(json.loads(process.stdout.readline()))
+            row = check(json.loads(shown.readline()))
             assert (row["group"], row["timestamp_ms"]) == ("new", NOON + second * 1000)
         dumping.write(GroupPartition("new", "orders", 0), None, partition=2)
-        assert json.loads(process.stdout.readline())["value_hex"] is None
+        assert json.loads(shown.readline())["value_hex"] is None
         process.send_signal(signal.SIGINT)
         rest, said = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.wait(20)
     assert (process.returncode, rest) == (130, b"")
     assert b"Traceback" not in said
 
@@ -215,24 +201,12 @@ def test_follow_sees_new_partitions_and_ends_with_the_topic(
     dumping: Dumping, primary: ClusterUnderTest
 ) -> None:
     """Those behind this one find the topic made anew."""
-    process = subprocess.Popen(
-        dumping.words("--follow", "--group", "late", "-o", "json"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=clean_environment(),
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    try:
-        assert b"0 positions" in process.stderr.readline()
+    with dumping.following("late") as (process, shown):
         primary.add_partitions(TOPIC, 4)
         dumping.write(GroupPartition("late", "orders", 0), stamp(9), partition=3)
-        assert json.loads(process.stdout.readline())["record"] == {"partition": 3, "offset": 0}
+        assert json.loads(shown.readline())["record"] == {"partition": 3, "offset": 0}
         remove_topic(primary)
         _, said = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.wait(20)
     assert process.returncode == 5
     assert b"topic __consumer_timestamps of primary" in said
     assert b"Traceback" not in said
@@ -285,7 +259,7 @@ def test_a_reader_that_has_seen_enough(dumping: Dumping) -> None:
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
-        dumping.words("-o", "json"),
+        dumping.run.line("-o", "json"),
         stdout=write,
         stderr=subprocess.PIPE,
         env=clean_environment(),

@@ -4,14 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions
-from confluent_kafka import TopicPartition as Place
 
 from drctl.app.election_adapters import gather, known_ends
 from drctl.config.loading import load
-from drctl.lab.waiting import Patience
 from drctl.model.errors import UsageError
 from drctl.model.topology import Record, TopicPartition
+from tests.cluster.groups import stand
+from tests.cluster.link_command import soon
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -28,14 +27,8 @@ def test_what_is_copied_elsewhere_and_what_groups_have_read(
     topic = new_topic(mirrored=True)
     place = TopicPartition(topic, 0)
     primary.produce(topic, [Record(0, 0, 0, b"k", b"v") for _ in range(COPIED)])
-    assert Patience.of(60).wait_until(lambda: secondary.end_offsets(topic) == {0: COPIED})
-
-    def stands() -> bool:
-        wanted = ConsumerGroupTopicPartitions(f"of-{topic}", [Place(topic, 0, 17)])
-        (future,) = primary.admin.alter_consumer_group_offsets([wanted]).values()
-        return all(each.error is None for each in future.result().topic_partitions)
-
-    assert Patience.of(60).wait_until(stands)
+    soon(lambda: secondary.end_offsets(topic) == {0: COPIED})
+    stand(primary, topic, {f"of-{topic}": {0: 17}})
     config = load(lab_yaml(topic))
 
     def told() -> list[int]:
@@ -43,7 +36,7 @@ def test_what_is_copied_elsewhere_and_what_groups_have_read(
         return [each.upto for each in found.evidence if each.copied]
 
     # Connect keeps the connector's own position a second after it copied.
-    assert Patience.of(60).wait_until(lambda: max(told(), default=0) == COPIED), told()
+    soon(lambda: max(told(), default=0) == COPIED)
     found = gather(config, "primary", topic, [0], {0: 99})
     by_words = {each.words: (each.place, each.upto, each.exact) for each in found.evidence}
     assert by_words[f"group of-{topic} has read up to 17"] == (place, 17, False)

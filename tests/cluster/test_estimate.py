@@ -1,19 +1,19 @@
 """`drctl gap --scope estimate` on real brokers: no record is read, and the truth is near."""
 
 import json
-import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from drctl.model.estimate import ASSUMED
 from drctl.model.topology import Record
-from tests.cli.conftest import DRCTL, Ran, clean_environment
+from tests.cli.conftest import Ran
 from tests.cli.documents import check
-from tests.cluster.conftest import NewDrctl, new_prefix
+from tests.cluster.command import Drctl
 from tests.cluster.filling import (
     Batch,
     Clock,
@@ -25,11 +25,11 @@ from tests.cluster.filling import (
     holding,
     rows,
 )
+from tests.cluster.site import NewDrctl, link_over, new_prefix
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
-DEADLINE_S = 60
 MANY = tuple(rows(60))
 OWN = {"message.timestamp.type": "LogAppendTime"}
 
@@ -99,19 +99,6 @@ class Estimated:
         return None if found is None else (found["ms"] - clock.start_ms) / 1000
 
 
-def run(config: Path, *arguments: str) -> Ran:
-    done = subprocess.run(
-        [DRCTL, "--config", config, *arguments],
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE_S,
-        check=False,
-        cwd=config.parent,
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
-
-
 @pytest.fixture(scope="module")
 def prefix() -> str:
     return new_prefix()
@@ -128,14 +115,14 @@ def config(
     fill(primary, {prefix + name: side for name, side in SOURCE.items()}, clock)
     fill(secondary, {prefix + name: side for name, side in TARGET.items()}, clock)
     pattern = prefix.replace(".", "[.]") + ".*"
-    link = {"from": "primary", "to": "secondary", "topics": [pattern, prefix + "gone"]}
-    drctl = new_drctl({"main": link})
-    return drctl.config
+    return new_drctl({"main": link_over(pattern, prefix + "gone")}).config
 
 
 @pytest.fixture(scope="module")
 def estimated(config: Path, prefix: str, primary: ClusterUnderTest) -> Estimated:
-    found = Estimated(run(config, "-o", "json", "gap", "--scope", "estimate"), prefix)
+    found = Estimated(
+        Drctl(config.parent, config)("-o", "json", "gap", "--scope", "estimate"), prefix
+    )
     primary.close()
     return found
 
@@ -148,44 +135,49 @@ def test_an_estimate_is_no_proof(estimated: Estimated, config: Path) -> None:
     assert not list(config.parent.glob(".drctl"))
 
 
-def test_topics_without_a_gap(estimated: Estimated) -> None:
-    assert estimated.missing("same") == (0, 0)
+ESTIMATES = {
+    "same": (0, 0),
+    "stopped": (15, 15),
+    "went-on": (10, 10),
+    "holes": (2, 2),
+    "deleted-there": (5, 5),
+    "own-clock": (10, 60),
+    "not-there": (3, 3),
+}
+"""The estimate and the upper bound; equal totals hide nothing, what was deleted there is no gap."""
+
+
+@pytest.mark.parametrize("topic", ESTIMATES)
+def test_how_much_is_missing(estimated: Estimated, topic: str) -> None:
+    assert estimated.missing(topic) == ESTIMATES[topic]
+
+
+@pytest.mark.parametrize(
+    ("topic", "field", "second"),
+    [
+        ("same", "diverges_from", None),
+        ("stopped", "diverges_from", 45),
+        ("stopped", "stopped_at", 45),
+        ("went-on", "diverges_from", 50),
+        ("went-on", "stopped_at", None),
+        ("holes", "diverges_from", 500),
+        ("deleted-there", "stopped_at", 55),
+    ],
+)
+def test_since_when(
+    estimated: Estimated, clock: Clock, topic: str, field: str, second: int | None
+) -> None:
+    assert estimated.second(clock, topic, field) == second
+
+
+def test_what_else_is_said_of_a_partition(estimated: Estimated) -> None:
     assert estimated.missing("stopped", partition=1) == (0, 0)
-    assert estimated.topics["same"][0]["diverges_from"] is None
-
-
-def test_where_replication_stopped(estimated: Estimated, clock: Clock) -> None:
-    assert estimated.missing("stopped") == (15, 15)
-    assert estimated.second(clock, "stopped", "diverges_from") == 45
-    assert estimated.second(clock, "stopped", "stopped_at") == 45
-
-
-def test_equal_totals_hide_nothing(estimated: Estimated, clock: Clock) -> None:
-    assert estimated.missing("went-on") == (10, 10)
-    assert estimated.second(clock, "went-on", "diverges_from") == 50
-    assert estimated.second(clock, "went-on", "stopped_at") is None
     assert estimated.topics["went-on"][0]["ahead_on_target"] == 10
-
-
-def test_a_hole_is_found_in_time(estimated: Estimated, clock: Clock) -> None:
-    about, at_most = estimated.missing("holes")
-    assert (about, at_most) == (2, 2)
-    assert estimated.second(clock, "holes", "diverges_from") == 500
-
-
-def test_what_the_target_deleted_is_no_gap(estimated: Estimated, clock: Clock) -> None:
-    assert estimated.missing("deleted-there") == (5, 5)
-    assert estimated.second(clock, "deleted-there", "stopped_at") == 55
     assert "deleted_on_target" in estimated.topics["deleted-there"][0]["uncertainty"]
-
-
-def test_a_target_with_its_own_clock(estimated: Estimated) -> None:
-    assert estimated.missing("own-clock") == (10, 60)
     assert "times_not_comparable" in estimated.topics["own-clock"][0]["uncertainty"]
 
 
-def test_a_topic_that_is_not_there(estimated: Estimated, clock: Clock, prefix: str) -> None:
-    assert estimated.missing("not-there") == (3, 3)
+def test_a_topic_that_is_not_there(estimated: Estimated, prefix: str) -> None:
     assert estimated.topics["not-there"][0]["target_range"] is None
     (item,) = estimated.document["not_compared"]
     assert item["topic"] == prefix + "gone"
@@ -218,7 +210,7 @@ def test_an_open_transaction_is_undecided(estimated: Estimated) -> None:
 
 
 def test_the_text_says_since_when_and_that_it_is_no_proof(config: Path, prefix: str) -> None:
-    ran = run(config, "gap", "--scope", "estimate", "--topic", f"{prefix}stopped")
+    ran = Drctl(config.parent, config)("gap", "--scope", "estimate", "--topic", f"{prefix}stopped")
     assert ran.code == 5
     first, *lines = ran.stdout.splitlines()
     assert first.startswith(f"Estimate: about 15 records of topic {prefix}stopped are missing on")
@@ -230,12 +222,10 @@ def test_the_text_says_since_when_and_that_it_is_no_proof(config: Path, prefix: 
 
 
 def test_a_cluster_that_does_not_answer(config: Path, tmp_path: Path) -> None:
-    import yaml
-
     document = yaml.safe_load(config.read_text(encoding="utf-8"))
     document["clusters"]["secondary"]["bootstrap"] = "127.0.0.1:1"
     broken = tmp_path / "drctl.yaml"
     broken.write_text(yaml.safe_dump(document), encoding="utf-8")
-    ran = run(broken, "-o", "json", "gap", "--scope", "estimate")
+    ran = Drctl(config.parent, broken)("-o", "json", "gap", "--scope", "estimate")
     assert ran.code == 5
     assert json.loads(ran.stdout)["error"]["kind"] == "Unreachable"

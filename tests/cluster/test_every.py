@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from drctl.lab.waiting import Patience
 from tests.cluster.command import Running
-from tests.cluster.conftest import NewDrctl, new_prefix
 from tests.cluster.filling import Clock, copies, fill, holding, rows, written
+from tests.cluster.link_command import soon
+from tests.cluster.site import NewDrctl, link_over, new_prefix
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -33,7 +33,7 @@ def await_line(running: Running, **wanted: object) -> dict[str, Any]:
             if wanted.items() <= d.get("totals", d.get("error", {})).items()
         ]
 
-    assert Patience.of(120).wait_until(lambda: bool(found())), (wanted, lines(running)[-1:])
+    soon(found, wanted, 120)
     return found()[0]
 
 
@@ -46,7 +46,7 @@ def test_run_after_run(
     topic = f"{new_prefix()}again"
     fill(primary, {topic: holding(*rows(50))}, clock)
     fill(secondary, {topic: holding(*copies(rows(50)))}, clock)
-    link = {"from": "primary", "to": "secondary", "topics": [f"{topic}()"]}  # a pattern
+    link = link_over(f"{topic}()")  # a pattern
     running = new_drctl({"main": link}).start("--ledger", "--every", "0.5s")
     try:
         assert await_line(running, unreplicated=0)["ledger"]["offsets_known"] in (0, 100)

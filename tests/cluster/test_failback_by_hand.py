@@ -5,32 +5,16 @@ drctl says: home from the first new record on, without what drctl has copied; aw
 the primary ended when it was opened.
 """
 
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from drctl.formats.provenance import HEADER
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from tests.cluster.conftest import NewDrctl
 from tests.cluster.copying import Copier
-from tests.cluster.rights import allow, forget
-from tests.cluster.way_home import (
-    APP,
-    COPIED,
-    DEADLINE_S,
-    GO,
-    LATER,
-    NEW,
-    PARTITIONS,
-    TAIL,
-    Journey,
-    named,
-)
-from tests.conftest import NewTopic
+from tests.cluster.failover_stage import PARTITIONS
+from tests.cluster.link_command import GO, soon, yes
+from tests.cluster.site import Site
+from tests.cluster.way_home import BACK, EVERYTHING, Journey
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
@@ -43,11 +27,10 @@ class ByHand(Journey):
     kind = "none"
     keeps_offsets = False
 
-    def __init__(
-        self, lab: Lab, new_drctl: NewDrctl, topic: str, folder: Path, opened: ExitStack
-    ) -> None:
-        super().__init__(lab, new_drctl, topic, replicator={"kind": self.kind})
-        self.folder, self.opened = folder, opened
+    def __init__(self, site: Site, folder: Path) -> None:
+        super().__init__(site, site.new_topic(PARTITIONS), replicator={"kind": self.kind})
+        self.folder, self.opened = folder, site.opened
+        self.let_in()
         self.forward = self.copier("forward")
 
     def copier(self, name: str, **how: object) -> Copier:
@@ -64,84 +47,43 @@ class ByHand(Journey):
         """It only ever stops."""
         assert not running
         self.forward.halt()
-        assert Patience.of(30).wait_until(lambda: self.forward.halted)
-
-    def lose_the_primary(self) -> None:
-        super().lose_the_primary()
-        held = self.secondary.end_offsets(self.topic)
-        by_partition = Counter(self.partitions_of_new())
-        self.boundary = {n: end - by_partition[n] for n, end in held.items()}
-
-    def partitions_of_new(self) -> list[int]:
-        """Where the new records stand, one partition for each."""
-        from drctl.lab.cluster import read_topic
-
-        held = read_topic(self.secondary.lab_cluster, self.topic)
-        return [place[0] for place, value in held.items() if value.startswith(b"new-")]
-
-    def done(self, step: str) -> bool:
-        return any(e["entry"] == "done" and e.get("step") == step for e in self.journaled())
+        soon(lambda: self.forward.halted)
 
 
 @pytest.fixture
-def by_hand(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic, tmp_path: Path) -> Iterator[ByHand]:
-    with ExitStack() as opened:
-        made = ByHand(lab, new_drctl, new_topic(PARTITIONS, mirrored=False), tmp_path, opened)
-        for cluster in (made.primary, made.secondary):
-            allow(cluster, APP, made.topic)
-            opened.callback(forget, cluster, made.topic)
-        made.lose_the_primary()
-        yield made
+def by_hand(site: Site, tmp_path: Path) -> ByHand:
+    made = ByHand(site, tmp_path)
+    made.lose_the_primary()
+    return made
 
 
 def test_what_begins_at_the_beginning_is_refused_before_clients_are_home(by_hand: ByHand) -> None:
-    answers = [word for name in QUESTIONS for word in ("--answer", f"{name}=yes")]
-    undone = ("--answer", "bring-home.undo=yes")
-    with by_hand.running("failback", "--policy", "copy", *answers, *undone, *GO) as process:
+    words = (*BACK, *yes(*QUESTIONS, "bring-home.undo"), *GO)
+    with by_hand.running(*words) as process:
         by_hand.begins("bring-home")
         by_hand.copier("back", leaves_out=HEADER)
-        assert process.wait(DEADLINE_S) == 4, by_hand.said
-    (failed,) = [e for e in by_hand.journaled() if e["entry"] == "failed"]
+        by_hand.ends(process, 4)
+    (failed,) = by_hand.entries("failed")
     assert failed["step"] == "bring-home"
     assert "would be copied twice, or left out" in failed["words"]
     assert by_hand.led_to == by_hand.secondary.bootstrap
 
 
 def test_a_person_starts_what_copies_and_nothing_is_lost_or_doubled(by_hand: ByHand) -> None:
-    read = by_hand.read(
-        by_hand.group, by_hand.secondary, named("copied", COPIED) | named("new", NEW)
-    )
-    asked = by_hand.run("failback", "--policy", "copy", *GO)
-    assert asked.code == 3, asked.stdout
-    assert "nobody is there to answer" in asked.stderr
-    answers = [word for name in QUESTIONS for word in ("--answer", f"{name}=yes")]
-    with by_hand.running("failback", "--policy", "copy", *answers, *GO) as process:
-
-        def reached(step: str) -> None:
-            def there() -> bool:
-                assert process.poll() is None or by_hand.done(step), by_hand.said
-                return by_hand.done(step)
-
-            assert Patience.of(DEADLINE_S).wait_until(there), by_hand.said
-
-        reached("reconcile")
+    read, boundary = by_hand.read_new(), by_hand.boundary()
+    assert "nobody is there to answer" in by_hand.refused(*BACK, *GO)
+    with by_hand.running(*BACK, *yes(*QUESTIONS), *GO) as process:
+        by_hand.until(process, lambda: by_hand.has("done", "reconcile"))
         begin = by_hand.begins("bring-home")
-        assert begin == by_hand.boundary
+        assert begin == boundary
         back = by_hand.copier("back", begin=begin, leaves_out=HEADER)
-        reached("drain")
+        by_hand.until(process, lambda: by_hand.has("done", "drain"))
         back.halt()
-        reached("open-target")
+        by_hand.until(process, lambda: by_hand.has("done", "open-target"))
         again = by_hand.begins("replicate-again")
         assert again == by_hand.primary.end_offsets(by_hand.topic), "nobody has written since"
         by_hand.copier("again", begin=again)
-        assert process.wait(DEADLINE_S) == 0, by_hand.said
+        by_hand.ends(process)
     assert by_hand.led_to == by_hand.primary.bootstrap
-    everything = Counter(named("copied", COPIED) | named("tail", TAIL) | named("new", NEW))
-    for cluster in (by_hand.primary, by_hand.secondary):
-        assert by_hand.all_of(cluster) == everything, cluster.name
-    later = by_hand.write("later", LATER, by_hand.primary)
-    everything.update(later)
-    assert Patience.of(60).wait_until(lambda: by_hand.held(by_hand.secondary) >= everything.total())
-    assert by_hand.all_of(by_hand.secondary) == everything
-    read += by_hand.read_on(read, set(everything))
-    assert set(read) == set(everything)
+    by_hand.both_hold(EVERYTHING)
+    by_hand.goes_on(EVERYTHING, read)

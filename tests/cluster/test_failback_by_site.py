@@ -5,25 +5,18 @@ the way home the same command lets them in again. What is fenced on the secondar
 the command was written for the primary.
 """
 
-import json
 import subprocess
-import sys
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from tests.cluster import fence_program
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.front import Front, front
+from tests.cluster.failover_stage import APP, PARTITIONS
+from tests.cluster.front import Front, fence_of, front
+from tests.cluster.link_command import GO, NOTHING_LOST, steps_of, yes
 from tests.cluster.own_homes import OwnHome
+from tests.cluster.site import Site
 from tests.cluster.test_failover_means import TO_PRIMARY, TO_SECONDARY, address_of
-from tests.cluster.way_home import APP, COPIED, GO, LATER, NEW, PARTITIONS, named, steps_of
-from tests.conftest import NewTopic
+from tests.cluster.way_home import BACK, COPIED, HAD, NEW, named
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [
@@ -39,28 +32,13 @@ BY_PEOPLE = ("fence-producers", "stop-consumers")
 class BySite(OwnHome):
     """A home whose fence and endpoints drctl reaches only as the site says."""
 
-    def __init__(
-        self, lab: Lab, new_drctl: NewDrctl, topic: str, folder: Path, opened: ExitStack
-    ) -> None:
-        ends = [ClusterUnderTest(lab.cluster(name)) for name in ("primary", "secondary")]
-        self.front: Front = opened.enter_context(front(folder, *ends))
-        self.fence = sys.executable, str(Path(fence_program.__file__))
-        self.file = folder / "fence.json"
-        self.file.touch(mode=0o600)
-        given = {"properties": ends[0].properties(), "topic": topic, "user": APP}
-        self.file.write_text(json.dumps(given), encoding="utf-8")
-        words = {"command": "set", "undo": "lift", "verify": "shown"}
+    def __init__(self, site: Site, folder: Path) -> None:
+        self.front: Front = site.opened.enter_context(front(folder, *site.clusters))
+        topic, self.file = site.new_topic(PARTITIONS), folder / "fence.json"
+        self.fence, fence = fence_of(site.primary, topic, APP, self.file)
         by_name, by_proxy = self.front.endpoints
-        super().__init__(
-            lab,
-            new_drctl,
-            topic,
-            fence={
-                "method": "command",
-                **{key: [*self.fence, word, str(self.file)] for key, word in words.items()},
-            },
-            endpoints=[by_name, {**by_proxy, "bootstrap": self.front.through_proxy}],
-        )
+        through = {**by_proxy, "bootstrap": self.front.through_proxy}
+        super().__init__(site, topic, fence=fence, endpoints=[by_name, through])
 
     @property
     def fenced(self) -> bool:
@@ -75,30 +53,25 @@ class BySite(OwnHome):
 
 
 @pytest.fixture
-def site(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic, tmp_path: Path) -> Iterator[BySite]:
-    with ExitStack() as opened:
-        made = BySite(lab, new_drctl, new_topic(PARTITIONS), tmp_path, opened)
-        try:
-            yield made
-        finally:
-            made.close()
+def by_site(site: Site, tmp_path: Path) -> BySite:
+    return site.keep(BySite(site, tmp_path))
 
 
-def test_the_command_that_closed_the_primary_lets_the_clients_in_again(site: BySite) -> None:
-    assert len(site.write("copied", COPIED, site.primary)) == COPIED
+def test_the_command_that_closed_the_primary_lets_the_clients_in_again(by_site: BySite) -> None:
+    site = by_site
+    site.wrote("copied", COPIED, site.primary)
     read = site.read(site.group, site.primary, named("copied", COPIED))
     out = site.json("failover", *GO, code=0)
     assert out["status"] == "done"
     assert site.fenced
     assert site.leads_to(site.secondary)
     assert site.write("shut-out", 1, site.primary) == []
-    assert len(site.write("new", NEW, site.secondary)) == NEW
+    site.wrote("new", NEW, site.secondary)
     read += site.read(site.group, site.secondary, named("new", NEW))
-    assert sorted(read) == sorted(named("copied", COPIED) | named("new", NEW))
+    assert sorted(read) == sorted(HAD)
 
-    answers = [word for each in BY_PEOPLE for word in ("--answer", f"{each}=yes")]
-    home = site.json("failback", "--policy", "copy", *answers, *GO, code=0)
-    assert home["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
+    home = site.json(*BACK, *yes(*BY_PEOPLE), *GO, code=0)
+    assert home["rpo"] == NOTHING_LOST
     order = [step["id"] for step in home["steps"] if step["status"] == "done"]
     assert order.index("open-target") < order.index("let-in") < order.index("switch-endpoint-1")
     assert not site.fenced
@@ -108,12 +81,4 @@ def test_the_command_that_closed_the_primary_lets_the_clients_in_again(site: ByS
         "; a client that connects through it is on primary"
     ), told["switch-endpoint-2"]
 
-    everything = named("copied", COPIED) | named("new", NEW)
-    later = set(site.write("later", LATER, site.primary))
-    assert len(later) == LATER
-    everything |= later
-    assert Patience.of(60).wait_until(lambda: site.held(site.secondary) >= len(everything))
-    for cluster in (site.primary, site.secondary):
-        assert site.all_of(cluster) == Counter(everything), cluster.name
-    read += site.read(site.group, site.primary, later)
-    assert sorted(read) == sorted(everything), "a group has skipped, or read twice"
+    site.goes_on(HAD, read, again=False)

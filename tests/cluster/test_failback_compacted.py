@@ -4,16 +4,15 @@ There the newest record of a key is the only one that stays: a copy behind it wo
 """
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
-from drctl.lab.lab import Lab
-from tests.cluster.conftest import NewDrctl
+from tests.cluster.failover_stage import PARTITIONS
 from tests.cluster.killing import killed_at
+from tests.cluster.link_command import GO, steps_of
 from tests.cluster.own_homes import OwnHome
-from tests.cluster.way_home import COPIED, GO, NEW, PARTITIONS, TAIL, Journey, named, steps_of
-from tests.conftest import NewTopic
+from tests.cluster.site import Site
+from tests.cluster.way_home import BACK, EVERYTHING, TAIL, Journey, named
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
@@ -30,18 +29,15 @@ class Compacted(OwnHome):
 
 
 @pytest.fixture
-def home(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Compacted]:
-    made = Compacted(lab, new_drctl, new_topic(PARTITIONS, config=COMPACTED))
-    try:
-        made.lose_the_primary()
-        yield made
-    finally:
-        made.close()
+def home(site: Site) -> Compacted:
+    made = site.keep(Compacted(site, site.new_topic(PARTITIONS, config=COMPACTED)))
+    made.lose_the_primary()
+    return made
 
 
 def test_what_conflicts_since_the_search_is_not_copied(home: Compacted) -> None:
-    killed_at(home, "behind", "judge-records", "failback", "--policy", "copy", *GO)
-    assert len(home.write("again", AGAIN, home.secondary, keys="tail")) == AGAIN
+    killed_at(home, "behind", "judge-records", *BACK, *GO)
+    home.wrote("again", AGAIN, home.secondary, keys="tail")
     before = home.in_order(home.secondary)
 
     turned = home.json("resume", *GO, code=4)
@@ -52,18 +48,14 @@ def test_what_conflicts_since_the_search_is_not_copied(home: Compacted) -> None:
     assert home.in_order(home.secondary) == before
     assert home.led_to == home.secondary.bootstrap
 
-    done = home.json("failback", "--policy", "copy", *GO, code=0)
-    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
+    done = home.came_home(*BACK)
     assert steps_of(done, "detail")["reconcile"] == f"all are done: {TAIL - AGAIN} copy"
-    assert home.led_to == home.primary.bootstrap
 
     superseded = named("tail", AGAIN)
-    everything = Counter(
-        named("copied", COPIED) | named("tail", TAIL) | named("new", NEW) | named("again", AGAIN)
-    )
+    everything = Counter(EVERYTHING | named("again", AGAIN))
     assert home.all_of(home.primary) == everything
     assert home.all_of(home.secondary) == everything - Counter(superseded)
-    for cluster in (home.primary, home.secondary):
+    for cluster in home.site.clusters:
         assert newest_by_key(home.in_order(cluster)) == named("again", AGAIN), cluster.name
 
 

@@ -5,34 +5,29 @@ search for missing records. Each has a topic and connectors of its own, with the
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 
 import pytest
 
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from tests.cluster.conftest import NewDrctl
 from tests.cluster.killing import MOMENTS, killed_at, killed_in_each
+from tests.cluster.link_command import GO, NOTHING_LOST
 from tests.cluster.own_homes import OLDER, POLICIES, OwnHome, held
-from tests.cluster.way_home import COPIED, DEADLINE_S, GO, LATER, NEW, PARTITIONS, TAIL, named
-from tests.conftest import NewTopic
+from tests.cluster.site import Site
+from tests.cluster.way_home import EVERYTHING, LATER, TAIL, named
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture
-def new_home(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Callable[[], OwnHome]]:
+def new_home(site: Site) -> Callable[[], OwnHome]:
     """Makes some that are alike."""
-    with ExitStack() as opened:
 
-        def make() -> OwnHome:
-            made = OwnHome(lab, new_drctl, new_topic(PARTITIONS))
-            opened.callback(made.close)
-            made.lose_the_primary()
-            return made
+    def make() -> OwnHome:
+        made = site.keep(OwnHome(site))
+        made.lose_the_primary()
+        return made
 
-        yield make
+    return make
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
@@ -47,8 +42,8 @@ def test_killed_in_every_step_it_ends_as_one_that_nobody_interrupted(
         of_the_run = [""] if moment == "before" else []
         killed_in_each(killed, moment, [*steps, *of_the_run], "failback", *POLICIES, *GO)
         done = killed.json("resume", *GO, code=0)
-        assert alone.wait(DEADLINE_S) == 0, left_alone.said
-    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
+        left_alone.ends(alone)
+    assert done["rpo"] == NOTHING_LOST
 
     end = left_alone.end
     assert killed.end == end
@@ -56,7 +51,7 @@ def test_killed_in_every_step_it_ends_as_one_that_nobody_interrupted(
     assert [*end["steps"]] == steps
     assert end["led_to"] == killed.primary.bootstrap
     assert end["connectors"] == ["RUNNING", "STOPPED"]
-    new = named("copied", COPIED) | named("tail", TAIL) | named("new", NEW) | named("newer", OLDER)
+    new = EVERYTHING | named("newer", OLDER)
     older = named("older", OLDER)
     assert held(end["records"]["primary"]) == Counter(new | older)
     assert held(end["records"]["secondary"]) == Counter(new)
@@ -64,13 +59,10 @@ def test_killed_in_every_step_it_ends_as_one_that_nobody_interrupted(
 
     entries = killed.journaled()
     assert [e["seq"] for e in entries] == list(range(1, len(entries) + 1))
-    assert Counter(e["step"] for e in entries if e["entry"] == "intend") == Counter(steps)
-    later = killed.write("later", LATER, killed.primary)
-    assert len(later) == LATER
-    everything = Counter({*new, *later})
-    copied = lambda: killed.all_of(killed.secondary).total() >= everything.total()  # noqa: E731
-    assert Patience.of(60).wait_until(copied)
-    assert killed.all_of(killed.secondary) == everything
+    assert Counter(e["step"] for e in killed.entries("intend")) == Counter(steps)
+    later = killed.wrote("later", LATER, killed.primary)
+    killed.await_held(killed.secondary, len(new | later))
+    assert killed.all_of(killed.secondary) == Counter(new | later)
     killed.read(killed.group, killed.primary, killed.unread | {*later})
 
 
@@ -83,7 +75,7 @@ def test_an_export_on_the_machine_that_died_is_not_asked_for_again(
     (export,) = home.drctl.folder.glob(".drctl/reconcile/exports/*")
     home.move_to_another_machine()
     done = home.json("resume", *GO, code=0)
-    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
+    assert done["rpo"] == NOTHING_LOST
     assert home.led_to == home.primary.bootstrap
     assert not [*home.drctl.folder.glob(".drctl/reconcile/exports/*")]
     kept = home.drctl.folder / "left-behind-1" / export.relative_to(home.drctl.folder / ".drctl")

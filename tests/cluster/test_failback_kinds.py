@@ -8,65 +8,20 @@ that proves is what drctl looks at and does over Connect, and what it leaves to 
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from drctl.engine.failback_state import filter_to_add
 from drctl.lab.cluster import read_topic
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.own_connectors import Connectors, settings
-from tests.cluster.rights import allow, forget
+from tests.cluster.failover_stage import PARTITIONS, connect
+from tests.cluster.link_command import GO, soon, steps_of, yes
+from tests.cluster.own_connectors import Connectors, mirror_of, settings
+from tests.cluster.site import Site
 from tests.cluster.test_failback_by_hand import QUESTIONS, ByHand
-from tests.cluster.way_home import (
-    APP,
-    COPIED,
-    DEADLINE_S,
-    GO,
-    LATER,
-    NEW,
-    PARTITIONS,
-    TAIL,
-    Journey,
-    named,
-)
-from tests.conftest import NewTopic
+from tests.cluster.way_home import BACK, EVERYTHING, Journey
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
-
-EVERYTHING = Counter(named("copied", COPIED) | named("tail", TAIL) | named("new", NEW))
-
-
-class Going:
-    """A way home under way, which people follow."""
-
-    def __init__(self, journey: Journey) -> None:
-        self.journey = journey
-
-    @contextmanager
-    def on(self, *questions: str) -> Iterator[None]:
-        """To its end, behind the block."""
-        answers = [word for name in questions for word in ("--answer", f"{name}=yes")]
-        with self.journey.running("failback", "--policy", "copy", *answers, *GO) as process:
-            self.process = process
-            yield
-            assert process.wait(DEADLINE_S) == 0, self.journey.said
-
-    def reached(self, step: str) -> None:
-        def done() -> bool:
-            return any(
-                e["entry"] == "done" and e.get("step") == step for e in self.journey.journaled()
-            )
-
-        def there() -> bool:
-            assert self.process.poll() is None or done(), self.journey.said
-            return done()
-
-        assert Patience.of(DEADLINE_S).wait_until(there), self.journey.said
 
 
 class Mirrored(ByHand):
@@ -78,83 +33,50 @@ class Mirrored(ByHand):
     def cut(self) -> None:
         """What the mirror's own command does, as far as the end goes."""
         self.primary.delete_topics([self.topic])
-        gone = lambda: self.topic not in self.primary.admin.list_topics(timeout=10).topics  # noqa: E731
-        assert Patience.of(60).wait_until(gone)
+        soon(lambda: not self.is_there(self.primary))
         self.primary.create_topic(self.topic, PARTITIONS)
 
 
-@pytest.fixture
-def opened() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
-
-
-@pytest.fixture
-def topic(new_topic: NewTopic) -> str:
-    """One that the lab's own connectors know nothing of, and that applications may write to."""
-    return new_topic(PARTITIONS)
-
-
-def let_in(journey: Journey, opened: ExitStack) -> None:
-    for cluster in (journey.primary, journey.secondary):
-        allow(cluster, APP, journey.topic)
-        opened.callback(forget, cluster, journey.topic)
-
-
-def test_a_mirror_comes_home_as_the_survivor_has_it(
-    lab: Lab, new_drctl: NewDrctl, topic: str, tmp_path: Path, opened: ExitStack
-) -> None:
+def test_a_mirror_comes_home_as_the_survivor_has_it(site: Site, tmp_path: Path) -> None:
     """What only the primary had is on the survivor before the primary is cut."""
-    journey = Mirrored(lab, new_drctl, topic, tmp_path, opened)
-    let_in(journey, opened)
+    journey = Mirrored(site, tmp_path)
     journey.lose_the_primary()
-    read = journey.read(
-        journey.group, journey.secondary, named("copied", COPIED) | named("new", NEW)
-    )
-    plan = journey.json("failback", "--policy", "copy", code=0)
-    asked = {step["id"]: step["settings"].get("text", "") for step in plan["steps"]}
-    assert "what primary holds behind that is cut off" in asked["bring-home"]
-    going = Going(journey)
-    with going.on(*QUESTIONS):
-        going.reached("reconcile")
-        assert journey.begins("bring-home") == journey.boundary
+    read, boundary = journey.read_new(), journey.boundary()
+    plan = journey.json(*BACK, code=0)
+    asked = steps_of(plan, "settings")["bring-home"]["text"]
+    assert "what primary holds behind that is cut off" in asked
+    with journey.running(*BACK, *yes(*QUESTIONS), *GO) as process:
+        journey.until(process, lambda: journey.has("done", "reconcile"))
+        assert journey.begins("bring-home") == boundary
         journey.cut()
         back = journey.copier("back")
-        going.reached("drain")
+        journey.until(process, lambda: journey.has("done", "drain"))
         back.halt()
-        going.reached("open-target")
+        journey.until(process, lambda: journey.has("done", "open-target"))
         # The survivor ends with a marker of a transaction, which no plain client copies.
         journey.keeps_offsets = False
         again = journey.begins("replicate-again")
-        assert again == journey.primary.end_offsets(topic)
+        assert again == journey.primary.end_offsets(journey.topic)
         journey.copier("again", begin=again)
+        journey.ends(process)
     assert journey.led_to == journey.primary.bootstrap
     there, here = (
-        read_topic(each.lab_cluster, topic) for each in (journey.secondary, journey.primary)
+        read_topic(each.lab_cluster, journey.topic) for each in (journey.secondary, journey.primary)
     )
     assert here == there, "a record is at another offset than on the survivor"
-    everything = EVERYTHING + Counter(journey.write("later", LATER, journey.primary))
-    assert Patience.of(60).wait_until(lambda: journey.held(journey.secondary) >= everything.total())
-    assert journey.all_of(journey.secondary) == everything
-    read += journey.read(journey.group, journey.primary, set(everything) - set(read))
-    assert Counter(read) == everything, "offsets are the same: nothing is read twice"
+    journey.goes_on(EVERYTHING, read, again=False)  # offsets are the same
 
 
 class Replicated(Journey):
     """Connectors in both directions, that a person tells where to begin."""
 
-    def __init__(self, lab: Lab, new_drctl: NewDrctl, topic: str, opened: ExitStack) -> None:
-        self.connectors = Connectors(lab)
-        opened.callback(self.connectors.close)
+    def __init__(self, site: Site) -> None:
+        self.connectors = site.keep(Connectors(site.lab))
+        topic = site.new_topic(PARTITIONS)
         self.there, self.back = f"copy-{topic}", f"home-{topic}"
-        url = self.connectors.url
-        replicator = {
-            "kind": "confluent-replicator",
-            "connect": url,
-            "connectors": {"source": self.there},
-            "reverse": {"connect": url, "connectors": {"source": self.back}},
-        }
-        super().__init__(lab, new_drctl, topic, replicator=replicator)
+        replicator = mirror_of(site.lab, self.there, self.back, kind="confluent-replicator")
+        super().__init__(site, topic, replicator=replicator)
+        self.let_in()
         self.create(self.there, "primary", "secondary", running=True)
         self.create(self.back, "secondary", "primary", running=False)
 
@@ -168,43 +90,23 @@ class Replicated(Journey):
 
     def begin(self, name: str, alias: str, ends: dict[int, int]) -> None:
         """As a person does: PATCH /connectors/NAME/offsets, then resume."""
-        client = self.lab.parts.worker.client()
-        try:
+        places = {n: {"cluster": alias, "topic": self.topic, "partition": n} for n in ends}
+        at = {n: {"offset": end - 1} if end else None for n, end in ends.items()}
+        with connect(self.lab) as client:
             client.alter_offsets(
-                name,
-                [
-                    {
-                        "partition": {"cluster": alias, "topic": self.topic, "partition": number},
-                        "offset": {"offset": end - 1} if end else None,
-                    }
-                    for number, end in ends.items()
-                ],
+                name, [{"partition": p, "offset": at[n]} for n, p in places.items()]
             )
-        finally:
-            client.close()
         self.connectors.run(name)
 
 
-def test_a_person_tells_replicators_where_to_begin(
-    lab: Lab, new_drctl: NewDrctl, topic: str, opened: ExitStack
-) -> None:
+def test_a_person_tells_replicators_where_to_begin(site: Site) -> None:
     """They are stopped, and looked at, by drctl."""
-    journey = Replicated(lab, new_drctl, topic, opened)
-    let_in(journey, opened)
+    journey = Replicated(site)
     # The lab's own connectors for checkpoints lead the same way, and are told of.
-    opened.callback(lab.replicate, True)
-    lab.replicate(False)
+    site.opened.callback(site.lab.replicate, True)
+    site.lab.replicate(False)
     journey.lose_the_primary()
-    read = journey.read(
-        journey.group, journey.secondary, named("copied", COPIED) | named("new", NEW)
-    )
-    new = Counter(
-        place[0]
-        for place, value in read_topic(journey.secondary.lab_cluster, topic).items()
-        if value.startswith(b"new-")
-    )
-    held = journey.secondary.end_offsets(topic)
-    boundary = {number: end - new[number] for number, end in held.items()}
+    read, boundary = journey.read_new(), journey.boundary()
     looked = journey.run("failback", "--check-order", "--output", "json").document()
     steps = {each["id"]: (each["observed"], each["why"]) for each in looked["steps"]}
     assert steps["b"][0] == "done", steps["b"]
@@ -212,26 +114,22 @@ def test_a_person_tells_replicators_where_to_begin(
     assert f"connector {journey.back} is STOPPED" in steps["f"][1]
     assert (looked["verdict"], looked["next"]) != ("violated", "b")
 
-    going = Going(journey)
-    with going.on("bring-home", "replicate-again"):
-        going.reached("reconcile")
-        config = settings(lab, "secondary", "primary", topic)
+    questions = ("bring-home", "replicate-again")
+    with journey.running(*BACK, *yes(*questions), *GO) as process:
+        journey.until(process, lambda: journey.has("done", "reconcile"))
+        config = settings(site.lab, "secondary", "primary", journey.topic)
         changes = filter_to_add(config)
         journey.connectors.configure(journey.back, **changes)
         begin = journey.begins("bring-home")
         assert begin == boundary
         journey.begin(journey.back, "secondary", begin)
-        going.reached("open-target")
+        journey.until(process, lambda: journey.has("done", "open-target"))
         assert journey.connectors.states(journey.back) == ["STOPPED"]
         again = journey.begins("replicate-again")
-        assert again == journey.primary.end_offsets(topic)
+        assert again == journey.primary.end_offsets(journey.topic)
         journey.begin(journey.there, "primary", again)
+        journey.ends(process)
     assert journey.led_to == journey.primary.bootstrap
-    everything = Counter(EVERYTHING)
-    assert journey.all_of(journey.primary) == everything
-    everything.update(journey.write("later", LATER, journey.primary))
-    assert Patience.of(60).wait_until(lambda: journey.held(journey.secondary) >= everything.total())
-    assert journey.all_of(journey.secondary) == everything
+    assert journey.all_of(journey.primary) == Counter(EVERYTHING)
+    journey.goes_on(EVERYTHING, read)
     assert journey.connectors.states(journey.there, journey.back) == ["RUNNING", "STOPPED"]
-    read += journey.read_on(read, set(everything))
-    assert set(read) == set(everything)

@@ -4,30 +4,17 @@ The group went on in `ALIAS.TOPIC` on the secondary, and the application writes 
 comes home to `TOPIC`; both sites hold each record once.
 """
 
-from collections import Counter
-from collections.abc import Iterator
+import signal
 from uuid import uuid4
 
 import pytest
 
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.own_connectors import ROUTER, Connectors, settings
-from tests.cluster.rights import allow, forget
-from tests.cluster.way_home import (
-    APP,
-    COPIED,
-    GO,
-    LATER,
-    NEW,
-    PARTITIONS,
-    TAIL,
-    Journey,
-    named,
-    steps_of,
-)
-from tests.conftest import NewTopic
+from tests.cluster.failover_stage import PARTITIONS
+from tests.cluster.groups import positions_on
+from tests.cluster.link_command import GO, soon, steps_of
+from tests.cluster.own_connectors import ROUTER, Connectors, mirror_of, settings
+from tests.cluster.site import Site
+from tests.cluster.way_home import BACK, COPIED, EVERYTHING, NEW, TAIL, Journey, named
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
@@ -36,21 +23,15 @@ pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 class Prefixed(Journey):
     """`TOPIC` is called `ALIAS.TOPIC` on the secondary."""
 
-    def __init__(self, lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> None:
-        unique = uuid4().hex[:6]
+    def __init__(self, site: Site) -> None:
+        unique, lab = uuid4().hex[:6], site.lab
         self.alias, self.forward, self.reverse = f"e{unique}", f"there-{unique}", f"home-{unique}"
         self.connectors = Connectors(lab)
-        replicator = {
-            "kind": "mirrormaker2",
-            "connect": self.connectors.url,
-            "connectors": {"source": self.forward},
-            "rename": f"{self.alias}.${{topic}}",
-            "reverse": {"connect": self.connectors.url, "connectors": {"source": self.reverse}},
-        }
-        topic = new_topic(PARTITIONS, on=("primary",))
-        super().__init__(lab, new_drctl, topic, replicator=replicator)
-        for cluster in (self.primary, self.secondary):
-            allow(cluster, APP, self.name_on(cluster))
+        rename = f"{self.alias}.${{topic}}"
+        replicator = mirror_of(lab, self.forward, self.reverse, rename=rename)
+        topic = site.new_topic(PARTITIONS, on=("primary",))
+        super().__init__(site, topic, replicator=replicator)
+        self.let_in()
         there = settings(
             lab, "primary", "secondary", topic, "Default", source__cluster__alias=self.alias
         )
@@ -64,7 +45,7 @@ class Prefixed(Journey):
             target__cluster__alias=self.alias,
         )
         self.connectors.create(self.reverse, back)
-        assert Patience.of(60).wait_until(lambda: self.copy in self.topics(self.secondary))
+        soon(lambda: self.copy in self.topics(self.secondary))
 
     @property
     def copy(self) -> str:
@@ -92,33 +73,29 @@ class Prefixed(Journey):
 
     def against(self) -> str:
         """What stands against the way home."""
-        plan = self.json("failback", "--policy", "copy", code=3)
+        plan = self.json(*BACK, code=3)
         return "; ".join(each["reason"] for each in plan["findings"])
 
     def close(self) -> None:
+        self.lab.start("primary")
         self.connectors.close()
-        for cluster in (self.primary, self.secondary):
-            forget(cluster, self.name_on(cluster))
+        for cluster in self.site.clusters:
             cluster.delete_topics(name for name in self.topics(cluster) if self.alias in name)
         self.secondary.delete_topics([self.topic])
 
 
 @pytest.fixture
-def story(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Prefixed]:
-    made = Prefixed(lab, new_drctl, new_topic)
-    try:
-        made.lose_the_primary()
-        yield made
-    finally:
-        made.close()
+def story(site: Site) -> Prefixed:
+    return site.keep(Prefixed(site))
 
 
 def test_records_come_home_from_the_copies_under_the_topics_own_name(story: Prefixed) -> None:
-    read = story.read(story.group, story.secondary, named("copied", COPIED) | named("new", NEW))
+    story.lose_the_primary()
+    read = story.read_new()
 
     assert f"{story.copy} would come to {story.copy}, not to {story.topic}" in story.against()
     story.name_them_at_home()
-    assert story.json("failback", "--policy", "copy", code=0)
+    assert story.json(*BACK, code=0)
 
     story.secondary.create_topic(story.topic)
     producer = story.secondary.producer()
@@ -126,24 +103,43 @@ def test_records_come_home_from_the_copies_under_the_topics_own_name(story: Pref
     assert producer.flush(30) == 0
     assert f"{story.topic} (beside {story.copy})" in story.against()
     story.secondary.delete_topics([story.topic])
-    assert Patience.of(30).wait_until(lambda: story.topic not in story.topics(story.secondary))
+    soon(lambda: story.topic not in story.topics(story.secondary))
 
-    story.kill_at("bring-home", "failback", "--policy", "copy", *GO)
-    done = story.json("resume", *GO, code=0)
-    assert done["status"] == "done", done
-    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
-    assert story.led_to == story.primary.bootstrap
+    story.kill_at("bring-home", *BACK, *GO)
+    done = story.came_home("resume")
     assert f"{TAIL} copy" in steps_of(done, "detail")["reconcile"]
 
-    everything = named("copied", COPIED) | named("tail", TAIL) | named("new", NEW)
-    for cluster in (story.primary, story.secondary):
-        assert story.all_of(cluster) == Counter(everything), cluster.name
-    later = set(story.write("later", LATER, story.primary))
-    assert len(later) == LATER
-    everything |= later
-    assert Patience.of(60).wait_until(lambda: story.held(story.secondary) >= len(everything))
-    assert story.all_of(story.secondary) == Counter(everything)
+    story.both_hold(EVERYTHING)
+    story.goes_on(EVERYTHING, read)
     story.judged_at_home()
     assert story.connectors.states(story.forward, story.reverse) == ["RUNNING", "STOPPED"]
-    read += story.read_on(read, everything)
-    assert set(read) == everything
+
+
+def test_out_of_a_dead_primary_into_the_copies_and_home_again(story: Prefixed) -> None:
+    """By a failover of a primary that is dead to `ALIAS.TOPIC`, and home to `TOPIC`."""
+    story.name_them_at_home()
+    story.lead_to("primary")
+    story.write_copied()
+    read = story.read(story.group, story.primary, named("copied", COPIED))
+    story.drctl.offsets.json("track", "--once", *GO)
+    story.replicate(False)
+    story.wrote("tail", TAIL, story.primary)
+
+    story.lab.signal("primary", signal.SIGKILL)
+    lost = story.json("failover", "--mode", "unplanned", *GO, code=1)
+    assert lost["status"] == "done"
+    assert story.led_to == story.secondary.bootstrap
+    assert story.connectors.states(story.forward) == ["STOPPED"]
+    copies = story.secondary.end_offsets(story.copy)
+    assert positions_on(story.secondary, story.group) == copies, "it had read all of them"
+    story.wrote("new", NEW, story.secondary)
+    again = story.read(story.group, story.secondary, named("new", NEW))
+    assert sorted(again) == sorted(named("new", NEW)), "it has read something twice"
+    read += again
+
+    story.lab.start("primary")
+    done = story.came_home(*BACK)
+    assert f"{TAIL} copy" in steps_of(done, "detail")["reconcile"]
+    assert story.connectors.states(story.forward, story.reverse) == ["RUNNING", "STOPPED"]
+    story.both_hold(EVERYTHING)
+    story.goes_on(EVERYTHING, read)

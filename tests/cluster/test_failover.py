@@ -3,8 +3,6 @@
 import json
 import signal
 import socket
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +11,12 @@ import pytest
 from drctl.formats.journal_records import TOPIC
 from drctl.kafka.connection import Connection
 from drctl.kafka.journal_topic import JournalWriter
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
 from tests.cluster import switch
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.failover_stage import DEADLINE_S, GO, PARTITIONS, Stage, mirror_maker
+from tests.cluster.failover_stage import PARTITIONS, Stage
 from tests.cluster.killing import killed_at_a_new_step
-from tests.cluster.mirror_checkpoints import await_checkpoint
+from tests.cluster.link_command import GO, NOTHING_LOST, steps_of
 from tests.cluster.own_links import positions
-from tests.conftest import NewTopic
+from tests.cluster.site import Site
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
@@ -29,25 +24,10 @@ RECORDS = 200
 LEFT = 30
 
 
-@pytest.fixture
-def stage(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Stage]:
-    topic = new_topic(PARTITIONS, mirrored=True)
-    made = Stage(lab, new_drctl, topic, mirror_maker(lab))
-    try:
-        yield made
-    finally:
-        lab.start("primary")
-        lab.replicate(True)
-
-
 def loss_in(stage: Stage) -> dict[str, Any]:
     """What the report of the newest run says of it."""
     told: dict[str, Any] = stage.json("report", "--verify", code=0)["rpo"]
     return told
-
-
-def values_of(result: dict[str, Any], name: str) -> list[Any]:
-    return [step[name] for step in result["steps"]]
 
 
 def clients_are_on_the_target(stage: Stage, run: str) -> None:
@@ -65,8 +45,7 @@ def clients_are_on_the_target(stage: Stage, run: str) -> None:
 
 def test_a_planned_one_loses_nothing_and_skips_nothing(stage: Stage) -> None:
     stage.modern()
-    written = stage.write(RECORDS, "before")
-    stage.copied(RECORDS)
+    written = stage.written(RECORDS)
     read = stage.read(stage.source, most=90)
     in_use = stage.highest_id()
     assert in_use > max(stage.next_ids())
@@ -77,16 +56,16 @@ def test_a_planned_one_loses_nothing_and_skips_nothing(stage: Stage) -> None:
     ]  # fmt: skip
     assert max(stage.next_ids()) < in_use, "a plan has skipped ids"
     assert stage.denials(stage.source) == 0, "a plan has written"
-    assert stage.states() == {"RUNNING"}
+    assert stage.all_states() == {"RUNNING"}
 
     done = stage.json("failover", *GO, code=0)
     assert done["status"] == "done"
-    assert set(values_of(done, "status")) <= {"done", "passed"}
-    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
+    assert set(steps_of(done, "status").values()) <= {"done", "passed"}
+    assert done["rpo"] == NOTHING_LOST
     assert 0 < done["rto_seconds"] < 120
-    assert stage.states() == {"STOPPED"}
-    assert stage.endpoint.read_text(encoding="utf-8") == stage.bootstrap("secondary")
-    told = {step["id"]: step["detail"] for step in done["steps"]}
+    assert stage.all_states() == {"STOPPED"}
+    assert stage.leads_to("secondary")
+    told = steps_of(done, "detail")
     assert told["prepare-groups"] == (
         "1 groups of KIP-848's protocol are ready on secondary, 1 of them new"
     )
@@ -97,9 +76,7 @@ def test_a_planned_one_loses_nothing_and_skips_nothing(stage: Stage) -> None:
     read += stage.read(stage.target, most=10_000, wait_for=2 * RECORDS - len(read))
     assert set(read) == set(written)
 
-    again = stage.run("failover", *GO)
-    assert again.code == 3, again.stdout
-    assert f"by run {done['run']} (failover-planned)" in again.stderr
+    assert f"by run {done['run']} (failover-planned)" in stage.refused("failover", *GO)
     clients_are_on_the_target(stage, done["run"])
     shown = stage.json("journal", done["run"], code=0)
     assert next(entry["entry"] for entry in shown["runs"][0]["entries"]) == "began"
@@ -109,20 +86,13 @@ def test_a_planned_one_loses_nothing_and_skips_nothing(stage: Stage) -> None:
 
 def test_what_cannot_be_drained_is_put_back(stage: Stage) -> None:
     """Replication is up, says Connect, and does not copy: everything is as before at the end."""
-    stage.write(RECORDS, "before")
-    stage.copied(RECORDS)
-    client = stage.lab.parts.worker.client()
-    client.pause("mm2-source")
-    try:
-        assert Patience.of(60).wait_until(lambda: client.status("mm2-source").all_in("PAUSED"))
+    stage.written(RECORDS)
+    with stage.paused(stage.copies):
         stage.write(50, "behind")
         overridden = ("--override", "replication-not-running=a drill")
         done = stage.json("failover", *overridden, "--patience", "8s", *GO, code=3)
-    finally:
-        client.resume("mm2-source")
-        client.close()
     assert done["status"] == "refused"
-    by_id = {step["id"]: step["status"] for step in done["steps"]}
+    by_id = steps_of(done, "status")
     assert by_id["drain"] == "failed"
     assert by_id["fence-producers"] == "taken-back"
     assert by_id["open-target"] == "not-begun"
@@ -131,14 +101,9 @@ def test_what_cannot_be_drained_is_put_back(stage: Stage) -> None:
 
 
 @pytest.fixture
-def by_command(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Stage]:
+def by_command(site: Site) -> Stage:
     """A command of the site sends clients on; it takes its time."""
-    topic = new_topic(PARTITIONS, mirrored=True)
-    made = Stage(lab, new_drctl, topic, mirror_maker(lab), endpoints=[switch.endpoint()])
-    try:
-        yield made
-    finally:
-        lab.replicate(True)
+    return site.keep(Stage(site, endpoints=[switch.endpoint()]))
 
 
 @pytest.mark.nightly
@@ -147,8 +112,7 @@ def test_killed_at_every_step_it_is_gone_on_with_each_time(by_command: Stage) ->
     """By a signal from outside, wherever it comes; test_failover_killed names each point."""
     stage, site = by_command, switch.Switch(by_command.drctl.folder)
     site.lead_to("primary")
-    written = stage.write(RECORDS, "before")
-    stage.copied(RECORDS)
+    written = stage.written(RECORDS)
     read = stage.read(stage.source, most=50)
     killed, words = list[str](), ("failover", *GO)
     while step := killed_at_a_new_step(stage, words, killed):
@@ -167,74 +131,52 @@ def test_killed_at_every_step_it_is_gone_on_with_each_time(by_command: Stage) ->
         "commit-offsets", "open-target", "switch-endpoint-1",
     } <= set(killed)  # fmt: skip
     assert set(site.switched) == {site.led_to} == {"secondary"}
-    told = stage.json("journal", run_of(stage), code=0)
+    told = stage.json("journal", stage.newest_run, code=0)
     assert told["runs"][0]["status"] == "done"
     written += stage.write(RECORDS, "after", stage.target)
     read += stage.read(stage.target, most=10_000, wait_for=2 * RECORDS - len(read))
     assert set(read) == set(written)
     for entry in ("intend", "done"):
-        effects = Counter(e["step"] for e in stage.journaled() if e["entry"] == entry)
-        assert effects["open-target"] == 1
-
-
-def run_of(stage: Stage) -> str:
-    """The newest run."""
-    return str(stage.journaled()[0]["run"])
+        assert len(stage.entries(entry, "open-target")) == 1
 
 
 @pytest.mark.nightly
 def test_a_second_engineer_is_refused_while_the_first_is_at_it(stage: Stage) -> None:
     """tests/kafka/test_journal_takeover holds the refusal itself."""
-    stage.write(RECORDS, "before")
-    stage.copied(RECORDS)
+    stage.written(RECORDS)
     with stage.running("failover", *GO) as process:
-        assert Patience.of(90).wait_until(lambda: len(stage.journaled()) > 1)
+        stage.until(process, lambda: len(stage.journaled()) > 1)
         second = stage.run("failover", *GO)
         assert second.code == 3, second.stdout + second.stderr
-        assert process.wait(DEADLINE_S) == 0, stage.said
-    assert f"is held by run {run_of(stage)}" in second.stderr
+        stage.ends(process)
+    assert f"is held by run {stage.newest_run}" in second.stderr
     assert f"on {socket.gethostname()} (process {process.pid})" in second.stderr
 
 
 def test_a_wait_ends_soon_after_somebody_took_the_link(stage: Stage) -> None:
     """The drain would wait ten minutes, and write nothing into the journal meanwhile."""
-    stage.write(RECORDS, "before")
-    stage.copied(RECORDS)
-    client = stage.lab.parts.worker.client()
-    client.pause("mm2-source")
-    try:
-        assert Patience.of(60).wait_until(lambda: client.status("mm2-source").all_in("PAUSED"))
+    stage.written(RECORDS)
+    with stage.paused(stage.copies):
         stage.write(LEFT, "behind")
         overridden = ("--override", "replication-not-running=a drill")
         with stage.running("failover", *overridden, *GO) as process:
-
-            def draining() -> bool:
-                assert process.poll() is None, stage.said
-                return any(e.get("step") == "drain" for e in stage.journaled())
-
-            assert Patience.of(90).wait_until(draining)
+            stage.until(process, lambda: any(e.get("step") == "drain" for e in stage.journaled()))
             before = len(stage.journaled())
             connection = Connection("secondary", stage.target.properties(), 30)
             with JournalWriter(connection, stage.link, TOPIC):
                 assert process.wait(30) == 4, stage.said
             assert f"has lost link {stage.link}" in stage.said
             assert len(stage.journaled()) == before
-    finally:
-        client.resume("mm2-source")
-        client.close()
     assert stage.denials(stage.source) > 0, "a run that lost its link changed something"
     assert stage.json("resume", *GO, code=0)["status"] == "done"
 
 
 def test_ctrl_c_stops_between_two_effects(stage: Stage) -> None:
-    stage.write(RECORDS, "before")
-    stage.copied(RECORDS)
+    stage.written(RECORDS)
     with stage.running("failover", *GO) as process:
-        assert Patience.of(90).wait_until(
-            lambda: any(e["entry"] == "intend" for e in stage.journaled())
-        )
+        stage.until(process, lambda: stage.has("intend"))
         process.send_signal(signal.SIGINT)
-        assert process.wait(DEADLINE_S) == 130
+        stage.ends(process, 130)
     assert stage.journaled()[-1]["entry"] == "interrupted"
     assert "drctl resume" in stage.said
     first = stage.json("failover", code=3)["refused"][0]
@@ -274,14 +216,11 @@ def resumes_as_was_said(stage: Stage) -> int:
 
 
 def test_an_unplanned_one_needs_no_source_and_says_what_is_owed(stage: Stage) -> None:
-    written = stage.write(RECORDS, "before")
-    stage.copied(RECORDS)
+    written = stage.written(RECORDS)
     read = stage.read(stage.source, most=RECORDS)
-    await_checkpoint(stage, stage.group)
+    stage.await_checkpoint(stage.group)
     stage.leave_behind(LEFT)
-    alive = stage.run("failover", "--mode", "unplanned", *GO)
-    assert alive.code == 3
-    assert "source-alive" in alive.stderr
+    assert "source-alive" in stage.refused("failover", "--mode", "unplanned", *GO)
     stage.lab.signal("primary", signal.SIGKILL)
     estimated_before(stage)
     done = stage.json("failover", "--mode", "unplanned", *GO, code=1)
@@ -291,7 +230,7 @@ def test_an_unplanned_one_needs_no_source_and_says_what_is_owed(stage: Stage) ->
     assert any("of KIP-848's protocol is not known" in each for each in done["owed"])
     assert done["rpo"]["exact"] is False
     placed = resumes_as_was_said(stage)
-    assert stage.endpoint.read_text(encoding="utf-8") == stage.bootstrap("secondary")
+    assert stage.leads_to("secondary")
     loss = loss_in(stage)
     assert (loss["at_least"], loss["exact"]) == (LEFT, False)
     assert loss["records"] == LEFT <= loss["at_most"]

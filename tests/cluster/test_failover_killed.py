@@ -5,31 +5,19 @@ its own, with the same records.
 """
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
-from drctl.lab.lab import Lab
 from tests.cluster import switch
-from tests.cluster.conftest import NewDrctl
 from tests.cluster.ended import end_of
-from tests.cluster.failover_stage import DEADLINE_S, GO, PARTITIONS, Stage
+from tests.cluster.failover_stage import PARTITIONS, Stage
 from tests.cluster.killing import MOMENTS, killed_in_each
+from tests.cluster.link_command import GO
 from tests.cluster.own_links import READ, RECORDS, OwnLinks, at_work
-from tests.conftest import NewTopic
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 LATER = 5
-
-
-@pytest.fixture
-def links(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[OwnLinks]:
-    made = OwnLinks(lab, new_drctl, new_topic)
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 def switched_by_command(links: OwnLinks) -> tuple[Stage, switch.Switch]:
@@ -56,7 +44,7 @@ def test_killed_in_every_step_it_ends_as_one_that_nobody_interrupted(
         killed_in_each(killed, moment, [*steps, *of_the_run], "failover", *GO)
         done = killed.json("resume", *GO, code=0)
         assert (done["status"], done["rpo"]["records"]) == ("done", 0)
-        assert alone.wait(DEADLINE_S) == 0, left_alone.said
+        left_alone.ends(alone)
 
     end = end_of(left_alone)
     assert end_of(killed) == end
@@ -70,8 +58,8 @@ def test_killed_in_every_step_it_ends_as_one_that_nobody_interrupted(
 
     entries = killed.journaled()
     assert [e["seq"] for e in entries] == list(range(1, len(entries) + 1))
-    assert Counter(e["step"] for e in entries if e["entry"] == "intend") == Counter(steps)
-    assert len([e for e in entries if e["entry"] == "resumed"]) == len(steps) + len(of_the_run)
+    assert Counter(e["step"] for e in killed.entries("intend")) == Counter(steps)
+    assert len(killed.entries("resumed")) == len(steps) + len(of_the_run)
     assert by.switched == ["secondary"]
     assert killed.write(LATER, "refused") == []
     assert len(killed.write(LATER, "after", killed.target)) == LATER

@@ -8,27 +8,23 @@ the name that the link gives. What that proves is what drctl does over Connect's
 
 import signal
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
     ResourcePatternType,
-    ResourceType,
 )
 
 from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from tests.cluster.conftest import NewDrctl
 from tests.cluster.copying import Copier
-from tests.cluster.failover_stage import APP, DEADLINE_S, GO, PARTITIONS, Stage
-from tests.conftest import NewTopic
+from tests.cluster.failover_stage import APP, PARTITIONS, Stage, connect
+from tests.cluster.link_command import GO, soon
+from tests.cluster.rights import USES, about, grant, revoke, rule
+from tests.cluster.site import Site
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -61,16 +57,7 @@ class Kind:
         """Whether what copies says that it is stopped."""
         if self.copier is not None:
             return self.copier.halted
-        return self.state == "STOPPED"
-
-    @property
-    def state(self) -> str:
-        """Of the connector."""
-        client = self.stage.lab.parts.worker.client()
-        try:
-            return str(client.status(self.connector).state)
-        finally:
-            client.close()
+        return self.stage.states(self.connector) == ["STOPPED"]
 
     def copied(self, count: int) -> None:
         """Wait until so many records came over."""
@@ -79,30 +66,16 @@ class Kind:
 
 
 @contextmanager
-def granted(cluster: ClusterUnderTest, topic: str, users: Mapping[str, str]) -> Iterator[None]:
+def granted(cluster: ClusterUnderTest, topic: str) -> Iterator[None]:
     """Users who may do something with topics that begin so: the lab grants them others only."""
-    rules = [
-        (user, getattr(AclOperation, operation))
-        for user, operations in users.items()
-        for operation in operations.split()
-    ]
-    pattern, allow = ResourcePatternType.PREFIXED, AclPermissionType.ALLOW
-    bindings = [
-        AclBinding(ResourceType.TOPIC, topic, pattern, f"User:{user}", "*", operation, allow)
-        for user, operation in rules
-    ]
-    for done in cluster.admin.create_acls(bindings).values():
-        done.result()
+    prefixed = ResourcePatternType.PREFIXED
+    users = product((APP, "replicator"), USES)
+    grant(cluster, *(rule(user, topic, each, pattern=prefixed) for user, each in users))
     try:
         yield
     finally:
         # The fences that runs left behind, too.
-        of_topic = AclBindingFilter(
-            *(ResourceType.TOPIC, topic, ResourcePatternType.ANY, None, None),
-            *(AclOperation.ANY, AclPermissionType.ANY),
-        )
-        for done in cluster.admin.delete_acls([of_topic]).values():
-            done.result()
+        revoke(cluster, about(topic, pattern=ResourcePatternType.ANY))
 
 
 @contextmanager
@@ -117,44 +90,37 @@ def connector(lab: Lab, name: str, topic: str) -> Iterator[None]:
         "emit.offset-syncs.enabled": "false",
         "sync.topic.configs.enabled": "false",
     }
-    client = lab.parts.worker.client()
-    client.put_config(name, settings)
-    try:
-        assert Patience.of(60).wait_until(lambda: name in client.statuses())
-        yield
-    finally:
-        client.delete(name)
-        client.close()
+    with connect(lab) as client:
+        client.put_config(name, settings)
+        soon(lambda: name in client.statuses())
+        try:
+            yield
+        finally:
+            client.delete(name)
 
 
 class Kinds:
     """Makes links, and takes everything away that they needed."""
 
-    def __init__(
-        self, lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic, folder: Path, open_: ExitStack
-    ) -> None:
-        self.lab, self.new_drctl, self.new_topic = lab, new_drctl, new_topic
-        self.folder, self.open = folder, open_
+    def __init__(self, site: Site, folder: Path) -> None:
+        self.site, self.folder, self.open = site, folder, site.opened
 
     def make(self, name: str) -> Kind:
         """A link of a kind; its topic is copied from now on."""
-        topic = self.new_topic(PARTITIONS)
-        source = ClusterUnderTest(self.lab.cluster("primary"))
-        target = ClusterUnderTest(self.lab.cluster("secondary"))
-        users = {APP: "READ WRITE DESCRIBE", "replicator": "READ WRITE DESCRIBE"}
-        for cluster in (source, target):
-            self.open.enter_context(granted(cluster, topic, users))
+        topic = self.site.new_topic(PARTITIONS)
+        for cluster in self.site.clusters:
+            self.open.enter_context(granted(cluster, topic))
         if name == "confluent-replicator":
             copies = f"replicator-{topic}"
-            self.open.enter_context(connector(self.lab, copies, topic))
-            url = f"http://127.0.0.1:{self.lab.parts.settings.connect_port}"
+            self.open.enter_context(connector(self.site.lab, copies, topic))
+            url = self.site.lab.parts.worker.url
             settings: dict[str, Any] = {"connect": url, "connectors": {"source": copies}}
             return Kind(name, self._stage(name, topic, settings), connector=copies)
         folder = self.folder / topic
         folder.mkdir()
-        copier = Copier(source, target, topic, folder, name == "offset-preserving")
+        copier = Copier(*self.site.clusters, topic, folder, name == "offset-preserving")
         if name == "none":
-            self._write_earlier(target, topic)
+            self._write_earlier(topic)
         self.open.enter_context(copier.at_work())
         commands = copier.commands if copier.keeps_offsets else {}
         words = () if commands else ANSWER
@@ -162,24 +128,23 @@ class Kinds:
 
     def _stage(self, name: str, topic: str, settings: Mapping[str, Any]) -> Stage:
         replicator = {"kind": name, **settings}
-        return Stage(self.lab, self.new_drctl, topic, replicator, topics=[f"{topic}.*"])
+        return Stage(self.site, topic, replicator, topics=[f"{topic}.*"])
 
-    def _write_earlier(self, target: ClusterUnderTest, topic: str) -> None:
+    def _write_earlier(self, topic: str) -> None:
         """So that a copy never has the offset of its original."""
-        producer = target.producer()
+        producer = self.site.secondary.producer()
         for number in range(EARLIER * PARTITIONS):
             producer.produce(topic, partition=number % PARTITIONS, value=f"earlier-{number}")
         assert producer.flush(30) == 0
 
+    def close(self) -> None:
+        self.site.lab.start("primary")
+        self.site.lab.replicate(True)
+
 
 @pytest.fixture
-def kinds(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic, tmp_path: Path) -> Iterator[Kinds]:
-    with ExitStack() as opened:
-        try:
-            yield Kinds(lab, new_drctl, new_topic, tmp_path, opened)
-        finally:
-            lab.start("primary")
-            lab.replicate(True)
+def kinds(site: Site, tmp_path: Path) -> Kinds:
+    return site.keep(Kinds(site, tmp_path))
 
 
 def fail_over(kind: Kind, *words: str) -> dict[str, Any]:
@@ -190,20 +155,10 @@ def fail_over(kind: Kind, *words: str) -> dict[str, Any]:
         return stage.json(*words, code=0)
     assert kind.copier is not None
     with stage.running(*words) as process:
-
-        def drained() -> bool:
-            assert process.poll() is None, stage.said
-            return ("done", "drain") in entries_of(stage)
-
-        assert Patience.of(90).wait_until(drained), stage.said
+        stage.until(process, lambda: stage.has("done", "drain"))
         kind.copier.halt()
-        assert process.wait(DEADLINE_S) == 0, stage.said
-    run = str(stage.journaled()[0]["run"])
-    return stage.json("report", run, "--verify", code=0)
-
-
-def entries_of(stage: Stage) -> list[tuple[str, str]]:
-    return [(str(e["entry"]), str(e.get("step", ""))) for e in stage.journaled()]
+        stage.ends(process)
+    return stage.json("report", stage.newest_run, "--verify", code=0)
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -215,10 +170,9 @@ def test_a_planned_one_loses_nothing_whatever_copies(kinds: Kinds, name: str) ->
     read = stage.read(stage.source, most=50)
     done = fail_over(kind)
     assert kind.stopped
-    by_id = {step["id"]: step for step in done["steps"]}
-    assert {step["status"] for step in by_id.values()} <= {"done", "passed"}
+    assert {step["status"] for step in done["steps"]} <= {"done", "passed"}
     assert (done["rpo"]["records"], done["rpo"]["exact"]) == (0, True)
-    assert stage.endpoint.read_text(encoding="utf-8") == stage.bootstrap("secondary")
+    assert stage.leads_to("secondary")
     assert stage.write(3, "refused") == [], "the fence lets somebody through"
     written += stage.write(RECORDS, "after", stage.target)
     left = 2 * RECORDS - len(read)
@@ -226,18 +180,13 @@ def test_a_planned_one_loses_nothing_whatever_copies(kinds: Kinds, name: str) ->
     read += stage.read(stage.target, most=10_000, wait_for=left, but="earlier")
     assert set(read) == set(written)
     if kind.connector:
-        boundary = facts_of(stage, "stop-replication")["boundary"][kind.connector]
+        boundary = stage.entries("done", "stop-replication")[-1]["facts"]["boundary"][
+            kind.connector
+        ]
         assert {at["partition"]["topic"] for at in boundary} == {stage.topic}
         ends = stage.source.end_offsets(stage.topic)
         came = {at["partition"]["partition"]: at["offset"]["offset"] + 1 for at in boundary}
         assert came == {number: end for number, end in ends.items() if end}
-
-
-def facts_of(stage: Stage, step: str) -> Mapping[str, Any]:
-    """What the newest run saw of a step that is done."""
-    found = [e for e in stage.journaled() if e["entry"] == "done" and e["step"] == step]
-    facts: Mapping[str, Any] = found[-1]["facts"]
-    return facts
 
 
 @pytest.mark.parametrize(
@@ -253,22 +202,17 @@ def test_a_topic_that_is_made_behind_the_fence_keeps_the_target_closed(
     stage.write(RECORDS, "before")
     kind.copied(RECORDS)
     with stage.running("failover", *kind.words, *GO) as process:
-
-        def fenced() -> bool:
-            assert process.poll() is None, stage.said
-            return ("done", "fence-producers") in entries_of(stage)
-
         try:
-            assert Patience.of(90).wait_until(fenced), stage.said
+            stage.until(process, lambda: stage.has("done", "fence-producers"))
             stage.source.create_topic(later)
-            assert process.wait(DEADLINE_S) == 3, stage.said
+            stage.ends(process, 3)
         finally:
             stage.source.delete_topics([later])
     assert "moved-behind-fence: 1 topics were made on primary behind the fence" in stage.said
-    assert ("undone", "stop-replication") in entries_of(stage)
-    assert ("intend", "open-target") not in entries_of(stage)
+    assert stage.has("undone", "stop-replication")
+    assert not stage.has("intend", "open-target")
     assert stage.denials(stage.source) == 0
-    assert Patience.of(60).wait_until(lambda: not kind.stopped)
+    soon(lambda: not kind.stopped)
     assert len(stage.write(5, "again")) == 5
     kind.copied(RECORDS + 5)
 
@@ -279,15 +223,15 @@ def test_unplanned_ones_need_no_source_whatever_copies(kinds: Kinds) -> None:
     for kind in made:
         assert len(kind.stage.write(RECORDS, "before")) == RECORDS
         kind.copied(RECORDS)
-    kinds.lab.signal("primary", signal.SIGKILL)
+    kinds.site.lab.signal("primary", signal.SIGKILL)
     for kind in made:
         stage = kind.stage
         done = stage.json("failover", "--mode", "unplanned", *kind.words, *GO, code=1)
         assert done["status"] == "done", done
         if kind.copier is not None and kind.words:
             kind.copier.halt()
-        assert Patience.of(10).wait_until(lambda kind=kind: kind.stopped)  # type: ignore[misc]
+        soon(lambda kind=kind: kind.stopped, seconds=10)  # type: ignore[misc]
         assert any("fence" in each for each in done["owed"])
         assert done["rpo"]["exact"] is False
-        assert stage.endpoint.read_text(encoding="utf-8") == stage.bootstrap("secondary")
+        assert stage.leads_to("secondary")
         assert len(stage.write(5, "after", stage.target)) == 5

@@ -5,11 +5,7 @@ application writes all the time, through the proxy, and knows nothing of drctl: 
 each record is what the report is held against.
 """
 
-import json
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,17 +14,13 @@ from uuid import uuid4
 
 import pytest
 
-from drctl.lab.cluster import read_topic
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from tests.cluster import fence_program
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.failover_stage import GO, PARTITIONS, Stage
-from tests.cluster.front import Front, front
-from tests.cluster.own_connectors import Connectors, settings
+from tests.cluster.failover_stage import PARTITIONS, Stage
+from tests.cluster.front import Front, fence_of, front
+from tests.cluster.link_command import GO, NOTHING_LOST, soon, steps_of
+from tests.cluster.own_connectors import Connectors, mirror_of, settings
+from tests.cluster.site import Site
 from tests.cluster.writer import DENIED, Writer, known_to, writing
 from tests.cluster.writer_program import PACE_S
-from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.endpoints, pytest.mark.timeout(300)]
@@ -41,7 +33,7 @@ TO_SECONDARY = {"p1": "MAINT", "p2": "MAINT", "s1": "no check", "s2": "no check"
 
 
 @dataclass(frozen=True)
-class Site:
+class Moving:
     """A link with these means, and the application.
 
     Attributes:
@@ -63,71 +55,37 @@ class Site:
     def writes_on(self) -> None:
         """See some more records of the application acknowledged."""
         until = len(self.writer.taken()) + MORE
-        assert Patience.of(60).wait_until(lambda: len(self.writer.taken()) >= until)
-
-    @contextmanager
-    def standing_still(self) -> Iterator[None]:
-        """Nothing is copied meanwhile, and Connect says of all that it runs."""
-        client = self.stage.lab.parts.worker.client()
-        name = self.stage.copies
-        try:
-            client.pause(name)
-            assert Patience.of(60).wait_until(lambda: client.status(name).all_in("PAUSED"))
-            yield
-        finally:
-            client.resume(name)
-            assert Patience.of(60).wait_until(lambda: client.status(name).all_in("RUNNING"))
-            client.close()
-
-    def held(self, cluster: ClusterUnderTest) -> set[str]:
-        """Every record of a cluster, by a plain consumer."""
-        found = read_topic(cluster.lab_cluster, self.stage.topic)
-        return {value.decode() for value in found.values()}
+        soon(lambda: len(self.writer.taken()) >= until)
 
 
 @pytest.fixture
-def site(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic, tmp_path: Path) -> Iterator[Site]:
-    topic, user = new_topic(PARTITIONS), f"mover-{uuid4().hex[:6]}"
-    clusters = ClusterUnderTest(lab.cluster("primary")), ClusterUnderTest(lab.cluster("secondary"))
-    connectors = Connectors(lab)
-    name, file = f"copies-{topic}", tmp_path / "fence.json"
-    fence = sys.executable, str(Path(fence_program.__file__))
-    with ExitStack() as opened:
-        opened.callback(connectors.close)
-        before = opened.enter_context(front(tmp_path, *clusters))
-        password = opened.enter_context(known_to(clusters, user, topic))
-        file.touch(mode=0o600)
-        given = {"properties": clusters[0].properties(), "topic": topic, "user": user}
-        file.write_text(json.dumps(given), encoding="utf-8")
-        words = {"command": "set", "undo": "lift", "verify": "shown"}
-        stage = Stage(
-            lab,
-            new_drctl,
-            topic,
-            {"kind": "mirrormaker2", "connect": connectors.url, "connectors": {"source": name}},
-            fence={
-                "method": "command",
-                **{key: [*fence, word, str(file)] for key, word in words.items()},
-            },
-            endpoints=before.endpoints,
-        )
-        copying = settings(lab, "primary", "secondary", topic, tasks__max="1")
-        connectors.create(name, copying, running=True)
-        at = before.through_proxy
-        writer = opened.enter_context(writing(tmp_path, at, user, password, topic))
-        yield Site(stage, before, writer, fence, file)
+def moving(site: Site, tmp_path: Path) -> Moving:
+    topic, user = site.new_topic(PARTITIONS), f"mover-{uuid4().hex[:6]}"
+    connectors = site.keep(Connectors(site.lab))
+    name, file, opened = f"copies-{topic}", tmp_path / "fence.json", site.opened
+    before = opened.enter_context(front(tmp_path, *site.clusters))
+    password = opened.enter_context(known_to(site.clusters, user, topic))
+    fence, section = fence_of(site.primary, topic, user, file)
+    replicator = mirror_of(site.lab, name)
+    stage = Stage(site, topic, replicator, fence=section, endpoints=before.endpoints)
+    copying = settings(site.lab, "primary", "secondary", topic, tasks__max="1")
+    connectors.create(name, copying, running=True)
+    at = before.through_proxy
+    writer = opened.enter_context(writing(tmp_path, at, user, password, topic))
+    return Moving(stage, before, writer, fence, file)
 
 
-def test_what_fails_behind_the_fence_leaves_the_application_where_it_was(site: Site) -> None:
+def test_what_fails_behind_the_fence_leaves_the_application_where_it_was(moving: Moving) -> None:
     """Then the same link is failed over, and the application comes along."""
+    site = moving
     site.writes_on()
     serial = site.front.serial
-    with site.standing_still():
+    with site.stage.paused(site.stage.copies):
         # What was copied until now is not all: the application goes on.
         site.writes_on()
         passed = ("--override", "replication-not-running=a drill", "--patience", "2s")
         failed = site.stage.json("failover", *passed, *GO, code=3)
-    statuses = {step["id"]: step["status"] for step in failed["steps"]}
+    statuses = steps_of(failed, "status")
     assert (statuses["fence-producers"], statuses["drain"]) == ("taken-back", "failed")
     assert statuses["open-target"] == "not-begun"
     assert not site.fenced
@@ -137,12 +95,12 @@ def test_what_fails_behind_the_fence_leaves_the_application_where_it_was(site: S
     assert DENIED in answers_once_at_work(site.writer), "the fence never kept it away"
 
     done = site.stage.json("failover", *GO, code=0)
-    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
+    assert done["rpo"] == NOTHING_LOST
     assert (site.fenced, site.front.states) == (True, TO_SECONDARY)
     assert site.front.by_name == address_of(site.stage.target)
     site.writes_on()
     acknowledged = set(site.writer.taken())
-    source, target = site.held(site.stage.source), site.held(site.stage.target)
+    source, target = (set(site.stage.all_of(each)) for each in site.stage.site.clusters)
     assert acknowledged - target == set(), "acknowledged, and lost"
     report = site.stage.json("report", done["run"], "--verify", code=0)
     agrees(report, site.writer, source)

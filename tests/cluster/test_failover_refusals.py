@@ -6,33 +6,31 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
-from uuid import uuid4
 
 import pytest
 import yaml
-from confluent_kafka import TopicPartition
 
 from drctl.formats.journal_records import TOPIC as JOURNAL_TOPIC
 from drctl.kafka.connection import Connection
 from drctl.kafka.journal_reader import CONFIG
 from drctl.kafka.own_topics import JOURNAL, create
 from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
 from drctl.model.errors import DrctlError
 from drctl.model.topology import Record
 from tests.cli.documents import check
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.failover_stage import GO, PARTITIONS, Stage
+from tests.cluster.failover_stage import PARTITIONS, Stage, connect
+from tests.cluster.groups import stand
+from tests.cluster.link_command import GO, soon
 from tests.cluster.own_links import READ, OwnLinks
 from tests.cluster.picture import picture
 from tests.cluster.refusing import WHY, is_refused, side_by_side
+from tests.cluster.site import NewDrctl, site_on
 from tests.cluster.somebody import (
     as_somebody,
     may_not_write_the_journal,
     may_use_the_transactional_id,
 )
-from tests.kafka.members import commit, member
+from tests.kafka.members import member
 from tests.lab.cluster_under_test import ClusterUnderTest, Ending
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
@@ -51,34 +49,20 @@ def stage(
     lab: Lab, new_drctl: NewDrctl, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> Iterator[Stage]:
     """A link that copies, with a group that has read some of its topic, and nothing against it."""
-    made: list[str] = []
-
-    def new_topic(partitions: int = 1, **_: Any) -> str:
-        made.append(f"test-{uuid4().hex[:8]}")
-        for cluster in (secondary, primary):
-            cluster.create_topic(made[-1], partitions)
-        return made[-1]
-
-    links = OwnLinks(lab, new_drctl, new_topic)
-    try:
-        stage = links.make()
+    with site_on(lab, primary, secondary, new_drctl) as site:
+        stage = site.keep(OwnLinks(site)).make()
         write(stage, RECORDS, minutes_ago=40)
-        read = [TopicPartition(stage.topic, number, READ) for number in range(PARTITIONS)]
-        commit(stage.source.properties(), stage.group, *read)
+        stand(primary, stage.topic, {stage.group: dict.fromkeys(range(PARTITIONS), READ)})
         # Where there is no journal yet, another right is needed: that to make it.
         connection = Connection("secondary", secondary.properties(), 30)
         create(connection, JOURNAL_TOPIC, JOURNAL, CONFIG)
         configure(stage)
         yield stage
-    finally:
-        links.close()
-        for cluster in (primary, secondary):
-            cluster.delete_topics(made)
 
 
 def write(stage: Stage, count: int, *, minutes_ago: int, ending: Ending = "none") -> None:
     """Write as somebody whom no fence names, and see it copied."""
-    there = held(stage)
+    there = stage.held(stage.target)
     produce(stage, count, minutes_ago=minutes_ago, ending=ending)
     stage.copied(there + count)
 
@@ -88,11 +72,6 @@ def produce(stage: Stage, count: int, *, minutes_ago: int, ending: Ending = "non
     at_ms = int(time.time() * 1000) - minutes_ago * MINUTE_MS
     records = [Record(n % PARTITIONS, -1, at_ms + n, b"k", b"v") for n in range(count)]
     stage.source.produce(stage.topic, records, ending)
-
-
-def held(stage: Stage) -> int:
-    """How much of the topic is on the target."""
-    return sum(stage.target.end_offsets(stage.topic).values())
 
 
 def configure(stage: Stage) -> None:
@@ -126,24 +105,16 @@ def topics_that_lack(stage: Stage) -> Iterator[None]:
 @contextmanager
 def standing_replication(stage: Stage) -> Iterator[None]:
     """The connector is paused, and the tail that it leaves is old."""
-    client = stage.lab.parts.worker.client()
-
-    def all_in(state: str) -> bool:
-        return bool(client.status(stage.copies).all_in(state))
-
-    there = held(stage)
+    there = stage.held(stage.target)
     try:
-        client.pause(stage.copies)
-        assert Patience.of(60).wait_until(lambda: all_in("PAUSED"))
+        stage.pause(stage.copies)
         produce(stage, BEHIND, minutes_ago=30)
         stage.source.configure(stage.topic, retention_ms=str(KEPT_MS))
         yield
     finally:
         stage.source.configure(stage.topic, retention_ms="-1")
-        client.resume(stage.copies)
-        assert Patience.of(60).wait_until(lambda: all_in("RUNNING"))
+        stage.resume(stage.copies)
         stage.copied(there + BEHIND)
-        client.close()
 
 
 @contextmanager
@@ -156,8 +127,7 @@ def an_open_transaction(stage: Stage) -> Iterator[None]:
     finally:
         stage.source.close()
         # That it was aborted is written down a moment later.
-        ended = lambda: stage.source.end_offsets(stage.topic) != before  # noqa: E731
-        assert Patience.of(30).wait_until(ended)
+        soon(lambda: stage.source.end_offsets(stage.topic) != before)
 
 
 @contextmanager
@@ -183,18 +153,14 @@ def a_frozen_worker(stage: Stage) -> Iterator[None]:
 
 def await_connectors(stage: Stage) -> None:
     """See all of them at work again, the lab's too."""
-    client = stage.lab.parts.worker.client()
 
     def at_work() -> bool:
-        with suppress(DrctlError):  # it has left its group, and comes back to it
+        with suppress(DrctlError), connect(stage.lab) as client:  # it comes back to its group
             known = client.statuses()
             return stage.copies in known and all(e.all_in("RUNNING") for e in known.values())
         return False
 
-    try:
-        assert Patience.of(90).wait_until(at_work)
-    finally:
-        client.close()
+    soon(at_work, "connectors do not come back", 90)
 
 
 @dataclass(frozen=True)

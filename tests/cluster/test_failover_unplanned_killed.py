@@ -6,19 +6,16 @@ own, with the same records, and both look at the same dead primary.
 
 import signal
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from drctl.lab.lab import Lab
-from tests.cluster.conftest import NewDrctl
 from tests.cluster.ended import end_of
-from tests.cluster.failover_stage import DEADLINE_S, GO, PARTITIONS
+from tests.cluster.failover_stage import PARTITIONS
 from tests.cluster.killing import killed_at_a_new_step, move
-from tests.cluster.offsets_command import OffsetsCommand
+from tests.cluster.link_command import GO
 from tests.cluster.own_links import READ, RECORDS, OwnLinks, at_work
-from tests.conftest import NewTopic
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
@@ -36,15 +33,6 @@ What it is measured by, a result of `drctl gap`, is on the first machine alone.
 ANSWERED = ("--answer", "decide=yes", "--answer", "cannot-return=yes")
 
 
-@pytest.fixture
-def links(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[OwnLinks]:
-    made = OwnLinks(lab, new_drctl, new_topic)
-    try:
-        yield made
-    finally:
-        made.close()
-
-
 def plain(step: str) -> str:
     """What a step of the sequence is called without the runbook; nothing where it is a person's."""
     name = step.removeprefix("failover.")
@@ -57,7 +45,7 @@ def test_killed_at_every_step_it_ends_as_one_that_nobody_interrupted(
     left_alone, killed = links.make(), links.make()
     for stage in (left_alone, killed):
         at_work(stage)
-        OffsetsCommand(stage.drctl.config).json("track", "--once", "--execute", "--yes")
+        stage.drctl.offsets.json("track", "--once", *GO)
         stage.leave_behind(LEFT)
     lab.signal("primary", signal.SIGKILL)
 
@@ -71,7 +59,7 @@ def test_killed_at_every_step_it_ends_as_one_that_nobody_interrupted(
             words = ("resume", *GO)
             if step in BEHIND and not elsewhere.exists():
                 move(killed, elsewhere)
-        assert alone.wait(DEADLINE_S) == 1, left_alone.said
+        left_alone.ends(alone, 1)
     # Steps that are done at once may be over before the signal comes.
     assert {"preflight", "open-target"} <= set(seen)
     assert len(seen) >= len(STEPS) - 4, seen
@@ -82,12 +70,12 @@ def test_killed_at_every_step_it_ends_as_one_that_nobody_interrupted(
     assert set(end["steps"]) == set(STEPS)
     assert end["positions"] == dict.fromkeys(range(PARTITIONS), READ)
     assert end["lost"] == {"at_least": LEFT, "exact": False}
-    assert end["endpoint"] == killed.bootstrap("secondary")
+    assert end["endpoint"] == killed.target.bootstrap
     assert (end["connector"], sum(end["ends"].values())) == ("STOPPED", RECORDS)
     assert killed.drctl.folder == elsewhere
     entries = killed.journaled()
     assert [e["seq"] for e in entries] == list(range(1, len(entries) + 1))
-    assert len([e for e in entries if e["entry"] == "resumed"]) == len(seen)
-    effects = Counter(e["step"] for e in entries if e["entry"] == "intend")
+    assert len(killed.entries("resumed")) == len(seen)
+    effects = Counter(e["step"] for e in killed.entries("intend"))
     assert (effects["open-target"], effects["switch-endpoint-1"]) == (1, 1)
     assert len(killed.write(5, "after", killed.target)) == 5

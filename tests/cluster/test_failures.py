@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.cluster.command import Drctl, Ended, Running
-from tests.cluster.conftest import SPARK, NewDrctl, new_prefix
-from tests.cluster.filling import Clock, R, copies, fill, holding, rows
+from tests.cluster.filling import Clock, R, fill, half_copied, holding, rows
+from tests.cluster.site import SPARK, NewDrctl, link_over, new_prefix
 from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -21,10 +21,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 @pytest.fixture(scope="module")
 def topic(primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock) -> str:
     """One record is not on the target."""
-    name = f"{new_prefix()}plain"
-    fill(primary, {name: holding(*rows(6))}, clock)
-    fill(secondary, {name: holding(*copies(rows(5)))}, clock)
-    return name
+    return half_copied((primary, secondary), clock, rows(6), 5)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +36,7 @@ def bulky(primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock) 
 
 
 def link(topic: str) -> dict[str, object]:
-    return {"main": {"from": "primary", "to": "secondary", "topics": [topic]}}
+    return {"main": link_over(topic)}
 
 
 @pytest.fixture(scope="module")

@@ -14,18 +14,13 @@ from typing import Any
 
 import pytest
 
-from drctl.lab.cluster import read_topic
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.failover_stage import APP, DEADLINE_S, GO, PARTITIONS, Stage
+from tests.cluster.failover_stage import APP, Stage
 from tests.cluster.killing import killed_at
+from tests.cluster.link_command import GO, steps_of
 from tests.cluster.own_homes import POLICIES, OwnHome
-from tests.cluster.own_links import OwnLinks, at_work
+from tests.cluster.own_links import at_work
 from tests.cluster.rights import lift, remove_denials
 from tests.cluster.way_home import named
-from tests.conftest import NewTopic
-from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
@@ -35,15 +30,6 @@ NOTHING_LOST = "no record was left behind"
 FENCE = "fence-producers"
 BRIEFLY_S, LOOK_S = 15.0, 12.0
 """For so long clients wait for the fence, and for a look that is under way when that is over."""
-
-
-@pytest.fixture
-def stage(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Stage]:
-    links = OwnLinks(lab, new_drctl, new_topic)
-    try:
-        yield links.make()
-    finally:
-        links.close()
 
 
 def killed_and_unfenced(stage: Stage, step: str, *words: str) -> None:
@@ -60,34 +46,29 @@ def through(stage: Stage) -> list[str]:
     return written
 
 
-def held(stage: Stage, cluster: ClusterUnderTest) -> Counter[str]:
-    """Every record, by a plain consumer."""
-    return Counter(v.decode() for v in read_topic(cluster.lab_cluster, stage.topic).values())
-
-
 def steps_with(stage: Stage, entry: str) -> list[str]:
-    return [str(each["step"]) for each in stage.journaled() if each["entry"] == entry]
+    return [str(each["step"]) for each in stage.entries(entry)]
 
 
 def told_of(stage: Stage) -> str:
     """The report of the newest run, for people."""
     file = stage.drctl.folder / "report.md"
-    run = str(stage.journaled()[0]["run"])
-    told = stage.run("report", run, "--format", "md", "--out", str(file))
+    told = stage.run("report", stage.newest_run, "--format", "md", "--out", str(file))
     assert told.code == 0, told.stderr
     return file.read_text(encoding="utf-8")
 
 
-def test_before_the_opening_it_begins_anew_at_the_fence(stage: Stage) -> None:
+def test_before_the_opening_it_begins_anew_at_the_fence(link: Stage) -> None:
+    stage = link
     written = at_work(stage)
     killed_and_unfenced(stage, "stop-replication")
     written += through(stage)
     before = len(stage.journaled())
 
     done = stage.json("resume", *GO, code=0)
-    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
+    assert done["rpo"] == NOTHING_LOST
     assert NOTHING_LOST in told_of(stage)
-    assert held(stage, stage.source) == held(stage, stage.target) == Counter(written)
+    assert stage.all_of(stage.source) == stage.all_of(stage.target) == Counter(written)
     assert stage.write(1, "refused") == []
     since = stage.journaled()[before:]
     first = next(each for each in since if each["entry"] == "looked")
@@ -101,39 +82,35 @@ def test_before_the_opening_it_begins_anew_at_the_fence(stage: Stage) -> None:
 
 
 @pytest.mark.nightly
-def test_behind_the_end_of_replication_all_is_put_back_and_nothing_is_lost(stage: Stage) -> None:
+def test_behind_the_end_of_replication_all_is_put_back_and_nothing_is_lost(link: Stage) -> None:
     """What came through cannot be copied any more by this run; by the next it is."""
+    stage = link
     written = at_work(stage)
     killed_and_unfenced(stage, "open-target", "--patience", "8s")
     written += through(stage)
 
     refused = stage.json("resume", *GO, code=3)
-    statuses = {step["id"]: step["status"] for step in refused["steps"]}
+    statuses = steps_of(refused, "status")
     assert (statuses[FENCE], statuses["drain"]) == ("taken-back", "failed")
-    assert stage.endpoint.read_text(encoding="utf-8") == stage.bootstrap("primary")
+    assert stage.leads_to("primary")
     assert stage.denials(stage.source) == 0
     written += stage.write(THROUGH, "again")
 
     done = stage.json("failover", *GO, code=0)
-    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
-    assert held(stage, stage.target) == Counter(written)
+    assert done["rpo"] == NOTHING_LOST
+    assert stage.all_of(stage.target) == Counter(written)
 
 
-def test_behind_the_opening_it_is_set_again_and_what_came_through_is_owed(stage: Stage) -> None:
+def test_behind_the_opening_it_is_set_again_and_what_came_through_is_owed(link: Stage) -> None:
+    stage = link
     written = at_work(stage)
     killed_and_unfenced(stage, "switch-endpoint-1")
     lost = through(stage)
 
     done = stage.json("resume", *GO, code=1)
     assert done["status"] == "done"
-    assert done["rpo"] == {
-        "records": None,
-        "at_least": None,
-        "at_most": None,
-        "seconds": None,
-        "exact": False,
-    }
-    assert stage.endpoint.read_text(encoding="utf-8") == stage.bootstrap("secondary")
+    assert done["rpo"] == {**dict.fromkeys(NOTHING_LOST), "exact": False}
+    assert stage.leads_to("secondary")
     (owed,) = done["owed"]
     assert owed.startswith("primary may have taken records after secondary was opened: ")
     told = told_of(stage)
@@ -141,13 +118,14 @@ def test_behind_the_opening_it_is_set_again_and_what_came_through_is_owed(stage:
     assert NOTHING_LOST not in told
     assert stage.write(1, "refused") == [], "the fence was not set again"
     assert steps_with(stage, "intend").count("open-target") == 1
-    assert held(stage, stage.target) == Counter(written)
+    assert stage.all_of(stage.target) == Counter(written)
     gap = stage.json("gap", "--scope", "full", code=1)
     assert gap["totals"]["unreplicated"] == len(lost)
 
 
 @pytest.mark.nightly
-def test_behind_the_opening_nothing_is_owed_where_nothing_came_through(stage: Stage) -> None:
+def test_behind_the_opening_nothing_is_owed_where_nothing_came_through(link: Stage) -> None:
+    stage = link
     at_work(stage)
     killed_and_unfenced(stage, "switch-endpoint-1")
     done = stage.json("resume", *GO, code=0)
@@ -177,8 +155,9 @@ def lifted_again_and_again(stage: Stage) -> Iterator[list[str]]:
 
 @pytest.mark.nightly
 def test_behind_the_opening_clients_do_not_wait_for_a_fence_that_nobody_can_set(
-    stage: Stage,
+    link: Stage,
 ) -> None:
+    stage = link
     at_work(stage)
     killed_and_unfenced(stage, "switch-endpoint-1")
     before = len(stage.journaled())
@@ -186,14 +165,14 @@ def test_behind_the_opening_clients_do_not_wait_for_a_fence_that_nobody_can_set(
         lifted_again_and_again(stage) as written,
         stage.running("resume", *GO) as process,
     ):
-        assert process.wait(DEADLINE_S) == 1, stage.said
+        stage.ends(process, 1)
         assert written
     since = stage.journaled()[before:]
     looked = next(each for each in since if each["entry"] == "looked")
     owed = next(each for each in since if each["entry"] == "owed")
     assert looked["step"] == owed["step"] == FENCE
     assert BRIEFLY_S <= seconds_between(looked, owed) <= BRIEFLY_S + LOOK_S
-    assert stage.endpoint.read_text(encoding="utf-8") == stage.bootstrap("secondary")
+    assert stage.leads_to("secondary")
     told = told_of(stage)
     assert LOST in told
     assert NOTHING_LOST not in told
@@ -204,35 +183,21 @@ def seconds_between(one: Any, other: Any) -> float:
     return (second - first).total_seconds()
 
 
-@pytest.fixture
-def home(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[OwnHome]:
-    made = OwnHome(lab, new_drctl, new_topic(PARTITIONS))
-    try:
-        made.lose_the_primary()
-        yield made
-    finally:
-        made.close()
-
-
 @pytest.mark.nightly
 def test_on_the_way_home_a_record_behind_the_search_is_named_at_its_end(home: OwnHome) -> None:
     """By then records come home beside it, and nobody can tell it from these; it stays there."""
+    home.lose_the_primary()
     killed_at(home, "behind", "caught-up", "failback", *POLICIES, *GO)
     assert home.write("refused", 1, home.primary) == []
     lift(home.primary, APP, home.topic)
-    assert len(home.write("through", THROUGH, home.primary)) == THROUGH
+    home.wrote("through", THROUGH, home.primary)
 
     lacks = f"secondary lacks {THROUGH:,} records that nobody decided to leave behind"
     with home.running("resume", *GO) as process:
-
-        def named_by_now() -> bool:
-            assert process.poll() is None, home.said
-            return lacks in home.said
-
-        assert Patience.of(DEADLINE_S).wait_until(named_by_now), home.said
+        home.says(process, lacks)
         process.send_signal(signal.SIGINT)
-        assert process.wait(DEADLINE_S) == 130, home.said
-    looked = next(each for each in home.journaled() if each["entry"] == "looked")
+        home.ends(process, 130)
+    looked = home.entries("looked")[0]
     assert (looked["step"], looked["state"]) == ("close-primary", "waiting")
     assert home.led_to == home.primary.bootstrap
     there = home.all_of(home.primary)

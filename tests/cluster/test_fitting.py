@@ -3,8 +3,8 @@
 import pytest
 
 from drctl.stores.parquet import FILE
-from tests.cluster.conftest import NewDrctl, new_prefix
-from tests.cluster.filling import Clock, copies, fill, holding, rows
+from tests.cluster.filling import Clock, half_copied, rows
+from tests.cluster.site import NewDrctl, link_over
 from tests.lab.cluster_under_test import ClusterUnderTest
 from tests.parquet.reading import rows_of
 
@@ -14,10 +14,8 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 def test_little_that_differs_in_much(
     primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock, new_drctl: NewDrctl
 ) -> None:
-    topic = f"{new_prefix()}much"
-    fill(primary, {topic: holding(*rows(1000))}, clock)
-    fill(secondary, {topic: holding(*copies(rows(990)))}, clock)
-    link = {"from": "primary", "to": "secondary", "topics": [topic]}
+    topic = half_copied((primary, secondary), clock, rows(1000), 990)
+    link = link_over(topic)
     spark = {"master": "local[2]", "from_offsets": 500}
     ended = new_drctl({"main": link}, spark=spark).gap()
     assert ended.code == 1, ended.stderr
@@ -33,10 +31,8 @@ def test_little_that_differs_in_much(
 def test_the_command_line_chooses_what_compares(
     primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock, new_drctl: NewDrctl
 ) -> None:
-    topic = f"{new_prefix()}chosen"
-    fill(primary, {topic: holding(*rows(100))}, clock)
-    fill(secondary, {topic: holding(*copies(rows(90)))}, clock)
-    link = {"from": "primary", "to": "secondary", "topics": [topic]}
+    topic = half_copied((primary, secondary), clock, rows(100), 90)
+    link = link_over(topic)
     few, much = ({"master": "local[2]", "from_offsets": n} for n in (1_000_000, 0))
     answers = []
     for spark, engine in ((few, "auto"), (much, "direct"), (few, "spark")):

@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from drctl.lab.waiting import Patience
 from drctl.model.topology import Record
 from drctl.reconcile.export import record_of
-from tests.cli.conftest import DRCTL
-from tests.cluster.conftest import WAYS, NewDrctl
-from tests.cluster.offsets_command import OffsetsCommand
+from tests.cluster.link_command import soon
+from tests.cluster.site import WAYS, NewDrctl, link_over
 from tests.conftest import NewTopic
 from tests.gap.events import events
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -23,13 +21,6 @@ from tests.parquet.reading import inversions_of
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
 START = 1_700_000_000_000
-
-
-class Command(OffsetsCommand):
-    """Any command, in this process."""
-
-    def _line(self, words: tuple[str, ...]) -> list[str]:
-        return [str(DRCTL), "--config", str(self.config), *words]
 
 
 def record(number: int, key: str = "k", **changes: Any) -> Record:
@@ -41,13 +32,8 @@ EITHER = ("direct", pytest.param("spark", marks=pytest.mark.nightly))
 """Of `WAYS`; tests/spark holds what Spark finds of order and events against the reference."""
 
 
-def link_over(topic: str) -> dict[str, Any]:
-    return {
-        "from": "primary",
-        "to": "secondary",
-        "topics": [topic],
-        "replicator": {"kind": "offset-preserving"},
-    }
+def keeping(*topics: str) -> dict[str, Any]:
+    return link_over(*topics, replicator={"kind": "offset-preserving"})
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +51,7 @@ def disordered(primary: ClusterUnderTest, secondary: ClusterUnderTest) -> Iterat
 
 @pytest.mark.parametrize("way", EITHER)
 def test_records_in_another_order(way: str, disordered: str, new_drctl: NewDrctl) -> None:
-    drctl = new_drctl({"main": link_over(disordered)}, **WAYS[way])
+    drctl = new_drctl({"main": keeping(disordered)}, **WAYS[way])
     ended = drctl.gap("--scope", "full", "--order")
     assert ended.code == 1, ended.stderr
     found = ended.gap()
@@ -89,7 +75,7 @@ def test_records_in_another_order(way: str, disordered: str, new_drctl: NewDrctl
 
 
 def test_where_the_order_of_a_partition_counts(disordered: str, new_drctl: NewDrctl) -> None:
-    drctl = new_drctl({"main": link_over(disordered)}, policy={"order": "per-partition"})
+    drctl = new_drctl({"main": keeping(disordered)}, policy={"order": "per-partition"})
     ended = drctl.gap("--scope", "full", "--order", options=())
     assert ended.code == 1
     assert "2 replicated records stand on secondary before a record of the same partition" in (
@@ -121,7 +107,7 @@ def test_what_a_cut_would_destroy_is_exported_first(
     topic = new_topic()
     primary.produce(topic, [record(n) for n in range(10)])
     secondary.produce(topic, [record(n) for n in (*range(5), 6)])
-    drctl = new_drctl({"main": link_over(topic)})
+    drctl = new_drctl({"main": keeping(topic)})
     words = ("--scope", "full", "--view", "truncation", "--export", str(tmp_path / "safe"))
     ended = drctl.gap(*words)
     assert ended.code == 1, ended.stderr
@@ -161,7 +147,7 @@ def test_what_is_superseded_or_expired_is_exported_where_somebody_asks(
     sent = [record(0, "x"), record(1, "x"), record(2, "y")]
     primary.produce(compacted, sent)
     secondary.produce(compacted, sent[1:2])
-    drctl = new_drctl({"main": {**link_over(expiring), "topics": [expiring, compacted]}})
+    drctl = new_drctl({"main": keeping(expiring, compacted)})
     safe = tmp_path / "safe"
     words = ("--scope", "full", "--view", "truncation", "--export", str(safe), "--others")
     ended = drctl.gap(*words)
@@ -195,11 +181,7 @@ def exported(folder: Path) -> dict[str, list[bytes | None]]:
 def remade(cluster: ClusterUnderTest, topic: str, records: list[Record]) -> None:
     """The same records in a topic of the same name."""
     cluster.delete_topics([topic])
-
-    def gone() -> bool:
-        return topic not in cluster.admin.list_topics(timeout=30).topics
-
-    assert Patience.of(30).wait_until(gone)
+    soon(lambda: topic not in cluster.admin.list_topics(timeout=30).topics)
     cluster.create_topic(topic)
     cluster.produce(topic, records)
 
@@ -216,20 +198,20 @@ def test_a_topic_that_was_made_anew_with_the_same_records_is_told_by_its_id(
     all_of_it = [record(n) for n in range(4)]
     primary.produce(topic, all_of_it)
     secondary.produce(topic, all_of_it[:3])
-    ended = new_drctl({topic: {**link_over(topic), "replicator": {"kind": "none"}}}).gap()
+    drctl = new_drctl({topic: link_over(topic, replicator={"kind": "none"})})
+    ended = drctl.gap()
     assert ended.code == 1, ended.stderr
-    command = Command(ended.out.parents[1] / "drctl.yaml")
-    planned = command.json("reconcile", str(ended.out), "--policy", "copy")
+    planned = drctl.json("reconcile", str(ended.out), "--policy", "copy")
     assert planned["objections"] == []
     if side == "source":
         remade(primary, topic, all_of_it)
     else:
         remade(secondary, topic, all_of_it[:3])
-    refused = command.json("reconcile", str(ended.out), "--policy", "copy", code=3)
+    refused = drctl.json("reconcile", str(ended.out), "--policy", "copy", code=3)
     (objection,) = refused["objections"]
     assert (objection["guard"], objection["overridden"]) == ("recreated", False)
     assert f"topic {topic} of the {side} was made anew since" in objection["reason"]
-    order = command("failback", "--check-order", "--gap", str(ended.out), "--output", "json")
+    order = drctl("failback", "--check-order", "--gap", str(ended.out), "--output", "json")
     assert f"topic {topic} of" in order.stdout
     assert "was made anew: its id was" in order.stdout
 
@@ -253,7 +235,7 @@ def crashed(secondary: ClusterUnderTest) -> Iterator[str]:
 def test_events_that_a_crashed_connector_sent_twice(
     way: str, crashed: str, new_drctl: NewDrctl
 ) -> None:
-    command = Command(new_drctl({"main": link_over("x")}, **WAYS[way]).config)
+    command = new_drctl({"main": keeping("x")}, **WAYS[way])
     words = ("gap", "--identity", "debezium", "--cluster", "secondary", "--topic", crashed)
     found = command.json(*words, code=1)
     assert found["complete"]
@@ -277,7 +259,7 @@ def test_events_without_an_identity_are_not_called_fine(
     topic = new_topic()
     pairs = [*events("mongodb", range(3)), (b"1", b'{"flattened": true}')]
     primary.produce(topic, [Record(0, 0, START + n, *pair) for n, pair in enumerate(pairs)])
-    command = Command(new_drctl({"main": link_over("x")}).config)
+    command = new_drctl({"main": keeping("x")})
     ran = command("gap", "--identity", "debezium", "--topic", topic)
     assert ran.code == 5
     assert "Not complete: none of 3 events is there a second time." in ran.stdout
@@ -294,7 +276,7 @@ def test_what_is_on_its_way_arrives_while_it_settles(
     topic, sent = new_topic(), [record(n) for n in range(5)]
     primary.produce(topic, sent)
     secondary.produce(topic, sent[:3])
-    drctl = new_drctl({"main": link_over(topic)})
+    drctl = new_drctl({"main": keeping(topic)})
     running = drctl.start("--scope", "full", "--settle", "8s")
     running.await_said("records on their way are waited for")
     secondary.produce(topic, sent[3:])

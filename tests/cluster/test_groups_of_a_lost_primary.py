@@ -7,24 +7,15 @@ of each group then reads on the target.
 import json
 import signal
 import time
-from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 import pytest
 
-from drctl.kafka.connection import Connection
-from drctl.kafka.group_writer import KafkaGroupWriter
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from drctl.model.groups import Committed
-from drctl.model.topology import TopicPartition
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.failover_stage import GO, PARTITIONS, Stage, mirror_maker
-from tests.cluster.mirror_checkpoints import await_checkpoint
-from tests.cluster.offsets_command import OffsetsCommand
-from tests.cluster.own_links import positions_on
-from tests.conftest import NewTopic
+from tests.cluster.failover_stage import PARTITIONS, Stage, connect
+from tests.cluster.groups import positions_on, stand
+from tests.cluster.link_command import GO, soon
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
@@ -42,17 +33,6 @@ class Lost(NamedTuple):
     reset_ms: int
 
 
-@pytest.fixture
-def stage(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Stage]:
-    topic = new_topic(PARTITIONS, mirrored=True)
-    made = Stage(lab, new_drctl, topic, mirror_maker(lab))
-    try:
-        yield made
-    finally:
-        lab.start("primary")
-        lab.replicate(True)
-
-
 def link_groups(stage: Stage, *names: str) -> None:
     """The link carries these too."""
     text = stage.drctl.config.read_text(encoding="utf-8")
@@ -60,55 +40,29 @@ def link_groups(stage: Stage, *names: str) -> None:
     stage.drctl.config.write_text(text.replace(f"    - {stage.group}", listed), encoding="utf-8")
 
 
-def read_as(stage: Stage, group: str, most: int) -> list[str]:
-    own, stage.group = stage.group, group
-    try:
-        return stage.read(stage.source, most)
-    finally:
-        stage.group = own
-
-
-def put(stage: Stage, group: str, offset: int) -> None:
-    """Reset by an engineer."""
-    places = {TopicPartition(stage.topic, n): Committed(offset) for n in range(PARTITIONS)}
-    with KafkaGroupWriter(Connection("primary", stage.source.properties())) as writer:
-        answers = writer.commit({group: places})
-    assert [each for of in answers.values() for each in of.values()] == [None] * PARTITIONS
-
-
 def lose_the_primary(stage: Stage, back: str) -> Lost:
     """Two groups have checkpoints; then one goes on, and one is reset; a backlog is not copied."""
-    copied = stage.write(RECORDS, "before")
-    stage.copied(RECORDS)
-    read = {name: read_as(stage, name, RECORDS) for name in (stage.group, back)}
+    copied = stage.written(RECORDS)
+    read = {name: stage.read_as(name, stage.source, RECORDS) for name in (stage.group, back)}
     for name in read:
-        await_checkpoint(stage, name)
-    client = stage.lab.parts.worker.client()
-    try:
+        stage.await_checkpoint(name)
+    with connect(stage.lab) as client:
         client.stop(CHECKPOINT)
-        assert Patience.of(60).wait_until(lambda: not client.status(CHECKPOINT).tasks)
-        copied += stage.write(LATER, "later")
-        stage.copied(RECORDS + LATER)
-        read[stage.group] += read_as(stage, stage.group, ON)
-        time.sleep(1)  # the condition is told in whole seconds
-        reset_ms = int(time.time() * 1000)
-        put(stage, back, RESET)
-        client.pause(stage.copies)
-        assert Patience.of(60).wait_until(lambda: client.status(stage.copies).all_in("PAUSED"))
-        assert len(stage.write(BACKLOG, "backlog")) == BACKLOG
-    finally:
-        client.close()
+        soon(lambda: not client.status(CHECKPOINT).tasks)
+    copied += stage.written(LATER, "later")
+    read[stage.group] += stage.read(stage.source, ON)
+    time.sleep(1)  # the condition is told in whole seconds
+    reset_ms = int(time.time() * 1000)
+    stand(stage.source, stage.topic, {back: dict.fromkeys(range(PARTITIONS), RESET)})
+    stage.pause(stage.copies)
+    assert len(stage.write(BACKLOG, "backlog")) == BACKLOG
     stage.lab.signal("primary", signal.SIGKILL)
     return Lost(read, copied, reset_ms)
 
 
 def resumed(stage: Stage, group: str) -> list[str]:
     """What a consumer of the group reads on the target, to its end."""
-    own, stage.group = stage.group, group
-    try:
-        return stage.read(stage.target, 10_000)
-    finally:
-        stage.group = own
+    return stage.read_as(group, stage.target, 10_000)
 
 
 def noted_by(words: str) -> datetime:
@@ -183,32 +137,29 @@ def test_an_engineer_may_refuse_what_is_not_proven(stage: Stage) -> None:
     done = stage.json("offsets", "apply", *GO, code=0)
     assert done["totals"]["committed"] == 2 * PARTITIONS
     assert positions_on(stage.target, back)
-    undone = OffsetsCommand(stage.drctl.config).json("undo", done["run"], *GO)
+    undone = stage.drctl.offsets.json("undo", done["run"], *GO)
     assert undone["totals"]["deleted"] == 2 * PARTITIONS
     assert positions_on(stage.target, back) == {}
 
 
 def test_what_mirror_maker_committed_itself_is_never_set_back(stage: Stage) -> None:
     """With `sync.group.offsets.enabled`: its task is gone before drctl commits anything."""
-    client = stage.lab.parts.worker.client()
     on = {"sync.group.offsets.enabled": "true", "sync.group.offsets.interval.seconds": "1"}
-    try:
+    with ExitStack() as opened:
+        client = opened.enter_context(connect(stage.lab))
+        opened.callback(client.configure, CHECKPOINT, dict.fromkeys(on))
+        opened.callback(stage.lab.start, "primary")
         client.configure(CHECKPOINT, dict(on))
-        copied = stage.write(RECORDS, "before")
-        stage.copied(RECORDS)
-        read = read_as(stage, stage.group, RECORDS)
+        copied = stage.written(RECORDS)
+        read = stage.read(stage.source, RECORDS)
         synced = lambda: len(positions_on(stage.target, stage.group)) == PARTITIONS  # noqa: E731
-        assert Patience.of(120).wait_until(synced), "MirrorMaker 2 commits nothing"
-        copied += stage.write(LATER, "later")
-        stage.copied(RECORDS + LATER)
+        soon(synced, "MirrorMaker 2 commits nothing", 120)
+        copied += stage.written(LATER, "later")
         stage.lab.signal("primary", signal.SIGKILL)
         # Somebody's further position, of which no evidence tells.
         before = positions_on(stage.target, stage.group)
-        place = TopicPartition(stage.topic, 0)
         further = before[0] + 3
-        with KafkaGroupWriter(Connection("secondary", stage.target.properties())) as writer:
-            answers = writer.commit({stage.group: {place: Committed(further)}})
-        assert answers == {stage.group: {place: None}}
+        stand(stage.target, stage.topic, {stage.group: {0: further}})
         done = stage.json(*UNPLANNED, *GO, code=1)
         assert done["status"] == "done"
         stood = positions_on(stage.target, stage.group)
@@ -220,7 +171,3 @@ def test_what_mirror_maker_committed_itself_is_never_set_back(stage: Stage) -> N
         mine = resumed(stage, stage.group)
         skipped = set(copied) - {*read, *mine}
         assert len(skipped) <= further - before[0], "more than that position skips"
-    finally:
-        stage.lab.start("primary")
-        client.configure(CHECKPOINT, dict.fromkeys(on))
-        client.close()

@@ -25,11 +25,11 @@ from drctl.steps.verify_clients import left_behind
 from tests.checks.observing import observed
 from tests.cli.documents import check
 from tests.cluster.command import Drctl
-from tests.cluster.conftest import NewDrctl, cluster_section
-from tests.cluster.failover_stage import APP, GO
-from tests.cluster.link_command import LinkCommand
+from tests.cluster.failover_stage import APP
+from tests.cluster.link_command import GO, LinkCommand
 from tests.cluster.picture import end
 from tests.cluster.refusing import WHY, is_refused_as_document, side_by_side
+from tests.cluster.site import NewDrctl, cluster_section
 from tests.kafka.members import commit, member
 from tests.kafka.tls_broker import TlsCluster
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest

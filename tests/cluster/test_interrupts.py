@@ -2,16 +2,17 @@
 
 import signal
 from collections.abc import Callable, Iterator
+from typing import Any
 
-import psutil
 import pytest
 
 from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from tests.cluster.command import Ended, Running, command_lines
-from tests.cluster.conftest import SPARK, WAYS, NewDrctl, cluster_section, new_prefix, slow
-from tests.cluster.filling import Clock, copies, fill, holding, rows
+from tests.cluster.command import Ended, Running, alive, command_lines
+from tests.cluster.filling import Clock, half_copied, rows
+from tests.cluster.link_command import soon
 from tests.cluster.scenario import partitions_of
+from tests.cluster.site import WAYS, NewDrctl, cluster_section, link_over, slow
+from tests.cluster.watching import passwords
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -23,10 +24,7 @@ READING = "reading both sides"
 @pytest.fixture(scope="module")
 def topic(primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock) -> str:
     """Some records, one of them not on the target."""
-    name = f"{new_prefix()}slow"
-    fill(primary, {name: holding(*rows(20))}, clock)
-    fill(secondary, {name: holding(*copies(rows(19)))}, clock)
-    return name
+    return half_copied((primary, secondary), clock, rows(20), 19)
 
 
 Slowly = Callable[[str, str], Running]
@@ -37,7 +35,7 @@ def slowly(
     primary: ClusterUnderTest, secondary: ClusterUnderTest, topic: str, new_drctl: NewDrctl
 ) -> Iterator[Slowly]:
     """Starts a drctl that reads for `SCAN_S` in one of `WAYS`; nothing of it stays."""
-    link = {"from": "primary", "to": "secondary", "topics": [topic]}
+    link = link_over(topic)
     started: list[Running] = []
 
     def start(way: str, name: str) -> Running:
@@ -53,19 +51,8 @@ def slowly(
 
 def left_nothing(running: Running, ended: Ended) -> None:
     """No process, no result, no half of one."""
-    assert Patience.of(20).wait_until(lambda: not any(map(alive, running.seen)))
+    soon(lambda: not any(map(alive, running.seen)), seconds=20)
     assert not list(ended.out.rglob("*"))
-
-
-def alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def passwords(*clusters: ClusterUnderTest) -> list[str]:
-    return [c.properties()["sasl.password"] for c in clusters]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -105,8 +92,7 @@ def test_a_broker_that_dies_while_it_is_read(
         ends = [running.wait(200) for running in reading]
     finally:
         lab.start("primary")
-        back = Patience.of(60).wait_until(lambda: has_leaders(primary))
-        assert back
+        soon(lambda: has_leaders(primary))
     for running, ended in zip(reading, ends, strict=True):
         assert ended.code == 5, ended.stderr
         error = ended.document()["error"]
@@ -121,41 +107,22 @@ def has_leaders(cluster: ClusterUnderTest) -> bool:
     return all(p.leader >= 0 for t in topics for p in t.partitions.values())
 
 
-@pytest.mark.nightly
-def test_records_that_are_deleted_before_they_are_read(
-    primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock, new_drctl: NewDrctl
+@pytest.mark.parametrize("way", ["direct", pytest.param("spark", marks=pytest.mark.nightly)])
+def test_records_that_are_deleted_while_they_are_read(
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
+    clock: Clock,
+    new_drctl: NewDrctl,
+    way: str,
 ) -> None:
-    topic = f"{new_prefix()}moving"
-    fill(primary, {topic: holding(*rows(20))}, clock)
-    fill(secondary, {topic: holding(*copies(rows(19)))}, clock)
-    link = {"from": "primary", "to": "secondary", "topics": [topic]}
-    running = new_drctl({"main": link}, spark=SPARK).start(terminal=True)
+    topic = half_copied((primary, secondary), clock, rows(20), 19)
+    sections: dict[str, Any] = dict(WAYS[way])
+    if way == "direct":
+        sections["clusters"] = {c.name: slow(cluster_section(c), 5) for c in (primary, secondary)}
+    running = new_drctl({"main": link_over(topic)}, **sections).start(terminal=True)
     try:
-        running.await_said("starting Spark")  # the offsets are frozen by then
-        primary.delete_records(topic, 0, 5)
-        secondary.delete_records(topic, 0, 3)
-        ended = running.wait()
-    finally:
-        running.kill()
-    assert ended.code == 1, ended.stderr
-    (partition,) = partitions_of(ended.document(), topic)
-    assert partition["source_range"] == [5, 20]
-    assert partition["target_range"] == [3, 19]
-    assert partition["ranges"] == [[19, 19]]
-    assert partition["read_from_source"] == 15
-
-
-def test_records_that_are_deleted_while_they_are_read_without_spark(
-    primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock, new_drctl: NewDrctl
-) -> None:
-    topic = f"{new_prefix()}moving"
-    fill(primary, {topic: holding(*rows(20))}, clock)
-    fill(secondary, {topic: holding(*copies(rows(19)))}, clock)
-    clusters = {c.name: slow(cluster_section(c), 5) for c in (primary, secondary)}
-    link = {"from": "primary", "to": "secondary", "topics": [topic]}
-    running = new_drctl({"main": link}, clusters=clusters).start(terminal=True)
-    try:
-        running.await_said(READING)
+        # Once Spark starts the offsets are frozen.
+        running.await_said(READING if way == "direct" else "starting Spark")
         primary.delete_records(topic, 0, 5)
         secondary.delete_records(topic, 0, 3)
         ended = running.wait()

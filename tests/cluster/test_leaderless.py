@@ -16,6 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 from tests.cluster.command import Drctl, Ended
 from tests.cluster.filling import Clock
 from tests.cluster.scenario import partitions_of
+from tests.cluster.site import link_over
 from tests.kafka.tls_broker import ADMIN, PASSWORDS, TlsCluster
 from tests.lab.cluster_under_test import QUIET
 
@@ -57,12 +58,7 @@ def fill(properties: dict[str, str], topics: Mapping[str, list[list[int]]], cloc
 
 def configuration(cluster: TlsCluster) -> dict[str, Any]:
     """A drctl.yaml that compares the topic with its copy in the same cluster, seen through TLS."""
-    link = {
-        "from": "primary",
-        "to": "secondary",
-        "topics": [TOPIC],
-        "replicator": {"kind": "none", "rename": "copy.${topic}"},
-    }
+    link = link_over(TOPIC, replicator={"kind": "none", "rename": "copy.${topic}"})
     return {
         "clusters": {
             "primary": section(cluster.properties()),

@@ -1,20 +1,17 @@
 """`drctl resume --abandon` on real clusters: a run ends as it stands, and another one begins."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from drctl.engine import run_state
 from drctl.formats.journal_records import TOPIC, encode, split
-from drctl.lab.lab import Lab
 from drctl.model.topology import Record
 from tests.cli.test_resume_check import RUN as FORGED
 from tests.cli.test_resume_check import forged
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.failover_stage import GO, PARTITIONS, Stage, mirror_maker
+from tests.cluster.failover_stage import Stage
 from tests.cluster.killing import killed_at_a_new_step
-from tests.conftest import NewTopic
+from tests.cluster.link_command import GO
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
@@ -23,28 +20,16 @@ BEFORE_FENCE = ("preflight", "take-stock")
 WHY = "drctl.yaml named the wrong principals"
 
 
-@pytest.fixture
-def stage(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Stage]:
-    topic = new_topic(PARTITIONS, mirrored=True)
-    made = Stage(lab, new_drctl, topic, mirror_maker(lab))
-    try:
-        yield made
-    finally:
-        lab.replicate(True)
-
-
 @pytest.mark.nightly
 def test_a_run_that_is_left_behind_frees_its_link_and_names_what_stands(
     stage: Stage, tmp_path: Path
 ) -> None:
-    written = stage.write(RECORDS, "before")
-    stage.copied(RECORDS)
+    written = stage.written(RECORDS)
     assert killed_at_a_new_step(stage, ("failover", *GO), BEFORE_FENCE) == "fence-producers"
-    (run,) = {str(entry["run"]) for entry in stage.journaled() if "run" in entry}
-    second = stage.run("failover", *GO)
-    assert second.code == 3
-    assert f"run {run} stopped part-way" in second.stderr
-    assert "--abandon REASON" in second.stderr
+    run = stage.newest_run
+    second = stage.refused("failover", *GO)
+    assert f"run {run} stopped part-way" in second
+    assert "--abandon REASON" in second
     assert stage.run("resume", run, "--abandon", " ", *GO).code == 2
     stood = stage.denials(stage.source)
 
@@ -62,9 +47,7 @@ def test_a_run_that_is_left_behind_frees_its_link_and_names_what_stands(
     told = stage.json("report", run, "--verify", code=0)
     assert told["ending"]["words"] == WHY
     assert told["do_now"][-1]["command"].startswith("drctl failover ")
-    gone = stage.run("resume", run, *GO)
-    assert gone.code == 3
-    assert f"run {run} has ended" in gone.stderr
+    assert f"run {run} has ended" in stage.refused("resume", run, *GO)
 
     done = stage.json("failover", *GO, code=0)
     assert done["status"] == "done"
@@ -84,10 +67,9 @@ def _no_command_of_a_forged_run_is_started(stage: Stage, mark: Path) -> None:
     records = [Record(0, -1, 0, stage.link.encode(), encode(part)) for part in parts]
     stage.target.produce(TOPIC, records)
     for words in (("resume",), ("resume", *GO)):
-        refused = stage.run(*words)
-        assert refused.code == 3
-        assert f"`touch {mark}` is neither among `commands`" in refused.stderr
-        assert f"`drctl resume {FORGED} --abandon REASON`" in refused.stderr
+        refused = stage.refused(*words)
+        assert f"`touch {mark}` is neither among `commands`" in refused
+        assert f"`drctl resume {FORGED} --abandon REASON`" in refused
     assert not mark.exists()
     stage.json("resume", FORGED, "--abandon", "somebody else wrote it", *GO, code=1)
     assert stage.run("resume", *GO).code == 2, "there is none to go on with"
@@ -96,16 +78,14 @@ def _no_command_of_a_forged_run_is_started(stage: Stage, mark: Path) -> None:
 
 @pytest.mark.nightly
 def test_one_whose_journal_is_damaged_is_left_behind_with_what_can_be_read(stage: Stage) -> None:
-    stage.write(RECORDS, "before")
-    stage.copied(RECORDS)
+    stage.written(RECORDS)
     assert killed_at_a_new_step(stage, ("failover", *GO), BEFORE_FENCE) == "fence-producers"
-    (run,) = {str(entry["run"]) for entry in stage.journaled() if "run" in entry}
+    run = stage.newest_run
     _damage(stage, run)
     for words in (("resume", run, *GO), ("resume", *GO)):
-        lost = stage.run(*words)
-        assert lost.code == 5
-        assert f"the journal of run {run} is damaged" in lost.stderr
-        assert f"`drctl resume {run} --abandon REASON`" in lost.stderr
+        lost = stage.refused(*words, code=5)
+        assert f"the journal of run {run} is damaged" in lost
+        assert f"`drctl resume {run} --abandon REASON`" in lost
 
     shown = stage.run("resume", run, "--abandon", WHY)
     assert shown.code == 0

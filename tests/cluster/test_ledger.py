@@ -8,10 +8,10 @@ import pytest
 from confluent_kafka import KafkaException
 
 from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
 from tests.cluster.command import Drctl, Ended
-from tests.cluster.conftest import NewDrctl, new_prefix
-from tests.cluster.filling import Clock, copies, fill, holding, rows, written
+from tests.cluster.filling import Clock, copies, fill, half_copied, holding, rows, written
+from tests.cluster.link_command import soon
+from tests.cluster.site import NewDrctl, link_over
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -20,15 +20,12 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 @pytest.fixture(scope="module")
 def topic(primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock) -> str:
     """A hundred records; the last five are not on the target."""
-    name = f"{new_prefix()}kept"
-    fill(primary, {name: holding(*rows(100))}, clock)
-    fill(secondary, {name: holding(*copies(rows(95)))}, clock)
-    return name
+    return half_copied((primary, secondary), clock, rows(100), 95)
 
 
 @pytest.fixture(scope="module")
 def drctl(topic: str, new_drctl: NewDrctl) -> Drctl:
-    return new_drctl({"main": {"from": "primary", "to": "secondary", "topics": [topic]}})
+    return new_drctl({"main": link_over(topic)})
 
 
 RUNS = map("run-{}".format, count())
@@ -96,7 +93,7 @@ def test_another_leader_with_the_same_log_is_believed(
         except KafkaException:
             return False  # it leads nothing yet
 
-    assert Patience.of(60).wait_until(back)
+    soon(back)
     ledger = answers(drctl)["ledger"]
     assert ledger["offsets_known"] == 200
     assert ledger["forgotten"] == []
@@ -106,11 +103,7 @@ def test_a_topic_that_was_made_anew_is_read_anew(
     drctl: Drctl, topic: str, primary: ClusterUnderTest, clock: Clock
 ) -> None:
     primary.delete_topics([topic])
-
-    def gone() -> bool:
-        return topic not in primary.admin.list_topics(timeout=20).topics
-
-    assert Patience.of(30).wait_until(gone)
+    soon(lambda: topic not in primary.admin.list_topics(timeout=20).topics)
     fill(primary, {topic: holding(*rows(100))}, clock)
     document = answers(drctl)
     assert document["totals"]["only_on_target"] == 10

@@ -1,29 +1,24 @@
 """A ledger on the surviving cluster: written only where somebody said so, twice."""
 
-import os
 from itertools import count
 
 import pytest
 
-from tests.cluster.command import Drctl, Ended
-from tests.cluster.conftest import NewDrctl, new_prefix
-from tests.cluster.filling import Clock, copies, fill, holding, rows, written
+from tests.cluster.command import PROMPT, Drctl, Ended
+from tests.cluster.filling import Clock, half_copied, rows, written
+from tests.cluster.site import NewDrctl, link_over, new_prefix
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
 RUNS = map("run-{}".format, count())
 READ_ONLY = "what was read now is not kept: add --execute"
-ASKED = "Type the cluster's name"
 
 
 @pytest.fixture(scope="module")
 def topic(primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock) -> str:
     """A hundred records; the last five are not on the target."""
-    name = f"{new_prefix()}survives"
-    fill(primary, {name: holding(*rows(100))}, clock)
-    fill(secondary, {name: holding(*copies(rows(95)))}, clock)
-    return name
+    return half_copied((primary, secondary), clock, rows(100), 95)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +28,7 @@ def ledger() -> str:
 
 @pytest.fixture(scope="module")
 def drctl(topic: str, ledger: str, new_drctl: NewDrctl) -> Drctl:
-    link = {"from": "primary", "to": "secondary", "topics": [topic]}
+    link = link_over(topic)
     return new_drctl({"main": link}, ledger={"cluster": "secondary", "topic": ledger})
 
 
@@ -79,9 +74,8 @@ def test_what_does_not_go_together(drctl: Drctl, words: list[str]) -> None:
 
 def test_another_name_is_typed(drctl: Drctl, ledger: str, secondary: ClusterUnderTest) -> None:
     running = drctl.start("--ledger", "--execute", name=next(RUNS), terminal=True)
-    running.await_said(ASKED)
-    assert running.terminal is not None
-    os.write(running.terminal, b"primary\n")
+    running.await_said(PROMPT)
+    running.type("primary")
     ended = running.wait()
     assert ended.code == 3
     assert "'primary' is not 'secondary'" in ended.document()["error"]["message"]
@@ -125,10 +119,9 @@ def test_it_is_used_where_it_may_not_be_written(
 def test_the_name_is_typed(drctl: Drctl, ledger: str, secondary: ClusterUnderTest) -> None:
     before = secondary.end_offsets(ledger)
     running = drctl.start("--ledger", "--execute", name=next(RUNS), terminal=True)
-    running.await_said(ASKED)
+    running.await_said(PROMPT)
     assert secondary.end_offsets(ledger) == before
-    assert running.terminal is not None
-    os.write(running.terminal, b"secondary\n")
+    running.type("secondary")
     ended = running.wait()
     assert ended.code == 1, ended.stderr
     assert ended.document()["ledger"]["kept"]

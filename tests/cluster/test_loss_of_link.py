@@ -9,14 +9,12 @@ from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.loss import LossReader
 from drctl.config.loading import load
 from drctl.formats import heartbeats
-from drctl.kafka.connection import Connection
-from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from drctl.model.groups import Committed
 from drctl.model.topology import Record, TopicPartition
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.offsets_command import OffsetsCommand
+from tests.cluster.failover_stage import mirror_maker
+from tests.cluster.groups import stand
+from tests.cluster.link_command import GO, soon
+from tests.cluster.site import NewDrctl, link_over
 from tests.conftest import NewTopic
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -49,20 +47,12 @@ def test_each_trace_is_found(
     topic = new_topic(1, mirrored=True)
     values = [Record(0, -1, 1_000 + n, b"k", b"v%d" % n) for n in range(RECORDS)]
     primary.produce(topic, values)
-    copied = lambda: secondary.end_offsets(topic)[0] == RECORDS  # noqa: E731
-    assert Patience.of(60).wait_until(copied)
+    soon(lambda: secondary.end_offsets(topic)[0] == RECORDS)
     group, place = f"{topic}-app", TopicPartition(topic, 0)
-    with KafkaGroupWriter(Connection("primary", primary.properties())) as writer:
-        assert writer.commit({group: {place: Committed(RECORDS)}}) == {group: {place: None}}
-    replicator = {
-        "kind": "mirrormaker2",
-        "connect": f"http://127.0.0.1:{lab.parts.settings.connect_port}",
-        "connectors": {"source": "mm2-source", "checkpoint": "mm2-checkpoint"},
-        "rename": "${topic}",
-    }
-    link = {"from": "primary", "to": "secondary", "topics": [topic], "groups": [group]}
-    drctl = new_drctl({"main": {**link, "replicator": replicator}})
-    OffsetsCommand(drctl.config).json("track", "--once", "--execute", "--yes")
+    stand(primary, topic, {group: {0: RECORDS}})
+    link = link_over(topic, groups=[group], replicator=mirror_maker(lab))
+    drctl = new_drctl({"main": link})
+    drctl.offsets.json("track", "--once", *GO)
     assert drctl.gap("--scope", "full", "--ledger").code == 0
     config = load(drctl.config)
 

@@ -9,17 +9,15 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 
 import pytest
 
-from drctl.lab.lab import Lab
 from tests.cli.conftest import Ran
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.failover_stage import GO, PARTITIONS, Stage, mirror_maker
-from tests.conftest import NewTopic
+from tests.cluster.failover_stage import Stage, mirror_maker
+from tests.cluster.link_command import GO
+from tests.cluster.site import Site
 from tests.connect.raw_server import answer, raw_server
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600), pytest.mark.nightly]
@@ -65,7 +63,7 @@ class Front:
     told: int = 0
 
     def handle(self, sock: socket.socket, request: bytes) -> None:
-        odd = next(self.odd, None) if self.stage and ended(self.stage, self.behind) else None
+        odd = next(self.odd, None) if self._gone_on() else None
         if odd is not None:
             self.told += 1
             odd(sock)
@@ -75,36 +73,21 @@ class Front:
             while piece := worker.recv(65_536):
                 sock.sendall(piece)
 
-
-def ended(stage: Stage, step: str) -> bool:
-    """Whether the run has gone on from a step."""
-    told = {e["entry"] for e in stage.journaled() if e.get("step") == step}
-    return bool(told & {"done", "owed"})
-
-
-@contextmanager
-def behind(lab: Lab, new_drctl: NewDrctl, topic: str) -> Iterator[tuple[Stage, Front]]:
-    front = Front(lab.parts.settings.connect_port)
-    with raw_server(front.handle) as served:
-        stage = Stage(lab, new_drctl, topic, {**mirror_maker(lab), "connect": served.url()})
-        front.stage = stage
-        yield stage, front
+    def _gone_on(self) -> bool:
+        """Whether the run has gone on from the step."""
+        on, step = self.stage, self.behind
+        return on is not None and (on.has("done", step) or on.has("owed", step))
 
 
 @pytest.fixture
-def placed(
-    lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic
-) -> Iterator[tuple[Stage, Front, list[str], list[str]]]:
+def placed(site: Site) -> Iterator[tuple[Stage, Front, list[str], list[str]]]:
     """With records that are copied, of which the group has read some."""
-    topic = new_topic(PARTITIONS, mirrored=True)
-    try:
-        with behind(lab, new_drctl, topic) as (stage, front):
-            written = stage.write(RECORDS, "before")
-            stage.copied(RECORDS)
-            yield stage, front, written, stage.read(stage.source, most=50)
-    finally:
-        lab.start("primary")
-        lab.replicate(True)
+    front = Front(site.lab.parts.settings.connect_port)
+    with raw_server(front.handle) as served:
+        replicator = {**mirror_maker(site.lab), "connect": served.url()}
+        stage = front.stage = site.keep(Stage(site, replicator=replicator))
+        written = stage.written(RECORDS)
+        yield stage, front, written, stage.read(stage.source, most=50)
 
 
 Placed = tuple[Stage, Front, list[str], list[str]]
@@ -121,7 +104,7 @@ def no_bug(ran: Ran, code: int) -> str:
 def whole(placed: Placed) -> None:
     """Clients are on the target, with everything, and nothing copies."""
     stage, _, written, read = placed
-    assert stage.endpoint.read_text(encoding="utf-8") == stage.bootstrap("secondary")
+    assert stage.leads_to("secondary")
     more = stage.write(RECORDS, "after", stage.target)
     assert len(more) == RECORDS
     found = stage.read(stage.target, most=10_000, wait_for=len(written) + RECORDS - len(read))
@@ -143,7 +126,7 @@ def test_a_run_that_does_not_know_stands_still_and_goes_on_once_connect_answers(
     front.odd = iter(())
     done = stage.json("resume", *GO, code=0)
     assert done["status"] == "done"
-    assert stage.states() == {"STOPPED"}
+    assert stage.all_states() == {"STOPPED"}
     whole(placed)
 
 
@@ -153,7 +136,7 @@ def test_a_few_odd_answers_change_nothing(placed: Placed) -> None:
     front.odd = islice(cycle(few), 2 * len(few))
     no_bug(stage.run("failover", *GO), 0)
     assert front.told == 2 * len(few)
-    assert stage.states() == {"STOPPED"}
+    assert stage.all_states() == {"STOPPED"}
     whole(placed)
 
 
@@ -162,7 +145,7 @@ def test_what_is_only_owed_keeps_nobody_from_the_target(placed: Placed, kind: st
     stage, front, *_ = placed
     front.behind, front.odd = "switch-endpoint-1", cycle([ODD[kind]])
     no_bug(stage.run("failover", *GO), 1)
-    owed = [each["step"] for each in stage.journaled() if each["entry"] == "owed"]
+    owed = [each["step"] for each in stage.entries("owed")]
     assert owed == ["confirm-stop"]
     assert stage.journaled()[-1]["status"] == "done"
     whole(placed)
@@ -176,5 +159,5 @@ def test_a_lost_source_and_odd_answers(placed: Placed) -> None:
     front.odd = islice(cycle([ODD["null"], ODD["shape"]]), 6)
     no_bug(stage.run("resume", *GO), 1)
     assert front.told > 6
-    assert stage.endpoint.read_text(encoding="utf-8") == stage.bootstrap("secondary")
+    assert stage.leads_to("secondary")
     assert len(stage.write(RECORDS, "after", stage.target)) == RECORDS

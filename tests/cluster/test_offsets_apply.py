@@ -15,12 +15,11 @@ from drctl.kafka.connection import Connection
 from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
 from drctl.model.groups import Committed, Positions
 from drctl.model.topology import Record, TopicPartition
 from tests.cli.documents import check
-from tests.cluster.conftest import NewDrctl, cluster_section
-from tests.cluster.offsets_command import OffsetsCommand
+from tests.cluster.link_command import soon
+from tests.cluster.site import NewDrctl, cluster_section, link_over
 from tests.kafka.members import member, share_member
 from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -39,9 +38,9 @@ class Stage:
     def __init__(self, new_drctl: NewDrctl, cluster: ClusterUnderTest, topic: str) -> None:
         # Runs hold their link: each stage has its own.
         self.link, self.keeping = (f"{name}-{uuid4().hex[:8]}" for name in ("main", "keeping"))
-        link = {"from": "primary", "to": "secondary", "topics": [topic]}
+        link = link_over(topic)
         keeping = {**link, "replicator": {"kind": "offset-preserving", "rename": "${topic}"}}
-        self.drctl = OffsetsCommand(new_drctl({self.link: link, self.keeping: keeping}).config)
+        self.drctl = new_drctl({self.link: link, self.keeping: keeping}).offsets
         self.cluster = cluster
         self.topic = topic
         self.prefix = f"app-{uuid4().hex[:8]}"
@@ -139,7 +138,7 @@ def test_a_snapshot_is_put_back(stage: Stage) -> None:
         ("commit", None),
     ]
     assert stage.stands("b") == {}, "a plan has written"
-    assert not stage.drctl.journals.is_dir()
+    assert not stage.drctl.runs.is_dir()
 
     partly = stage.drctl.json(*words, *GO, code=4)
     assert partly["status"] == "stopped"
@@ -237,7 +236,7 @@ def test_somebody_comes_while_the_name_is_typed(stage: Stage) -> None:
         def come() -> None:
             later.enter_context(member(stage.cluster.properties(), stage.group("a"), stage.topic))
 
-        ran = stage.drctl.typed(*words, name=b"secondary\n", before=come)
+        ran = stage.drctl.typed(*words, name="secondary", before=come)
     assert ran.code == 3
     assert "1 refused" in ran.stdout
     assert "somebody may be reading in the group" in ran.stdout
@@ -247,7 +246,7 @@ def test_somebody_comes_while_the_name_is_typed(stage: Stage) -> None:
 def test_it_is_moved_while_the_name_is_typed(stage: Stage) -> None:
     file = stage.translation(stage.row("a", 0, 40))
     words = ("apply", "--link", stage.link, "--from", file, "--execute", "-o", "json")
-    ran = stage.drctl.typed(*words, name=b"secondary\n", before=lambda: stage.stand(a=stage.at(50)))
+    ran = stage.drctl.typed(*words, name="secondary", before=lambda: stage.stand(a=stage.at(50)))
     assert ran.code == 3
     (line,) = ran.document()["lines"]
     assert (line["guard"], line["now"]) == ("changed-since", 50)
@@ -257,16 +256,16 @@ def test_it_is_moved_while_the_name_is_typed(stage: Stage) -> None:
 def test_the_name_is_typed(stage: Stage) -> None:
     file = stage.translation(stage.row("a", 0, 40))
     words = ("apply", "--link", stage.link, "--from", file, "--execute")
-    wrong = stage.drctl.typed(*words, name=b"primary\n")
+    wrong = stage.drctl.typed(*words, name="primary")
     assert (wrong.code, wrong.stdout) == (3, "")
     assert "'primary' is not 'secondary'" in wrong.stderr
-    gone = stage.drctl.typed(*words, name=b"\x03")
+    gone = stage.drctl.typed(*words, name="\x03")
     assert (gone.code, gone.stdout) == (130, "")
     nobody = stage.drctl(*words)
     assert (nobody.code, nobody.stdout) == (3, "")
     assert "nobody confirmed writing to cluster secondary: 1 position of 1 group" in nobody.stderr
     assert stage.stands("a") == {}
-    right = stage.drctl.typed(*words, name=b"secondary\n")
+    right = stage.drctl.typed(*words, name="secondary")
     assert right.code == 0
     assert stage.stands("a") == stage.at(40)
 
@@ -385,7 +384,7 @@ def test_a_usage_error_of_the_real_command(stage: Stage) -> None:
 def test_a_cluster_that_does_not_answer(stage: Stage, new_drctl: NewDrctl) -> None:
     section = cluster_section(stage.cluster)
     section["bootstrap"] = f"127.0.0.1:{free_ports(1)[0]}"
-    gone = OffsetsCommand(new_drctl({}, clusters={"secondary": section}).config)
+    gone = new_drctl({}, clusters={"secondary": section}).offsets
     rows = stage.translation(stage.row("a", 0, 40))
     began = time.monotonic()
     (gone.folder / rows).write_bytes((stage.drctl.folder / rows).read_bytes())
@@ -408,7 +407,7 @@ def test_no_answer_comes_after_a_write_was_sent(stage: Stage, lab: Lab) -> None:
         stage.stand(a=stage.at(10))
     assert code == 5
     # It may have arrived since. Whether or not, who goes on puts things right.
-    assert Patience.of(60).wait_until(lambda: stage.stands("a") in (stage.at(40), stage.at(10)))
+    soon(lambda: stage.stands("a") in (stage.at(40), stage.at(10)))
     resumed = stage.drctl.main("resume", run, *GO, "-o", "json")
     assert resumed.code == 0, resumed.stdout + resumed.stderr
     assert check(resumed.document())["status"] == "done"
@@ -421,7 +420,7 @@ def hanging(stage: Stage, lab: Lab, *words: str) -> tuple[int, str]:
     known = set(journals(stage))
     node = lab.parts.part("secondary-1").process()
     assert node is not None
-    with stage.drctl.started(*words, "-o", "json") as process:
+    with stage.drctl.running(*words, "-o", "json") as process:
         try:
             until = time.monotonic() + 60
             new: list[Path] = []
@@ -440,7 +439,16 @@ def hanging(stage: Stage, lab: Lab, *words: str) -> tuple[int, str]:
 
 
 def journals(stage: Stage) -> list[Path]:
-    return list(stage.drctl.journals.glob("*/journal.jsonl"))
+    return list(stage.drctl.runs.glob("*/journal.jsonl"))
+
+
+def killed(stage: Stage, *words: str) -> str:
+    """The run that ends at the moment at which its first batch is announced."""
+    with stage.drctl.running(*words) as process:
+        soon(lambda: any(b'"intend"' in file.read_bytes() for file in journals(stage)))
+        process.kill()
+        process.wait(60)
+    return journals(stage)[0].parent.name
 
 
 def test_a_run_that_was_killed_is_undone(stage: Stage) -> None:
@@ -449,15 +457,7 @@ def test_a_run_that_was_killed_is_undone(stage: Stage) -> None:
     stage.stand(**{name: stage.at(10) for name in names})
     file = stage.translation(*(stage.row(name, n, 40) for name in names for n in range(2)))
     words = ("apply", "--link", stage.link, "--from", file, *GO)
-    with stage.drctl.started(*words) as process:
-
-        def announced() -> bool:
-            found = journals(stage)
-            return bool(found) and b'"intend"' in found[0].read_bytes()
-
-        assert Patience.of(60).wait_until(announced)
-        process.kill()
-        process.wait(60)
+    killed(stage, *words)
     plan = stage.drctl.json("undo")
     assert plan["notes"] == ["the run did not come to its end"]
     refused = stage.drctl(*words)
@@ -486,16 +486,7 @@ def test_hostile_names_cannot_act_on_the_terminal(stage: Stage) -> None:
 def test_a_run_that_was_killed_is_gone_on_with(stage: Stage) -> None:
     file = stage.translation(*(stage.row("a", n, 40) for n in range(3)))
     words = ("apply", "--cluster", "secondary", "--from", file, *GO)
-    with stage.drctl.started(*words) as process:
-
-        def announced() -> bool:
-            found = journals(stage)
-            return bool(found) and b'"intend"' in found[0].read_bytes()
-
-        assert Patience.of(60).wait_until(announced)
-        process.kill()
-        process.wait(60)
-    run = journals(stage)[0].parent.name
+    run = killed(stage, *words)
     resumed = stage.drctl.main("resume", "--cluster", "secondary", *GO, "-o", "json")
     if resumed.code == 2:
         # It was quicker than the signal.

@@ -5,23 +5,20 @@ import signal
 import subprocess
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from drctl.kafka.connection import Connection
-from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
-from drctl.model.groups import Committed
-from drctl.model.topology import Record, TopicPartition
+from drctl.model.topology import Record
 from drctl.offsets.anchor_log import ANCHORS_TOPIC
 from tests.cli.documents import check
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.offsets_command import OffsetsCommand
+from tests.cluster.groups import stand
+from tests.cluster.link_command import soon
+from tests.cluster.site import NewDrctl, link_over
 from tests.cluster.test_interrupts import has_leaders
 from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -37,8 +34,6 @@ ONCE = ("track", "--once")
 GO = ("--execute", "--yes")
 NOON = 1_700_000_000_000
 
-Positions = Mapping[str, Mapping[int, int]]
-
 
 class Stage:
     """A topic on both clusters, groups on the source, and a drctl."""
@@ -51,27 +46,15 @@ class Stage:
         self.source, self.target = clusters
         self.topic = f"tracked-{uuid4().hex[:8]}"
         self.prefix = f"app-{uuid4().hex[:8]}"
-        link = {"from": "primary", "to": "secondary", "topics": [self.topic]}
-        drctl = new_drctl({"main": {**link, "groups": [f"{self.prefix}-.*"]}})
-        self.drctl = OffsetsCommand(drctl.config)
-        self.open = ExitStack()
-        self.writer = self.open.enter_context(
-            KafkaGroupWriter(Connection("primary", self.source.properties()))
-        )
+        link = link_over(self.topic, groups=[f"{self.prefix}-.*"])
+        self.drctl = new_drctl({"main": link}).offsets
         for cluster, foreign in ((self.source, 0), (self.target, FOREIGN)):
             cluster.create_topic(self.topic, PARTITIONS)
             cluster.produce(self.topic, [*records(foreign, "foreign"), *records(RECORDS)])
 
-    def stand(self, groups: Positions) -> None:
-        wanted = {
-            f"{self.prefix}-{name}": {
-                TopicPartition(self.topic, number): Committed(offset)
-                for number, offset in positions.items()
-            }
-            for name, positions in groups.items()
-        }
-        answers = self.writer.commit(wanted)
-        assert {answer for of in answers.values() for answer in of.values()} == {None}
+    def stand(self, groups: Mapping[str, Mapping[int, int]]) -> None:
+        named = {f"{self.prefix}-{name}": at for name, at in groups.items()}
+        stand(self.source, self.topic, named)
 
     def once(self, *words: str, code: int = 0) -> dict[str, Any]:
         return self.drctl.json(*ONCE, *words, code=code)
@@ -110,8 +93,7 @@ def stage(
     new_drctl: NewDrctl, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> Iterator[Stage]:
     made = Stage(new_drctl, (primary, secondary))
-    with made.open:
-        yield made
+    yield made
     for cluster in (primary, secondary):
         cluster.delete_topics([made.topic])
 
@@ -121,7 +103,7 @@ def dead_primary(lab: Lab, primary: ClusterUnderTest) -> Iterator[Callable[[], N
     """Kills the primary when it is called; it is back after the test."""
     yield lambda: lab.signal("primary", signal.SIGKILL)
     lab.start("primary")
-    assert Patience.of(60).wait_until(lambda: has_leaders(primary))
+    soon(lambda: has_leaders(primary))
 
 
 @pytest.mark.parametrize(
@@ -162,10 +144,10 @@ def test_nothing_is_written_unless_somebody_said_so(stage: Stage) -> None:
     assert refused.code == 3
     error = check(refused.document())["error"]
     assert "nobody confirmed writing to cluster secondary" in error["message"]
-    typed = stage.drctl.typed(*ONCE, "--execute", name=b"primary\n")
+    typed = stage.drctl.typed(*ONCE, "--execute", name="primary")
     assert typed.code == 3
     assert stage.anchors_end() == before
-    typed = stage.drctl.typed(*ONCE, "--execute", name=b"secondary\n")
+    typed = stage.drctl.typed(*ONCE, "--execute", name="secondary")
     assert typed.code == 0, typed.stderr
     assert "2 moved, 2 noted, 0 forgotten; in topic __drctl_anchors of secondary" in typed.stdout
     assert stage.anchors_end() >= before + 3
@@ -208,7 +190,7 @@ def test_a_topic_that_was_made_anew(stage: Stage, dead_primary: Callable[[], Non
     assert stage.noted() == (2, 2)
     stage.source.delete_topics([stage.topic])
     known = stage.source.admin.list_topics
-    assert Patience.of(60).wait_until(lambda: stage.topic not in known(timeout=20).topics)
+    soon(lambda: stage.topic not in known(timeout=20).topics)
     stage.source.create_topic(stage.topic, PARTITIONS)
     anew = [Record(0, -1, NOON + 1_000_000, b"k", b"anew%d" % n) for n in range(200)]
     stage.source.produce(stage.topic, anew)
@@ -253,8 +235,8 @@ def test_two_at_once_through_the_loss_of_the_primary(
     address = f"127.0.0.1:{port}"
     secret = primary.properties()["sasl.password"]
     with (
-        stage.drctl.started(*words, "--listen", address) as one,
-        stage.drctl.started(*words) as other,
+        stage.drctl.running(*words, "--listen", address) as one,
+        stage.drctl.running(*words) as other,
     ):
         for process in (one, other):
             lines(process, lambda d: d["complete"] and d["totals"]["positions"] == 2)

@@ -17,10 +17,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
 from tests.cluster.command import Ended
-from tests.cluster.conftest import WAYS, NewDrctl
+from tests.cluster.link_command import soon
 from tests.cluster.scenario import Analysed
+from tests.cluster.site import WAYS, NewDrctl
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -87,7 +87,7 @@ def quiet(lab: Lab, primary: ClusterUnderTest, secondary: ClusterUnderTest) -> I
         return tuple(map(everything, (primary, secondary)))
 
     try:
-        assert Patience.of(60).wait_until(lambda: look() == look()), "the clusters do not calm down"
+        soon(lambda: look() == look(), "the clusters do not calm down")
         yield look
     finally:
         lab.replicate(True)
@@ -129,7 +129,7 @@ def test_the_brokers_would_have_created_topics(quiet: Look, secondary: ClusterUn
         AdminClient(secondary.properties(), logger=QUIET).list_topics(
             "created-by-asking", timeout=20
         )
-        assert Patience.of(20).wait_until(lambda: "created-by-asking" in quiet()[1].configs)
+        soon(lambda: "created-by-asking" in quiet()[1].configs)
         assert quiet() != before
     finally:
         secondary.delete_topics(["created-by-asking"])

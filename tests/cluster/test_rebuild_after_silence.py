@@ -5,17 +5,14 @@ from old any more; the primary is filled anew, in the order of the secondary.
 """
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from tests.cluster.conftest import NewDrctl
+from tests.cluster.link_command import GO
 from tests.cluster.own_homes import held
-from tests.cluster.test_rebuild import REBUILD, Emptied
-from tests.cluster.way_home import COPIED, DEADLINE_S, GO, LATER, NEW, TAIL, named
-from tests.conftest import NewTopic
+from tests.cluster.site import Site
+from tests.cluster.test_rebuild import Emptied
+from tests.cluster.way_home import BACK, COPIED, EVERYTHING, LATER, NEW, REBUILD, TAIL, named
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
 
@@ -25,67 +22,51 @@ KNOWN = ("--override", "source-whole=the old replication ran behind new records"
 
 
 @pytest.fixture
-def story(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Emptied]:
-    made = Emptied(lab, new_drctl, new_topic)
-    try:
-        made.write("before", FLIGHTS, made.primary, keys="flight")
-        made.lose_the_primary()
-        yield made
-    finally:
-        made.close()
-
-
-def values(story: Emptied, cluster: str) -> dict[int, list[str]]:
-    """Every record of each partition, in its order."""
-    logs = story.logs(getattr(story, cluster))
-    return {number: [value.decode() for value in log] for number, log in logs.items()}
+def story(site: Site) -> Emptied:
+    made = site.keep(Emptied(site))
+    made.write("before", FLIGHTS, made.primary, keys="flight")
+    made.lose_the_primary()
+    return made
 
 
 def test_it_leads_home_with_both_sides_alike(story: Emptied) -> None:
     story.write("older", FLIGHTS, story.primary, keys="flight")
     story.write("newer", FLIGHTS, story.secondary, keys="flight")
     story.lab.replicate(True)
-    silently = COPIED + NEW + TAIL + 3 * FLIGHTS
-    assert Patience.of(60).wait_until(lambda: story.held(story.secondary) >= silently)
+    story.await_held(story.secondary, COPIED + NEW + TAIL + 3 * FLIGHTS)
     story.replicate(False)
-    newest = {f"newest-{number}" for number in range(FLIGHTS)}
-    assert newest == set(story.write("newest", FLIGHTS, story.secondary, keys="flight"))
-    alone = set(story.write("alone", ALONE, story.primary))
-    assert len(alone) == ALONE
-    copied = values(story, "secondary")
+    newest = story.wrote("newest", FLIGHTS, story.secondary, keys="flight")
+    alone = story.wrote("alone", ALONE, story.primary)
+    copied = story.in_order(story.secondary)
 
-    refused = story.run("failback", "--policy", "copy", *GO)
+    refused = story.run(*BACK, *GO)
     assert refused.code in (3, 4), refused.stdout
     said = " ".join(f"{refused.stdout} {refused.stderr}".split())
     assert "--rebuild --override source-whole=REASON" in said
     assert story.run(*REBUILD, "--policy", "copy").code == 3, "it has lost nothing"
     assert story.led_to == story.secondary.bootstrap
-    assert values(story, "secondary") == copied
+    assert story.in_order(story.secondary) == copied
 
     question = ("--answer", "empty-primary=yes")
-    earlier = len([*story.drctl.folder.glob(".drctl/runs/*")])
+    earlier = len([*story.drctl.runs.glob("*")])
     with story.running(*REBUILD, *KNOWN, "--policy", "copy", *question, *GO) as process:
 
-        def asked() -> bool:
-            assert process.poll() is None, story.said
-            runs = len([*story.drctl.folder.glob(".drctl/runs/*")])
-            return runs > earlier and story.reached("empty-primary")
-
         def waits() -> bool:
-            return asked() and "still there: " in story.said
+            begun = len([*story.drctl.runs.glob("*")]) > earlier
+            asked = begun and story.has("intend", "empty-primary")
+            return asked and "still there: " in story.said
 
-        assert Patience.of(DEADLINE_S).wait_until(waits), story.said
-        assert not story.reached("begin-at-start"), "a word was believed"
+        story.until(process, waits)
+        assert not story.has("intend", "begin-at-start"), "a word was believed"
         assert alone <= set(story.all_of(story.secondary)), "they would be destroyed"
         story.empty()
-        assert process.wait(DEADLINE_S) == 0, story.said
+        story.ends(process)
     assert story.led_to == story.primary.bootstrap
 
-    home, away = values(story, "primary"), values(story, "secondary")
-    assert home == away
+    home = story.alike()
     for number, log in copied.items():
         assert home[number][: len(log)] == log, "another order than that of the survivor"
-    everything = named("copied", COPIED) | named("tail", TAIL) | named("new", NEW) | alone
+    everything = EVERYTHING | alone
     for each in ("before", "older", "newer", "newest"):
         everything |= named(each, FLIGHTS)
     assert held(home) == Counter(everything)
@@ -94,8 +75,7 @@ def test_it_leads_home_with_both_sides_alike(story: Emptied) -> None:
         last = {value.partition("-")[2]: value for value in newer}
         assert set(last.values()) <= newest, "an older record of a flight came last"
 
-    later = story.write("later", LATER, story.primary)
-    everything |= set(later)
-    assert Patience.of(60).wait_until(lambda: story.held(story.secondary) >= len(everything))
+    everything |= story.wrote("later", LATER, story.primary)
+    story.await_held(story.secondary, len(everything))
     assert story.all_of(story.secondary) == Counter(everything)
     assert story.states("mm2-source", story.reverse) == ["RUNNING", "STOPPED"]

@@ -15,14 +15,13 @@ from drctl.kafka.connection import Connection
 from drctl.kafka.reconcile_copier import TransactionalCopier
 from drctl.kafka.reconcile_source import KafkaSourceLog
 from drctl.kafka.reconcile_topics import ReconcileTopic
-from drctl.lab.waiting import Patience
 from drctl.model import errors
 from drctl.model.topology import OffsetRange, Record, TopicPartition
 from drctl.reconcile.export import record_of
 from drctl.reconcile.progress import TOPIC
-from tests.cluster.conftest import NewDrctl
+from tests.cluster.link_command import soon
 from tests.cluster.reconcile_stage import NewStage, new_stages, origins, record, without_place
-from tests.conftest import NewTopic
+from tests.cluster.site import Site
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -32,13 +31,8 @@ LARGE = bytes(range(256)) * 3600
 
 
 @pytest.fixture
-def stage(
-    new_drctl: NewDrctl,
-    new_topic: NewTopic,
-    primary: ClusterUnderTest,
-    secondary: ClusterUnderTest,
-) -> Iterator[NewStage]:
-    with new_stages(new_drctl, new_topic, primary, secondary) as make:
+def stage(site: Site) -> Iterator[NewStage]:
+    with new_stages(site) as make:
         yield make
 
 
@@ -91,13 +85,13 @@ def test_killed_again_and_again_each_record_is_there_once_and_in_order(
     killed = 0
     while killed < 3:
         before = sum(at.secondary.end_offsets(at.topic).values())
-        with at.drctl.started(*words) as process:
+        with at.drctl.running(*words) as process:
 
             def moved(before: int = before, process: Any = process) -> bool:
                 gone = process.poll() is not None
                 return gone or sum(at.secondary.end_offsets(at.topic).values()) > before + 50
 
-            assert Patience.of(60).wait_until(moved)
+            soon(moved)
             if process.poll() is not None:
                 break
             process.kill()

@@ -3,9 +3,6 @@
 After each death the same line again: each record is there once, in the order of the source.
 """
 
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -13,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from drctl.reconcile.export import MANIFEST, record_of
-from tests.cli.conftest import clean_environment
-from tests.cluster import dying_reconcile_program
-from tests.cluster.conftest import NewDrctl
+from tests.cluster.killing import MOMENTS, dying
+from tests.cluster.link_command import GO
 from tests.cluster.reconcile_stage import (
     NewStage,
     Stage,
@@ -24,53 +20,38 @@ from tests.cluster.reconcile_stage import (
     record,
     without_place,
 )
-from tests.conftest import NewTopic
-from tests.lab.cluster_under_test import ClusterUnderTest
+from tests.cluster.site import Site
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(900)]
 
 RECORDS = 60
 DEADLINE_S = 120
-_DYING = (sys.executable, "-P", str(Path(dying_reconcile_program.__file__)))
-
 Death = tuple[str, str, int]
 """Moment, call, and which of them."""
 
-MOMENTS, CALLS = ("before", "after"), ("begin", "append", "settle", "keep", "commit", "journal")
+CALLS = ("begin", "append", "settle", "keep", "commit", "journal")
 EVERYWHERE: tuple[Death, ...] = (
     *((moment, call, number) for call, number, moment in product(CALLS, (1, 2), MOMENTS)),
     # How it ended is written down last: nothing is left to be done then.
     ("before", "journal", 3),
 )
-SOME: tuple[Death, ...] = (("after", "append", 1), ("before", "commit", 2), ("after", "commit", 1))
+SOME: tuple[Death, ...] = (
+    ("behind", "append", 1),
+    ("before", "commit", 2),
+    ("behind", "commit", 1),
+)
 
 
 @pytest.fixture
-def stage(
-    new_drctl: NewDrctl,
-    new_topic: NewTopic,
-    primary: ClusterUnderTest,
-    secondary: ClusterUnderTest,
-) -> Iterator[NewStage]:
-    with new_stages(new_drctl, new_topic, primary, secondary) as make:
+def stage(site: Site) -> Iterator[NewStage]:
+    with new_stages(site) as make:
         yield make
 
 
 def dies(at: Stage, death: Death, *words: str) -> None:
     """The command line, in a process that ends there."""
     moment, call, number = death
-    line = [*_DYING, moment, call, str(number), "--config", str(at.drctl.config), *words]
-    ended = subprocess.run(
-        [*line, "--execute", "--yes"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        cwd=at.drctl.folder,
-        env=clean_environment(),
-        timeout=DEADLINE_S,
-        check=False,
-    )
-    assert ended.returncode == -signal.SIGKILL, f"{death}: {ended.stdout}{ended.stderr}"
+    at.drctl.killed(dying("reconcile", moment, f"{call}:{number}"), *words, *GO)
 
 
 def lost_tail(make: NewStage) -> tuple[Stage, str]:
@@ -120,7 +101,7 @@ def test_killed_around_each_call_what_is_given_up_is_noted_once(stage: NewStage)
         dies(at, (moment, call, 1), *words)
         assert at.drctl.json(*words)["totals"]["due"] == RECORDS
     dies(at, ("before", "commit", 1), *words)
-    dies(at, ("after", "commit", 1), *words)
+    dies(at, ("behind", "commit", 1), *words)
     done = at.drctl.json(*words)
     assert (done["totals"]["due"], done["totals"]["done_before"]) == (0, RECORDS)
     before = [segment for line in done["lines"] for segment in line["before"]]
@@ -138,9 +119,9 @@ def test_killed_around_each_call_an_export_is_whole_or_is_none(
     for death in (*product(MOMENTS, ("add",), (1, 40)), ("before", "finish", 1)):
         dies(at, death, *words)
         assert not (out / MANIFEST).exists(), f"{death}: what is not whole says that it is"
-    dies(at, ("after", "finish", 1), *words)
+    dies(at, ("behind", "finish", 1), *words)
     assert (out / MANIFEST).exists()
-    dies(at, ("after", "add", 40), *words)
+    dies(at, ("behind", "add", 40), *words)
     done = at.drctl.json(*words, "--execute")
     assert (done["status"], done["totals"]["done"]) == ("done", RECORDS)
     for partition in (0, 1):

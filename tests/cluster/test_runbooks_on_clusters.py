@@ -3,17 +3,13 @@
 `unplanned-failover` is carried out in test_failover_unplanned_killed.py.
 """
 
-from collections.abc import Iterator
+from collections import Counter
 
 import pytest
 
-from drctl.lab.cluster import read_topic
-from drctl.lab.lab import Lab
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.failover_stage import DEADLINE_S, GO, PARTITIONS, Stage
+from tests.cluster.failover_stage import PARTITIONS, Stage
+from tests.cluster.link_command import GO, yes
 from tests.cluster.own_links import READ, RECORDS, OwnLinks, at_work, positions
-from tests.conftest import NewTopic
-from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
@@ -21,15 +17,6 @@ SWITCHOVER = ("announce", "nobody-left")
 MIGRATION = ("only-this", "clients-known", "keep-old")
 """What people answer, in their order."""
 AFTER = 5
-
-
-@pytest.fixture
-def links(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[OwnLinks]:
-    made = OwnLinks(lab, new_drctl, new_topic)
-    try:
-        yield made
-    finally:
-        made.close()
 
 
 def test_two_links_are_moved_at_the_same_time(links: OwnLinks) -> None:
@@ -41,21 +28,20 @@ def test_two_links_are_moved_at_the_same_time(links: OwnLinks) -> None:
         switched.running(*line("planned-switchover", SWITCHOVER)) as first,
         migrated.running(*line("migrate-topic", MIGRATION, *for_topic)) as second,
     ):
-        assert first.wait(DEADLINE_S) == 0, switched.said
-        assert second.wait(DEADLINE_S) == 0, migrated.said
+        switched.ends(first)
+        migrated.ends(second)
     for stage, answers in ((switched, SWITCHOVER), (migrated, MIGRATION)):
         was_carried_out(stage, answers)
         has_moved(stage, written[stage])
 
 
 def line(runbook: str, answers: tuple[str, ...], *more: str) -> tuple[str, ...]:
-    said = [word for answer in answers for word in ("--answer", f"{answer}=yes")]
-    return ("runbook", "run", runbook, *more, *said, *GO)
+    return ("runbook", "run", runbook, *more, *yes(*answers), *GO)
 
 
 def was_carried_out(stage: Stage, answers: tuple[str, ...]) -> None:
     """Every step of it, the people's in their places, and it says that nothing is lost."""
-    told = stage.json("report", str(stage.journaled()[0]["run"]), "--verify", code=0)
+    told = stage.json("report", stage.newest_run, "--verify", code=0)
     assert told["ending"]["standing"] == "done"
     assert {step["status"] for step in told["steps"]} <= {"done", "passed"}
     steps = [step["id"] for step in told["steps"]]
@@ -66,9 +52,9 @@ def was_carried_out(stage: Stage, answers: tuple[str, ...]) -> None:
 
 def has_moved(stage: Stage, written: list[str]) -> None:
     """Each record is there once, and its application goes on there, where it was."""
-    assert values(stage, stage.target) == sorted(written)
+    assert stage.all_of(stage.target) == Counter(written)
     assert positions(stage) == dict.fromkeys(range(PARTITIONS), READ)
-    assert stage.endpoint.read_text(encoding="utf-8") == stage.bootstrap("secondary")
+    assert stage.leads_to("secondary")
     assert stage.write(3, "refused") == [], "the fence lets somebody through"
     after = stage.write(AFTER, "after", stage.target)
     assert len(after) == AFTER
@@ -76,10 +62,4 @@ def has_moved(stage: Stage, written: list[str]) -> None:
     read = stage.read(stage.target, most=left + 1, wait_for=left)
     assert len(read) == len(set(read)) == left
     assert set(after) < set(read) < {*written, *after}
-    assert values(stage, stage.source) == sorted(written)
-
-
-def values(stage: Stage, cluster: ClusterUnderTest) -> list[str]:
-    """Of every record, by a plain consumer."""
-    held = read_topic(cluster.lab_cluster, stage.topic)
-    return sorted(value.decode() for value in held.values())
+    assert stage.all_of(stage.source) == Counter(written)

@@ -6,27 +6,24 @@ Records that were quarantined are on the primary alone for good, and each later 
 import re
 import signal
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from tests.cluster.conftest import NewDrctl
+from tests.cluster.link_command import GO, NOTHING_LOST, soon, steps_of
 from tests.cluster.logs import read_logs
 from tests.cluster.own_homes import POLICIES, OwnHome
 from tests.cluster.reconcile_stage import origins
-from tests.cluster.way_home import COPIED, GO, NEW, PARTITIONS, TAIL, named, steps_of
-from tests.conftest import NewTopic
+from tests.cluster.site import Site
+from tests.cluster.way_home import BACK, COPIED, NEW, TAIL
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
 
 OLDER = 6
 """Records of each loss whose keys the secondary has something newer of."""
-NOTHING_LOST = {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
 
 
 class Again(OwnHome):
@@ -37,8 +34,8 @@ class Again(OwnHome):
         aside: what was quarantined; the primary holds that, too.
     """
 
-    def __init__(self, lab: Lab, new_drctl: NewDrctl, topic: str) -> None:
-        super().__init__(lab, new_drctl, topic)
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
         self.lead_to("primary")
         self.both: set[str] = set()
         self.aside: set[str] = set()
@@ -51,40 +48,35 @@ class Again(OwnHome):
 
     def record(self, prefix: str, count: int, cluster: ClusterUnderTest) -> None:
         """Records that have to be on both sides in the end."""
-        assert len(self.write(prefix, count, cluster)) == count
-        self.both |= named(prefix, count)
+        self.both |= self.wrote(prefix, count, cluster)
 
     def copied(self) -> None:
         """Wait until the secondary holds all of them."""
-        there = lambda: self.both <= set(self.all_of(self.secondary))  # noqa: E731
-        assert Patience.of(60).wait_until(there)
+        soon(lambda: self.both <= set(self.all_of(self.secondary)))
 
     def lose(self, name: str) -> None:
         """The primary dies with a tail; some of it is older than what is written afterwards."""
         self.copied()
         self.replicate(False)
         self.record(f"tail{name}", TAIL, self.primary)
-        assert len(self.write(f"older{name}", OLDER, self.primary, keys=f"flight{name}")) == OLDER
-        self.aside |= named(f"older{name}", OLDER)
+        keys = f"flight{name}"
+        self.aside |= self.wrote(f"older{name}", OLDER, self.primary, keys=keys)
         self.lab.signal("primary", signal.SIGKILL)
         lost = self.json("failover", "--mode", "unplanned", *GO, code=1)
         assert lost["status"] == "done", lost
         assert self.led_to == self.secondary.bootstrap
         self.record(f"new{name}", NEW, self.secondary)
-        assert len(self.write(f"newer{name}", OLDER, self.secondary, keys=f"flight{name}")) == OLDER
-        self.both |= named(f"newer{name}", OLDER)
+        self.both |= self.wrote(f"newer{name}", OLDER, self.secondary, keys=keys)
         self.read_there(self.secondary)
         self.lab.start("primary")
 
-    def comes_home(self, *words: str) -> Mapping[str, Any]:
+    def is_home_again(self, *words: str) -> Mapping[str, Any]:
         """The first time, without an override; with nothing lost, copied twice or put aside twice.
 
         Returns:
             What the run says.
         """
-        done = self.json("failback", *words, *GO, code=0)
-        assert (done["status"], done["rpo"]) == ("done", NOTHING_LOST), done
-        assert self.led_to == self.primary.bootstrap
+        done = self.came_home("failback", *words)
         assert self.connectors.states(self.forward, self.reverse) == ["RUNNING", "STOPPED"]
         assert self.all_of(self.secondary) == Counter(self.both)
         assert self.all_of(self.primary) == Counter(self.both | self.aside)
@@ -121,46 +113,37 @@ class Again(OwnHome):
 
 
 @pytest.fixture
-def home(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Again]:
-    made = Again(lab, new_drctl, new_topic(PARTITIONS))
-    try:
-        yield made
-    finally:
-        lab.start("primary")
-        made.close()
+def again(site: Site) -> Again:
+    return site.keep(Again(site))
 
 
-def test_what_was_quarantined_is_not_decided_on_again(home: Again) -> None:
+def test_what_was_quarantined_is_not_decided_on_again(again: Again) -> None:
+    home = again
     home.record("copied", COPIED, home.primary)
     home.read_there(home.primary)
     home.lose("1")
-    reconciled(home.comes_home(*POLICIES), f"{TAIL} copy, {OLDER} quarantine")
+    reconciled(home.is_home_again(*POLICIES), f"{TAIL} copy, {OLDER} quarantine")
 
     home.go_over("1")
     assert home.missing() == OLDER
     observed, why = home.step_e()
     assert observed == "done"
     assert f"all {OLDER} missing records were quarantined or given up by way of earlier" in why
-    reconciled(home.comes_home(*POLICIES), f"{OLDER} quarantine")
+    reconciled(home.is_home_again(*POLICIES), f"{OLDER} quarantine")
 
     home.lose("2")
     assert home.missing() == TAIL + 2 * OLDER
     observed, why = home.step_e()
     assert observed == "not-done"
     assert f"of {TAIL + 2 * OLDER} missing records {OLDER} were quarantined or given up" in why
-    undecided = home.run("failback")
-    assert undecided.code == 3
-    told = " ".join(undecided.stdout.split())
-    assert f"nothing is said of {TAIL + OLDER} records" in told
-    undecided = home.run("failback", "--policy", "copy")
-    assert undecided.code == 3
-    assert f"at least {OLDER} conflicting ones" in " ".join(undecided.stdout.split())
-    reconciled(home.comes_home(*POLICIES), f"{TAIL} copy, {2 * OLDER} quarantine")
+    assert f"nothing is said of {TAIL + OLDER} records" in home.refused("failback")
+    assert f"at least {OLDER} conflicting ones" in home.refused(*BACK)
+    reconciled(home.is_home_again(*POLICIES), f"{TAIL} copy, {2 * OLDER} quarantine")
 
     home.go_over("2")
     assert home.missing() == 2 * OLDER
     home.json("failback", code=0)
-    reconciled(home.comes_home(), f"{2 * OLDER} quarantine")
+    reconciled(home.is_home_again(), f"{2 * OLDER} quarantine")
     home.read_there(home.primary)
     assert home.both <= home.has_read
 

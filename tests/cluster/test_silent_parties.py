@@ -9,7 +9,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from copy import deepcopy
 from enum import StrEnum
 from typing import Any
@@ -19,13 +19,12 @@ import pytest
 
 from drctl.lab.cluster import answering_brokers
 from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
 from drctl.model.errors import DrctlError
 from tests.cli.conftest import Ran
-from tests.cluster.conftest import NewDrctl, cluster_section
-from tests.cluster.failover_stage import APP, GO, mirror_maker
-from tests.cluster.link_command import LinkCommand
+from tests.cluster.failover_stage import APP, connect, mirror_maker
+from tests.cluster.link_command import GO, LinkCommand, soon
 from tests.cluster.refusing import side_by_side
+from tests.cluster.site import NewDrctl, cluster_section
 from tests.cluster.writer import writing
 from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -174,18 +173,14 @@ class Pair:
             yield
         finally:
             self.lab.signal(name, signal.SIGCONT)
-            assert Patience.of(60).wait_until(lambda: self._answers(name))
+            soon(lambda: self._answers(name))
 
     def _answers(self, name: str) -> bool:
         if name != CONNECT:
             return answering_brokers(self.lab.cluster(name).admin(), 5) > 0
-        client = self.lab.parts.worker.client()
-        try:
+        with suppress(DrctlError), connect(self.lab) as client:
             return bool(client.connectors())
-        except DrctlError:
-            return False
-        finally:
-            client.close()
+        return False
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +198,7 @@ def pair(
     # Without new copies nothing shows that a source which drctl cannot reach is alive.
     folder, password = tmp_path_factory.mktemp("writer"), primary.properties()["sasl.password"]
     with writing(folder, primary.bootstrap, "admin", password, topic) as application:
-        assert Patience.of(60).wait_until(lambda: secondary.end_offsets(topic)[0] > 0)
+        soon(lambda: secondary.end_offsets(topic)[0] > 0)
         yield Pair(lab, {SOURCE: primary, TARGET: secondary}, new_drctl, topic)
         assert application.taken()
     primary.delete_topics([topic])

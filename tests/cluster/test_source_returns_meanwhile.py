@@ -13,12 +13,10 @@ import pytest
 
 from drctl.kafka.connection import Connection
 from drctl.kafka.reader import KafkaClusterReader
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
 from drctl.model.topology import TopicPartition, Unavailable
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.failover_stage import DEADLINE_S, GO, PARTITIONS, Stage, mirror_maker
-from tests.conftest import NewTopic
+from tests.cluster.failover_stage import FORWARD, PARTITIONS, Stage
+from tests.cluster.link_command import GO, soon
+from tests.cluster.site import Site
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(600)]
 
@@ -34,55 +32,46 @@ UNPLANNED = ("failover", "--mode", "unplanned", "--output", "json", *GO)
 
 
 @pytest.fixture
-def stage(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Stage]:
-    topic = new_topic(PARTITIONS, mirrored=True)
-    replicator = mirror_maker(lab)
-    made, client = Stage(lab, new_drctl, topic, replicator), lab.parts.worker.client(60)
-    before = {name: client.config(name) for name in replicator["connectors"].values()}
+def by_default(site: Site) -> Iterator[Stage]:
+    made, client = Stage(site), site.lab.parts.worker.client(60)
+    before = {name: client.config(name) for name in FORWARD.values()}
     for name in before:
         client.configure(name, dict.fromkeys(BY_DEFAULT))
-    lab.replicate(True)
+    site.lab.replicate(True)
     try:
         yield made
     finally:
-        lab.signal("primary", signal.SIGCONT)
+        site.lab.signal("primary", signal.SIGCONT)
         for name, config in before.items():
             client.put_config(name, config)
-        lab.replicate(True)
+        site.lab.replicate(True)
         client.close()
 
 
 def frozen(stage: Stage) -> None:
     """The source hangs, with records that nobody has fetched: the replicator was cut short."""
-    assert len(stage.write(COPIED, "copied")) == COPIED
-    stage.copied(COPIED)
+    stage.written(COPIED, "copied")
     stage.lab.signal("connect", signal.SIGSTOP)
     # These answer the fetches that are under way; nobody asks for what comes after them.
     assert len(stage.write(FETCHED, "fetched")) == FETCHED
     assert len(stage.write(BACKLOG, "backlog")) == BACKLOG
     stage.lab.signal("primary", signal.SIGSTOP)
     stage.lab.signal("connect", signal.SIGCONT)
-    answers = stage.lab.parts.worker.answering
-    assert Patience.of(60).wait_until(lambda: answers(3))
-
-
-def at_step(stage: Stage, what: str, step: str) -> bool:
-    """Whether the journal has this entry of a step."""
-    return any((e["entry"], e.get("step")) == (what, step) for e in stage.journaled())
+    soon(lambda: stage.lab.parts.worker.answering(3))
 
 
 def moved_while(stage: Stage, what: str, step: str) -> int:
     """The exit code of an unplanned failover; the source goes on at this entry of its journal."""
     with stage.running(*UNPLANNED) as process:
-        until = time.monotonic() + DEADLINE_S
-        while not at_step(stage, what, step):
+        until = time.monotonic() + stage.deadline_s
+        while not stage.has(what, step):
             assert process.poll() is None, stage.said
             assert time.monotonic() < until, stage.said
             time.sleep(0.02)
         stage.lab.signal("primary", signal.SIGCONT)
         if step != "request-stop":
             assert len(stage.write(AFTER, "after", stage.target)) == AFTER
-        return process.wait(DEADLINE_S)
+        return process.wait(stage.deadline_s)
 
 
 def values_there(stage: Stage) -> list[list[str]]:
@@ -98,22 +87,25 @@ def values_there(stage: Stage) -> list[list[str]]:
     ]
 
 
-def test_one_that_is_back_before_the_tasks_are_gone_keeps_the_target_closed(stage: Stage) -> None:
+def test_one_that_is_back_before_the_tasks_are_gone_keeps_the_target_closed(
+    by_default: Stage,
+) -> None:
+    stage = by_default
     frozen(stage)
     assert moved_while(stage, "done", "request-stop") == 3, stage.said
-    assert not at_step(stage, "done", "open-target")
-    states = lambda: stage.states() == {"RUNNING"}  # noqa: E731
-    assert Patience.of(120).wait_until(states), stage.states()
+    assert not stage.has("done", "open-target")
+    soon(lambda: stage.all_states() == {"RUNNING"}, "connectors stand", 120)
     stage.copied(COPIED + FETCHED + BACKLOG)
-    assert stage.endpoint.read_text(encoding="utf-8") == stage.bootstrap("primary")
+    assert stage.leads_to("primary")
 
 
-def test_one_that_is_back_once_the_target_is_open_copies_nothing_more(stage: Stage) -> None:
+def test_one_that_is_back_once_the_target_is_open_copies_nothing_more(by_default: Stage) -> None:
+    stage = by_default
     frozen(stage)
     assert moved_while(stage, "done", "open-target") == 1, stage.said
-    owed: dict[str, Any] = {e["step"]: e for e in stage.journaled() if e["entry"] == "owed"}
+    owed: dict[str, Any] = {e["step"]: e for e in stage.entries("owed")}
     assert "answers again" in str(owed["confirm-stop"])
-    assert stage.states() == {"STOPPED"}
+    assert stage.all_states() == {"STOPPED"}
     # What a fetch had brought before it froze, then the application's own: nothing in between.
     there = values_there(stage)
     assert COPIED + AFTER <= sum(map(len, there)) <= COPIED + FETCHED + AFTER

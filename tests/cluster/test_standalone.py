@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.cluster.conftest import NewDrctl
 from tests.cluster.scenario import Analysed
+from tests.cluster.site import NewDrctl
 from tests.cluster.standalone import Standalone, applications
 from tests.cluster.watching import Seen, passwords, text, watched_run
 from tests.lab.cluster_under_test import ClusterUnderTest

@@ -1,30 +1,24 @@
 """`drctl status` on real clusters: of a link that copies, that stands, and whose source is gone."""
 
-import json
 import signal
-import socket
-import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
-from io import StringIO
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
 
-from drctl.cli.main import run
-from drctl.kafka.connection import Connection
-from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from drctl.model.groups import Committed
-from drctl.model.topology import Record, TopicPartition
-from tests.cli.conftest import DRCTL, clean_environment
+from drctl.model.topology import Record
 from tests.cli.documents import check
+from tests.cluster.command import Drctl
+from tests.cluster.groups import stand
+from tests.cluster.link_command import soon
 from tests.cluster.test_doctor import stopped
 from tests.conftest import NewTopic
+from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
@@ -32,34 +26,21 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
 def status(config: Path) -> tuple[int, dict[str, Any]]:
     """The exit code and the document."""
-    stdout, stderr = StringIO(), StringIO()
-    with chdir(config.parent), redirect_stdout(stdout), redirect_stderr(stderr):
-        code = run(["--config", str(config), "-o", "json", "status"])
-    return code, check(json.loads(stdout.getvalue()))
+    ran = Drctl(config.parent, config)("-o", "json", "status")
+    return ran.code, check(ran.document())
 
 
 @contextmanager
 def listening(config: Path) -> Iterator[str]:
     """The address of the metrics of `drctl status --listen`."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = ["--config", str(config), "status", "--listen", f"127.0.0.1:{port}", "--every", "1s"]
-    process = subprocess.Popen(
-        [str(DRCTL), *words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=clean_environment(),
-    )
-    try:
-        yield f"http://127.0.0.1:{port}/metrics"
-    finally:
+    address = f"127.0.0.1:{free_ports(1)[0]}"
+    words = ("status", "--listen", address, "--every", "1s")
+    with Drctl(config.parent, config).running(*words) as process:
+        yield f"http://{address}/metrics"
         process.send_signal(signal.SIGINT)
         said, _ = process.communicate(timeout=60)
         assert process.returncode == 130
-        assert "planned" in said
+        assert b"planned" in said
 
 
 def numbers(address: str) -> dict[str, float]:
@@ -89,11 +70,8 @@ def test_a_link_that_copies_and_stands(
     config = lab_yaml(topic)
     now_ms = int(time.time() * 1000)
     primary.produce(topic, [Record(n % 2, -1, now_ms, b"k", b"v") for n in range(40)])
-    copied = lambda: sum(secondary.end_offsets(topic).values()) == 40  # noqa: E731
-    assert Patience.of(60).wait_until(copied)
-    place = TopicPartition(topic, 0)
-    with KafkaGroupWriter(Connection("primary", primary.properties())) as writer:
-        assert writer.commit({f"orders-app-{topic}": {place: Committed(5)}})
+    soon(lambda: sum(secondary.end_offsets(topic).values()) == 40)
+    stand(primary, topic, {f"orders-app-{topic}": {0: 5}})
 
     documents = []
 
@@ -101,7 +79,7 @@ def test_a_link_that_copies_and_stands(
         documents.append(status(config)[1])
         return documents[-1]["rpo"]["records"] == 0
 
-    assert Patience.of(60).wait_until(whole), documents[-1]
+    soon(whole, documents)
     seen = documents[-1]
     assert seen["source"]["answers"]
     assert seen["unplanned"] == {"go": True, "blockers": []}
@@ -123,8 +101,7 @@ def test_a_link_that_copies_and_stands(
             "mm2-source"
         ] == "STOPPED"
         with listening(config) as address:
-            up = lambda: numbers(address).get("drctl_status_up") == 1  # noqa: E731
-            assert Patience.of(60).wait_until(up), numbers(address)
+            soon(lambda: numbers(address).get("drctl_status_up") == 1)
             told = numbers(address)
         assert told["drctl_status_go planned"] == 0
         assert told["drctl_status_rpo_records"] >= 7

@@ -2,10 +2,9 @@
 
 import json
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,11 @@ import psutil
 import pytest
 
 from drctl.lab.waiting import Patience
-from tests.cluster.command import Running, command_lines
-from tests.cluster.conftest import NewDrctl, cluster_section, new_prefix, slow
-from tests.cluster.filling import Clock, copies, fill, holding, rows
+from tests.cluster.command import Running, alive, command_lines
+from tests.cluster.filling import Clock, half_copied, rows
+from tests.cluster.link_command import soon
 from tests.cluster.scenario import Analysed
+from tests.cluster.site import NewDrctl, cluster_section, link_over, slow
 from tests.cluster.standalone import Standalone, applications
 from tests.cluster.watching import Seen, passwords, text, watched_run
 from tests.jvm import quick_executors
@@ -108,12 +108,10 @@ def slowly(
     tmp_path: Path,
 ) -> Iterator[Callable[..., Running]]:
     """Starts a submission that reads for `SCAN_S`; whatever becomes of it, nothing of it stays."""
-    topic = f"{new_prefix()}submitted"
-    fill(primary, {topic: holding(*rows(20))}, clock)
-    fill(secondary, {topic: holding(*copies(rows(19)))}, clock)
+    topic = half_copied((primary, secondary), clock, rows(20), 19)
     (tmp_path / "shared").mkdir()
     drctl = new_drctl(
-        {"main": {"from": "primary", "to": "secondary", "topics": [topic]}},
+        {"main": link_over(topic)},
         clusters={c.name: slow(cluster_section(c), SCAN_S) for c in (primary, secondary)},
         spark={
             "master": spark_cluster.master,
@@ -159,7 +157,7 @@ def test_they_end_and_leave_nothing(
         error = ended.document()["error"]
         assert error["kind"] == ("ScanFailed" if died else "Interrupted")
         assert "Traceback" not in ended.stderr
-        assert Patience.of(20).wait_until(partial(all_gone, running.seen))
+        soon(lambda seen=running.seen: not any(map(alive, seen)))
         assert not list(ended.out.rglob("*")), "no result, no half of one"
     assert not list((tmp_path / "shared").rglob("*"))
     mine = {a["id"] for a in submissions(spark_cluster)} - earlier
@@ -176,18 +174,6 @@ def submits(process: psutil.Process) -> bool:
     except psutil.Error:
         return False
     return any(w.endswith("drctl_gap.py") for w in words) and Path(words[0]).name == "java"
-
-
-def all_gone(processes: Sequence[psutil.Process]) -> bool:
-    """Whether none of them runs any more."""
-    return not any(map(alive, processes))
-
-
-def alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 @pytest.mark.parametrize(

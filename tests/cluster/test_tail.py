@@ -9,10 +9,11 @@ import pytest
 
 from drctl.connect.client import ConnectReader
 from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
 from tests.cluster.command import Drctl, Ended
-from tests.cluster.conftest import NewDrctl
 from tests.cluster.filling import Clock, rows, written
+from tests.cluster.link_command import soon
+from tests.cluster.own_connectors import mirror_of
+from tests.cluster.site import NewDrctl, link_over
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -30,8 +31,8 @@ def topic(
     for cluster in (primary, secondary):
         cluster.create_topic(name)
     primary.produce(name, written(rows(COPIED, times=0.1), clock))
-    assert Patience.of(90).wait_until(lambda: secondary.end_offsets(name) == {0: COPIED})
-    assert Patience.of(60).wait_until(lambda: kept_offset(lab, name) == COPIED - 1)
+    soon(lambda: secondary.end_offsets(name) == {0: COPIED}, seconds=90)
+    soon(lambda: kept_offset(lab, name) == COPIED - 1)
     lab.replicate(False)
     primary.produce(name, written(rows(300, start=COPIED, times=0.1), clock))
     yield name
@@ -49,16 +50,11 @@ def kept_offset(lab: Lab, topic: str) -> int | None:
 
 @pytest.fixture(scope="module")
 def drctl(lab: Lab, topic: str, new_drctl: NewDrctl) -> Drctl:
-    replicator = {
-        "kind": "mirrormaker2",
-        "connect": lab.parts.worker.url,
-        "connectors": {"source": "mm2-source"},
-    }
-    return new_drctl({"main": link(topic, replicator)})
+    return new_drctl({"main": link(topic, mirror_of(lab, "mm2-source"))})
 
 
 def link(topic: str, replicator: dict[str, Any]) -> dict[str, Any]:
-    return {"from": "primary", "to": "secondary", "topics": [topic], "replicator": replicator}
+    return link_over(topic, replicator=replicator)
 
 
 def run(drctl: Drctl, *options: str, **settings: Any) -> Ended:
@@ -139,11 +135,7 @@ def test_nobody_knows(topic: str, new_drctl: NewDrctl) -> None:
 
 
 def test_a_connector_that_does_not_exist(lab: Lab, topic: str, new_drctl: NewDrctl) -> None:
-    replicator = {
-        "kind": "mirrormaker2",
-        "connect": lab.parts.worker.url,
-        "connectors": {"source": "mm2-sauce"},
-    }
+    replicator = mirror_of(lab, "mm2-sauce")
     ended = run(new_drctl({"main": link(topic, replicator)}), "--scope", "tail")
     assert ended.code == 2
     assert "mm2-sauce" in ended.document()["error"]["message"]

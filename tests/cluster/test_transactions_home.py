@@ -7,20 +7,17 @@ what was aborted, too. A transaction is open whenever a fence closes.
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import pytest
 
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from tests.cluster.conftest import NewDrctl
+from tests.cluster.link_command import GO, NOTHING_LOST, soon, steps_of
 from tests.cluster.own_homes import OwnHome
+from tests.cluster.site import Site
 from tests.cluster.transacting import LEFT_ALONE_S, Application, Told, Transaction
-from tests.cluster.way_home import DEADLINE_S, GO, PARTITIONS, steps_of
-from tests.conftest import NewTopic
+from tests.cluster.way_home import BACK
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
@@ -36,9 +33,9 @@ OPEN = "lie behind an open transaction"
 class Transacting(OwnHome):
     """Its application commits and aborts; what is committed is copied."""
 
-    def __init__(self, lab: Lab, new_drctl: NewDrctl, topic: str) -> None:
+    def __init__(self, site: Site) -> None:
         # It writes all the while: there is always a record on its way.
-        super().__init__(lab, partial(new_drctl, policy={"max_lag_records": LAG}), topic)
+        super().__init__(site, policy={"max_lag_records": LAG})
         self.told = Told()
         self.has_read: list[str] = []
         self.lead_to("primary")
@@ -55,12 +52,13 @@ class Transacting(OwnHome):
         made = Application(cluster, self.topic, prefix, self.told)
         before = len(self.told.committed), len(self.told.aborted)
         with made.at_work():
-            assert Patience.of(60).wait_until(
+            soon(
                 lambda: (
                     len(self.told.committed) >= before[0] + SOME
                     and len(self.told.aborted) > before[1]
-                )
-            ), self.told
+                ),
+                self.told,
+            )
             yield made
 
     def another(
@@ -72,14 +70,10 @@ class Transacting(OwnHome):
     @contextmanager
     def under_way(self, *words: str) -> "Iterator[Going]":
         """A run that ends well behind the block, whose journal is not taken for an earlier one."""
-        earlier = self.newest_run()
+        earlier = self.newest_run
         with self.running(*words, *GO) as process:
             yield Going(self, process, earlier)
-            code = process.wait(DEADLINE_S)
-            assert code == 0, self.said
-
-    def newest_run(self) -> str:
-        return next((str(each["run"]) for each in self.journaled()), "")
+            self.ends(process)
 
     def read_there(self, cluster: ClusterUnderTest) -> None:
         """The group reads what is there by now."""
@@ -91,8 +85,7 @@ class Transacting(OwnHome):
         assert not self.told.unclear
         everything = Counter(self.told.committed)
         assert set(everything.values()) == {1}
-        for cluster in (self.primary, self.secondary):
-            assert self.all_of(cluster) == everything, cluster.name
+        self.both_hold(everything)
 
 
 class Going:
@@ -102,34 +95,18 @@ class Going:
         self._home, self._process, self._earlier = home, process, earlier
 
     def reached(self, step: str, entry: str = "done") -> bool:
-        if self._home.newest_run() == self._earlier:
-            return False
-        return any(
-            each["entry"] == entry and each.get("step") == step for each in self._home.journaled()
-        )
+        return self._home.newest_run != self._earlier and self._home.has(entry, step)
 
     def waits_until(self, step: str, entry: str = "done") -> None:
-        self._await(lambda: self.reached(step, entry))
+        self._home.until(self._process, lambda: self.reached(step, entry))
 
     def says(self, words: str) -> None:
-        self._await(lambda: words in self._home.said)
-
-    def _await(self, seen: Callable[[], bool]) -> None:
-        def there() -> bool:
-            assert self._process.poll() is None or seen(), self._home.said
-            return seen()
-
-        assert Patience.of(DEADLINE_S).wait_until(there), self._home.said
+        self._home.says(self._process, words)
 
 
 @pytest.fixture
-def home(lab: Lab, new_drctl: NewDrctl, new_topic: NewTopic) -> Iterator[Transacting]:
-    made = Transacting(lab, new_drctl, new_topic(PARTITIONS))
-    try:
-        yield made
-    finally:
-        lab.start("primary")
-        made.close()
+def home(site: Site) -> Transacting:
+    return site.keep(Transacting(site))
 
 
 def go_home(home: Transacting, *words: str, waited_for: str) -> None:
@@ -160,8 +137,7 @@ def go_home(home: Transacting, *words: str, waited_for: str) -> None:
     with home.application(home.primary, "again"):
         pass
     everything = set(told.committed)
-    arrived = lambda: everything <= set(home.all_of(home.secondary))  # noqa: E731
-    assert Patience.of(60).wait_until(arrived)
+    soon(lambda: everything <= set(home.all_of(home.secondary)))
     home.each_once()
     home.has_read += home.read_on(home.has_read, everything)
     assert set(home.has_read) == everything, "it skipped some, or has read what was aborted"
@@ -190,8 +166,7 @@ def test_over_by_loss_and_home(home: Transacting) -> None:
     told = home.told
     with home.application(home.primary, "first"):
         home.read_there(home.primary)
-    copied = lambda: set(told.committed) <= set(home.all_of(home.secondary))  # noqa: E731
-    assert Patience.of(60).wait_until(copied)
+    soon(lambda: set(told.committed) <= set(home.all_of(home.secondary)))
     home.replicate(False)
     with home.application(home.primary, "tail"):
         pass
@@ -215,16 +190,15 @@ def test_what_is_aborted_is_copied_where_nobody_says_otherwise(home: Transacting
     home.copies_what_is("read_uncommitted")
     with home.application(home.primary, "first"):
         pass
-    copied = lambda: set(home.told.aborted) <= set(home.all_of(home.secondary))  # noqa: E731
-    assert Patience.of(60).wait_until(copied)
+    soon(lambda: set(home.told.aborted) <= set(home.all_of(home.secondary)))
     assert not set(home.told.aborted) & set(home.all_of(home.primary))
     (row,) = aborted_row(home)
     assert (row["status"], row["subject"]) == ("warn", f"connector {home.forward}")
     assert "source.consumer.isolation.level=read_committed" in row["cure"]
 
     done = home.json("failover", *GO, code=0)
-    assert done["rpo"] == {"records": 0, "at_least": 0, "at_most": 0, "seconds": 0, "exact": True}
-    turned = home.json("failback", "--policy", "copy", *GO, code=4)
+    assert done["rpo"] == NOTHING_LOST
+    turned = home.json(*BACK, *GO, code=4)
     why = steps_of(turned, "detail")["find-missing"]
     assert "or has copied what they had aborted" in why, why
     assert "--rebuild --override source-whole=REASON" in why, why

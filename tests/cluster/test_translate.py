@@ -14,14 +14,14 @@ from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from bench.mirror_maker import MirrorMaker, mirror_maker
-from drctl.kafka.connection import Connection
-from drctl.kafka.group_writer import KafkaGroupWriter
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
-from drctl.model.groups import Committed
 from drctl.model.topology import Record, TopicPartition
-from tests.cluster.conftest import NewDrctl, cluster_section
-from tests.cluster.offsets_command import OffsetsCommand
+from tests.cluster.command import Drctl
+from tests.cluster.groups import stand
+from tests.cluster.link_command import soon
+from tests.cluster.own_connectors import mirror_of
+from tests.cluster.site import NewDrctl, cluster_section, link_over
 from tests.conftest import NewTopic
 from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
@@ -41,7 +41,7 @@ class Mirror:
     def __init__(
         self,
         lab: Lab,
-        drctl: OffsetsCommand,
+        drctl: Drctl,
         own: MirrorMaker,
         clusters: tuple[ClusterUnderTest, ClusterUnderTest],
         topic: str,
@@ -69,25 +69,18 @@ class Mirror:
     def await_copies(self) -> None:
         """Until the target holds as many."""
 
-        def copied() -> bool:
-            return self.target.end_offsets(self.topic) == self.source.end_offsets(self.topic)
-
-        assert Patience.of(DEADLINE_S).wait_until(copied)
+        soon(lambda: self.target.end_offsets(self.topic) == self.source.end_offsets(self.topic))
 
     def commit(self, group: str, partition: int, offset: int) -> None:
         """As if a consumer had."""
-        place = TopicPartition(self.topic, partition)
-        with KafkaGroupWriter(Connection("primary", self.source.properties())) as writer:
-            answers = writer.commit({f"{self.prefix}-{group}": {place: Committed(offset)}})
-        assert [a for of in answers.values() for a in of.values()] == [None]
+        stand(self.source, self.topic, {f"{self.prefix}-{group}": {partition: offset}})
         self.positions[f"{self.prefix}-{group}", partition] = offset
 
     def await_checkpoints(self, group: str) -> None:
         """Until MirrorMaker 2 says where that group goes on."""
         wanted = {TopicPartition(self.topic, p) for g, p in self.positions if g.endswith(group)}
         name = f"{self.prefix}-{group}"
-        patience = Patience.of(DEADLINE_S)
-        assert patience.wait_until(lambda: wanted <= self.own.translated(name).keys())
+        soon(lambda: wanted <= self.own.translated(name).keys())
 
     def rows(self, *, code: int = 0) -> dict[tuple[str, int], dict[str, Any]]:
         """What drctl says, by group and partition."""
@@ -168,18 +161,10 @@ def mirror(
     secondary: ClusterUnderTest,
 ) -> Mirror:
     topic = new_topic(PARTITIONS, mirrored=True)
-    link = {
-        "from": "primary",
-        "to": "secondary",
-        "topics": [topic],
-        "groups": ["orders-app-.*"],
-        "replicator": {
-            "kind": "mirrormaker2",
-            "connect": lab.parts.worker.url,
-            "connectors": {"source": "mm2-source", "checkpoint": "mm2-checkpoint"},
-        },
-    }
-    drctl = OffsetsCommand(new_drctl({"main": link}).config)
+    connectors = {"source": "mm2-source", "checkpoint": "mm2-checkpoint"}
+    replicator = {**mirror_of(lab, "mm2-source"), "connectors": connectors}
+    link = link_over(topic, groups=["orders-app-.*"], replicator=replicator)
+    drctl = new_drctl({"main": link}).offsets
     return Mirror(lab, drctl, own, (primary, secondary), topic)
 
 
@@ -195,8 +180,7 @@ def test_never_beyond_exact_never_worse_than_mirrormaker(mirror: Mirror) -> None
     # MirrorMaker 2 copies what is aborted, too: a group that has passed it passes the copies.
     copies = mirror.target.end_offsets(mirror.topic)[0] + 31
     mirror.transaction(31, "aborted", aborts=True)
-    patience = Patience.of(DEADLINE_S)
-    assert patience.wait_until(lambda: mirror.target.end_offsets(mirror.topic)[0] == copies)
+    soon(lambda: mirror.target.end_offsets(mirror.topic)[0] == copies)
     mirror.commit("passed", 0, mirror.source.end_offsets(mirror.topic)[0] - 1)
     rows = mirror.rows()
     assert rows.keys() == mirror.positions.keys()
@@ -229,7 +213,7 @@ def test_a_group_that_went_back(mirror: Mirror) -> None:
     connect = mirror.lab.parts.worker.client()
     try:
         connect.stop(CHECKPOINT)
-        assert Patience.of(DEADLINE_S).wait_until(lambda: not connect.status(CHECKPOINT).tasks)
+        soon(lambda: not connect.status(CHECKPOINT).tasks)
         mirror.commit("back", 0, 10)
         name = f"{mirror.prefix}-back"
         exact = mirror.exact(0, 10)
@@ -256,7 +240,7 @@ def test_a_target_that_was_made_anew(mirror: Mirror) -> None:
     def copied() -> bool:
         return min(mirror.target.end_offsets(mirror.topic).values()) >= 250
 
-    assert Patience.of(DEADLINE_S).wait_until(copied)
+    soon(copied)
     last = mirror.source.end_offsets(mirror.topic)[0] - 20
     mirror.commit("anew", 0, last)
     name = f"{mirror.prefix}-anew"
@@ -289,8 +273,7 @@ def test_a_group_passes_the_copies_of_what_was_aborted(
         mirror.transaction(10, "second", aborts=False)  # 232 to 241, and its end
         mirror.transaction(aborted, "third", aborts=True)  # 243 to 273, and its end
         copies = 200 + 10 + 2 * aborted * (level == "read_uncommitted")
-        patience = Patience.of(DEADLINE_S)
-        assert patience.wait_until(lambda: mirror.target.end_offsets(mirror.topic)[0] == copies)
+        soon(lambda: mirror.target.end_offsets(mirror.topic)[0] == copies)
         ours, theirs = (mirror.held(cluster, 0) for cluster in (primary, secondary))
         at = {value: offset for offset, value in theirs.items()}
         assert len(at) == copies
@@ -319,7 +302,7 @@ def test_a_group_passes_the_copies_of_what_was_aborted(
         gone = {**cluster_section(primary), "bootstrap": f"127.0.0.1:{free_ports(1)[0]}"}
         clusters = {"primary": gone, "secondary": cluster_section(secondary)}
         document = yaml.safe_load(mirror.drctl.config.read_text(encoding="utf-8"))
-        lost = OffsetsCommand(new_drctl(document["links"], clusters=clusters).config)
+        lost = new_drctl(document["links"], clusters=clusters).offsets
         told = lost.json("translate", "--group", f"{mirror.prefix}-.*", code=5)["rows"]
         rows = {row["group"]: row for row in told if row["partition"] == 0}
         for position in positions:

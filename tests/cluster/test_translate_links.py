@@ -7,14 +7,11 @@ from uuid import uuid4
 
 import pytest
 
-from drctl.kafka.connection import Connection
-from drctl.kafka.group_writer import KafkaGroupWriter
-from drctl.model.groups import Committed
-from drctl.model.topology import Record, TopicPartition
+from drctl.model.topology import Record
 from drctl.offsets.translating import NEVER
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.offsets_command import OffsetsCommand
-from tests.conftest import NewTopic
+from tests.cluster.command import Drctl
+from tests.cluster.groups import stand
+from tests.cluster.site import Site, link_over
 from tests.kafka.members import member, share_member
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -35,7 +32,7 @@ class Stage:
 
     def __init__(
         self,
-        drctl: OffsetsCommand,
+        drctl: Drctl,
         clusters: tuple[ClusterUnderTest, ClusterUnderTest],
         topic: str,
         prefix: str,
@@ -47,11 +44,8 @@ class Stage:
 
     def commit(self, group: str, *offsets: int) -> str:
         """In the partitions from 0 on; gives the group's name."""
-        positions = {TopicPartition(self.topic, n): Committed(o) for n, o in enumerate(offsets)}
         name = f"{self.prefix}-{group}"
-        with KafkaGroupWriter(Connection("primary", self.source.properties())) as writer:
-            answers = writer.commit({name: positions})
-        assert {a for of in answers.values() for a in of.values()} == {None}
+        stand(self.source, self.topic, {name: dict(enumerate(offsets))})
         return name
 
     def translated(self, *words: str, code: int = 0) -> dict[str, Any]:
@@ -63,36 +57,25 @@ class Stage:
 
 
 @pytest.fixture
-def stage(
-    new_drctl: NewDrctl,
-    new_topic: NewTopic,
-    primary: ClusterUnderTest,
-    secondary: ClusterUnderTest,
-) -> Iterator[Any]:
+def stage(site: Site) -> Iterator[Any]:
     """Makes stages; what they made on the target is deleted."""
     made: list[str] = []
 
     def make(replicator: Mapping[str, Any], partitions: int = 1, shift: int = SHIFT) -> Stage:
-        topic, prefix = new_topic(partitions, on=("primary",)), f"app-{uuid4().hex[:8]}"
-        link = {
-            "from": "primary",
-            "to": "secondary",
-            "topics": [topic],
-            "groups": [f"{prefix}-.*"],
-            "replicator": {"rename": "copy.${topic}", **replicator},
-        }
-        drctl = OffsetsCommand(new_drctl({"main": link}).config)
-        for partition in range(partitions):
-            primary.produce(topic, records(partition, range(RECORDS)))
+        topic, prefix = site.new_topic(partitions, on=("primary",)), f"app-{uuid4().hex[:8]}"
+        replicator = {"rename": "copy.${topic}", **replicator}
+        link = link_over(topic, groups=[f"{prefix}-.*"], replicator=replicator)
         made.append(f"copy.{topic}")
-        secondary.create_topic(made[-1], partitions)
+        site.secondary.create_topic(made[-1], partitions)
         for partition in range(partitions):
+            site.primary.produce(topic, records(partition, range(RECORDS)))
             early = [Record(partition, 0, START - 1000, None, b"early")] * shift
-            secondary.produce(made[-1], [*early, *records(partition, range(RECORDS - 50))])
-        return Stage(drctl, (primary, secondary), topic, prefix)
+            there = [*early, *records(partition, range(RECORDS - 50))]
+            site.secondary.produce(made[-1], there)
+        return Stage(site.new_drctl({"main": link}).offsets, site.clusters, topic, prefix)
 
     yield make
-    secondary.delete_topics(made)
+    site.secondary.delete_topics(made)
 
 
 def test_records_are_found_again_under_another_name_and_offset(stage: Any) -> None:

@@ -8,9 +8,9 @@ import pytest
 from drctl.model.gap import RecordClass
 from tests.cli.documents import check
 from tests.cluster import reference
-from tests.cluster.conftest import WAYS
 from tests.cluster.logs import TopicLog
 from tests.cluster.scenario import Analysed, numbers_of
+from tests.cluster.site import WAYS
 from tests.cluster.traps import HOSTILE, TRAPS, Trap
 from tests.parquet.reading import rows_of
 

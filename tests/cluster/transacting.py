@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from confluent_kafka import KafkaException, Producer
 
-from tests.cluster.way_home import APP, PARTITIONS
+from tests.cluster.failover_stage import APP, PARTITIONS
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 TOGETHER = 3

@@ -1,77 +1,60 @@
 """A link whose primary was lost and is back, on the clusters of the lab, and the way home."""
 
-import os
-import signal
 import threading
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from confluent_kafka import Consumer, KafkaError
-
 from drctl.lab.cluster import read_topic
-from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
-from tests.cluster.conftest import NewDrctl
-from tests.cluster.link_command import LinkCommand
-from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
+from drctl.lab.scenarios import stage
+from tests.cluster.failover_stage import APP, FORWARD, PARTITIONS, Link, consumed, mirror_maker
+from tests.cluster.link_command import GO, NOTHING_LOST, soon
+from tests.cluster.rights import allow, forget
+from tests.cluster.site import Site
+from tests.lab.cluster_under_test import ClusterUnderTest
 
-APP = "orders-app"
-PARTITIONS = 2
 COPIED, TAIL, NEW, LATER = 60, 20, 40, 30
-GO = ("--execute", "--yes")
-DEADLINE_S = 240.0
+REBUILD = ("failback", "--rebuild")
+BACK = ("failback", "--policy", "copy")
 
 
-class Journey(LinkCommand):
+class Journey(Link):
     """A link whose primary was lost and is back, and applications on the secondary."""
 
-    deadline_s = DEADLINE_S
-
-    def __init__(
-        self,
-        lab: Lab,
-        new_drctl: NewDrctl,
-        topic: str,
-        beside: Mapping[str, Any] | None = None,
-        **link: Any,
-    ) -> None:
-        self.lab = lab
-        self.primary = ClusterUnderTest(lab.cluster("primary"))
-        self.secondary = ClusterUnderTest(lab.cluster("secondary"))
-        self.topic = topic
-        self.group = f"orders-app-{uuid4().hex[:8]}"
-        self.link = f"link-{uuid4().hex[:6]}"
-        section = {
-            "from": "primary",
-            "to": "secondary",
-            "topics": [topic],
-            "groups": [self.group],
-            "fence": {"method": "acl", "principals": [f"User:{APP}"]},
-            "endpoints": [{"kind": "file", "path": "bootstrap"}],
-            **link,
-        }
-        self.drctl = new_drctl({self.link: section, **(beside or {})})
+    def __init__(self, site: Site, topic: str, *beside: Any, **link: Any) -> None:
+        super().__init__(site, topic, *beside, **link)
         self.lead_to("secondary")
-
-    def name_on(self, cluster: ClusterUnderTest) -> str:
-        """What the topic is called there."""
-        return self.topic
 
     def replicate(self, running: bool) -> None:
         """Let the old replication copy, or stop it."""
         self.lab.replicate(running)
 
+    def let_in(self) -> None:
+        """Applications may use the topic, of which the lab knows nothing."""
+        for cluster in self.site.clusters:
+            allow(cluster, APP, self.name_on(cluster))
+            self.site.opened.callback(forget, cluster, self.name_on(cluster))
+
     def lose_the_primary(self) -> None:
         """Copied records on both sides, a tail on the primary only, new ones on the secondary."""
-        self.write("copied", COPIED, self.primary)
-        assert Patience.of(60).wait_until(lambda: self.held(self.secondary) >= COPIED)
+        self.write_copied()
         self.replicate(False)
-        self.write("tail", TAIL, self.primary)
-        self.write("new", NEW, self.secondary)
+        self.wrote("tail", TAIL, self.primary)
+        self.wrote("new", NEW, self.secondary)
+
+    def write_copied(self) -> None:
+        before = self.held(self.secondary) if self.is_there(self.secondary) else 0
+        self.wrote("copied", COPIED, self.primary)
+        self.await_held(self.secondary, before + COPIED)
+
+    def is_there(self, cluster: ClusterUnderTest) -> bool:
+        return self.name_on(cluster) in cluster.admin.list_topics(timeout=30).topics
+
+    def await_held(self, cluster: ClusterUnderTest, count: int) -> None:
+        soon(lambda: self.held(cluster) >= count, f"{cluster.name} does not hold {count}", 90)
 
     def write(
         self, prefix: str, count: int, cluster: ClusterUnderTest, *, keys: str = ""
@@ -81,21 +64,19 @@ class Journey(LinkCommand):
         Args:
             keys: what their keys begin with; else no record is older than another of its key.
         """
-        acknowledged: list[str] = []
+        records = {f"{prefix}-{n}": f"{keys or prefix}-{n}" for n in range(count)}
+        return self.produced(cluster, records, delivery__timeout__ms=10_000)
 
-        def told(error: KafkaError | None, message: Any) -> None:
-            if error is None:
-                acknowledged.append(message.value().decode())
-
-        producer = cluster.producer(APP, delivery__timeout__ms=10_000)
-        for number in range(count):
-            value, key = f"{prefix}-{number}", f"{keys or prefix}-{number}"
-            producer.produce(self.name_on(cluster), key=key, value=value, on_delivery=told)
-        producer.flush(30)
-        return acknowledged
+    def wrote(
+        self, prefix: str, count: int, cluster: ClusterUnderTest, *, keys: str = ""
+    ) -> set[str]:
+        """The same, all of it acknowledged."""
+        found = set(self.write(prefix, count, cluster, keys=keys))
+        assert found == named(prefix, count)
+        return found
 
     @contextmanager
-    def writing(self) -> "Iterator[list[str]]":
+    def live(self) -> "Iterator[list[str]]":
         """An application that goes on writing to the secondary until it is refused."""
         acknowledged: list[str] = []
         stop = threading.Event()
@@ -120,25 +101,15 @@ class Journey(LinkCommand):
 
     def read(self, group: str, cluster: ClusterUnderTest, wanted: set[str]) -> list[str]:
         """Read as the group does, from where it stands, until it has all of these; commit."""
-        settings = {"group.id": group, "enable.auto.commit": False, "session.timeout.ms": 6000}
-        consumer = Consumer(
-            {**cluster.properties(), **settings, "auto.offset.reset": "earliest"}, logger=QUIET
-        )
-        values: list[str] = []
-
-        def enough() -> bool:
-            for message in consumer.consume(500, timeout=0.2):
-                assert message.error() is None, message.error()
-                values.append((message.value() or b"").decode())
-            return wanted <= set(values)
-
-        try:
-            consumer.subscribe([self.name_on(cluster)])
-            assert Patience.of(60).wait_until(enough), sorted(wanted - set(values))
-            consumer.commit(asynchronous=False)
-        finally:
-            consumer.close()
+        topics = [self.name_on(cluster)]
+        own = {"session.timeout.ms": 6000}
+        values, came = consumed(cluster, group, topics, lambda got: wanted <= set(got), **own)
+        assert came, sorted(wanted - set(values))
         return values
+
+    def read_new(self) -> list[str]:
+        """The group has read new records, and will not have read what comes behind them."""
+        return self.read(self.group, self.secondary, named("copied", COPIED) | named("new", NEW))
 
     def judged_at_home(self) -> None:
         """What `--check-order` says of a failback that is over, here and on another machine."""
@@ -150,39 +121,53 @@ class Journey(LinkCommand):
             assert (observed, found["verdict"], found["next"]) == ("d" * 11, "ok", None), found
             assert found["state"] == "completed"
 
-    def all_of(self, cluster: ClusterUnderTest) -> Counter[str]:
-        """Every record, by a plain consumer."""
-        held = read_topic(cluster.lab_cluster, self.name_on(cluster))
-        return Counter(value.decode() for value in held.values())
+    def came_home(self, *words: str) -> dict[str, Any]:
+        """By this command, with nothing lost."""
+        done = self.json(*words, *GO, code=0)
+        assert (done["status"], done["rpo"]) == ("done", NOTHING_LOST), done
+        assert self.led_to == self.primary.bootstrap
+        return done
 
-    def held(self, cluster: ClusterUnderTest) -> int:
-        return sum(cluster.end_offsets(self.name_on(cluster)).values())
+    def both_hold(self, everything: Iterable[str]) -> None:
+        """Each record is there once, on either side."""
+        for cluster in self.site.clusters:
+            assert self.all_of(cluster) == Counter(everything), cluster.name
 
-    def lead_to(self, cluster: str) -> None:
-        (self.drctl.folder / "bootstrap").write_text(
-            f"{getattr(self, cluster).bootstrap}\n", encoding="utf-8"
-        )
+    def goes_on(self, everything: Iterable[str], read: list[str], *, again: bool = True) -> None:
+        """What is written at home is copied, and the group has read everything then.
 
-    @property
-    def led_to(self) -> str:
-        return (self.drctl.folder / "bootstrap").read_text(encoding="utf-8").strip()
+        Args:
+            again: whether it may read as much twice as drctl has said.
+        """
+        wanted = {*everything, *self.wrote("later", LATER, self.primary)}
+        self.await_held(self.secondary, len(wanted))
+        self.both_hold(wanted)
+        more = wanted - set(read)
+        read += self.read_on(read, wanted) if again else self.read(self.group, self.primary, more)
+        assert set(read) == wanted
+        assert again or len(read) == len(wanted), "a group has read something twice"
 
-    def states(self, *names: str) -> list[str]:
-        client = self.lab.parts.worker.client()
-        try:
-            return [client.status(name).state for name in names]
-        finally:
-            client.close()
+    def in_order(self, cluster: ClusterUnderTest, topic: str = "") -> dict[int, list[str]]:
+        """Every record of each partition."""
+        found = defaultdict[int, list[str]](list)
+        there = read_topic(cluster.lab_cluster, topic or self.name_on(cluster))
+        for (number, _), value in sorted(there.items()):
+            found[number].append(value.decode())
+        return dict(found)
 
-    def stop(self, connector: str) -> None:
-        """As an engineer does, by Connect."""
-        client = self.lab.parts.worker.client()
-        try:
-            client.stop(connector)
-            stopped = lambda: client.status(connector).all_in("STOPPED")  # noqa: E731
-            assert Patience.of(60).wait_until(stopped)
-        finally:
-            client.close()
+    def alike(self) -> dict[int, list[str]]:
+        """Both sides are, in the same order."""
+        home, away = (self.in_order(each) for each in self.site.clusters)
+        assert home == away
+        assert len(home) == PARTITIONS
+        return home
+
+    def boundary(self) -> dict[int, int]:
+        """Where new records begin on the secondary."""
+        held = self.in_order(self.secondary)
+        new = {n: sum(value.startswith("new-") for value in held.get(n, ())) for n in held}
+        ends = self.secondary.end_offsets(self.topic)
+        return {number: end - new.get(number, 0) for number, end in ends.items()}
 
     def read_on(self, before: list[str], wanted: set[str]) -> list[str]:
         """Read at home what the group lacks; no more of it again than drctl has said it would.
@@ -200,8 +185,8 @@ class Journey(LinkCommand):
         """Records that the group may read again, as the newest run said when it put it there."""
         said = [
             each["intent"]["rereads"].get(self.group, 0)
-            for each in self.journaled()
-            if each["entry"] == "intend" and each["step"].endswith("commit-offsets")
+            for each in self.entries("intend")
+            if each["step"].endswith("commit-offsets")
         ]
         assert said, "the run put no group anywhere"
         return int(max(said))
@@ -211,35 +196,41 @@ class Journey(LinkCommand):
         name = f"begin-{step}.csv"
 
         def files() -> list[Path]:
-            return [*self.drctl.folder.glob(f".drctl/runs/*/{name}")]
+            return [*self.drctl.runs.glob(f"*/{name}")]
 
-        assert Patience.of(DEADLINE_S).wait_until(lambda: bool(files())), self.said
+        soon(files, self.said, self.deadline_s)
         (file,) = files()
         rows = [line.split(",") for line in file.read_text(encoding="utf-8").splitlines()]
-        (asked,) = [
-            e["intent"] for e in self.journaled() if e["entry"] == "intend" and e["step"] == step
-        ]
+        (asked,) = [each["intent"] for each in self.entries("intend", step)]
         for topic, number, at in rows:
             assert topic == self.topic
             assert f"{topic}-{number} offset {at}" in asked["text"]
         return {int(number): int(at) for _, number, at in rows}
 
-    def kill_at(self, step: str, *words: str) -> None:
-        """Run it, and kill it as soon as its journal announces a step."""
-        with self.running(*words) as process:
 
-            def announced() -> bool:
-                assert process.poll() is None, self.said
-                return any(e["entry"] == "intend" and e["step"] == step for e in self.journaled())
+class Story(Journey):
+    """MirrorMaker 2 keeps the names of topics; a connector back is there, and stopped."""
 
-            # A transaction that was killed before may have to be waited for.
-            assert Patience.of(DEADLINE_S).wait_until(announced)
-            os.kill(process.pid, signal.SIGKILL)
+    def __init__(self, site: Site, *beside: Any, **reverse: Any) -> None:
+        self.reverse = f"mm2-home-{uuid4().hex[:6]}"
+        topic = site.new_topic(PARTITIONS, mirrored=True)
+        replicator = mirror_maker(site.lab, self.reverse, **reverse)
+        super().__init__(site, topic, *beside, replicator=replicator)
+        stage.deploy(site.lab, topic, self.reverse)
 
+    def runs_forward(self) -> None:
+        """As before everything."""
+        assert self.states(*FORWARD.values(), self.reverse) == [*["RUNNING"] * 3, "STOPPED"]
 
-def steps_of(result: Mapping[str, Any], name: str) -> dict[str, Any]:
-    return {step["id"]: step[name] for step in result["steps"]}
+    def close(self) -> None:
+        self.lab.start("primary")
+        stage.remove(self.lab, self.reverse)
+        self.lab.replicate(True)
 
 
 def named(prefix: str, count: int) -> set[str]:
     return {f"{prefix}-{number}" for number in range(count)}
+
+
+HAD = named("copied", COPIED) | named("new", NEW)
+EVERYTHING = HAD | named("tail", TAIL)

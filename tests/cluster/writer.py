@@ -13,18 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialDeletion,
     UserScramCredentialUpsertion,
 )
 
-from tests.cluster.rights import forget
+from tests.cluster.rights import USES, forget, grant, rule
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 _PROGRAM = Path(__file__).with_name("writer_program.py")
@@ -88,17 +83,8 @@ def known_to(clusters: tuple[ClusterUnderTest, ...], user: str, topic: str) -> I
         for cluster in clusters:
             _answered(cluster.admin.alter_user_scram_credentials([added]))
             known.callback(_forgotten, cluster, user, topic)
-            _answered(cluster.admin.create_acls(_rights(user, topic)))
+            grant(cluster, *(rule(user, topic, each) for each in USES))
         yield password
-
-
-def _rights(user: str, topic: str) -> list[AclBinding]:
-    given = (AclOperation.WRITE, AclOperation.READ, AclOperation.DESCRIBE)
-    pattern, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
-    return [
-        AclBinding(ResourceType.TOPIC, topic, pattern, f"User:{user}", "*", each, allow)
-        for each in given
-    ]
 
 
 def _forgotten(cluster: ClusterUnderTest, user: str, topic: str) -> None:

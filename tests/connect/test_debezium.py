@@ -21,7 +21,7 @@ from drctl.lab.lab import Lab
 from drctl.lab.starting import free_port_base
 from drctl.lab.waiting import Patience
 from drctl.model.errors import Unknown
-from tests.cluster.conftest import cluster_section
+from tests.cluster.site import cluster_section
 from tests.connect.connect_command import ConnectCommand
 from tests.connect.postgres import PASSWORD, USER, Postgres, postgres
 from tests.connect.workers import PluginWorker, connector, worker

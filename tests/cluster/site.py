@@ -1,0 +1,114 @@
+"""The shared lab as tests of a link have it, and the drctl.yaml that they write for it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+from uuid import uuid4
+
+import yaml
+
+from drctl.lab.lab import Lab
+from tests.cluster.command import Drctl
+from tests.conftest import NewTopic, topics
+from tests.lab.cluster_under_test import ClusterUnderTest
+
+Sections = Mapping[str, Any]
+NewDrctl = Callable[..., Drctl]
+
+SPARK = {"master": "local[2]"}
+"""A section of drctl.yaml that has the few records of a test compared by Spark."""
+
+WAYS: Mapping[str, Sections] = {"direct": {}, "spark": {"spark": SPARK}}
+"""Sections of drctl.yaml by what then compares the records."""
+
+
+def cluster_section(cluster: ClusterUnderTest, user: str = "admin") -> dict[str, Any]:
+    """A cluster of the lab in drctl.yaml; the password is read from the lab's own file."""
+    properties: dict[str, Any] = cluster.lab_cluster.public_properties(user)
+    bootstrap = properties.pop("bootstrap.servers")
+    properties["sasl.password"] = f"${{file:{cluster.lab_cluster.password_file(user)}}}"
+    return {"bootstrap": bootstrap, "properties": properties}
+
+
+def slow(section: Sections, seconds: int) -> dict[str, Any]:
+    """The same cluster, answering a fetch only after this time: a scan of any topic lasts as long.
+
+    Brokers wait for bytes that will not come.
+    """
+    waiting = {"fetch.min.bytes": 100_000_000, "fetch.wait.max.ms": seconds * 1000}
+    return {**section, "properties": {**section["properties"], **waiting}}
+
+
+def drctl_of(
+    primary: ClusterUnderTest, secondary: ClusterUnderTest, new_folder: Callable[[], Path]
+) -> NewDrctl:
+    """Makes drctls between two clusters, each in a folder of its own.
+
+    Where `spark` is given, Spark compares, however few the records are; else drctl itself does.
+    """
+
+    def make(links: Sections, **sections: Any) -> Drctl:
+        folder = new_folder()
+        if "spark" in sections:
+            sections["spark"] = {"from_offsets": 0, **sections["spark"]}
+        document = {
+            "clusters": {
+                "primary": cluster_section(primary),
+                "secondary": cluster_section(secondary),
+            },
+            "links": dict(links),
+            **sections,
+        }
+        config = folder / "drctl.yaml"
+        config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+        return Drctl(folder, config)
+
+    return make
+
+
+def new_prefix() -> str:
+    """What the names of a scenario's topics begin with."""
+    return f"t{uuid4().hex[:8]}."
+
+
+def link_over(*names: str, **more: Any) -> dict[str, Any]:
+    """A section of drctl.yaml."""
+    return {"from": "primary", "to": "secondary", "topics": list(names), **more}
+
+
+class Closes(Protocol):
+    def close(self) -> None: ...
+
+
+T = TypeVar("T", bound=Closes)
+
+
+@dataclass(frozen=True)
+class Site:
+    """Both clusters of a lab, and what a test makes on them: it is gone at the end."""
+
+    lab: Lab
+    primary: ClusterUnderTest
+    secondary: ClusterUnderTest
+    new_drctl: NewDrctl
+    new_topic: NewTopic
+    opened: ExitStack
+
+    @property
+    def clusters(self) -> tuple[ClusterUnderTest, ClusterUnderTest]:
+        return self.primary, self.secondary
+
+    def keep(self, made: T) -> T:
+        """Closed at the end."""
+        self.opened.callback(made.close)
+        return made
+
+
+@contextmanager
+def site_on(
+    lab: Lab, primary: ClusterUnderTest, secondary: ClusterUnderTest, new_drctl: NewDrctl
+) -> Iterator[Site]:
+    with topics(primary, secondary) as new_topic, ExitStack() as opened:
+        yield Site(lab, primary, secondary, new_drctl, new_topic, opened)
