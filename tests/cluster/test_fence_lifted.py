@@ -16,7 +16,7 @@ import pytest
 
 from tests.cluster.failover_stage import APP, Stage
 from tests.cluster.killing import killed_at
-from tests.cluster.link_command import GO, steps_of
+from tests.cluster.link_command import GO, NOTHING_LOST, steps_of
 from tests.cluster.own_homes import POLICIES, OwnHome
 from tests.cluster.own_links import at_work
 from tests.cluster.rights import lift, remove_denials
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
 THROUGH = 12
 LOST = "how many records were not replicated is not known"
-NOTHING_LOST = "no record was left behind"
+ALL_THERE = "no record was left behind"
 FENCE = "fence-producers"
 BRIEFLY_S, LOOK_S = 15.0, 12.0
 """For so long clients wait for the fence, and for a look that is under way when that is over."""
@@ -67,7 +67,7 @@ def test_before_the_opening_it_begins_anew_at_the_fence(link: Stage) -> None:
 
     done = stage.json("resume", *GO, code=0)
     assert done["rpo"] == NOTHING_LOST
-    assert NOTHING_LOST in told_of(stage)
+    assert ALL_THERE in told_of(stage)
     assert stage.all_of(stage.source) == stage.all_of(stage.target) == Counter(written)
     assert stage.write(1, "refused") == []
     since = stage.journaled()[before:]
@@ -115,7 +115,7 @@ def test_behind_the_opening_it_is_set_again_and_what_came_through_is_owed(link: 
     assert owed.startswith("primary may have taken records after secondary was opened: ")
     told = told_of(stage)
     assert LOST in told
-    assert NOTHING_LOST not in told
+    assert ALL_THERE not in told
     assert stage.write(1, "refused") == [], "the fence was not set again"
     assert steps_with(stage, "intend").count("open-target") == 1
     assert stage.all_of(stage.target) == Counter(written)
@@ -130,7 +130,7 @@ def test_behind_the_opening_nothing_is_owed_where_nothing_came_through(link: Sta
     killed_and_unfenced(stage, "switch-endpoint-1")
     done = stage.json("resume", *GO, code=0)
     assert (done["owed"], done["rpo"]["exact"]) == ([], True)
-    assert NOTHING_LOST in told_of(stage)
+    assert ALL_THERE in told_of(stage)
     assert stage.write(1, "refused") == []
 
 
@@ -175,7 +175,7 @@ def test_behind_the_opening_clients_do_not_wait_for_a_fence_that_nobody_can_set(
     assert stage.leads_to("secondary")
     told = told_of(stage)
     assert LOST in told
-    assert NOTHING_LOST not in told
+    assert ALL_THERE not in told
 
 
 def seconds_between(one: Any, other: Any) -> float:
