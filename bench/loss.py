@@ -30,7 +30,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 from bench.crowd import commit
 from bench.filling import QUIET, create_topics, reading
 from bench.process import WrongAnswer, line
-from bench.quota import limit_reading
+from bench.quota import limit
 from bench.rows import Ratio, Row, Target
 from bench.stage import Stage, link_over
 from drctl.app.link_reader import ClusterLinkReader
@@ -372,7 +372,7 @@ def _hindered(stage: Stage, crash: Crash, writer: Writer, end: Callable[[], int]
         if crash.kind == IDLE:
             writer.rest()
         elif crash.kind == SLOW:
-            limit_reading(stage.source, _USER, crash.pace * _RECORD * _LINE)
+            limit(stage.source, _USER, crash.pace * _RECORD * _LINE)
             writer.share = _LINE
             time.sleep(_QUOTA_WINDOW_S)
             writer.share = 1.0
@@ -398,7 +398,7 @@ def _hindered(stage: Stage, crash: Crash, writer: Writer, end: Callable[[], int]
 def _resume(stage: Stage, crash: Crash) -> None:
     """Replication works again, at full speed."""
     if crash.kind == SLOW:
-        limit_reading(stage.source, _USER, None)
+        limit(stage.source, _USER, None)
     if crash.kind in (PAUSED, AHEAD):
         with closing(stage.lab.parts.worker.client()) as client:
             client.resume("mm2-source")

@@ -1,4 +1,4 @@
-"""A limit on how fast a user may read from a cluster: a slow line, for replication."""
+"""A limit on how fast a user may read from a cluster, or write: a slow line, for replication."""
 
 from drctl.formats.primitives import Cursor
 from drctl.kafka.broker_socket import BrokerSocket
@@ -12,17 +12,19 @@ _ALTER_QUOTAS = Api("AlterClientQuotas", 49, 1, True, "2.8")
 _LIMITS = rows(STRING, FLOAT64, INT8)
 _BODY = request_of(rows(rows(STRING, NULLABLE_STRING), _LIMITS), INT8)
 _FOR_GOOD = 0
-_KEY = "consumer_byte_rate"
+READING = "consumer_byte_rate"
 _TIMEOUT_S = 20.0
 
 
-def limit_reading(cluster: LabCluster, user: str, bytes_per_second: float | None) -> None:
+def limit(
+    cluster: LabCluster, user: str, bytes_per_second: float | None, key: str = READING
+) -> None:
     """Set it, or take it away.
 
     Raises:
         Unreachable: no broker answered.
     """
-    change = _KEY, bytes_per_second or 0.0, bytes_per_second is None
+    change = key, bytes_per_second or 0.0, bytes_per_second is None
     body = _BODY([([("user", user)], [change])], _FOR_GOOD)
 
     def ask(opened: BrokerSocket) -> bytes:

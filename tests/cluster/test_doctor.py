@@ -11,12 +11,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     ResourcePatternType,
 )
 
+from bench.quota import limit
 from drctl.formats.journal_records import TOPIC as JOURNAL
-from drctl.formats.primitives import Cursor
-from drctl.kafka.brokers import Brokers
-from drctl.kafka.connection import Connection
-from drctl.kafka.protocol import INT8, STRING, Api, request_of, rows
-from drctl.kafka.protocol_cluster import FLOAT64
 from drctl.lab.lab import Lab
 from drctl.model.topology import Record
 from tests.cli.documents import check
@@ -29,8 +25,6 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
-ALTER_QUOTAS = Api("AlterClientQuotas", 49, 1, True, "2.8")
-LIMITS = request_of(rows(rows(STRING, STRING), rows(STRING, FLOAT64, INT8)), INT8)
 
 Rows = Mapping[str, set[str]]
 
@@ -86,34 +80,14 @@ def without_rules(lab: Lab, principal: str) -> Iterator[None]:
 
 
 @contextmanager
-def limited(cluster: ClusterUnderTest, user: str, bytes_per_second: float) -> Iterator[None]:
+def limited(lab: Lab, user: str, bytes_per_second: float) -> Iterator[None]:
     """A client quota; librdkafka cannot set one."""
-    connection = Connection(cluster.name, cluster.properties(), 20)
-    brokers = Brokers(connection)
     key = "producer_byte_rate"
-
-    def alter(remove: bool) -> None:
-        body = LIMITS([([("user", user)], [(key, bytes_per_second, remove)])], 0)
-        addresses = brokers.addresses(connection.deadline())
-        task = lambda opened: opened.exchange(ALTER_QUOTAS, body, altered)  # noqa: E731
-        answers = brokers.ask(dict.fromkeys(addresses, task), addresses, connection.deadline())
-        assert set(answers.values()) == {0}
-
-    alter(remove=False)
+    limit(lab.cluster("primary"), user, bytes_per_second, key)
     try:
         yield
     finally:
-        alter(remove=True)
-        connection.close()
-
-
-def altered(cursor: Cursor) -> int:
-    """Kafka's error number of the only entry."""
-    cursor.int32()
-    assert cursor.varint() == 2
-    error = cursor.int16()
-    cursor.rest()
-    return error
+        limit(lab.cluster("primary"), user, None, key)
 
 
 def test_a_healthy_link_and_faults_made_on_it(
@@ -168,7 +142,7 @@ def test_a_healthy_link_and_faults_made_on_it(
     finally:
         forget(secondary, JOURNAL)
 
-    with limited(primary, "orders-app", 1_000_000.0):
+    with limited(lab, "orders-app", 1_000_000.0):
         document = doctor(config)[1]
         assert statuses(document)["parity-of-quotas"] == {"warn"}
         row = next(each for each in document["checks"] if each["check"] == "parity-of-quotas")
