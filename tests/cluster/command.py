@@ -230,9 +230,20 @@ class Drctl:
             running.kill()
         return Ran(ended.code, ended.stdout, ended.stderr)
 
-    def gap(self, *arguments: str, **settings: Any) -> Ended:
-        """Run `drctl gap` to its end."""
-        return self.start(*arguments, **settings).wait()
+    def gap(
+        self,
+        *arguments: str,
+        name: str = "gap",
+        options: Sequence[str] = ("--output", "json"),
+        out: Path | None = None,
+        **settings: Any,
+    ) -> Ended:
+        """Run `drctl gap` to its end: in this process, where it starts no other one."""
+        if settings or (self.config.exists() and "\nspark:" in self.config.read_text("utf-8")):
+            return self.start(*arguments, name=name, options=options, out=out, **settings).wait()
+        out = out or self.folder / name / "out"
+        ran = self(*options, "gap", "--out", str(out), *arguments)
+        return Ended(ran.code, ran.stdout, ran.stderr, out)
 
     def start(
         self,
