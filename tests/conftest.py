@@ -30,8 +30,10 @@ pytest_plugins = ["tests.side_by_side"]
 settings.register_profile("untimed", deadline=None, max_examples=examples(100))
 settings.load_profile("untimed")
 
-# 10,000 objects of 500 modules are not garbage, and are looked through again and again.
-gc.disable()
+
+def pytest_configure() -> None:
+    """10,000 objects of 500 modules are not garbage, and are looked through again and again."""
+    gc.disable()
 
 
 def pytest_collection_finish() -> None:

@@ -6,7 +6,6 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 CROWDED = (
-    "tests/cluster/test_standalone.py",
     "tests/cluster/test_submit.py",
     "tests/lab/test_shapes.py",
     "tests/kafka/test_three_brokers.py",

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import yaml
 
+from drctl.lab.cluster import LabCluster
 from drctl.lab.lab import Lab
 from tests.cluster.command import Drctl
 from tests.conftest import NewTopic, topics
@@ -25,10 +26,15 @@ WAYS: Mapping[str, Sections] = {"direct": {}, "spark": {"spark": SPARK}}
 
 
 def cluster_section(cluster: ClusterUnderTest, user: str = "admin") -> dict[str, Any]:
-    """A cluster of the lab in drctl.yaml; the password is read from the lab's own file."""
-    properties: dict[str, Any] = cluster.lab_cluster.public_properties(user)
+    """A cluster of the lab in drctl.yaml."""
+    return section_of(cluster.lab_cluster, user)
+
+
+def section_of(cluster: LabCluster, user: str = "admin") -> dict[str, Any]:
+    """The same; the password is read from the lab's own file."""
+    properties: dict[str, Any] = cluster.public_properties(user)
     bootstrap = properties.pop("bootstrap.servers")
-    properties["sasl.password"] = f"${{file:{cluster.lab_cluster.password_file(user)}}}"
+    properties["sasl.password"] = f"${{file:{cluster.password_file(user)}}}"
     return {"bootstrap": bootstrap, "properties": properties}
 
 

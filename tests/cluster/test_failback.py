@@ -14,7 +14,7 @@ from tests.cluster.failover_stage import FORWARD, PARTITIONS
 from tests.cluster.killing import dying
 from tests.cluster.link_command import GO, steps_of
 from tests.cluster.site import Site
-from tests.cluster.way_home import BACK, COPIED, EVERYTHING, NEW, TAIL, Story, named
+from tests.cluster.way_home import BACK, COPIED, EVERYTHING, HAD, NEW, TAIL, Story, named
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(900)]
 
@@ -110,3 +110,29 @@ def test_the_old_replication_that_ran_for_a_while_is_not_buried(story: Story) ->
     assert story.states("mm2-source", story.reverse) == ["STOPPED", "STOPPED"]
     assert story.write("closed", 1, story.primary) == []
     assert story.led_to == story.secondary.bootstrap
+
+
+@pytest.mark.nightly
+def test_the_old_primary_follows_and_the_way_home_is_short(site: Site) -> None:
+    """Of a planned failover that lets it: nothing comes twice."""
+    journey = site.keep(Story(site, after_failover=True))
+    journey.lead_to("primary")
+    journey.write_copied()
+    read = journey.read(journey.group, journey.primary, named("copied", COPIED))
+    plan = journey.json("failover", code=0)
+    order = [step["id"] for step in plan["steps"]]
+    assert order.index("begin-reverse") < order.index("open-target")
+    assert order[-1] == "replicate-back"
+
+    done = journey.json("failover", *GO, code=0)
+    assert set(steps_of(done, "status").values()) <= {"done", "passed"}
+    journey.wrote("new", NEW, journey.secondary)
+    journey.await_held(journey.primary, len(HAD))
+    journey.both_hold(HAD)
+    read += journey.read(journey.group, journey.secondary, named("new", NEW))
+
+    early = journey.refused(*BACK)
+    assert "copies to primary now: what that lacks cannot be found while it grows" in early
+    journey.stop(journey.reverse)
+    journey.came_home(*BACK)
+    journey.goes_on(HAD, read)

@@ -5,12 +5,24 @@ from collections import Counter
 import pytest
 
 from drctl.engine.failback_state import filter_to_add
+from drctl.model.topology import Record
 from drctl.views.text import size
 from tests.cluster.failover_stage import PARTITIONS, connect
 from tests.cluster.link_command import GO, soon, steps_of
 from tests.cluster.own_homes import held
 from tests.cluster.site import Site
-from tests.cluster.way_home import BACK, COPIED, HAD, NEW, REBUILD, Story
+from tests.cluster.way_home import (
+    BACK,
+    COPIED,
+    EVERYTHING,
+    HAD,
+    LATER,
+    NEW,
+    REBUILD,
+    TAIL,
+    Story,
+    named,
+)
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(900)]
 
@@ -109,3 +121,101 @@ def test_what_only_a_cut_primary_has_is_decided_on_before_it_is_emptied(story: E
         story.ends(process)
     assert held(story.alike()) == Counter(HAD | alone)
     assert story.led_to == story.primary.bootstrap
+
+
+FLIGHTS = 7
+KNOWN = ("--override", "source-whole=the old replication ran behind new records")
+
+
+def test_the_old_replication_had_run_and_nobody_knew(site: Site) -> None:
+    """It has appended the tail of the primary behind new records of the secondary.
+
+    No boundary tells new from old any more; the primary is filled anew, in that order.
+    """
+    story = site.keep(Emptied(site))
+    story.write("before", FLIGHTS, story.primary, keys="flight")
+    story.lose_the_primary()
+    story.write("older", FLIGHTS, story.primary, keys="flight")
+    story.write("newer", FLIGHTS, story.secondary, keys="flight")
+    story.lab.replicate(True)
+    story.await_held(story.secondary, COPIED + NEW + TAIL + 3 * FLIGHTS)
+    story.replicate(False)
+    newest = story.wrote("newest", FLIGHTS, story.secondary, keys="flight")
+    alone = story.wrote("alone", ALONE, story.primary)
+    copied = story.in_order(story.secondary)
+
+    refused = story.run(*BACK, *GO)
+    assert refused.code in (3, 4), refused.stdout
+    said = " ".join(f"{refused.stdout} {refused.stderr}".split())
+    assert "--rebuild --override source-whole=REASON" in said
+    assert story.run(*REBUILD, "--policy", "copy").code == 3, "it has lost nothing"
+    assert story.led_to == story.secondary.bootstrap
+    assert story.in_order(story.secondary) == copied
+
+    question = ("--answer", "empty-primary=yes")
+    earlier = len([*story.drctl.runs.glob("*")])
+    with story.running(*REBUILD, *KNOWN, "--policy", "copy", *question, *GO) as process:
+
+        def waits() -> bool:
+            begun = len([*story.drctl.runs.glob("*")]) > earlier
+            asked = begun and story.has("intend", "empty-primary")
+            return asked and "still there: " in story.said
+
+        story.until(process, waits)
+        assert not story.has("intend", "begin-at-start"), "a word was believed"
+        assert alone <= set(story.all_of(story.secondary)), "they would be destroyed"
+        story.empty()
+        story.ends(process)
+    assert story.led_to == story.primary.bootstrap
+
+    home = story.alike()
+    for number, log in copied.items():
+        assert home[number][: len(log)] == log, "another order than that of the survivor"
+    everything = EVERYTHING | alone
+    for each in ("before", "older", "newer", "newest"):
+        everything |= named(each, FLIGHTS)
+    assert held(home) == Counter(everything)
+    for log in home.values():
+        newer = [value for value in log if value.startswith(("older", "newer", "newest"))]
+        last = {value.partition("-")[2]: value for value in newer}
+        assert set(last.values()) <= newest, "an older record of a flight came last"
+
+    everything |= story.wrote("later", LATER, story.primary)
+    story.await_held(story.secondary, len(everything))
+    assert story.all_of(story.secondary) == Counter(everything)
+    assert story.states("mm2-source", story.reverse) == ["RUNNING", "STOPPED"]
+
+
+IN_TRANSACTIONS = 12
+WHEN_MS = 1_700_000_000_000
+
+
+def test_it_goes_on_behind_what_came_where_transactions_leave_holes(site: Site) -> None:
+    """Ends of transactions are offsets without a record, and not copied: they do not tell how far.
+
+    The rebuild was given up half-way; what has come is known, and nobody is asked.
+    """
+    story = site.keep(Emptied(site))
+    story.lose_the_primary()
+    for number in range(IN_TRANSACTIONS):
+        value = f"sent-{number}".encode()
+        one = Record(number % PARTITIONS, -1, WHEN_MS + number, b"k", value)
+        story.secondary.produce(story.topic, [one], "commit")
+    everything = HAD | named("sent", IN_TRANSACTIONS)
+    assert story.held(story.secondary) > len(everything), "no end of a transaction"
+    story.empty()
+
+    story.kill_at("caught-up", *REBUILD, *GO)
+    soon(lambda: story.held(story.primary) == len(everything))
+    story.stop(story.reverse)
+    given_up = story.run("resume", "--abandon", "it took too long", *GO)
+    assert given_up.code in (0, 1, 4), given_up.stdout + given_up.stderr
+
+    # More has come than was ever copied from it: nothing shows any more what it had lost.
+    known = ("--override", "source-whole=it was being filled")
+    # Nobody sits there; a word alone that it is empty would not do.
+    said = ("--answer", "empty-primary=yes")
+    done = story.came_home(*REBUILD, *known, *said)
+    told = steps_of(done, "detail")["empty-primary"]
+    assert told == "primary holds what this way home has brought, and no more"
+    story.both_hold(everything)

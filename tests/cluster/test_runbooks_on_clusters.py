@@ -1,6 +1,6 @@
 """The shipped runbooks that move clients while both clusters live, carried out on real ones.
 
-`unplanned-failover` is carried out in test_failover_unplanned_killed.py.
+`unplanned-failover` is carried out in test_failover_killed.py.
 """
 
 from collections import Counter

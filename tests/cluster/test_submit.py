@@ -1,10 +1,10 @@
-"""`drctl gap --submit`: a real `spark-submit` to a real Spark cluster, and nothing left of it."""
+"""`drctl gap` on a real Spark cluster, by itself and with `--submit`: nothing is left of it."""
 
 import json
 import signal
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +32,51 @@ TRAPS = (
 SCAN_S = 25
 
 
+@dataclass(frozen=True)
+class Way:
+    """How it comes to the cluster, as which application, and what is then seen of it."""
+
+    words: tuple[str, ...]
+    application: str
+    command_lines: tuple[str, ...]
+    pages: tuple[str, ...]
+
+
+EXECUTOR = "CoarseGrainedExecutorBackend"
+REDACTED = "spark.redaction.regex"
+"""The driver's page was seen."""
+SPARK_WAYS = {
+    "itself": Way((), "drctl gap", (EXECUTOR,), (REDACTED, "Spark Master at", "Spark Worker at")),
+    "submit": Way(
+        ("--submit", "--order"),
+        "drctl-gap",
+        (EXECUTOR, "org.apache.spark.deploy.SparkSubmit"),
+        (REDACTED, "sun.java.command"),
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=SPARK_WAYS.values(), ids=SPARK_WAYS)
+def way(request: pytest.FixtureRequest) -> Way:
+    found: Way = request.param
+    return found
+
+
 @pytest.fixture(scope="module")
 def seen(
+    way: Way,
     spark_cluster: Standalone,
     traps: Analysed,
     new_drctl: NewDrctl,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Seen:
-    """A submission to the cluster, looked at from all sides while it works."""
+    """A run on the cluster, looked at from all sides while it works."""
     topics = [word for name in TRAPS for word in ("--topic", traps.scenario.topic(name))]
     links, events = {"main": traps.scenario.link}, tmp_path_factory.mktemp("events")
-    return watched_run(new_drctl, links, spark_cluster, events, "--submit", "--order", *topics)
+    return watched_run(new_drctl, links, spark_cluster, events, *way.words, *topics)
 
 
-def test_the_same_answer_as_on_one_machine(seen: Seen, traps: Analysed) -> None:
+def test_the_same_answer_as_on_one_machine(seen: Seen, way: Way, traps: Analysed) -> None:
     assert seen.ended.code == 1, seen.ended.stderr
     names = {traps.scenario.topic(name) for name in TRAPS}
     wanted = deepcopy([t for t in traps.document["topics"] if t["topic"] in names])
@@ -55,41 +86,39 @@ def test_the_same_answer_as_on_one_machine(seen: Seen, traps: Analysed) -> None:
         assert each.pop("inversions") is None, "there nobody looked"
     assert told["topics"] == wanted
     assert len(wanted) == len(TRAPS)
+    if "--order" not in way.words:
+        assert set(inversions) == {None}
+        return
     assert sum(inversions) == told["order"]["inversions"] == 1
     (found,) = inversions_of(seen.ended.out / "inversions")
     assert [asdict(found)] == told["inversions"]
-
-
-def test_the_workers_did_it(seen: Seen, spark_cluster: Standalone) -> None:
-    assert seen.ended.code == 1
-    application = submissions(spark_cluster)[0]
-    assert Patience.of(20).wait_until(lambda: state(spark_cluster, application["id"]) == "FINISHED")
-    assert spark_cluster.workers_of(application["id"]) == ["worker1", "worker2"]
-
-
-def test_the_records_are_fetched(seen: Seen) -> None:
     for name in ("records", "others", "inversions"):
         assert list((seen.ended.out / name).glob("*.parquet"))
     assert not [p for p in seen.files if "-shared" in str(p)], "the job's folder is gone"
 
 
+def test_the_workers_did_it(seen: Seen, way: Way, spark_cluster: Standalone) -> None:
+    assert seen.ended.code == 1
+    application = submissions(spark_cluster, way.application)[0]
+    soon(lambda: state(spark_cluster, application["id"]) == "FINISHED", seconds=20)
+    assert spark_cluster.workers_of(application["id"]) == ["worker1", "worker2"]
+
+
 def test_passwords_can_be_seen_nowhere(
-    seen: Seen, primary: ClusterUnderTest, secondary: ClusterUnderTest
+    seen: Seen, way: Way, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> None:
-    assert "org.apache.spark.deploy.SparkSubmit" in seen.command_lines
-    assert "CoarseGrainedExecutorBackend" in seen.command_lines
-    assert "spark.redaction.regex" in seen.shown, "the driver's page was seen"
+    assert [each for each in way.command_lines if each not in seen.command_lines] == []
+    assert [each for each in way.pages if each not in seen.shown] == []
     assert any("/SQL/execution" in address for address in seen.pages)
-    assert "sun.java.command" in seen.shown, "all of the driver's environment"
     events = [p for p in seen.files if seen.events in p.parents]
     assert any("SparkListenerSQLExecutionStart" in text(p) for p in events)
     for secret in passwords(primary, secondary):
         assert seen.holding(secret) == []
 
 
-def submissions(cluster: Standalone) -> list[dict[str, Any]]:
+def submissions(cluster: Standalone, name: str = "drctl-gap") -> list[dict[str, Any]]:
     """Those of this file, the first one first."""
-    found = [a for a in applications(cluster) if a["name"] == "drctl-gap"]
+    found = [a for a in applications(cluster) if a["name"] == name]
     return sorted(found, key=lambda a: str(a["id"]))
 
 

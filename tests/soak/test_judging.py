@@ -42,6 +42,7 @@ def committed(stay: int, cluster: str, offset: int, *whats: What) -> tuple[Commi
 
 
 SURE = (What.SENT, What.ACKNOWLEDGED)
+FAILED = tuple(Failed(SECONDARY, value, "") for value in VALUES[4:])
 
 
 def fine() -> Evidence:
@@ -83,16 +84,10 @@ def test_an_acknowledged_record_that_is_gone_is_lost() -> None:
 
 def test_one_that_only_the_secondary_lacks_is_lost_unless_it_was_put_aside() -> None:
     away = on(fine(), SECONDARY, *VALUES[:3], *VALUES[4:])
-    seen = replace(away, acknowledged=away.acknowledged[:4], told=Told(missing=1))
-    found = judge(replace(seen, failed=(Failed(SECONDARY, "w0-4", ""), Failed("", "w0-5", ""))))
-    assert found.wrong == ("lost on secondary: 1, such as w0-3",)
-    aside = replace(
-        seen,
-        failed=(Failed(SECONDARY, "w0-4", ""), Failed("", "w0-5", "")),
-        aside=("w0-3",),
-        told=Told(missing=1, done={"quarantine": 1}),
-    )
-    assert judge(aside).wrong == ()
+    seen = replace(away, acknowledged=away.acknowledged[:4], failed=FAILED, told=Told(missing=1))
+    assert judge(seen).wrong == ("lost on secondary: 1, such as w0-3",)
+    told = Told(missing=1, done={"quarantine": 1})
+    assert judge(replace(seen, aside=("w0-3",), told=told)).wrong == ()
 
 
 def test_where_nobody_came_home_the_secondary_has_to_hold_everything() -> None:
@@ -122,18 +117,8 @@ def test_a_record_that_a_group_never_read_is_skipped() -> None:
 
 
 def test_one_that_was_put_aside_is_not_skipped() -> None:
-    seen = on(fine(), SECONDARY, *VALUES[:3], *VALUES[4:])
-    (group,) = seen.groups
-    kept = tuple(each for each in group.processed if each.value != "w0-3")
-    seen = replace(
-        seen,
-        acknowledged=seen.acknowledged[:4],
-        failed=(Failed(SECONDARY, "w0-4", ""), Failed(SECONDARY, "w0-5", "")),
-        aside=("w0-3",),
-        groups=(replace(group, processed=kept),),
-        told=Told(missing=1, done={"quarantine": 1}),
-    )
-    assert judge(seen).wrong == ()
+    told = Told(missing=1, done={"quarantine": 1})
+    assert judge(replace(lacking(), aside=("w0-3",), told=told)).wrong == ()
 
 
 def lacking() -> Evidence:
@@ -144,7 +129,7 @@ def lacking() -> Evidence:
     return replace(
         seen,
         acknowledged=seen.acknowledged[:4],
-        failed=(Failed(SECONDARY, "w0-4", ""), Failed(SECONDARY, "w0-5", "")),
+        failed=FAILED,
         groups=(replace(group, processed=kept),),
         told=Told(missing=1),
     )
@@ -198,8 +183,7 @@ def test_a_record_behind_a_later_one_of_its_key_is_out_of_order() -> None:
 
 def test_a_second_copy_is_no_inversion_but_has_to_be_told() -> None:
     twice = on(fine(), SECONDARY, *VALUES[:4], "w0-2", "w0-3", *VALUES[4:])
-    twice = replace(twice, acknowledged=twice.acknowledged[:4], failed=(Failed("", "w0-4", ""),))
-    twice = replace(twice, failed=(*twice.failed, Failed("", "w0-5", "")))
+    twice = replace(twice, acknowledged=twice.acknowledged[:4], failed=FAILED)
     found = judge(twice)
     assert (found.disordered, found.twice) == (0, 2)
     assert found.wrong == ("records twice on the secondary: drctl says 0, true is 2",)
@@ -236,8 +220,7 @@ def test_a_record_that_its_producer_stored_twice_is_decided_on_twice(what: str) 
         seen = replace(on(home, SECONDARY, *VALUES[:3], *VALUES[4:]), aside=("w0-3", "w0-3"))
     missing = 2 if what == "quarantine" else 0
     acked = tuple(each for each in seen.acknowledged if each.cluster == PRIMARY)
-    failed = tuple(Failed(SECONDARY, value, "") for value in VALUES[4:])
-    seen = replace(seen, acknowledged=acked, failed=failed, told=Told(missing, done={what: 2}))
+    seen = replace(seen, acknowledged=acked, failed=FAILED, told=Told(missing, done={what: 2}))
     assert judge(seen).wrong == ()
     thrice = on(seen, SECONDARY, *(h.value for h in seen.held[SECONDARY]), "w0-3", copied=("w0-3",))
     thrice = replace(thrice, aside=(*seen.aside, "w0-3") if what == "quarantine" else ())

@@ -6,16 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import yaml
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AclBindingFilter,
-    AclOperation,
     AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
 )
 
 from drctl.lab.cluster import LabCluster
@@ -26,6 +21,9 @@ from drctl.lab.scenarios.clients import USER, Signpost
 from drctl.lab.waiting import Patience
 from drctl.model.errors import DrctlError, Stopped
 from drctl.reconcile.policy import QUARANTINE
+from tests.cluster.failover_stage import mirror_maker
+from tests.cluster.rights import about
+from tests.cluster.site import link_over, section_of
 from tests.soak.course import PRIMARY, SECONDARY
 from tests.soak.grouping import Member
 from tests.soak.writing import Writer
@@ -141,39 +139,20 @@ def reverse_of(name: str) -> str:
 
 
 def _configuration(lab: Lab, name: str, groups: list[str]) -> str:
-    replicator = {
-        "kind": "mirrormaker2",
-        "connect": lab.parts.worker.url,
-        "connectors": {kind: f"mm2-{kind}" for kind in ("source", "checkpoint", "heartbeat")},
-        "rename": "${topic}",
-        "reverse": {
-            "connect": lab.parts.worker.url,
-            "connectors": {"source": reverse_of(name)},
-        },
-    }
-    link = {
-        "from": PRIMARY,
-        "to": SECONDARY,
-        "topics": [topic_of(name)],
-        "groups": groups,
-        "replicator": replicator,
-        "fence": {"method": "acl", "principals": [f"User:{USER}"]},
-        "endpoints": [{"kind": "file", "path": "bootstrap"}],
-    }
+    link = link_over(
+        topic_of(name),
+        groups=groups,
+        replicator={**mirror_maker(lab, reverse_of(name)), "rename": "${topic}"},
+        fence={"method": "acl", "principals": [f"User:{USER}"]},
+        endpoints=[{"kind": "file", "path": "bootstrap"}],
+    )
     document = {
-        "clusters": {each.name: _cluster(each) for each in lab.parts.clusters},
+        "clusters": {each.name: section_of(each) for each in lab.parts.clusters},
         "links": {name: link},
         # Applications write all the while: what is on its way is no reason to stay.
         "policy": {"max_lag_records": 100_000, "max_rpo_seconds": 600},
     }
     return yaml.safe_dump(document, sort_keys=False)
-
-
-def _cluster(cluster: LabCluster) -> dict[str, Any]:
-    properties: dict[str, Any] = cluster.public_properties("admin")
-    bootstrap = properties.pop("bootstrap.servers")
-    properties["sasl.password"] = f"${{file:{cluster.password_file('admin')}}}"
-    return {"bootstrap": bootstrap, "properties": properties}
 
 
 def _keep_logs(lab: Lab, folder: Path, members: tuple[Member, ...]) -> None:
@@ -189,7 +168,7 @@ def _take_away(made: World) -> None:
     """Leave the lab as it was; what cannot be done is told, and does not hide how it went."""
     lab, topic = made.lab, made.topic
     steps: tuple[Callable[[], object], ...] = (
-        *(lambda part=part: _up(lab, part) for part in (PRIMARY, SECONDARY, "connect")),
+        *(lambda part=part: lab.start(part) for part in (PRIMARY, SECONDARY, "connect")),
         lambda: stage.remove(lab, reverse_of(made.name)),
         lambda: [each.stop() for each in made.people],
         *(lambda cluster=c: _empty(cluster, topic, made) for c in lab.parts.clusters),
@@ -204,23 +183,10 @@ def _take_away(made: World) -> None:
         each.log.close()
 
 
-def _up(lab: Lab, part: str) -> None:
-    lab.start(part)
-
-
 def _empty(cluster: LabCluster, topic: str, made: World) -> None:
     """Topics, groups and fences of the round."""
     admin = cluster.admin()
-    mine = AclBindingFilter(
-        ResourceType.TOPIC,
-        topic,
-        ResourcePatternType.LITERAL,
-        None,  # type: ignore[arg-type]
-        None,  # type: ignore[arg-type]
-        AclOperation.ANY,
-        AclPermissionType.DENY,
-    )
-    for rules in admin.delete_acls([mine], request_timeout=20).values():
+    for rules in admin.delete_acls([about(topic, permission=AclPermissionType.DENY)]).values():
         rules.result()
     known = admin.list_topics(timeout=20).topics
     present = [name for name in (topic, QUARANTINE + topic) if name in known]
