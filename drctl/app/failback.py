@@ -15,25 +15,30 @@ from drctl.app.link_writer import ClusterLinkWriter
 from drctl.app.notices import notices
 from drctl.app.plan_inputs import connector_names
 from drctl.app.prechecks import judged, logs_of_copies
-from drctl.app.reconcile import Opened, ReconcileOptions, carried_out, opened
+from drctl.app.reconcile import (
+    Opened,
+    ReconcileOptions,
+    carried_out,
+    must_be_done,
+    opened,
+    standing,
+)
 from drctl.app.run_adapters import run_command
 from drctl.app.way import Way
 from drctl.checks.bounded_query import BoundedQuery
 from drctl.engine.failback_state import Owed, Reconciliation, Search, Wish
 from drctl.engine.kind import Trait
 from drctl.engine.run_state import RunState
-from drctl.model.errors import ConfigError, ExitCode, Stopped, Unknown, Unreachable
+from drctl.model.errors import ConfigError, Unreachable
 from drctl.model.text import quote
 from drctl.model.typed_json import read_as
 from drctl.plans.failback import MIRRORED, leads_home
-from drctl.reconcile.export import digest_of
 from drctl.reconcile.guards import Guard
 from drctl.reconcile.policy import Action
 from drctl.steps import commit_offsets
 from drctl.steps.commit_offsets import CommitFacts, CommitOffsets, ProveGroups
 from drctl.steps.failback import ASKED_FOR, PASSED, SettleFacts, SettleOwed
 from drctl.steps.registry import KINDS
-from drctl.views.exports import saved_lanes
 
 if TYPE_CHECKING:
     from drctl.app.notices import People
@@ -49,11 +54,8 @@ if TYPE_CHECKING:
     from drctl.model.producer_ids import Producers
     from drctl.model.topology import TopicPartition, Unavailable
     from drctl.offsets.applying import Translated, Wanted
-    from drctl.reconcile.gap_result import ExportedLane
     from drctl.reconcile.guards import Objection
-    from drctl.reconcile.planning import Line
     from drctl.reconcile.policy import Policies
-    from drctl.reconcile.progress import RecordSet
 
 
 @dataclass(slots=True)
@@ -326,10 +328,6 @@ def _owed_by(story: RunState) -> Iterator[Owed]:
         yield Owed(story.run, what, kind, *ends, fences, tuple(sorted(groups)))
 
 
-_GONE = "gone before they were exported"
-
-
-Saved = Mapping["RecordSet", "ExportedLane"]
 _MOVED = "applications write on while a run leads home, where the order is right in any case"
 
 
@@ -349,13 +347,11 @@ def reconciliation(config: "Config", link: "Link", wish: Wish) -> Reconciliation
     if not _is_here(wish) and (done := _kept(link, wish)):
         return Reconciliation(0, done=done)
     with opened(_options(config, _folder(config, link, wish), wish), lambda: config) as found:
-        lines, saved = found.plan.lines, _saved(found)
-        due = sum(_due(line, saved) for line in lines if line.guard is None)
-        due += sum(progress.records for progress in found.plan.noted.values())
+        stands = standing(found)
         refused = (*_refused(found, wish), *_left_out(found))
-        blocked = tuple(map(_reason, found.plan.blocked)) if due else ()
+        blocked = tuple(map(_reason, found.plan.blocked)) if stands.due else ()
         newer = sum(found.plan.grown.newer.values())
-        return Reconciliation(due, (*refused, *blocked), _done(found, saved), newer)
+        return replace(stands, refused=(*refused, *blocked), newer=newer)
 
 
 def reconcile(config: "Config", link: "Link", wish: Wish) -> None:
@@ -366,12 +362,8 @@ def reconcile(config: "Config", link: "Link", wish: Wish) -> None:
         Unknown: nobody can say what was done, or not everything could be compared.
     """
     with opened(_options(config, _folder(config, link, wish), wish), lambda: config) as found:
-        if not found.plan.writes:
-            return
-        result = carried_out(found, lambda _plan: None)
-    if result.exit_code not in (ExitCode.DONE, ExitCode.FOUND):
-        kind = Unknown if result.exit_code is ExitCode.UNKNOWN else Stopped
-        raise kind(result.failure or f"reconcile: {result.status}", result.hint)
+        if found.plan.writes:
+            must_be_done(carried_out(found))
 
 
 def _is_here(wish: Wish) -> bool:
@@ -417,7 +409,6 @@ def _options(config: "Config", folder: Path, wish: Wish) -> ReconcileOptions:
         wish.policy,
         wish.topics,
         Action(wish.conflicting),
-        None,
         overrides=() if within else (f"{Guard.TARGET_MOVED}={_MOVED}",),
         undecided=True,
         known_as=wish.result,
@@ -434,34 +425,6 @@ def _reason(against: "Objection") -> str:
     )
 
 
-def _due(line: "Line", saved: Saved) -> int:
-    return 0 if line.action is Action.EXPORT and line.lane in saved else line.due.records
-
-
-def _saved(found: Opened) -> Saved:
-    """Of the lanes that are to be exported those that a file on this machine holds all of.
-
-    An export leaves no trace on a cluster. By lane: what the export says of it.
-    """
-    lines = [each for each in found.plan.lines if each.action is Action.EXPORT]
-    if not lines:
-        return {}
-    kept = saved_lanes(found.config.state_dir, found.gap.id)
-    fitting = (
-        (line.lane, part)
-        for line in lines
-        for part in kept.get(line.lane, ())
-        if part.after <= line.through and _is_of(found, part)
-    )
-    return dict(fitting)
-
-
-def _is_of(found: Opened, part: "ExportedLane") -> bool:
-    """Whether it is of the very records: a result that was made again may have others."""
-    place, order = part.lane
-    return digest_of(found.rows.offsets_after(place, {order: part.after})) == part.offsets
-
-
 def _refused(found: Opened, wish: Wish) -> Iterator[str]:
     refused: Counter[tuple[str, str]] = Counter()
     for line in found.plan.refused:
@@ -476,18 +439,6 @@ def _refused(found: Opened, wish: Wish) -> Iterator[str]:
 def _left_out(found: Opened) -> Iterator[str]:
     if found.plan.left_out:
         yield f"nothing is said of {found.plan.left_out:,} records of other topics"
-
-
-def _done(found: Opened, saved: Saved) -> Mapping[str, int]:
-    done: Counter[str] = Counter()
-    for line in found.plan.lines:
-        for segment in line.done:
-            done[segment.action.value] += segment.records + segment.gone
-        if line.action is Action.EXPORT and line.lane in saved:
-            gone = min(saved[line.lane].gone, line.due.records)
-            done[Action.EXPORT.value] += line.due.records - gone
-            done[_GONE] += gone
-    return +done
 
 
 _BROKERS_LOOK_EVERY_S = 10.0

@@ -88,3 +88,21 @@ def notices() -> Notices:
 def provide(find: Callable[[], Notices]) -> None:
     """Have reports go where `find` says; the command line does this once."""
     _provided[-1] = find
+
+
+_stopping: list[Callable[[], bool]] = []
+
+
+def wants_to_stop() -> bool:
+    """Whether somebody wants to stop what is being done: asked between two parts of one effect."""
+    return any(each() for each in _stopping)
+
+
+@contextmanager
+def stopped_by(asked: Callable[[], bool]) -> Iterator[None]:
+    """Have `wants_to_stop` ask this meanwhile."""
+    _stopping.append(asked)
+    try:
+        yield
+    finally:
+        _stopping.remove(asked)

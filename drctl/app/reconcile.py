@@ -1,17 +1,34 @@
 """Reconciling the records that a gap result lists: both clusters opened, a plan, carried out."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from drctl.app import adapters, reconcile_adapters
-from drctl.app.notices import notices
-from drctl.model.errors import DrctlError, Interrupted, Refused, UsageError
+from drctl.app.link_reader import ClusterLinkReader
+from drctl.app.link_writer import ClusterLinkWriter
+from drctl.app.notices import Task, notices, wants_to_stop
+from drctl.app.run_journal import new_run
+from drctl.app.way import Way
+from drctl.engine.failback_state import Reconciliation, Wish
+from drctl.model.errors import (
+    DrctlError,
+    ExitCode,
+    Interrupted,
+    Refused,
+    Stopped,
+    Unknown,
+    UsageError,
+)
+from drctl.reconcile.export import digest_of
 from drctl.reconcile.policy import POLICIES, Action
+from drctl.steps.records import ResultSettings
+from drctl.views.exports import exports_of, saved_lanes
 
 if TYPE_CHECKING:
     from drctl.app.reconcile_adapters import ReconcileTopic
@@ -19,11 +36,10 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.model.ports import ClusterReader
     from drctl.reconcile.cluster_state import ClusterStates
-    from drctl.reconcile.executing import Execution
-    from drctl.reconcile.gap_result import Exporter, FoundGap, WantedRows
-    from drctl.reconcile.planning import ReconcilePlan
+    from drctl.reconcile.gap_result import ExportedLane, Exporter, FoundGap, WantedRows
+    from drctl.reconcile.planning import Line, ReconcilePlan
     from drctl.reconcile.policy import Policies
-    from drctl.reconcile.progress import Kept
+    from drctl.reconcile.progress import Kept, RecordSet
     from drctl.reconcile.results import ReconcileResult
 
 
@@ -43,8 +59,8 @@ class ReconcileOptions:
     policy: str | None
     topics: tuple[str, ...]
     conflicting: Action
-    out: Path | None
-    overrides: tuple[str, ...]
+    out: Path | None = None
+    overrides: tuple[str, ...] = ()
     undecided: bool = False
     known_as: str = ""
     spares_compacted: bool = False
@@ -80,6 +96,20 @@ class Opened:
     make: "MakePlan"
 
 
+def checked(given: ReconcileOptions) -> str:
+    """See that what is given goes together, before any cluster is asked; the link of its result.
+
+    Raises:
+        UsageError: it does not, or there is no such result.
+    """
+    from drctl.reconcile.gap_result import read_gap
+    from drctl.reconcile.guards import parse_overrides
+
+    parse_overrides(given.overrides)
+    _policies(given, per_partition=False)
+    return read_gap(document_of(given.folder), str(given.folder)).link
+
+
 @contextmanager
 def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "Iterator[Opened]":
     """The gap result and both clusters, looked at.
@@ -93,7 +123,6 @@ def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "I
     from drctl.reconcile.policy import check_names
 
     overrides = parse_overrides(given.overrides)
-    _policies(given, per_partition=False)
     gap = read_gap(document_of(given.folder), str(given.folder))
     gap = replace(gap, id=given.known_as or gap.id)
     config = configuration()
@@ -103,14 +132,16 @@ def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "I
     with (
         adapters.both_readers(link) as (source, target),
         reconcile_adapters.reconcile_topic(link) as topic,
-        notices().task("reading the gap result") as task,
-        reconcile_adapters.wanted_rows(gap, given.folder) as rows,
+        ExitStack() as stack,
     ):
+        with notices().task("reading the gap result"):
+            rows = stack.enter_context(reconcile_adapters.wanted_rows(gap, given.folder))
+        tasks: list[Task] = []
         growth = reconcile_adapters.target_growth(
             link,
             gap,
             rows,
-            lambda done, total: task.update(
+            lambda done, total: tasks[-1].update(
                 done, total, f"looking through what came to {link.target}"
             ),
             per_partition=policies.per_partition,
@@ -121,13 +152,14 @@ def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "I
             from drctl.reconcile.guards import check_clusters
             from drctl.reconcile.planning import build_plan, compacted, with_growth
 
-            task.update(description="looking at both clusters")
-            chosen = [p for p in gap.partitions if policies.chooses(p.place.topic)]
-            sight = look(source, target, chosen)
-            check_clusters(gap, sight)
-            plan = build_plan(gap, policies, rows, sight, kept, overrides)
-            spared = compacted(gap, sight) if given.spares_compacted else ()
-            return with_growth(plan, growth.look(plan, sight, last=last), spared), sight
+            with notices().task("looking at both clusters") as task:
+                tasks.append(task)
+                chosen = [p for p in gap.partitions if policies.chooses(p.place.topic)]
+                sight = look(source, target, chosen)
+                check_clusters(gap, sight)
+                plan = build_plan(gap, policies, rows, sight, kept, overrides)
+                spared = compacted(gap, sight) if given.spares_compacted else ()
+                return with_growth(plan, growth.look(plan, sight, last=last), spared), sight
 
         plan, _ = make(topic.kept(), last=False)
         yield Opened(plan, given, config, link, gap, rows, topic, target, make)
@@ -166,24 +198,17 @@ def document_of(folder: Path) -> str:
         ) from None
 
 
-def carried_out(
-    opened: Opened, confirm: "Callable[[ReconcilePlan], None]", again: str = ""
-) -> "ReconcileResult":
-    """Carry the plan out, once `confirm` has let it pass.
-
-    Args:
-        again: the command line that continues an interrupted run; empty where there is none.
+def carried_out(opened: Opened) -> "ReconcileResult":
+    """Carry the plan out; how every line ended is read back, also where it stopped early.
 
     Raises:
         Refused: something moved since the plan was made.
         DrctlError: it could not be begun.
     """
     from drctl.reconcile import results as journals
+    from drctl.reconcile.executing import Execution, judged
 
-    plan = opened.plan
-    confirm(plan)
-    began = datetime.now(UTC)
-    run = began.strftime("%Y%m%dT%H%M%S.%fZ")
+    plan, began, run = opened.plan, datetime.now(UTC), new_run()
     with reconcile_adapters.journal(opened.config, run) as journal, ExitStack() as stack:
         copier = None
         if plan.recorded or plan.noted:
@@ -197,7 +222,11 @@ def carried_out(
             raise Refused(moved, "see the plan anew: run it without --execute")
         journal.append([journals.began(run, plan, began)])
         task = stack.enter_context(notices().task("reconciling"))
-        from drctl.reconcile.executing import Execution
+
+        def report(done: int, total: int) -> None:
+            task.update(done=done, total=total)
+            if done < total and wants_to_stop():
+                raise Interrupted("interrupted: what is committed counts")
 
         execution = Execution(
             plan,
@@ -208,42 +237,229 @@ def carried_out(
             _exporter(opened),
             journal,
             time.monotonic,
-            lambda done, total: task.update(done=done, total=total),
+            report,
         )
-        result = replace(_ended(execution, opened, again), run=run, journal=journal.where)
+        failed: DrctlError | None = None
+        try:
+            execution.run()
+        except DrctlError as error:
+            failed = error
+        why = failed.message if failed else ""
+        results = judged(execution, opened.topic.settled, opened.target.offsets, why)
+        result = journals.ReconcileResult(
+            plan,
+            run,
+            journal.where,
+            results=results,
+            gone=execution.gone,
+            exported=execution.exported,
+            failure=why,
+            hint=failed.hint if failed else "",
+            failure_code=failed.exit_code if failed else None,
+        )
         ended = datetime.now(UTC)
-        journal.append([*journals.outcomes(result.results), journals.ended(result.status, ended)])
+        journal.append([*journals.outcomes(results), journals.ended(result.status, ended)])
         return replace(result, seconds=(ended - began).total_seconds())
 
 
-def _ended(execution: "Execution", opened: Opened, again: str) -> "ReconcileResult":
-    """Run it; how every line ended is read back, also where it stopped early."""
-    from drctl.reconcile.executing import judged
-    from drctl.reconcile.results import ReconcileResult
+def must_be_done(result: "ReconcileResult") -> None:
+    """See that nothing is left but what was refused.
 
-    failed: DrctlError | None = None
-    try:
-        execution.run()
-    except DrctlError as error:
-        failed = error
-    except KeyboardInterrupt:
-        message = "interrupted: what is committed counts, nothing else was written"
-        raise Interrupted(message, again and f"to continue where it stopped: {again}") from None
-    results = judged(
-        execution,
-        opened.topic.settled,
-        opened.target.offsets,
-        failed.message if failed else "",
+    Raises:
+        Stopped: some is not done.
+        Unknown: nobody can say what was done.
+    """
+    if result.exit_code not in (ExitCode.DONE, ExitCode.FOUND):
+        kind = Unknown if result.exit_code is ExitCode.UNKNOWN else Stopped
+        raise kind(result.failure or f"reconcile: {result.status}", result.hint)
+
+
+_GONE = "gone before they were exported"
+
+Saved = Mapping["RecordSet", "ExportedLane"]
+
+
+def standing(found: Opened) -> Reconciliation:
+    """What is done by now, and what something is still to be done with."""
+    lines, saved = found.plan.lines, _saved(found)
+    due = sum(_due(line, saved) for line in lines if line.guard is None)
+    due += sum(progress.records for progress in found.plan.noted.values())
+    return Reconciliation(due, done=_done(found, saved))
+
+
+def _due(line: "Line", saved: Saved) -> int:
+    return 0 if line.action is Action.EXPORT and line.lane in saved else line.due.records
+
+
+def _saved(found: Opened) -> Saved:
+    """Of the lanes that are to be exported those that a file on this machine holds all of.
+
+    An export leaves no trace on a cluster. By lane: what the export says of it.
+    """
+    lines = [each for each in found.plan.lines if each.action is Action.EXPORT]
+    if not lines:
+        return {}
+    kept = saved_lanes(found.config.state_dir, found.gap.id)
+    fitting = (
+        (line.lane, part)
+        for line in lines
+        for part in kept.get(line.lane, ())
+        if part.after <= line.through and _is_of(found, part)
     )
-    return ReconcileResult(
-        execution.plan,
-        results=results,
-        gone=execution.gone,
-        exported=execution.exported,
-        failure=failed.message if failed else "",
-        hint=failed.hint if failed else "",
-        failure_code=failed.exit_code if failed else None,
+    return dict(fitting)
+
+
+def _is_of(found: Opened, part: "ExportedLane") -> bool:
+    """Whether it is of the very records: a result that was made again may have others."""
+    place, order = part.lane
+    return digest_of(found.rows.offsets_after(place, {order: part.after})) == part.offsets
+
+
+def _done(found: Opened, saved: Saved) -> Mapping[str, int]:
+    done: Counter[str] = Counter()
+    for line in found.plan.lines:
+        for segment in line.done:
+            done[segment.action.value] += segment.records + segment.gone
+        if line.action is Action.EXPORT and line.lane in saved:
+            gone = min(saved[line.lane].gone, line.due.records)
+            done[Action.EXPORT.value] += line.due.records - gone
+            done[_GONE] += gone
+    return +done
+
+
+def became(result: "ReconcileResult") -> Reconciliation:
+    """The same, where this process has just acted on the records, and read them back.
+
+    Raises:
+        Unknown: nobody can say what was done.
+    """
+    from drctl.reconcile.results import Outcome
+
+    due, done = 0, Counter[str]()
+    for each in result.results:
+        line, count = each.line, each.count
+        if each.outcome is Outcome.UNKNOWN:
+            raise Unknown(each.reason or result.failure, result.hint)
+        if each.outcome is Outcome.PARTIAL:
+            due += max(1, line.due.records - count.records - count.gone)
+        for segment in line.done:
+            done[segment.action.value] += segment.records + segment.gone
+        done[line.action.value] += count.records + count.gone
+    return Reconciliation(due, refused_by(result.plan), +done)
+
+
+def refused_by(plan: "ReconcilePlan") -> tuple[str, ...]:
+    """Records that are left to be decided, each partition in words."""
+    return tuple(
+        f"{line.due.records:,} {line.lane.order.value} records of {line.lane.place}: {line.reason}"
+        for line in plan.refused
     )
+
+
+@dataclass(slots=True)
+class ResultReader(ClusterLinkReader):
+    """Looks at the records of one gap result.
+
+    Attributes:
+        result: what this process did with them; None where it did nothing yet.
+    """
+
+    result: "ReconcileResult | None" = None
+    _of_result: Opened | None = field(default=None, init=False)
+
+    def found(self, given: ReconcileOptions) -> Opened:
+        """The result and both clusters, opened once."""
+        if self._of_result is None:
+            self._of_result = self._open.enter_context(opened(given, lambda: self.config))
+        return self._of_result
+
+    def reconciliation(self, wish: Wish) -> Reconciliation:
+        """How decisions on the records stand.
+
+        Raises:
+            Refused: a guard stands against it.
+            Unknown: the result is not on this machine, or nobody can say what was done.
+        """
+        if self.result is not None:
+            return became(self.result)
+        found = self.found(options_of(wish))
+        plan, _ = found.make(found.topic.kept(), last=False)
+        stands = standing(replace(found, plan=plan))
+        if stands.due and plan.blocked:
+            raise Refused(plan.blocked[0].reason, "the plan names every guard: leave out --execute")
+        return replace(stands, refused=refused_by(plan))
+
+
+@dataclass(slots=True)
+class ResultWriter(ClusterLinkWriter):
+    """Acts on the records that its reader looks at."""
+
+    reader: ResultReader = field(kw_only=True)
+
+    def reconcile(self, wish: Wish) -> None:
+        """Act on them, each once, also after a crash.
+
+        Raises:
+            DrctlError: some of it is not done, or nobody can say what was.
+        """
+        self.reader.result = carried_out(self.reader.found(options_of(wish)))
+        must_be_done(self.reader.result)
+
+
+def wish_of(found: Opened) -> ResultSettings:
+    """What the command line says, as a plan holds it; the other way round: `options_of`."""
+    given = found.given
+    return ResultSettings(
+        folder=str(given.folder.absolute()),
+        result=found.gap.id,
+        policy=given.policy,
+        topics=given.topics,
+        conflicting=given.conflicting.value,
+        records=sum(line.all.records for line in found.plan.lines),
+        target=found.gap.target,
+        out=str(given.out.absolute()) if given.out else "",
+        overrides={each.guard.value: each.reason for each in found.plan.overrides},
+    )
+
+
+def options_of(wish: Wish) -> ReconcileOptions:
+    """What the command line said.
+
+    Raises:
+        Unknown: the gap result is not on this machine.
+    """
+    from drctl.reconcile.gap_result import read_gap
+
+    assert isinstance(wish, ResultSettings)
+    folder = Path(wish.folder)
+    here = (folder / "gap.json").is_file() and read_gap(document_of(folder), wish.folder).id
+    if here != wish.result:
+        raise Unknown(
+            f"gap result {wish.result} is not in {folder} of this machine",
+            "go on where it is, or bring the folder there",
+        )
+    given = tuple(f"{guard}={reason}" for guard, reason in wish.overrides.items())
+    out, conflicting = Path(wish.out) if wish.out else None, Action(wish.conflicting)
+    return ReconcileOptions(folder, wish.policy, wish.topics, conflicting, out, overrides=given)
+
+
+def reader_of(config: "Config", link: "Link") -> ResultReader:
+    """What looks at the records of a gap result of a link."""
+    return ResultReader(config, link, lambda _sight, _mode: ())
+
+
+def _hands(config: "Config", sight: ClusterLinkReader, folder: Path) -> ResultWriter:
+    assert isinstance(sight, ResultReader)
+    return ResultWriter(config, sight.link, folder, sight.commands, reader=sight)
+
+
+RECONCILE = Way(
+    lambda config, link, _asked, _lost: reader_of(config, link),
+    _hands,
+    lambda _given: {},
+    lambda _plan: "",
+)
+"""Over the link of a gap result."""
 
 
 def _make_topics(plan: "ReconcilePlan", topic: "ReconcileTopic") -> None:
@@ -263,8 +479,6 @@ def _partitions(plan: "ReconcilePlan", target_topic: str) -> int:
 
 
 def _exporter(opened: Opened) -> "Exporter":
-    from drctl.views.exports import exports_of
-
     if opened.given.out is not None:
         return reconcile_adapters.exporter(opened.given.out, opened.gap)
     folder = exports_of(opened.config.state_dir, opened.gap.id)

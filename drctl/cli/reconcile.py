@@ -1,41 +1,51 @@
 """`drctl reconcile`: acts on the unreplicated records that a gap result lists."""
 
 from collections import Counter
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drctl.app.reconcile import ReconcileOptions, carried_out, document_of, opened
+from drctl.app.plan_files import without_secrets
+from drctl.app.reconcile import (
+    RECONCILE,
+    ReconcileOptions,
+    checked,
+    document_of,
+    reader_of,
+    wish_of,
+)
 from drctl.cli.console import console
 from drctl.cli.grammar import (
-    Execute,
+    Acting,
     LinkName,
-    Overrides,
-    Yes,
     asks,
-    check_confirming,
     command_line,
     words_of,
 )
 from drctl.cli.prompts import confirm
+from drctl.cli.running import carried_out, plan_files
 from drctl.cli.settings import configuration
-from drctl.model.errors import UsageError
+from drctl.engine.kind import Status
+from drctl.model.errors import Interrupted, Refused, Unknown, UsageError
 from drctl.model.text import option
+from drctl.plans.reconcile import reconcile_plan
 from drctl.reconcile.documents import document
 from drctl.reconcile.policy import Action
+from drctl.views.plan_text import plan_document
 from drctl.views.reconcile import reconcile_table
 from drctl.views.text import plain, plural
 
 if TYPE_CHECKING:
+    from drctl.app.reconcile import ResultReader
+    from drctl.model.plan import Plan
     from drctl.reconcile.planning import ReconcilePlan
     from drctl.reconcile.results import ReconcileResult
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reconcile:
+class Reconcile(Acting):
     """What the command line says."""
 
     directory: Annotated[
@@ -68,32 +78,54 @@ class Reconcile:
         Path | None,
         typer.Option(metavar="DIR", help="Folder for an export; else one in the state_dir."),
     ] = None
-    execute: Execute = False
-    yes: Yes = False
-    override: Overrides = ()
 
 
 @asks
 def reconcile(given: Reconcile) -> int:
     """Copy, quarantine, export or discard the records that are not on the target.
 
-    Each record is written once, in the order of the source, also after a crash: run the same
-    command again. Without --execute nothing is written and the plan is printed. Exit codes: 0 done,
+    Each record is written once, in the order of the source, also after a crash: drctl resume
+    continues. Without --execute nothing is written and the plan is printed. Exit codes: 0 done,
     1 done, but some records were gone; 3 refused, nothing was written; 4 stopped part-way, or some
-    records are refused; 5 unknown.
+    records are refused; 5 unknown: drctl resume looks first; 130 interrupted.
     """
     from drctl.reconcile.results import ReconcileResult, planned
 
     folder = folder_of(given.directory, given.link)
-    check_confirming(given.execute, given.yes)
+    given.check()
     words = ["reconcile", str(folder), *words_of(given, link=None), "--execute"]
     wanted = given.policy, given.topic, given.conflicting, given.out, given.override
-    with opened(ReconcileOptions(folder, *wanted), configuration) as found:
-        result = ReconcileResult(found.plan, results=planned(found.plan))
-        if given.execute and found.plan.writes:
-            confirm_all = partial(confirm_plan, yes=given.yes)
-            result = carried_out(found, confirm_all, command_line(words))
-    return _show(result, folder, command_line(words))
+    asked = ReconcileOptions(folder, *wanted)
+    of_link, again = checked(asked), command_line(words)
+    config = configuration()
+    with reader_of(config, config.link(of_link)) as reader:
+        found = reader.found(asked)
+        plan = without_secrets(reconcile_plan(reader.link, found.plan, wish_of(found)))
+        plan_files(plan, plan_document(plan, (), (), again), given)
+        if not given.execute or not plan.steps:
+            result = ReconcileResult(found.plan, results=planned(found.plan))
+        else:
+            confirm_plan(found.plan, yes=given.yes)
+            result, again = _carried_out(reader, plan, again)
+    return _show(result, folder, again)
+
+
+def _carried_out(reader: "ResultReader", plan: "Plan", again: str) -> "tuple[ReconcileResult, str]":
+    """Carry it out; what became of it, and the command line that goes on.
+
+    Raises:
+        Refused: something moved since the plan was made, or somebody else holds the link.
+        Unknown: a cluster did not answer before anything was written.
+        Interrupted: Ctrl-C; `drctl resume` goes on.
+    """
+    story, outcome, where = carried_out(reader.config, RECONCILE, reader, plan)
+    resume = command_line(["resume", story.run, "--link", plan.link])
+    if outcome.status is Status.INTERRUPTED:
+        raise Interrupted(f"interrupted: what is committed counts; it stands in {where}", resume)
+    if reader.result is None:
+        kind = Unknown if outcome.status is Status.UNKNOWN else Refused
+        raise kind(outcome.words, "" if story.status else resume)
+    return replace(reader.result, run=story.run), again if story.status else resume
 
 
 def _show(result: "ReconcileResult", folder: Path, execute: str) -> int:

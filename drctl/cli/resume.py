@@ -10,6 +10,7 @@ import typer
 from drctl.app import run_journal
 from drctl.app.failback import HOME
 from drctl.app.rebuild import REBUILD
+from drctl.app.reconcile import RECONCILE
 from drctl.app.repairs import FIX
 from drctl.app.resume_check import held_kinds, must_be_differences, must_be_permitted, permitted
 from drctl.app.way import Way
@@ -41,6 +42,7 @@ from drctl.model.text import lines as meant
 from drctl.model.text import quote
 from drctl.offsets.applying import OVERRIDABLE
 from drctl.plans.failback import leads_home, rebuilds
+from drctl.plans.reconcile import NAME as RECONCILE_PLAN
 from drctl.plans.repair import NAME as REPAIR
 from drctl.steps.questions import answers
 from drctl.steps.registry import KINDS
@@ -252,7 +254,7 @@ def _story(reader: "JournalTopicReader | LocalRuns", run: str | None, link: "Lin
             return newest
     raise UsageError(
         f"link {link.name} has no run to go on with",
-        "drctl journal lists all; of drctl reconcile the same command line goes on",
+        "drctl journal lists all",
     )
 
 
@@ -311,8 +313,8 @@ def _must_have_begun_to_open(story: RunState, overrides: Mapping[str, str]) -> N
 
 
 def _way(plan: "Plan") -> Way:
-    if plan.name == REPAIR:
-        return FIX
+    if plan.name in (REPAIR, RECONCILE_PLAN):
+        return FIX if plan.name == REPAIR else RECONCILE
     if rebuilds(plan.steps):
         return REBUILD
     return HOME if leads_home(plan.steps) else OVER_LINK

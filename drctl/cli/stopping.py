@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from drctl.app.notices import stopped_by
 from drctl.cli import live_screen
 
 _LOOK_EVERY_S = 0.1
@@ -60,7 +61,8 @@ def stoppable() -> Iterator[StoppableClock]:
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, clock.stop) for number in numbers}
     try:
-        yield clock
+        with stopped_by(lambda: clock.stopping):
+            yield clock
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

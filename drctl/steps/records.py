@@ -236,15 +236,105 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
         return Seen(State.DONE, _STAYS, stays=bool(intent.due))
 
 
+@dataclass(frozen=True, kw_only=True)
+class ResultSettings(Wish):
+    """What is to become of the records of a result of `drctl gap`.
+
+    Attributes:
+        out: folder of an export; empty for one in the state_dir.
+    """
+
+    target: str
+    out: str = ""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultIntent(ResultSettings):
+    """The same, and what is to be done.
+
+    Attributes:
+        due: records that something is still to be done with.
+        before: records that are done already.
+    """
+
+    due: int
+    before: int
+
+
+class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
+    """What is refused is left, and the run is over; what was interrupted continues where it was."""
+
+    name = "reconcile-result"
+    # It asks its own guards, and what it appends is found by its header.
+    traits = (
+        Trait.JUDGES
+        | Trait.TAKES_STOCK
+        | Trait.FINDS_GAP
+        | Trait.CHANGES
+        | Trait.RECONCILES
+        | Trait.STAYS
+    )
+
+    def describe(self, settings: ResultSettings) -> Description:
+        """The step in words."""
+        told = ", ".join(settings.topics) or settings.policy or "nothing is said"
+        return Description(
+            f"decide on {settings.records:,} records of gap result {settings.result}: {told};"
+            f" conflicting ones: {settings.conflicting}",
+            f"{settings.target} keeps with the records that all of them are done",
+            f"none: {_STAYS}",
+        )
+
+    def check(self, settings: ResultSettings, facts: Facts, reader: LinkReader) -> ResultIntent:
+        """Ask every guard again.
+
+        Raises:
+            Refused: one of them stands against it.
+            Unknown: the result is elsewhere, or a cluster did not answer.
+        """
+        stands = reader.reconciliation(settings)
+        return ResultIntent(**vars(settings), due=stands.due, before=sum(stands.done.values()))
+
+    def apply(self, intent: ResultIntent, writer: LinkWriter) -> tuple[str, ...]:
+        """Do what is left."""
+        writer.reconcile(intent)
+        return ()
+
+    def verify(self, intent: ResultIntent, reader: LinkReader) -> Seen[ReconcileFacts]:
+        """What is left of it."""
+        stands = reader.reconciliation(intent)
+        done = dict(sorted(stands.done.items()))
+        told = ", ".join(f"{number:,} {what}" for what, number in done.items()) or "nothing is done"
+        if stands.due:
+            return Seen(State.WAITING, f"{told}; {stands.due:,} records are left")
+        if stands.refused:
+            words = f"{told}; refused: {'; '.join(stands.refused)}"
+            return Seen(State.FAILED, words, items=stands.refused)
+        left = sum(number for what, number in done.items() if what != COPY)
+        return Seen(State.DONE, f"all are done: {told}", ReconcileFacts(left, done))
+
+    def undone(self, intent: ResultIntent, reader: LinkReader) -> Seen[ReconcileFacts]:
+        """That it stays."""
+        done = sum(reader.reconciliation(intent).done.values()) - intent.before
+        if done <= 0:
+            return Seen(State.DONE, "no record was acted upon")
+        return Seen(State.DONE, f"{done:,} records: {_STAYS}", stays=True)
+
+
 def discards(plan: Plan) -> str:
     """What a plan gives up for good, in words: `missing records of audit`; empty for nothing."""
     return ", ".join(dict.fromkeys(words for step in plan.steps for words in _discarded(step)))
 
 
 def _discarded(step: Step) -> Iterator[str]:
-    if step.kind != Reconcile.name:
+    settings: DecideSettings | ResultSettings
+    if step.kind == Reconcile.name:
+        settings = Reconcile().read_settings(step.settings)
+    elif step.kind == ReconcileResult.name:
+        settings = ReconcileResult().read_settings(step.settings)
+    else:
         return
-    settings = Reconcile().read_settings(step.settings)
     for text in settings.topics:
         topic, named, own = text.partition("=")
         if (own if named else settings.policy) == DISCARD:

@@ -45,6 +45,7 @@ from drctl.steps.records import (
     JudgeRecords,
     ProveCopies,
     Reconcile,
+    ReconcileResult,
 )
 from drctl.steps.repairs import AddPartitions, AddRules, ConfigureTopics, MakeTopics, SecondLook
 from drctl.steps.reversed import OtherWay, OweWhatMoved, Stays, WhileStopped
@@ -157,10 +158,10 @@ _REPAIRS: tuple[StepKind, ...] = (
 REPAIRS = frozenset(kind.name for kind in _REPAIRS)
 """Those that only `drctl doctor --fix` makes: each is a list of what was seen to differ."""
 
-_LISTS: tuple[StepKind, ...] = (ElectLeaders(), ApplyOffsets())
+_LISTS: tuple[StepKind, ...] = (ElectLeaders(), ApplyOffsets(), ReconcileResult())
 
 LISTS = frozenset(kind.name for kind in _LISTS)
-"""Those that only `drctl elect` and `drctl offsets` make: each is a list of what it changes."""
+"""Those that `drctl elect`, `offsets` and `reconcile` make: each is the only step of its plan."""
 
 _CONNECTORS: tuple[StepKind, ...] = (
     ConnectorsRun(),

@@ -47,6 +47,7 @@ from drctl.runbook.building import build
 from drctl.runbook.reading import find
 from drctl.runbook.site import site_of
 from drctl.steps.apply_offsets import ApplyIntent, ApplyOffsets, ApplySettings, Row
+from drctl.steps.records import ReconcileResult, ResultSettings
 from drctl.steps.registry import KINDS, REPAIRS
 from tests.connectors.plans import LINK, every
 from tests.connectors.world import carried_out, notes_of
@@ -264,7 +265,7 @@ def test_what_drctl_has_written_by_this_configuration_may_go_on(name: str, tmp_p
 
 def test_every_kind_of_step_is_among_what_may_go_on() -> None:
     """Each by an intent of its own: one that is added later needs a case."""
-    listed = [*repairs.plan().steps, *elected("primary").steps, applied("orders")]
+    listed = [*repairs.plan().steps, *elected("primary").steps, applied("orders"), RECONCILED]
     listed += [step for given, _ in every("secondary") for step in given.steps]
     made = {step.kind for step in listed}
     for honest in LEGITIMATE.values():
@@ -274,6 +275,26 @@ def test_every_kind_of_step_is_among_what_may_go_on() -> None:
         story = read_story(run(given).ledger.entries)
         made |= {story.plan.step(effect.step).kind for effect in story.effects}
     assert set(KINDS) - made == set()
+
+
+RECONCILED = ReconcileResult().step(
+    "reconcile-result",
+    ResultSettings(
+        folder="tail", result="g1", policy="copy", topics=(), conflicting="refuse", target=SECONDARY
+    ),
+)
+"""What `drctl reconcile` carries out."""
+
+
+@pytest.mark.parametrize(("target", "words"), [(SECONDARY, ""), ("third", "'third' is no cluster")])
+def test_reconciling_goes_on_on_the_target_that_it_is_of(
+    target: str, words: str, config: Config
+) -> None:
+    settings = {**RECONCILED.settings, "target": target}
+    step = replace(RECONCILED, settings=settings)
+    story = story_of(step, **{step.id: {**settings, "due": 1, "before": 0}})
+    found = said(story, config)
+    assert (words in str(found)) if words else found == []
 
 
 def elected(cluster: str) -> Plan:

@@ -1,6 +1,6 @@
 """`drctl reconcile` on two real clusters, ended by SIGKILL around each of its calls.
 
-After each death the same line again: each record is there once, in the order of the source.
+After each death the run is resumed: each record is there once, in the order of the source.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,9 +48,15 @@ def stage(site: Site) -> Iterator[NewStage]:
         yield make
 
 
+def resume(at: Stage) -> tuple[str, ...]:
+    return "resume", "--link", at.topic
+
+
 def dies(at: Stage, death: Death, *words: str) -> None:
-    """The command line, in a process that ends there."""
+    """The command line, or the run of it that died before, in a process that ends there."""
     moment, call, number = death
+    if at.drctl.json("journal", "--link", at.topic)["runs"]:
+        words = resume(at)
     at.drctl.killed(dying("reconcile", moment, f"{call}:{number}"), *words, *GO)
 
 
@@ -71,9 +77,8 @@ def sent_through(at: Stage, found: str, policy: str, deaths: Sequence[Death]) ->
         there = at.drctl.json(*words)["totals"]["done_before"]
         assert there >= before, f"{death}: what counted counts no more"
         before = there
-    done = at.execute(found, "--policy", policy)
-    assert done["status"] == "done"
-    assert done["totals"]["done_before"] + done["totals"]["done"] == RECORDS
+    assert at.drctl.json(*resume(at), *GO)["status"] == "done"
+    assert at.drctl.json(*words)["totals"]["done_before"] == RECORDS
     source, target = at.held(at.primary), at.held(at.secondary, topic)
     for partition in (0, 1):
         assert origins(target[partition]) == list(range(RECORDS // 2))
@@ -102,6 +107,7 @@ def test_killed_around_each_call_what_is_given_up_is_noted_once(stage: NewStage)
         assert at.drctl.json(*words)["totals"]["due"] == RECORDS
     dies(at, ("before", "commit", 1), *words)
     dies(at, ("behind", "commit", 1), *words)
+    assert at.drctl.json(*resume(at), *GO)["status"] == "done"
     done = at.drctl.json(*words)
     assert (done["totals"]["due"], done["totals"]["done_before"]) == (0, RECORDS)
     before = [segment for line in done["lines"] for segment in line["before"]]
@@ -122,6 +128,7 @@ def test_killed_around_each_call_an_export_is_whole_or_is_none(
     dies(at, ("behind", "finish", 1), *words)
     assert (out / MANIFEST).exists()
     dies(at, ("behind", "add", 40), *words)
+    assert at.drctl.json(*resume(at), *GO)["status"] == "done"
     done = at.drctl.json(*words, "--execute")
     assert (done["status"], done["totals"]["done"]) == ("done", RECORDS)
     for partition in (0, 1):

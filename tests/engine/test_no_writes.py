@@ -6,6 +6,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from inspect import signature
 from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar, cast, get_type_hints
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from drctl.engine.kind import Facts, Kind, Seen, State
 from drctl.engine.ports import CommandEnded, LinkReader, LinkWriter
 from drctl.model.errors import DrctlError
+from drctl.model.gap import OrderVerdict
 from drctl.model.loss import Mode
 from drctl.model.plan import Json, Plan, Step
 from drctl.plans.elections import election
@@ -31,6 +34,7 @@ from tests.engine.returned import returned
 from tests.engine.sites import Trace
 from tests.fakes import FakeCluster
 from tests.offsets import test_apply_runs as applied
+from tests.reconcile import runs as reconciled
 
 WRITES = ("apply", "undo")
 LOOKS = ("describe", "check", "verify", "undone")
@@ -117,7 +121,7 @@ class Looker:
     """
 
     def __init__(
-        self, watched: "Trace | repairs.Lagging | Cluster | FakeCluster | Workers"
+        self, watched: "Trace | repairs.Lagging | Cluster | FakeCluster | Workers | reconciled.Site"
     ) -> None:
         self.watched = watched
         self.looked: Counter[tuple[str, str]] = Counter()
@@ -202,6 +206,12 @@ def looked() -> Counter[tuple[str, str]]:
     Walk(cast(LinkReader, site), site.writer, eye).through(plan)
     assert standing.effects
     found += eye.looked
+    with TemporaryDirectory() as folder, reconciled.sites(Path(folder)) as make_site:
+        site_of = make_site(reconciled.world(OrderVerdict.SAFE))
+        eye, (reader, writer) = Looker(site_of), site_of.process()
+        Walk(cast(LinkReader, reader), cast(LinkWriter, writer), eye).through(site_of.plan())
+        assert site_of.world.target.commits
+        found += eye.looked
     for given, workers in every("main"):
         eye = Looker(workers)
         Walk(cast(LinkReader, workers), cast(LinkWriter, workers), eye).through(given)

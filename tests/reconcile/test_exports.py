@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from drctl.app import failback
+from drctl.app import reconcile
 from drctl.model.errors import Refused, Unknown
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
@@ -91,9 +91,9 @@ def found(state: Path, offsets: Mapping[RecordSet, tuple[int, ...]], through: in
 def stand(state: Path, offsets: Mapping[RecordSet, tuple[int, ...]], through: int = -1) -> Any:
     """How many are due, and what is done."""
     asked = found(state, offsets, through)
-    saved = failback._saved(asked)
-    return sum(failback._due(line, saved) for line in asked.plan.lines), dict(
-        failback._done(asked, saved)
+    saved = reconcile._saved(asked)
+    return sum(reconcile._due(line, saved) for line in asked.plan.lines), dict(
+        reconcile._done(asked, saved)
     )
 
 

@@ -1,0 +1,158 @@
+"""`drctl reconcile` as a run: what its journal says, and that a resume does each record once."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from drctl.app import notices
+from drctl.engine.executing import Execution
+from drctl.engine.invariants import violations
+from drctl.engine.kind import Outcome, Status
+from drctl.engine.run_state import RunState, read_story
+from drctl.model.errors import ExitCode, Unknown
+from drctl.model.gap import OrderVerdict
+from drctl.plans.reconcile import NAME
+from drctl.reconcile import executing
+from drctl.reconcile.executing import Limits
+from drctl.reconcile.policy import Action
+from drctl.steps.records import discards
+from drctl.steps.registry import KINDS
+from tests.engine.switches import Deaf, Hurried, Notes
+from tests.engine.switches import World as Switches
+from tests.reconcile.runs import PLACE, Site, sites, world
+from tests.reconcile.world import Killed
+
+SAFE, CONFLICTING = OrderVerdict.SAFE, OrderVerdict.CONFLICTING
+WHO = {"user": "ada", "host": "laptop"}
+NewSite = Callable[..., Site]
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NewSite]:
+    begun = executing.Execution.__post_init__
+
+    def small(execution: executing.Execution) -> None:
+        execution.limits = Limits(records=2)
+        begun(execution)
+
+    monkeypatch.setattr(executing.Execution, "__post_init__", small)
+    with sites(tmp_path) as make:
+        yield make
+
+
+class Quiet(Switches):
+    """Nothing ends a process but what it writes to."""
+
+    def fall(self, point: str) -> None:
+        """Nothing falls."""
+
+
+def engine(at: Site, notes: Notes, clock: Hurried | None = None) -> tuple[Execution, Any]:
+    reader, writer = at.process()
+    return Execution(KINDS, reader, writer, notes, clock or Hurried(), Deaf()), reader
+
+
+def execute(at: Site, clock: Hurried | None = None) -> tuple[RunState, Outcome, Any]:
+    plan = at.plan()
+    assert violations(plan, KINDS) == ()
+    run, reader = engine(at, Notes(Quiet()), clock)
+    return *run.start(plan, WHO), reader.result
+
+
+def test_all_of_it(site: NewSite) -> None:
+    at = site(world(SAFE, SAFE, SAFE))
+    assert (at.plan().name, at.plan().basis["records"]) == (NAME, "copy orders: 3")
+    story, outcome, result = execute(at)
+    assert (outcome.status, story.status, result.exit_code) == (Status.DONE, "done", ExitCode.DONE)
+    assert story.facts["reconcile-result"] == {"left_behind": 0, "done": {"copy": 3}}
+    assert at.world.target.offsets(PLACE) == [0, 1, 2]
+    assert at.plan().steps == (), "nothing is left to be done"
+
+
+def test_what_is_refused_is_named_and_the_run_is_over(site: NewSite) -> None:
+    at = site(world(SAFE, CONFLICTING, SAFE))
+    story, outcome, result = execute(at)
+    assert (outcome.status, outcome.over, story.status) == (Status.STOPPED, True, "stopped")
+    assert result.exit_code is ExitCode.STOPPED
+    assert "1 conflicting records of orders-0" in str(story.entries[-3]["items"])
+    assert at.world.target.offsets(PLACE) == [0, 2]
+
+
+def test_a_guard_stands_against_it(site: NewSite) -> None:
+    at = site(world(SAFE))
+    plan = at.plan()
+    at.world.not_compared = ("orders-3: no leader",)
+    run, reader = engine(at, Notes(Quiet()))
+    story, outcome = run.start(plan, WHO)
+    assert (outcome.exit_code, story.status) == (ExitCode.REFUSED, "refused")
+    assert "orders-3: no leader" in outcome.words
+    assert reader.result is None
+    assert at.world.target.commits == 0
+
+
+def test_a_commit_without_an_answer_is_looked_at_first(site: NewSite) -> None:
+    at = site(world(SAFE), steps=4, failing=Unknown("no answer"))
+    notes = Notes(Quiet())
+    run, _ = engine(at, notes)
+    story, outcome = run.start(at.plan(), WHO)
+    assert (outcome.exit_code, story.status) == (ExitCode.UNKNOWN, "")
+    at.steps = None
+    assert resumed(at, notes).status is Status.DONE
+    assert at.world.target.offsets(PLACE) == [0]
+
+
+def resumed(at: Site, notes: Notes) -> Outcome:
+    run, _ = engine(at, notes)
+    return run.go_on(read_story(json.loads(json.dumps(notes.entries))), WHO)
+
+
+@pytest.mark.parametrize("steps", range(16))
+def test_killed_at_any_call_a_resume_does_each_record_once(site: NewSite, steps: int) -> None:
+    at, notes = site(world(*[SAFE] * 4), steps=steps), Notes(Quiet())
+    run, _ = engine(at, notes)
+    try:
+        run.start(at.plan(), WHO)
+    except Killed:
+        at.steps = None
+        assert resumed(at, notes).status is Status.DONE
+    assert at.world.target.offsets(PLACE) == [0, 1, 2, 3]
+
+
+def test_ctrl_c_stops_after_what_is_committed_and_a_resume_continues(site: NewSite) -> None:
+    at, notes, clock = site(world(*[SAFE] * 4)), Notes(Quiet()), Hurried()
+    run, _ = engine(at, notes, clock)
+
+    def wants() -> bool:
+        clock.stop_after = 0
+        return True
+
+    with notices.stopped_by(wants):
+        story, outcome = run.start(at.plan(), WHO)
+    assert (outcome.status, story.status) == (Status.INTERRUPTED, "")
+    assert at.world.target.offsets(PLACE) == [0, 1]
+    assert resumed(at, notes).status is Status.DONE
+    assert at.world.target.offsets(PLACE) == [0, 1, 2, 3]
+
+
+def test_where_its_gap_result_is_not_nothing_is_done_and_the_run_stays(site: NewSite) -> None:
+    at, notes = site(world(SAFE, SAFE, SAFE), steps=5), Notes(Quiet())
+    run, _ = engine(at, notes)
+    with pytest.raises(Killed):
+        run.start(at.plan(), WHO)
+    (at.folder / "gap.json").unlink()
+    outcome = resumed(at, notes)
+    assert (outcome.exit_code, outcome.over) == (ExitCode.UNKNOWN, False)
+    assert "is not in" in outcome.words
+
+
+def test_a_resume_names_what_is_given_up(site: NewSite) -> None:
+    at = site(world(SAFE))
+    (step,) = at.plan().steps
+    given = {**step.settings, "topics": ["orders=discard"], "policy": None}
+    step = cast(Any, type(step))(step.id, step.kind, given, step.patience_s)
+    plan = cast(Any, type(at.plan()))("reconcile", "main", "a", "b", (step,))
+    assert discards(plan) == "missing records of orders"
+    assert at.action is Action.COPY
