@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from drctl.model.producer_ids import ProducerIdReader
     from drctl.model.repairs import ShapeReader
     from drctl.model.replication import Workers
-    from drctl.model.stock import ClusterStock
+    from drctl.model.stock import Stock
     from drctl.offsets.applying import Translated
     from drctl.offsets.results import Answers, Place
     from drctl.reconcile.progress import LeftBefore
@@ -520,7 +520,7 @@ class ClusterLinkReader(NoFailback):
     _ahead: "BoundedQuery[tuple[Mapping[TopicPartition, int], Translated]] | None" = field(
         default=None, init=False
     )
-    _snapshot: "BoundedQuery[tuple[float, ClusterStock]] | None" = field(default=None, init=False)
+    _snapshot: "BoundedQuery[tuple[float, Stock]] | None" = field(default=None, init=False)
     _open: ExitStack = field(default_factory=ExitStack, init=False)
     _opened: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
 
@@ -612,26 +612,30 @@ class ClusterLinkReader(NoFailback):
         return tuple(sorted(filter(self.link.carries_group, self.groups(name).groups())))
 
     def look_ahead(self) -> None:
-        """Begin to look at the target, while a lost source is waited for."""
+        """Begin to look at target and connectors, while a lost source is waited for."""
         from drctl.checks.bounded_query import BoundedQuery
-        from drctl.steps.prechecks import state_of
 
-        def look() -> "tuple[float, ClusterStock]":
+        def look() -> "tuple[float, Stock]":
+            from drctl.app.plan_inputs import connector_names
+            from drctl.steps.prechecks import StockSettings, stock_of
+
+            wanted = StockSettings((self.link.target,), connector_names(self.link))
             # By connections of its own: those of this reader are used meanwhile.
             with ClusterLinkReader(self.config, self.link, self.judge, lost=True) as beside:
-                return monotonic(), state_of(self.link.target, beside)
+                return monotonic(), stock_of(wanted, beside)
 
         self._snapshot = BoundedQuery(look, adapters.PATIENCE_S)
 
-    def seen_ahead(self, name: str) -> "ClusterStock | None":
-        """The state of the target as it was looked at up to 5 s ago; None where nobody looked."""
-        if self._snapshot is None or name != self.link.target:
+    def seen_ahead(self) -> "Stock | None":
+        """What was looked at up to 5 s ago, without a fault; None where nobody looked."""
+        if self._snapshot is None:
             return None
         seen, self._snapshot = self._snapshot.answer(), None
         if isinstance(seen, Unavailable):
             return None
-        at, state = seen
-        return state if monotonic() - at < _FRESH_S and not state.error else None
+        at, stock = seen
+        faults = [each.error for each in (*stock.clusters.values(), *stock.connectors.values())]
+        return None if any(faults) or monotonic() - at > _FRESH_S else stock
 
     def acls(self, name: str) -> "AclReader":
         """The rules of one cluster."""

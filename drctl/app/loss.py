@@ -29,10 +29,9 @@ from drctl.gap.loss import (
 from drctl.model.errors import DrctlError
 from drctl.model.journal import Entry
 from drctl.model.loss import Loss
-from drctl.model.stock import ClusterStock
+from drctl.model.stock import ClusterStock, Stock
 from drctl.model.topology import Found, PartitionOffsets, TopicPartition, Unavailable
 from drctl.model.typed_json import read_as
-from drctl.steps.prechecks import StockIntent
 
 if TYPE_CHECKING:
     from drctl.app.adapters import ConnectReader
@@ -378,7 +377,7 @@ class KnownEnds:
 def stock_of(entry: Entry, source: str) -> ClusterStock | None:
     """What a step that takes stock saw of the source; None for an entry of another kind."""
     intent = entry.get("intent") or {}
-    return read_as(StockIntent, intent).clusters.get(source) if "clusters" in intent else None
+    return read_as(Stock, intent).clusters.get(source) if "clusters" in intent else None
 
 
 def ends_of(stock: ClusterStock, entry: Entry) -> dict[TopicPartition, EndSeen]:

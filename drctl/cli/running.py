@@ -142,11 +142,11 @@ def show_or_go(
     asked = people()
     # Positions of a thousand groups hold no cycles.
     with seldom_collected(), way.sight(config, link, asked, lost) as sight:
+        met = BoundedQuery(partial(sight.meet, given_up=_gives_up_alive(overrides)), _BESIDE_S)
         if lost:
             sight.give_up()
             if given.execute:
                 sight.look_ahead()
-        met = BoundedQuery(partial(sight.meet, given_up=_gives_up_alive(overrides)), _BESIDE_S)
         # The rest is about the target, and goes on while a silent source is waited for.
         journal = run_adapters.journal_topic(link)
         held = (

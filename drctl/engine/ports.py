@@ -19,7 +19,7 @@ from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
 from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
 from drctl.model.repairs import RuleWriter, ShapeReader, ShapeWriter
 from drctl.model.replication import Workers, WorkersWriter
-from drctl.model.stock import ClusterStock
+from drctl.model.stock import Stock
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.applying import Translated
 from drctl.offsets.results import Answers
@@ -278,8 +278,8 @@ class LinkReader(Protocol):
             Unreachable: the cluster did not answer.
         """
 
-    def seen_ahead(self, name: str) -> ClusterStock | None:
-        """The state of a cluster as of up to 5 s ago, looked at beside a wait; else None."""
+    def seen_ahead(self) -> Stock | None:
+        """What was looked at beside a wait, up to 5 s ago and without a fault; else None."""
 
     def acls(self, name: str) -> AclReader:
         """The rules of one cluster."""

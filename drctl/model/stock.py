@@ -1,7 +1,8 @@
-"""The state of a cluster, written down before anything is changed."""
+"""The state of clusters and connectors, written down before anything is changed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +31,20 @@ class ClusterStock:
     ends: Mapping[str, int | str] = field(default_factory=dict)
     active: tuple[str, ...] = ()
     positions: Mapping[str, Mapping[str, int] | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorStock:
+    """A connector as it was, with the offsets that Connect keeps; or why that is not known."""
+
+    error: str = ""
+    state: str = ""
+    offsets: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """Both clusters and the connectors as they were, by name."""
+
+    clusters: Mapping[str, ClusterStock] = field(default_factory=dict)
+    connectors: Mapping[str, ConnectorStock] = field(default_factory=dict)

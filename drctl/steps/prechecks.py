@@ -6,7 +6,6 @@ The plan continues only where every precheck allows it or was overridden.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
 
 from drctl.checks.causes import in_words, told_once
 from drctl.checks.diagnosis import standing_against
@@ -17,7 +16,7 @@ from drctl.model.finding import Finding, Status
 from drctl.model.loss import Mode
 from drctl.model.plan import Step
 from drctl.model.repairs import TopicShape
-from drctl.model.stock import ClusterStock, TopicStock
+from drctl.model.stock import ClusterStock, ConnectorStock, Stock, TopicStock
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.model.typed_json import to_json
 
@@ -207,23 +206,6 @@ class StockSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectorStock:
-    """A connector as it was, with the offsets that Connect keeps; or why that is not known."""
-
-    error: str = ""
-    state: str = ""
-    offsets: tuple[Mapping[str, Any], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class StockIntent:
-    """Both clusters and the connectors as they were, by name."""
-
-    clusters: Mapping[str, ClusterStock]
-    connectors: Mapping[str, ConnectorStock] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class StockFacts:
     """Clusters that did not answer; and by cluster, groups in which somebody read."""
 
@@ -231,7 +213,7 @@ class StockFacts:
     active_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-class TakeStock(Polling[StockSettings, StockIntent, StockFacts]):
+class TakeStock(Polling[StockSettings, Stock, StockFacts]):
     """Topics and their own settings, ends of logs, positions of groups, connectors."""
 
     name = "take-stock"
@@ -242,24 +224,22 @@ class TakeStock(Polling[StockSettings, StockIntent, StockFacts]):
         title = "write down topics, end offsets, group positions and connectors of both clusters"
         return Description(title, f"{FILE} in the run's folder, and the journal")
 
-    def check(self, settings: StockSettings, facts: Facts, reader: LinkReader) -> StockIntent:
+    def check(self, settings: StockSettings, facts: Facts, reader: LinkReader) -> Stock:
         """Observe everything; what does not answer is written down as such."""
-        names = settings.connectors
-        with ThreadPoolExecutor(1) as beside:
-            # Connect knows thousands of positions: applications may wait for this.
-            connectors = beside.submit(lambda: {name: _connector(name, reader) for name in names})
-            clusters = {
-                name: reader.seen_ahead(name) or state_of(name, reader)
-                for name in settings.clusters
-            }
-            return StockIntent(clusters, connectors.result())
+        ahead = reader.seen_ahead() or Stock()
+        left = StockSettings(
+            tuple(name for name in settings.clusters if name not in ahead.clusters),
+            tuple(name for name in settings.connectors if name not in ahead.connectors),
+        )
+        found = stock_of(left, reader)
+        return Stock({**ahead.clusters, **found.clusters}, {**ahead.connectors, **found.connectors})
 
-    def apply(self, intent: StockIntent, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Stock, writer: LinkWriter) -> tuple[str, ...]:
         """Keep it beside the journal, too."""
         writer.keep(FILE, to_json(intent))
         return ()
 
-    def verify(self, intent: StockIntent, reader: LinkReader) -> Seen[StockFacts]:
+    def verify(self, intent: Stock, reader: LinkReader) -> Seen[StockFacts]:
         """It stands in the journal."""
         clusters = intent.clusters
         silent = tuple(sorted(name for name, stock in clusters.items() if stock.error))
@@ -271,6 +251,17 @@ class TakeStock(Polling[StockSettings, StockIntent, StockFacts]):
         )
         active = {name: stock.active for name, stock in clusters.items()}
         return Seen(State.DONE, told, StockFacts(silent, active))
+
+
+def stock_of(wanted: StockSettings, reader: LinkReader) -> Stock:
+    """These clusters and connectors as they are now."""
+    with ThreadPoolExecutor(1) as beside:
+        # Connect knows thousands of positions: applications may wait for this.
+        connectors = beside.submit(
+            lambda: {name: _connector(name, reader) for name in wanted.connectors}
+        )
+        clusters = {name: state_of(name, reader) for name in wanted.clusters}
+        return Stock(clusters, connectors.result())
 
 
 def state_of(name: str, reader: LinkReader) -> ClusterStock:

@@ -64,7 +64,7 @@ class Arrivals:
     def site(self, name: str) -> SimpleNamespace:
         return SimpleNamespace(overview=lambda: self._overview(name))
 
-    def seen_ahead(self, name: str) -> None:
+    def seen_ahead(self) -> None:
         """Nobody looks beside the steps here."""
 
     def link_groups(self, name: str) -> tuple[str, ...]:

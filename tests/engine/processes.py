@@ -129,7 +129,7 @@ class Sight:
     def translate_ahead(self, moved: object = None) -> None:
         """Each look is of its own moment here."""
 
-    def seen_ahead(self, name: str) -> None:
+    def seen_ahead(self) -> None:
         """Nobody looks beside the steps here."""
 
     def missing(self) -> Missing:
