@@ -634,8 +634,9 @@ class ClusterLinkReader(NoFailback):
         if isinstance(seen, Unavailable):
             return None
         at, stock = seen
-        faults = [each.error for each in (*stock.clusters.values(), *stock.connectors.values())]
-        return None if any(faults) or monotonic() - at > _FRESH_S else stock
+        faulty = any(each.error for each in stock.clusters.values())
+        faulty = faulty or any(each.error for each in stock.connectors.values())
+        return None if faulty or monotonic() - at > _FRESH_S else stock
 
     def acls(self, name: str) -> "AclReader":
         """The rules of one cluster."""
