@@ -14,16 +14,15 @@ from drctl.app import adapters
 from drctl.app.adapters import direct_comparer
 from drctl.app.notices import notices
 from drctl.model.errors import UsageError
-from drctl.model.gap import Engine
+from drctl.model.gap import Engine, OrderScope
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.gap.analysis import Budget, Work
     from drctl.gap.comparison import RecordComparer
-    from drctl.gap.ledger import LedgerStore
     from drctl.gap.tail import Tail
-    from drctl.model.gap import GapResult, OrderScope
+    from drctl.model.gap import GapResult
     from drctl.model.ports import ClusterReader
     from drctl.model.topology import TopicPartition
 
@@ -132,6 +131,7 @@ class GapRuns:
                     if not self._direct(offsets):
                         self._note_rate(offsets, time.monotonic() - began)
 
+            per_partition = self.config.file.policy.order == "per-partition"
             budget = self._budget()
             analysis = GapAnalysis(
                 link=self.link,
@@ -145,9 +145,11 @@ class GapRuns:
                 ),
                 now=lambda: datetime.now(UTC),
                 out=str(out),
-                ledger=self._ledger(),
+                ledger=adapters.ledger(self.config, writes=self.options.execute)
+                if self.options.ledger
+                else None,
                 few=self._few(),
-                within=self._within(),
+                within=OrderScope.PARTITION if per_partition else OrderScope.KEY,
                 order=self.options.order,
                 settle=lambda: _settle(self.options.settle_s, progress),
                 patience=Patience(self.options.patience_s, progress),
@@ -155,12 +157,6 @@ class GapRuns:
             found = analysis.run(self.options.topics)
             result = replace(found, engine=Engine.SPARK if self._sparked else Engine.DIRECT)
         return with_truncation(result) if self.options.truncation else result
-
-    def _within(self) -> "OrderScope":
-        from drctl.model.gap import OrderScope
-
-        whole = self.config.file.policy.order == "per-partition"
-        return OrderScope.PARTITION if whole else OrderScope.KEY
 
     def _direct(self, offsets: int) -> bool:
         """Whether so few are read without Spark."""
@@ -200,11 +196,6 @@ class GapRuns:
             found = finder.positions(topics)
             return Tail(source, target, found, finder.same_offsets, only=only)
         return None if only is None else Tail(source, target, {}, same_offsets=False, only=only)
-
-    def _ledger(self) -> "LedgerStore | None":
-        if not self.options.ledger:
-            return None
-        return adapters.ledger(self.config, writes=self.options.execute)
 
     def _note_rate(self, offsets: int, seconds: float) -> None:
         try:

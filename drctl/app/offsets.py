@@ -1,8 +1,7 @@
 """Translates, and says what `drctl offsets apply` and `undo` want of a cluster."""
 
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -30,12 +29,7 @@ QUICK_S = 5.0
 
 
 def link_translated(
-    link: "Link",
-    groups: Sequence[str],
-    given_ms: int | None,
-    *,
-    unproven: bool,
-    shown: bool = True,
+    link: "Link", groups: Sequence[str], given_ms: int | None, *, unproven: bool, shown: bool = True
 ) -> "LinkTranslated":
     """All rows of the link.
 
@@ -52,8 +46,9 @@ def link_translated(
     from drctl.offsets.anchor_log import scope_of
     from drctl.offsets.evidence_topics import EvidenceTopics
     from drctl.offsets.link_translation import LinkTranslation
+    from drctl.offsets.snapshot import Filters
 
-    wanted = chooser(groups)
+    wanted = Filters(tuple(groups)).wants_group
     replicator = link.settings.replicator
     with (
         _opened(link.source, link.source_config, QUICK_S) as source,
@@ -81,24 +76,6 @@ def link_translated(
             unproven=unproven,
         )
         return run.run(wanted, lambda phase: task.update(description=phase) if task else None)
-
-
-def chooser(patterns: Sequence[str]) -> Callable[[str], bool]:
-    """Whether a name matches one of these, or there are none.
-
-    Raises:
-        UsageError: a pattern is no regular expression.
-    """
-    from drctl.model.errors import UsageError
-
-    try:
-        compiled = [re.compile(pattern) for pattern in patterns]
-    except re.error as error:
-        raise UsageError(
-            f"{error.pattern!r} is not a regular expression: {error.msg}",
-            "put a backslash before characters that mean themselves",
-        ) from None
-    return lambda name: not compiled or any(c.fullmatch(name) for c in compiled)
 
 
 @contextmanager

@@ -24,7 +24,8 @@ Numbers = tuple[int, ...]
 Logs = dict[int, Log | None]
 Place = tuple[str, TopicPartition]
 """The source's name of a topic, and a partition of either cluster."""
-Answers = Sequence[Found | Unavailable]
+Answer = Found | Unavailable
+Answers = Sequence[Answer]
 Configuration = Mapping[str, str] | Unavailable
 _NOTHING: Mapping[str, str] = {}
 
@@ -159,10 +160,10 @@ class BothLogs:
         for (topic, place), start, end, last in zip(
             places, marks[0], marks[1], marks[-1], strict=True
         ):
-            log = found[topic][place.partition] = _log(place, start, last, end)
-            if log is None:
-                reason = _reason(start, last, end)
-                self._leave_out(topic, place.partition, f"{side.reader.name}: {reason}")
+            log = _log(place, start, last, end)
+            found[topic][place.partition] = None if isinstance(log, Unavailable) else log
+            if isinstance(log, Unavailable):
+                self._leave_out(topic, place.partition, f"{side.reader.name}: {log.reason}")
         return found
 
     def _units(self, topic: str, source: Logs, target: Logs) -> Iterator[Unit]:
@@ -198,23 +199,14 @@ def _some(*logs: Log | None) -> tuple[Log, ...]:
     return tuple(log for log in logs if log is not None)
 
 
-def _log(
-    place: TopicPartition,
-    start: Found | Unavailable,
-    last: Found | Unavailable,
-    end: Found | Unavailable,
-) -> Log | None:
-    if isinstance(start, Unavailable) or isinstance(last, Unavailable):
-        return None
-    if isinstance(end, Unavailable):
-        return None
+def _log(place: TopicPartition, start: Answer, last: Answer, end: Answer) -> Log | Unavailable:
+    for each in (start, last, end):
+        if isinstance(each, Unavailable):
+            return each
+    begins, stable, ends = (each.offset for each in (start, last, end) if isinstance(each, Found))
     # Asked side by side: the log may have grown or lost its head between the answers.
-    stable = max(start.offset, last.offset)
-    return Log(place, start.offset, stable, max(stable, end.offset))
-
-
-def _reason(*answers: Found | Unavailable) -> str:
-    return next(answer.reason for answer in answers if isinstance(answer, Unavailable))
+    stable = max(begins, stable)
+    return Log(place, begins, stable, max(stable, ends))
 
 
 def _terms(source: Configuration, target: Configuration, known: Terms) -> Terms:

@@ -614,10 +614,7 @@ def _timeline(unit: Unit, newest: Newest, ours: Answers = (), theirs: Answers = 
         second = _place(unit.target, theirs, False).first
     last = max(*newest, *(at for at in (first, second) if at is not None), 0) + 1
     return Timeline(
-        (
-            Cut(BEFORE_ALL, 0, 0, first, second),
-            Cut(last, unit.source_offsets, unit.target_offsets),
-        ),
+        (Cut(BEFORE_ALL, 0, 0, first, second), Cut(last, unit.source_offsets, unit.target_offsets)),
         _begins(unit, ours, theirs) if ours or theirs else None,
         *newest,
     )

@@ -1,6 +1,7 @@
 """Events that a connector sent twice: found within topics of one cluster, by their own identity."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -261,29 +262,6 @@ class EventAnalysis:
 
 
 @dataclass(slots=True)
-class _Tally:
-    records: int = 0
-    events: int = 0
-    tombstones: int = 0
-    repeated: int = 0
-    first: Repeat | None = None
-    last: int | None = None
-
-    def again(self, repeat: Repeat) -> None:
-        """One more."""
-        self.repeated += 1
-        if self.first is None or repeat.offset < self.first.offset:
-            self.first = repeat
-        self.last = max(repeat.offset, self.last or 0)
-
-    def found(self) -> FoundEvents:
-        """What it comes to."""
-        rest = self.records - self.events - self.tombstones
-        counts = EventCounts(self.records, self.events, self.repeated, self.tombstones, rest)
-        return FoundEvents(counts, self.first, self.last)
-
-
-@dataclass(slots=True)
 class DirectEventCounter:
     """Counts in this process, for few events: keeps some 200 bytes of each.
 
@@ -300,35 +278,46 @@ class DirectEventCounter:
         Raises:
             ScanFailed: something could not be read to its end.
         """
-        tallies = {place: _Tally() for place in ranges}
+        counts: dict[Place, Counter[str]] = {place: Counter() for place in ranges}
+        repeats: dict[Place, list[Repeat]] = {place: [] for place in ranges}
         topics: dict[str, dict[int, tuple[OffsetRange, ...]]] = {}
         for (topic, partition), whole in ranges.items():
             topics.setdefault(topic, {})[partition] = (whole,)
         done, total = 0, sum(each.span for each in ranges.values())
         progress("reading events", 0, total)
         for chunk in self.read(topics):
-            self._take(chunk, tallies)
+            self._take(chunk, counts[chunk.topic, chunk.partition], repeats)
             done += len(chunk.rows)
             progress("reading events", done, total)
         self._first = {}
-        return {place: tally.found() for place, tally in tallies.items()}
+        return {place: _found(counts[place], again) for place, again in repeats.items()}
 
-    def _take(self, chunk: Chunk, tallies: Mapping[Place, _Tally]) -> None:
-        topic, partition = chunk.topic, chunk.partition
-        tally, first = tallies[topic, partition], self._first
+    def _take(
+        self, chunk: Chunk, counts: Counter[str], repeats: Mapping[Place, list[Repeat]]
+    ) -> None:
+        topic, partition, first = chunk.topic, chunk.partition, self._first
+        counts["records"] += len(chunk.rows)
         for offset, _, key, value, _ in chunk.rows:
-            tally.records += 1
             if value is None:
-                tally.tombstones += 1
+                counts["tombstones"] += 1
                 continue
             event = event_of(key, value)
             if event is None:
                 continue
-            tally.events += 1
+            counts["events"] += 1
             # Partitions come in no order: of two places the lower one counts as the first.
             name, here = (topic, event.digest), partition << OFFSET_BITS | offset
             known = first.setdefault(name, here)
             if known != here:
                 first[name], later = sorted((known, here))
                 again, at = divmod(later, 1 << OFFSET_BITS)
-                tallies[topic, again].again(Repeat(at, *divmod(first[name], 1 << OFFSET_BITS)))
+                repeat = Repeat(at, *divmod(first[name], 1 << OFFSET_BITS))
+                repeats[topic, again].append(repeat)
+
+
+def _found(counts: Counter[str], again: Sequence[Repeat]) -> FoundEvents:
+    records, events, tombstones = (counts[name] for name in ("records", "events", "tombstones"))
+    told = EventCounts(records, events, len(again), tombstones, records - events - tombstones)
+    offsets = [repeat.offset for repeat in again]
+    first = min(again, key=lambda repeat: repeat.offset, default=None)
+    return FoundEvents(told, first, max(offsets, default=None))

@@ -255,11 +255,7 @@ class _Freezer:
         )
 
     def _readable(
-        self,
-        topic: str,
-        state: TopicState | None,
-        offsets: StableOffsets,
-        cluster: str,
+        self, topic: str, state: TopicState | None, offsets: StableOffsets, cluster: str
     ) -> tuple[dict[int, PartitionOffsets], frozenset[int]]:
         numbers = sorted(state.partitions) if state else ()
         found = {n: offsets[TopicPartition(state.name, n)] for n in numbers if state}

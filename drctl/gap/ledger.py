@@ -14,12 +14,7 @@ from drctl.gap.comparison import BucketDigest, Side
 from drctl.gap.freeze import Frozen
 from drctl.model.gap import Forgotten
 from drctl.model.ports import ClusterReader
-from drctl.model.topology import (
-    OffsetRange,
-    PartitionOffsets,
-    TopicPartition,
-    Unavailable,
-)
+from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
 
 CELL_BITS = 20
 """A cell is a million offsets: what has to be read again when a log loses its head."""

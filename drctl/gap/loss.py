@@ -236,13 +236,7 @@ class _Estimate:
                 most = max(missing, wave, _written(peak, firm, self._now))
         active = bool(missing or peak)
         return _Part(
-            missing,
-            likely,
-            most,
-            pace,
-            peak,
-            since if active else None,
-            firm if active else None,
+            missing, likely, most, pace, peak, since if active else None, firm if active else None
         )
 
     def _complete_until(self, arrivals: Arrivals, newest: int) -> int:

@@ -231,12 +231,7 @@ class TopicMatcher:
     """
 
     def __init__(
-        self,
-        suspects: TopicSuspects,
-        buckets: int,
-        source: Held,
-        target: Held,
-        within: OrderScope,
+        self, suspects: TopicSuspects, buckets: int, source: Held, target: Held, within: OrderScope
     ) -> None:
         self._suspects = suspects
         self._within = within

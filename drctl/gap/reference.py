@@ -125,10 +125,7 @@ def compare_topic(
     """
 
     def name(record: Record) -> tuple[object, ...]:
-        return (
-            plan.unit(record.partition),
-            *identify(record, identity, plan.timestamps),
-        )
+        return (plan.unit(record.partition), *identify(record, identity, plan.timestamps))
 
     source_records = [r for log in source.values() for r in log]
     target_records = [r for log in target.values() for r in log]

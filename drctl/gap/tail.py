@@ -278,10 +278,7 @@ def _window(place: TopicPartition, position: Position, margin: int, whole: Offse
 
 
 def _whole(
-    topics: Mapping[str, TopicPlan],
-    place: TopicPartition,
-    position: Position | None,
-    margin: int,
+    topics: Mapping[str, TopicPlan], place: TopicPartition, position: Position | None, margin: int
 ) -> Window:
     start = topics[place.topic].source[place.partition].start
     at, evidence = position or (None, "all of it is read: it is small")

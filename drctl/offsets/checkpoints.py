@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
@@ -140,8 +141,7 @@ def _distance(committed: int, sync: Sync, after: Sync | None) -> int:
     return there if copied_twice else min(consumed, there)
 
 
-def _upstream(sync: Sync) -> int:
-    return sync.upstream
+_upstream = attrgetter("upstream")
 
 
 class Checkpoint(NamedTuple):

@@ -396,9 +396,7 @@ def _gaps(offset: int, log: PartitionOffsets, known: Sequence[int]) -> Iterator[
 
 
 def _milestones_at(
-    reader: RangeReader,
-    wanted: Iterable[Position],
-    logs: Mapping[Position, PartitionOffsets],
+    reader: RangeReader, wanted: Iterable[Position], logs: Mapping[Position, PartitionOffsets]
 ) -> Iterator[tuple[TopicPartition, Milestone]]:
     starts = {partition: log.log_start for (partition, _), log in logs.items()}
     ranges = {

@@ -22,13 +22,7 @@ from drctl.formats.primitives import Undecodable
 from drctl.model.document import Count, Name
 from drctl.model.errors import Unknown
 from drctl.model.ports import ClusterReader
-from drctl.model.topology import (
-    Chunk,
-    OffsetRange,
-    TopicPartition,
-    TopicState,
-    Unavailable,
-)
+from drctl.model.topology import Chunk, OffsetRange, TopicPartition, TopicState, Unavailable
 from drctl.offsets.consumed import RangeReader
 
 _KEYS_REMEMBERED = 100_000

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from drctl.formats import migrator_headers, provenance
@@ -261,9 +262,7 @@ def _spread(log: PartitionOffsets) -> list[OffsetRange]:
     return [OffsetRange(s, min(s + SAMPLE, end)) for s in sorted(starts) if s < end]
 
 
-def _offset(copy: Copy) -> int:
-    return copy.offset
-
+_offset = attrgetter("offset")
 
 COMPARED = 8
 """Copies of a partition that are compared with the source, where it can be read."""
@@ -491,10 +490,7 @@ class MappedOffsets:
         }
 
     def _sure(
-        self,
-        question: Question,
-        near: Around,
-        there: Mapping[TopicPartition, _Source],
+        self, question: Question, near: Around, there: Mapping[TopicPartition, _Source]
     ) -> Sure:
         known = there.get(question.place.partition)
         if known is not None and _is_equal(question, near, known.log, known.copied(near)):

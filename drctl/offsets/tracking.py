@@ -26,12 +26,7 @@ from drctl.formats.primitives import Undecodable
 from drctl.model.errors import ConfigError, DrctlError, ExitCode
 from drctl.model.groups import Committed, Group, GroupState, Positions
 from drctl.model.ports import ClusterReader, GroupReader
-from drctl.model.topology import (
-    PartitionOffsets,
-    TopicPartition,
-    TopicState,
-    Unavailable,
-)
+from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
 from drctl.model.translation import GroupPartition
 from drctl.offsets.anchor_log import AnchorLog, Change, Confirmations, Held
 from drctl.offsets.consumed import (
@@ -81,10 +76,7 @@ class SourceOffsets:
 
 
 def look_around(
-    link: Carried,
-    cluster: ClusterReader,
-    groups: GroupReader,
-    known: Collection[GroupPartition],
+    link: Carried, cluster: ClusterReader, groups: GroupReader, known: Collection[GroupPartition]
 ) -> SourceOffsets:
     """Ask the source for groups, offsets and topics; reads no record.
 

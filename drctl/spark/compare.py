@@ -50,10 +50,10 @@ def source_topic(plan: ComparePlan, side: Side) -> Column:
     return F.coalesce(names[F.col("topic")], F.col("topic"))
 
 
-def is_topic(topics: Iterable[TopicPlan]) -> Column:
+def is_topic(topics: Iterable[TopicPlan], column: str = "topic") -> Column:
     """Whether a row belongs to one of these topics (by source name)."""
     names = [t.topic for t in topics]
-    return F.col("topic").isin(names) if names else F.lit(False)
+    return F.col(column).isin(names) if names else F.lit(False)
 
 
 def per_topic(
@@ -362,7 +362,7 @@ def judged(
 
 def _newer(plan: ComparePlan, replicated: str, own: str) -> Column:
     """Whether the target holds something newer: a later copy, or a record of its own."""
-    own_clock = _named(t for t in plan.topics if not t.timestamps)
+    own_clock = is_topic((t for t in plan.topics if not t.timestamps), "topic_name")
     at = F.when(own_clock, F.col(own).isNotNull()).otherwise(F.col(own) >= F.col("time"))
     later = F.col(replicated) > F.col("offset")
     return F.coalesce(later, F.lit(False)) | F.coalesce(at, F.lit(False))
@@ -386,7 +386,8 @@ def classified(
         )
     )
     expired = F.col("may_expire") & (rank <= F.col("deleted"))
-    superseded = _named(t for t in plan.topics if t.compacted) & F.col("newer_of_key")
+    compacted = is_topic((t for t in plan.topics if t.compacted), "topic_name")
+    superseded = compacted & F.col("newer_of_key")
     record_class = (
         F.when(superseded, "superseded").when(expired, "expired").otherwise("unreplicated")
     )
@@ -422,11 +423,6 @@ def _deleted(topic: TopicPlan, partition: int) -> int:
     return sum(topic.target_deleted.values())
 
 
-def _named(topics: Iterable[TopicPlan]) -> Column:
-    names = [topic.topic for topic in topics]
-    return F.col("topic_name").isin(names) if names else F.lit(False)
-
-
 INVERSIONS = "inversions"
 SCHEMA = (
     "topic string, partition int, offset long, target_partition int, target_offset long, "
@@ -457,8 +453,7 @@ def inverted(plan: ComparePlan, sides: Mapping[Side, DataFrame]) -> DataFrame:
 def _narrow(plan: ComparePlan, side: Side, sides: Mapping[Side, DataFrame]) -> DataFrame:
     named = sides[side].withColumn("topic", source_topic(plan, side))
     keyed = named.withColumn(
-        "key_digest",
-        F.when(F.col("key").isNotNull(), F.xxhash64(F.lit(plan.salt), F.col("key"))),
+        "key_digest", F.when(F.col("key").isNotNull(), F.xxhash64(F.lit(plan.salt), F.col("key")))
     )
     return with_digests(plan, keyed).select(
         F.xxhash64("topic").alias("topic"),

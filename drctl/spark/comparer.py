@@ -30,7 +30,7 @@ from drctl.gap.comparison import (
     suspect_span,
 )
 from drctl.model.gap import OrderScope
-from drctl.model.topology import OffsetRange
+from drctl.model.topology import OffsetRange, TopicRanges
 from drctl.spark import compare, results
 from drctl.spark.compare import (
     INVERSIONS,
@@ -41,7 +41,7 @@ from drctl.spark.compare import (
     write_inversions,
 )
 from drctl.spark.failure import cause_of, was_interrupted
-from drctl.spark.scan import RowReader, TopicRanges, union
+from drctl.spark.scan import RowReader, union
 
 POLL_SECONDS = 0.25
 
@@ -209,10 +209,7 @@ class SparkComparer:
         results.write(self._spark, classified, self._out)
 
     def _summarise(
-        self,
-        suspects: Sequence[TopicSuspects],
-        extra: Mapping[Place, Extra],
-        progress: Progress,
+        self, suspects: Sequence[TopicSuspects], extra: Mapping[Place, Extra], progress: Progress
     ) -> Comparison:
         unreplicated = results.read(self._spark, self._out / results.RECORDS)
         others = results.read(self._spark, self._out / results.OTHERS)

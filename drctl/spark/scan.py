@@ -1,20 +1,17 @@
 """Offset ranges of Kafka topics as DataFrames: never more, never less than was asked for."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
 from drctl.gap.comparison import Side
-from drctl.model.topology import OffsetRange
+from drctl.model.topology import OffsetRange, TopicRanges
 
 RECORDS_PER_TASK = 500_000
 ROW_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-
-TopicRanges = Mapping[str, Mapping[int, Sequence[OffsetRange]]]
-"""By the topic's own name on its side, then partition: disjoint ranges, ascending."""
 
 
 class RowReader(Protocol):

@@ -286,10 +286,7 @@ def _compute(spark: SparkSession, file: str) -> None:
 
 
 _ESCAPES = str.maketrans(
-    {
-        **{c: f"\\{c}" for c in "\\=:#! "},
-        **{"\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"},
-    }
+    {**{c: f"\\{c}" for c in "\\=:#! "}, **{"\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}}
 )
 
 

@@ -273,11 +273,7 @@ def submitted(
         umask = 0o777 & ~mode
         with (
             started(
-                words,
-                environ=surroundings,
-                log=settings.log,
-                folder=Path(scratch),
-                umask=umask,
+                words, environ=surroundings, log=settings.log, folder=Path(scratch), umask=umask
             ) as application,
             _stopped(folder, application, GENTLE_S if settings.on_cluster else 0),
         ):

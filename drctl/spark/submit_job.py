@@ -5,9 +5,9 @@ It runs where Spark runs its driver, from a zip that holds what it imports and n
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> None:
     """
     place, secrets, source, target = arguments
     folder = JobFolder(Path(place))
-    with _Obituary(folder):
+    with _last_words(folder):
         spark = SparkSession.builder.getOrCreate()
         spark.sparkContext.setLogLevel("WARN")
         leash = Leash(folder, spark.sparkContext.cancelAllJobs)
@@ -149,23 +149,16 @@ class Leash:
                 return
 
 
-class _Obituary:
+@contextmanager
+def _last_words(folder: JobFolder) -> Iterator[None]:
     """Tells the client of an end that nobody foresaw; its own log may be far away."""
-
-    def __init__(self, folder: JobFolder) -> None:
-        self._folder = folder
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        if error is not None and not self._folder.gone:
+    try:
+        yield
+    except BaseException as error:
+        if not folder.gone:
             cause = cause_of(error) if isinstance(error, Exception) else type(error).__name__
-            self._folder.put(CRASHED, {"cause": cause})
+            folder.put(CRASHED, {"cause": cause})
+        raise
 
 
 def _client_properties(spark: SparkSession, path: Path) -> dict[str, str]:

@@ -146,7 +146,4 @@ def sides(draw: st.DrawFn) -> tuple[FakeLog, FakeLog]:
         after += step
         copies.append(Entry(after, 1_000 + number))
     gone = draw(st.sampled_from([(0, 0), (0, 0), (3, 0), (0, 3), (2, 5)]))
-    return (
-        FakeLog(source, min(gone[0], len(source))),
-        FakeLog(copies, min(gone[1], len(copies))),
-    )
+    return (FakeLog(source, min(gone[0], len(source))), FakeLog(copies, min(gone[1], len(copies))))

@@ -64,9 +64,7 @@ def test_it_agrees_with_the_reference(
 
 
 def wanted_rows(
-    generated: Sequence[GeneratedTopic],
-    identity: Identity,
-    within: OrderScope = OrderScope.KEY,
+    generated: Sequence[GeneratedTopic], identity: Identity, within: OrderScope = OrderScope.KEY
 ) -> list[MissingRow]:
     return [
         MissingRow(
@@ -242,7 +240,6 @@ def test_ranges_are_cut_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert missing.runs == tuple((n, n) for n in range(1, 200, 2))
     assert missing.runs_total == missing.unreplicated == 300
     assert [e.offset for e in comparison.examples] == list(range(1, 40, 2))
-    assert comparison.histogram is not None
     ((name, partition, bins),) = comparison.histogram.rows
     assert (name, partition, len(bins), sum(bins)) == ("orders", 0, 60, 300)
     assert comparison.histogram.start_ms == BASE_TIME + 1

@@ -101,7 +101,6 @@ def test_what_has_no_identity(told: bytes | None) -> None:
 
 def test_its_words_say_where_it_was() -> None:
     event = event_of(b"1", value(POSTGRES))
-    assert event is not None
     assert event.words == (
         "connector=postgresql name=shop lsn=24023128 txId=571 db=shop schema=public table=orders"
         " op=c"

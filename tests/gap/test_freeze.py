@@ -45,7 +45,6 @@ def test_a_partition_that_one_side_cannot_read_is_compared_on_neither(dark: str)
     sides = {"primary": {0: WHOLE, 1: WHOLE}, "secondary": {0: WHOLE, 1: WHOLE}}
     sides[dark] = {0: WHOLE, 1: DARK}  # type: ignore[dict-item]
     topic, left_out = frozen(sides["primary"], sides["secondary"])
-    assert topic is not None
     assert topic.source == topic.target == {0: WHOLE}
     assert left_out == {NotCompared("orders", 1, f"{dark}: the partition has no leader")}
 
@@ -64,14 +63,12 @@ def test_nothing_of_a_topic_that_is_compared_as_a_whole_and_partly_dark(dark: st
 
 def test_partitions_that_only_one_side_has_are_kept() -> None:
     topic, left_out = frozen({0: WHOLE, 1: WHOLE}, {0: WHOLE, 2: WHOLE})
-    assert topic is not None
     assert (topic.source.keys(), topic.target.keys()) == ({0, 1}, {0, 2})
     assert not left_out
 
 
 def test_what_an_open_transaction_hides_on_the_target_is_listed() -> None:
     topic, left_out = frozen({0: WHOLE}, {0: PartitionOffsets(0, 7, 10)})
-    assert topic is not None
     assert topic.target == {0: PartitionOffsets(0, 7, 10)}
     (item,) = left_out
     assert (item.topic, item.partition) == ("orders", 0)

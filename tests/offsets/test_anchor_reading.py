@@ -103,7 +103,6 @@ def test_anchors_of_a_topic_that_was_made_anew_do_not_count() -> None:
 
 def test_damage_is_counted() -> None:
     key, value = anchored()
-    assert value is not None
     for wrong in (b"", b"\x02", value[:20], value + b"\0"):
         assert anchors_of(log_of((key, wrong)), "A", None, None) == ({}, 1)
     mended = log_of((key, b""), (key, value))

@@ -229,7 +229,6 @@ def test_somebody_moved_it_since_the_plan(at: int) -> None:
     standing = cluster()
     found = plan_of(standing, WANTED)
     held = standing.positions["b"]
-    assert isinstance(held, dict)
     held[PLACES[0]] = Committed(at)
     ran = execute(standing, found)
     assert held[PLACES[0]] == Committed(at)
@@ -361,7 +360,6 @@ def test_who_goes_on_leaves_alone_what_was_moved_meanwhile() -> None:
         engine(site, notes).start(planned(found, WANTED), WHO)
     assert notes.entries[-1]["entry"] == "intend"
     held = standing.positions["b"]
-    assert isinstance(held, dict)
     held[PLACES[0]] = Committed(70)
     other = Site(standing)
     story = read_story(json.loads(json.dumps(notes.entries)))
@@ -375,7 +373,6 @@ def test_undo_leaves_alone_what_was_moved_since() -> None:
     standing = cluster()
     first = execute(standing, plan_of(standing, WANTED))
     held = standing.positions["a"]
-    assert isinstance(held, dict)
     held[PLACES[0]] = Committed(60)
     standing.join("c")
     ran = undo(standing, first.undone)

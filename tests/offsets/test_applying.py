@@ -335,7 +335,6 @@ def test_what_no_plan_ever_does(
     if found.action not in WRITES:
         assert not found.overridden
         return
-    assert isinstance(held, Group)
     assert not held.active
     assert held.protocol not in {GroupProtocol.SHARE, GroupProtocol.STREAMS}
     assert not isinstance(log, Unavailable)

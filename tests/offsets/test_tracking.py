@@ -95,7 +95,6 @@ def test_no_record_is_left(offset: int, source: FakeCluster, topic: Topic, one: 
     source.stand("billing", orders=offset)
     result = one.run()
     assert result.complete
-    assert result.look is not None
     assert result.look.bare == 1
     assert topic.anchors()[BILLING].records == ()
     assert noted(one) == (0, 0), "noted again"
@@ -157,7 +156,6 @@ def test_a_topic_that_is_made_anew_while_it_is_read(
     source.at_call["read"] = lambda: source.ids.update(orders="another")
     result = one.run()
     assert result.exit_code is ExitCode.UNKNOWN
-    assert result.look is not None
     assert [p.reason for p in result.look.problems] == ["its topic was made anew while it was read"]
     assert topic.anchors() == {}
     assert noted(one) == (1, 0)
@@ -190,7 +188,6 @@ def test_a_position_that_is_gone_is_forgotten_after_a_day(
         clock.after(HOUR)
         result = one.run()
         assert result.complete, "a group that is gone is no problem"
-        assert result.look is not None
         assert result.look.astray == 1
         assert topic.anchors()[BILLING].observed_ms == seen_ms, "gone, and yet it grows no older"
     clock.now_ms = seen_ms + FORGET_MS
@@ -228,7 +225,6 @@ def test_what_cannot_be_seen_is_never_forgotten(
     for _ in range(3):
         clock.after(FORGET_MS)
         result = one.run()
-        assert result.look is not None
         assert not result.look.forgotten
     assert topic.anchors()[BILLING].observed_ms == NOON
     if name == "billing":
@@ -249,7 +245,6 @@ def test_a_partition_that_cannot_be_read(
     clock.after(HOUR)
     result = one.run()
     assert result.exit_code is ExitCode.UNKNOWN
-    assert result.look is not None
     assert [(p.group, p.topic, p.partition) for p in result.look.problems] == [
         ("billing", "orders", 0),
         ("shipping", "orders", 0),
@@ -266,7 +261,6 @@ def test_a_topic_that_may_not_be_read(source: FakeCluster, topic: Topic, one: On
     source.unreadable.add("orders")
     source.stand("billing", clicks=2)
     result = one.run()
-    assert result.look is not None
     assert [p.reason for p in result.look.problems] == ["not authorized to read the topic"]
     assert len(topic.anchors()) == 1
 
@@ -274,7 +268,6 @@ def test_a_topic_that_may_not_be_read(source: FakeCluster, topic: Topic, one: On
 def test_a_position_behind_the_end(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     source.stand("billing", orders=101)
     result = one.run()
-    assert result.look is not None
     assert "behind the end offset 100" in result.look.problems[0].reason
     assert topic.anchors() == {}
 
@@ -301,7 +294,6 @@ def test_the_source_is_silent(
 def test_the_target_is_silent(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     topic.silent = True
     result = one.run()
-    assert isinstance(result.failed, Unreachable)
     assert "target" in result.failed.message
     assert source.calls == [], "it was looked at for nothing"
     topic.silent = False
@@ -313,7 +305,6 @@ def test_nothing_is_written_where_nobody_may(
 ) -> None:
     one = OneTracker(source, topic, clock)
     result = Passes(one.tracker, one.store, None).run(lambda _phase: None)
-    assert result.look is not None
     assert (result.look.noted, result.executed, result.topic_existed) == (1, False, False)
     assert result.known_ms is None
     assert topic.records == []

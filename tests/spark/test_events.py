@@ -1,27 +1,20 @@
 """Spark finds the repeated events that are found without it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from drctl.gap.comparison import Side
 from drctl.gap.event_duplicates import DirectEventCounter
 from drctl.model.event_duplicates import EventCounts
-from drctl.model.topology import Chunk, OffsetRange, Record
+from drctl.model.topology import Chunk, OffsetRange, Record, TopicRanges
 from drctl.spark.events import SparkEventCounter
-from drctl.spark.scan import TopicRanges
 from tests.gap.comparing import no_progress, row_of
 from tests.gap.events import MONGODB, MYSQL, POSTGRES, events, log, value
+from tests.spark.rows import MemoryRows
 
 pytestmark = pytest.mark.jvm
-
-SCHEMA = (
-    "topic string, partition int, offset long, timestamp timestamp, key binary, value binary, "
-    "headers array<struct<key:string,value:binary>>"
-)
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 CRASH = [*events("postgresql", range(30)), *events("postgresql", range(24, 40), sent_ms=9_000)]
 WITH_SCHEMA = [*events("mysql", range(9), schema=True), *events("mysql", [8, 9], schema=True)]
@@ -59,23 +52,6 @@ RANGES = {
 }
 
 
-class Rows:
-    """As Spark's Kafka source would give them."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-
-    def rows(self, side: Side, ranges: TopicRanges) -> DataFrame | None:
-        logs = [(topic, log) for topic in ranges for log in LOGS[topic].values()]
-        rows = [(topic, *_row(record)) for topic, log in logs for record in log]
-        return self._spark.createDataFrame(rows, SCHEMA) if rows else None
-
-
-def _row(r: Record) -> tuple[object, ...]:
-    time = EPOCH + timedelta(milliseconds=r.timestamp_ms)
-    return (r.partition, r.offset, time, r.key, r.value, None)
-
-
 def read(ranges: TopicRanges) -> Iterator[Chunk]:
     for topic, partitions in ranges.items():
         for partition in partitions:
@@ -84,7 +60,9 @@ def read(ranges: TopicRanges) -> Iterator[Chunk]:
 
 def test_spark_agrees_with_the_count_without_it(spark: SparkSession) -> None:
     direct = DirectEventCounter(read).count(RANGES, no_progress)
-    found = SparkEventCounter(spark, Rows(spark)).count(RANGES, no_progress)
+    found = SparkEventCounter(spark, MemoryRows(spark, {Side.SOURCE: LOGS})).count(
+        RANGES, no_progress
+    )
     assert found == {at: each for at, each in direct.items() if each.counts.records}
     assert found["orders", 0].counts == EventCounts(46, 46, 6)
     assert found["orders", 1].counts == EventCounts(2, 2, 1)

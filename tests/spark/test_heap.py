@@ -67,7 +67,6 @@ def _heap(session: SparkSession) -> tuple[int, int]:
 
 def _management(session: SparkSession) -> Any:
     jvm = session.sparkContext._jvm
-    assert jvm is not None
     return jvm.java.lang.management.ManagementFactory
 
 

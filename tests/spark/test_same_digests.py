@@ -4,17 +4,17 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from drctl.gap.comparison import BucketDigest, ComparePlan, Identity, RecordComparer
 from drctl.gap.direct import DirectComparer
-from drctl.spark.comparer import SparkComparer
 from tests.gap.comparing import GeneratedLogs, no_progress, plan_of
 from tests.gap.logs import GeneratedTopic, identities, topics
 from tests.gap.test_direct import Written
-from tests.spark.test_against_reference import GeneratedRows
+from tests.spark.rows import FEW
+from tests.spark.test_against_reference import comparing
 
 pytestmark = pytest.mark.jvm
 
@@ -27,13 +27,7 @@ Digests = dict[object, tuple[int, ...]]
     cell_bits=st.sampled_from([1, 63]),
     salt=st.sampled_from([0, 42, 2**62 - 1]),
 )
-@settings(
-    max_examples=4,
-    deadline=None,
-    derandomize=True,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(FEW, max_examples=4)
 def test_the_digests_are_the_same(
     spark: SparkSession,
     tmp_path: Path,
@@ -43,8 +37,8 @@ def test_the_digests_are_the_same(
     salt: int,
 ) -> None:
     plan = dataclasses.replace(plan_of(generated, identity), cell_bits=cell_bits, salt=salt)
-    by_spark = SparkComparer(spark, GeneratedRows(spark, generated), tmp_path)
-    here = DirectComparer(GeneratedLogs(generated), Written())
+    by_spark, logs = comparing(spark, generated, tmp_path), GeneratedLogs(generated)
+    here = DirectComparer(logs, Written())
     assert digests(here, plan) == digests(by_spark, plan)
 
 

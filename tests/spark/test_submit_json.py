@@ -72,14 +72,7 @@ def test_comparisons(comparison: Comparison) -> None:
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        None,
-        {},
-        [["t", "source"]],
-        [["t", "nowhere", *[0] * 8]],
-        [[0, "source", *[0] * 8]],
-    ],
+    "data", [None, {}, [["t", "source"]], [["t", "nowhere", *[0] * 8]], [[0, "source", *[0] * 8]]]
 )
 def test_what_is_no_table_of_digests(data: Any) -> None:
     with pytest.raises(ValueError, match=r"."):
