@@ -163,7 +163,8 @@ class Copies:
         own = {p: newest[p] for p, each in self.into.found.arrivals.items() if each.own}
         if not own:
             return
-        sure = [p for p in own if self._agrees(self.into.found.arrivals[p])]
+        lags = {p: self.into.found.arrivals[p].lag_ms for p in own}
+        sure = [p for p, lag in lags.items() if lag is not None and lag <= KEEPING_UP_MS]
         if sure:
             at_ms = max(own[p] for p in sure)
             words = "the newest copy's own timestamp, of a clock that agrees with replication's"
@@ -172,9 +173,6 @@ class Copies:
         if not sure or at_ms > max(own[p] for p in sure):
             sign = Sign("the newest copy's own timestamp", at_ms, copying=True, by_record=True)
             self.into.found.signs.append(sign)
-
-    def _agrees(self, each: Arrivals) -> bool:
-        return each.lag_ms is not None and each.lag_ms <= KEEPING_UP_MS
 
     def _is_own(self, place: TopicPartition) -> bool:
         return place in self.into.found.arrivals and self.into.found.arrivals[place].own
@@ -430,7 +428,8 @@ class MirrorTraces:
 
     def ask_connect(self) -> None:
         """Whether it runs, and how far it came."""
-        link, name = self.into.link, self._source_connector
+        link = self.into.link
+        name = link.settings.replicator.connectors.source
         client = adapters.connect_of(link)
         if client is None or not name or link.settings.replicator.kind == "offset-preserving":
             return
@@ -443,10 +442,6 @@ class MirrorTraces:
     def _preserved(self) -> None:
         upto = {place: log.end for place, log in self.logs().items()}
         self.into.found.copied.append(Copied("the target's ends: it keeps offsets", upto))
-
-    @property
-    def _source_connector(self) -> str:
-        return self.into.link.settings.replicator.connectors.source or ""
 
     def _replicates(self, client: "ConnectReader", name: str) -> None:
         """Who was told to stop, or has failed, may have done so while the source lived."""

@@ -23,10 +23,7 @@ class FirstToKnow:
     def __init__(self, finders: Sequence[PositionFinder]) -> None:
         self._finders = finders
 
-    @property
-    def same_offsets(self) -> bool:
-        """No: whoever keeps offsets needs nobody else."""
-        return False
+    same_offsets = False  # whoever keeps offsets needs nobody else
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
         """By source partition; without those of which nobody knows.
@@ -60,10 +57,7 @@ class CommittedPositions:
         self._opened = groups
         self._group = group
 
-    @property
-    def same_offsets(self) -> bool:
-        """No: a copy has an offset of its own."""
-        return False
+    same_offsets = False
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
         """By source partition; without those in which the group has none.
@@ -103,10 +97,7 @@ class ConnectorPositions:
         self._connector = connector
         self._step = 0 if next_offset else 1
 
-    @property
-    def same_offsets(self) -> bool:
-        """No: a copy has an offset of its own."""
-        return False
+    same_offsets = False
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
         """By source partition; without those of which the connector keeps nothing.
@@ -152,10 +143,7 @@ class PreservingPositions:
         self._target = target
         self._target_topic = target_topic
 
-    @property
-    def same_offsets(self) -> bool:
-        """Yes."""
-        return True
+    same_offsets = True
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
         """By source partition; without those that the target lacks.
@@ -192,10 +180,7 @@ class SyncPositions:
         self._target = target
         self._aliases = aliases
 
-    @property
-    def same_offsets(self) -> bool:
-        """No: a copy has an offset of its own."""
-        return False
+    same_offsets = False
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
         """By source partition; without those of which there is no sync.

@@ -213,7 +213,10 @@ class Arrivals:
                 if (place.topic, None) not in left_out and place not in left_out:
                     ends = Ends(gap.source_range.end, copies[gap.partition])
                     self._compared[place] = Compared(ends, gap.counts.unreplicated)
-        return [_told(topic, number, why) for (topic, number), why in left_out.items()]
+        return [
+            f"{topic if number is None else TopicPartition(topic, number)}: {why}"
+            for (topic, number), why in left_out.items()
+        ]
 
     def _ends_of_copies(self, topic: TopicGap) -> dict[int, int]:
         ends = {g.partition: g.target_range.end if g.target_range else -1 for g in topic.partitions}
@@ -239,7 +242,3 @@ def _sum(ends: Sequence[int | Unavailable]) -> int | Unavailable:
     silent = next((each for each in ends if isinstance(each, Unavailable)), None)
     numbers = [each for each in ends if isinstance(each, int)]
     return silent or (sum(numbers) if numbers else -1)
-
-
-def _told(topic: str, number: int | None, why: str) -> str:
-    return f"{topic}: {why}" if number is None else f"{TopicPartition(topic, number)}: {why}"

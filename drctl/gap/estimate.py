@@ -88,7 +88,11 @@ class BothLogs:
         return EstimateInputs(
             tuple(both),
             tuple(unit for n in both for unit in self._units(n, source[n], target[n])),
-            Terms(self._timed, transactions=runs, target_transactions=target_runs),
+            Terms(
+                "timestamp" in self._link.settings.identity,
+                transactions=runs,
+                target_transactions=target_runs,
+            ),
             tuple(self._left_out),
         )
 
@@ -102,10 +106,6 @@ class BothLogs:
         ours = self._source.reader.configurations(topics)
         theirs = self._target.reader.configurations(tuple(renamed.values()))
         return {name: _terms(ours[name], theirs[renamed[name]], known) for name in topics}
-
-    @property
-    def _timed(self) -> bool:
-        return "timestamp" in self._link.settings.identity
 
     def _leave_out(self, topic: str, partition: int | None, reason: str) -> None:
         self._left_out.append(NotCompared(topic, partition, reason))

@@ -5,7 +5,7 @@ them is a doubt, and where a doubt would make a bound wrong the bound gives way.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -335,7 +335,7 @@ def _by_stretches(unit: Unit, terms: Terms, timeline: Timeline) -> _Found:
     seen = _seen(timeline)
     groups = _groups(seen.differing)
     by_tail = terms.compacted or (terms.transactions and seen.spread)
-    stopped = begins = _first_time(seen.tail)
+    stopped = begins = next((_begin_of(piece) for piece in seen.tail if piece.source), None)
     if not by_tail:
         begin = next((p for g in groups if _excess(g) > 0 for p in g if p.excess > 0), None)
         begin = begin or next((p for p in seen.differing if p.excess > 0), None)
@@ -345,7 +345,15 @@ def _by_stretches(unit: Unit, terms: Terms, timeline: Timeline) -> _Found:
         sum(max(0, -piece.excess) for piece in seen.differing),
         begins,
         stopped,
-        tuple(_told(seen.differing, timeline)),
+        tuple(
+            Stretch(
+                piece.left.at if piece.left.at > 0 else None,
+                None if piece.right is timeline.cuts[-1] else piece.right.at,
+                piece.source,
+                piece.target,
+            )
+            for piece in seen.differing[:STRETCHES_TOLD]
+        ),
         seen.doubts,
     )
 
@@ -411,10 +419,6 @@ def _excess(pieces: Sequence[Piece]) -> int:
     return sum(piece.excess for piece in pieces)
 
 
-def _first_time(pieces: Sequence[Piece]) -> int | None:
-    return next((_begin_of(piece) for piece in pieces if piece.source), None)
-
-
 def _begin_of(piece: Piece) -> int:
     """The source's first record in it, as far as it can be told."""
     first = piece.left.source_first
@@ -444,16 +448,6 @@ def _doubts(unit: Unit, terms: Terms) -> list[Doubt]:
 
 def _range(logs: Sequence[Log]) -> OffsetRange | None:
     return OffsetRange(logs[0].start, logs[0].end) if logs else None
-
-
-def _told(pieces: Sequence[Piece], timeline: Timeline) -> Iterator[Stretch]:
-    for piece in pieces[:STRETCHES_TOLD]:
-        yield Stretch(
-            piece.left.at if piece.left.at > 0 else None,
-            None if piece.right is timeline.cuts[-1] else piece.right.at,
-            piece.source,
-            piece.target,
-        )
 
 
 LOOK_UPS = 30_000

@@ -392,14 +392,11 @@ def _widths(topics: Sequence[FrozenTopic], source: ClusterReader, basis: Basis) 
     """Milliseconds a bucket, of topics whose times count."""
     known = {t.topic: width for t in topics if (width := basis.widths.get(t.topic))}
     spans = _time_spans([t for t in topics if t.topic not in known], source)
+    # Powers of two, so that topics of about one age share a width; at least 1 ms.
     return known | {
-        topic: max(basis.min_width, _width(span, basis.buckets)) for topic, span in spans.items()
+        topic: max(basis.min_width, 1 << math.ceil(math.log2(max(1, span_ms / basis.buckets))))
+        for topic, span_ms in spans.items()
     }
-
-
-def _width(span_ms: int, buckets: int) -> int:
-    """A power of two, so that topics of about one age share a width; at least 1 ms."""
-    return 1 << math.ceil(math.log2(max(1, span_ms / buckets)))
 
 
 def _time_spans(topics: list[FrozenTopic], source: ClusterReader) -> Mapping[str, int]:

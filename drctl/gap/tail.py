@@ -120,7 +120,8 @@ class Tail:
         unknown = []
         begun: dict[TopicPartition, Window] = {}
         topics = {topic.topic: topic for topic in plan.topics}
-        wanted = self._wanted(plan)
+        places = (TopicPartition(t.topic, number) for t in plan.topics for number in t.source)
+        wanted = [place for place in places if self.only is None or place in self.only]
         share = min(self.margin, max(LEAST, MARGINS // max(1, len(wanted))))
         for place in wanted:
             topic, position = topics[place.topic], self.positions.get(place)
@@ -141,10 +142,6 @@ class Tail:
                 window = _whole(topics, place, position, margin)
                 found[place] = replace(window, evidence=f"{why}: all of it is read")
         return found | self._placed(begun, topics, plan.identity), tuple(unknown)
-
-    def _wanted(self, plan: ComparePlan) -> list[TopicPartition]:
-        places = (TopicPartition(t.topic, number) for t in plan.topics for number in t.source)
-        return [place for place in places if self.only is None or place in self.only]
 
     def _placed(
         self,

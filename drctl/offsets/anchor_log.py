@@ -36,6 +36,14 @@ class Held(NamedTuple):
     head: AnchorHead
     value: bytes
 
+    @property
+    def anchor(self) -> Anchor | None:
+        """All of it; None where it cannot be decoded."""
+        try:
+            return anchors.decode_value(self.value)
+        except Undecodable:
+            return None
+
 
 class AnchorLog:
     """Takes the topic's records in their order.
@@ -179,14 +187,12 @@ def anchors_of(
     found: dict[GroupPartition, Anchor] = {}
     damaged = log.damaged
     for key, held in log.of_cluster(cluster_id):
-        try:
-            anchor = anchors.decode_value(held.value)
-        except Undecodable:
+        anchor = held.anchor
+        if anchor is None:
             damaged += 1
             continue
-        if anchor is not None:
-            place = GroupPartition(key.group, TopicPartition(key.topic, key.partition))
-            found[place] = replace(anchor, observed_ms=seen_ms(key, held.head))
+        place = GroupPartition(key.group, TopicPartition(key.topic, key.partition))
+        found[place] = replace(anchor, observed_ms=seen_ms(key, held.head))
     if source is None or not found:
         return found, damaged
     topics = source.topics(sorted({place.partition.topic for place in found}))

@@ -151,17 +151,17 @@ def results_of(plan: ApplyPlan, found: Mapping[Place, Became], why: str) -> tupl
         found: of the lines that were to be written.
         why: why nothing became of one that is not there.
     """
-    return tuple(_result(line, found, why) for line in plan.lines)
 
+    def result(line: Line) -> LineResult:
+        if line.action not in WRITES:
+            return LineResult(line, Became(Outcome(line.action.value), line.before, line.reason))
+        none = Became(Outcome.FAILED, line.before, why)
+        each = found.get((line.group, line.partition), none)
+        if each.guard:
+            line = replace(line, action=Action.REFUSED, guard=each.guard)
+        return LineResult(line, each)
 
-def _result(line: Line, found: Mapping[Place, Became], why: str) -> LineResult:
-    before = line.before
-    if line.action not in WRITES:
-        return LineResult(line, Became(Outcome(line.action.value), before, line.reason))
-    each = found.get((line.group, line.partition), Became(Outcome.FAILED, before, why))
-    if each.guard:
-        line = replace(line, action=Action.REFUSED, guard=each.guard)
-    return LineResult(line, each)
+    return tuple(map(result, plan.lines))
 
 
 class OverrideDocument(Document):

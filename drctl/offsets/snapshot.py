@@ -224,11 +224,16 @@ class GroupDocument(Document):
     )
 
 
-class UnavailableDocument(Document):
-    """A group that could not be read."""
+class GroupReason(Document):
+    """A group, and why it could not be read."""
 
     group: Name
     reason: str
+
+
+def reasons(groups: Mapping[str, str]) -> tuple[GroupReason, ...]:
+    """By name; each with its reason."""
+    return tuple(GroupReason(group=name, reason=why) for name, why in sorted(groups.items()))
 
 
 class SnapshotDocument(Document):
@@ -249,11 +254,7 @@ class SnapshotDocument(Document):
     filters: Filters
     totals: TotalsDocument = read(TotalsDocument.of)
     groups: tuple[GroupDocument, ...]
-    unavailable: tuple[UnavailableDocument, ...] = read(
-        lambda s: tuple(
-            UnavailableDocument(group=name, reason=reason) for name, reason in s.unavailable.items()
-        )
-    )
+    unavailable: tuple[GroupReason, ...] = read(lambda s: reasons(s.unavailable))
 
 
 def snapshot_text(document: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ the offset can be found on another cluster.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import NamedTuple, Protocol
@@ -18,11 +18,9 @@ from drctl.formats.anchors import (
     AnchorKey,
     AnchorRecord,
     Milestone,
-    decode_value,
     encode_key,
     encode_value,
 )
-from drctl.formats.primitives import Undecodable
 from drctl.model.errors import ConfigError, DrctlError, ExitCode
 from drctl.model.groups import Committed, Group, GroupState, Positions
 from drctl.model.ports import ClusterReader, GroupReader
@@ -183,7 +181,14 @@ def read_before(
     before = last_consumed(logs, source.records, wanted)
     usable = {at: each for at, each in before.items() if isinstance(each, Before)}
     there = {at: log for at in usable if isinstance(log := logs[at[0]], PartitionOffsets)}
-    noted = known_from(usable, _remembered(state, moved, known))
+    remembered = (  # of the logs as they are now
+        (place.partition, anchor)
+        for place in moved
+        if (held := known.get(place)) is not None
+        and held.head.topic_id == state.topics[place.partition.topic].topic_id
+        and (anchor := held.anchor) is not None
+    )
+    noted = known_from(usable, remembered)
     milestones = milestones_before(source.records, there, noted, turn)
     after = source.reader.topics(sorted(readable)) if readable else {}
 
@@ -199,24 +204,6 @@ def read_before(
         return found if isinstance(found, Unavailable) else Reading(found.trail, milestones[at])
 
     return {place: reading(place, position) for place, position in moved.items()}
-
-
-def _remembered(
-    state: SourceOffsets,
-    moved: Mapping[GroupPartition, Committed],
-    known: Mapping[GroupPartition, Held],
-) -> Iterator[tuple[TopicPartition, Anchor]]:
-    """What the anchors of these positions knew of the logs as they are now."""
-    for place in moved:
-        held = known.get(place)
-        topic_id = state.topics[place.partition.topic].topic_id
-        if held is not None and held.head.topic_id == topic_id:
-            try:
-                anchor = decode_value(held.value)
-            except Undecodable:
-                continue
-            if anchor is not None:
-                yield place.partition, anchor
 
 
 FORGET_MS = 24 * 3_600_000
@@ -292,10 +279,7 @@ class AnchorDecisions:
             self._rewrite(key, held, seen_ms, astray=True)
 
     def _rewrite(self, key: AnchorKey, held: Held, observed_ms: int, *, astray: bool) -> None:
-        try:
-            anchor = decode_value(held.value)
-        except Undecodable:
-            anchor = None
+        anchor = held.anchor
         if anchor is None:
             # It cannot be decoded; the next pass notes the position again.
             self.forgotten.append((encode_key(key), None))
@@ -404,13 +388,29 @@ class Tracker:
             if carries_group(key.group) and carries(key.topic)
         }
         state = look_around(self.link, reader, self.source.groups, known.keys())
-        moved = dict(_moved(state, known))
+        moved = {  # also because their topic was recreated
+            place: at
+            for place, at in state.positions.items()
+            if (held := known.get(place)) is None
+            or (held.head.offset, held.head.leader_epoch, held.head.topic_id)
+            != (at.offset, at.leader_epoch, state.topics[place.partition.topic].topic_id)
+        }
         if moved:
             progress("reading the last consumed records")
         readings = read_before(self.source, state, moved, known, began_ms)
         seen_ms = Confirmations(log.passes(cluster_id), self.scope).seen_ms
         decisions = AnchorDecisions(cluster_id, began_ms, seen_ms, log.buried)
-        _decide(decisions, state, known, readings)
+        for place, position in state.positions.items():
+            noted, reading = known.get(place), readings.get(place)
+            if isinstance(reading, Unavailable):
+                decisions.lost(place, noted, gone=False)
+            elif reading is not None:
+                topic_id = state.topics[place.partition.topic].topic_id
+                decisions.moved(place, noted, position, topic_id, reading)
+            elif noted is not None:
+                decisions.kept(place, noted)
+        for place in sorted(state.gone | state.unseen):
+            decisions.lost(place, known.get(place), gone=place in state.gone)
         key = PassKey(cluster_id, self.scope.digest)
         own = Pass(began_ms, self.scope, state.groups, len(state.positions))
         unread = (
@@ -433,40 +433,6 @@ class Tracker:
             own=(anchor_passes.encode_key(key), anchor_passes.encode_value(own)),
             problems=(*state.problems, *unread),
         )
-
-
-def _moved(
-    state: SourceOffsets, known: Mapping[GroupPartition, Held]
-) -> Iterator[tuple[GroupPartition, Committed]]:
-    """Positions that differ from what is noted, also because their topic was recreated."""
-    for place, position in state.positions.items():
-        held = known.get(place)
-        topic_id = state.topics[place.partition.topic].topic_id
-        if held is None or (held.head.offset, held.head.leader_epoch, held.head.topic_id) != (
-            position.offset,
-            position.leader_epoch,
-            topic_id,
-        ):
-            yield place, position
-
-
-def _decide(
-    decisions: AnchorDecisions,
-    state: SourceOffsets,
-    known: Mapping[GroupPartition, Held],
-    readings: Mapping[GroupPartition, Reading | Unavailable],
-) -> None:
-    for place, position in state.positions.items():
-        held, reading = known.get(place), readings.get(place)
-        if isinstance(reading, Unavailable):
-            decisions.lost(place, held, gone=False)
-        elif reading is not None:
-            topic_id = state.topics[place.partition.topic].topic_id
-            decisions.moved(place, held, position, topic_id, reading)
-        elif held is not None:
-            decisions.kept(place, held)
-    for place in sorted(state.gone | state.unseen):
-        decisions.lost(place, known.get(place), gone=place in state.gone)
 
 
 @dataclass(frozen=True, slots=True)

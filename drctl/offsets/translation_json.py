@@ -1,6 +1,5 @@
 """The result of a translation as JSON documents, and its exit code."""
 
-from collections.abc import Mapping
 from typing import Annotated
 
 from drctl.model.document import Count, Document, From, Name, Seconds, rounded
@@ -8,6 +7,7 @@ from drctl.model.errors import ExitCode
 from drctl.model.translation import Answer, Method, Translation
 from drctl.offsets.choosing import NO_EVIDENCE, NoAnswer
 from drctl.offsets.link_translation import LinkTranslated
+from drctl.offsets.snapshot import GroupReason, reasons
 from drctl.offsets.translating import NEVER, Explained
 
 
@@ -20,13 +20,6 @@ class TargetDocument(Document):
 
     cluster: str
     id: str
-
-
-class GroupReason(Document):
-    """A group, and why."""
-
-    group: str
-    reason: str
 
 
 class RowDocument(Document):
@@ -100,18 +93,14 @@ class OffsetsDocument(Document):
     target: TargetDocument
     complete: bool = read(lambda r: exit_code(r) is not ExitCode.UNKNOWN)
     source_unreachable: str = read(lambda r: r.source.silent)
-    groups_not_seen: tuple[GroupReason, ...] = read(lambda r: _reasons(r.source.unseen))
-    not_translatable: tuple[GroupReason, ...] = read(lambda r: _reasons(r.source.untranslatable))
+    groups_not_seen: tuple[GroupReason, ...] = read(lambda r: reasons(r.source.unseen))
+    not_translatable: tuple[GroupReason, ...] = read(lambda r: reasons(r.source.untranslatable))
     positions_elsewhere: Count = read(lambda r: r.source.elsewhere)
     groups_elsewhere: Count = read(lambda r: r.source.others)
     missing_evidence: tuple[str, ...] = read(lambda r: r.missing)
     rows: tuple[RowDocument, ...] = read(
         lambda r: tuple(row_document(row.translation) for row in r.rows)
     )
-
-
-def _reasons(groups: Mapping[str, str]) -> tuple[GroupReason, ...]:
-    return tuple(GroupReason(group=name, reason=why) for name, why in sorted(groups.items()))
 
 
 def translation_document(

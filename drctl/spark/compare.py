@@ -118,14 +118,14 @@ def _counted_headers(identity: Identity) -> list[Column]:
     """The headers that count."""
     parts = []
     if identity.headers:
-        parts.append(_header_text(lambda text: _without(text, identity.ignored_headers)))
+        names = identity.ignored_headers
+        pattern = _header_pattern(names)
+        parts.append(
+            _header_text(lambda text: F.regexp_replace(text, pattern, "") if names else text)
+        )
     if identity.header_names:
         parts.append(_header_text(lambda text: _only(text, identity.header_names)))
     return parts
-
-
-def _without(text: Column, names: Iterable[str]) -> Column:
-    return F.regexp_replace(text, _header_pattern(names), "") if names else text
 
 
 def _only(text: Column, names: Iterable[str]) -> Column:

@@ -113,17 +113,16 @@ class SparkComparer:
         """
         names = self._names(plan)
         with self._job("reading both sides", span_of(reads), progress):
-            frame = union(self._digest_side(plan, side, reads) for side in Side)
+            sides = {s: self._rows.rows(s, on_side(plan, s, reads)) for s in Side}
+            frame = union(
+                digest_rows(plan, s, some) for s, some in sides.items() if some is not None
+            )
             rows = frame.collect() if frame is not None else []
         found = (row.asDict() for row in rows)
         return [
             BucketDigest(**{**row, "topic": names[row["topic"]], "side": Side(row["side"])})
             for row in found
         ]
-
-    def _digest_side(self, plan: ComparePlan, side: Side, reads: Reads) -> DataFrame | None:
-        rows = self._rows.rows(side, on_side(plan, side, reads))
-        return None if rows is None else digest_rows(plan, side, rows)
 
     def compare(
         self, plan: ComparePlan, suspects: Sequence[TopicSuspects], progress: Progress

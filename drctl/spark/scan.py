@@ -38,8 +38,7 @@ class KafkaRows:
 
     def rows(self, side: Side, ranges: TopicRanges) -> DataFrame | None:
         """One row a record; None where the ranges hold no offset."""
-        frames = [self._load(side, layer) for layer in layers(ranges)]
-        return reduce(DataFrame.union, frames) if frames else None
+        return union(self._load(side, layer) for layer in layers(ranges))
 
     def _load(self, side: Side, layer: Mapping[str, Mapping[int, OffsetRange]]) -> DataFrame:
         offsets = sum(r.span for partitions in layer.values() for r in partitions.values())
