@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from drctl.engine.kind import Kind, Trait
+from drctl.model.document import Name
 from drctl.model.plan import Plan, Step
 from drctl.steps.registry import KINDS
 from drctl.views.run_data import ReportData, Writes
@@ -20,11 +21,11 @@ class LeavingRow:
     """What a step says of clients that are connected to the source.
 
     Attributes:
-        step: its id; empty where no step of the plan moves them.
+        step: null: no step of the plan moves them.
     """
 
-    step: str
-    words: str
+    step: Name | None
+    words: Name
 
 
 def leaving_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[LeavingRow, ...]:
@@ -32,7 +33,7 @@ def leaving_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[Leaving
     if not _with(Trait.OPENS, plan, kinds):
         return ()
     nowhere = _NOWHERE.format(source=plan.source, target=plan.target)
-    rows = [] if _with(Trait.SWITCHES, plan, kinds) else [LeavingRow("", nowhere)]
+    rows = [] if _with(Trait.SWITCHES, plan, kinds) else [LeavingRow(None, nowhere)]
     for step in plan.steps:
         words = kinds[step.kind].describe(step.settings).clients if step.kind in kinds else ""
         if words:
@@ -43,7 +44,7 @@ def leaving_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[Leaving
 def leaving_lines(plan: Plan) -> tuple[str, ...]:
     """The same, a printable line each."""
     return tuple(
-        f"{plain(row.step) or 'no endpoint'}: {sentence(row.words)}" for row in leaving_rows(plan)
+        f"{plain(row.step or 'no endpoint')}: {sentence(row.words)}" for row in leaving_rows(plan)
     )
 
 

@@ -20,9 +20,9 @@ from drctl.steps.commit_offsets import Foreseen, Reread
 from drctl.steps.failback import PASSED
 from drctl.steps.prechecks import modes_of
 from drctl.steps.registry import KINDS
-from drctl.views.client_moves import leaving_lines, leaving_rows
+from drctl.views.client_moves import LeavingRow, leaving_lines, leaving_rows
 from drctl.views.findings import CauseDocument, FindingDocument, beside
-from drctl.views.run_json import ClientsDocument, OverrideDocument, overrides_told
+from drctl.views.run_json import OverrideDocument, overrides_told
 from drctl.views.run_reading import described
 from drctl.views.text import duration, number, plain, plural, sentence
 from drctl.views.view import Part, Text, heading, section, table, view
@@ -400,7 +400,7 @@ class PlanDocument(Document):
         lambda p: overrides_told(dict(sorted(p.overrides.items())))
     )
     steps: tuple[PlanStepDocument, ...]
-    clients: tuple[ClientsDocument, ...]
+    clients: tuple[LeavingRow, ...]
     loss: LossDocument | None
     groups: ForeseenGroups | None
     findings: tuple[FindingDocument, ...]
@@ -436,7 +436,7 @@ def plan_document(
     return PlanDocument.of(
         plan,
         steps=tuple(_step(step, kinds) for step in plan.steps),
-        clients=ClientsDocument.each(leaving_rows(plan, kinds)),
+        clients=leaving_rows(plan, kinds),
         loss=None if loss is None else loss_document(loss),
         groups=None if groups is None else ForeseenGroups.of(groups),
         findings=FindingDocument.each(beside(worst_first(findings), told)),

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from drctl.engine.run_state import ChainVerdict
-from drctl.model.document import HIDDEN, Name, Seconds
+from drctl.model.document import HIDDEN, Count, Name, Seconds
 from drctl.model.errors import ExitCode
 from drctl.model.loss import LossRange, Mode
 from drctl.model.plan import Duty, Plan
@@ -194,23 +194,25 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group whose positions were written; `rereads_at_most` is None where nobody told.
+    """A group whose positions were written.
 
     Attributes:
-        rereads_likely: with the source lost, if it consumed nothing after the evidence; None where
-            that is not known, or the source answered.
-        rests_on: with the source lost, its oldest evidence; empty where the source answered.
-        age_seconds: of that evidence when it was read; None where that is not known.
-        skips_only_if: the condition under which it skips records; likewise.
+        rereads_at_most: null: not told.
+        rereads_likely: with the source lost: what is read again if the group consumed nothing since
+            the evidence; null where that is not known, or the source answered.
+        rests_on: with the source lost: the oldest evidence of its offsets.
+        age_seconds: of that evidence; null where it is not known.
+        skips_only_if: the condition under which records are skipped; null where the source
+            answered.
     """
 
-    name: str
-    positions: int
-    rereads_at_most: int | None
-    rereads_likely: int | None = None
-    rests_on: str = ""
-    age_seconds: float | None = None
-    skips_only_if: str = ""
+    name: Annotated[Name, ("key", "group")]
+    positions: Count
+    rereads_at_most: Count | None
+    rereads_likely: Count | None = None
+    rests_on: Name | None = None
+    age_seconds: Seconds | None = None
+    skips_only_if: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,20 +220,20 @@ class Positions:
     """What was committed for consumers.
 
     Attributes:
-        same: positions that stood there already.
-        rereads_at_most: records that all groups together read again.
-        left_out: positions that were not committed, and why.
-        rereads_likely: with the source lost, if groups consumed nothing after the evidence.
+        same: stood there already.
+        rereads_at_most: null: not known.
+        rereads_likely: with the source lost: what is read again if the group consumed nothing since
+            the evidence; null where that is not known, or the source answered.
         without_offset: groups that have no committed offset on the target at all.
     """
 
-    positions: int
-    same: int
-    rereads_at_most: int | None
-    left_out: tuple[str, ...]
+    positions: Count
+    same: Count
+    rereads_at_most: Count | None
+    rereads_likely: Count | None
+    left_out: tuple[Name, ...]
+    without_offset: tuple[Name, ...]
     groups: tuple[GroupRow, ...]
-    rereads_likely: int | None = None
-    without_offset: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

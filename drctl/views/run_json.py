@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 
 from drctl.engine.run_state import ChainVerdict, Harm
-from drctl.model.document import Count, Document, From, Name, Seconds, rounded
+from drctl.model.document import Count, Document, From, Name, Seconds
 from drctl.model.loss import LossRangeDocument, Mode
 from drctl.steps.prechecks import Unseen
 from drctl.views.client_moves import LeavingRow, leaving_rows
@@ -17,7 +17,6 @@ from drctl.views.run_data import (
     Became,
     Doing,
     Ending,
-    GroupRow,
     Positions,
     ReportData,
     Rpo,
@@ -197,18 +196,6 @@ class ReportRpoDocument(LossRangeDocument):
     evidence: tuple[Name, ...]
 
 
-class ClientsDocument(Document):
-    """What a step says of clients that are connected to the source.
-
-    Attributes:
-        step: null: no step of the plan moves them.
-    """
-
-    read = From(LeavingRow)
-    step: Name | None = read(lambda row: row.step or None)
-    words: Name
-
-
 class SpanDocument(Document):
     """A stretch of time.
 
@@ -237,50 +224,6 @@ class OwedDocument(Document):
     what: Name
 
 
-class GroupDocument(Document):
-    """A group whose positions were written.
-
-    Attributes:
-        rereads_at_most: null: not told.
-        rereads_likely: with the source lost: what is read again if the group consumed nothing since
-            the evidence; null where that is not known, or the source answered.
-        rests_on: with the source lost: the oldest evidence of its offsets.
-        age_seconds: of that evidence; null where it is not known.
-        skips_only_if: the condition under which records are skipped; null where the source
-            answered.
-    """
-
-    read = From(GroupRow)
-    group: Name = read(lambda g: g.name)
-    positions: Count
-    rereads_at_most: Count | None
-    rereads_likely: Count | None
-    rests_on: Name | None = read(lambda g: g.rests_on or None)
-    age_seconds: Seconds | None = read(lambda g: rounded(g.age_seconds, 1))
-    skips_only_if: Name | None = read(lambda g: g.skips_only_if or None)
-
-
-class PositionsDocument(Document):
-    """What was committed for consumers.
-
-    Attributes:
-        same: stood there already.
-        rereads_at_most: null: not known.
-        rereads_likely: with the source lost: what is read again if the group consumed nothing since
-            the evidence; null where that is not known, or the source answered.
-        without_offset: groups that have no committed offset on the target at all.
-    """
-
-    read = From(Positions)
-    positions: Count
-    same: Count
-    rereads_at_most: Count | None
-    rereads_likely: Count | None
-    left_out: tuple[Name, ...]
-    without_offset: tuple[Name, ...]
-    groups: tuple[GroupDocument, ...]
-
-
 class UnseenDocument(Document):
     """What keeps several checks from looking.
 
@@ -294,19 +237,6 @@ class UnseenDocument(Document):
     why: Name
     count: Annotated[int, ("minimum", 1)] = read(lambda u: len(u.checks))
     checks: tuple[Name, ...]
-
-
-class DoNowDocument(Document):
-    """Something to do, or to leave alone, and why.
-
-    Attributes:
-        command: null: there is none.
-    """
-
-    read = From(NextStep)
-    what: Name
-    why: str
-    command: Name | None = read(lambda step: step.command or None)
 
 
 class ChainDocument(Document):
@@ -355,19 +285,17 @@ class ReportDocument(Document):
         lambda d: ReportRpoDocument.of(d.rpo, **vars(LossRangeDocument.of(d.rpo.lost)))
     )
     steps: tuple[StepReport, ...]
-    clients: tuple[ClientsDocument, ...] = read(
-        lambda d: ClientsDocument.each(leaving_rows(d.plan))
-    )
+    clients: tuple[LeavingRow, ...] = read(lambda d: leaving_rows(d.plan))
     spans: tuple[SpanDocument, ...]
     warned: tuple[Warned, ...]
     overrides: tuple[OverrideDocument, ...] = read(lambda d: overrides_told(d.overrides))
     owed: tuple[OwedDocument, ...] = read(
         lambda d: tuple(OwedDocument(step=step, what=what) for step, what in d.owed.items())
     )
-    positions: PositionsDocument | None
+    positions: Positions | None
     not_checked: tuple[Name, ...]
     unseen: tuple[UnseenDocument, ...]
-    do_now: tuple[DoNowDocument, ...] = read(lambda d: DoNowDocument.each(next_steps(d)))
+    do_now: tuple[NextStep, ...] = read(next_steps)
     journal: ChainDocument | None = read(lambda d: ChainDocument.of(d.chain) if d.chain else None)
 
 

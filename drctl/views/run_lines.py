@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from drctl.engine.source_fence import ALIVE, MOVED
+from drctl.model.document import Name
 from drctl.model.text import option, quote
 from drctl.plans import failback
 from drctl.steps.failback import WHOLE
@@ -236,12 +237,12 @@ class NextStep:
     """Something to do, or to leave alone, and why.
 
     Attributes:
-        command: the command line for it; empty where there is none.
+        command: null: there is none.
     """
 
-    what: str
+    what: Name
     why: str
-    command: str = ""
+    command: Name | None = None
 
 
 @collected
@@ -287,7 +288,7 @@ def _after_abandoned(data: ReportData) -> Iterator[NextStep]:
     yield NextStep(
         "Then look at a plan: another run may begin.",
         "It looks at what is there.",
-        _plan_again(data),
+        _plan_again(data) or None,
     )
 
 
@@ -433,7 +434,7 @@ def _again(data: ReportData) -> NextStep:
     return NextStep(
         "Clear the reason, then look at the plan again.",
         closed(data.turned_back) if data.turned_back else "The run changed nothing.",
-        "" if named else _plan_again(data),
+        None if named else _plan_again(data) or None,
     )
 
 

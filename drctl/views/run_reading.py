@@ -10,6 +10,7 @@ from typing import Any
 from drctl.engine.entries import Entry, What
 from drctl.engine.kind import Description, I, Kind, Outcome, Status, StepKind, Trait
 from drctl.engine.run_state import ChainVerdict, RunState, damaged, opened, read_story
+from drctl.model.document import rounded
 from drctl.model.errors import Unknown
 from drctl.model.loss import Figure, LossRange, exactly, not_known
 from drctl.model.plan import Step
@@ -399,20 +400,20 @@ def positions(story: RunState) -> Positions | None:
         facts.positions,
         facts.same,
         facts.rereads_at_most,
-        facts.left_out,
-        tuple(rows),
         facts.rereads_likely,
+        facts.left_out,
         facts.without_offset,
+        tuple(rows),
     )
 
 
 def _group(name: str, count: int, intent: CommitIntent) -> GroupRow:
-    evidence, age, only_if = intent.rests_on.get(name) or ("", None, "")
+    evidence, age, only_if = intent.rests_on.get(name) or (None, None, None)
     again = intent.rereads.get(name), intent.likely.get(name)
     # With the source alive there is no condition: its own word counts.
     if not only_if:
         return GroupRow(name, count, *again)
-    return GroupRow(name, count, *again, evidence, age, only_if)
+    return GroupRow(name, count, *again, evidence, rounded(age, 1), only_if)
 
 
 @collected

@@ -184,7 +184,7 @@ def test_a_plan_that_moves_nobody_says_so() -> None:
     plan = runs.planned()
     still = replace(plan, steps=tuple(s for s in plan.steps if s.kind != "switch-endpoint"))
     first, second = leaving_rows(still)
-    assert (first.step, second.step) == ("", "verify-clients")
+    assert (first.step, second.step) == (None, "verify-clients")
     assert first.words.startswith("nothing that clients look at is switched: send them to second")
     assert leaving_lines(still)[0].startswith("no endpoint: nothing that clients look at")
     clients = document(still)["clients"]

@@ -39,7 +39,7 @@ def test_nothing_that_is_said_has_a_control_character(name: str) -> None:
     data = runs.EVERY[name]().data
     texts = [verdict(data), *known(data), *unknown(data), *run_lines.named(data)]
     for step in next_steps(data):
-        texts += [step.what, step.why, step.command]
+        texts += [step.what, step.why, step.command or ""]
     for figure in run_lines.figures(data):
         texts += [figure.name, figure.value, figure.how]
     for row in run_lines.step_rows(data):
