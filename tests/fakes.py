@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
 from drctl.model.errors import Unreachable
 from drctl.model.groups import (
@@ -85,9 +86,9 @@ class FakeLog:
         if when in marks:
             return Found(marks[Mark(when)], -1)
         if when == Mark.NEWEST:
-            when = max((row[1] for row in self.rows), default=0)
-        found = (Found(row[0], row[1]) for row in self.rows if row[1] >= when)
-        return next(found, Found(-1, -1))
+            return Found(*max(self.rows, key=itemgetter(1))[:2]) if self.rows else Found(-1, -1)
+        rows = (row for row in self.rows if row[0] >= self.start and row[1] >= when)
+        return next((Found(row[0], row[1]) for row in rows), Found(-1, -1))
 
     def read(self, start: int, end: int, *, uncommitted: bool = False) -> list[Row]:
         hidden = () if uncommitted else self.aborted
@@ -98,6 +99,7 @@ class FakeLog:
             self.rows.append((self.end, time, key, b"v", ()))
             self.epochs[self.end] = self.epoch
         self.end += 1
+        self.stable = None
 
     def delete_before(self, offset: int) -> None:
         self.start = offset
@@ -105,7 +107,7 @@ class FakeLog:
 
     def truncate(self, offset: int) -> None:
         self.rows = self.read(0, offset)
-        self.end = offset
+        self.end, self.stable = offset, min(self.last_stable, offset)
 
     def compact(self) -> None:
         kept = {row[2]: row[0] for row in self.rows}.values()
@@ -115,6 +117,11 @@ class FakeLog:
 def record_of(partition: int, row: Row) -> Record:
     offset, time, key, value, headers = row
     return Record(partition, offset, time, key, value, tuple((n.decode(), v) for n, v in headers))
+
+
+def row_of(record: Record) -> Row:
+    headers = tuple((name.encode(), value) for name, value in record.headers)
+    return record.offset, record.timestamp_ms, record.key, record.value, headers
 
 
 @dataclass
@@ -131,7 +138,7 @@ class FakeCluster:
         lost: groups whose writes happen and are never answered.
         eaten: groups whose writes never happen and are never answered.
         looking: nothing may be written now.
-        read_offsets: how many were read in ranges.
+        read_offsets: how many were read in ranges; `asked`: how many were looked up.
     """
 
     logs: dict[TopicPartition, FakeLog | Unavailable] = field(default_factory=dict)
@@ -154,6 +161,7 @@ class FakeCluster:
     effects: list[tuple[str, TopicPartition, Committed | None]] = field(default_factory=list)
     looking: bool = False
     read_offsets: int = field(default=0, init=False)
+    asked: int = field(default=0, init=False)
 
     def log(self, place: TopicPartition) -> FakeLog:
         found = self.logs[place]
@@ -193,6 +201,7 @@ class FakeCluster:
         self, questions: Sequence[tuple[TopicPartition, int]]
     ) -> Callable[[], list[Found | Unavailable]]:
         self._called("look_up")
+        self.asked += len(questions)
         return lambda: [self._found(*question) for question in questions]
 
     def first_timestamps(

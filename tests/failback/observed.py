@@ -1,6 +1,6 @@
 """A way back that is looked at as `drctl failback --check-order` does: clusters in memory."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -15,79 +15,39 @@ from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Memb
 from drctl.model.repairs import Acl, Acls
 from drctl.model.replication import Connector
 from drctl.model.topology import (
-    Found,
-    Mark,
-    Overview,
     Record,
     TopicPartition,
-    TopicState,
     Unavailable,
 )
 from drctl.reconcile.progress import Key, Progress
 from tests import links
-from tests.failback.ways import DROP, HERE, IDENTITY, PLACE, THERE, WHOLE, connector
+from tests.failback.ways import DROP, HERE, IDENTITY, PLACE, WHOLE, connector
+from tests.fakes import FakeCluster, FakeLog, row_of
 
 NAME = PLACE.topic
 CREATE_TIME = {"message.timestamp.type": "CreateTime"}
 
 
-@dataclass
-class Side:
+def side(
+    name: str,
+    *log: Record,
+    settings: Mapping[str, str] = CREATE_TIME,
+    read_in: Mapping[str, Group | Unavailable] | None = None,
+    stands: Mapping[str, Positions | Unavailable] | None = None,
+    hollow: int = 0,
+    silent: bool = False,
+) -> FakeCluster:
     """A cluster that has one topic of one partition, and groups.
 
-    Attributes:
+    Args:
         settings: of the topic.
         hollow: so many offsets at its end hold no record.
     """
-
-    identity: str
-    log: Sequence[Record]
-    settings: Mapping[str, str] = field(default_factory=lambda: CREATE_TIME)
-    read_in: Mapping[str, Group | Unavailable] = field(default_factory=dict)
-    stands: Mapping[str, Positions | Unavailable] = field(default_factory=dict)
-    name: str = ""
-    hollow: int = 0
-
-    @property
-    def end(self) -> int:
-        return self.log[-1].offset + 1 + self.hollow if self.log else 0
-
-    def overview(self) -> Overview:
-        return Overview(self.identity, {NAME: (0,)} if self.log else {})
-
-    def topics(self, names: Collection[str]) -> Mapping[str, TopicState]:
-        return {each: TopicState(each, {0: 1}, self.settings) for each in names}
-
-    def look_up(
-        self, questions: Sequence[tuple[TopicPartition, int]]
-    ) -> Callable[[], Sequence[Found]]:
-        marks = {Mark.START: self.log[0].offset if self.log else 0, Mark.END: self.end}
-        return lambda: [Found(marks[Mark(mark)], -1) for _, mark in questions]
-
-    def following(
-        self, positions: Mapping[TopicPartition, int], number: int
-    ) -> Mapping[TopicPartition, tuple[Record, ...]]:
-        return {
-            place: tuple(each for each in self.log if each.offset >= at)[:number]
-            for place, at in positions.items()
-        }
-
-    def records(
-        self, positions: Sequence[tuple[TopicPartition, int]]
-    ) -> Mapping[tuple[TopicPartition, int], Record]:
-        known = {each.offset: each for each in self.log}
-        return {(place, at): known[at] for place, at in positions if at in known}
-
-    def groups(self) -> tuple[str, ...]:
-        return tuple(sorted({*self.read_in, *self.stands}))
-
-    def described(self, names: Collection[str]) -> Mapping[str, Group | Unavailable]:
-        nobody = {each: Group(each, GroupProtocol.CLASSIC, GroupState.DEAD) for each in names}
-        return {**nobody, **{n: each for n, each in self.read_in.items() if n in names}}
-
-    def committed(self, names: Collection[str]) -> Mapping[str, Positions | Unavailable]:
-        nothing: Positions = {}
-        return {each: self.stands.get(each, nothing) for each in names}
+    held: Any = {n: dict(at) if isinstance(at, Mapping) else at for n, at in (stands or {}).items()}
+    logs: dict[TopicPartition, FakeLog | Unavailable] = {}
+    if log:
+        logs[PLACE] = FakeLog(list(map(row_of, log)), log[-1].offset + 1 + hollow, log[0].offset)
+    return FakeCluster(logs, name, dict(read_in or {}), held, settings, silent=silent)
 
 
 def read_by(name: str) -> Group:
@@ -166,7 +126,12 @@ def link(**settings: object) -> Link:
 
 
 def looked_at(
-    source: Side, target: Side, results: Results, around: Around, most: int = 1_000, **settings: Any
+    source: FakeCluster,
+    target: FakeCluster,
+    results: Results,
+    around: Around,
+    most: int = 1_000,
+    **settings: Any,
 ) -> Facts:
     """Everything that is seen of it."""
     here, there, rest = cast(Any, source), cast(Any, target), cast(Any, around)
@@ -191,9 +156,9 @@ def looked_at(
     return FailbackObserver(link(**settings), PolicyConfig(), ports, most=most).observe(results)
 
 
-def primary(*log: Record, **more: Any) -> Side:
-    return Side(HERE, log, **more, name="primary")
+def primary(*log: Record, **more: Any) -> FakeCluster:
+    return side("primary", *log, **more)
 
 
-def secondary(*log: Record, **more: Any) -> Side:
-    return Side(THERE, log, **more, name="secondary")
+def secondary(*log: Record, **more: Any) -> FakeCluster:
+    return side("secondary", *log, **more)

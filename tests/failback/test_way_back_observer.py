@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, get_type_hints
 
 import pytest
@@ -19,11 +19,10 @@ from drctl.failback.suggested_commands import Site, Start
 from drctl.formats import provenance
 from drctl.formats.provenance import Provenance
 from drctl.model.errors import Refused, Unknown, Unreachable
-from drctl.model.topology import OffsetRange, Overview, Record, Unavailable
+from drctl.model.topology import OffsetRange, Record, Unavailable
 from drctl.views.failback import failback_table
 from tests.failback.observed import (
     Around,
-    Side,
     link,
     looked_at,
     primary,
@@ -34,7 +33,6 @@ from tests.failback.observed import (
 from tests.failback.ways import (
     HERE,
     SILENT,
-    THERE,
     at_home,
     back_gap,
     gap,
@@ -125,19 +123,8 @@ def test_what_the_old_replication_copied_behind_new_records_is_no_boundary(
     assert rebuild_command("main") in refused.value.hint
 
 
-@dataclass
-class Mute(Side):
-    """A cluster that answers nothing."""
-
-    def overview(self) -> Overview:
-        raise Unreachable(f"cluster {self.name} did not answer")
-
-    def groups(self) -> tuple[str, ...]:
-        raise Unreachable(f"cluster {self.name} did not answer")
-
-
 def test_who_reads_on_the_target_is_seen_while_the_source_is_silent() -> None:
-    mute, around = Mute(HERE, LOST, name="primary"), Around({})
+    mute, around = primary(*LOST, silent=True), Around({})
     read = secondary(*NEW, read_in={"readers": read_by("readers")})
     (group,) = looked_at(mute, read, Results(()), around).groups  # type: ignore[misc]
     assert (group.reading_on, group.positions) == (("secondary",), {})
@@ -155,7 +142,7 @@ def test_where_the_journal_is_silent_copies_of_it_are_read() -> None:
             return ()
 
     asked: list[str] = []
-    silent = looked_at(primary(*LOST), Mute(THERE, NEW, name="secondary"), Results(()), Lost({}))
+    silent = looked_at(primary(*LOST), secondary(*NEW, silent=True), Results(()), Lost({}))
     assert isinstance(silent.journal, Unavailable)
     assert len(asked) == 2
     looked_at(primary(*LOST), secondary(*NEW), Results(()), Lost({}))
@@ -166,7 +153,7 @@ def test_the_end_of_a_transaction_hides_nothing() -> None:
     """The last offset that was copied holds no record."""
     (part,) = AFTER.partitions
     ended = replace(AFTER, partitions=(replace(part, source=OffsetRange(0, len(LOST) + 1)),))
-    source, around = replace(primary(*LOST), hollow=1), Around({"mm2-source": 101, "mm2-back": 101})
+    source, around = primary(*LOST, hollow=1), Around({"mm2-source": 101, "mm2-back": 101})
     found = answer(looked_at(source, secondary(*LATE), Results((ended,)), around))
     assert (found.seen.facts.behind, found.next) == (("orders-0",), "f"), OrderDocument.of(
         found

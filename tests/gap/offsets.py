@@ -1,16 +1,17 @@
 """Two clusters as brokers show their offsets, and generated logs in them with a known truth."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
 from drctl.config.link import Link
-from drctl.model.topology import Found, Mark, Overview, TopicPartition, TopicState, Unavailable
+from drctl.model.topology import TopicPartition, Unavailable
 from tests import links
+from tests.fakes import FakeCluster, FakeLog
 
 NOON = 1_700_000_000_000
 TRANSACTIONS = "__transaction_state"
@@ -32,90 +33,49 @@ class Entry(NamedTuple):
     number: int | None
 
 
-@dataclass(frozen=True)
-class FakeLog:
+@dataclass
+class NumberedLog(FakeLog):
     """A log without holes; `open` of its last entries are in a transaction that has not ended."""
 
-    entries: Sequence[Entry]
-    start: int = 0
+    entries: Sequence[Entry] = ()
     open: int = 0
 
-    @property
-    def end(self) -> int:
-        return len(self.entries)
+    def __post_init__(self) -> None:
+        self.rows = [(n, entry.time, None, None, ()) for n, entry in enumerate(self.entries)]
+        self.end = len(self.entries)
+        self.stable = self.end - self.open
 
     def records(self) -> list[int]:
         """What a reader of committed records gets."""
-        last = self.end - self.open
-        return [e.number for e in self.entries[self.start : last] if e.number is not None]
-
-    def find(self, when: int) -> Found:
-        """As brokers answer ListOffsets."""
-        if when == Mark.NEWEST:
-            times = [entry.time for entry in self.entries]
-            return Found(times.index(max(times)), max(times)) if times else Found(-1, -1)
-        marks = {Mark.START: self.start, Mark.END: self.end, Mark.STABLE: self.end - self.open}
-        if when in marks:
-            return Found(marks[Mark(when)], -1)
-        for offset in range(self.start, self.end):
-            if self.entries[offset].time >= when:
-                return Found(offset, self.entries[offset].time)
-        return Found(-1, -1)
+        committed = self.entries[self.start : self.stable]
+        return [entry.number for entry in committed if entry.number is not None]
 
 
-def log(*times: int, start: int = 0, open: int = 0, first: int = 0) -> FakeLog:
+def numbered(entries: Sequence[Entry], start: int = 0, open: int = 0) -> NumberedLog:
+    return NumberedLog(start=start, entries=entries, open=open)
+
+
+def log(*times: int, start: int = 0, open: int = 0, first: int = 0) -> NumberedLog:
     """Records numbered from `first` on, so many milliseconds after noon."""
     entries = [Entry(NOON + time, first + n) for n, time in enumerate(times)]
-    return FakeLog(entries, start, open)
-
-
-@dataclass
-class FakeCluster:
-    """Implements `OffsetReader`; counts what it is asked."""
-
-    name: str
-    logs: Mapping[tuple[str, int], FakeLog | Unavailable]
-    configs: Mapping[str, Mapping[str, str] | Unavailable] = field(default_factory=dict)
-    transactions: bool = False
-    hidden: Mapping[str, Unavailable] = field(default_factory=dict)
-    asked: int = 0
-
-    def overview(self) -> Overview:
-        partitions: dict[str, tuple[int, ...]] = {}
-        for topic, number in sorted(self.logs):
-            if topic not in self.hidden:
-                partitions[topic] = (*partitions.get(topic, ()), number)
-        if self.transactions:
-            partitions[TRANSACTIONS] = (0,)
-        return Overview(f"id-of-{self.name}", partitions)
-
-    def topics(self, names: Collection[str]) -> dict[str, TopicState | Unavailable | None]:
-        return {name: self.hidden.get(name) for name in names}
-
-    def configurations(self, names: Collection[str]) -> dict[str, Mapping[str, str] | Unavailable]:
-        return {name: self.configs.get(name, {"cleanup.policy": "delete"}) for name in names}
-
-    def look_up(
-        self, questions: Sequence[tuple[TopicPartition, int]]
-    ) -> Callable[[], list[Found | Unavailable]]:
-        self.asked += len(questions)
-        return lambda: [self._answer(*question) for question in questions]
-
-    def _answer(self, partition: TopicPartition, when: int) -> Found | Unavailable:
-        if partition.topic == TRANSACTIONS:
-            return Found(7, -1)
-        found = self.logs[partition]
-        return found if isinstance(found, Unavailable) else found.find(when)
+    return numbered(entries, start, open)
 
 
 def cluster(
-    name: str, *logs: FakeLog | Unavailable, topic: str = "orders", **more: object
+    name: str,
+    *logs: FakeLog | Unavailable,
+    topic: str = "orders",
+    transactions: bool = False,
+    **more: Any,
 ) -> FakeCluster:
     """One topic, its partitions from 0 on."""
-    return FakeCluster(name, {(topic, n): each for n, each in enumerate(logs)}, **more)  # type: ignore[arg-type]
+    there = {TopicPartition(topic, n): each for n, each in enumerate(logs)}
+    if transactions:
+        there[TopicPartition(TRANSACTIONS, 0)] = FakeLog(end=7)
+    return FakeCluster(there, name, **more)
 
 
-def never_copied(source: FakeLog, target: FakeLog) -> int:
+def never_copied(source: NumberedLog, target: NumberedLog) -> int:
     """Records of the source that were never written to the target."""
     written = [entry.number for entry in target.entries[: target.end - target.open]]
     missing = Counter(source.records()) - Counter(n for n in written if n is not None)
@@ -123,7 +83,7 @@ def never_copied(source: FakeLog, target: FakeLog) -> int:
 
 
 @st.composite
-def sides(draw: st.DrawFn) -> tuple[FakeLog, FakeLog]:
+def sides(draw: st.DrawFn) -> tuple[NumberedLog, NumberedLog]:
     """A source and what a replicator made of it: losses, a stop, repeats, the target's own.
 
     Clocks go back by three seconds at most.
@@ -146,4 +106,7 @@ def sides(draw: st.DrawFn) -> tuple[FakeLog, FakeLog]:
         after += step
         copies.append(Entry(after, 1_000 + number))
     gone = draw(st.sampled_from([(0, 0), (0, 0), (3, 0), (0, 3), (2, 5)]))
-    return (FakeLog(source, min(gone[0], len(source))), FakeLog(copies, min(gone[1], len(copies))))
+    return (
+        numbered(source, min(gone[0], len(source))),
+        numbered(copies, min(gone[1], len(copies))),
+    )

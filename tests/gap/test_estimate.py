@@ -17,15 +17,16 @@ from drctl.model.gap import NotCompared
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from tests.cli.documents import check
 from tests.depth import examples
+from tests.fakes import FakeCluster
 from tests.gap.offsets import (
     NOON,
     Entry,
-    FakeCluster,
-    FakeLog,
+    NumberedLog,
     cluster,
     link,
     log,
     never_copied,
+    numbered,
     sides,
 )
 
@@ -46,7 +47,7 @@ def estimate(
 
 
 def one(
-    source: FakeLog, target: FakeLog, of: Link | None = None, **more: object
+    source: NumberedLog, target: NumberedLog, of: Link | None = None, **more: object
 ) -> PartitionEstimate:
     """The estimate of a single partition; `source_...` and `target_...` go to the clusters."""
     ours = {k.removeprefix("source_"): v for k, v in more.items() if k.startswith("source_")}
@@ -57,13 +58,13 @@ def one(
     return partition
 
 
-def numbers(log: FakeLog, first: int, last: int) -> Counter[int | None]:
+def numbers(log: NumberedLog, first: int, last: int) -> Counter[int | None]:
     """Records between two counts from the log's start."""
     found = log.entries[log.start + first : log.start + last]
     return Counter(entry.number for entry in found)
 
 
-def assumption_holds(source: FakeLog, target: FakeLog, timeline: Timeline | None) -> bool:
+def assumption_holds(source: NumberedLog, target: NumberedLog, timeline: Timeline | None) -> bool:
     """Whether stretches with equal numbers hold equal records."""
     if timeline is None:
         return source.records() == target.records()
@@ -75,28 +76,30 @@ def assumption_holds(source: FakeLog, target: FakeLog, timeline: Timeline | None
     )
 
 
-def unit_of(source: FakeLog, target: FakeLog) -> Unit:
+def unit_of(source: NumberedLog, target: NumberedLog) -> Unit:
     place = TopicPartition("orders", 0)
     logs = [(Log(place, x.start, x.end - x.open, x.end),) for x in (source, target)]
     return Unit("orders", 0, *logs)
 
 
-def timeline_of(source: FakeLog, target: FakeLog, look_ups: int = 30_000) -> Timeline | None:
+def timeline_of(
+    source: NumberedLog, target: NumberedLog, look_ups: int = 30_000
+) -> Timeline | None:
     unit = unit_of(source, target)
     ends = cluster("primary", source), cluster("secondary", target)
     narrowing = Narrowing(*ends, silent, look_ups)
     return narrowing.run(narrowing.differing([unit], timed=True)).get(unit)
 
 
-def surely_missing(source: FakeLog, target: FakeLog, timeline: Timeline | None) -> int:
+def surely_missing(source: NumberedLog, target: NumberedLog, timeline: Timeline | None) -> int:
     """Records that were never copied, without those so old that a side has deleted such."""
     head = sum(piece.source for piece in timeline.head()) if timeline else 0
-    return never_copied(FakeLog(source.entries, source.start + head, source.open), target)
+    return never_copied(numbered(source.entries, source.start + head, source.open), target)
 
 
 @settings(max_examples=examples(80), deadline=None)
 @given(sides())
-def test_the_truth_lies_within_the_bounds(both: tuple[FakeLog, FakeLog]) -> None:
+def test_the_truth_lies_within_the_bounds(both: tuple[NumberedLog, NumberedLog]) -> None:
     source, target = both
     timeline = timeline_of(source, target)
     assume(assumption_holds(source, target, timeline))
@@ -111,7 +114,7 @@ def test_the_truth_lies_within_the_bounds(both: tuple[FakeLog, FakeLog]) -> None
 @settings(max_examples=examples(40), deadline=None)
 @given(sides(), st.integers(0, 6))
 def test_the_bounds_hold_however_few_look_ups_there_are(
-    both: tuple[FakeLog, FakeLog], look_ups: int
+    both: tuple[NumberedLog, NumberedLog], look_ups: int
 ) -> None:
     source, target = both
     timeline = timeline_of(source, target, look_ups)
@@ -124,7 +127,7 @@ def test_the_bounds_hold_however_few_look_ups_there_are(
 
 @settings(max_examples=examples(30), deadline=None)
 @given(sides())
-def test_transactions_let_nobody_say_at_least(both: tuple[FakeLog, FakeLog]) -> None:
+def test_transactions_let_nobody_say_at_least(both: tuple[NumberedLog, NumberedLog]) -> None:
     """A marker stands behind every third record of the source, and nothing is missing."""
     records, _ = both
     marked = [
@@ -132,7 +135,7 @@ def test_transactions_let_nobody_say_at_least(both: tuple[FakeLog, FakeLog]) -> 
         for n, e in enumerate(records.entries)
         for m in ([e, Entry(e.time, None)][: 1 + (n % 3 == 2)])
     ]
-    found = one(FakeLog(marked), FakeLog(records.entries), source_transactions=True)
+    found = one(numbered(marked), numbered(records.entries), source_transactions=True)
     assert found.missing.at_least == 0
     assert found.missing.at_most >= 0
     assert Doubt.TRANSACTIONS in found.uncertainty
@@ -289,10 +292,11 @@ def test_a_partition_that_the_target_lacks() -> None:
 
 
 def test_a_topic_that_the_target_lacks_and_one_that_may_not_be_seen() -> None:
-    logs = {("orders", 0): log(0, 1), ("bills", 0): log(0, 1), ("dark", 0): log(3)}
+    logs = {"orders": log(0, 1), "bills": log(0, 1), "dark": log(3)}
+    ours = FakeCluster({TopicPartition(topic, 0): each for topic, each in logs.items()}, "primary")
     hidden = {"dark": Unavailable("not authorized to describe topic dark")}
-    theirs = FakeCluster("secondary", {("bills", 0): log(0, 1)}, hidden=hidden)
-    found = estimate(FakeCluster("primary", logs), theirs, link("orders", "bills", "dark", "gone"))
+    theirs = cluster("secondary", log(0, 1), topic="bills", hidden=hidden)
+    found = estimate(ours, theirs, link("orders", "bills", "dark", "gone"))
     assert [(t.topic, t.partitions[0].missing.estimate) for t in found.topics] == [
         ("bills", 0),
         ("orders", 2),
@@ -367,11 +371,11 @@ def test_look_ups_are_bounded_and_the_result_says_so() -> None:
 
 def test_a_look_up_that_fails_ends_the_narrowing_of_its_partition() -> None:
     class Failing(FakeCluster):
-        def _answer(self, partition: TopicPartition, when: int) -> object:
-            return Unavailable("gone") if when > NOON else super()._answer(partition, when)
+        def _found(self, partition: TopicPartition, when: int) -> object:
+            return Unavailable("gone") if when > NOON else super()._found(partition, when)
 
     times = [n * 1000 for n in range(50)]
-    ours = Failing("primary", {("orders", 0): log(*times)})
+    ours = Failing({TopicPartition("orders", 0): log(*times)}, "primary")
     theirs = cluster("secondary", log(*times[:30]))
     found = estimate(ours, theirs).topics[0].partitions[0]
     assert found.missing == Missing(20, 20, 50)
@@ -391,6 +395,6 @@ def test_no_configuration_is_asked_for_where_nothing_differs() -> None:
             assert not names
             return {}
 
-    same = {("orders", n): log(0, 1, 2) for n in range(3)}
-    found = estimate(Strict("primary", same), Strict("secondary", same))
+    same = {TopicPartition("orders", n): log(0, 1, 2) for n in range(3)}
+    found = estimate(Strict(same, "primary"), Strict(same, "secondary"))
     assert found.totals.missing == Missing()

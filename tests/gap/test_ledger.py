@@ -19,12 +19,14 @@ from drctl.gap.ledger_updates import Remembering
 from drctl.gap.reference import identify
 from drctl.model.errors import ConfigError
 from drctl.model.gap import LedgerUse
+from drctl.model.topology import TopicPartition
 from drctl.stores.ledger import DatabaseLedger
 from tests.depth import examples
-from tests.gap.clusters import PARTITIONS, Cluster, Log
+from tests.fakes import FakeCluster, FakeLog, record_of
 from tests.links import link
 
 CELL_BITS = 2
+PARTITIONS = (0, 1)
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -32,13 +34,14 @@ Summed = dict[tuple[Side, int, int, int], tuple[int, int, int, int, int]]
 
 
 def digested(
-    plan: ComparePlan, reads: Reads, clusters: Mapping[Side, Cluster]
+    plan: ComparePlan, reads: Reads, clusters: Mapping[Side, FakeCluster]
 ) -> list[BucketDigest]:
     (topic,) = plan.topics
     groups: dict[tuple[Side, int, int, int], list[tuple[int, int, int]]] = defaultdict(list)
     for side, cluster in clusters.items():
         for partition, ranges in reads[side].get("t", {}).items():
-            for offset, (record, _) in cluster.logs[partition].records.items():
+            for row in cluster.log(TopicPartition("t", partition)).rows:
+                record, offset = record_of(partition, row), row[0]
                 if any(r.start <= offset < r.end for r in ranges):
                     name = (plan.salt, identify(record, plan.identity, topic.timestamps))
                     digest = hashlib.sha256(repr(name).encode()).digest()
@@ -98,7 +101,7 @@ class Histories(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
-        self.source, self.target = Cluster("primary"), Cluster("secondary")
+        self.source, self.target = FakeCluster({}, "primary"), FakeCluster({}, "secondary")
         self.identity = "key, value, headers, timestamp"
 
     def teardown(self) -> None:
@@ -133,45 +136,45 @@ class Histories(RuleBasedStateMachine):
 
     @initialize()
     def some_records(self) -> None:
-        for n in range(6):
-            self.source.logs[0].append(0, b"k%d" % n, n)
-            self.target.logs[0].append(0, b"k%d" % n, n)
+        for side in ("source", "target"):
+            self.make_anew(side)
+            for n in range(6):
+                self.log(side, 0).append(b"k%d" % n, n)
 
     sides = st.sampled_from(["source", "target"])
     partitions = st.sampled_from(PARTITIONS)
     numbers = st.integers(0, 9)
 
-    def log(self, side: str, partition: int) -> Log:
-        cluster: Cluster = getattr(self, side)
-        return cluster.logs[partition]
+    def log(self, side: str, partition: int) -> FakeLog:
+        cluster: FakeCluster = getattr(self, side)
+        return cluster.log(TopicPartition("t", partition))
 
     @rule(side=sides, partition=partitions, n=st.integers(1, 9), key=numbers, time=numbers)
     def append(self, side: str, partition: int, n: int, key: int, time: int) -> None:
         for _ in range(n):
-            self.log(side, partition).append(partition, b"k%d" % key, time)
+            self.log(side, partition).append(b"k%d" % key, time)
 
     @rule(side=sides, partition=partitions)
     def end_a_transaction(self, side: str, partition: int) -> None:
-        self.log(side, partition).append(partition, b"", 0, holds_record=False)
+        self.log(side, partition).append(b"", 0, holds_record=False)
 
     @rule(partition=partitions)
     def replicate(self, partition: int) -> None:
         copies = self.log("target", partition)
-        done = len(copies.records)
-        for record, _ in [*self.log("source", partition).records.values()][done:]:
-            copies.append(partition, record.key or b"", record.timestamp_ms)
+        for _, time, key, *_ in self.log("source", partition).rows[len(copies.rows) :]:
+            copies.append(key, time)
 
     @rule(side=sides, partition=partitions, n=numbers)
     def open_a_transaction(self, side: str, partition: int, n: int) -> None:
         log = self.log(side, partition)
-        stable = log.stable
-        log.append(partition, b"open", n)
+        stable = log.last_stable
+        log.append(b"open", n)
         log.stable = stable
 
     @rule(side=sides, partition=partitions, n=numbers)
     def delete_records(self, side: str, partition: int, n: int) -> None:
         log = self.log(side, partition)
-        log.delete_before(min(log.start + n, log.stable))
+        log.delete_before(min(log.start + n, log.last_stable))
 
     @rule(side=sides, partition=partitions)
     def elect(self, side: str, partition: int) -> None:
@@ -183,25 +186,25 @@ class Histories(RuleBasedStateMachine):
         log.truncate(max(log.start, log.end - n))
         log.epoch += 1
         for _ in range(rewritten):
-            log.append(partition, b"rewritten", rewritten)
+            log.append(b"rewritten", rewritten)
 
     @rule(side=sides)
     def make_anew(self, side: str) -> None:
-        cluster: Cluster = getattr(self, side)
-        cluster.topic_id += 1
-        cluster.logs = {p: Log() for p in PARTITIONS}
+        cluster: FakeCluster = getattr(self, side)
+        cluster.ids["t"] = cluster.ids.get("t", "") + "+"
+        cluster.logs = {TopicPartition("t", p): FakeLog(epoch=0) for p in PARTITIONS}
 
     @rule(side=sides)
     def compact(self, side: str) -> None:
         """Compaction is allowed, and happens at once; it may still go on in later steps."""
-        cluster: Cluster = getattr(self, side)
-        cluster.config["cleanup.policy"] = "compact"
-        for log in cluster.logs.values():
-            log.compact()
+        cluster: FakeCluster = getattr(self, side)
+        cluster.config = {**cluster.config, "cleanup.policy": "compact"}
+        for partition in PARTITIONS:
+            self.log(side, partition).compact()
 
     @rule()
     def target_keeps_its_own_time(self) -> None:
-        self.target.config["message.timestamp.type"] = "LogAppendTime"
+        self.target.config = {**self.target.config, "message.timestamp.type": "LogAppendTime"}
 
     @rule(identity=st.sampled_from(["key", "key, value", "key, value, headers, timestamp"]))
     def change_the_identity(self, identity: str) -> None:
@@ -218,7 +221,9 @@ class Histories(RuleBasedStateMachine):
         again = self.begun()
         compacted = any("compact" in c.config["cleanup.policy"] for c in (self.source, self.target))
         behind = sum(
-            log.stable - max([o for o in log.records if o < log.stable], default=log.start - 1) - 1
+            log.last_stable
+            - max((row[0] for row in log.read(0, log.last_stable)), default=log.start - 1)
+            - 1
             for c in (self.source, self.target)
             for log in c.logs.values()
         )

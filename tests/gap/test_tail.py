@@ -12,32 +12,30 @@ from drctl.gap.tail import MARGINS, Position, Tail, aligned, too_narrow, windowe
 from drctl.model.gap import Counts, PartitionGap, RecordClass, TopicGap, Window
 from drctl.model.topology import OffsetRange, Record, TopicPartition
 from tests.depth import examples
-from tests.gap.clusters import Cluster
+from tests.fakes import FakeCluster, FakeLog, record_of
 
 PLACE = TopicPartition("t", 0)
 MARGIN = 40
 
 
-def cluster(records: Sequence[tuple[bytes, int]], first: int = 0) -> Cluster:
-    found = Cluster("c")
-    log = found.logs[0]
-    log.start = log.end = log.stable = first
+def cluster(records: Sequence[tuple[bytes, int]], first: int = 0) -> FakeCluster:
+    log = FakeLog(start=first)
     for key, time in records:
-        log.append(0, key, time)
-    return found
+        log.append(key, time)
+    return FakeCluster({PLACE: log}, "c")
 
 
-def plan(source: Cluster, target: Cluster, *, timestamps: bool = True) -> ComparePlan:
-    ranges = [{0: OffsetRange(c.logs[0].start, c.logs[0].end)} for c in (source, target)]
+def plan(source: FakeCluster, target: FakeCluster, *, timestamps: bool = True) -> ComparePlan:
+    ranges = [{0: OffsetRange(c.log(PLACE).start, c.log(PLACE).end)} for c in (source, target)]
     topic = TopicPlan("t", "t", True, timestamps, 0, False, ranges[0], ranges[1], {0: 0})
     return ComparePlan((topic,), Identity(), buckets=8, salt=1)
 
 
-def compared(cut: ComparePlan, source: Cluster, target: Cluster) -> tuple[list[int], int]:
+def compared(cut: ComparePlan, source: FakeCluster, target: FakeCluster) -> tuple[list[int], int]:
     """Offsets of the unreplicated records of a plan, and how many are only on the target."""
     (topic,) = cut.topics
     logs = [
-        {p: [r for o, (r, _) in c.logs[p].records.items() if r_.start <= o < r_.end]}
+        {p: [record_of(p, row) for row in c.log(TopicPartition("t", p)).read(*r_)]}
         for c, ranges in ((source, topic.source), (target, topic.target))
         for p, r_ in ranges.items()
     ]
@@ -52,7 +50,9 @@ def gap_of(missing: Sequence[int]) -> TopicGap:
     return TopicGap("t", "t", (PartitionGap(0, OffsetRange(0, 1), None, counts, ranges=runs),))
 
 
-def found_by_tail(source: Cluster, target: Cluster, position: int) -> tuple[list[int], int, Window]:
+def found_by_tail(
+    source: FakeCluster, target: FakeCluster, position: int
+) -> tuple[list[int], int, Window]:
     """As the analysis does it: wider and wider."""
     positions = {PLACE: Position(position, "the test")}
     tail = Tail(source, target, positions, same_offsets=False, margin=MARGIN)  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ def found_by_tail(source: Cluster, target: Cluster, position: int) -> tuple[list
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[Cluster, Cluster, int]:
+def histories(draw: st.DrawFn) -> tuple[FakeCluster, FakeCluster, int]:
     """A source, what a replicator made of it, and how far the replicator says it got."""
     size = draw(st.integers(0, 400))
     jitter = draw(st.sampled_from([0, 0, 3, 30]))
@@ -96,7 +96,7 @@ def histories(draw: st.DrawFn) -> tuple[Cluster, Cluster, int]:
 @given(histories())
 @settings(max_examples=examples(60), deadline=None)
 def test_behind_its_beginning_a_tail_finds_what_a_full_comparison_finds(
-    history: tuple[Cluster, Cluster, int],
+    history: tuple[FakeCluster, FakeCluster, int],
 ) -> None:
     source, target, position = history
     everything, _ = compared(plan(source, target), source, target)
@@ -105,7 +105,7 @@ def test_behind_its_beginning_a_tail_finds_what_a_full_comparison_finds(
     wanted = [o for o in everything if o >= start]
     # A second copy of an equal record before the window may stand for one that is missing in it.
     assert len(missing) >= len(wanted)
-    records = [(r.key, r.timestamp_ms) for r, _ in source.logs[0].records.values()]
+    records = [(key, time) for _, time, key, *_ in source.log(PLACE).rows]
     if len(set(records)) == len(records):
         assert missing == wanted
     assert not [o for o in missing if o < position] or window.whole
@@ -145,7 +145,7 @@ def test_without_evidence_a_partition_is_left_out_unless_it_is_small() -> None:
 
 def test_partitions_of_interest_are_read_whole_where_nobody_knows_and_others_not_at_all() -> None:
     source = cluster([(b"k%d" % n, n) for n in range(100)])
-    source.logs[1] = source.logs[0]
+    source.logs[TopicPartition("t", 1)] = source.logs[PLACE]
     topic = TopicPlan(
         "t", "t", True, True, 0, False, {p: OffsetRange(0, 100) for p in (0, 1)}, {}, {}
     )
@@ -162,7 +162,7 @@ def test_very_many_partitions_get_less_of_a_margin_each() -> None:
     ranges = dict.fromkeys(range(number), OffsetRange(0, end))
     topic = TopicPlan("t", "t", True, True, 0, False, ranges, ranges, {})
     positions = {TopicPartition("t", p): Position(end, "the test") for p in range(number)}
-    nobody = Cluster("c")
+    nobody = FakeCluster()
     tail = Tail(nobody, nobody, positions, same_offsets=True)  # type: ignore[arg-type]
     windows, _ = tail.windows(ComparePlan((topic,), Identity(), buckets=8, salt=1), {})
     assert {end - window.source_start for window in windows.values()} == {MARGINS // number}
