@@ -274,10 +274,10 @@ def known_overrides(given: Sequence[str]) -> Mapping[str, str]:
     Raises:
         UsageError: there is no such precheck, or no reason is given.
     """
-    from drctl.checks.diagnosis import parse_overrides
+    from drctl.checks.diagnosis import checked_overrides
     from drctl.offsets.applying import OVERRIDABLE
 
-    return parse_overrides(given, (*OVERRIDABLE, *PASSED))
+    return checked_overrides(given, (*OVERRIDABLE, *PASSED))
 
 
 HOME = Way(
@@ -409,7 +409,7 @@ def _options(config: "Config", folder: Path, wish: Wish) -> ReconcileOptions:
         wish.policy,
         wish.topics,
         Action(wish.conflicting),
-        overrides=() if within else (f"{Guard.TARGET_MOVED}={_MOVED}",),
+        overrides={} if within else {Guard.TARGET_MOVED: _MOVED},
         undecided=True,
         known_as=wish.result,
         spares_compacted=True,

@@ -35,10 +35,10 @@ def known_overrides(given: Iterable[str]) -> Mapping[str, str]:
     given = tuple(given)
     if not given:
         return {}
-    from drctl.checks.diagnosis import parse_overrides
+    from drctl.checks.diagnosis import checked_overrides
     from drctl.offsets.applying import OVERRIDABLE
 
-    return parse_overrides(given, OVERRIDABLE)
+    return checked_overrides(given, OVERRIDABLE)
 
 
 def judged(sight: ClusterLinkReader, mode: str) -> "Sequence[Finding]":

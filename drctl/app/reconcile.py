@@ -26,6 +26,7 @@ from drctl.model.errors import (
     UsageError,
 )
 from drctl.reconcile.export import digest_of
+from drctl.reconcile.guards import Guard
 from drctl.reconcile.policy import POLICIES, Action
 from drctl.steps.records import ResultSettings
 from drctl.views.exports import exports_of, saved_lanes
@@ -60,7 +61,7 @@ class ReconcileOptions:
     topics: tuple[str, ...]
     conflicting: Action
     out: Path | None = None
-    overrides: tuple[str, ...] = ()
+    overrides: "Mapping[Guard, str]" = field(default_factory=dict)
     undecided: bool = False
     known_as: str = ""
     spares_compacted: bool = False
@@ -103,9 +104,7 @@ def checked(given: ReconcileOptions) -> str:
         UsageError: it does not, or there is no such result.
     """
     from drctl.reconcile.gap_result import read_gap
-    from drctl.reconcile.guards import parse_overrides
 
-    parse_overrides(given.overrides)
     _policies(given, per_partition=False)
     return read_gap(document_of(given.folder), str(given.folder)).link
 
@@ -119,10 +118,8 @@ def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "I
         Refused: the result is of other clusters.
     """
     from drctl.reconcile.gap_result import read_gap
-    from drctl.reconcile.guards import parse_overrides
     from drctl.reconcile.policy import check_names
 
-    overrides = parse_overrides(given.overrides)
     gap = read_gap(document_of(given.folder), str(given.folder))
     gap = replace(gap, id=given.known_as or gap.id)
     config = configuration()
@@ -157,7 +154,7 @@ def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "I
                 chosen = [p for p in gap.partitions if policies.chooses(p.place.topic)]
                 sight = look(source, target, chosen)
                 check_clusters(gap, sight)
-                plan = build_plan(gap, policies, rows, sight, kept, overrides)
+                plan = build_plan(gap, policies, rows, sight, kept, given.overrides)
                 spared = compacted(gap, sight) if given.spares_compacted else ()
                 return with_growth(plan, growth.look(plan, sight, last=last), spared), sight
 
@@ -418,7 +415,7 @@ def wish_of(found: Opened) -> ResultSettings:
         records=sum(line.all.records for line in found.plan.lines),
         target=found.gap.target,
         out=str(given.out.absolute()) if given.out else "",
-        overrides={each.guard.value: each.reason for each in found.plan.overrides},
+        overrides={guard.value: why for guard, why in given.overrides.items()},
     )
 
 
@@ -438,9 +435,15 @@ def options_of(wish: Wish) -> ReconcileOptions:
             f"gap result {wish.result} is not in {folder} of this machine",
             "go on where it is, or bring the folder there",
         )
-    given = tuple(f"{guard}={reason}" for guard, reason in wish.overrides.items())
     out, conflicting = Path(wish.out) if wish.out else None, Action(wish.conflicting)
-    return ReconcileOptions(folder, wish.policy, wish.topics, conflicting, out, overrides=given)
+    return ReconcileOptions(
+        folder,
+        wish.policy,
+        wish.topics,
+        conflicting,
+        out,
+        {Guard(name): why for name, why in wish.overrides.items()},
+    )
 
 
 def reader_of(config: "Config", link: "Link") -> ResultReader:

@@ -134,10 +134,10 @@ def _finding(left: "Left", status: Status = Status.WARN) -> Finding:
 
 
 def _passed_over(given: Sequence[str]) -> Mapping[str, str]:
-    from drctl.checks.diagnosis import parse_overrides
+    from drctl.checks.diagnosis import checked_overrides
     from drctl.checks.repairs import GUARD
 
-    found = parse_overrides(given, [GUARD])
+    found = checked_overrides(given, [GUARD])
     others = sorted(found.keys() - {GUARD})
     if others:
         raise UsageError(f"a repair does not ask {others[0]}", f"it can pass over {GUARD}")

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from drctl.checks.causes import causes_first
@@ -11,9 +10,10 @@ from drctl.checks.check import Family
 from drctl.checks.clients import CLIENT_CHECKS
 from drctl.checks.observed import Observed
 from drctl.checks.registry import CHECKS, GUARDS, findings
-from drctl.model.errors import ExitCode, UsageError
+from drctl.model.errors import ExitCode
 from drctl.model.finding import Finding, Status
 from drctl.model.loss import Mode
+from drctl.model.plan import parse_overrides
 from drctl.model.topology import Unavailable
 
 _ADVICE = frozenset(check.name for check in CHECKS) - GUARDS.keys()
@@ -35,8 +35,8 @@ def standing_against(
     )
 
 
-def parse_overrides(given: Iterable[str], others: Collection[str] = ()) -> Mapping[str, str]:
-    """`GUARD=REASON` as typed: the reason of each override, by guard.
+def checked_overrides(given: Iterable[str], others: Collection[str] = ()) -> Mapping[str, str]:
+    """`GUARD=REASON` as typed: the reason of each override, by check.
 
     Args:
         others: names of guards of other packages that may be overridden, too.
@@ -44,37 +44,15 @@ def parse_overrides(given: Iterable[str], others: Collection[str] = ()) -> Mappi
     Raises:
         UsageError: there is no such guard, it cannot be overridden, or no reason is given.
     """
-    found: dict[str, str] = {}
-    for text in given:
-        name, _, reason = (part.strip() for part in text.partition("="))
-        _check_known(name, others)
-        if not reason:
-            raise UsageError(
-                f"--override {name} needs a reason",
-                f"write --override {name}=REASON: it is kept in the journal and the report",
-            )
-        found[name] = reason
-    return found
+    known = overridable(others)
+    final = {name: check.about for name, check in GUARDS.items() if name not in known}
+    return parse_overrides(given, known, final)
 
 
 def overridable(others: Collection[str] = ()) -> Sequence[str]:
     """Names of all guards that may be overridden, sorted."""
     own = (name for name, check in GUARDS.items() if check.guards and check.guards.overridable)
     return sorted({*own, *others})
-
-
-def _check_known(name: str, others: Collection[str]) -> None:
-    known = overridable(others)
-    if name in known:
-        return
-    if name in GUARDS:
-        raise UsageError(
-            f"guard {name} cannot be passed over: without it the run could not be made",
-            f"it holds where {GUARDS[name].about}",
-        )
-    near = get_close_matches(name, known, 1)
-    meant = f"did you mean {near[0]}? " if near else ""
-    raise UsageError(f"there is no guard {name!r}", f"{meant}the guards: {', '.join(known)}")
 
 
 def _blocks(finding: Finding, mode: Mode) -> bool:

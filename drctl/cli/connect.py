@@ -43,7 +43,7 @@ from drctl.model.errors import (
     Unreachable,
     UsageError,
 )
-from drctl.model.plan import Plan
+from drctl.model.plan import Plan, parse_overrides
 from drctl.model.replication import Connector
 from drctl.model.strict_json import read_json
 from drctl.plans import connectors as plans
@@ -158,7 +158,7 @@ def recover(given: Recover) -> int:
     backoff = Backoff(initial, longest, given.attempts)
     settle_s = seconds(given.settle, "--settle", zero=True)
     given.check()
-    overrides = recovery_plan.parse_overrides(given.override)
+    overrides = parse_overrides(given.override, [recovery_plan.GUARD])
     wanted = _remedy(given)
     config = configuration()
     cluster = connect_adapters.only_workers(config, given.connect, given.link)
@@ -383,7 +383,7 @@ def apply(given: Positions) -> int:
 def _apply_offsets(given: Positions) -> int:
     """Make the plan, and with `--execute` carry it out."""
     given.check()
-    overrides = applying.parse_overrides(given.override)
+    overrides = parse_overrides(given.override, applying.OVERRIDABLE)
     renamed = _renamed(given.rename)
     words = ("connect", "offsets", "apply")
     execute = _command(words, given)

@@ -21,8 +21,8 @@ from drctl.cli.stopping import stoppable
 from drctl.elections.cluster_state import Kind
 from drctl.elections.documents import ElectPlanDocument, result_document, show_document
 from drctl.elections.planning import (
+    OVERRIDABLE,
     ElectionPlan,
-    parse_overrides,
     preferred_plan,
     unclean_plan,
 )
@@ -30,7 +30,7 @@ from drctl.elections.results import ElectionResult, results_of
 from drctl.engine.kind import Status
 from drctl.model.errors import ExitCode, Interrupted, Unreachable
 from drctl.model.groups import POSITIONS_TOPIC
-from drctl.model.plan import Plan
+from drctl.model.plan import Plan, parse_overrides
 from drctl.model.topology import TopicPartition
 from drctl.plans.elections import election
 from drctl.views.elections import plan_table, result_table, show_table
@@ -179,7 +179,7 @@ def unclean(given: Unclean) -> int:
     Says first, for each partition, which offsets would be lost and how that is known, or that it
     cannot be. Needs --override unclean=REASON. Exit codes: as of preferred.
     """
-    overrides, topic = parse_overrides(given.override), given.topic
+    overrides, topic = parse_overrides(given.override, OVERRIDABLE), given.topic
     numbers = tuple(dict.fromkeys(given.partition))
     ends = known_ends(given.known_end, numbers)
 

@@ -494,14 +494,14 @@ def _plan(
         Refused: these are not the logs any more that were compared a moment ago.
     """
     from drctl.reconcile.cluster_state import look
-    from drctl.reconcile.guards import Guard, Override, check_clusters
+    from drctl.reconcile.guards import OVERRIDABLE, check_clusters
     from drctl.reconcile.planning import build_plan
     from drctl.reconcile.policy import Action, Policies
 
     with adapters.both_readers(link) as (source, target):
         states = look(source, target, gap.partitions)
     check_clusters(gap, states)
-    overrides = tuple(Override(guard, _REASON) for guard in Guard if guard.overridable)
+    overrides = dict.fromkeys(OVERRIDABLE, _REASON)
     policies = Policies(everywhere=Action.EXPORT, conflicting=Action.EXPORT)
     plan = build_plan(gap, policies, rows, states, {}, overrides)
     if plan.blocked:

@@ -40,7 +40,7 @@ from drctl.cli.options import Output, options
 from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration, error_document, without_secrets
 from drctl.model.errors import ConfigError, ExitCode, Interrupted, Unknown, UsageError
-from drctl.model.plan import reasons_given
+from drctl.model.plan import parse_overrides
 from drctl.model.text import lines as meant
 from drctl.model.text import quote
 from drctl.offsets.anchor_log import ANCHORS_TOPIC, scope_of
@@ -430,7 +430,7 @@ def _overrides(given: Acting) -> Mapping[str, str]:
     from drctl.offsets.applying import OVERRIDABLE
 
     given.check()
-    return reasons_given(given.override, OVERRIDABLE)
+    return parse_overrides(given.override, OVERRIDABLE)
 
 
 def _show_or_commit(

@@ -29,9 +29,11 @@ from drctl.cli.running import carried_out, plan_files
 from drctl.cli.settings import configuration
 from drctl.engine.kind import Status
 from drctl.model.errors import Interrupted, Refused, Unknown, UsageError
+from drctl.model.plan import parse_overrides
 from drctl.model.text import option
 from drctl.plans.reconcile import reconcile_plan
 from drctl.reconcile.documents import document
+from drctl.reconcile.guards import OVERRIDABLE
 from drctl.reconcile.policy import Action
 from drctl.views.plan_text import plan_document
 from drctl.views.reconcile import reconcile_table
@@ -93,8 +95,9 @@ def reconcile(given: Reconcile) -> int:
 
     folder = folder_of(given.directory, given.link)
     given.check()
+    overrides = parse_overrides(given.override, OVERRIDABLE)
     words = ["reconcile", str(folder), *words_of(given, link=None), "--execute"]
-    wanted = given.policy, given.topic, given.conflicting, given.out, given.override
+    wanted = given.policy, given.topic, given.conflicting, given.out, overrides
     asked = ReconcileOptions(folder, *wanted)
     of_link, again = checked(asked), command_line(words)
     config = configuration()

@@ -14,7 +14,7 @@ from drctl.app.reconcile import RECONCILE
 from drctl.app.repairs import FIX
 from drctl.app.resume_check import held_kinds, must_be_differences, must_be_permitted, permitted
 from drctl.app.way import Way
-from drctl.checks.diagnosis import parse_overrides
+from drctl.checks.diagnosis import checked_overrides
 from drctl.cli.console import console
 from drctl.cli.grammar import (
     Answers,
@@ -216,7 +216,7 @@ def _leave_damaged(
 def _overrides(given: Resume) -> Mapping[str, str]:
     """What is passed over from here on: also what only a run that was away can meet."""
     if given.abandon is None:
-        return parse_overrides(given.override, (*OVERRIDABLE, MOVED))
+        return checked_overrides(given.override, (*OVERRIDABLE, MOVED))
     if not given.abandon.strip():
         raise UsageError("--abandon needs a reason", "it is kept in the journal and the report")
     if given.override or given.answer:

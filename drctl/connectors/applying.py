@@ -4,7 +4,7 @@ An export holds the positions of some connectors. Its partitions are renamed for
 the other workers, as far as drctl knows how their plugins name them.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from drctl.model.document import Moment, Name
 from drctl.model.errors import ConfigError, UsageError
-from drctl.model.plan import reasons_given
 from drctl.model.replication import SINK, STOPPED, Connector, Partition, Position, Workers
 from drctl.model.typed_json import read_as
 
@@ -151,7 +150,10 @@ class Guard(StrEnum):
     @property
     def overridable(self) -> bool:
         """Whether an engineer may override it."""
-        return self in (Guard.MISFIT, Guard.UNKNOWN)
+        return self in OVERRIDABLE
+
+
+OVERRIDABLE = (Guard.MISFIT, Guard.UNKNOWN)
 
 
 class Action(StrEnum):
@@ -208,16 +210,6 @@ class OffsetsPlan:
     def refused(self) -> tuple[Line, ...]:
         """What something blocks."""
         return tuple(line for line in self.lines if line.action is Action.REFUSE)
-
-
-def parse_overrides(given: Iterable[str]) -> dict[Guard, str]:
-    """`GUARD=REASON` as typed.
-
-    Raises:
-        UsageError: there is no such guard, it cannot be overridden, or no reason is given.
-    """
-    known = [guard.value for guard in Guard if guard.overridable]
-    return {Guard(name): reason for name, reason in reasons_given(given, known).items()}
 
 
 def build_plan(

@@ -1,6 +1,6 @@
 """Plans what is done about failed connectors: restart, begin again, or leave to a person."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
@@ -8,7 +8,6 @@ from typing import Annotated
 from drctl.connectors.diagnosis import ConnectorHealth, Explained, worst
 from drctl.connectors.remedies import Remedy, consequence, steps
 from drctl.model.errors import UsageError
-from drctl.model.plan import reasons_given
 from drctl.model.replication import Connector
 
 
@@ -117,15 +116,6 @@ class RecoverPlan:
     def acting(self) -> bool:
         """Whether anything would be done."""
         return any(line.action in (Action.RESTART, Action.REMEDY) for line in self.lines)
-
-
-def parse_overrides(given: Iterable[str]) -> dict[str, str]:
-    """`cause=REASON` as typed.
-
-    Raises:
-        UsageError: it is another guard, or no reason is given.
-    """
-    return reasons_given(given, [GUARD])
 
 
 def restart_plan(

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from drctl.elections.cluster_state import Kind, Partition, PartitionStates
 from drctl.elections.loss import Beyond, Evidence, Loss, loss_of
 from drctl.model.groups import POSITIONS_TOPIC
-from drctl.model.plan import reasons_given
 from drctl.model.topology import TopicPartition, Unavailable
 
 
@@ -28,7 +27,10 @@ class Guard(StrEnum):
     @property
     def overridable(self) -> bool:
         """Whether an engineer may override it."""
-        return self in (Guard.UNCLEAN, Guard.SHORTER)
+        return self in OVERRIDABLE
+
+
+OVERRIDABLE = (Guard.UNCLEAN, Guard.SHORTER)
 
 
 class Action(StrEnum):
@@ -168,16 +170,6 @@ class ElectionPlan:
     def refused(self) -> tuple[Line, ...]:
         """Partitions whose election is blocked."""
         return tuple(line for line in self.lines if line.action is Action.REFUSE)
-
-
-def parse_overrides(given: Iterable[str]) -> dict[Guard, str]:
-    """`GUARD=REASON` as typed.
-
-    Raises:
-        UsageError: there is no such guard, it cannot be overridden, or no reason is given.
-    """
-    known = [guard.value for guard in Guard if guard.overridable]
-    return {Guard(name): reason for name, reason in reasons_given(given, known).items()}
 
 
 def preferred_plan(

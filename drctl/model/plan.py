@@ -2,36 +2,51 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import StrEnum
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from drctl.model.errors import UsageError
 
+G = TypeVar("G", bound=str)
 
-def reasons_given(given: Iterable[str], known: Collection[str]) -> dict[str, str]:
+
+def parse_overrides(
+    given: Iterable[str], known: Iterable[G], final: Mapping[str, str] = MappingProxyType({})
+) -> dict[G, str]:
     """`GUARD=REASON` as typed: the reason of each override, by guard.
 
     Args:
         known: the guards that may be overridden.
+        final: those that may not, and where each holds.
 
     Raises:
         UsageError: there is no such guard, it cannot be overridden, or no reason is given.
     """
-    found = {}
+    guards, found = {str(guard): guard for guard in known}, {}
     for text in given:
         name, _, reason = (part.strip() for part in text.partition("="))
-        if name not in known:
+        if name in final:
+            raise UsageError(
+                f"guard {name} cannot be passed over: without it the run could not be made",
+                f"it holds where {final[name]}",
+            )
+        if name not in guards:
+            near = get_close_matches(name, guards, 1)
+            meant = f"did you mean {near[0]}? " if near else ""
             raise UsageError(
                 f"there is no guard {name!r} that can be passed over",
-                f"those that can: {', '.join(known)}",
+                f"{meant}those that can: {', '.join(guards)}",
             )
         if not reason:
             raise UsageError(
-                f"--override {name} needs a reason", "it is kept in the journal of the run"
+                f"--override {name} needs a reason",
+                f"write --override {name}=REASON: it is kept in the journal and the report",
             )
-        found[name] = reason
+        found[guards[name]] = reason
     return found
 
 

@@ -17,9 +17,8 @@ _PATIENCE_S = 1.0
 def reconcile_plan(link: Link, found: ReconcilePlan, settings: ResultSettings) -> Plan:
     """The plan; it has no steps where nothing is to be written."""
     step = ReconcileResult().step(ReconcileResult.name, settings, _PATIENCE_S)
-    overrides = {each.guard.value: each.reason for each in found.overrides}
     steps = (step,) if found.writes else ()
-    return Plan(NAME, link.name, link.source, link.target, steps, _basis(found), overrides)
+    return Plan(NAME, link.name, link.source, link.target, steps, _basis(found), settings.overrides)
 
 
 def _basis(found: ReconcilePlan) -> Mapping[str, str]:

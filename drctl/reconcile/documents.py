@@ -4,7 +4,7 @@ from typing import Annotated
 
 from drctl.model.document import Count, Document, From, Moment, Name, Seconds
 from drctl.model.gap import OrderVerdict
-from drctl.reconcile.guards import Guard, Objection
+from drctl.reconcile.guards import OVERRIDABLE, Guard, Objection
 from drctl.reconcile.policy import Action
 from drctl.reconcile.progress import TOPIC, Segment
 from drctl.reconcile.results import Gone, LineResult, Outcome, ReconcileResult
@@ -78,7 +78,7 @@ class ObjectionDocument(Document):
 class OverrideDocument(Document):
     """A guard that the engineer passes over."""
 
-    guard: Annotated[Guard, ("enum", tuple(guard for guard in Guard if guard.overridable))]
+    guard: Annotated[Guard, ("enum", OVERRIDABLE)]
     reason: Name
 
 
@@ -210,7 +210,9 @@ class ReconcileDocument(Document):
         lambda r: ObjectionDocument.each(r.plan.objections)
     )
     overrides: tuple[OverrideDocument, ...] = read(
-        lambda r: OverrideDocument.each(r.plan.overrides)
+        lambda r: tuple(
+            OverrideDocument(guard=guard, reason=why) for guard, why in r.plan.overrides.items()
+        )
     )
     notes: tuple[str, ...] = read(lambda r: r.plan.notes)
     totals: TotalsDocument = read(TotalsDocument.of)

@@ -3,10 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
 
 from drctl.model.errors import Refused
-from drctl.model.plan import reasons_given
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
 from drctl.reconcile.cluster_state import ClusterStates
 from drctl.reconcile.gap_result import FoundGap, FoundPartition
@@ -65,23 +63,16 @@ class Guard(StrEnum):
     @property
     def overridable(self) -> bool:
         """Whether an engineer may override it."""
-        return self in _OVERRIDABLE
+        return self in OVERRIDABLE
 
 
-_OVERRIDABLE = (
+OVERRIDABLE = (
     Guard.INCOMPLETE,
     Guard.SOURCE_MOVED,
     Guard.TARGET_MOVED,
     Guard.TARGET_UNREAD,
     Guard.DECIDED_BEFORE,
 )
-
-
-class Override(NamedTuple):
-    """A guard that the engineer overrides, and why."""
-
-    guard: Guard
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +88,6 @@ class Objection:
     place: TopicPartition | None
     reason: str
     passed: bool = False
-
-
-def parse_overrides(given: Iterable[str]) -> tuple[Override, ...]:
-    """`GUARD=REASON` as typed.
-
-    Raises:
-        UsageError: there is no such guard, it cannot be overridden, or no reason is given.
-    """
-    known = [guard.value for guard in Guard if guard.overridable]
-    given_reasons = reasons_given(given, known).items()
-    return tuple(Override(Guard(name), reason) for name, reason in given_reasons)
 
 
 def check_clusters(gap: FoundGap, clusters: ClusterStates) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, groupby, islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 from drctl.model.gap import OrderVerdict
@@ -20,7 +21,6 @@ from drctl.reconcile.guards import (
     Changes,
     Guard,
     Objection,
-    Override,
     growth_objections,
     objections,
 )
@@ -172,7 +172,7 @@ class ReconcilePlan:
     gap: FoundGap
     lines: tuple[Line, ...]
     objections: tuple[Objection, ...]
-    overrides: tuple[Override, ...]
+    overrides: Mapping[Guard, str]
     notes: tuple[str, ...]
     kept: Mapping[RecordSet, Progress]
     taken: Mapping[RecordSet, Progress] = field(default_factory=dict)
@@ -218,11 +218,11 @@ def build_plan(
     rows: WantedRows,
     clusters: ClusterStates,
     kept: Kept,
-    overrides: tuple[Override, ...] = (),
+    overrides: Mapping[Guard, str] = MappingProxyType({}),
 ) -> ReconcilePlan:
     """One line for each record set of the chosen topics that holds records."""
     chosen = [p for p in gap.partitions if policies.chooses(p.place.topic)]
-    passed = frozenset(each.guard for each in overrides)
+    passed = overrides.keys()
     own = {
         key.lane: progress
         for key, progress in kept.items()
@@ -252,7 +252,7 @@ def with_growth(
     Args:
         kept_from: partitions of which `target-moved` cannot be overridden.
     """
-    passed = frozenset(each.guard for each in plan.overrides)
+    passed = plan.overrides.keys()
     more = []
     for each in growth_objections(grown):
         final = each.guard is Guard.TARGET_MOVED and each.place in kept_from

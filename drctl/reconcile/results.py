@@ -146,7 +146,7 @@ def began(run: str, plan: ReconcilePlan, at: datetime) -> Entry:
         "link": gap.link,
         "source": [gap.source, gap.source_id],
         "target": [gap.target, gap.target_id],
-        "overrides": {each.guard.value: each.reason for each in plan.overrides},
+        "overrides": dict(plan.overrides),
         "passed": [f"{o.guard}: {o.place}: {o.reason}" for o in plan.objections if o.passed],
     }
 

@@ -36,7 +36,7 @@ def reconcile_table(result: ReconcileResult, execute: str) -> Iterator[Part]:
         f"gap result {gap.id} of {gap.started}, {plain(gap.source)} to {plain(gap.target)}",
         style="dim",
     )
-    yield from notes(plan.notes, ((each.guard, each.reason) for each in plan.overrides))
+    yield from notes(plan.notes, plan.overrides.items())
     yield from _objections([o for o in plan.objections if not o.passed])
     yield from _table(result.results)
     yield from _reasons(result)

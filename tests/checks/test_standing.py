@@ -1,12 +1,19 @@
 """What stands against a failover, and what may be passed over."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from drctl.checks.diagnosis import overridable, parse_overrides, standing_against
+from drctl.checks.diagnosis import checked_overrides, overridable, standing_against
 from drctl.checks.registry import CHECKS, GUARDS, findings, guard_findings
+from drctl.connectors import applying as positions
+from drctl.connectors import recovery_plan as recovery
+from drctl.elections import planning as elections
 from drctl.model.errors import UsageError
 from drctl.model.finding import Finding, Status
 from drctl.model.loss import Mode
+from drctl.model.plan import parse_overrides
+from drctl.reconcile import guards as reconciling
 from tests.checks.observing import observed
 
 LINK = {"link": {"replicator": {"kind": "mirrormaker2"}}}
@@ -87,7 +94,7 @@ def test_each_is_asked_before_the_failovers_it_is_for() -> None:
 
 def test_reasons_are_kept() -> None:
     given = ["source-alive= the rack is burning = yes ", "moves-backwards=they asked for it"]
-    assert parse_overrides(given, {"moves-backwards"}) == {
+    assert checked_overrides(given, {"moves-backwards"}) == {
         "source-alive": "the rack is burning = yes",
         "moves-backwards": "they asked for it",
     }
@@ -107,5 +114,27 @@ def test_reasons_are_kept() -> None:
 )
 def test_what_cannot_be_passed_over(given: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
-        parse_overrides([given])
+        checked_overrides([given])
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("known", "typed", "refused"),
+    [
+        (elections.OVERRIDABLE, "unclean", "led"),
+        (positions.OVERRIDABLE, "misfit", "sink"),
+        ([recovery.GUARD], "cause", "unclean"),
+        (reconciling.OVERRIDABLE, "source-moved", "recreated"),
+    ],
+)
+def test_every_command_reads_overrides_alike(
+    known: Sequence[str], typed: str, refused: str
+) -> None:
+    assert parse_overrides([f"{typed} = I know"], known) == {typed: "I know"}
+    for given, words in (
+        (typed, f"--override {typed} needs a reason"),
+        (f"{typed}= ", f"--override {typed} needs a reason"),
+        (f"{refused}=x", f"there is no guard '{refused}' that can be passed over"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            parse_overrides([given], known)

@@ -15,7 +15,6 @@ from drctl.connectors.applying import (
     OffsetsPlan,
     build_plan,
     kept,
-    parse_overrides,
     read_export,
 )
 from drctl.connectors.results import OffsetsResult, Outcome
@@ -223,10 +222,3 @@ def test_a_file_that_is_none() -> None:
 def test_names_that_are_not_in_the_file() -> None:
     with pytest.raises(UsageError, match="there is no connector 'x' in it"):
         planned(World(), shop(), {"x": "y"})
-
-
-def test_overrides() -> None:
-    assert parse_overrides(["misfit=I know"]) == {Guard.MISFIT: "I know"}
-    for wrong in ("misfit", "sink=x"):
-        with pytest.raises(UsageError):
-            parse_overrides([wrong])

@@ -7,7 +7,6 @@ from drctl.connectors.diagnosis import ConnectorHealth, chosen
 from drctl.connectors.recovery_plan import (
     Action,
     Backoff,
-    parse_overrides,
     remedy_plan,
     restart_plan,
 )
@@ -168,10 +167,3 @@ def test_workers_that_vanish_before_anything_was_done() -> None:
     world.away = "no worker answers"
     result = treated(world, Remedy.RESET)
     assert (result.code, result.done) == (ExitCode.UNKNOWN, ())
-
-
-def test_overrides() -> None:
-    assert parse_overrides(["cause = cured"]) == {"cause": "cured"}
-    for wrong in ("cause", "unclean=x"):
-        with pytest.raises(UsageError):
-            parse_overrides([wrong])

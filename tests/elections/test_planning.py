@@ -9,12 +9,10 @@ from drctl.elections.planning import (
     Aim,
     ElectionPlan,
     Guard,
-    parse_overrides,
     plan_again,
     preferred_plan,
     unclean_plan,
 )
-from drctl.model.errors import UsageError
 from drctl.model.topology import TopicPartition, Unavailable
 from tests.elections.seen import PLACE, partition, sight
 
@@ -111,17 +109,3 @@ def test_preferred_leaders() -> None:
     told = {line.place.partition: (line.action, line.to) for line in plan.lines}
     assert told == {1: (Action.ELECT, 1), 2: (Action.REFUSE, 3), 3: (Action.REFUSE, 4)}
     assert guards(plan) == [Guard.NOT_IN_SYNC, Guard.DOWN]
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ("led=because", "there is no guard 'led' that can be passed over"),
-        ("unclean", "--override unclean needs a reason"),
-        ("unclean= ", "--override unclean needs a reason"),
-    ],
-)
-def test_overrides_that_are_none(given: str, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        parse_overrides([given])
-    assert parse_overrides(["unclean = it is gone"]) == {Guard.UNCLEAN: "it is gone"}

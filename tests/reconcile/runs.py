@@ -20,7 +20,6 @@ from drctl.model.plan import Plan
 from drctl.model.topology import PartitionOffsets, TopicPartition
 from drctl.plans.reconcile import reconcile_plan
 from drctl.reconcile.cluster_state import ClusterStates
-from drctl.reconcile.guards import parse_overrides
 from drctl.reconcile.planning import ReconcilePlan, build_plan
 from drctl.reconcile.policy import Action, Policies
 from tests.links import link
@@ -64,8 +63,8 @@ class Site:
         rows = self.world.rows()
 
         def make(kept: Any, *, last: bool) -> tuple[ReconcilePlan, ClusterStates]:
-            passed, sight = parse_overrides(self.world.overrides), self.world.sight()
-            return build_plan(self.world.gap, policies, rows, sight, kept, passed), sight
+            gap, passed, sight = self.world.gap, self.world.overrides, self.world.sight()
+            return build_plan(gap, policies, rows, sight, kept, passed), sight
 
         def log(places: list[TopicPartition]) -> Mapping[TopicPartition, PartitionOffsets]:
             ends = {place: len(self.world.target.logs.get(place, [])) for place in places}

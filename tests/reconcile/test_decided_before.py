@@ -1,6 +1,8 @@
 """Records that another gap result has put aside or given up are not decided on a second time."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition, TopicState
 from drctl.reconcile.executing import Limits
-from drctl.reconcile.guards import Guard, parse_overrides
+from drctl.reconcile.guards import Guard
 from drctl.reconcile.planning import ReconcilePlan, build_plan
 from drctl.reconcile.policy import QUARANTINE as QUARANTINE_OF
 from drctl.reconcile.policy import Action, Policies
@@ -37,15 +39,14 @@ def planned(
     source: str = "A",
     topic: str = "s",
     order: OrderVerdict = SAFE,
-    passed: tuple[str, ...] = (),
+    passed: Mapping[Guard, str] = MappingProxyType({}),
 ) -> ReconcilePlan:
     """Safe records at 0 to 3, a conflicting one at 4; what was done with them before."""
     rows = [row(offset) for offset in range(5)]
     verdicts = {(PLACE, n): CONFLICTING if n == 4 else SAFE for n in range(5)}
-    world = World({PLACE: rows}, verdicts, {PLACE: rows}, overrides=passed)
+    world = World({PLACE: rows}, verdicts, {PLACE: rows})
     kept = {Key(result, source, RecordSet(PLACE, order)): Progress(topic, "t", before)}
-    overrides = parse_overrides(passed)
-    return build_plan(world.gap, policies, world.rows(), world.sight(), kept, overrides)
+    return build_plan(world.gap, policies, world.rows(), world.sight(), kept, passed)
 
 
 def reasons(plan: ReconcilePlan) -> list[str]:
@@ -89,7 +90,7 @@ def test_what_is_about_something_else_stands_against_nothing(other: dict[str, ob
 
 
 def test_somebody_may_decide_again() -> None:
-    plan = planned(aside(2), passed=("decided-before=it was for the incident of last year",))
+    plan = planned(aside(2), passed={Guard.DECIDED_BEFORE: "it was for the incident of last year"})
     assert (not plan.blocked, [line.due.records for line in plan.acting]) == (True, [4])
 
 

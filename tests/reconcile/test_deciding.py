@@ -17,7 +17,7 @@ from drctl.reconcile.cluster_state import ClusterState, ClusterStates
 from drctl.reconcile.documents import document
 from drctl.reconcile.executing import Limits
 from drctl.reconcile.gap_result import check_rows, ranges_of, read_gap
-from drctl.reconcile.guards import Guard, check_clusters, objections, parse_overrides
+from drctl.reconcile.guards import OVERRIDABLE, Guard, check_clusters, objections
 from drctl.reconcile.planning import build_plan
 from drctl.reconcile.policy import Action, Policies, check_names, parse_policies
 from drctl.reconcile.progress import Key, Progress, RecordSet, Segment
@@ -69,13 +69,6 @@ def test_where_the_order_of_a_partition_counts_everything_behind_something_newer
     found = parse_policies(Action.COPY, (), Action.QUARANTINE, per_partition=True)
     assert found.of("a", found.behind(UNKEYED, True)) is Action.QUARANTINE
     assert found.of("a", found.behind(UNKEYED, False)) is Action.COPY
-
-
-def test_overrides() -> None:
-    assert parse_overrides(["source-moved= a reason"])[0].reason == "a reason"
-    for wrong in ("source-moved=", "recreated=x", "nonsense=x"):
-        with pytest.raises(UsageError):
-            parse_overrides([wrong])
 
 
 def moved(seen: World, **log: int) -> set[Guard]:
@@ -166,7 +159,7 @@ def test_what_is_not_complete_blocks_everything_unless_somebody_says_why_not() -
     assert seen.plan(copies()).blocked
     assert not seen.plan(copies()).acting
     passed = build_plan(
-        seen.gap, copies(), seen.rows(), seen.sight(), {}, parse_overrides(["incomplete=known"])
+        seen.gap, copies(), seen.rows(), seen.sight(), {}, {Guard.INCOMPLETE: "known"}
     )
     assert (passed.blocked, len(passed.acting)) == ((), 1)
 
@@ -281,7 +274,7 @@ def test_records_that_are_not_those_that_were_counted_are_refused() -> None:
 
 def test_the_document_names_every_guard_that_may_be_passed_over() -> None:
     seen = world(SAFE)
-    seen.overrides = tuple(f"{guard}=known" for guard in Guard if guard.overridable)
+    seen.overrides = dict.fromkeys(OVERRIDABLE, "known")
     plan = seen.plan(copies())
     told = check(document(ReconcileResult(plan, results=planned(plan)), "dir", "drctl ..."))
     assert {each["guard"] for each in told["overrides"]} >= {"target-moved", "decided-before"}

@@ -16,6 +16,7 @@ from drctl.model.topology import TopicPartition
 from drctl.reconcile.executing import Limits
 from drctl.reconcile.export import MANIFEST, digest_of, record_of
 from drctl.reconcile.gap_result import Exported, ExportedLane
+from drctl.reconcile.guards import Guard
 from drctl.reconcile.policy import Action, Policies
 from drctl.reconcile.progress import RecordSet
 from drctl.views.exports import ExportFolder, exports_of, results_exported, saved_lanes
@@ -235,7 +236,7 @@ def test_a_run_says_what_its_export_holds() -> None:
         verdicts,
         {place: rows},
         log_start={place: 1},
-        overrides=("source-moved=they are gone",),
+        overrides={Guard.SOURCE_MOVED: "they are gone"},
     )
     world.execution(EXPORT, FakeCopier(world.target, 0), Limits()).run()
     assert world.exporter.parts == [

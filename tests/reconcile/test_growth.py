@@ -1,6 +1,6 @@
 """What came to the target since the gap result: by content and keys it stands against copying."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from drctl.model.topology import (
 )
 from drctl.reconcile import target_changes
 from drctl.reconcile.cluster_state import ClusterStates
-from drctl.reconcile.guards import Guard, parse_overrides
+from drctl.reconcile.guards import Guard
 from drctl.reconcile.planning import ReconcilePlan, build_plan, with_growth
 from drctl.reconcile.policy import Action, Policies
 from drctl.reconcile.target_changes import Sameness, TargetChanges
@@ -68,7 +68,7 @@ class Stage:
     read: list[tuple[int, int, int]] = field(default_factory=list)
     partitions: int = 2
     newer: bool = False
-    overrides: tuple[str, ...] = ()
+    overrides: Mapping[Guard, str] = field(default_factory=dict)
     growth: TargetChanges = field(init=False)
 
     def __post_init__(self) -> None:
@@ -113,8 +113,7 @@ class Stage:
             policies = Policies(Action.COPY, per_partition=self.per_partition)
         sight = self.sight()
         gap = replace(gap, partitions=parts)
-        passed = parse_overrides(self.overrides)
-        plan = build_plan(gap, policies, self.world.rows(), sight, {}, passed)
+        plan = build_plan(gap, policies, self.world.rows(), sight, {}, self.overrides)
         return with_growth(plan, self.growth.look(plan, sight, last=last))
 
 
@@ -155,7 +154,7 @@ def test_records_behind_something_newer_are_counted_and_may_be_copied_for_a_reas
     (moved,) = stage.plan().blocked
     assert (moved.guard, moved.place) == (Guard.TARGET_MOVED, OTHER)
     assert moved.reason.startswith("2 of the records that were safe to copy are behind something")
-    stage.overrides = ("target-moved=known",)
+    stage.overrides = {Guard.TARGET_MOVED: "known"}
     plan = stage.plan()
     assert not plan.blocked
     assert sum(line.due.records for line in plan.acting) == 10
@@ -223,7 +222,7 @@ def test_what_cannot_be_looked_through_is_unknown_and_what_was_seen_counts() -> 
     assert "cannot be looked through: a broker is silent" in silent.reason
     assert silent.guard.overridable
     seen = Stage({0: [at(10, wanted(3))]}, fails=True)
-    seen.overrides = ("target-unread=test",)
+    seen.overrides = {Guard.TARGET_UNREAD: "test"}
     assert against(seen.plan()) == [(Guard.TARGET_HAS_THEM, 0)]
     gone = Stage({0: [at(10, wanted(3)), at(11, wanted(4), key=b"x")]}, log_start=11)
     (lost, *_) = gone.plan().blocked

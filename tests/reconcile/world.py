@@ -19,7 +19,7 @@ from drctl.reconcile.gap_result import (
     seen_of,
     size_of,
 )
-from drctl.reconcile.guards import parse_overrides
+from drctl.reconcile.guards import Guard
 from drctl.reconcile.planning import ReconcilePlan, build_plan
 from drctl.reconcile.policy import Action, Policies
 from drctl.reconcile.progress import Change, Key, Progress, decode
@@ -199,7 +199,7 @@ class World:
     target: Target = field(default_factory=Target)
     log_start: Mapping[TopicPartition, int] = field(default_factory=dict)
     not_compared: tuple[str, ...] = ()
-    overrides: tuple[str, ...] = ()
+    overrides: Mapping[Guard, str] = field(default_factory=dict)
     journal: FakeJournal = field(default_factory=FakeJournal)
     exporter: FakeExporter = field(default_factory=FakeExporter)
     result: str = "g1"
@@ -241,7 +241,7 @@ class World:
         )
 
     def plan(self, policies: Policies, **config: str) -> ReconcilePlan:
-        kept, passed = self.target.kept(), parse_overrides(self.overrides)
+        kept, passed = self.target.kept(), self.overrides
         return build_plan(self.gap, policies, self.rows(), self.sight(**config), kept, passed)
 
     def execution(
