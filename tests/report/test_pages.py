@@ -1,0 +1,54 @@
+"""Every page as a file: whole, by itself, escaped, of a size that opens."""
+
+import re
+from base64 import b64encode
+from collections.abc import Callable
+from functools import partial
+from hashlib import sha256
+from html import unescape
+
+import pytest
+
+from drctl.views import drill_page
+from tests.report import gaps, runs
+from tests.report.pages import Document, gap_page, run_page
+from tests.report.test_drill_page import nightly
+
+PAGES: dict[str, Callable[[], str]] = {
+    **{f"gap {name}": partial(gap_page, make) for name, make in gaps.EVERY.items()},
+    **{f"run {name}": partial(run_page, name) for name in runs.EVERY},
+    "drills": lambda: drill_page.render(nightly({}, {"rto_s": None}, {})),
+}
+every = pytest.mark.parametrize("name", PAGES)
+
+
+@pytest.mark.slow
+@every
+def test_the_page_is_whole_and_names_nothing_outside_itself(name: str) -> None:
+    document = Document(PAGES[name]())
+    assert document.open == []
+    active = {"script", "img", "iframe", "link", "object", "embed", "base", "form"}
+    assert not active & {*document.tags}
+    outside = {"src", "href", "style", "srcset"}
+    assert not [a for a in document.attributes if a[1] in outside or a[1].startswith("on")]
+
+
+@every
+def test_no_address_no_invisible_character_and_under_a_megabyte(name: str) -> None:
+    page = PAGES[name]()
+    assert not re.search(r"@import|url\((?!#)", page)
+    if name != "run hostile":
+        assert not re.search(r"https?:|//[a-z]", page)
+    shown = unescape(page).replace("\n", "").replace("\u2060", "")
+    assert [char for char in set(shown) if not char.isprintable()] == []
+    assert len(page.encode()) < 1_000_000
+
+
+@pytest.mark.parametrize("name", ["gap one_record", "run done", "drills"])
+def test_the_policy_allows_this_style_and_nothing_else(name: str) -> None:
+    page = PAGES[name]()
+    found = re.search(r"<style>(.*?)</style>", page, re.DOTALL)
+    assert found
+    digest = b64encode(sha256(found[1].encode()).digest()).decode()
+    policy = "default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; form-action 'none'"
+    assert ("meta", "content", policy % digest) in Document(page).attributes
