@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from drctl.model.errors import UsageError
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
-from drctl.model.plan import reasons_given
+from drctl.model.plan import parse_overrides
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.model.translation import Answer, GroupPartition, Method, Translation
 from drctl.offsets.applying import (
@@ -287,13 +287,13 @@ def test_lines_are_in_order() -> None:
 )
 def test_overrides_that_are_none(text: str, words: str) -> None:
     with pytest.raises(UsageError) as refused:
-        reasons_given([text], OVERRIDABLE)
+        parse_overrides([text], OVERRIDABLE)
     assert words in refused.value.message
     assert refused.value.hint
 
 
 def test_overrides() -> None:
-    found = reasons_given(["skips-records=a=b ", "blocked=x"], OVERRIDABLE)
+    found = parse_overrides(["skips-records=a=b ", "blocked=x"], OVERRIDABLE)
     assert found == {"skips-records": "a=b", "blocked": "x"}
 
 
