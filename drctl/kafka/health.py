@@ -215,7 +215,8 @@ class KafkaHealthReader(ClusterClient):
         soon = deadline.sooner(_PATIENCE_S)
         try:
             tasks = dict.fromkeys(some, ask_controller)
-            answers = self._brokers.ask(tasks, some, soon, enough=_is_controller)
+            enough = lambda answer: isinstance(answer, Controller)  # noqa: E731
+            answers = self._brokers.ask(tasks, some, soon, enough)
         except ConfigError as cannot:
             return Unavailable(self._connection.redacted(cannot.message))
         found = [answer for answer in answers.values() if isinstance(answer, Controller)]
@@ -260,7 +261,3 @@ def _least(config: Mapping[str, str] | Unavailable) -> int | Unavailable:
         return config
     text = config.get(_MIN_ISR, "")
     return int(text) if text.isdecimal() else Unavailable(f"the broker does not tell {_MIN_ISR}")
-
-
-def _is_controller(answer: object) -> bool:
-    return isinstance(answer, Controller)

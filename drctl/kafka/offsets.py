@@ -50,7 +50,7 @@ def read_offsets(
     marks = (Mark.START, Mark.STABLE, Mark.END)
     found = {
         p: told if isinstance(told, Unavailable) else _offsets(*told)
-        for p, told in _asked_of_each(connection, partitions, marks, deadline).items()
+        for p, told in asked_of_each(connection, partitions, marks, deadline).items()
     }
     # Asked side by side: what was written in between is no open transaction.
     doubtful = [
@@ -68,52 +68,7 @@ def read_offsets(
     return found
 
 
-def read_offsets_for_time(
-    connection: Connection,
-    partitions: Collection[TopicPartition],
-    timestamp_ms: int,
-    deadline: Deadline,
-) -> dict[TopicPartition, int | Unavailable]:
-    """First offset whose timestamp is at or after the given one; the end offset if none is.
-
-    Raises:
-        Unreachable: no broker answered within the deadline.
-    """
-    # A negative timestamp means something else in the protocol.
-    whens = (Mark.END, max(0, timestamp_ms))
-    found: dict[TopicPartition, int | Unavailable] = {}
-    for p, told in _asked_of_each(connection, partitions, whens, deadline).items():
-        if isinstance(told, Unavailable):
-            found[p] = told
-        else:
-            end, at = told
-            found[p] = end.offset if at.offset < 0 else at.offset
-    return found
-
-
-def read_max_timestamps(
-    connection: Connection, partitions: Collection[TopicPartition], deadline: Deadline
-) -> dict[TopicPartition, int | Unavailable]:
-    """No record of the partition is younger than this; -1 where it is empty.
-
-    Brokers count transaction markers and aborted records too, and continue reporting a record
-    that was deleted while its segment lives.
-
-    Raises:
-        Unreachable: no broker answered within the deadline.
-    """
-    marks = (Mark.START, Mark.END, Mark.NEWEST)
-    found: dict[TopicPartition, int | Unavailable] = {}
-    for p, told in _asked_of_each(connection, partitions, marks, deadline).items():
-        if isinstance(told, Unavailable):
-            found[p] = told
-        else:
-            start, end, newest = told
-            found[p] = -1 if start.offset >= end.offset else newest.timestamp_ms
-    return found
-
-
-def _asked_of_each(
+def asked_of_each(
     connection: Connection,
     partitions: Collection[TopicPartition],
     whens: Sequence[int],

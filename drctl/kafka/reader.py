@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError
 from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.offsets import LookUps, read_max_timestamps, read_offsets, read_offsets_for_time
+from drctl.kafka.offsets import Looked, LookUps, asked_of_each, read_offsets
 from drctl.kafka.simple_consumer import SimpleConsumer
 from drctl.kafka.topics import read_configurations, read_topics
 from drctl.model.errors import Unknown, Unreachable
@@ -23,6 +23,7 @@ from drctl.model.ports import ClusterReader
 from drctl.model.topology import (
     Chunk,
     Found,
+    Mark,
     Overview,
     PartitionOffsets,
     Record,
@@ -55,51 +56,6 @@ class Fetched(NamedTuple):
 Records = dict[TopicPartition, Record | Unavailable]
 Read = dict[TopicPartition, Fetched]
 Position = tuple[TopicPartition, int]
-
-
-def read_first_records(
-    connection: Connection, positions: Mapping[TopicPartition, int], deadline: Deadline
-) -> Records:
-    """The first committed record at or after each offset; left out where there is none.
-
-    Raises:
-        Unreachable: no broker answered within the deadline.
-    """
-    read, found = _read_first(connection, positions, deadline)
-    found |= {p: r for p, f in read.items() if (r := _record(f)) is not None}
-    return found
-
-
-def read_following(
-    connection: Connection,
-    positions: Mapping[TopicPartition, int],
-    number: int,
-    deadline: Deadline,
-) -> dict[TopicPartition, tuple[Record, ...] | Unavailable]:
-    """The first committed records at or after each offset, up to so many of each.
-
-    What is appended after the call began is left out: a partition that is written to has an end.
-
-    Raises:
-        Unreachable: no broker answered within the deadline.
-    """
-    offsets = read_offsets(connection, positions, deadline)
-    found: dict[TopicPartition, tuple[Record, ...] | Unavailable] = {
-        p: o if isinstance(o, Unavailable) else () for p, o in offsets.items()
-    }
-    waiting = {
-        partition: range(max(position, known.log_start), known.last_stable)
-        for partition, position in positions.items()
-        if isinstance(known := offsets[partition], PartitionOffsets)
-        and max(position, known.log_start) < known.last_stable
-    }
-    if waiting:
-        # Perhaps of very many partitions: a call for each record would be too much.
-        with SimpleConsumer(connection.properties, _LITTLE) as consumer:
-            consumer.connect(deadline.remaining)
-            found |= _read_several(consumer, waiting, number, deadline)
-    found |= {partition: _silence(deadline) for partition in waiting}
-    return found
 
 
 def _read_several(
@@ -140,24 +96,25 @@ def _is_last(
     return False
 
 
-def read_leader_epochs(
-    connection: Connection, positions: Mapping[TopicPartition, int], deadline: Deadline
-) -> dict[TopicPartition, int | Unavailable]:
-    """The leader epoch in which the committed record at exactly this offset was appended.
+def _readable(
+    positions: Mapping[TopicPartition, int],
+    offsets: Mapping[TopicPartition, PartitionOffsets | Unavailable],
+) -> dict[TopicPartition, tuple[int, int]]:
+    """From where on there may be committed records, and where they end, if there are any."""
+    return {
+        partition: (at, known.last_stable)
+        for partition, position in positions.items()
+        if isinstance(known := offsets[partition], PartitionOffsets)
+        and (at := max(position, known.log_start)) < known.last_stable
+    }
 
-    Raises:
-        Unreachable: no broker answered within the deadline.
-    """
-    read, unread = _read_first(connection, positions, deadline)
-    found: dict[TopicPartition, int | Unavailable] = {}
-    for partition, offset in positions.items():
-        record = _record(read[partition]) if partition in read else unread.get(partition)
-        if isinstance(record, Record) and record.offset == offset:
-            found[partition] = read[partition].leader_epoch
-        else:
-            absent = Unavailable(f"no committed record has offset {offset}")
-            found[partition] = record if isinstance(record, Unavailable) else absent
-    return found
+
+def _end_or(end: Looked, at: Looked) -> int:
+    return end.offset if at.offset < 0 else at.offset
+
+
+def _newest(start: Looked, end: Looked, newest: Looked) -> int:
+    return -1 if start.offset >= end.offset else newest.timestamp_ms
 
 
 def _read_first(
@@ -166,12 +123,7 @@ def _read_first(
     """What came first from each offset on, and why nothing can be said of the others."""
     offsets = read_offsets(connection, positions, deadline)
     silent: Records = {p: o for p, o in offsets.items() if isinstance(o, Unavailable)}
-    wanted = {
-        partition: max(position, known.log_start)
-        for partition, position in positions.items()
-        if isinstance(known := offsets[partition], PartitionOffsets)
-        and max(position, known.log_start) < known.last_stable
-    }
+    wanted = {p: at for p, (at, _) in _readable(positions, offsets).items()}
     read: Read = {}
     # Little of each partition, in case the way is long; where batches are large that is slow.
     for fetch_bytes, until in ((_LITTLE, deadline.sooner(_QUICK_S)), (_MUCH, deadline)):
@@ -185,32 +137,7 @@ def _read_first(
     return read, silent
 
 
-def read_records(
-    connection: Connection, positions: Sequence[Position], deadline: Deadline
-) -> dict[Position, Record | Unavailable]:
-    """The committed records at these exact offsets.
-
-    Raises:
-        Unreachable: no broker answered within the deadline.
-    """
-    offsets = read_offsets(connection, {partition for partition, _ in positions}, deadline)
-    found: dict[Position, Record | Unavailable] = {}
-    wanted: dict[TopicPartition, list[int]] = defaultdict(list)
-    for partition, offset in dict.fromkeys(positions):
-        known = offsets[partition]
-        absent = known if isinstance(known, Unavailable) else _absent(partition, offset, known)
-        if absent:
-            found[partition, offset] = absent
-        else:
-            wanted[partition].append(offset)
-    if wanted:
-        with SimpleConsumer(connection.properties, _LITTLE, few=True) as consumer:
-            consumer.connect(deadline.remaining)
-            _read_exact(consumer, wanted, deadline, found)
-    return found
-
-
-def _absent(partition: TopicPartition, offset: int, known: PartitionOffsets) -> Unavailable | None:
+def _absent(offset: int, known: PartitionOffsets) -> Unavailable | None:
     if offset < known.log_start:
         return Unavailable(f"offset {offset} is before the log start offset {known.log_start}")
     if offset >= known.end:
@@ -343,8 +270,14 @@ class KafkaClusterReader(ClusterClient):
         Raises:
             Unreachable: no broker answered within the deadline.
         """
+        # A negative timestamp means something else in the protocol.
+        whens = (Mark.END, max(0, timestamp_ms))
         deadline = self._connection.deadline()
-        return read_offsets_for_time(self._connection, partitions, timestamp_ms, deadline)
+        told = asked_of_each(self._connection, partitions, whens, deadline)
+        return {
+            p: found if isinstance(found, Unavailable) else _end_or(*found)
+            for p, found in told.items()
+        }
 
     def first_timestamps(
         self, positions: Mapping[TopicPartition, int]
@@ -356,7 +289,8 @@ class KafkaClusterReader(ClusterClient):
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        found = read_first_records(self._connection, positions, self._connection.deadline())
+        read, found = _read_first(self._connection, positions, self._connection.deadline())
+        found |= {p: r for p, f in read.items() if (r := _record(f)) is not None}
         return {p: r.timestamp_ms if isinstance(r, Record) else r for p, r in found.items()}
 
     def max_timestamps(
@@ -364,10 +298,19 @@ class KafkaClusterReader(ClusterClient):
     ) -> Mapping[TopicPartition, int | Unavailable]:
         """No record is younger than this (ms); -1 where the partition is empty (KIP-734).
 
+        Brokers count transaction markers and aborted records too, and continue reporting a record
+        that was deleted while its segment lives.
+
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        return read_max_timestamps(self._connection, partitions, self._connection.deadline())
+        marks = (Mark.START, Mark.END, Mark.NEWEST)
+        deadline = self._connection.deadline()
+        told = asked_of_each(self._connection, partitions, marks, deadline)
+        return {
+            p: found if isinstance(found, Unavailable) else _newest(*found)
+            for p, found in told.items()
+        }
 
     def records(
         self, positions: Sequence[tuple[TopicPartition, int]]
@@ -377,18 +320,46 @@ class KafkaClusterReader(ClusterClient):
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        return read_records(self._connection, positions, self._connection.deadline())
+        deadline = self._connection.deadline()
+        offsets = read_offsets(self._connection, {place for place, _ in positions}, deadline)
+        found: dict[Position, Record | Unavailable] = {}
+        wanted: dict[TopicPartition, list[int]] = defaultdict(list)
+        for partition, offset in dict.fromkeys(positions):
+            known = offsets[partition]
+            absent = known if isinstance(known, Unavailable) else _absent(offset, known)
+            if absent:
+                found[partition, offset] = absent
+            else:
+                wanted[partition].append(offset)
+        if wanted:
+            with SimpleConsumer(self._connection.properties, _LITTLE, few=True) as consumer:
+                consumer.connect(deadline.remaining)
+                _read_exact(consumer, wanted, deadline, found)
+        return found
 
     def following(
         self, positions: Mapping[TopicPartition, int], number: int
     ) -> Mapping[TopicPartition, tuple[Record, ...] | Unavailable]:
         """The first committed records at or after each offset, up to so many of each.
 
+        What is appended after the call began is left out: a partition that is written to has an
+        end.
+
         Raises:
             Unreachable: no broker answered within the deadline.
         """
         deadline = self._connection.deadline()
-        return read_following(self._connection, positions, number, deadline)
+        offsets = read_offsets(self._connection, positions, deadline)
+        found: dict[TopicPartition, tuple[Record, ...] | Unavailable] = {
+            p: o if isinstance(o, Unavailable) else () for p, o in offsets.items()
+        }
+        waiting = {p: range(at, end) for p, (at, end) in _readable(positions, offsets).items()}
+        if waiting:
+            # Perhaps of very many partitions: a call for each record would be too much.
+            with SimpleConsumer(self._connection.properties, _LITTLE) as consumer:
+                consumer.connect(deadline.remaining)
+                found |= _read_several(consumer, waiting, number, deadline)
+        return found | {partition: _silence(deadline) for partition in waiting}
 
     def leader_epochs(
         self, positions: Mapping[TopicPartition, int]
@@ -400,7 +371,16 @@ class KafkaClusterReader(ClusterClient):
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        return read_leader_epochs(self._connection, positions, self._connection.deadline())
+        read, unread = _read_first(self._connection, positions, self._connection.deadline())
+        found: dict[TopicPartition, int | Unavailable] = {}
+        for partition, offset in positions.items():
+            record = _record(read[partition]) if partition in read else unread.get(partition)
+            if isinstance(record, Record) and record.offset == offset:
+                found[partition] = read[partition].leader_epoch
+            else:
+                absent = Unavailable(f"no committed record has offset {offset}")
+                found[partition] = record if isinstance(record, Unavailable) else absent
+        return found
 
     def overview(self) -> Overview:
         """The cluster's id, and all partitions that this user may see.
