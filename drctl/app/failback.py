@@ -23,7 +23,6 @@ from drctl.app.reconcile import (
     opened,
     standing,
 )
-from drctl.app.run_adapters import run_command
 from drctl.app.way import Way
 from drctl.checks.bounded_query import BoundedQuery
 from drctl.engine.failback_state import Owed, Reconciliation, Search, Wish
@@ -474,9 +473,7 @@ def await_decided(link: "Link") -> None:
             time.sleep(_PAUSE_S)
 
 
-_SETTLE_S = 2.0
 _MET_S = 60.0
-_COMMAND_S = 30.0
 
 
 def look_at(config: "Config", link: "Link", gap: Path | None, most: int | None = None) -> "Facts":
@@ -543,49 +540,20 @@ def _brokers(link: "Link") -> "Brokers":
 def _ports(config: "Config", link: "Link") -> "Iterator[FailbackPorts]":
     from drctl.failback.ports import FailbackPorts
 
-    def verified() -> tuple[bool, str] | None:
-        argv = link.settings.fence.verify
-        if not argv:
-            return None
-        ended = run_command(config, argv, {}, _COMMAND_S)
-        return ended.code == 0, ended.output.strip()
-
-    def told() -> tuple[bool, str] | None:
-        replicator = link.settings.replicator
-        if not replicator.stopped or replicator.connect:
-            return None
-        ended = run_command(config, replicator.stopped, {}, _COMMAND_S)
-        if ended.code is None:
-            raise Unreachable(f"{replicator.stopped[0]} did not run: {ended.output.strip()}")
-        return ended.code == 0, ended.output.strip()
-
-    source, target = link.source_config, link.target_config
     with (
-        run_adapters.cluster_ports(link.source, source) as here,
-        run_adapters.cluster_ports(link.target, target) as there,
-        adapters.reader(link.source, source).fence(_SETTLE_S) as prover,
+        ClusterLinkReader(config, link, judged) as reader,
+        adapters.reader(link.source, link.source_config).health as health,
         reconcile_adapters.reconcile_topic(link) as decisions,
     ):
         yield FailbackPorts(
-            here.reader,
-            there.reader,
-            here.groups,
-            there.groups,
-            here.health,
-            here.acls,
-            prover,
+            reader,
+            health,
             adapters.connect_of(link),
             adapters.reverse_connect_of(link),
             _brokers(link),
-            tuple(
-                run_adapters.endpoint_reader(config, link, number)
-                for number in range(len(link.settings.endpoints))
-            ),
             run_adapters.journal_reader(link),
             run_adapters.run_files(config),
             decisions.kept,
-            verified,
-            told,
         )
 
 

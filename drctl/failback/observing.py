@@ -32,6 +32,7 @@ from drctl.failback.observers.clusters import (
     observe_fence,
     observe_groups,
     observe_source,
+    observe_stopped,
     observe_target,
 )
 from drctl.failback.observers.copies import AT_A_LOOK, MOST, observe_copies, observe_waiting, span
@@ -41,11 +42,12 @@ from drctl.failback.observers.journal import (
     observe_left_missing,
 )
 from drctl.failback.observers.records import Alike, copied_since, not_the_same, observe_filled
-from drctl.failback.observers.replication import Ends, observe_replication, observe_stopped
+from drctl.failback.observers.replication import Ends, observe_replication
 from drctl.failback.ports import FailbackPorts, Workers
 from drctl.failback.rebuilding import lost_records
 from drctl.failback.situation import clean_there, home_of, over_the_same, reference
 from drctl.model.errors import DrctlError
+from drctl.model.ports import ClusterReader
 from drctl.model.topology import TopicPartition, Unavailable
 
 T = TypeVar("T")
@@ -84,6 +86,10 @@ class FailbackObserver:
     patience_s: float = PATIENCE_S
     most: int = AT_A_LOOK
 
+    @property
+    def _readers(self) -> tuple[ClusterReader, ClusterReader]:
+        return self.ports.reader.site(self.link.source), self.ports.reader.site(self.link.target)
+
     def observe(self, results: Results) -> Facts:
         """Ask everything at once, then what rests on the answers."""
         facts = self._at_once(results)
@@ -104,7 +110,7 @@ class FailbackObserver:
                 brought=_NO_RESULT,
                 came_back=_NO_RESULT,
             )
-        readers = self.ports.source, self.ports.target
+        readers = self._readers
         homes = {each.copy: each.place for each in result.partitions}
         ends: dict[TopicPartition, int] = dict(result.ends)
         at_a_look = min(self.most, AT_A_LOOK)
@@ -147,18 +153,16 @@ class FailbackObserver:
 
     def _at_once(self, results: Results) -> Facts:
         link, ports = self.link, self.ports
-        source = self._ask(lambda: observe_source(link, ports.source))
-        target = self._ask(lambda: observe_target(link, ports.target))
+        here, there = self._readers
+        source = self._ask(lambda: observe_source(link, here))
+        target = self._ask(lambda: observe_target(link, there))
 
         def topics() -> tuple[str, ...]:
             return tuple(sorted(source.value().topics))
 
         health = self._ask(lambda: ports.health.health(topics()))
-        settings, verified = link.settings.fence, ports.fence_verified
-        fence = self._ask(
-            lambda: observe_fence(settings, topics(), ports.acls, ports.prover, verified)
-        )
-        stopped = self._ask(lambda: observe_stopped(ports.stopped_told))
+        fence = self._ask(lambda: observe_fence(link, topics(), ports.reader))
+        stopped = self._ask(lambda: observe_stopped(link, ports.reader))
         replicator = link.settings.replicator
         forward = self._replication(
             ports.forward,
@@ -172,8 +176,13 @@ class FailbackObserver:
             (ports.brokers.target, ports.brokers.source),
             lambda: _names(target, source, link.target_topic),
         )
-        endpoints = [self._ask(each.observe) for each in ports.endpoints]
-        groups = self._ask(lambda: observe_groups(link, ports.source_groups, ports.target_groups))
+        endpoints = [
+            self._ask(ports.reader.endpoint(number).observe)
+            for number in range(len(link.settings.endpoints))
+        ]
+        groups = self._ask(
+            partial(observe_groups, link, *map(ports.reader.groups, (link.source, link.target)))
+        )
         journal = self._ask(lambda: observe_journal(ports.journal, link.source))
         copies: tuple[RunTold, ...] | Unavailable = ()
         if isinstance(journal.answer(), Unavailable):
@@ -217,7 +226,7 @@ class FailbackObserver:
 
     def _not_the_same(self, results: Results) -> Mapping[str, str | Unavailable]:
         asked = {
-            each.where: _answer(partial(not_the_same, each, self.ports.source))
+            each.where: _answer(partial(not_the_same, each, self._readers[0]))
             for each in results.there
         }
         return {where: why for where, why in asked.items() if why}
@@ -225,10 +234,14 @@ class FailbackObserver:
     def _copied_since(
         self, results: Results, source: Cluster, target: Cluster
     ) -> Mapping[str, str | Unavailable]:
-        readers = self.ports.source, self.ports.target
         found = _answer(
             lambda: copied_since(
-                results.there, source.identity, target, *readers, self.most, self._alike(target)
+                results.there,
+                source.identity,
+                target,
+                *self._readers,
+                self.most,
+                self._alike(target),
             )
         )
         if isinstance(found, Unavailable):
@@ -243,16 +256,14 @@ class FailbackObserver:
         brought = isinstance(facts.reverse, Replication) and not facts.reverse.never_ran
         if not brought and not lost_records(facts, names):
             return facts
-        readers = self.ports.source, self.ports.target
-        filled = _answer(lambda: observe_filled(names, source, target, *readers))
+        filled = _answer(lambda: observe_filled(names, source, target, *self._readers))
         return replace(facts, filled=filled is True)
 
     def _apart(self, facts: Facts, source: Cluster, target: Cluster) -> str | Unavailable:
         """Only where clients are back on the source: elsewhere the clusters are to differ."""
         if home_of(facts) is not True or not clean_there(facts):
             return NOT_LOOKED_AT
-        readers, newest = (self.ports.source, self.ports.target), facts.gaps[0]
-        return _answer(lambda: apart_since(newest, source, target, *readers))
+        return _answer(lambda: apart_since(facts.gaps[0], source, target, *self._readers))
 
     def _alike(self, target: Cluster) -> Alike:
         return Alike(self.link.settings.identity, target.own_time)
@@ -270,7 +281,7 @@ class FailbackObserver:
         if not whole:
             since = {each.copy: each.target.end for each in newest.partitions if each.target}
         homes = {each.copy: each.place for each in newest.partitions}
-        reader, origin = self.ports.target, source.identity
+        reader, origin = self._readers[1], source.identity
         return observe_copies(since, target, reader, origin, homes=homes, whole=whole)
 
 

@@ -4,11 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from drctl.model.endpoints import EndpointReader
-from drctl.model.fencing import AclReader, FenceProver
+from drctl.engine.ports import LinkReader
 from drctl.model.health import HealthReader
 from drctl.model.journal import JournalReader
-from drctl.model.ports import ClusterReader, GroupReader
 from drctl.model.replication import ConnectorLister
 from drctl.reconcile.progress import Key, Progress
 
@@ -45,29 +43,18 @@ class FailbackPorts:
     """A link and what is around it; each port is used by one thread at a time.
 
     Attributes:
+        reader: what the steps of the link look by.
         forward: the workers that replicate the link; None where none are configured.
         reverse: those that replicate it back.
         journal_copies: what this machine keeps of journals, those of other links among them.
         decisions: what the target keeps of `drctl reconcile`.
-        fence_verified: runs the user-supplied check of the fence: None where there is none, else
-            whether it is set, and what it said.
-        stopped_told: runs its look at the old replication, where no connectors stand for it:
-            likewise, whether that is stopped.
     """
 
-    source: ClusterReader
-    target: ClusterReader
-    source_groups: GroupReader
-    target_groups: GroupReader
+    reader: LinkReader
     health: HealthReader
-    acls: AclReader
-    prover: FenceProver
     forward: Workers | None
     reverse: Workers | None
     brokers: Brokers
-    endpoints: Sequence[EndpointReader]
     journal: JournalReader
     journal_copies: JournalReader
     decisions: Callable[[], Mapping[Key, Progress]]
-    fence_verified: Callable[[], tuple[bool, str] | None]
-    stopped_told: Callable[[], tuple[bool, str] | None]

@@ -146,11 +146,22 @@ def _run(
 
 
 def _holds(given: CommandSettings, reader: LinkReader) -> bool:
-    """Raises Refused where the command that tells cannot be started."""
-    ended = reader.probe(given.verify, given.env, given.timeout_seconds)
+    return ended_looking(given.verify, given.env, given.timeout_seconds, reader).code == 0
+
+
+def ended_looking(
+    argv: tuple[str, ...], env: Mapping[str, str], timeout_s: float, reader: LinkReader
+) -> CommandEnded:
+    """How a command ended that tells by its exit code whether something is so.
+
+    Raises:
+        Refused: it cannot be started.
+        Unreachable: it took too long, and was ended.
+    """
+    ended = reader.probe(argv, env, timeout_s)
     if ended.code is None:
-        raise Refused(_judged(given.verify, ended).words, "run it by hand")
-    return ended.code == 0
+        raise Refused(_judged(argv, ended).words, "run it by hand")
+    return ended
 
 
 def _judged(argv: tuple[str, ...], ended: CommandEnded) -> Seen[Any]:

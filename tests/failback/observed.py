@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from drctl.config.link import Link
 from drctl.config.schema import PolicyConfig
+from drctl.engine.ports import CommandEnded
 from drctl.failback.facts import Facts
 from drctl.failback.observing import FailbackObserver, Results
 from drctl.failback.ports import Brokers, FailbackPorts
@@ -72,7 +73,6 @@ class Around:
     back: str = "STOPPED"
     drops: bool = True
     decided: Mapping[Key, Progress] = field(default_factory=dict)
-    endpoint: str = "file bootstrap"
 
     def kafka_cluster_id(self) -> str:
         return HERE
@@ -102,7 +102,7 @@ class Around:
         return FenceProof(Obedience({1: None}, len(rules), 1), Stillness(2, {}))
 
     def observe(self) -> EndpointState:
-        return EndpointState(self.endpoint, "secondary", "it leads there")
+        return EndpointState("file bootstrap", "secondary", "it leads there")
 
     def runs(self) -> tuple[()]:
         return ()
@@ -120,9 +120,36 @@ def link(**settings: object) -> Link:
         "groups": [".*"],
         "replicator": {"kind": "mirrormaker2", **connect, "reverse": back},
         "fence": {"method": "acl", "principals": ["User:app"]},
+        "endpoints": [{"kind": "file", "path": "bootstrap"}],
         **settings,
     }
     return links.link(**main)
+
+
+@dataclass
+class Looks:
+    """What the link's steps look by: both sides, the rules of the source and its commands."""
+
+    sides: Mapping[str, Any] = field(default_factory=dict)
+    rules: Any = None
+    said: CommandEnded = CommandEnded(0)
+
+    def site(self, name: str) -> Any:
+        return self.sides[name]
+
+    groups = site
+
+    def acls(self, name: str) -> Any:
+        return self.rules
+
+    def fence(self, name: str, settle_s: float) -> Any:
+        return self.rules
+
+    def endpoint(self, number: int) -> Any:
+        return self.rules
+
+    def probe(self, argv: object, env: object, timeout_s: float) -> CommandEnded:
+        return self.said
 
 
 def looked_at(
@@ -134,24 +161,16 @@ def looked_at(
     **settings: Any,
 ) -> Facts:
     """Everything that is seen of it."""
-    here, there, rest = cast(Any, source), cast(Any, target), cast(Any, around)
+    rest, looks = cast(Any, around), Looks({"primary": source, "secondary": target}, around)
     ports = FailbackPorts(
-        source=here,
-        target=there,
-        source_groups=here,
-        target_groups=there,
+        reader=cast(Any, looks),
         health=rest,
-        acls=rest,
-        prover=rest,
         forward=rest,
         reverse=rest,
         brokers=Brokers(frozenset({"primary:1"}), frozenset({"secondary:1"})),
-        endpoints=[rest],
         journal=rest,
         journal_copies=rest,
         decisions=lambda: around.decided,
-        fence_verified=lambda: None,
-        stopped_told=lambda: None,
     )
     return FailbackObserver(link(**settings), PolicyConfig(), ports, most=most).observe(results)
 

@@ -6,8 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.config.schema import ConnectorsConfig, FenceConfig
+from drctl.config.schema import ConnectorsConfig
 from drctl.engine.failback_state import drops_copies
+from drctl.engine.ports import CommandEnded
 from drctl.failback.facts import Began, Cluster, Stopped
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observers import boundaries
@@ -18,18 +19,19 @@ from drctl.failback.observers.boundaries import (
     observe_arrivals,
     observe_boundaries,
 )
-from drctl.failback.observers.clusters import observe_fence
+from drctl.failback.observers.clusters import observe_fence, observe_stopped
 from drctl.failback.observers.copies import MOST, observe_copies, observe_waiting, passed_on
 from drctl.failback.observers.records import copied_since, not_the_same
-from drctl.failback.observers.replication import observe_replication, observe_stopped
+from drctl.failback.observers.replication import observe_replication
 from drctl.formats import provenance
 from drctl.formats.provenance import Provenance
-from drctl.model.errors import Unreachable
+from drctl.model.errors import Refused, Unreachable
 from drctl.model.fencing import FenceProof, Obedience, Stillness
 from drctl.model.ports import ClusterReader
 from drctl.model.repairs import Acl, Acls
 from drctl.model.replication import Connector
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
+from tests.failback.observed import Looks, link
 from tests.failback.ways import (
     BOUNDARY,
     DROP,
@@ -46,7 +48,6 @@ from tests.failback.ways import (
 
 OTHER = TopicPartition("orders", 1)
 RULE = Acl("orders", "LITERAL", "User:app", "*", "WRITE", "DENY")
-SETTINGS = FenceConfig(method="acl", principals=("User:app",))
 
 
 @dataclass
@@ -71,8 +72,9 @@ class Closed:
     lifted = obeyed
 
 
-def fence(closed: Closed, settings: FenceConfig = SETTINGS, **said: tuple[bool, str] | None) -> Any:
-    return observe_fence(settings, ["orders"], closed, closed, lambda: said.get("verify"))
+def fence(closed: Closed, said: CommandEnded = CommandEnded(0), **settings: Any) -> Any:  # noqa: B008
+    asked = link(**({"fence": settings} if settings else {}))
+    return observe_fence(asked, ["orders"], cast(Any, Looks(rules=closed, said=said)))
 
 
 @pytest.mark.parametrize(
@@ -110,8 +112,8 @@ def test_what_is_no_fence(rule: Acl) -> None:
 
 
 def test_a_fence_that_cannot_be_seen_is_not_guessed() -> None:
-    assert fence(Closed(), FenceConfig(method="none")).held is None
-    assert fence(Closed(), FenceConfig(method="command", command=("x",))).held is None
+    assert fence(Closed(), method="none").held is None
+    assert fence(Closed(), method="command", command=["x"], verify=[]).held is None
     assert fence(Closed(enforced=False)).held is False
     late = fence(Closed((RULE,), doubt=Unavailable("it hung up")))
     assert late.held is False
@@ -119,18 +121,25 @@ def test_a_fence_that_cannot_be_seen_is_not_guessed() -> None:
 
 
 def test_the_sites_own_look_at_its_fence() -> None:
-    settings = FenceConfig(method="command", command=("x",), verify=("y",))
-    assert fence(Closed(), settings, verify=(True, "")).held is True
-    assert fence(Closed(), settings, verify=(False, "port 9092 is open")).held is False
+    settings: dict[str, Any] = {"method": "command", "command": ["x"], "verify": ["y"]}
+    assert fence(Closed(), **settings).held is True
+    assert fence(Closed(), CommandEnded(1, "port 9092 is open"), **settings).held is False
+    with pytest.raises(Refused, match="`y` could not be started"):
+        fence(Closed(), CommandEnded(None, "no such file"), **settings)
 
 
 def test_the_sites_own_look_at_the_old_replication() -> None:
-    assert observe_stopped(lambda: None) is None
-    held = observe_stopped(lambda: (True, "task 4711 ended"))
-    assert held == Stopped(True, "the site's command says that it is stopped (task 4711 ended)")
-    assert observe_stopped(lambda: (False, "")) == Stopped(
-        False, "the site's command says that it is not stopped"
-    )
+    def stopped(said: CommandEnded, **replicator: Any) -> Any:
+        asked = link(replicator={"kind": "none", "stop": ["x"], **replicator})
+        return observe_stopped(asked, cast(Any, Looks(said=said)))
+
+    assert stopped(CommandEnded(0)) is None
+    told = "the site's command says that it is"
+    ended = CommandEnded(0, "task 4711 ended")
+    assert stopped(ended, stopped=["y"]) == Stopped(True, f"{told} stopped (task 4711 ended)")
+    assert stopped(CommandEnded(1), stopped=["y"]) == Stopped(False, f"{told} not stopped")
+    with pytest.raises(Refused, match="`y` could not be started"):
+        stopped(CommandEnded(None, "no such file"), stopped=["y"])
 
 
 @dataclass

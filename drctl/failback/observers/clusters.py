@@ -1,45 +1,43 @@
 """The two clusters: ids and logs of the link's topics, the source's fence, and the groups."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from drctl.checks.check import listed, several
 from drctl.checks.cluster_pair import log_ranges
 from drctl.config.link import Link
-from drctl.config.schema import FenceConfig
-from drctl.failback.facts import Cluster, Fence, GroupSeen
+from drctl.engine.ports import LinkReader
+from drctl.failback.facts import Cluster, Fence, GroupSeen, Stopped
 from drctl.model.errors import Unreachable
-from drctl.model.fencing import DENY, LITERAL, PREFIXED, AclReader, Denied, FenceProver, denials
+from drctl.model.fencing import DENY, LITERAL, PREFIXED, Denied, denials
 from drctl.model.fencing import Topics as Pattern
 from drctl.model.groups import Group
 from drctl.model.ports import GroupReader, OffsetReader
 from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
+from drctl.steps.commands import ended_looking
 
 _ALL, _EVERYBODY, _ANY = "ALL", "User:*", "*"
+_SETTLE_S, _COMMAND_S = 2.0, 30.0
 
 
-def observe_fence(
-    settings: FenceConfig,
-    topics: Collection[str],
-    acls: AclReader,
-    prover: FenceProver,
-    verified: Callable[[], tuple[bool, str] | None],
-) -> Fence:
-    """Whether applications are kept from writing.
+def observe_fence(link: Link, topics: Collection[str], reader: LinkReader) -> Fence:
+    """Whether applications are kept from writing to the source.
 
     Raises:
+        Refused: what tells cannot be started.
         Unreachable: no broker answered within the deadline.
     """
+    settings = link.settings.fence
     if not topics:
         return Fence(None, "the cluster has none of the link's topics: there is nothing to close")
     if settings.method == "acl" and settings.principals:
-        return _by_rules(settings.principals, topics, acls, prover)
-    found = verified() if settings.method == "command" else None
-    if found is not None:
-        held, said = found
-        words = f"the site's command says that the fence is {'set' if held else 'not set'}"
-        stillness = prover.prove((), topics).stillness if held else None
-        return Fence(held, f"{words} ({said})" if said else words, stillness)
+        return _by_rules(link.source, settings.principals, topics, reader)
+    if settings.method == "command" and settings.verify:
+        told = _told_by(settings.verify, "the fence is", "set", reader)
+        prover = reader.fence(link.source, _SETTLE_S)
+        return Fence(
+            told.held, told.words, prover.prove((), topics).stillness if told.held else None
+        )
     return Fence(
         None,
         f"the link fences by {settings.method!r}: whether applications are kept away cannot be seen"
@@ -47,10 +45,30 @@ def observe_fence(
     )
 
 
+def observe_stopped(link: Link, reader: LinkReader) -> Stopped | None:
+    """What the user-supplied command says of the old replication, where no connectors stand for it.
+
+    Raises:
+        Refused: it cannot be started.
+        Unreachable: it took too long, and was ended.
+    """
+    replicator = link.settings.replicator
+    if not replicator.stopped or replicator.connect:
+        return None
+    return _told_by(replicator.stopped, "it is", "stopped", reader)
+
+
+def _told_by(argv: tuple[str, ...], what: str, so: str, reader: LinkReader) -> Stopped:
+    ended = ended_looking(argv, {}, _COMMAND_S, reader)
+    held, said = ended.code == 0, ended.output.strip()
+    words = f"the site's command says that {what} {so if held else f'not {so}'}"
+    return Stopped(held, f"{words} ({said})" if said else words)
+
+
 def _by_rules(
-    principals: Collection[str], topics: Collection[str], acls: AclReader, prover: FenceProver
+    cluster: str, principals: Collection[str], topics: Collection[str], reader: LinkReader
 ) -> Fence:
-    present = acls.acls()
+    present = reader.acls(cluster).acls()
     if isinstance(present, Unavailable):
         return Fence(None, f"whether applications are kept away is not known: {present.reason}")
     if not present.enforced:
@@ -61,7 +79,7 @@ def _by_rules(
     if open_:
         return Fence(False, f"applications may write: nothing denies it to {listed(open_)}")
     rules = tuple(dict.fromkeys(by for _, by in pairs if by is not None))
-    proof = prover.prove(rules, topics)
+    proof = reader.fence(cluster, _SETTLE_S).prove(rules, topics)
     if not proof.obedience.proven:
         doubts = several(proof.obedience.doubts) or "no broker is there"
         return Fence(False, f"the fence is set, and not every broker applies it: {doubts}")

@@ -11,10 +11,9 @@ from itertools import islice
 from drctl.failback.facts import Cluster, Copies, Replication
 from drctl.formats import provenance
 from drctl.formats.primitives import Undecodable
-from drctl.model.errors import Unreachable
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
-from drctl.steps.first_records import is_copy
+from drctl.steps.first_records import is_copy, records_from
 
 AT_ONCE, _LEAST = 50_000, 1_000
 """So many records are asked for at once, of all partitions together; and so many of each."""
@@ -37,7 +36,7 @@ def in_pieces(
         number = min(longest, max(_LEAST, AT_ONCE // len(waiting)))
         going_on: dict[TopicPartition, int] = {}
         for some in _portions(waiting, max(1, AT_ONCE // number)):
-            for place, records in _read(reader, some, number):
+            for place, records in records_from(reader, some, number).items():
                 stop = wanted[place].stop
                 yield place, tuple(record for record in records if record.offset < stop)
                 if len(records) >= number and records[-1].offset + 1 < stop:
@@ -51,15 +50,6 @@ def _portions(
     places = iter(waiting.items())
     while some := dict(islice(places, size)):
         yield some
-
-
-def _read(
-    reader: ClusterReader, since: Mapping[TopicPartition, int], number: int
-) -> Iterator[tuple[TopicPartition, tuple[Record, ...]]]:
-    for place, records in reader.following(since, number).items():
-        if isinstance(records, Unavailable):
-            raise Unreachable(f"{place} of {reader.name} cannot be read: {records.reason}")
-        yield place, records
 
 
 MOST = 50_000

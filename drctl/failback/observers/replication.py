@@ -9,27 +9,12 @@ from collections.abc import Callable, Collection, Mapping
 from drctl.checks.connector_settings import REPLICATOR, SOURCE
 from drctl.config.mirrors import Mirror, arrives_as, mirrors, simple_class
 from drctl.config.schema import ConnectorsConfig
-from drctl.failback.facts import Replication, Replicator, Stopped
+from drctl.failback.facts import Replication, Replicator
 from drctl.failback.ports import Workers
-from drctl.formats.connect_offsets import ConnectKey, copied_offset, copied_partition
 from drctl.model.errors import DrctlError
 from drctl.model.replication import Connector
 from drctl.model.topology import TopicPartition, Unavailable
-
-
-def observe_stopped(told: Callable[[], tuple[bool, str] | None]) -> Stopped | None:
-    """What its command says; None where drctl.yaml names none.
-
-    Raises:
-        Unreachable: it did not run, or not to its end.
-    """
-    found = told()
-    if found is None:
-        return None
-    held, said = found
-    words = f"the site's command says that it is {'stopped' if held else 'not stopped'}"
-    return Stopped(held, f"{words} ({said})" if said else words)
-
+from drctl.steps.source_offsets import kept_offsets
 
 Ends = tuple[frozenset[str], frozenset[str]]
 """Addresses of the cluster that is read from, and of the one that is written to."""
@@ -101,10 +86,4 @@ def _positions(
     except DrctlError as error:
         return Unavailable(error.message)
     step = 0 if simple_class(connector.config) == REPLICATOR else 1
-    found = {}
-    for entry in entries:
-        key = ConnectKey(connector.name, dict(entry.get("partition") or {}))
-        place, at = copied_partition(key), copied_offset(dict(entry.get("offset") or {}))
-        if place is not None and at is not None:
-            found[TopicPartition(place.topic, place.partition)] = at + step
-    return found
+    return {place: at + step for place, at in kept_offsets(connector.name, entries).items()}
