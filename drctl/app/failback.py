@@ -558,33 +558,7 @@ def _ports(config: "Config", link: "Link") -> "Iterator[FailbackPorts]":
 
 
 def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
-    """What drctl.yaml calls things, for command lines."""
-    from drctl.config.fields import for_commands
-    from drctl.failback.facts import Cluster, Replication
-    from drctl.failback.situation import rebuild_command
-    from drctl.failback.suggested_commands import Site, start_of
+    """What command lines need of the link."""
+    from drctl.failback.suggested_commands import Site
 
-    replicator = link.settings.replicator
-    reverse = replicator.reverse
-    source, gap = answer.seen.facts.on_source, answer.seen.gap.valid
-    forward = answer.seen.facts.forward
-    logs = source.logs if isinstance(source, Cluster) else {}
-    return Site(
-        link.name,
-        link.source,
-        link.target,
-        _link_back(config, link),
-        tuple(link.settings.fence.principals),
-        tuple(sorted({place.topic for place in logs})),
-        gap.where if gap else "",
-        for_commands(replicator.connect),
-        tuple(filter(None, dict(replicator.connectors).values())),
-        for_commands(reverse.connect if reverse else None),
-        tuple(filter(None, dict(reverse.connectors).values())) if reverse else (),
-        isinstance(forward, Replication) and forward.runs,
-        tuple(replicator.stop) if not replicator.connect else (),
-        answer.seen.rebuilding,
-        rebuild_command(link.name) if answer.seen.stand_behind else "",
-        start=start_of(answer.seen),
-        led_home=answer.seen.led_home or (None if answer.seen.home is None else ()),
-    )
+    return Site(link, answer.seen, _link_back(config, link))

@@ -16,7 +16,6 @@ from drctl.views.plan_text import without_offset
 if TYPE_CHECKING:
     from drctl.app.link_reader import ClusterLinkReader
     from drctl.config.link import Link
-    from drctl.config.schema import ConnectorsConfig
     from drctl.engine.ports import LinkReader
     from drctl.plans.inputs import Circumstances
 
@@ -38,18 +37,13 @@ def look_at(link: "Link", sight: "LinkReader", overrides: Mapping[str, str]) -> 
 
 def connector_names(link: "Link") -> tuple[str, ...]:
     """Of all connectors that drctl.yaml names for a link's replication."""
-    return _named(link.settings.replicator.connectors)
+    return link.settings.replicator.connectors.named
 
 
 def _reverse(link: "Link") -> tuple[str, ...]:
     """Those that a planned failover starts."""
     reverse = link.settings.replicator.reverse
-    return _named(reverse.connectors) if reverse and reverse.after_failover else ()
-
-
-def _named(connectors: "ConnectorsConfig") -> tuple[str, ...]:
-    every = (connectors.source, connectors.checkpoint, connectors.heartbeat)
-    return tuple(name for name in every if name)
+    return reverse.connectors.named if reverse and reverse.after_failover else ()
 
 
 def _with(link: "Link", seen: Mapping[str, str], overrides: Mapping[str, str]) -> "Circumstances":

@@ -153,9 +153,7 @@ def _on_connect(observed: Observed) -> bool:
 def _of_the_link(observed: Observed, known: Connectors) -> dict[str, Connector | None]:
     """Those that are named; else the one that copies, where it can be told."""
     replicator = observed.link.settings.replicator
-    names = replicator.connectors
-    named = [name for name in (names.source, names.checkpoint, names.heartbeat) if name]
-    if named:
+    if named := replicator.connectors.named:
         return {name: known.get(name) for name in named}
     class_name = REPLICATOR if replicator.kind == "confluent-replicator" else SOURCE
     found = find(observed, class_name)

@@ -74,12 +74,10 @@ def _stops(observed: Observed) -> str:
     """What to type: each connector of the link that is not stopped."""
     replicator, known = observed.link.settings.replicator, observed.connectors
     worker = for_commands(replicator.connect)
-    named = replicator.connectors
     running = (
         name
-        for name in (named.source, named.checkpoint, named.heartbeat)
-        if name
-        and not isinstance(known, Unavailable)
+        for name in replicator.connectors.named
+        if not isinstance(known, Unavailable)
         and (found := known.get(name)) is not None
         and found.state not in _STOPPED
     )

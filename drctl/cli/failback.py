@@ -148,11 +148,10 @@ def with_way_back(config: "Config", link: "Link", seen: "Circumstances") -> "Cir
     from drctl.config.reverse_link import way_home
 
     try:
-        named = way_home(link, map(config.link, config.links)).settings.replicator.connectors
+        back = way_home(link, map(config.link, config.links))
     except ConfigError:
         return seen
-    connectors = tuple(filter(None, (named.source, named.checkpoint, named.heartbeat)))
-    return replace(seen, way_back=turned(seen, connectors))
+    return replace(seen, way_back=turned(seen, back.settings.replicator.connectors.named))
 
 
 def _policies(given: Failback) -> Policies:

@@ -190,7 +190,7 @@ class Config:
             yield from (name, *link.topics, *link.exclude, *link.groups)
             yield from (who.partition(":")[2] for who in link.fence.principals)
         for replicator in self._replicators():
-            yield from filter(None, dict(replicator.connectors).values())
+            yield from replicator.connectors.named
 
     def _replicators(self) -> Iterator[ReplicatorConfig | ReverseConfig]:
         for link in self.file.links.values():

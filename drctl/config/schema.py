@@ -63,6 +63,11 @@ class ConnectorsConfig(Section):
     checkpoint: Text | None = None
     heartbeat: Text | None = None
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Those that are named, the one that copies first."""
+        return tuple(filter(None, (self.source, self.checkpoint, self.heartbeat)))
+
 
 def _checked_topic(name: str) -> str:
     if not re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", name) or name in (".", ".."):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal, NamedTuple
 
-from drctl.failback.facts import Began, Cluster, Copies, Facts, Replication
+from drctl.failback.facts import Began, Cluster, Copies, Facts
 from drctl.failback.gap_results import Sample
 from drctl.failback.rebuild_steps import TITLES, rebuilt
 from drctl.failback.record_steps import (
@@ -452,10 +452,10 @@ def _halted(seen: Situation) -> bool:
 
 def _until_then(seen: Situation) -> str:
     """Where clients belong that were switched back too early."""
-    facts = seen.facts
-    if isinstance(facts.forward, Replication) and facts.forward.runs:
-        return f"what copies to {facts.target} runs already: compare both directions first"
-    return f"lead clients back to {facts.target} until then"
+    target = seen.facts.target
+    if seen.forward_runs:
+        return f"what copies to {target} runs already: compare both directions first"
+    return f"lead clients back to {target} until then"
 
 
 def _first_undone(step: str, steps: Steps) -> str:

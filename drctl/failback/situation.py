@@ -537,6 +537,12 @@ class Situation:
         return isinstance(reverse, Replication) and reverse.runs
 
     @property
+    def forward_runs(self) -> bool:
+        """Whether something copies from the source to the target."""
+        forward = self.facts.forward
+        return isinstance(forward, Replication) and forward.runs
+
+    @property
     def way_back_begun(self) -> bool:
         """Whether it does, or did: what came first to the source was on the target before."""
         seen = (Began.BOUNDARY, Began.START)

@@ -377,8 +377,8 @@ def caught_up(seen: Situation) -> Seen:
 
 def _written_forward(seen: Situation) -> bool:
     """Whether the target grows by what comes from the source, which looks like lag."""
-    forward = seen.facts.forward
-    return seen.home is True and (isinstance(forward, Unavailable) or forward.runs)
+    blind = isinstance(seen.facts.forward, Unavailable)
+    return seen.home is True and (blind or seen.forward_runs)
 
 
 def behind(seen: Situation, source: Cluster, target: Cluster) -> int | Unavailable:

@@ -2,14 +2,16 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from drctl.checks.check import listed, several
 from drctl.checks.connector_settings import REPLICATOR
+from drctl.config.fields import for_commands
+from drctl.config.link import Link
 from drctl.config.mirrors import simple_class
-from drctl.failback.facts import Began, Replicator
+from drctl.failback.facts import Began, Cluster, Replicator
 from drctl.failback.reverse_destination import written_elsewhere
-from drctl.failback.situation import Situation
+from drctl.failback.situation import Situation, rebuild_command
 from drctl.failback.steps import held_before
 from drctl.model.text import command, connector_url, option, put, quote, quote_lines, variable
 from drctl.model.topology import TopicPartition, Unavailable
@@ -113,65 +115,76 @@ _RUNBOOK = "runbooks/before-the-primary-returns.md"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What drctl.yaml calls things, for command lines.
+    """What command lines need: a link as drctl.yaml has it, and what was seen of it.
 
     Attributes:
         back: the link in the other direction; None where there is none.
-        gap: the folder of the result to rest on; empty where there is none.
-        connect: a worker of the old direction, of reverse replication: without user and password.
-        forward: connectors of the old direction; likewise `reverse`.
-        forward_runs: whether it copies now.
-        rebuilding: whether the source has lost its records, and is rebuilt.
-        anew: the one plan that fails back where what is new has no place of its own; else empty.
-        stop: the user-supplied command that stops it, word by word; empty where there is none.
-        start: how what copies back is started.
-        led_home: endpoints that lead to the source already; None where that is not known.
     """
 
-    link: str
-    source: str
-    target: str
-    back: str | None
-    principals: tuple[str, ...]
-    topics: tuple[str, ...]
-    gap: str
-    connect: str
-    forward: tuple[str, ...]
-    connect_back: str
-    reverse: tuple[str, ...]
-    forward_runs: bool = False
-    stop: tuple[str, ...] = ()
-    rebuilding: bool = False
-    anew: str = ""
-    start: Start = field(kw_only=True)
-    led_home: tuple[str, ...] | None = field(default=(), kw_only=True)
+    link: Link
+    seen: Situation
+    back: str | None = None
+
+    @property
+    def named(self) -> str:
+        """The option that names the link."""
+        return option("--link", self.link.name)
+
+    @property
+    def connect(self) -> str:
+        """A worker of the old direction, without user and password."""
+        return for_commands(self.link.settings.replicator.connect)
+
+    @property
+    def forward(self) -> tuple[str, ...]:
+        """Connectors of the old direction."""
+        return self.link.settings.replicator.connectors.named or ("CONNECTOR",)
+
+    @property
+    def connect_back(self) -> str:
+        """A worker of reverse replication."""
+        reverse = self.link.settings.replicator.reverse
+        return for_commands(reverse.connect if reverse else None)
+
+    @property
+    def reverse(self) -> tuple[str, ...]:
+        """Connectors of reverse replication."""
+        reverse = self.link.settings.replicator.reverse
+        return (reverse and reverse.connectors.named) or ("CONNECTOR",)
+
+    @property
+    def anew(self) -> str:
+        """The one plan that fails back where what is new has no place of its own; else empty."""
+        return rebuild_command(self.link.name) if self.seen.stand_behind else ""
 
 
 def whole_plan(site: Site) -> str:
     """The command that does all of it."""
-    return site.anew or f"drctl failback --link {quote(site.link)}{' --rebuild' * site.rebuilding}"
+    return site.anew or f"drctl failback {site.named}{' --rebuild' * site.seen.rebuilding}"
 
 
 def doing(site: Site) -> Mapping[str, tuple[str, ...]]:
     """By step: lines that are commands, or say what has no command yet."""
-    if site.anew and not site.rebuilding:
+    rebuilding = site.seen.rebuilding
+    if site.anew and not rebuilding:
         boundary = "there is no boundary to begin at: start nothing that copies back by hand"
         return {**_of_each(site), "f": (site.anew, boundary)}
-    return {**_of_each(site), **(_anew(site) if site.rebuilding else {})}
+    return {**_of_each(site), **(_anew(site) if rebuilding else {})}
 
 
 def _anew(site: Site) -> Mapping[str, tuple[str, ...]]:
     """Where the source is emptied, and everything is copied to it."""
-    names = site.reverse or ("CONNECTOR",)
-    offsets = connector_url(site.connect_back, names[0], "offsets")
+    offsets = connector_url(site.connect_back, site.reverse[0], "offsets")
+    start = start_of(site.seen)
     return {
         "f": (
             "what of this is not done, in this order; before anything is emptied:",
-            f"drctl gap --link {quote(site.link)} --scope full --view truncation --export DIR",
-            f"empty the link's topics on {site.source}: kafka-topics.sh --delete --topic TOPIC",
+            f"drctl gap {site.named} --scope full --view truncation --export DIR",
+            f"empty the link's topics on {site.link.source}:"
+            " kafka-topics.sh --delete --topic TOPIC",
             f"with the connector STOPPED: curl -s -X DELETE {offsets}",
             *_one_way_only(site),
-            *(_not_yet(site) or _resumed(site)),
+            *(_not_yet(start) or _resumed(site)),
         ),
         "g": (
             "while the connector is STOPPED, take the filter on __drctl_provenance out of its"
@@ -181,22 +194,22 @@ def _anew(site: Site) -> Mapping[str, tuple[str, ...]]:
 
 
 def _of_each(site: Site) -> Mapping[str, tuple[str, ...]]:
-    there = f"drctl gap --link {quote(site.link)} --scope full"
+    there, link, gap = f"drctl gap {site.named} --scope full", site.link, site.seen.gap.valid
     if site.back is None:
         back = (
-            f"add a link from {site.target} to {site.source} to drctl.yaml, and run drctl gap on it"
+            f"add a link from {link.target} to {link.source} to drctl.yaml, and run drctl gap on it"
         )
         switch = f"{back}; then drctl failover --mode planned on it"
     else:
-        back = f"drctl gap --link {quote(site.back)} --scope full"
-        switch = f"drctl failover --link {quote(site.back)} --mode planned"
+        back = f"drctl gap {option('--link', site.back)} --scope full"
+        switch = f"drctl failover {option('--link', site.back)} --mode planned"
     return {
         "a": (*_before_closing(site), _deny(site)),
         "b": _stop(site),
         "c": (there,),
         "d": (there, "then read gap.html of its folder"),
         "e": (
-            f"drctl reconcile {quote(site.gap or 'DIR')} --policy copy",
+            f"drctl reconcile {quote(gap.where if gap else 'DIR')} --policy copy",
             f"without --execute it is only shown; what to decide: {_RUNBOOK}, steps 7 and 8",
         ),
         "f": _start(site, back),
@@ -209,70 +222,69 @@ def _of_each(site: Site) -> Mapping[str, tuple[str, ...]]:
         "i": (switch,),
         "j": (
             *_again(site),
-            *(put(site.connect, name, "resume") for name in site.forward or ("CONNECTOR",)),
+            *(put(site.connect, name, "resume") for name in site.forward),
         ),
-        "k": (there, back, f"drctl offsets translate --link {quote(site.link)}"),
+        "k": (there, back, f"drctl offsets translate {site.named}"),
     }
 
 
 def _start(site: Site, back: str) -> tuple[str, ...]:
     """What copies back, by where it stands."""
-    names = site.reverse or ("CONNECTOR",)
-    if site.start.twice:
+    start, source = start_of(site.seen), site.link.source
+    if start.twice:
         return (
-            *(put(site.connect_back, name, "stop") for name in names),
-            f"what {site.source} holds twice stays there: {back}",
-            f"or empty {site.source}, and fill it anew: drctl failback --link {quote(site.link)}"
-            " --rebuild --override source-whole=REASON",
+            *(put(site.connect_back, name, "stop") for name in site.reverse),
+            f"what {source} holds twice stays there: {back}",
+            f"or empty {source}, and fill it anew: {rebuild_command(site.link.name)}",
         )
-    return _not_yet(site) or (*_one_way_only(site), *_begin(site, names[0]), *_resumed(site))
+    return _not_yet(start) or (*_one_way_only(site), *_begin(site, start.body), *_resumed(site))
 
 
-def _not_yet(site: Site) -> tuple[str, ...]:
+def _not_yet(start: Start) -> tuple[str, ...]:
     """Why nothing may be started; empty where it may be."""
-    unsure = site.start.unsure
-    return (f"do not start what copies back yet: {unsure}",) if unsure else ()
+    return (f"do not start what copies back yet: {start.unsure}",) if start.unsure else ()
 
 
 def _resumed(site: Site) -> tuple[str, ...]:
-    names = site.reverse or ("CONNECTOR",)
-    return tuple(put(site.connect_back, name, "resume") for name in names)
+    return tuple(put(site.connect_back, name, "resume") for name in site.reverse)
 
 
-def _begin(site: Site, connector: str) -> tuple[str, ...]:
-    if not site.start.body:
+def _begin(site: Site, body: str) -> tuple[str, ...]:
+    if not body:
         return ("it stands where it has to: nothing is to be set, only started",)
     return (
         "with the connector STOPPED, set its offsets to the boundary:",
-        f"curl -s -X PATCH {connector_url(site.connect_back, connector, 'offsets')}"
-        f' -H "Content-Type: application/json" --data {quote_lines(site.start.body)}',
+        f"curl -s -X PATCH {connector_url(site.connect_back, site.reverse[0], 'offsets')}"
+        f' -H "Content-Type: application/json" --data {quote_lines(body)}',
     )
 
 
 def _again(site: Site) -> tuple[str, ...]:
     """Where the old connector goes on; from outside nobody sees where the switchover was."""
-    name = site.forward[0] if site.forward else "CONNECTOR"
-    at = f" --link {quote(site.link)}"
+    name = site.forward[0]
     return (
         "with the connector STOPPED, see that it keeps where the switchover was, and not less:",
-        f"drctl connect offsets export {option('--connector', name)} --out offsets.json{at}",
+        f"drctl connect offsets export {option('--connector', name)} --out offsets.json"
+        f" {site.named}",
         f"where it keeps less: write the right offsets into that file, and"
-        f" drctl connect offsets apply --from offsets.json{at} --execute",
+        f" drctl connect offsets apply --from offsets.json {site.named} --execute",
     )
 
 
 def _stop(site: Site) -> tuple[str, ...]:
-    if site.stop:
-        return (command(site.stop),)
-    return tuple(put(site.connect, name, "stop") for name in site.forward or ("CONNECTOR",))
+    replicator = site.link.settings.replicator
+    if replicator.stop and not replicator.connect:
+        return (command(replicator.stop),)
+    return tuple(put(site.connect, name, "stop") for name in site.forward)
 
 
 def _one_way_only(site: Site) -> tuple[str, ...]:
     """Before reverse replication starts: topics that keep their names would loop for ever."""
-    if not site.forward_runs:
+    if not site.seen.forward_runs:
         return ()
+    ends = f"from {site.link.source} to {site.link.target}"
     return (
-        f"first stop what copies from {site.source} to {site.target}: where topics keep their"
+        f"first stop what copies {ends}: where topics keep their"
         " names, both at once copy records round for ever:",
         *_stop(site),
     )
@@ -280,19 +292,21 @@ def _one_way_only(site: Site) -> tuple[str, ...]:
 
 def _before_closing(site: Site) -> tuple[str, ...]:
     """Nobody is to be kept from writing where applications are at work."""
-    if site.led_home is None:
-        return (f"only where no application is at work on {site.source}: it cannot be seen here:",)
-    if not site.led_home:
-        return ()
-    there = f"{listed(site.led_home)} leads to {site.source}"
-    return (f"only when clients are back on {site.target} ({there} now):",)
+    source, seen = site.link.source, site.seen
+    if seen.led_home:
+        there = f"{listed(seen.led_home)} leads to {source}"
+        return (f"only when clients are back on {site.link.target} ({there} now):",)
+    if seen.home is None:
+        return (f"only where no application is at work on {source}: it cannot be seen here:",)
+    return ()
 
 
 def _deny(site: Site) -> str:
-    principals = site.principals or ("User:APPLICATION",)
-    who = " ".join(f"{option('--deny-principal', each)}" for each in principals)
-    topics = " ".join(f"{option('--topic', each)}" for each in site.topics or ("TOPIC",))
+    principals, seen = site.link.settings.fence.principals, site.seen.facts.on_source
+    known = sorted(seen.topics) if isinstance(seen, Cluster) else ()
+    who = " ".join(option("--deny-principal", each) for each in principals or ("User:APPLICATION",))
+    topics = " ".join(option("--topic", each) for each in known or ("TOPIC",))
     return (
-        f'kafka-acls.sh --bootstrap-server "{variable(site.source)}"'
+        f'kafka-acls.sh --bootstrap-server "{variable(site.link.source)}"'
         f" --command-config admin.properties --add {who} --operation Write {topics}"
     )

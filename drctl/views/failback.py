@@ -6,7 +6,7 @@ from textwrap import indent
 from drctl.failback.answer import ROWS, TABLE, Answer, State, Verdict, title_of
 from drctl.failback.facts import Facts, RunTold
 from drctl.failback.suggested_commands import Site, doing, whole_plan
-from drctl.model.text import option, quote
+from drctl.model.text import quote
 from drctl.model.topology import Unavailable
 from drctl.views.text import sentence, show
 from drctl.views.view import Part, Text, heading, table, view
@@ -27,7 +27,8 @@ _MOVES_CLIENTS = "i"
 def failback_table(answer: Answer, site: Site) -> Iterator[Part]:
     """The steps, the records, the verdict, what is next, and what is unknown."""
     facts = answer.seen.facts
-    yield Text(f"The way back of link {site.link}: {site.target} -> {site.source}", "bold")
+    ends = f"{facts.target} -> {facts.source}"
+    yield Text(f"The way back of link {facts.link}: {ends}", "bold")
     if answer.state is not State.NOTHING:
         yield table(_steps(answer), "", "Step", "Needs", "Observed", "Why")
         yield from _records(answer)
@@ -81,7 +82,8 @@ def _next(answer: Answer, site: Site) -> Iterator[Part]:
         return
     row = ROWS[answer.next]
     unseen = answer.next in answer.unknown
-    title = title_of(answer.seen, row).format(source=site.source, target=site.target)
+    link = site.link
+    title = title_of(answer.seen, row).format(source=link.source, target=link.target)
     look = "look yourself whether it has happened: " if unseen else ""
     yield heading(f"Next: {row.id}, {look}{title}")
     if answer.state is State.UNKNOWN and answer.next == _MOVES_CLIENTS:
@@ -101,9 +103,10 @@ def _next(answer: Answer, site: Site) -> Iterator[Part]:
 def _where_clients_are(site: Site) -> tuple[str, ...]:
     """What to do where they may be at home, and replication runs as it should then."""
     return (
-        f"stop and close nothing yet: where they use {site.source}, what copies from it is to run",
-        f"where they are on {site.target}, it has to stop at once: step b",
-        f"once who is silent answers: drctl failback --check-order {option('--link', site.link)}",
+        f"stop and close nothing yet: where they use {site.link.source}, what copies from it is to"
+        " run",
+        f"where they are on {site.link.target}, it has to stop at once: step b",
+        f"once who is silent answers: drctl failback --check-order {site.named}",
     )
 
 
@@ -114,7 +117,7 @@ def _halfway(facts: Facts) -> RunTold | None:
 
 
 def _resume(run: RunTold, site: Site) -> Iterator[Part]:
-    name = f"{quote(run.run)} {option('--link', site.link)}"
+    name = f"{quote(run.run)} {site.named}"
     yield Text(
         "  by the journal a run of the way home has not ended: it goes on from where it came; what"
         " it left half done may look out of order from outside"

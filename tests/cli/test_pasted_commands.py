@@ -19,10 +19,13 @@ import drctl
 from drctl.checks.acls import writers
 from drctl.checks.observed import Observed
 from drctl.checks.repair_plan import people_left
+from drctl.config.schema import ConnectorsConfig
 from drctl.failback.blockers import OtherLink, other_links
+from drctl.failback.facts import Cluster
 from drctl.failback.suggested_commands import doing
 from drctl.model.replication import Connector
 from drctl.model.text import arguments, command, connector_url, option, put, quote
+from drctl.model.topology import OffsetRange, TopicPartition
 from drctl.runbook.rendering import by_hand
 from drctl.views.run_lines import next_steps
 from tests.checks.guarding import acls
@@ -197,15 +200,24 @@ def test_by_hand(name: str) -> None:
 
 @every
 def test_what_is_done_by_hand_on_the_way_home(name: str) -> None:
+    seen, settings = SITE.seen, SITE.link.settings
+    one = ConnectorsConfig(source=name)
+    back = settings.replicator.reverse
+    assert back
+    replicator = settings.replicator.model_copy(
+        update={"connectors": one, "reverse": back.model_copy(update={"connectors": one})}
+    )
+    fence = settings.fence.model_copy(update={"principals": (name,)})
+    more = {"replicator": replicator, "fence": fence}
+    valid = seen.gap.valid
+    assert valid
+    topic = TopicPartition(name, 0)
+    facts = replace(seen.facts, on_source=Cluster("", {topic: OffsetRange(0, 1)}))
     site = replace(
         SITE,
-        link=name,
+        link=replace(SITE.link, name=name, settings=settings.model_copy(update=more)),
         back=name,
-        forward=(name,),
-        reverse=(name,),
-        principals=(name,),
-        topics=(name,),
-        gap=name,
+        seen=replace(seen, facts=facts, gap=replace(seen.gap, result=replace(valid, where=name))),
     )
     for lines in doing(site).values():
         for line in lines:
@@ -235,8 +247,9 @@ SAID_ELSEWHERE = {
     ("checks/repair_plan.py", "change"),
     ("checks/repair_plan.py", "named"),
     ("views/failback.py", "name"),
+    ("views/failback.py", "site.named"),
     ("views/translation.py", "where"),
-    ("failback/suggested_commands.py", "at"),
+    ("failback/suggested_commands.py", "site.named"),
     ("failback/suggested_commands.py", "offsets"),
     ("failback/suggested_commands.py", "topics"),
     ("failback/suggested_commands.py", "who"),
@@ -247,7 +260,7 @@ SAID_ELSEWHERE = {
     ("views/estimate_text.py", "only"),
     ("views/estimate_text.py", "too"),
     ("steps/commit_offsets.py", "LEFT_OUT"),
-    ("failback/suggested_commands.py", "' --rebuild' * site.rebuilding"),
+    ("failback/suggested_commands.py", "' --rebuild' * site.seen.rebuilding"),
     ("failback/rebuilding.py", "WHOLE"),
     ("failback/situation.py", "WHOLE"),
     ("runbook/rendering.py", "_ADMIN"),

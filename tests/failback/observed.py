@@ -126,13 +126,16 @@ def link(**settings: object) -> Link:
     return links.link(**main)
 
 
+SUCCEEDED = CommandEnded(0)
+
+
 @dataclass
 class Looks:
     """What the link's steps look by: both sides, the rules of the source and its commands."""
 
     sides: Mapping[str, Any] = field(default_factory=dict)
     rules: Any = None
-    said: CommandEnded = CommandEnded(0)
+    said: CommandEnded = SUCCEEDED
 
     def site(self, name: str) -> Any:
         return self.sides[name]

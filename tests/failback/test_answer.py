@@ -3,13 +3,14 @@
 import io
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from drctl.failback.answer import TABLE, Answer, OrderDocument, State, Verdict
 from drctl.failback.facts import Facts, RunTold
-from drctl.failback.suggested_commands import Site, Start, doing
+from drctl.failback.suggested_commands import Site, doing
 from drctl.model.topology import Unavailable
 from drctl.views.failback import failback_table
 from tests.cli.conftest import Run, called
@@ -18,28 +19,33 @@ from tests.failback.ways import (
     SILENT,
     at_home,
     copying,
+    endpoint,
     in_order_to_d,
+    in_order_to_e,
     in_order_to_h,
     in_peace,
     judged,
 )
+from tests.links import link
 
 __all__ = ["called"]
 
-SITE = Site(
-    "main",
-    "primary",
-    "secondary",
-    "home",
-    ("User:orders-app",),
-    ("orders",),
-    "gap/main-1",
-    "http://connect:8083",
-    ("mm2-source", "mm2-checkpoint"),
-    "http://back:8083",
-    ("mm2-back",),
-    start=Start(),
+BACK = {"connect": "http://back:8083", "connectors": {"source": "mm2-back"}}
+FORWARD = {
+    "connect": "http://connect:8083",
+    "connectors": {"source": "mm2-source", "checkpoint": "mm2-checkpoint"},
+}
+LINK = link(
+    replicator={"kind": "mirrormaker2", **FORWARD, "reverse": BACK},
+    fence={"method": "acl", "principals": ["User:orders-app"]},
 )
+
+
+def site(found: Answer, **changed: Any) -> Site:
+    return replace(Site(LINK, found.seen, "home"), **changed)
+
+
+SITE = site(judged(in_order_to_d()))
 EVERY = (
     in_order_to_d(),
     in_order_to_h(),
@@ -49,9 +55,9 @@ EVERY = (
 )
 
 
-def drawn(answer: Answer, site: Site = SITE) -> str:
+def drawn(answer: Answer, width: int = 150) -> str:
     out = io.StringIO()
-    Console(file=out, width=150).print(failback_table(answer, site))
+    Console(file=out, width=width).print(failback_table(answer, site(answer)))
     return out.getvalue()
 
 
@@ -148,7 +154,8 @@ def test_what_is_unknown_is_to_be_looked_at() -> None:
 
 def test_the_way_back_is_not_started_beside_the_other_direction() -> None:
     """Topics that keep their names would go round for ever."""
-    lines = doing(replace(SITE, forward_runs=True))["f"]
+    runs = judged(in_order_to_e(), forward=copying("mm2-source", "RUNNING"))
+    lines = doing(site(runs))["f"]
     stops = [n for n, line in enumerate(lines) if line.endswith("/connectors/mm2-source/stop")]
     starts = [n for n, line in enumerate(lines) if line.endswith("/connectors/mm2-back/resume")]
     assert stops
@@ -171,19 +178,22 @@ def test_names_of_clusters_do_not_act_on_the_terminal() -> None:
 
 
 def test_nobody_is_kept_from_writing_where_applications_may_be_at_work() -> None:
-    known = replace(SITE, led_home=("file bootstrap",))
-    for site, words in ((known, "file bootstrap leads to primary"), (None, "cannot be seen")):
-        first, deny = doing(site or replace(SITE, led_home=None))["a"]
+    for where, words in (
+        ((endpoint("primary"),), "file bootstrap leads to primary"),
+        ((), "cannot be seen"),
+    ):
+        first, deny = doing(site(judged(in_order_to_d(), endpoints=where)))["a"]
         assert words in first
         assert "--deny-principal" in deny
     assert len(doing(SITE)["a"]) == 1
 
 
 def test_each_step_says_what_to_type() -> None:
-    own = replace(SITE, connect="", forward=(), stop=("stop copier.sh", "main"))
+    stop = ["stop copier.sh", "main"]
+    own = replace(SITE, link=link(replicator={"kind": "none", "stop": stop}))
     assert doing(own)["b"] == ("'stop copier.sh' main",)
     assert list(doing(SITE)) == [row.id for row in TABLE]
-    without = replace(SITE, back=None, connect="", forward=(), connect_back="", reverse=(), gap="")
+    without = site(judged(in_order_to_d(), gaps=()), link=link(), back=None)
     assert all(all(lines) and lines for lines in doing(without).values())
     assert "add a link from secondary to primary" in doing(without)["h"][0]
 

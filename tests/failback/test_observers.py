@@ -31,7 +31,7 @@ from drctl.model.ports import ClusterReader
 from drctl.model.repairs import Acl, Acls
 from drctl.model.replication import Connector
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
-from tests.failback.observed import Looks, link
+from tests.failback.observed import SUCCEEDED, Looks, link
 from tests.failback.ways import (
     BOUNDARY,
     DROP,
@@ -72,7 +72,7 @@ class Closed:
     lifted = obeyed
 
 
-def fence(closed: Closed, said: CommandEnded = CommandEnded(0), **settings: Any) -> Any:  # noqa: B008
+def fence(closed: Closed, said: CommandEnded = SUCCEEDED, **settings: Any) -> Any:
     asked = link(**({"fence": settings} if settings else {}))
     return observe_fence(asked, ["orders"], cast(Any, Looks(rules=closed, said=said)))
 

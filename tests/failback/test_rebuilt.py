@@ -1,12 +1,10 @@
 """`--check-order` where the source has lost its records, and is filled anew."""
 
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from rich.console import Console
 
 from drctl.engine.failback_state import filter_to_add
 from drctl.failback.answer import Answer, Verdict
@@ -14,8 +12,7 @@ from drctl.failback.facts import Cluster, Facts
 from drctl.failback.observers.records import observe_filled
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
-from drctl.views.failback import failback_table
-from tests.failback.test_answer import SITE
+from tests.failback.test_answer import drawn
 from tests.failback.test_observers import Log, record
 from tests.failback.ways import (
     DROP,
@@ -127,10 +124,7 @@ def test_one_that_is_home_is_judged_by_its_proof() -> None:
 
 
 def test_people_read_the_steps_of_a_rebuild() -> None:
-    out = io.StringIO()
-    table = failback_table(lost(), replace(SITE, rebuilding=True))
-    Console(file=out, width=400).print(table)
-    text = out.getvalue()
+    text = drawn(lost(), width=400)
     assert "Next: f, primary is empty, and gets everything from secondary" in text
     assert "curl -s -X DELETE http://back:8083/connectors/mm2-back/offsets" in text
     assert "drctl failback --link main --rebuild" in text

@@ -11,7 +11,7 @@ from drctl.failback.facts import Began, Cluster, Copies, Facts, GroupSeen, RunTo
 from drctl.failback.steps import Observed
 from drctl.failback.suggested_commands import Start, doing, start_of
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
-from tests.failback.test_answer import SITE, drawn
+from tests.failback.test_answer import SITE, drawn, site
 from tests.failback.ways import (
     BOUNDARY,
     DROP,
@@ -41,11 +41,7 @@ def begun(at: int = TARGET_END) -> Facts:
 
 def typed(answer: Answer) -> tuple[str, ...]:
     """What `--check-order` says to type for step f."""
-    return doing(replace(SITE, start=start_of(answer.seen)))["f"]
-
-
-def told(answer: Answer) -> str:
-    return drawn(answer, replace(SITE, start=start_of(answer.seen)))
+    return doing(site(answer))["f"]
 
 
 def test_what_began_at_the_boundary_is_only_started_again() -> None:
@@ -78,27 +74,28 @@ def test_what_would_write_to_the_survivor_is_not_started() -> None:
     assert "producer.override.bootstrap.servers" in line
     runs = replace(copying("mm2-back", "RUNNING", {PLACE: BOUNDARY}, **DROP), workers=THERE)
     assert judged(in_order_to_e(), reverse=runs).steps["f"].begun
-    filled = doing(replace(SITE, start=start_of(found.seen), rebuilding=True))["f"]
-    assert RESUME not in filled
+    emptied = judged(in_order_to_e(), reverse=looping, on_source=Cluster(HERE, {}))
+    assert emptied.seen.rebuilding
+    assert RESUME not in typed(emptied)
     right = judged(in_order_to_e(), reverse=replace(looping, workers=HERE))
     assert typed(right)[-1] == RESUME
 
 
 def test_a_run_of_the_way_home_that_has_not_ended_is_gone_on_with() -> None:
     run = RunTold("20261123T110610Z", "failback", "not ended", halfway=True)
-    text = told(judged(begun(), journal=(run,)))
+    text = drawn(judged(begun(), journal=(run,)))
     assert "drctl resume 20261123T110610Z --link main --execute" in text
     assert "curl" not in text
     assert "drctl failback --link" not in text, "no other run may begin"
     wrong = judged(begun(), journal=(run,), forward=copying("mm2-source", "RUNNING"))
     assert wrong.verdict is Verdict.VIOLATED
-    assert "/connectors/mm2-source/stop" in told(wrong), "what does harm is ended first"
+    assert "/connectors/mm2-source/stop" in drawn(wrong), "what does harm is ended first"
     early = (GroupSeen("readers", ("secondary",), {PLACE: 138}),)
     moving = judged(in_order_to_h(), journal=(run,), groups=early)
     assert moving.next == "i"
-    assert "drctl failover" not in told(moving), "the run has committed these behind its fences"
-    assert "drctl resume 20261123T110610Z" in told(moving)
-    assert "drctl failover" in told(judged(in_order_to_h(), groups=early))
+    assert "drctl failover" not in drawn(moving), "the run has committed these behind its fences"
+    assert "drctl resume 20261123T110610Z" in drawn(moving)
+    assert "drctl failover" in drawn(judged(in_order_to_h(), groups=early))
 
 
 def test_copies_are_left_out_before_anything_comes_back() -> None:

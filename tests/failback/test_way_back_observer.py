@@ -1,12 +1,10 @@
 """The whole look of `--check-order`, over clusters in memory."""
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, get_type_hints
 
 import pytest
-from rich.console import Console
 
 from drctl.app.failback_search import _search
 from drctl.failback.answer import Answer, OrderDocument, Verdict, answer
@@ -15,12 +13,10 @@ from drctl.failback.facts import Copies, Facts
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observing import Results
 from drctl.failback.situation import rebuild_command
-from drctl.failback.suggested_commands import Site, Start
 from drctl.formats import provenance
 from drctl.formats.provenance import Provenance
 from drctl.model.errors import Refused, Unknown, Unreachable
 from drctl.model.topology import OffsetRange, Record, Unavailable
-from drctl.views.failback import failback_table
 from tests.failback.observed import (
     Around,
     link,
@@ -30,6 +26,7 @@ from tests.failback.observed import (
     secondary,
     stands_at,
 )
+from tests.failback.test_answer import drawn
 from tests.failback.ways import (
     HERE,
     SILENT,
@@ -367,15 +364,6 @@ def test_too_much_to_look_through_for_it_is_unknown() -> None:
 
 
 def test_the_plan_that_is_offered_then_is_the_one_that_fills_it_anew() -> None:
-    found = seen(LATE, AFTER)
-    nobody: tuple[str, ...] = ()
-    ends = "primary", "secondary"
-    names = None, nobody, nobody, "", "", nobody, "", nobody
-    site = Site("main", *ends, *names, start=Start())
-    out = io.StringIO()
-    Console(file=out, width=150).print(
-        failback_table(found, replace(site, anew=rebuild_command("main")))
-    )
-    text = out.getvalue()
+    text = drawn(seen(LATE, AFTER))
     assert f"All of it, as one plan: {rebuild_command('main')}" in text
     assert "PATCH" not in text, "no boundary is set by hand"

@@ -37,7 +37,7 @@ def observe_replication(
         Unreachable: no worker answered within the deadline.
     """
     known = workers.all()
-    names = tuple(filter(None, (named.source, named.checkpoint, named.heartbeat)))
+    names = named.named
     between = _between(known, ends)
     alike = (name for mirror in between for name in mirror.connectors.values())
     asked = (name for name in dict.fromkeys((*names, *alike)) if name in known)
