@@ -29,7 +29,6 @@ from drctl.engine.failback_state import Owed, Reconciliation, Search, Wish
 from drctl.engine.kind import Trait
 from drctl.engine.run_state import RunState
 from drctl.model.errors import ConfigError, Unreachable
-from drctl.model.text import quote
 from drctl.model.typed_json import read_as
 from drctl.plans.failback import MIRRORED, leads_home
 from drctl.reconcile.guards import Guard
@@ -254,15 +253,13 @@ def _terms(sight: ClusterLinkReader, found: "Answer") -> "Terms":
     from drctl.failback.facts import Cluster
 
     replicator, target = sight.link.settings.replicator, found.seen.facts.on_target
-    known = target if isinstance(target, Cluster) else Cluster("", {})
+    beside = target.beside if isinstance(target, Cluster) else ()
     links = list(map(sight.config.link, sight.config.links))
     ends = (sight.link.source, sight.link.target)
     others = [each for each in links if (each.source, each.target) == ends]
     return Terms(
         connector_names(sight.link) if replicator.connect else (),
-        f"drctl failback --link {quote(sight.other_way().link.name)} --rebuild shows the plan",
-        {place.topic: sight.link.target_topic(place.topic) for place in known.logs},
-        frozenset(p.topic for p in known.beside if any(each.carries(p.topic) for each in others)),
+        frozenset(p.topic for p in beside if any(each.carries(p.topic) for each in others)),
         connect=for_commands(replicator.connect),
     )
 

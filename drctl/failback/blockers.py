@@ -10,10 +10,10 @@ from drctl.config.mirrors import arrives_as, pattern_of
 from drctl.failback.answer import Answer
 from drctl.failback.facts import Cluster, Facts, Names, Replication, Replicator
 from drctl.failback.gap_results import GapEvidence, PartitionSeen
-from drctl.failback.rebuilding import lost_records, rebuild_findings, survivors_records
+from drctl.failback.rebuilding import rebuild_findings, survivors_records
 from drctl.failback.record_steps import tallied, told_behind
 from drctl.failback.reverse_destination import written_to
-from drctl.failback.situation import decided_before
+from drctl.failback.situation import Situation, decided_before
 from drctl.failback.steps import Observed
 from drctl.model.finding import Finding, Status
 from drctl.model.health import ClusterHealth, Shortage
@@ -46,19 +46,15 @@ class Terms:
 
     Attributes:
         connectors: that are to replicate records back; empty where a person starts what does.
-        rebuild: what to type where the source has lost its records.
         rebuilding: whether the source is to be rebuilt because of that.
         cost: of copying everything, in words, where it is.
         policies: what is to become of records that only the recovered cluster has; None where
             nobody is to be asked, as where a run is resumed.
         connect: address of a worker that replicates records back; empty where nobody named one.
-        names: what each copy is called on the source; needed only where that is another name.
         elsewhere: topics that another link brings to the source.
     """
 
     connectors: tuple[str, ...] = ()
-    rebuild: str = ""
-    names: Names = field(default_factory=dict)
     elsewhere: frozenset[str] = frozenset()
     rebuilding: bool = field(default=False, kw_only=True)
     cost: str = field(default="", kw_only=True)
@@ -83,12 +79,12 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
         yield Finding(HOME, Status.FAIL, "endpoints", reason)
     yield from health_findings(facts)
     if terms.rebuilding:
-        yield from rebuild_findings(facts, terms.names, terms.cost, terms.connectors)
+        yield from rebuild_findings(facts, answer.seen.lost, terms.cost, terms.connectors)
     else:
-        yield from _lost(facts, terms)
+        yield from _lost(answer.seen)
         if isinstance(facts.forward, Replication) and isinstance(facts.reverse, Replication):
             yield from replicator_findings(facts.forward, facts.reverse)
-    yield from going_round(facts, terms.names)
+    yield from _going_round(facts)
     yield from _beside(facts, terms)
     if terms.connectors:
         yield from _reverse(answer, terms)
@@ -157,14 +153,14 @@ def _places(short: Sequence[Shortage]) -> list[object]:
     return [each.partition for each in short]
 
 
-def _lost(facts: Facts, terms: Terms) -> Iterator[Finding]:
+def _lost(seen: Situation) -> Iterator[Finding]:
     """Whether the source holds less than was copied from it: it was recreated, or cut."""
-    lost = lost_records(facts, terms.names)
+    facts, lost = seen.facts, seen.lost
     if lost:
         reason = f"it has lost records that it had: {several(lost)}"
         number = survivors_records(facts)
         cost = f"it has to be rebuilt: about {number:,} records are copied from {facts.target}"
-        cure = f"{cost}; {terms.rebuild}"
+        cure = f"{cost}; drctl failback --link {quote(facts.link)} --rebuild shows the plan"
         yield Finding(LOST, Status.FAIL, facts.source, reason, cost=cost, cure=cure)
 
 
@@ -232,17 +228,13 @@ def _own_copies(back: Replicator, status: Status) -> Iterator[Finding]:
     yield Finding(BOTH_WAYS, status, f"connector {back.name}", reason, cure=cure)
 
 
-def going_round(facts: Facts, names: Names) -> Iterator[Finding]:
-    """Two connectors that each take the other's copies for new records.
-
-    Args:
-        names: what each copy is called on the source; needed only where that is another name.
-    """
+def _going_round(facts: Facts) -> Iterator[Finding]:
+    """Two connectors that each take the other's copies for new records."""
     forward, reverse, target = facts.forward, facts.reverse, facts.on_target
     if not isinstance(forward, Replication) or not isinstance(reverse, Replication):
         return
     copies = target.topics if isinstance(target, Cluster) else ()
-    topics = sorted(names.get(copy, copy) for copy in copies)
+    topics = sorted(facts.names.get(copy, copy) for copy in copies)
     for there, back in product(forward.copying, reverse.copying):
         round_ = [topic for topic in topics if _comes_round(topic, there, back)]
         if there.runs and back.runs and round_:
@@ -276,7 +268,7 @@ def _beside(facts: Facts, terms: Terms) -> Iterator[Finding]:
     }
     if not held:
         return
-    copies = {home: copy for copy, home in terms.names.items()}
+    copies = {home: copy for copy, home in facts.names.items()}
     told = several(f"{topic} (beside {copies.get(topic, topic)})" for topic in sorted(held))
     reason = f"it holds records under the link's own names: {told}; only copies are brought home"
     cure = (
@@ -325,7 +317,7 @@ def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[F
     """Whether records would come to other topics than those that they belong to."""
     target = facts.on_target
     copies = sorted(target.topics) if isinstance(target, Cluster) else ()
-    wanted = {copy: terms.names.get(copy, copy) for copy in copies}
+    wanted = {copy: facts.names.get(copy, copy) for copy in copies}
     for each in reverse.copying:
         if each.name not in terms.connectors:
             continue

@@ -290,7 +290,7 @@ class Facts:
         gaps: results of `drctl gap` from source to target, the newest first.
         back_gaps: the same in the other direction.
         stopped: what the user-supplied command says of the old replication; None where it has none.
-        names: of the link's copies on the target.
+        names: what each of the link's copies on the target is called on the source.
         filled: whether the source holds the beginning of what the target does, and nothing else.
         not_the_same: by folder of a result, why its records are not those of the source; or why
             that is not known.

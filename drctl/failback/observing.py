@@ -254,7 +254,7 @@ class FailbackObserver:
         names = {copy: origin for copy, origin in origins.items() if origin is not None}
         facts = replace(facts, names=names)
         brought = isinstance(facts.reverse, Replication) and not facts.reverse.never_ran
-        if not brought and not lost_records(facts, names):
+        if not brought and not lost_records(facts):
             return facts
         filled = _answer(lambda: observe_filled(names, source, target, *self._readers))
         return replace(facts, filled=filled is True)

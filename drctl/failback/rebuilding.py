@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from drctl.checks.check import several
 from drctl.engine.failback_state import drops_copies, without_own_filter
-from drctl.failback.facts import Cluster, Facts, Names, Replication, Replicator
+from drctl.failback.facts import Cluster, Facts, Replication, Replicator
 from drctl.model.finding import Finding, Status
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.steps.failback import WHOLE
@@ -16,18 +16,14 @@ LEAVES_OUT = "copies-left-out"
 """The precheck for a connector that would not replicate everything back."""
 
 
-def lost_records(facts: Facts, names: Names) -> tuple[str, ...]:
-    """Where the source holds less than was copied from it: it was recreated, or cut.
-
-    Args:
-        names: what each copy is called on the source, where that is another name.
-    """
+def lost_records(facts: Facts) -> tuple[str, ...]:
+    """Where the source holds less than was copied from it: it was recreated, or cut."""
     source = facts.on_source
     if not isinstance(source, Cluster):
         return ()
     shorter = tuple(
         f"{place} ends at {end}, and was copied up to {copied}"
-        for place, copied in sorted(_copied(facts, names).items())
+        for place, copied in sorted(_copied(facts).items())
         if (end := _end(source, place)) < copied
     )
     held = survivors_records(facts)
@@ -43,15 +39,15 @@ def survivors_records(facts: Facts) -> int:
 
 
 def rebuild_findings(
-    facts: Facts, names: Names, cost: str, connectors: tuple[str, ...]
+    facts: Facts, lost: tuple[str, ...], cost: str, connectors: tuple[str, ...]
 ) -> Iterator[Finding]:
     """Whether anything was lost, what it costs, and who would leave some of it out.
 
     Args:
+        lost: where it holds less than was copied from it.
         cost: of copying everything, in words.
         connectors: that are to replicate records back.
     """
-    lost = lost_records(facts, names)
     if lost:
         reason = f"it has lost records that it had: {several(lost)}; {cost}"
         yield Finding("source-lost", Status.WARN, facts.source, reason, cost=cost)
@@ -113,16 +109,13 @@ def _from_group(forward: Replication | Unavailable, reverse: Replication) -> Ite
             yield Finding(LEAVES_OUT, Status.FAIL, f"connector {back.name}", reason, cure=cure)
 
 
-def _copied(facts: Facts, names: Names) -> dict[TopicPartition, int]:
+def _copied(facts: Facts) -> dict[TopicPartition, int]:
     """How far partitions were copied whose copies are there; others are of other links."""
     target, forward = facts.on_target, facts.forward
     logs = target.logs if isinstance(target, Cluster) else {}
-    there = {TopicPartition(names.get(p.topic, p.topic), p.partition) for p in logs}
-    found: dict[TopicPartition, int] = {}
-    for each in forward.copying if isinstance(forward, Replication) else ():
-        if not isinstance(each.positions, Unavailable):
-            found |= {place: at for place, at in each.positions.items() if place in there}
-    return found
+    there = {TopicPartition(facts.names.get(p.topic, p.topic), p.partition) for p in logs}
+    known = forward.positions if isinstance(forward, Replication) else {}
+    return {place: at for place, at in known.items() if place in there}
 
 
 def _end(source: Cluster, place: TopicPartition) -> int:

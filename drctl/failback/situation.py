@@ -569,7 +569,7 @@ def situation(facts: Facts) -> Situation:
     back = facts.failed_back if home is True and not proof.contradicted else ""
     if back and proof.holds is False:
         proof = Proof(None, f"by the journal run {back} led clients back to its end")
-    chosen, lost = _chosen(facts, home, proof), lost_records(facts, facts.names)
+    chosen, lost = _chosen(facts, home, proof), lost_records(facts)
     peace = "" if back or lost else nothing_to_fail_back(facts, home)
     unclear = "" if peace or lost else nobody_knows(facts, home)
     first = reference(facts)

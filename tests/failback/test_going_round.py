@@ -9,7 +9,7 @@ from drctl.failback.facts import Facts, Replication, Replicator
 from drctl.model.finding import Finding
 from tests.failback.ways import PLACE, connector, copying, in_order_to_d, judged
 
-TERMS = Terms(("mm2-back",), "make it anew")
+TERMS = Terms(("mm2-back",))
 FORWARD = copying("mm2-source", "RUNNING", {PLACE: 100})
 BACK = copying("mm2-back", "RUNNING", {PLACE: 100})
 

@@ -16,7 +16,8 @@ from drctl.offsets.applying import Wanted
 from tests.failback.ways import PLACE, PRIMARY, TARGET_END, THERE, copying, in_order_to_d, judged
 
 COPY = TopicPartition("primary.orders", 0)
-TERMS = Terms(("mm2-back",), "make it anew", {"primary.orders": "orders"})
+NAMES = {"primary.orders": "orders"}
+TERMS = Terms(("mm2-back",))
 ROUTED = {
     "topics": r"primary\.orders",
     "transforms": "home",
@@ -37,6 +38,7 @@ def failing(config: Mapping[str, str], target: Cluster | None = None, **terms: A
     facts = replace(
         in_order_to_d(),
         on_target=there,
+        names=NAMES,
         reverse=copying("mm2-back", "STOPPED", None, config),
         forward=copying("mm2-source", "STOPPED", {PLACE: 100}),
     )
@@ -69,10 +71,10 @@ def test_another_one_is_refused_with_what_to_set(config: Mapping[str, str], told
 
 def test_what_nobody_can_tell_is_looked_at_when_it_runs() -> None:
     own = {**ROUTED, "transforms.home.type": "com.example.Router"}
-    assert misled(own, TERMS.names)[1] != ()
+    assert misled(own, NAMES)[1] != ()
     assert failing(own) == ""
     only = {**ROUTED, "transforms.home.predicate": "new"}
-    assert "predicate" in misled(only, TERMS.names)[1][0]
+    assert "predicate" in misled(only, NAMES)[1][0]
 
 
 def test_how_to_name_it_says_no_more_than_is_needed() -> None:
@@ -96,6 +98,7 @@ def test_a_source_that_holds_less_than_its_copies_has_lost_records() -> None:
         in_order_to_d(),
         on_source=replace(PRIMARY, logs={PLACE: OffsetRange(0, 99)}),
         on_target=Cluster(THERE, {COPY: OffsetRange(0, TARGET_END)}),
+        names=NAMES,
         reverse=copying("mm2-back", "STOPPED", None, ROUTED),
     )
     told = [each.reason for each in against(judged(facts), TERMS) if each.check == "source-lost"]

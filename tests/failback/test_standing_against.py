@@ -27,7 +27,7 @@ from tests.failback.ways import (
 )
 
 CONNECTORS = ("mm2-back",)
-TERMS = Terms(CONNECTORS, "make it anew")
+TERMS = Terms(CONNECTORS)
 
 
 def failing(**changed: Any) -> dict[str, str]:
@@ -102,7 +102,9 @@ def test_clients_that_are_home_are_not_led_there() -> None:
 def test_a_source_that_holds_less_than_was_copied_from_it_has_lost_records(logs: Any) -> None:
     told = failing(on_source=Cluster(HERE, logs))["source-lost"]
     assert "was copied up to 100" in told
-    assert "about 130 records are copied from secondary; make it anew" in told
+    assert (
+        "about 130 records are copied from secondary; drctl failback --link main --rebuild" in told
+    )
 
 
 def test_what_a_connector_copies_for_other_links_is_no_loss() -> None:
