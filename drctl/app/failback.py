@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from drctl.failback.blockers import Terms
     from drctl.failback.facts import Facts
     from drctl.failback.observing import Results
-    from drctl.failback.ports import Brokers, FailbackPorts
+    from drctl.failback.ports import FailbackPorts
     from drctl.failback.suggested_commands import Site
     from drctl.model.finding import Finding
     from drctl.model.producer_ids import Producers
@@ -524,19 +524,15 @@ def _link_back(config: "Config", link: "Link") -> str | None:
     return found.name if found and kept else None
 
 
-def _brokers(link: "Link") -> "Brokers":
-    from drctl.config.mirrors import brokers
-    from drctl.failback.ports import Brokers
-
-    name = "bootstrap.servers"
-    ends = (adapters.revealed(each)[name] for each in (link.source_config, link.target_config))
-    return Brokers(*map(brokers, ends))
-
-
 @contextmanager
 def _ports(config: "Config", link: "Link") -> "Iterator[FailbackPorts]":
+    from drctl.config.mirrors import brokers
     from drctl.failback.ports import FailbackPorts
 
+    source, target = (
+        brokers(adapters.revealed(each)["bootstrap.servers"])
+        for each in (link.source_config, link.target_config)
+    )
     with (
         ClusterLinkReader(config, link, judged) as reader,
         adapters.reader(link.source, link.source_config).health as health,
@@ -547,7 +543,7 @@ def _ports(config: "Config", link: "Link") -> "Iterator[FailbackPorts]":
             health,
             adapters.connect_of(link),
             adapters.reverse_connect_of(link),
-            _brokers(link),
+            (source, target),
             run_adapters.journal_reader(link),
             run_adapters.run_files(config),
             decisions.kept,

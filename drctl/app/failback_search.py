@@ -85,27 +85,23 @@ def found_here(config: "Config", link: "Link") -> Path:
         Refused: what was found cannot be rested on.
         Unknown: not everything could be compared.
     """
-    valid = _at_a_look(config, link).gap.valid
+    valid = _seen(config, link, most=None).gap.valid
     return Path(valid.where if valid is not None else searched(config, link).folder)
 
 
-def _at_a_look(config: "Config", link: "Link") -> "Situation":
-    from drctl.app.failback import look_at
-    from drctl.failback.situation import situation
-
-    return situation(look_at(config, link, None))
-
-
-def _seen(config: "Config", link: "Link", folder: Path | None = None) -> "Situation":
+def _seen(
+    config: "Config", link: "Link", folder: Path | None = None, most: int | None = sys.maxsize
+) -> "Situation":
     """However many records have to be read for it: what is copied rests on this.
 
     Args:
         folder: of the only result to look at.
+        most: as `look_at` has it.
     """
     from drctl.app.failback import look_at
     from drctl.failback.situation import situation
 
-    return situation(look_at(config, link, folder, sys.maxsize))
+    return situation(look_at(config, link, folder, most))
 
 
 def _resting_on_decisions(config: "Config", link: "Link", seen: "Situation") -> "Situation":

@@ -92,6 +92,11 @@ class Row(NamedTuple):
     title: str
     look: Callable[[Situation], Seen]
 
+    def titled(self, seen: Situation) -> str:
+        """What it is; a source that has lost its records has others of its own."""
+        title = TITLES.get(self.id, self.title) if seen.rebuilding else self.title
+        return title.format(source=seen.facts.source, target=seen.facts.target)
+
 
 TABLE = (
     Row("a", "source-fenced", (), "{source} is whole, and closed to applications", fenced),
@@ -278,17 +283,21 @@ class OrderDocument(Document):
     records: RecordsDocument = read(RecordsDocument.of)
     steps: Annotated[
         tuple[StepDocument, ...], ("minItems", len(TABLE)), ("maxItems", len(TABLE))
-    ] = read(lambda a: tuple(_step(a, row) for row in TABLE))
+    ] = read(
+        lambda a: tuple(
+            StepDocument.of(
+                row,
+                title=row.titled(a.seen),
+                observed=a.steps[row.id].observed,
+                why=a.steps[row.id].why,
+            )
+            for row in TABLE
+        )
+    )
     verdict: Verdict
     violations: tuple[ViolationDocument, ...]
     next: StepId | None
     next_name: StepName | None = read(lambda a: None if a.next is None else ROWS[a.next].name)
-
-
-def _step(found: Answer, row: Row) -> StepDocument:
-    facts, seen = found.seen.facts, found.steps[row.id]
-    title = title_of(found.seen, row).format(source=facts.source, target=facts.target)
-    return StepDocument.of(row, title=title, observed=seen.observed, why=seen.why)
 
 
 def answer(facts: Facts) -> Answer:
@@ -305,11 +314,6 @@ def answer(facts: Facts) -> Answer:
         next_step(found, steps, seen),
         tallied(valid, facts.order) if valid is not None else None,
     )
-
-
-def title_of(seen: Situation, row: Row) -> str:
-    """What a step is; a source that has lost its records has others of its own."""
-    return TITLES.get(row.id, row.title) if seen.rebuilding else row.title
 
 
 def look(seen: Situation) -> Steps:
@@ -407,8 +411,7 @@ def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
         yield Violation("f", out_of_order(seen), rebuild_command(facts.link))
     if isinstance(facts.came_back, Copies) and facts.came_back.total:
         yield Violation("g", f"copies have come back: {steps['g'].why}")
-    behind = _behind_newer(seen)
-    if behind:
+    if behind := _behind_newer(seen):
         yield Violation("e", behind)
     if seen.home is not True and moved_while_read(seen):
         yield Violation("i", f"positions were committed too early: {steps['i'].why}")
@@ -417,11 +420,10 @@ def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
 def _behind_newer(seen: Situation) -> str:
     """A conflicting record that was copied, and nobody decided so; empty where none was seen."""
     result, facts = seen.gap.valid, seen.facts
-    if result is None or facts.order == "none":
+    if result is None or facts.order == "none" or isinstance(facts.brought, Unavailable):
         return ""
-    words = f"older records stand behind newer ones on {facts.target}"
     # What somebody decided to copy is told, and nothing to repair.
-    if copied_conflicting(seen) or isinstance(facts.brought, Unavailable):
+    if copied_conflicting(seen):
         return ""
     there = brought(result, facts.brought)
     wrong = [
@@ -429,13 +431,16 @@ def _behind_newer(seen: Situation) -> str:
         for each in result.samples
         if each.order == OrderVerdict.CONFLICTING and each.offset in there.get(each.place, ())
     ]
+    words = f"older records stand behind newer ones on {facts.target}"
     return f"{words}: {wrong[0]} was copied" if wrong else ""
 
 
 def _too_early(seen: Situation, steps: Steps) -> Iterator[Violation]:
     """Steps that have happened, or begun, though one that they need has not."""
     for row in TABLE:
-        if not steps[row.id].happened or (row.id == "h" and _halted(seen)):
+        # What copies back may wait where it came to: a run turned back, or died.
+        halted = row.id == "h" and seen.way_back_begun and not seen.way_back_runs
+        if halted or not steps[row.id].happened:
             continue
         for needed in row.needs:
             if steps[needed].observed is Observed.NOT_DONE:
@@ -443,11 +448,6 @@ def _too_early(seen: Situation, steps: Steps) -> Iterator[Violation]:
                 back = f"; {_until_then(seen)}" * (row.id == "i")
                 words = f"{why}: {steps[needed].why}{back}"
                 yield Violation(_first_undone(needed, steps), words)
-
-
-def _halted(seen: Situation) -> bool:
-    """Whether what copies back came as far as it did, and waits: a run turned back, or died."""
-    return seen.way_back_begun and not seen.way_back_runs
 
 
 def _until_then(seen: Situation) -> str:
@@ -460,10 +460,9 @@ def _until_then(seen: Situation) -> str:
 
 def _first_undone(step: str, steps: Steps) -> str:
     """Of a step and all that it rests on, the first to be done that has not happened."""
-    rows = {row.id: row for row in TABLE}
     wanted, waiting = {step}, [step]
     while waiting:
-        needs = rows[waiting.pop()].needs
+        needs = ROWS[waiting.pop()].needs
         waiting += [each for each in needs if each not in wanted]
         wanted.update(needs)
     undone = (n for n in _IN_TURN if n in wanted and steps[n].observed is Observed.NOT_DONE)

@@ -382,11 +382,8 @@ def _undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
     told = [*_undecided_by(facts, result, policies)]
     if told:
         tally = tallied(result, facts.order)
-        counts = (
-            f"{tally.safe:,} safe, {tally.conflicting:,} conflicting, {tally.unkeyed:,} unkeyed"
-        )
         reason = (
-            f"of {result.unreplicated:,} records that only {facts.source} has ({counts}):"
+            f"of {result.unreplicated:,} records that only {facts.source} has ({tally.told}):"
             f" {'; '.join(told)}; the run would turn back at judge-records"
         )
         cure = (

@@ -342,16 +342,24 @@ class Facts:
     journal: tuple[RunTold, ...] | Unavailable = NOT_LOOKED_AT
     copies_here: tuple[RunTold, ...] = ()
 
+    @property
+    def runs(self) -> tuple[RunTold, ...]:
+        """What the journal tells of; none where it is silent."""
+        return () if isinstance(self.journal, Unavailable) else self.journal
+
+    @property
+    def known_groups(self) -> tuple[GroupSeen, ...]:
+        """What is known of groups; none where nobody tells."""
+        return () if isinstance(self.groups, Unavailable) else self.groups
+
     def left_since(self, result: GapEvidence) -> str:
         """The run that led clients to the target after a comparison; empty where none did."""
-        runs = () if isinstance(self.journal, Unavailable) else self.journal
-        later = (each.run for each in runs if each.left and each.left > result.started)
+        later = (each.run for each in self.runs if each.left and each.left > result.started)
         return next(later, "")
 
     def fenced_before(self, result: GapEvidence) -> bool:
         """Whether a run had closed the source to applications before a comparison began."""
-        runs = () if isinstance(self.journal, Unavailable) else self.journal
-        return any(each.fenced and each.fenced < result.started for each in runs)
+        return any(each.fenced and each.fenced < result.started for each in self.runs)
 
     @property
     def failed_back(self) -> str:

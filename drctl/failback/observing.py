@@ -42,8 +42,8 @@ from drctl.failback.observers.journal import (
     observe_left_missing,
 )
 from drctl.failback.observers.records import Alike, copied_since, not_the_same, observe_filled
-from drctl.failback.observers.replication import Ends, observe_replication
-from drctl.failback.ports import FailbackPorts, Workers
+from drctl.failback.observers.replication import observe_replication
+from drctl.failback.ports import Ends, FailbackPorts, Workers
 from drctl.failback.rebuilding import lost_records
 from drctl.failback.situation import clean_there, home_of, over_the_same, reference
 from drctl.model.errors import DrctlError
@@ -167,13 +167,13 @@ class FailbackObserver:
         forward = self._replication(
             ports.forward,
             replicator.connectors,
-            (ports.brokers.source, ports.brokers.target),
+            ports.brokers,
             lambda: _names(source, target, link.source_topic),
         )
         reverse = self._replication(
             ports.reverse,
             replicator.reverse.connectors if replicator.reverse else ConnectorsConfig(),
-            (ports.brokers.target, ports.brokers.source),
+            ports.brokers[::-1],
             lambda: _names(target, source, link.target_topic),
         )
         endpoints = [

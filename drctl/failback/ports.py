@@ -30,12 +30,8 @@ class Workers(ConnectorLister, Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class Brokers:
-    """Addresses by which the clusters are reached, as drctl.yaml has them."""
-
-    source: frozenset[str]
-    target: frozenset[str]
+Ends = tuple[frozenset[str], frozenset[str]]
+"""Addresses of the cluster that is read from, and of the one that is written to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +42,7 @@ class FailbackPorts:
         reader: what the steps of the link look by.
         forward: the workers that replicate the link; None where none are configured.
         reverse: those that replicate it back.
+        brokers: of the link's source and target, as drctl.yaml has them.
         journal_copies: what this machine keeps of journals, those of other links among them.
         decisions: what the target keeps of `drctl reconcile`.
     """
@@ -54,7 +51,7 @@ class FailbackPorts:
     health: HealthReader
     forward: Workers | None
     reverse: Workers | None
-    brokers: Brokers
+    brokers: Ends
     journal: JournalReader
     journal_copies: JournalReader
     decisions: Callable[[], Mapping[Key, Progress]]

@@ -46,6 +46,11 @@ class Tally:
     conflicting: int
     unkeyed: int
 
+    @property
+    def told(self) -> str:
+        """In words."""
+        return f"{self.safe:,} safe, {self.conflicting:,} conflicting, {self.unkeyed:,} unkeyed"
+
 
 def record_order(seen: Situation) -> Seen:
     """Whether it was judged; it is, wherever a result may be rested on."""
@@ -54,8 +59,9 @@ def record_order(seen: Situation) -> Seen:
         found = missing_records(seen)
         return Seen(found.observed, "it needs a result of drctl gap that holds (step c)")
     tally = tallied(result, seen.facts.order)
-    told = f"{tally.safe:,} safe, {tally.conflicting:,} conflicting, {tally.unkeyed:,} unkeyed"
-    return done("; ".join(filter(None, (told, _meaning(tally, seen), *_limits(result, seen)))))
+    return done(
+        "; ".join(filter(None, (tally.told, _meaning(tally, seen), *_limits(result, seen))))
+    )
 
 
 def tallied(result: GapEvidence, order: str) -> Tally:

@@ -64,8 +64,12 @@ def choose(facts: Facts) -> Chosen:
     judged = [_judge(result, facts) for result in facts.gaps]
     valid = next((each for each in judged if each.standing is Standing.VALID), None)
     if valid is not None:
-        newer = (each for each in judged[: judged.index(valid)] if _incomplete(each))
-        told = [f"newer than it, and no evidence: {each.why}" for each in newer]
+        newer = judged[: judged.index(valid)]
+        told = [
+            f"newer than it, and no evidence: {each.why}"
+            for each in newer
+            if each.standing is Standing.INCOMPLETE
+        ]
         return replace(valid, why="; ".join((valid.why, *told[:1])))
     if judged:
         return judged[0]
@@ -92,10 +96,6 @@ def over_the_same(facts: Facts) -> tuple[GapEvidence, ...]:
     whole = [r for r in facts.of_now(facts.gaps) if r.complete and r.scope == FULL]
     known = [r for r in whole if not list(_other_clusters(r, facts))]
     return tuple(r for r in known if r.ends == known[0].ends)
-
-
-def _incomplete(judged: Chosen) -> bool:
-    return judged.standing is Standing.INCOMPLETE
 
 
 def same_logs(one: GapEvidence, other: GapEvidence) -> bool:
@@ -302,10 +302,9 @@ def nobody_knows(facts: Facts, home: bool | None) -> str:
         return ""
     ends = facts.on_source, facts.on_target
     silent = (*ends, facts.journal, facts.groups, facts.forward, *facts.endpoints)
-    groups = () if isinstance(facts.groups, Unavailable) else facts.groups
     told = [
         *(each.reason for each in silent if isinstance(each, Unavailable) and each != NO_WORKERS),
-        *(f"{each.name}: {each.unseen}" for each in groups if each.unseen),
+        *(f"{each.name}: {each.unseen}" for each in facts.known_groups if each.unseen),
         *(e.words for e in facts.endpoints if isinstance(e, EndpointState) and e.cluster is None),
     ]
     why = several(dict.fromkeys(told)) or "drctl.yaml names no endpoints"
@@ -316,7 +315,8 @@ def nobody_knows(facts: Facts, home: bool | None) -> str:
 
 def _failover_seen(facts: Facts) -> bool:
     """Whether anything says that clients have left the source, and were not led back since."""
-    if facts.led_away or _held(facts.fence) or _reads_there(facts):
+    active_there = any(facts.target in each.reading_on for each in facts.known_groups)
+    if facts.led_away or _held(facts.fence) or active_there:
         return True
     reverse = facts.reverse.copying if isinstance(facts.reverse, Replication) else ()
     if any(each.runs for each in reverse):
@@ -337,11 +337,6 @@ def _stopped(facts: Facts) -> bool:
 
 def _held(fence: Fence | Unavailable) -> bool:
     return isinstance(fence, Fence) and fence.held is True
-
-
-def _reads_there(facts: Facts) -> bool:
-    groups = () if isinstance(facts.groups, Unavailable) else facts.groups
-    return any(facts.target in each.reading_on for each in groups)
 
 
 def _traces(facts: Facts) -> Iterator[bool]:

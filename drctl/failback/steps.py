@@ -491,9 +491,7 @@ def _unseen(facts: Facts) -> str:
 
 def _committed_when(seen: Situation) -> str:
     """Positions that may be of before the loss, or translated since: both look alike."""
-    groups, target = seen.facts.groups, seen.facts.target
-    if isinstance(groups, Unavailable):
-        return ""
+    target, groups = seen.facts.target, seen.facts.known_groups
     names = [each.name for each in groups if each.positions and target in each.reading_on]
     if not names:
         return ""
@@ -505,15 +503,15 @@ def _committed_when(seen: Situation) -> str:
 
 def moved_while_read(seen: Situation) -> tuple[GroupSeen, ...]:
     """Groups with members whose positions on the source lie behind all that it had when lost."""
-    first, groups = seen.first, seen.facts.groups
-    if first is None or isinstance(groups, Unavailable) or seen.rebuilding:
+    first = seen.first
+    if first is None or seen.rebuilding:
         # Where records were lost, positions of before it lie behind all that is there.
         return ()
     where = {seen.facts.source} if _synced(seen.facts) else {seen.facts.source, seen.facts.target}
     ends = first.ends
     return tuple(
         group
-        for group in groups
+        for group in seen.facts.known_groups
         if where.intersection(group.reading_on)
         and any(offset > ends.get(place, offset) for place, offset in group.positions.items())
     )

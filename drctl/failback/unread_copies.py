@@ -110,12 +110,11 @@ def held_back(
     Args:
         copy_of: what a topic of the source is called on the target, where names differ.
     """
-    return tuple(_held_back(each, _on_survivor(each, copy_of), stands, brought) for each in wanted)
-
-
-def _on_survivor(each: Wanted, copy_of: Callable[[str], str | None]) -> TopicPartition:
-    place = each.partition
-    return TopicPartition(copy_of(place.topic) or place.topic, place.partition)
+    places = ((each, each.partition.topic, each.partition.partition) for each in wanted)
+    return tuple(
+        _held_back(each, TopicPartition(copy_of(topic) or topic, number), stands, brought)
+        for each, topic, number in places
+    )
 
 
 def _held_back(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from textwrap import indent
 
-from drctl.failback.answer import ROWS, TABLE, Answer, State, Verdict, title_of
+from drctl.failback.answer import ROWS, TABLE, Answer, State, Verdict
 from drctl.failback.facts import Facts, RunTold
 from drctl.failback.suggested_commands import Site, doing, whole_plan
 from drctl.model.text import quote
@@ -51,11 +51,10 @@ def failback_table(answer: Answer, site: Site) -> Iterator[Part]:
 
 
 def _steps(answer: Answer) -> Iterator[tuple[str | Text, ...]]:
-    names = {"source": answer.seen.facts.source, "target": answer.seen.facts.target}
     for row in TABLE:
         seen = answer.steps[row.id]
         observed = Text(seen.observed.value, _STYLES[seen.observed.value])
-        step = title_of(answer.seen, row).format(**names)
+        step = row.titled(answer.seen)
         yield row.id, step, ", ".join(row.needs) or "-", observed, sentence(seen.why)
 
 
@@ -65,8 +64,7 @@ def _records(answer: Answer) -> Iterator[Part]:
     if tally is None:
         yield Text("  not known: no result of drctl gap can be rested on (step c)")
         return
-    counts = f"{tally.safe:,} safe, {tally.conflicting:,} conflicting, {tally.unkeyed:,} unkeyed"
-    yield Text(f"  {counts}")
+    yield Text(f"  {tally.told}")
     if answer.seen.gap.result is not None and answer.seen.gap.result.inversions is None:
         yield Text("  records that are on both sides were not checked for another order")
     for each in answer.samples:
@@ -82,10 +80,8 @@ def _next(answer: Answer, site: Site) -> Iterator[Part]:
         return
     row = ROWS[answer.next]
     unseen = answer.next in answer.unknown
-    link = site.link
-    title = title_of(answer.seen, row).format(source=link.source, target=link.target)
     look = "look yourself whether it has happened: " if unseen else ""
-    yield heading(f"Next: {row.id}, {look}{title}")
+    yield heading(f"Next: {row.id}, {look}{row.titled(answer.seen)}")
     if answer.state is State.UNKNOWN and answer.next == _MOVES_CLIENTS:
         for line in _where_clients_are(site):
             yield Text(indent(line, "  "))
@@ -112,8 +108,7 @@ def _where_clients_are(site: Site) -> tuple[str, ...]:
 
 def _halfway(facts: Facts) -> RunTold | None:
     """A run of the way home that nobody has brought to its end: no other may begin."""
-    runs = () if isinstance(facts.journal, Unavailable) else facts.journal
-    return next((each for each in runs if each.halfway), None)
+    return next((each for each in facts.runs if each.halfway), None)
 
 
 def _resume(run: RunTold, site: Site) -> Iterator[Part]:

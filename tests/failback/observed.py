@@ -9,7 +9,7 @@ from drctl.config.schema import PolicyConfig
 from drctl.engine.ports import CommandEnded
 from drctl.failback.facts import Facts
 from drctl.failback.observing import FailbackObserver, Results
-from drctl.failback.ports import Brokers, FailbackPorts
+from drctl.failback.ports import FailbackPorts
 from drctl.model.endpoints import EndpointState
 from drctl.model.fencing import FenceProof, Obedience, Stillness
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member, Positions
@@ -170,7 +170,7 @@ def looked_at(
         health=rest,
         forward=rest,
         reverse=rest,
-        brokers=Brokers(frozenset({"primary:1"}), frozenset({"secondary:1"})),
+        brokers=(frozenset({"primary:1"}), frozenset({"secondary:1"})),
         journal=rest,
         journal_copies=rest,
         decisions=lambda: around.decided,

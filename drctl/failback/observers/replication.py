@@ -10,14 +10,11 @@ from drctl.checks.connector_settings import REPLICATOR, SOURCE
 from drctl.config.mirrors import Mirror, arrives_as, mirrors, simple_class
 from drctl.config.schema import ConnectorsConfig
 from drctl.failback.facts import Replication, Replicator
-from drctl.failback.ports import Workers
+from drctl.failback.ports import Ends, Workers
 from drctl.model.errors import DrctlError
 from drctl.model.replication import Connector
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.steps.source_offsets import kept_offsets
-
-Ends = tuple[frozenset[str], frozenset[str]]
-"""Addresses of the cluster that is read from, and of the one that is written to."""
 
 
 def observe_replication(
