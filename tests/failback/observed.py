@@ -10,9 +10,12 @@ from drctl.engine.ports import CommandEnded
 from drctl.failback.facts import Facts
 from drctl.failback.observing import FailbackObserver, Results
 from drctl.failback.ports import FailbackPorts
+from drctl.formats import provenance
+from drctl.formats.provenance import Provenance
 from drctl.model.endpoints import EndpointState
 from drctl.model.fencing import FenceProof, Obedience, Stillness
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member, Positions
+from drctl.model.ports import ClusterReader
 from drctl.model.repairs import Acl, Acls
 from drctl.model.replication import Connector
 from drctl.model.topology import (
@@ -27,6 +30,44 @@ from tests.fakes import FakeCluster, FakeLog, row_of
 
 NAME = PLACE.topic
 CREATE_TIME = {"message.timestamp.type": "CreateTime"}
+
+
+def record(offset: int, key: str, at: int, *headers: tuple[str, bytes | None]) -> Record:
+    return Record(0, offset, at, key.encode(), b"v", headers)
+
+
+def origin(cluster: str, offset: int, place: TopicPartition = PLACE) -> tuple[str, bytes]:
+    """The header of a copy that drctl made."""
+    return provenance.HEADER, provenance.encode(Provenance(cluster, *place, offset, 5))
+
+
+@dataclass
+class Log:
+    """A partition's records."""
+
+    log: Sequence[Record]
+    name: str = "primary"
+    most_at_once: int = 0
+
+    def following(
+        self, positions: Mapping[TopicPartition, int], number: int
+    ) -> Mapping[TopicPartition, tuple[Record, ...]]:
+        found = {
+            place: tuple(each for each in self.log if each.offset >= at)[:number]
+            for place, at in positions.items()
+        }
+        self.most_at_once = max(self.most_at_once, sum(map(len, found.values())))
+        return found
+
+    def records(
+        self, positions: Sequence[tuple[TopicPartition, int]]
+    ) -> Mapping[tuple[TopicPartition, int], Record]:
+        known = {each.offset: each for each in self.log}
+        return {(place, at): known[at] for place, at in positions if at in known}
+
+
+def reader(*log: Record) -> ClusterReader:
+    return cast(ClusterReader, Log(log))
 
 
 def side(

@@ -24,14 +24,13 @@ from drctl.failback.observers.copies import MOST, observe_copies, observe_waitin
 from drctl.failback.observers.records import copied_since, not_the_same
 from drctl.failback.observers.replication import observe_replication
 from drctl.formats import provenance
-from drctl.formats.provenance import Provenance
 from drctl.model.errors import Refused, Unreachable
 from drctl.model.fencing import FenceProof, Obedience, Stillness
 from drctl.model.ports import ClusterReader
 from drctl.model.repairs import Acl, Acls
 from drctl.model.replication import Connector
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
-from tests.failback.observed import SUCCEEDED, Looks, link
+from tests.failback.observed import SUCCEEDED, Log, Looks, link, origin, reader, record
 from tests.failback.ways import (
     BOUNDARY,
     DROP,
@@ -241,39 +240,6 @@ def test_positions_are_the_next_offset() -> None:
         assert found.found[0].positions == {PLACE: expected}
 
 
-def record(offset: int, key: str, at: int, *headers: tuple[str, bytes | None]) -> Record:
-    return Record(0, offset, at, key.encode(), b"v", headers)
-
-
-@dataclass
-class Log:
-    """A partition's records."""
-
-    log: tuple[Record, ...]
-    name: str = "primary"
-    most_at_once: int = 0
-
-    def following(
-        self, positions: Mapping[TopicPartition, int], number: int
-    ) -> Mapping[TopicPartition, tuple[Record, ...]]:
-        found = {
-            place: tuple(r for r in self.log if r.offset >= at)[:number]
-            for place, at in positions.items()
-        }
-        self.most_at_once = max(self.most_at_once, sum(map(len, found.values())))
-        return found
-
-    def records(
-        self, positions: Sequence[tuple[TopicPartition, int]]
-    ) -> Mapping[tuple[TopicPartition, int], Record]:
-        known = {r.offset: r for r in self.log}
-        return {(p, at): known[at] for p, at in positions if at in known}
-
-
-def reader(*log: Record) -> ClusterReader:
-    return cast(ClusterReader, Log(log))
-
-
 OLDEST, NEW = record(0, "first", 1), record(BOUNDARY, "new", 50)
 
 
@@ -296,10 +262,6 @@ def test_what_came_first_says_where_the_way_back_began() -> None:
 def test_records_that_are_alike_tell_nothing() -> None:
     alike = record(BOUNDARY, "first", 1)
     assert isinstance(came(record(LOST_END, "first", 1), OLDEST, alike), Unavailable)
-
-
-def origin(cluster: str, offset: int, place: TopicPartition = PLACE) -> tuple[str, bytes]:
-    return provenance.HEADER, provenance.encode(Provenance(cluster, *place, offset, 5))
 
 
 def test_copies_name_their_originals() -> None:

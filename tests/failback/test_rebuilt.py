@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -10,10 +10,9 @@ from drctl.engine.failback_state import filter_to_add
 from drctl.failback.answer import Answer, Verdict
 from drctl.failback.facts import Cluster, Facts
 from drctl.failback.observers.records import observe_filled
-from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
+from tests.failback.observed import reader, record
 from tests.failback.test_answer import drawn
-from tests.failback.test_observers import Log, record
 from tests.failback.ways import (
     DROP,
     HERE,
@@ -158,12 +157,12 @@ def test_whether_it_holds_the_beginning_of_the_target(
     end = log[-1].offset + 1 if log else start
     here = Cluster(HERE, {PLACE: OffsetRange(start, end)})
     there = Cluster(THERE, {COPY: OffsetRange(10, 30)})
-    readers = (cast(ClusterReader, Log(tuple(each))) for each in (log, LOG))
+    readers = reader(*log), reader(*LOG)
     assert observe_filled({COPY.topic: PLACE.topic}, here, there, *readers) is filled
 
 
 def test_a_log_that_cannot_be_read_is_not_held_to_be_filled() -> None:
     here = Cluster(HERE, {PLACE: Unavailable("it has no leader")})
     there = Cluster(THERE, {PLACE: OffsetRange(10, 30)})
-    readers = (cast(ClusterReader, Log(LOG)) for _ in range(2))
+    readers = reader(*LOG), reader(*LOG)
     assert not observe_filled({}, here, there, *readers)

@@ -1,8 +1,5 @@
 """On the way home a group is not put behind an original of which it has not read the copy."""
 
-from collections.abc import Mapping
-from typing import cast
-
 import pytest
 
 from drctl.failback.observers import copies
@@ -15,14 +12,13 @@ from drctl.failback.unread_copies import (
     last_copies,
     unread_from,
 )
-from drctl.formats.provenance import HEADER, Provenance, encode
 from drctl.model.gap import OrderVerdict
 from drctl.model.groups import Committed
-from drctl.model.ports import ClusterReader
-from drctl.model.topology import Record, TopicPartition, Unavailable
+from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.applying import Bounds, Wanted
 from drctl.reconcile.policy import Action
 from drctl.reconcile.progress import Key, Progress, RecordSet, Segment
+from tests.failback.observed import origin, reader, record
 
 PLACE = TopicPartition("orders", 0)
 COPIES = {PLACE: (Copy(20, 10), Copy(21, 11), Copy(25, 12))}
@@ -111,45 +107,22 @@ def test_nothing_is_looked_for_where_all_groups_have_read_all_copies() -> None:
     assert unread_from({PLACE: 20}, stands) == {}
 
 
-class Log:
-    """A partition that gives few records at a time."""
-
-    name = "secondary"
-
-    def __init__(self, records: tuple[Record, ...]) -> None:
-        self.records = records
-
-    def following(
-        self, positions: Mapping[TopicPartition, int], number: int
-    ) -> Mapping[TopicPartition, tuple[Record, ...]]:
-        return {
-            place: tuple(r for r in self.records if r.offset >= at)[:number]
-            for place, at in positions.items()
-        }
-
-
 @pytest.mark.parametrize("at_once", [1, 2, 50_000])
 def test_copies_are_found_up_to_the_last_one(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     monkeypatch.setattr(copies, "AT_ONCE", at_once)
     monkeypatch.setattr(copies, "_LEAST", 1)
 
-    def record(
-        offset: int, original: int | None, home: str = "home", topic: str = "orders"
-    ) -> Record:
-        where = Provenance(home, topic, 0, original or 0, 1)
-        headers = () if original is None else ((HEADER, encode(where)),)
-        return Record(0, offset, 1, b"k", b"v", headers)
-
-    records = (
-        record(18, None),
-        record(20, 10),
-        record(21, 11, "another"),
-        record(22, 12),
-        record(23, None),
-        record(24, 3, topic="payments"),
-        record(25, 13),
-    )
-    log = cast(ClusterReader, Log(records))
+    payments = TopicPartition("payments", 0)
+    headers = {
+        18: (),
+        20: (origin("home", 10),),
+        21: (origin("another", 11),),
+        22: (origin("home", 12),),
+        23: (),
+        24: (origin("home", 3, payments),),
+        25: (origin("home", 13),),
+    }
+    log = reader(*(record(offset, "k", 1, *each) for offset, each in headers.items()))
     assert find_copies(log, {PLACE: 18}, {PLACE: 22}, "home") == {
         PLACE: [Copy(20, 10), Copy(22, 12)]
     }

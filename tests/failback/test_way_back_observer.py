@@ -13,14 +13,13 @@ from drctl.failback.facts import Copies, Facts
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observing import Results
 from drctl.failback.situation import rebuild_command
-from drctl.formats import provenance
-from drctl.formats.provenance import Provenance
 from drctl.model.errors import Refused, Unknown, Unreachable
 from drctl.model.topology import OffsetRange, Record, Unavailable
 from tests.failback.observed import (
     Around,
     link,
     looked_at,
+    origin,
     primary,
     read_by,
     secondary,
@@ -158,7 +157,7 @@ def test_the_end_of_a_transaction_hides_nothing() -> None:
 
 
 def test_what_drctl_copied_stands_there_rightly() -> None:
-    header = provenance.HEADER, provenance.encode(Provenance(HERE, "orders", 0, 101, 5))
+    header = origin(HERE, 101)
     copied = (*NEW, at(102, "t1", header), at(103, "t2", header))
     found = seen(copied, compared(LOST, copied, 0, 2), BEFORE, position=99)
     assert (found.seen.facts.behind, found.verdict) == ((), Verdict.OK), OrderDocument.of(
@@ -297,7 +296,7 @@ def test_what_came_home_is_looked_through_for_copies_up_to_a_million(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("drctl.failback.observers.copies.MOST", 1)
-    header = provenance.HEADER, provenance.encode(Provenance(HERE, "orders", 0, 100, 5))
+    header = origin(HERE, 100)
     source = (*LOST, at(102, "n1"), at(103, "n2"), at(104, "t1", header))
     facts = looked_at(
         primary(*source), secondary(*NEW), Results((BEFORE,)), Around({"mm2-source": 101})
