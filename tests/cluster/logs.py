@@ -22,13 +22,15 @@ class TopicLog:
     bounds: Mapping[int, tuple[int, int]]
 
 
-def read_logs(cluster: ClusterUnderTest, topics: Collection[str]) -> dict[str, TopicLog]:
-    """Everything that a reader of committed records gets from those of the topics that exist."""
+def read_logs(
+    cluster: ClusterUnderTest, topics: Collection[str], isolation: str = "read_committed"
+) -> dict[str, TopicLog]:
+    """Everything that such a reader gets from those of the topics that exist."""
     consumer = Consumer(
         {
             **cluster.properties(),
             "group.id": "tests-never-joined",
-            "isolation.level": "read_committed",
+            "isolation.level": isolation,
             "enable.partition.eof": True,
             "enable.auto.commit": False,
         },

@@ -1,13 +1,14 @@
 """A cluster with a dead broker: as a target it is refused, as a source not taken for quiet."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
     AdminClient,
     NewTopic,
@@ -29,14 +30,16 @@ from tests.cluster.failover_stage import APP
 from tests.cluster.link_command import GO, LinkCommand
 from tests.cluster.picture import end
 from tests.cluster.refusing import WHY, is_refused_as_document, side_by_side
-from tests.cluster.site import NewDrctl, cluster_section
+from tests.cluster.scenario import partitions_of
+from tests.cluster.site import NewDrctl, cluster_section, link_over
 from tests.kafka.members import commit, member
-from tests.kafka.tls_broker import TlsCluster
+from tests.kafka.tls_broker import ADMIN, PASSWORDS, TlsCluster
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
 PREFIX = "test-half-"
+LED, START = "led", 1_700_000_000_000
 SHORT, DARK = f"{PREFIX}short", f"{PREFIX}dark"
 GROUPS = tuple(f"half-{number}" for number in range(8))
 """Their hashes follow each other: each of two brokers coordinates every other one."""
@@ -73,6 +76,7 @@ def limping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limping]:
         ]
         for done in admin.create_topics(new, operation_timeout=20).values():
             done.result()
+        fill(cluster, admin)
         for name in GROUPS:
             commit(cluster.properties(), name, TopicPartition(SHORT, 0, 0))
         cluster.signal(2, signal.SIGKILL)
@@ -80,6 +84,21 @@ def limping(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limping]:
         yield Limping(cluster, admin)
     finally:
         cluster.close()
+
+
+def fill(cluster: TlsCluster, admin: AdminClient) -> None:
+    """Three records in each partition of a topic, of which broker 2 has one; two in its copy."""
+    # Records that are sent again must not change places: which one is missing is what is asked.
+    producer = Producer({**cluster.properties(), "enable.idempotence": "true"}, logger=QUIET)
+    topics = {LED: [[1], [2]], f"copy.{LED}": [[1], [1]]}
+    new = [NewTopic(name, len(r), replica_assignment=r) for name, r in topics.items()]
+    for done in admin.create_topics(new, operation_timeout=20).values():
+        done.result()
+    for name, partition, n in product(topics, (0, 1), range(3)):
+        if n < 2 or name == LED:
+            at = {"partition": partition, "timestamp": START + n}
+            producer.produce(name, b"value", b"key-%d" % n, **at)
+    assert producer.flush(30) == 0
 
 
 class Command(LinkCommand):
@@ -102,14 +121,9 @@ def command(
     secret.touch(mode=0o600)
     secret.write_text(properties["sasl.password"], encoding="utf-8")
     properties["sasl.password"] = f"${{file:{secret}}}"
-    link = {
-        "from": "primary",
-        "to": "secondary",
-        "topics": [f"{PREFIX}.*"],
-        "groups": ["nobody"],
-        "replicator": {"kind": "none"},
-        "fence": {"method": "acl", "principals": [f"User:{APP}"]},
-    }
+    fence = {"method": "acl", "principals": [f"User:{APP}"]}
+    none = {"kind": "none"}
+    link = link_over(f"{PREFIX}.*", groups=["nobody"], replicator=none, fence=fence)
     clusters = {
         "primary": cluster_section(primary),
         "secondary": {"bootstrap": bootstrap, "properties": properties},
@@ -201,3 +215,35 @@ def test_groups_that_nobody_coordinates_refuse_a_planned_failover(limping: Limpi
     said = [each for each in guard_findings(looked) if each.check == "groups-unseen"]
     assert [each.status for each in said] == [Status.FAIL]
     assert f"{len(found.offline)} of {found.partitions} partitions" in said[0].reason
+
+
+def section(properties: Mapping[str, str]) -> dict[str, Any]:
+    """A cluster in drctl.yaml."""
+    kept = {k: v for k, v in properties.items() if k != "bootstrap.servers"}
+    return {
+        "bootstrap": properties["bootstrap.servers"],
+        "properties": {**kept, "sasl.password": "${env:PASSWORD}"},
+    }
+
+
+def test_a_partition_without_leader_is_not_compared_and_the_other_is(
+    limping: Limping, new_drctl: NewDrctl
+) -> None:
+    """A topic and its copy in the same cluster, seen through TLS."""
+    link = link_over(LED, replicator={"kind": "none", "rename": "copy.${topic}"})
+    cluster = limping.cluster
+    clusters = {
+        "primary": section(cluster.properties()),
+        "secondary": section(cluster.tls_properties()),
+    }
+    drctl = new_drctl({"main": link}, clusters=clusters)
+    ended = drctl.gap(environ={"PASSWORD": PASSWORDS[ADMIN]})
+    assert ended.code == 5, ended.stderr
+    document = ended.gap()
+    assert not document["complete"]
+    (item,) = document["not_compared"]
+    assert (item["topic"], item["partition"]) == (LED, 1)
+    assert item["reason"] == "primary: the partition has no leader"
+    zero, *others = partitions_of(document, LED)
+    assert (zero["partition"], zero["ranges"], zero["read_from_source"]) == (0, [[2, 2]], 3)
+    assert not any(p["unreplicated"] or p["only_on_target"] for p in others)

@@ -270,25 +270,6 @@ def test_the_name_is_typed(stage: Stage) -> None:
     assert stage.stands("a") == stage.at(40)
 
 
-def test_undo_leaves_alone_what_was_moved_since(stage: Stage) -> None:
-    stage.stand(a=stage.at(10, 10))
-    file = stage.translation(*(stage.row("a", n, 40) for n in range(3)))
-    assert stage.drctl.json("apply", "--link", stage.link, "--from", file, *GO)["status"] == "done"
-    stage.stand(a=stage.at(40, 60))
-    plan = stage.drctl.json("undo", code=3)
-    assert [(ln["action"], ln["guard"]) for ln in plan["lines"]] == [
-        ("commit", None),
-        ("refused", "changed-since"),
-        ("delete", None),
-    ]
-    assert stage.drctl.json("undo", *GO, code=4)["totals"]["refused"] == 1
-    assert stage.stands("a") == stage.at(10, 60)
-    assert stage.drctl.json("undo", code=3)["totals"]["same"] == 2
-    over = stage.drctl.json("undo", "--override", "changed-since=I moved it", *GO)
-    assert over["status"] == "done"
-    assert stage.stands("a") == stage.at(10, 10)
-
-
 def test_a_snapshot_of_another_cluster(stage: Stage, primary: ClusterUnderTest) -> None:
     name = stage.group("a")
     with KafkaGroupWriter(Connection("primary", primary.properties())) as writer:

@@ -1,11 +1,10 @@
 """Positions of a source that is silent: by copies of its own topic, anchors, named offsets."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from drctl.formats import consumer_offsets, migrator_headers, provenance
 from drctl.formats.provenance import Provenance
@@ -13,9 +12,9 @@ from drctl.model.topology import Record
 from drctl.offsets.anchor_log import ANCHORS_TOPIC
 from drctl.offsets.consumed import SPACING
 from tests.cluster.command import DEADLINE_S
+from tests.cluster.logs import read_logs
 from tests.cluster.silent_source import Silent
 from tests.cluster.site import Site
-from tests.lab.cluster_under_test import QUIET
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
@@ -40,33 +39,11 @@ class Mirrored(Silent):
         ends = self.source.end_offsets(consumer_offsets.TOPIC)
         if self.copy not in self.target.admin.list_topics(timeout=DEADLINE_S).topics:
             self.target.create_topic(self.copy, len(ends), {"cleanup.policy": "compact"})
-        self.target.produce(self.copy, self._positions(ends))
+        log = read_logs(self.source, [consumer_offsets.TOPIC])[consumer_offsets.TOPIC]
+        self.target.produce(self.copy, [r for held in log.records.values() for r in held])
 
     def close(self) -> None:
         self.target.delete_topics([self.copy])
-
-    def _positions(self, ends: dict[int, int]) -> Iterator[Record]:
-        consumer = Consumer(
-            {
-                **self.source.properties(),
-                "group.id": "tests-never-joined",
-                "enable.partition.eof": True,
-            },
-            logger=QUIET,
-        )
-        try:
-            waiting = {number for number, end in ends.items() if end}
-            consumer.assign([TopicPartition(consumer_offsets.TOPIC, n, 0) for n in waiting])
-            while waiting:
-                message = consumer.poll(DEADLINE_S)
-                assert message is not None
-                if message.error():
-                    waiting.discard(message.partition())
-                else:
-                    time = message.timestamp()[1]
-                    yield Record(message.partition(), 0, time, message.key(), message.value())
-        finally:
-            consumer.close()
 
 
 @pytest.fixture

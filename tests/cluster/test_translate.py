@@ -10,21 +10,19 @@ from uuid import uuid4
 
 import pytest
 import yaml
-from confluent_kafka import Consumer, KafkaError
-from confluent_kafka import TopicPartition as KafkaPartition
 
 from bench.mirror_maker import MirrorMaker, mirror_maker
 from drctl.lab.lab import Lab
-from drctl.lab.waiting import Patience
 from drctl.model.topology import Record, TopicPartition
 from tests.cluster.command import Drctl
 from tests.cluster.groups import stand
 from tests.cluster.link_command import soon
+from tests.cluster.logs import read_logs
 from tests.cluster.own_connectors import mirror_of
 from tests.cluster.site import NewDrctl, cluster_section, link_over
 from tests.conftest import NewTopic
 from tests.kafka.tls_broker import free_ports
-from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
+from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
@@ -115,34 +113,12 @@ class Mirror:
 
     def held(self, cluster: ClusterUnderTest, partition: int) -> Mapping[int, bytes]:
         """Values by offset."""
-        end = cluster.end_offsets(self.topic)[partition]
-        place = cluster.name, partition, end
+        place = cluster.name, partition, cluster.end_offsets(self.topic)[partition]
         if place not in self._held:
-            self._held[place] = self._read(cluster, partition, end)
+            # Aborted records, too: MirrorMaker 2 copies them.
+            log = read_logs(cluster, [self.topic], "read_uncommitted")[self.topic]
+            self._held[place] = {r.offset: r.value or b"" for r in log.records[partition]}
         return self._held[place]
-
-    def _read(self, cluster: ClusterUnderTest, partition: int, end: int) -> dict[int, bytes]:
-        # Aborted records, too: MirrorMaker 2 copies them.
-        every = {"isolation.level": "read_uncommitted", "enable.partition.eof": True}
-        consumer = Consumer(
-            {**cluster.properties(), **every, "group.id": "never-joined"}, logger=QUIET
-        )
-        try:
-            consumer.assign([KafkaPartition(self.topic, partition, 0)])
-            found: dict[int, bytes] = {}
-            patience = Patience.of(DEADLINE_S)
-            reached = 0
-            while reached < end:
-                assert patience.remaining, f"{cluster.name} does not give its records"
-                for message in consumer.consume(1000, timeout=0.1):
-                    if message.error() is None:
-                        found[message.offset()] = message.value()
-                    else:
-                        assert message.error().code() == KafkaError._PARTITION_EOF
-                        reached = message.offset()
-            return found
-        finally:
-            consumer.close()
 
 
 @pytest.fixture(scope="module")
