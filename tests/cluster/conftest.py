@@ -7,12 +7,12 @@ import pytest
 
 from drctl.lab.lab import Lab
 from tests.cluster.failover_stage import Stage
-from tests.cluster.filling import Clock
+from tests.cluster.filling import Clock, copies, fill, holding, rows
 from tests.cluster.linked_traps import LINK_CASES, LinkCase
 from tests.cluster.own_homes import OwnHome
 from tests.cluster.own_links import OwnLinks
 from tests.cluster.scenario import Analysed, Filled, Scenario
-from tests.cluster.site import WAYS, NewDrctl, Site, drctl_of, new_prefix, site_on
+from tests.cluster.site import WAYS, NewDrctl, NewHalf, Site, drctl_of, new_prefix, site_on
 from tests.cluster.standalone import Standalone, standalone
 from tests.cluster.traps import TRAPS
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -52,6 +52,19 @@ def home(site: Site) -> OwnHome:
 def clock() -> Clock:
     """Three hours ago."""
     return Clock(int(time.time()) * 1000 - 3 * 3_600_000)
+
+
+@pytest.fixture(scope="session")
+def half(primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock) -> NewHalf:
+    """Makes a topic whose first records alone are on the target, too."""
+
+    def make(count: int, copied: int) -> str:
+        name, records = f"{new_prefix()}half", rows(count)
+        fill(primary, {name: holding(*records)}, clock)
+        fill(secondary, {name: holding(*copies(records[:copied]))}, clock)
+        return name
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -43,8 +43,8 @@ class Stage:
         self.drills = drctl.folder / ".drctl" / "drills"
 
     def run(self, *words: str) -> Ran:
-        """To its end, as a nightly job does."""
-        return self.drctl.process(*words, "--output", "json", seconds=WAIT_S)
+        """To its end."""
+        return self.drctl(*words, "--output", "json")
 
     def json(self, *words: str, code: int) -> dict[str, Any]:
         ran = self.run(*words)

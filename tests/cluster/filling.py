@@ -8,7 +8,6 @@ from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined, unused-
 from drctl.model.topology import Record
 from tests.cluster.link_command import soon
 from tests.cluster.logs import read_logs
-from tests.cluster.site import new_prefix
 from tests.lab.cluster_under_test import DEADLINE_S, ClusterUnderTest, Ending
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -96,16 +95,6 @@ def fill(cluster: ClusterUnderTest, sides: Mapping[str, Filling], clock: Clock) 
                 cluster.produce(name, written(step.records, clock), step.ending, **step.settings)
             else:
                 step(cluster, name)
-
-
-def half_copied(
-    clusters: tuple[ClusterUnderTest, ClusterUnderTest], clock: Clock, records: list[R], count: int
-) -> str:
-    """A topic whose first records alone are on the target, too."""
-    name = f"{new_prefix()}half"
-    fill(clusters[0], {name: holding(*records)}, clock)
-    fill(clusters[1], {name: holding(*copies(records[:count]))}, clock)
-    return name
 
 
 def written(records: Iterable[R], clock: Clock) -> list[Record]:

@@ -47,8 +47,8 @@ class LinkCommand:
         return self.drctl.json(*words, "--link", self.link, code=code)
 
     def refused(self, *words: str, code: int = 3) -> str:
-        """What is said where it is, in one line."""
-        ran = self.run(*words)
+        """What is said where it is, in one line; in this process."""
+        ran = self.drctl(*words, "--link", self.link)
         assert ran.code == code, ran.stdout + ran.stderr
         return " ".join(f"{ran.stdout} {ran.stderr}".split())
 

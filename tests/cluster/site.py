@@ -17,6 +17,8 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 
 Sections = Mapping[str, Any]
 NewDrctl = Callable[..., Drctl]
+NewHalf = Callable[[int, int], str]
+"""Told how many records, and how many of them are copied."""
 
 SPARK = {"master": "local[2]"}
 """A section of drctl.yaml that has the few records of a test compared by Spark."""

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.cluster.command import Drctl, Ended, Running
-from tests.cluster.filling import Clock, R, fill, half_copied, holding, rows
-from tests.cluster.site import SPARK, NewDrctl, link_over, new_prefix
+from tests.cluster.filling import Clock, R, fill, holding
+from tests.cluster.site import SPARK, NewDrctl, NewHalf, link_over, new_prefix
 from tests.kafka.tls_broker import free_ports
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -19,9 +19,9 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
-def topic(primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock) -> str:
+def topic(half: NewHalf) -> str:
     """One record is not on the target."""
-    return half_copied((primary, secondary), clock, rows(6), 5)
+    return half(6, 5)
 
 
 @pytest.fixture(scope="module")

@@ -3,18 +3,14 @@
 import pytest
 
 from drctl.stores.parquet import FILE
-from tests.cluster.filling import Clock, half_copied, rows
-from tests.cluster.site import NewDrctl, link_over
-from tests.lab.cluster_under_test import ClusterUnderTest
+from tests.cluster.site import NewDrctl, NewHalf, link_over
 from tests.parquet.reading import rows_of
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
 
-def test_little_that_differs_in_much(
-    primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock, new_drctl: NewDrctl
-) -> None:
-    topic = half_copied((primary, secondary), clock, rows(1000), 990)
+def test_little_that_differs_in_much(half: NewHalf, new_drctl: NewDrctl) -> None:
+    topic = half(1000, 990)
     link = link_over(topic)
     spark = {"master": "local[2]", "from_offsets": 500}
     ended = new_drctl({"main": link}, spark=spark).gap()
@@ -28,10 +24,8 @@ def test_little_that_differs_in_much(
     assert document["engine"] == "spark", "it read and digested all of them"
 
 
-def test_the_command_line_chooses_what_compares(
-    primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock, new_drctl: NewDrctl
-) -> None:
-    topic = half_copied((primary, secondary), clock, rows(100), 90)
+def test_the_command_line_chooses_what_compares(half: NewHalf, new_drctl: NewDrctl) -> None:
+    topic = half(100, 90)
     link = link_over(topic)
     few, much = ({"master": "local[2]", "from_offsets": n} for n in (1_000_000, 0))
     answers = []

@@ -8,10 +8,9 @@ import pytest
 
 from drctl.lab.lab import Lab
 from tests.cluster.command import Ended, Running, alive, command_lines
-from tests.cluster.filling import Clock, half_copied, rows
 from tests.cluster.link_command import soon
 from tests.cluster.scenario import partitions_of
-from tests.cluster.site import WAYS, NewDrctl, cluster_section, link_over, slow
+from tests.cluster.site import WAYS, NewDrctl, NewHalf, cluster_section, link_over, slow
 from tests.cluster.watching import passwords
 from tests.lab.cluster_under_test import ClusterUnderTest
 
@@ -22,9 +21,9 @@ READING = "reading both sides"
 
 
 @pytest.fixture(scope="module")
-def topic(primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock) -> str:
+def topic(half: NewHalf) -> str:
     """Some records, one of them not on the target."""
-    return half_copied((primary, secondary), clock, rows(20), 19)
+    return half(20, 19)
 
 
 Slowly = Callable[[str, str], Running]
@@ -111,11 +110,11 @@ def has_leaders(cluster: ClusterUnderTest) -> bool:
 def test_records_that_are_deleted_while_they_are_read(
     primary: ClusterUnderTest,
     secondary: ClusterUnderTest,
-    clock: Clock,
+    half: NewHalf,
     new_drctl: NewDrctl,
     way: str,
 ) -> None:
-    topic = half_copied((primary, secondary), clock, rows(20), 19)
+    topic = half(20, 19)
     sections: dict[str, Any] = dict(WAYS[way])
     if way == "direct":
         sections["clusters"] = {c.name: slow(cluster_section(c), 5) for c in (primary, secondary)}

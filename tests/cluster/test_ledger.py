@@ -9,18 +9,18 @@ from confluent_kafka import KafkaException
 
 from drctl.lab.lab import Lab
 from tests.cluster.command import Drctl, Ended
-from tests.cluster.filling import Clock, copies, fill, half_copied, holding, rows, written
+from tests.cluster.filling import Clock, copies, fill, holding, rows, written
 from tests.cluster.link_command import soon
-from tests.cluster.site import NewDrctl, link_over
+from tests.cluster.site import NewDrctl, NewHalf, link_over
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
-def topic(primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock) -> str:
+def topic(half: NewHalf) -> str:
     """A hundred records; the last five are not on the target."""
-    return half_copied((primary, secondary), clock, rows(100), 95)
+    return half(100, 95)
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from itertools import count
 import pytest
 
 from tests.cluster.command import PROMPT, Drctl, Ended
-from tests.cluster.filling import Clock, half_copied, rows, written
-from tests.cluster.site import NewDrctl, link_over, new_prefix
+from tests.cluster.filling import Clock, rows, written
+from tests.cluster.site import NewDrctl, NewHalf, link_over, new_prefix
 from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
@@ -16,9 +16,9 @@ READ_ONLY = "what was read now is not kept: add --execute"
 
 
 @pytest.fixture(scope="module")
-def topic(primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock) -> str:
+def topic(half: NewHalf) -> str:
     """A hundred records; the last five are not on the target."""
-    return half_copied((primary, secondary), clock, rows(100), 95)
+    return half(100, 95)
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,9 @@ import pytest
 
 from drctl.lab.waiting import Patience
 from tests.cluster.command import Running, alive, command_lines
-from tests.cluster.filling import Clock, half_copied, rows
 from tests.cluster.link_command import soon
 from tests.cluster.scenario import Analysed
-from tests.cluster.site import NewDrctl, cluster_section, link_over, slow
+from tests.cluster.site import NewDrctl, NewHalf, cluster_section, link_over, slow
 from tests.cluster.standalone import Standalone, applications
 from tests.cluster.watching import Seen, passwords, text, watched_run
 from tests.jvm import quick_executors
@@ -131,13 +130,13 @@ def state(cluster: Standalone, application: str) -> str:
 def slowly(
     primary: ClusterUnderTest,
     secondary: ClusterUnderTest,
-    clock: Clock,
+    half: NewHalf,
     spark_cluster: Standalone,
     new_drctl: NewDrctl,
     tmp_path: Path,
 ) -> Iterator[Callable[..., Running]]:
     """Starts a submission that reads for `SCAN_S`; whatever becomes of it, nothing of it stays."""
-    topic = half_copied((primary, secondary), clock, rows(20), 19)
+    topic = half(20, 19)
     (tmp_path / "shared").mkdir()
     drctl = new_drctl(
         {"main": link_over(topic)},
