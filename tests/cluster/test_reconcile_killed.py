@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from drctl.reconcile.export import MANIFEST, record_of
-from tests.cluster.killing import MOMENTS, dying
+from tests.cluster.killing import dying
 from tests.cluster.link_command import GO
 from tests.cluster.reconcile_stage import (
     NewStage,
@@ -25,10 +25,11 @@ from tests.cluster.site import Site
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(900)]
 
 RECORDS = 60
-DEADLINE_S = 120
+
 Death = tuple[str, str, int]
 """Moment, call, and which of them."""
 
+MOMENTS = ("before", "behind")
 CALLS = ("begin", "append", "settle", "keep", "commit", "journal")
 EVERYWHERE: tuple[Death, ...] = (
     *((moment, call, number) for call, number, moment in product(CALLS, (1, 2), MOMENTS)),
