@@ -18,10 +18,19 @@ CROWDED = (
 TRAPPED = ("tests/cluster/test_traps.py", "tests/cluster/test_read_only.py")
 """They need the traps that two of the crowded ones need, too: two minutes to set up."""
 
+LONGEST = tuple(
+    f"tests/cluster/test_{name}.py"
+    for name in (
+        *("drill", "offsets_apply", "failover", "check_order", "failback", "silent_parties"),
+        *("offsets_track", "failover_refusals", "both_ways", "ledger", "interrupts"),
+    )
+)
+"""A minute or more each, much of which is waiting."""
+
 LONG = (
     *CROWDED,
     *TRAPPED,
-    "tests/cluster/test_failover.py",
+    *LONGEST,
     "tests/cluster/",
     "tests/soak/",
     "tests/lab/",
