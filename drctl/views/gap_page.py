@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby, pairwise
 
-from drctl.model.gap import Example, GapResult, Histogram, PartitionGap, TopicGap
+from drctl.model.gap import GapResult, Histogram, TopicGap
 from drctl.views import estimate_text, gap_text
 from drctl.views.page import render_page
-from drctl.views.text import Shown, number, plain, plural, show
+from drctl.views.text import number, plain, plural, show
 from drctl.views.time_axis import Axis, Tick, percent
 
 LEVELS = 5
@@ -190,17 +191,6 @@ def _partitions(numbers: Sequence[int]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Worst:
-    """A partition in the table of the worst ones."""
-
-    topic: str
-    gap: PartitionGap
-    share: float
-    ranges: tuple[tuple[int, int], ...]
-    more_ranges: int
-
-
-@dataclass(frozen=True, slots=True)
 class TopicRow:
     """A topic with its share of the gap."""
 
@@ -211,24 +201,6 @@ class TopicRow:
     bytes: int
     share: float
     strip: Strip
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """An unreplicated record as text."""
-
-    example: Example
-    topic: str
-    key: Shown
-    value: Shown
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something said of several topics."""
-
-    text: str
-    topics: tuple[str, ...]
 
 
 def render(result: GapResult) -> str:
@@ -248,8 +220,10 @@ def render(result: GapResult) -> str:
         heat=heat_map(result.histogram) if result.histogram else None,
         topics=_topics(result),
         topic_limit=TOPICS,
-        worst=_worst(result),
-        samples=tuple(map(_sample, result.examples[:EXAMPLES])),
+        worst=gap_text.worst_partitions(result)[:WORST_PARTITIONS],
+        range_limit=RANGES,
+        samples=result.examples[:EXAMPLES],
+        show=partial(show, limit=SHOWN_BYTES),
         doomed=doomed[:WORST_PARTITIONS],
         doomed_words=estimate_text,
         blind=gap_text.blind_spots(result),
@@ -287,35 +261,8 @@ def _topics(result: GapResult) -> tuple[TopicRow, ...]:
     )
 
 
-def _worst(result: GapResult) -> tuple[Worst, ...]:
-    """Every partition with a gap, the worst first."""
-    gaps = gap_text.worst_partitions(result)
-    largest = gaps[0][1].counts.unreplicated if gaps else 1
-    return tuple(
-        Worst(
-            topic=topic,
-            gap=gap,
-            share=percent(gap.counts.unreplicated, largest),
-            ranges=gap.ranges[:RANGES],
-            more_ranges=max(gap.ranges_total, len(gap.ranges)) - len(gap.ranges[:RANGES]),
-        )
-        for topic, gap in gaps[:WORST_PARTITIONS]
-    )
-
-
-def _sample(example: Example) -> Sample:
-    return Sample(
-        example=example,
-        topic=example.topic,
-        key=show(example.key, SHOWN_BYTES),
-        value=show(example.value, SHOWN_BYTES),
-    )
-
-
-def _notes(topics: Iterable[TopicGap]) -> tuple[Note, ...]:
+def _notes(topics: Iterable[TopicGap]) -> list[tuple[str, list[str]]]:
     """Each note once, with the topics it is about."""
     pairs = sorted((note, topic.topic) for topic in topics for note in topic.notes)
-    return tuple(
-        Note(text, tuple(name for _, name in group))
-        for text, group in groupby(pairs, key=lambda pair: pair[0])
-    )
+    groups = groupby(pairs, key=lambda pair: pair[0])
+    return [(text, [name for _, name in group]) for text, group in groups]

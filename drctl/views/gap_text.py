@@ -18,7 +18,7 @@ from drctl.model.gap import (
     TopicGap,
 )
 from drctl.model.text import quote
-from drctl.views.text import age, be, number, plain, plural, sentence, size, utc
+from drctl.views.text import age, be, collected, number, plain, plural, sentence, size, utc
 from drctl.views.view import Items, Part, Table, Text, heading, listing, view
 
 PAGE = "gap.html"
@@ -370,104 +370,76 @@ def _freeze_ms(result: GapResult) -> int:
     return int(result.started.timestamp() * 1000)
 
 
-def next_steps(result: GapResult) -> tuple[Step, ...]:
+@collected
+def next_steps(result: GapResult) -> Iterator[Step]:
     """What to do now, most urgent first."""
-    steps: list[Step] = []
+    totals, source, target = result.totals, plain(result.source), plain(result.target)
+    missing = totals.unreplicated
     if not result.complete:
-        steps.append(_ask_again(result))
-    if result.totals.unreplicated:
-        steps += [_replication(result), _keep_primary(result), _retention(result)]
-        steps += [_keep_files(result), _decide(result)]
-    elif not result.complete:
-        steps.append(_keep_primary(result))
-    else:
-        steps.append(_nothing(result))
-    if result.complete and result.totals.only_on_target and not result.totals.unreplicated:
-        steps.append(_only_on_target(result))
-    return tuple(steps)
-
-
-def _ask_again(result: GapResult) -> Step:
-    causes = []
-    if result.not_compared:
-        causes.append("clear the reasons listed under not compared")
-    if result.totals.undecided:
-        causes.append(f"let open transactions on {plain(result.source)} end")
-    what = " and ".join(causes)
-    return Step(
-        f"{what[0].upper()}{what[1:]}, then run drctl gap again.",
-        "Until it ends with exit code 0 or 1 nobody can say that nothing else is missing.",
-    )
-
-
-def _replication(result: GapResult) -> Step:
-    source, target = plain(result.source), plain(result.target)
-    if result.totals.only_on_target or result.order.conflicting:
-        return Step(
+        causes = ["clear the reasons listed under not compared"] * bool(result.not_compared)
+        causes += [f"let open transactions on {source} end"] * bool(totals.undecided)
+        what = " and ".join(causes)
+        yield Step(
+            f"{what[0].upper()}{what[1:]}, then run drctl gap again.",
+            "Until it ends with exit code 0 or 1 nobody can say that nothing else is missing.",
+        )
+    if missing and (totals.only_on_target or result.order.conflicting):
+        yield Step(
             f"Do not start the old replication from {source} to {target} while applications write"
             f" to {target}.",
             "It would go on where it stopped and append what it had not copied behind newer "
             f"records of {target}.",
         )
-    return Step(
-        f"Find out whether replication from {source} to {target} still runs before you act.",
-        f"No record was found that only {target} holds, so this may be plain lag: then let it "
-        "catch up and run drctl gap again.",
-    )
+    elif missing:
+        yield Step(
+            f"Find out whether replication from {source} to {target} still runs before you act.",
+            f"No record was found that only {target} holds, so this may be plain lag: then let it "
+            "catch up and run drctl gap again.",
+        )
+    if missing or not result.complete:
+        what = "The missing records" if missing else "Records of unknown fate"
+        yield Step(
+            f"Do not truncate, re-create or mirror over topics of {source}.",
+            f"{what} may be nowhere else.",
+        )
+    if missing:
+        yield from _about_the_missing(result, source, target)
+        return
+    if result.complete:
+        yield Step(
+            "Nothing has to be brought over.",
+            f"This is about what {source} held when its offsets were frozen. If it has "
+            "taken writes since, run drctl gap again.",
+        )
+    if result.complete and totals.only_on_target:
+        yield Step(
+            f"Going back to {source} needs {plural(totals.only_on_target, 'record')} that only "
+            f"{target} holds.",
+            f"They have to reach {source} before applications return to it.",
+        )
 
 
-def _keep_primary(result: GapResult) -> Step:
-    what = "The missing records" if result.totals.unreplicated else "Records of unknown fate"
-    return Step(
-        f"Do not truncate, re-create or mirror over topics of {plain(result.source)}.",
-        f"{what} may be nowhere else.",
-    )
-
-
-def _retention(result: GapResult) -> Step:
+def _about_the_missing(result: GapResult, source: str, target: str) -> Iterator[Step]:
     old = age(oldest(result), result.started)
-    what = f"; the oldest missing record is {old}" if old else ""
-    return Step(
-        f"Look at the retention of these topics on {plain(result.source)}.",
-        f"It goes on deleting while you decide{what}.",
+    yield Step(
+        f"Look at the retention of these topics on {source}.",
+        "It goes on deleting while you decide"
+        f"{f'; the oldest missing record is {old}' if old else ''}.",
     )
-
-
-def _keep_files(result: GapResult) -> Step:
-    return Step(
+    yield Step(
         f"Keep {plain(result.out)}.",
         f"Its folder {plain(result.records_path)} (Parquet) has a row for every missing record: "
         "topic, partition, offset, timestamp, key, size, order; the values are only on "
-        f"{plain(result.source)}. Its {DOCUMENT} has the numbers of every partition.",
+        f"{source}. Its {DOCUMENT} has the numbers of every partition.",
     )
-
-
-def _decide(result: GapResult) -> Step:
     said = [f"{number(line.count)} {line.name}" for line in order_lines(result) if line.count]
     link, out = (quote(each) for each in (result.link, result.out))
-    return Step(
+    yield Step(
         "Decide what to bring over, by what a copy would do to order.",
         f"{', '.join(said)}: what that means stands under order. `drctl reconcile {out} --policy"
         f" copy` shows what bringing them over would do, and what was decided before; where clients"
-        f" are on {plain(result.target)} by now, `drctl failback --check-order --link {link}` says"
+        f" are on {target} by now, `drctl failback --check-order --link {link}` says"
         " what comes first. Neither writes anything.",
-    )
-
-
-def _nothing(result: GapResult) -> Step:
-    return Step(
-        "Nothing has to be brought over.",
-        f"This is about what {plain(result.source)} held when its offsets were frozen. If it has "
-        "taken writes since, run drctl gap again.",
-    )
-
-
-def _only_on_target(result: GapResult) -> Step:
-    count, source = result.totals.only_on_target, plain(result.source)
-    return Step(
-        f"Going back to {source} needs {plural(count, 'record')} that only "
-        f"{plain(result.target)} holds.",
-        f"They have to reach {source} before applications return to it.",
     )
 
 
