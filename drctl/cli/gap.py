@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -21,6 +20,7 @@ from drctl.cli.grammar import LinkName, Yes, asks, check_confirming, seconds
 from drctl.cli.options import Output, options
 from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration, error_document, without_secrets
+from drctl.cli.stopping import again_and_again
 from drctl.model.errors import DrctlError, ExitCode, Refused, UsageError
 from drctl.model.gap import Engine, RecordClass
 from drctl.model.topology import PartitionOffsets
@@ -313,8 +313,9 @@ def _repeat(runs: "GapRuns", out: Path, seconds: float) -> NoReturn:
     Each run gets a folder of its own in `out`. Those of runs that found nothing do not stay.
     """
     uneventful: Path | None = None
-    while True:
-        began = time.monotonic()
+
+    def once() -> None:
+        nonlocal uneventful
         folder = out / _new_name()
         try:
             result = runs.run(folder)
@@ -328,7 +329,8 @@ def _repeat(runs: "GapRuns", out: Path, seconds: float) -> NoReturn:
             if uneventful:
                 shutil.rmtree(uneventful, ignore_errors=True)
             uneventful = folder if result.exit_code is ExitCode.DONE else None
-        Event().wait(max(0.0, seconds - (time.monotonic() - began)))
+
+    again_and_again(once, seconds)
 
 
 def _confirm_writing(config: "Config", *, execute: bool, yes: bool) -> None:

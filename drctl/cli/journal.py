@@ -43,8 +43,7 @@ def journal(
     with console().task("reading the journal"):
         document = journal_document(chosen.name, reader, run)
     lines = run_lines(document) if run is None else entry_lines(document)
-    console().result(meant(lines), document)
-    return 0
+    return console().result(meant(lines), document)
 
 
 def _reader(config: "Config", link: "Link", run: str | None, *, local: bool) -> "JournalReader":

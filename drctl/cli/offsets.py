@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -39,6 +38,7 @@ from drctl.cli.grammar import (
 from drctl.cli.options import Output, options
 from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration, error_document, without_secrets
+from drctl.cli.stopping import again_and_again
 from drctl.model.errors import ConfigError, ExitCode, Interrupted, Unknown, UsageError
 from drctl.model.plan import parse_overrides
 from drctl.model.text import lines as meant
@@ -205,8 +205,7 @@ class Tracking:
             raise result.failed or AssertionError("a pass without a result")
         command = f"drctl offsets track --link {quote(self._link.name)} --execute"
         lines = pass_lines(result, result.look, self._link.target, command)
-        console().result(meant(lines), self._document(result))
-        return int(result.exit_code)
+        return console().result(meant(lines), self._document(result), result.exit_code)
 
     def repeat(self, interval_s: float, listen: str | None) -> NoReturn:
         """Pass after pass, until interrupted; one that fails is told and does not end it.
@@ -220,19 +219,16 @@ class Tracking:
                 read or written.
         """
         if listen is None:
-            self._repeat(interval_s)
+            again_and_again(self._pass, interval_s)
         with run_adapters.metrics_server(listen, lambda: self._metrics.text()):
-            self._repeat(interval_s)
+            again_and_again(self._pass, interval_s)
 
-    def _repeat(self, interval_s: float) -> NoReturn:
-        while True:
-            began = time.monotonic()
-            result = self._passes.run(lambda _phase: None)
-            if isinstance(result.failed, ConfigError) and not self._metrics.passes:
-                raise result.failed
-            self._metrics = self._metrics.after(result)
-            self._tell(result)
-            Event().wait(max(0.0, interval_s - (time.monotonic() - began)))
+    def _pass(self) -> None:
+        result = self._passes.run(lambda _phase: None)
+        if isinstance(result.failed, ConfigError) and not self._metrics.passes:
+            raise result.failed
+        self._metrics = self._metrics.after(result)
+        self._tell(result)
 
     def _tell(self, result: Tracked) -> None:
         if result.failed is not None:

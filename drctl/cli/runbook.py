@@ -36,8 +36,7 @@ def list_runbooks() -> int:
         f"{each.name:<{width}}  {each.about}{_remark(each.own, each.replaced, each.sound)}"
         for each in found
     )
-    console().result(meant(lines), RunbooksDocument(runbooks=ListedRunbook.each(found)))
-    return 0
+    return console().result(meant(lines), RunbooksDocument(runbooks=ListedRunbook.each(found)))
 
 
 @app.command()
@@ -73,8 +72,8 @@ def lint(
     lines = [line for each in linted for line in each.lines]
     rows = tuple(LintedRunbook(path=str(each.path), problems=each.lines) for each in linted)
     told = meant(lines) if lines else f"{len(linted)} runbooks, nothing is wrong"
-    console().result(told, RunbookLintDocument(runbooks=rows))
-    return int(ExitCode.FOUND if lines else ExitCode.DONE)
+    code = ExitCode.FOUND if lines else ExitCode.DONE
+    return console().result(told, RunbookLintDocument(runbooks=rows), code)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,8 +164,7 @@ def _text(name: str, path: Path, text: str) -> int:
     from drctl.views.command_documents import RunbookDocument
 
     document = RunbookDocument(name=name, path=str(path), text=text)
-    console().result(Lines(text.rstrip("\n")), document)
-    return 0
+    return console().result(Lines(text.rstrip("\n")), document)
 
 
 def _remark(own: bool, replaced: bool, sound: bool) -> str:

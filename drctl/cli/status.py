@@ -2,7 +2,6 @@
 
 import gc
 import time
-from threading import Event
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -13,6 +12,7 @@ from drctl.cli.console import console
 from drctl.cli.grammar import LinkName, seconds
 from drctl.cli.options import Output, options
 from drctl.cli.settings import configuration, without_secrets
+from drctl.cli.stopping import again_and_again
 from drctl.model.errors import ConfigError, DrctlError, UsageError
 from drctl.views.status_text import (
     StatusMetrics,
@@ -102,15 +102,9 @@ class Watching:
 
     def _shown(self) -> NoReturn:
         if not live_screen.wanted():
-            self._repeat()
+            again_and_again(self._look, self._interval_s)
         with live_screen.shown(self._picture, lambda _message: None):
-            self._repeat()
-
-    def _repeat(self) -> NoReturn:
-        while True:
-            began = time.monotonic()
-            self._look()
-            Event().wait(max(0.0, self._interval_s - (time.monotonic() - began)))
+            again_and_again(self._look, self._interval_s)
 
     def _look(self) -> None:
         labels, before = self._metrics.labels, self._metrics.seen

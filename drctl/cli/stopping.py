@@ -8,9 +8,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from threading import Event
 from types import FrameType
+from typing import NoReturn
 
 from drctl.app.notices import stopped_by
 from drctl.cli import live_screen
@@ -52,6 +54,14 @@ class StoppableClock:
         if live_screen.current() is None:
             with suppress(OSError, ValueError, AttributeError):
                 os.write(sys.stderr.fileno(), _STOPPING)
+
+
+def again_and_again(once: Callable[[], object], interval_s: float) -> NoReturn:
+    """From one beginning to the next this long, until interrupted."""
+    while True:
+        began = time.monotonic()
+        once()
+        Event().wait(max(0.0, interval_s - (time.monotonic() - began)))
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 from drctl.engine.run_state import ChainVerdict, Harm
 from drctl.model.document import Count, Document, From, Name, Seconds
 from drctl.model.loss import LossRangeDocument, Mode
-from drctl.steps.prechecks import Unseen
 from drctl.views.client_moves import LeavingRow, leaving_rows
+from drctl.views.findings import CauseDocument
 from drctl.views.run_data import (
     Attempt,
     Became,
@@ -224,21 +224,6 @@ class OwedDocument(Document):
     what: Name
 
 
-class UnseenDocument(Document):
-    """What keeps several checks from looking.
-
-    Attributes:
-        because: in a few words; all else of the report refers to it so.
-        why: as it was told.
-    """
-
-    read = From(Unseen)
-    because: Name = read(lambda u: u.what)
-    why: Name
-    count: Annotated[int, ("minimum", 1)] = read(lambda u: len(u.checks))
-    checks: tuple[Name, ...]
-
-
 class ChainDocument(Document):
     """Whether the journal is as it was written.
 
@@ -294,7 +279,12 @@ class ReportDocument(Document):
     )
     positions: Positions | None
     not_checked: tuple[Name, ...]
-    unseen: tuple[UnseenDocument, ...]
+    unseen: tuple[CauseDocument, ...] = read(
+        lambda d: tuple(
+            CauseDocument(because=u.what, why=u.why, count=len(u.checks), checks=u.checks)
+            for u in d.unseen
+        )
+    )
     do_now: tuple[NextStep, ...] = read(next_steps)
     journal: ChainDocument | None = read(lambda d: ChainDocument.of(d.chain) if d.chain else None)
 
