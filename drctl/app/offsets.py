@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -196,25 +195,22 @@ def planned(
         Refused: the cluster is another one.
         Unreachable: it did not answer.
     """
-    from drctl.offsets.applying import build_plan, look
+    from drctl.steps.apply_offsets import guarded
 
-    site = sight.site(cluster)
-    identity = site.cluster_id()
+    identity = sight.site(cluster).cluster_id()
     if written_to not in ("", identity):
         raise Refused(
             f"the run wrote to cluster {written_to}; {cluster} of drctl.yaml is {identity} now",
             "use the drctl.yaml with which it was run",
         )
-    return build_plan(
+    return guarded(
         origin.wanted,
-        look(sight.groups(cluster), site, origin.wanted),
-        cluster=cluster,
-        cluster_id=identity,
-        origin=origin.told,
-        made=datetime.now(UTC),
+        cluster,
+        sight,
         overrides=overrides,
-        notes=origin.notes,
         unproven=sight.config.policy.commits_unproven,
+        origin=origin.told,
+        notes=origin.notes,
     )
 
 

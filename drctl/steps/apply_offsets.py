@@ -1,6 +1,6 @@
 """Commits offsets that a plan lists, where no group is active; what was there before is kept."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -9,11 +9,13 @@ from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.run_state import RunState
 from drctl.model.errors import Unreachable
 from drctl.model.groups import Committed
-from drctl.model.topology import TopicPartition
-from drctl.offsets.applying import Action, ApplyPlan, Guard, Wanted, build_plan, look
+from drctl.model.topology import TopicPartition, Unavailable
+from drctl.offsets.applying import Action, ApplyPlan, Guard, Line, Wanted, build_plan, look
 from drctl.offsets.results import DONE, WRITTEN, Became, Change, Outcome, Place, became, moved
-from drctl.steps.commit_offsets import changes, commit
 from drctl.steps.repairs import counted
+
+BATCH = 2000
+"""Groups that are sent together."""
 
 _NAMED = 3
 
@@ -120,7 +122,10 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
         """
         before = {(row.wanted.group, row.wanted.partition): row.before for row in settings.rows}
         due, left, same = [], [*settings.left_out], 0
-        for line in planned(settings, reader).lines:
+        wanted = [row.wanted for row in settings.rows]
+        cluster, overrides = settings.cluster, settings.overrides
+        plan = guarded(wanted, cluster, reader, overrides=overrides, unproven=settings.unproven)
+        for line in plan.lines:
             at, now = (line.group, *line.partition), line.before
             changed = now != before[line.group, line.partition]
             if line.action is Action.SAME:
@@ -165,23 +170,35 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
         return Seen(State.DONE, words, stays=True)
 
 
-def planned(settings: ApplySettings, reader: LinkReader) -> ApplyPlan:
-    """What the guards say now of everything that the plan commits.
+def guarded(
+    wanted: Sequence[Wanted],
+    cluster: str,
+    reader: LinkReader,
+    *,
+    overrides: Mapping[str, str],
+    unproven: bool,
+    origin: str = "",
+    notes: Sequence[str] = (),
+) -> ApplyPlan:
+    """What the guards say now of everything that is wanted on a cluster.
+
+    Args:
+        origin, notes: as in the plan.
 
     Raises:
         Unreachable: the cluster did not answer.
     """
-    cluster, wanted = settings.cluster, [row.wanted for row in settings.rows]
     site = reader.site(cluster)
     return build_plan(
         wanted,
         look(reader.groups(cluster), site, wanted),
         cluster=cluster,
         cluster_id=site.cluster_id(),
-        origin="",
+        origin=origin,
         made=datetime.now(UTC),
-        overrides=settings.overrides,
-        unproven=settings.unproven,
+        overrides=overrides,
+        notes=notes,
+        unproven=unproven,
     )
 
 
@@ -232,3 +249,43 @@ def _left_out(each: LeftOut) -> str:
 def _name(place: Place) -> str:
     group, partition = place
     return f"{group} {partition}"
+
+
+def changes(lines: Iterable[Line]) -> tuple[Change, ...]:
+    """What is changed for the lines of a plan."""
+    return tuple(Change(line.group, *line.partition, line.before, line.to) for line in lines)
+
+
+def commit(changes: Sequence[Change], cluster: str, writer: LinkWriter) -> tuple[str, ...]:
+    """Commit, or remove, what each is to be; what was not done, each with its reason."""
+    groups = writer.groups(cluster)
+    complaints: list[str] = []
+    for batch in _batches(changes):
+        wanted: dict[str, dict[TopicPartition, Committed]] = {}
+        unwanted: dict[str, list[TopicPartition]] = {}
+        for each in batch:
+            if each.to is None:
+                unwanted.setdefault(each.group, []).append(each.partition)
+            else:
+                wanted.setdefault(each.group, {})[each.partition] = each.to
+        for answers in (groups.commit(wanted), groups.delete(unwanted)):
+            complaints += _complaints(answers)
+    return tuple(complaints)
+
+
+def _batches(changes: Sequence[Change]) -> Iterable[Sequence[Change]]:
+    names = list(dict.fromkeys(each.group for each in changes))
+    for start in range(0, len(names), BATCH):
+        chosen = set(names[start : start + BATCH])
+        yield [each for each in changes if each.group in chosen]
+
+
+def _complaints(
+    answers: Mapping[str, Mapping[TopicPartition, Unavailable | None]],
+) -> list[str]:
+    return [
+        f"{group} {place}: {why.reason}"
+        for group, places in answers.items()
+        for place, why in places.items()
+        if why is not None
+    ]

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from drctl.engine.kind import Description, Facts, Polling, Seen, State, StepKind, Trait
@@ -10,12 +9,9 @@ from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
 from drctl.model.groups import Committed, Positions
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
-from drctl.offsets.applying import Action, ApplyPlan, Line, build_plan
-from drctl.offsets.applying import look as look_at
+from drctl.offsets.applying import Action, ApplyPlan, Line
 from drctl.offsets.results import Change
-
-BATCH = 2000
-"""Groups that are sent together."""
+from drctl.steps.apply_offsets import changes, commit, guarded
 
 LEFT_OUT = "groups-left-out"
 """The guard that stands against opening a target on which a group has no place to go on."""
@@ -98,18 +94,14 @@ def planned_offsets(
     Raises:
         Unreachable: the target did not answer.
     """
-    cluster = settings.cluster
     wanted, unknown = reader.translated()
-    site = reader.site(cluster)
-    plan = build_plan(
+    plan = guarded(
         wanted,
-        look_at(reader.groups(cluster), site, wanted),
-        cluster=cluster,
-        cluster_id=site.cluster_id(),
-        origin=f"translation of link {settings.link}",
-        made=datetime.now(UTC),
+        settings.cluster,
+        reader,
         overrides=settings.overrides,
         unproven=settings.unproven_offsets == COMMIT,
+        origin=f"translation of link {settings.link}",
     )
     return plan, unknown
 
@@ -313,46 +305,6 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
             words = f"{len(others)} are not put back: {others[0]}"
             return Seen(State.WAITING, words, items=others)
         return Seen(State.DONE, f"{len(wanted)} positions are as before")
-
-
-def changes(lines: Iterable[Line]) -> tuple[Change, ...]:
-    """What is changed for the lines of a plan."""
-    return tuple(Change(line.group, *line.partition, line.before, line.to) for line in lines)
-
-
-def commit(changes: Sequence[Change], cluster: str, writer: LinkWriter) -> tuple[str, ...]:
-    """Commit, or remove, what each is to be; what was not done, each with its reason."""
-    groups = writer.groups(cluster)
-    complaints: list[str] = []
-    for batch in _batches(changes):
-        wanted: dict[str, dict[TopicPartition, Committed]] = {}
-        unwanted: dict[str, list[TopicPartition]] = {}
-        for each in batch:
-            if each.to is None:
-                unwanted.setdefault(each.group, []).append(each.partition)
-            else:
-                wanted.setdefault(each.group, {})[each.partition] = each.to
-        for answers in (groups.commit(wanted), groups.delete(unwanted)):
-            complaints += _complaints(answers)
-    return tuple(complaints)
-
-
-def _batches(changes: Sequence[Change]) -> Iterable[Sequence[Change]]:
-    names = list(dict.fromkeys(each.group for each in changes))
-    for start in range(0, len(names), BATCH):
-        chosen = set(names[start : start + BATCH])
-        yield [each for each in changes if each.group in chosen]
-
-
-def _complaints(
-    answers: Mapping[str, Mapping[TopicPartition, Unavailable | None]],
-) -> list[str]:
-    return [
-        f"{group} {place}: {why.reason}"
-        for group, places in answers.items()
-        for place, why in places.items()
-        if why is not None
-    ]
 
 
 def _others(

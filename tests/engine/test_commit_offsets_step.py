@@ -13,7 +13,8 @@ from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Posi
 from drctl.model.plan import Json
 from drctl.model.topology import Found, Mark, TopicPartition, Unavailable
 from drctl.offsets.applying import Bounds, RestsOn, Translated, Wanted
-from drctl.steps.commit_offsets import BATCH, CommitOffsets
+from drctl.steps.apply_offsets import BATCH
+from drctl.steps.commit_offsets import CommitOffsets
 
 ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
 OCCUPIED = Unavailable("somebody reads in it")

@@ -25,7 +25,7 @@ from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.applying import Action, ApplyPlan, Bounds, Guard, Wanted, build_plan, look
 from drctl.offsets.results import ApplyResult, Outcome, Place, results_of
 from drctl.plans.offsets import APPLY, UNDO, offsets_plan
-from drctl.steps import commit_offsets
+from drctl.steps import apply_offsets
 from drctl.steps.apply_offsets import became_of
 from drctl.steps.registry import KINDS
 from drctl.views import run_markdown
@@ -152,7 +152,7 @@ def undo(standing: FakeCluster, run: Undoable) -> Ran:
 
 @pytest.fixture(autouse=True, params=[1, 2000])
 def batch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(commit_offsets, "BATCH", request.param)
+    monkeypatch.setattr(apply_offsets, "BATCH", request.param)
     return int(request.param)
 
 
