@@ -92,7 +92,11 @@ class Copies:
             worked = [s.at_ms for s in self.into.found.signs if s.copying and s.at_ms <= now_ms]
             every = 1 if len(newest) <= _FEW else _COARSER
             edges = edges_before(max([last, *worked]))[::-every][::-1]
-            asked = {p: self._times(p, edges) for p, at in newest.items() if at >= edges[-1]}
+            asked = {
+                p: [*edges, *(lag_times(sync.at_ms) if (sync := self._last(p)) else ())]
+                for p, at in newest.items()
+                if at >= edges[-1]
+            }
             answers = self._look_up(asked)
             for place, at_ms in newest.items():
                 found = by_own_times(held[place], at_ms, self._last(place), edges, answers, place)
@@ -115,10 +119,6 @@ class Copies:
         syncs, log = self.syncs.get(place, ()), self.logs[place]
         kept = [sync for sync in syncs[-1:] if log.log_start <= sync.downstream < log.end]
         return kept[0] if kept else None
-
-    def _times(self, place: TopicPartition, edges: Sequence[int]) -> list[int]:
-        sync = self._last(place)
-        return [*edges, *(lag_times(sync.at_ms) if sync is not None else ())]
 
     def _look_up(self, asked: Mapping[TopicPartition, Sequence[int]]) -> Answers:
         questions = [(place, max(0, at)) for place, times in asked.items() for at in times]

@@ -245,14 +245,8 @@ class _Freezer:
                     f" from {offsets.last_stable} on from being read"
                 )
                 self._leave_out(state.name, partition, reason)
-        return FrozenTopic(
-            topic=state.name,
-            target_topic=self._link.target_topic(state.name),
-            state=state,
-            target_state=target_state,
-            source=ours,
-            target=theirs,
-        )
+        target_topic = self._link.target_topic(state.name)
+        return FrozenTopic(state.name, target_topic, state, target_state, ours, theirs)
 
     def _readable(
         self, topic: str, state: TopicState | None, offsets: StableOffsets, cluster: str

@@ -131,14 +131,8 @@ class Remembering:
         except DrctlError as error:
             kept, why_not = False, error.message
         self._book = None
-        return LedgerUse(
-            where=self.store.where,
-            offsets_known=known.offsets,
-            oldest_ms=known.oldest_ms,
-            kept=kept,
-            forgotten=known.forgotten,
-            why_not=why_not,
-        )
+        told = known.offsets, known.oldest_ms, kept, known.forgotten, why_not
+        return LedgerUse(self.store.where, *told)
 
     def _kept(
         self, plan: ComparePlan, frozen: Frozen, known: Known, fresh: Sequence[BucketDigest]

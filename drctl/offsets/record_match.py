@@ -177,9 +177,10 @@ class RecordMatch:
         logs = self.source.offsets({partition for partition, _ in positions})
         clues = self._clues(positions, logs)
         sought = {
-            q: Sought(q.target, clue.trail, self._window(q, clue))
+            q: Sought(q.target, clue.trail, None if timed else self.windows(q, clue.last))
             for q in questions
             if isinstance(clue := clues[_at(q)], _Clue)
+            for timed in [clue.ahead or self.search.timed(q.target.topic)]
         }
         matches = self.search.find(sought.values())
         unfound = [q for q, s in sought.items() if s not in matches]
@@ -274,10 +275,6 @@ class RecordMatch:
         }
         reached = replicated_end(self.reader, self.search, dict.fromkeys(lost.values()))
         return {q: reached[one] for q, one in lost.items() if one in reached}
-
-    def _window(self, question: Question, clue: _Clue) -> OffsetRange | None:
-        timed = self.search.timed(question.target.topic)
-        return None if timed or clue.ahead else self.windows(question, clue.last)
 
     def _clues(
         self, positions: Mapping[Position, None], logs: Logs

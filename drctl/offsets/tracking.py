@@ -109,14 +109,9 @@ def look_around(
         for group, partition in hidden
         if isinstance(state := states[partition.topic], Unavailable)
     }
-    return SourceOffsets(
-        groups=len(names),
-        positions=visible,
-        topics=seen,
-        gone=frozenset(gone),
-        unseen=frozenset({*missing, *hidden} - gone),
-        problems=tuple(sorted(problems)),
-    )
+    unseen = frozenset({*missing, *hidden} - gone)
+    told = tuple(sorted(problems))
+    return SourceOffsets(len(names), visible, seen, frozenset(gone), unseen, told)
 
 
 def _deleted(
