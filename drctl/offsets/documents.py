@@ -5,7 +5,7 @@ Errors name the file, the line, the place in the document and the fix.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path as File
@@ -33,7 +33,7 @@ def place_of(text: str, path: Path) -> Mark:
     """
     at = _skip(text, 0)
     for part in path:
-        inner = _entry(text, at, part) if isinstance(part, str) else _item(text, at, part)
+        inner = next((place for key, place in _children(text, at) if key == part), None)
         if inner is None:
             break
         at = inner
@@ -41,36 +41,20 @@ def place_of(text: str, path: Path) -> Mark:
     return Mark(before.count("\n") + 1, at - (before.rfind("\n") + 1) + 1)
 
 
-def _entry(text: str, at: int, name: str) -> int | None:
-    if text[at] != "{":
-        return None
+def _children(text: str, at: int) -> Iterator[tuple[str | int, int]]:
+    """The keys or numbers of the values in the one that begins here, and where each begins."""
+    end = {"{": "}", "[": "]"}.get(text[at], "")
     at = _skip(text, at + 1)
-    while text[at] != "}":
-        key, end = _DECODER.raw_decode(text, at)
-        at = _skip(text, _skip(text, end) + 1)
-        if key == name:
-            return at
-        at = _next(text, at)
-    return None
-
-
-def _item(text: str, at: int, number: int) -> int | None:
-    if text[at] != "[":
-        return None
-    at = _skip(text, at + 1)
-    while text[at] != "]":
-        if not number:
-            return at
-        number -= 1
-        at = _next(text, at)
-    return None
-
-
-def _next(text: str, at: int) -> int:
-    """Behind the value that begins here, and behind the comma after it."""
-    _, end = _DECODER.raw_decode(text, at)
-    end = _skip(text, end)
-    return _skip(text, end + 1) if text[end] == "," else end
+    number = 0
+    while end and text[at] != end:
+        key: str | int = number
+        if end == "}":
+            key, at = _DECODER.raw_decode(text, at)
+            at = _skip(text, _skip(text, at) + 1)
+        yield key, at
+        at = _skip(text, _DECODER.raw_decode(text, at)[1])
+        at = _skip(text, at + 1) if text[at] == "," else at
+        number += 1
 
 
 def _skip(text: str, at: int) -> int:
@@ -204,8 +188,7 @@ def read_document(file: File) -> Snapshot | TranslationDocument:
         UsageError: the file cannot be read, or is neither of the two kinds.
         ConfigError: something in it is wrong.
     """
-    text = _text(file)
-    data = _parsed(file, text)
+    text, data = _content(file)
     kind = data.get("schema") if isinstance(data, dict) else None
     if kind == SNAPSHOT:
         return _snapshot(file, text, data)
@@ -219,18 +202,14 @@ def read_document(file: File) -> Snapshot | TranslationDocument:
     )
 
 
-def _text(file: File) -> str:
+def _content(file: File) -> tuple[str, Any]:
     try:
-        return file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
+        return text, read_json(text)
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}", "see --from") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file} is no UTF-8 text: {error.reason}", _FIX) from None
-
-
-def _parsed(file: File, text: str) -> Any:
-    try:
-        return read_json(text)
     except json.JSONDecodeError as error:
         where = Mark(error.lineno, error.colno)
         raise config_error(str(file), [Problem(where, (), error.msg)], _FIX) from None
