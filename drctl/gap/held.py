@@ -5,6 +5,7 @@ are kept too while there is room: those of missing records are written in the en
 """
 
 from base64 import b64encode
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
@@ -225,14 +226,9 @@ class Stretch:
 
     def _place(self, offset: int) -> int:
         """Where the first entry at or after an offset begins."""
-        low, high = 0, len(self.entries) // ENTRY.size
-        while low < high:
-            middle = (low + high) // 2
-            if ENTRY.unpack_from(self.entries, middle * ENTRY.size)[0] < offset:
-                low = middle + 1
-            else:
-                high = middle
-        return low * ENTRY.size
+        numbers = range(0, len(self.entries), ENTRY.size)
+        first = bisect_left(numbers, offset, key=lambda at: ENTRY.unpack_from(self.entries, at)[0])
+        return first * ENTRY.size
 
 
 @dataclass(slots=True)

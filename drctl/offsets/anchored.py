@@ -40,8 +40,7 @@ def nearest_copied(
         sought: dict[Line, Sought] = {}
         for line, middle in middles.items():
             milestone = line[1][middle]
-            step = Step(milestone.timestamp_ms, milestone.fingerprint)
-            sought[line] = Sought(line[0], LastConsumed((step,)))
+            sought[line] = Sought(line[0], LastConsumed((Step(*milestone[1:]),)))
         matches = search.find(sought.values())
         for line, middle in middles.items():
             match = matches.get(sought[line])
@@ -143,5 +142,4 @@ class AnchorAnswers:
 
 
 def _trail(anchor: Anchor) -> LastConsumed:
-    steps = tuple(Step(record.timestamp_ms, record.fingerprint) for record in anchor.records)
-    return LastConsumed(steps, anchor.passed, anchor.uncommitted)
+    return LastConsumed(anchor.records, anchor.passed, anchor.uncommitted)

@@ -9,7 +9,13 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from drctl.formats.anchors import MOST_MILESTONES, MOST_RECORDS, Anchor, Milestone
+from drctl.formats.anchors import (
+    MOST_MILESTONES,
+    MOST_RECORDS,
+    Anchor,
+    AnchorRecord,
+    Milestone,
+)
 from drctl.formats.fingerprint import fingerprint
 from drctl.model.errors import Unknown
 from drctl.model.topology import (
@@ -38,12 +44,8 @@ Logs = Mapping[TopicPartition, PartitionOffsets | Unavailable]
 Position = tuple[TopicPartition, int]
 
 
-class Step(NamedTuple):
-    """A record that can be recognised; headers do not count, for replicators change them."""
-
-    timestamp_ms: int
-    fingerprint: int
-
+Step = AnchorRecord
+"""A record that can be recognised; headers do not count, for replicators change them."""
 
 Records = Sequence[tuple[int, Step]]
 """With their offsets, ascending."""
@@ -82,7 +84,7 @@ class RangeReader(Protocol):
 
 def step_of(row: Row) -> Step:
     """How a record is recognised."""
-    return Step(row[1], fingerprint(row[2], row[3]))
+    return Step(fingerprint(row[2], row[3]), row[1])
 
 
 def by_partition(
@@ -140,6 +142,13 @@ def coalesced(runs: Iterable[OffsetRange]) -> list[OffsetRange]:
         else:
             merged.append(run)
     return merged
+
+
+def spread(start: int, end: int, places: int, size: int) -> list[OffsetRange]:
+    """Short ranges, from the first of these offsets to the last ones."""
+    last = max(0, end - start - size)
+    starts = {start + last * place // (places - 1) for place in range(places)}
+    return [OffsetRange(s, min(s + size, end)) for s in sorted(starts) if s < end]
 
 
 class Before(NamedTuple):
@@ -321,7 +330,7 @@ def known_from(
             here.update((anchor.offset, Milestone(anchor.offset, *r)) for r in anchor.records[:1])
     for (partition, _), (trail, last) in before.items():
         for step in trail.steps[:1]:
-            known[partition][last + 1] = Milestone(last + 1, step.fingerprint, step.timestamp_ms)
+            known[partition][last + 1] = Milestone(last + 1, *step)
     return known
 
 
@@ -409,4 +418,4 @@ def _milestones_at(
         return  # milestones are only for lagging replication; the pass has what it needs
     for (partition, _), records in held.items():
         for offset, step in records[-1:]:
-            yield partition, Milestone(offset + 1, step.fingerprint, step.timestamp_ms)
+            yield partition, Milestone(offset + 1, *step)

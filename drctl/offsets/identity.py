@@ -18,6 +18,7 @@ from drctl.offsets.consumed import (
     by_partition,
     committed_before,
     read_ranges,
+    spread,
 )
 
 SAMPLES = 5
@@ -103,7 +104,9 @@ class SameOffsets:
             elif not isinstance(logs[1], PartitionOffsets):
                 found[pair] = NoAnswer("the target's log cannot be read")
             else:
-                samples[pair] = _places(logs[0], logs[1])
+                start = max(logs[0].log_start, logs[1].log_start)
+                end = min(logs[0].last_stable, logs[1].last_stable)
+                samples[pair] = spread(start, end, SAMPLES, SAMPLE)  # over what both logs hold
         ours, theirs = (
             by_partition((pair[side], each) for pair, places in samples.items() for each in places)
             for side in (0, 1)
@@ -140,15 +143,6 @@ class SameOffsets:
         return found
 
 
-def _places(source: PartitionOffsets, target: PartitionOffsets) -> list[OffsetRange]:
-    """Short ranges, spread over what both logs hold."""
-    start = max(source.log_start, target.log_start)
-    end = min(source.last_stable, target.last_stable)
-    steps = range(SAMPLES)
-    starts = {start + max(0, end - start - SAMPLE) * step // (SAMPLES - 1) for step in steps}
-    return [OffsetRange(s, min(s + SAMPLE, end)) for s in sorted(starts) if s < end]
-
-
 def _compared(source: Mapping[int, Step], target: Mapping[int, Step]) -> _Proof | NoAnswer:
     """Compaction may have removed some of either side, so only common offsets count."""
     both = source.keys() & target.keys()
@@ -165,7 +159,7 @@ def _as_noted(found: Iterable[tuple[Anchor, Records]]) -> _Proof | NoAnswer:
     equal = 0
     for anchor, before in found:
         last = anchor.records[0]
-        if before and before[-1][1] != Step(last.timestamp_ms, last.fingerprint):
+        if before and before[-1][1] != last:
             return NoAnswer(
                 f"offsets are not kept: what stands before offset {anchor.offset} of the target is "
                 "not what stood there on the source"

@@ -34,6 +34,7 @@ from drctl.offsets.consumed import (
     by_partition,
     chunks,
     read_ranges,
+    spread,
     step_of,
 )
 
@@ -133,7 +134,12 @@ class CopySearch:
         Raises:
             ScanFailed: something could not be read to its end.
         """
-        found = self._read({place: _spread(log) for place, log in self.logs.items()})
+        found = self._read(
+            {
+                place: spread(log.log_start, log.last_stable, SAMPLES, SAMPLE)
+                for place, log in self.logs.items()
+            }
+        )
         return {place: copies for place, copies in found.items() if copies}
 
     def find(self, wanted: Iterable[Committed]) -> Mapping[Committed, Crossing]:
@@ -252,14 +258,6 @@ def _begun(committed: int, log: PartitionOffsets, copies: Sequence[Copy]) -> _Of
         search.after = copies[consumed]
         search.right = search.after.offset
     return search
-
-
-def _spread(log: PartitionOffsets) -> list[OffsetRange]:
-    """Short ranges from the first offsets to the last ones."""
-    start, end = log.log_start, log.last_stable
-    last = max(start, end - SAMPLE)
-    starts = {start + (last - start) * place // (SAMPLES - 1) for place in range(SAMPLES)}
-    return [OffsetRange(s, min(s + SAMPLE, end)) for s in sorted(starts) if s < end]
 
 
 _offset = attrgetter("offset")
@@ -517,9 +515,7 @@ class MappedOffsets:
         if anchor is None or anchor.offset != committed or below[-1].upstream != committed - 1:
             return False
         pairs = list(zip(anchor.records, reversed(below), strict=False))[:NEAR]
-        return len(pairs) > 1 and all(
-            _alike(copy.step, Step(noted.timestamp_ms, noted.fingerprint)) for noted, copy in pairs
-        )
+        return len(pairs) > 1 and all(_alike(copy.step, noted) for noted, copy in pairs)
 
     def _as_noted(self, place: GroupPartition, committed: int, before: Copy) -> bool:
         """Whether nothing speaks against this being the record that the group consumed last."""
@@ -528,8 +524,7 @@ class MappedOffsets:
             return True
         if not anchor.records or anchor.passed:
             return True
-        last = anchor.records[0]
-        return _alike(before.step, Step(last.timestamp_ms, last.fingerprint))
+        return _alike(before.step, anchor.records[0])
 
     def _proofs(
         self,
