@@ -4,16 +4,14 @@ import fcntl
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from drctl.app import adapters
 from drctl.app.link_reader import ClusterLinkReader
-from drctl.app.link_writer import ClusterLinkWriter, Electing
+from drctl.app.link_writer import ClusterLinkWriter
 from drctl.drill.cleaning import drill_of
 from drctl.drill.clients import SOURCE, TARGET
-from drctl.engine.failback_state import Wish
-from drctl.engine.ports import CommandEnded
 from drctl.model.errors import Refused, Unknown
 
 if TYPE_CHECKING:
@@ -22,17 +20,13 @@ if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
-    from drctl.connect.client import ConnectWriter
     from drctl.drill.cleaning import Ports, Scratch
     from drctl.engine.ports import Canary
     from drctl.kafka.drill import DrillReader, DrillWriter
-    from drctl.model.endpoints import EndpointWriter
     from drctl.model.fencing import AclWriter
-    from drctl.model.groups import GroupCreator, Positions
+    from drctl.model.groups import Positions
     from drctl.model.ports import GroupWriter
-    from drctl.model.producer_ids import ProducerIdWriter
-    from drctl.model.repairs import Acl, RuleWriter, ShapeWriter
-    from drctl.model.replication import WorkersWriter
+    from drctl.model.repairs import Acl
     from drctl.model.topology import TopicPartition, Unavailable
     from drctl.stores.journal_files import DrillHistory, RunFiles
 
@@ -170,111 +164,43 @@ class DrillLinkReader(ClusterLinkReader):
         return ClusterLinkReader.heard(self, name, self.canary, text)
 
 
-@dataclass(slots=True)
-class DrillLinkWriter(ClusterLinkWriter):
-    """Changes what is called as drills call things; refuses everything else.
+@dataclass(frozen=True, slots=True)
+class DrillLinkWriter:
+    """The part of `LinkWriter` that a drill needs; everything else is refused.
 
     Attributes:
-        canary_topic: where the canary sings.
+        canary_topic: where the probe record goes.
         denied: is told once a fence was set.
     """
 
-    canary_topic: str = ""
-    denied: Callable[[], None] = field(default=lambda: None)
+    inner: ClusterLinkWriter
+    canary_topic: str
+    denied: Callable[[], None] = lambda: None
 
     def groups(self, name: str) -> "GroupWriter":
         """The positions of the drill's groups."""
-        return _OwnGroups(adapters.writer(name, self.config.cluster(name)).groups)
+        return _OwnGroups(adapters.writer(name, self.inner.config.cluster(name)).groups)
 
     def acls(self, name: str) -> "AclWriter":
         """Rules on the drill's topics."""
-        return _OwnRules(adapters.writer(name, self.config.cluster(name)).acls, self.denied)
+        rules = adapters.writer(name, self.inner.config.cluster(name)).acls
+        return _OwnRules(rules, self.denied)
 
     def canary(self, name: str, entrance: int | None = None) -> "Canary":
         """Writes to the drill's own topic."""
-        return _OwnCanary(ClusterLinkWriter.canary(self, name, entrance), self.canary_topic)
+        return _OwnCanary(self.inner.canary(name, entrance), self.canary_topic)
 
-    def group_creator(self, name: str) -> "GroupCreator":
-        """Makes none but the drill's.
+    def keep(self, name: str, document: "Mapping[str, Any] | str") -> None:
+        """Evidence, in the drill's folder."""
+        self.inner.keep(name, document)
 
-        Raises:
-            Refused: always; the drill's groups are of the classic protocol.
-        """
-        raise _beyond(f"make groups on {name}")
-
-    def rules(self, name: str) -> "RuleWriter":
-        """Adds none.
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else a writer of the engine can change.
 
         Raises:
             Refused: always.
         """
-        raise _beyond(f"add rules on {name}")
-
-    def shapes(self, name: str) -> "ShapeWriter":
-        """Changes no topic.
-
-        Raises:
-            Refused: always.
-        """
-        raise _beyond(f"change topics of {name}")
-
-    def elections(self, name: str) -> "Electing":
-        """Elects none.
-
-        Raises:
-            Refused: always.
-        """
-        raise _beyond(f"have leaders of {name} elected")
-
-    def workers(self) -> "WorkersWriter":
-        """Changes none of their connectors.
-
-        Raises:
-            Refused: always.
-        """
-        raise _beyond("change connectors of the link's workers")
-
-    def producer_ids(self, name: str) -> "ProducerIdWriter":
-        """Skips none.
-
-        Raises:
-            Refused: always.
-        """
-        raise _beyond(f"skip producer ids of {name}")
-
-    def connectors(self) -> "ConnectWriter":
-        """Touches none.
-
-        Raises:
-            Refused: always.
-        """
-        raise _beyond("change connectors")
-
-    def endpoint(self, number: int) -> "EndpointWriter":
-        """Switches none.
-
-        Raises:
-            Refused: always.
-        """
-        raise _beyond(f"switch endpoint {number + 1}")
-
-    def run(
-        self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
-    ) -> CommandEnded:
-        """Runs none.
-
-        Raises:
-            Refused: always.
-        """
-        raise _beyond("run commands of the site")
-
-    def reconcile(self, wish: Wish) -> None:
-        """Acts on no records.
-
-        Raises:
-            Refused: always.
-        """
-        raise _beyond("act on records")
+        raise _beyond(f"change {name}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from drctl.app import adapters
 from drctl.engine.failback_state import Offsets, Search
 from drctl.model.errors import Refused, Unknown
+from drctl.model.moments import new_name
 from drctl.model.topology import Unavailable
 
 if TYPE_CHECKING:
@@ -28,8 +28,7 @@ _AGAIN = "drctl failback --check-order says what happened, and what to do"
 
 def new_folder(state: Path, link: str) -> Path:
     """Where the result of a comparison of a link goes."""
-    moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-    return state / "gap" / f"{link}-{moment}"
+    return state / "gap" / f"{link}-{new_name()}"
 
 
 def of_before(result: "GapResult", before: "GapResult") -> int:

@@ -13,7 +13,6 @@ from drctl.app import adapters, reconcile_adapters
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.link_writer import ClusterLinkWriter
 from drctl.app.notices import Task, notices, wants_to_stop
-from drctl.app.run_journal import new_run
 from drctl.app.way import Way
 from drctl.engine.failback_state import Reconciliation, Wish
 from drctl.model.errors import (
@@ -25,6 +24,7 @@ from drctl.model.errors import (
     Unknown,
     UsageError,
 )
+from drctl.model.moments import new_name
 from drctl.reconcile.export import digest_of
 from drctl.reconcile.guards import Guard
 from drctl.reconcile.policy import POLICIES, Action
@@ -205,7 +205,7 @@ def carried_out(opened: Opened) -> "ReconcileResult":
     from drctl.reconcile import results as journals
     from drctl.reconcile.executing import Execution, judged
 
-    plan, began, run = opened.plan, datetime.now(UTC), new_run()
+    plan, began, run = opened.plan, datetime.now(UTC), new_name()
     with reconcile_adapters.journal(opened.config, run) as journal, ExitStack() as stack:
         copier = None
         if plan.recorded or plan.noted:

@@ -63,11 +63,6 @@ class BothPlaces:
         self.topic.check()
 
 
-def new_run() -> str:
-    """A name that sorts by time."""
-    return datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-
-
 def folder(config: "Config", run: str) -> Path:
     """What this machine keeps of a run."""
     return folder_of(config.state_dir / "runs", run)

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from drctl.app import adapters, drill_adapters, plan_inputs, run_journal
 from drctl.app.drill_adapters import DrillLinkReader, DrillLinkWriter
 from drctl.app.link_reader import Connectors
+from drctl.app.link_writer import ClusterLinkWriter
 from drctl.app.notices import Nobody
 from drctl.app.prechecks import judged
 from drctl.cli.console import console
@@ -29,6 +30,7 @@ from drctl.drill.planning import LeftOut, Rehearsal, narrowed, overrides, rehear
 from drctl.drill.result import Past, Verdict, read
 from drctl.engine.executing import Execution
 from drctl.engine.kind import Outcome, Status
+from drctl.engine.ports import LinkWriter
 from drctl.engine.run_state import RunState
 from drctl.host import connections
 from drctl.model.errors import DrctlError, ExitCode, Interrupted, Refused, Stopped, Unreachable
@@ -205,14 +207,10 @@ class Stage:
             plan, self.left_out = planned.plan, planned.left_out
             if FenceMethod(sight.link.settings.fence.method) is FenceMethod.NONE:
                 applications.stop_writing(wait=self.mode is Mode.PLANNED)
-            hands = DrillLinkWriter(
-                self.config,
-                sight.link,
-                drill_adapters.folder(self.config) / self.scratch.drill,
-                sight.commands,
-                canary_topic=self.scratch.canary,
-                denied=applications.fence_set,
-            )
+            folder = drill_adapters.folder(self.config) / self.scratch.drill
+            inner = ClusterLinkWriter(self.config, sight.link, folder, sight.commands)
+            own = DrillLinkWriter(inner, self.scratch.canary, applications.fence_set)
+            hands = cast(LinkWriter, own)
             with (
                 drill_adapters.journals(self.config).anew(self.scratch.drill) as journal,
                 watched(plan, journal, self.clock) as seen,

@@ -23,6 +23,7 @@ from drctl.cli.settings import configuration, error_document, without_secrets
 from drctl.cli.stopping import again_and_again
 from drctl.model.errors import DrctlError, ExitCode, Refused, UsageError
 from drctl.model.gap import Engine, RecordClass
+from drctl.model.moments import new_name
 from drctl.model.topology import PartitionOffsets
 from drctl.views.estimate_text import estimate_table, event_table, truncation_table
 from drctl.views.gap_text import gap_table
@@ -286,7 +287,7 @@ def gap(given: Gap) -> int:
         engine=given.engine,
     )
     results = config.state_dir / "gap"
-    folder = given.out or results / f"{chosen.name}-{_new_name()}"
+    folder = given.out or results / f"{chosen.name}-{new_name()}"
     with GapRuns(config, chosen, wanted) as runs:
         if given.every:
             _repeat(runs, given.out or results / chosen.name, every_s)
@@ -316,7 +317,7 @@ def _repeat(runs: "GapRuns", out: Path, seconds: float) -> NoReturn:
 
     def once() -> None:
         nonlocal uneventful
-        folder = out / _new_name()
+        folder = out / new_name()
         try:
             result = runs.run(folder)
         except DrctlError as error:
@@ -455,7 +456,7 @@ class _ExportPart:
         from drctl.reconcile.executing import Execution
 
         began = datetime.now(UTC)
-        run = _new_name()
+        run = new_name()
         with (
             console().task(f"exporting {' and '.join(self.classes)} records") as task,
             reconcile_adapters.wanted_rows(self.gap, self.folder, self.name) as rows,
@@ -568,8 +569,3 @@ def _log() -> "Iterator[Path | None]":
         return
     with tempfile.TemporaryDirectory(prefix="drctl-") as folder:
         yield Path(folder) / "spark.log"
-
-
-def _new_name() -> str:
-    """One that sorts by time."""
-    return datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")

@@ -25,6 +25,7 @@ from drctl.host.processes import seldom_collected
 from drctl.model.errors import DrctlError, Refused, Unknown, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.loss import Mode
+from drctl.model.moments import new_name
 from drctl.model.plan import Plan
 
 if TYPE_CHECKING:
@@ -314,7 +315,7 @@ def carried_out(
     from drctl.engine.executing import Execution
     from drctl.steps.registry import KINDS
 
-    held = run_journal.holder(run_journal.new_run())
+    held = run_journal.holder(new_name())
     with (
         run_journal.begun(config, sight.link, held, topic) as journal,
         stoppable() as clock,

@@ -26,7 +26,7 @@ A kind is a `StepKind` of three frozen dataclasses: its settings (what a plan sa
 A plan's step is made with `Drain().step("drain", DrainSettings(target), patience_s)`; the registry
 holds `Journaled(Drain())`, which reads and writes JSON, so that the executor and the journal know
 no kind's types (`Kind`). `drctl.model.typed_json` says how a type looks in JSON. Give a field a
-default only where JSON may lack it: a field that has its default is left out.
+default only where JSON may lack it: settings and intents leave out a field that has its default.
 """
 
 from abc import ABC, abstractmethod
@@ -385,7 +385,7 @@ class Journaled:
 
 
 def _journaled(seen: Seen[Any]) -> Seen[Json]:
-    return replace(seen, facts={} if seen.facts is None else to_json(seen.facts))
+    return replace(seen, facts={} if seen.facts is None else to_json(seen.facts, whole=True))
 
 
 def complaints(

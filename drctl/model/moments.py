@@ -20,3 +20,8 @@ def iso(timestamp_ms: int) -> str:
         return (_EPOCH + timedelta(milliseconds=timestamp_ms)).isoformat()
     except OverflowError:
         return str(timestamp_ms)
+
+
+def new_name() -> str:
+    """A name for a run, or a result, that begins now; names sort by time."""
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")

@@ -1,8 +1,8 @@
 """Frozen dataclasses to JSON and back: what goes into plans and journals, and comes out of them.
 
-A dataclass becomes an object, a NamedTuple an array. A field that has its default is left out, and
-one that is not there gets it, so that older documents stay readable. Names that are not known are
-ignored.
+A dataclass becomes an object, a NamedTuple an array. Settings and intents leave out a field that
+has its default, facts do not, for others read them; one that is not there gets it, so that older
+documents stay readable. Names that are not known are ignored.
 """
 
 import reprlib
@@ -33,10 +33,14 @@ def read_as(form: type[T], data: object) -> T:
         raise ValueError("; ".join(map(_told, wrong.errors(include_url=False)))) from wrong
 
 
-def to_json(value: object) -> dict[str, Any]:
-    """As it stands in plans and journals."""
+def to_json(value: object, *, whole: bool = False) -> dict[str, Any]:
+    """As it stands in plans and journals.
+
+    Args:
+        whole: whether fields that have their default are there, too.
+    """
     found: dict[str, Any] = _adapter(type(value)).dump_python(
-        value, mode="json", by_alias=True, exclude_defaults=True
+        value, mode="json", by_alias=True, exclude_defaults=not whole
     )
     return found
 

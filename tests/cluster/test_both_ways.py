@@ -103,7 +103,7 @@ def test_the_lost_site_comes_back_and_the_other_direction_only_waited(sites: Bot
     what = fence.removesuffix(": cluster primary does not answer")
     (by,) = [each for each in shown["settled"] if each.startswith(what)]
     assert f"(run {lost['run']}): primary was closed before its records were found" in by
-    assert (len(shown["settled"]), shown.get("kept", [])) == (len(lost["owed"]), [])
+    assert (len(shown["settled"]), shown["kept"]) == (len(lost["owed"]), [])
     sites.runs_forward()
     assert sites.states(sites.westward) == ["RUNNING"]
 

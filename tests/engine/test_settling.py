@@ -103,7 +103,7 @@ def test_a_proof_settles_what_it_is_about(owed: Owed, proof: str, without: str) 
     less = {kind: facts for kind, facts in WHOLE.items() if kind != without}
     kept = settled(Asked((owed,)), less)
     assert f"{owed.what} (run {owed.run})" in kept.owes
-    assert kept.facts["kept"] == [to_json(owed)]
+    assert kept.facts["kept"] == [to_json(owed, whole=True)]
 
 
 @pytest.mark.parametrize(

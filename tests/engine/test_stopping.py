@@ -40,7 +40,7 @@ def test_a_request_is_done_once_it_is_stored_and_the_stop_once_no_task_is_left()
     pair.workers.connectors["mm2"].state = STOPPED
     done = STOP.verify(intent, sight(pair))
     assert done.state is State.DONE
-    assert done.facts == {"tasks_of": ["mm2"]}
+    assert done.facts == {"boundary": {}, "tasks_of": ["mm2"]}
 
 
 def test_what_was_requested_is_not_sent_again_and_is_taken_back_as_it_was_before() -> None:
