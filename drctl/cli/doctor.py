@@ -1,18 +1,18 @@
 """`drctl doctor`: whether a failover of a link would work, one row a check."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drctl.app.way import Prepared
 from drctl.cli.console import console
 from drctl.cli.grammar import Acting, LinkName, asks
 from drctl.cli.settings import configuration
 from drctl.model.errors import UsageError
-from drctl.views.doctor import doctor_table, fix_table
-from drctl.views.findings import DoctorDocument
-from drctl.views.view import View
+
+if TYPE_CHECKING:
+    from drctl.app.way import Prepared
+    from drctl.views.view import View
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +48,8 @@ def doctor(given: Doctor) -> int:
     3 refused, or everything was put back; 4 stopped part-way: what stays is named; 5 unknown.
     """
     from drctl.app.doctor import examined
+    from drctl.views.doctor import doctor_table, fix_table
+    from drctl.views.findings import DoctorDocument
 
     if given.fix:
         if given.client:
@@ -55,7 +57,7 @@ def doctor(given: Doctor) -> int:
         from drctl.app.repairs import FIX, make_plan
         from drctl.cli.running import show_or_go
 
-        def drawn(made: Prepared) -> View:
+        def drawn(made: "Prepared") -> "View":
             return fix_table(made.plan, made.findings, made.against, made.execute)
 
         return show_or_go(given, ["doctor", "--fix"], make_plan, FIX, draw=drawn)

@@ -25,8 +25,6 @@ from drctl.model.errors import DrctlError, ExitCode, Refused, UsageError
 from drctl.model.gap import Engine, RecordClass
 from drctl.model.moments import new_name
 from drctl.model.topology import PartitionOffsets
-from drctl.views.estimate_text import estimate_table, event_table, truncation_table
-from drctl.views.gap_text import gap_table
 
 if TYPE_CHECKING:
     from drctl.app.gap import GapRuns
@@ -300,6 +298,9 @@ def gap(given: Gap) -> int:
 
 def _show(result: "GapResult", *, stream: bool = False) -> None:
     """The view, or the document; one line of it in a stream."""
+    from drctl.views.estimate_text import truncation_table
+    from drctl.views.gap_text import gap_table
+
     cut = result.truncation
     if stream and options().output is Output.JSON:
         console().stream(result.to_json())
@@ -361,6 +362,7 @@ def _estimate(link: "Link", topics: Sequence[str]) -> int:
         Unreachable: a cluster did not answer.
     """
     from drctl.gap.estimate import GapEstimate
+    from drctl.views.estimate_text import estimate_table
 
     # A fifth of the time would go into looking for cycles among answers that have none.
     gc.disable()
@@ -523,6 +525,7 @@ def _find_repeated(config: "Config", given: Gap) -> int:
         ScanFailed: something could not be read to its end.
     """
     from drctl.model.event_duplicates import EventFormat
+    from drctl.views.estimate_text import event_table
 
     assert given.identity is not None
     name, events = given.cluster or config.link(given.link).source, EventFormat(given.identity)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Annotated
 
 from drctl.checks.causes import Unseen, told_once
 from drctl.checks.diagnosis import Diagnosis
-from drctl.model.document import Count, Document, From, Moment, Name
+from drctl.model.document import Count, Document, From, Name
 from drctl.model.finding import Finding, Status
-from drctl.views.text import json_time_of
 
 
 class FindingDocument(Document):
@@ -95,7 +95,7 @@ class DoctorDocument(Document):
     link: str
     source: str
     target: str
-    at: Moment = read(lambda d: json_time_of(d.at_ms))
+    at: datetime = read(lambda d: datetime.fromtimestamp(d.at_ms / 1000, UTC))
     ready: bool
     silent: tuple[str, ...]
     counts: Mapping[Status, Count]

@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from drctl.checks.causes import Unseen, network_suspected, told_once
 from drctl.checks.check import listed
 from drctl.checks.go import NOT_ASKED, Answer, GroupsNow, Rpo, StatusNow, TopicRpo
-from drctl.model.document import Count, Document, From, Moment, Seconds, rounded
+from drctl.model.document import Count, Document, From, Seconds, rounded
 from drctl.model.finding import Finding, Status
 from drctl.model.loss import LossRangeDocument
 from drctl.model.moments import utc
@@ -16,7 +17,7 @@ from drctl.model.replication import Connector, LeftOut
 from drctl.model.topology import Unavailable
 from drctl.views.findings import CauseDocument, FindingDocument, beside
 from drctl.views.metrics import Labels, Metric, exposition
-from drctl.views.text import json_time_of, plain, sentence
+from drctl.views.text import plain, sentence
 from drctl.views.view import Part, Text, heading, table, view
 
 PREFIX = "drctl_status_"
@@ -140,7 +141,7 @@ class StatusDocument(Document):
     link: str
     source: ClusterAnswer = read(lambda s: _cluster(s.source, s.source_id))
     target: ClusterAnswer = read(lambda s: _cluster(s.target, s.target_id))
-    at: Moment = read(lambda s: json_time_of(s.at_ms))
+    at: datetime = read(lambda s: datetime.fromtimestamp(s.at_ms / 1000, UTC))
     seconds: Seconds = read(lambda s: round(s.took_s, 3))
     planned: AnswerDocument
     unplanned: AnswerDocument

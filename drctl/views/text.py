@@ -159,16 +159,6 @@ def age(timestamp_ms: int | None, now: datetime) -> str:
     return f"{duration(at - now)} in the future" if early else f"{duration(max(now, at) - at)} old"
 
 
-def json_time(at: datetime) -> str:
-    """UTC, to the millisecond, as JSON has it."""
-    return at.astimezone(UTC).isoformat(timespec="milliseconds")
-
-
-def json_time_of(timestamp_ms: int) -> str:
-    """The same of milliseconds since 1970."""
-    return json_time(_EPOCH + timedelta(milliseconds=timestamp_ms))
-
-
 def be(count: int) -> str:
     """`1 record is`, `2 records are`."""
     return "is" if count == 1 else "are"
