@@ -9,13 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from drctl.formats.anchors import (
-    MOST_MILESTONES,
-    MOST_RECORDS,
-    Anchor,
-    AnchorRecord,
-    Milestone,
-)
+from drctl.formats.anchors import MOST_MILESTONES, MOST_RECORDS, Anchor, AnchorRecord, Milestone
 from drctl.formats.fingerprint import fingerprint
 from drctl.model.errors import Unknown
 from drctl.model.topology import (

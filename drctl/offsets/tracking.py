@@ -12,14 +12,7 @@ from typing import NamedTuple, Protocol
 
 from drctl.formats import anchor_passes
 from drctl.formats.anchor_passes import Pass, PassKey, Scope
-from drctl.formats.anchors import (
-    Anchor,
-    AnchorHead,
-    AnchorKey,
-    Milestone,
-    encode_key,
-    encode_value,
-)
+from drctl.formats.anchors import Anchor, AnchorHead, AnchorKey, Milestone, encode_key, encode_value
 from drctl.model.errors import ConfigError, DrctlError, ExitCode
 from drctl.model.groups import Committed, Group, GroupState, Positions
 from drctl.model.ports import ClusterReader, GroupReader

@@ -9,7 +9,7 @@ from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.run_state import RunState
 from drctl.model.errors import Unreachable
 from drctl.model.groups import Committed
-from drctl.model.topology import TopicPartition, Unavailable
+from drctl.model.topology import TopicPartition
 from drctl.offsets.applying import Action, ApplyPlan, Guard, Line, Wanted, build_plan, look
 from drctl.offsets.results import DONE, WRITTEN, Became, Change, Outcome, Place, became, moved
 from drctl.steps.repairs import counted
@@ -268,8 +268,13 @@ def commit(changes: Sequence[Change], cluster: str, writer: LinkWriter) -> tuple
                 unwanted.setdefault(each.group, []).append(each.partition)
             else:
                 wanted.setdefault(each.group, {})[each.partition] = each.to
-        for answers in (groups.commit(wanted), groups.delete(unwanted)):
-            complaints += _complaints(answers)
+        complaints += (
+            f"{group} {place}: {why.reason}"
+            for answers in (groups.commit(wanted), groups.delete(unwanted))
+            for group, places in answers.items()
+            for place, why in places.items()
+            if why is not None
+        )
     return tuple(complaints)
 
 
@@ -278,14 +283,3 @@ def _batches(changes: Sequence[Change]) -> Iterable[Sequence[Change]]:
     for start in range(0, len(names), BATCH):
         chosen = set(names[start : start + BATCH])
         yield [each for each in changes if each.group in chosen]
-
-
-def _complaints(
-    answers: Mapping[str, Mapping[TopicPartition, Unavailable | None]],
-) -> list[str]:
-    return [
-        f"{group} {place}: {why.reason}"
-        for group, places in answers.items()
-        for place, why in places.items()
-        if why is not None
-    ]

@@ -8,10 +8,7 @@ from drctl.formats.anchor_passes import Scope
 from drctl.formats.anchors import Anchor
 from drctl.model.errors import Unreachable
 from drctl.model.ports import ClusterReader
-from drctl.model.topology import (
-    Row,
-    TopicPartition,
-)
+from drctl.model.topology import Row, TopicPartition
 from drctl.model.translation import GroupPartition
 from drctl.offsets.anchor_log import AnchorLog, Change, anchors_of
 from drctl.offsets.consumed import step_of

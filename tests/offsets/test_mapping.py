@@ -390,10 +390,7 @@ def test_at_the_last_copy_of_a_replicator_that_lags_the_records_bear_the_bound(
 ) -> None:
     found = world([("copies", 0, 60)])
     rows = [record(n, (), n) for n in range(100)]
-    source, target = (
-        FakeCluster({HERE: FakeLog(rows, 100)}),
-        FakeCluster({THERE: found.target}),
-    )
+    source, target = (FakeCluster({HERE: FakeLog(rows, 100)}), FakeCluster({THERE: found.target}))
     logs = target.offsets([THERE])
     search = TargetSearch(target, target, {THERE.topic: True})
     there = cast(ClusterReader, source), source
