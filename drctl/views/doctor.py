@@ -10,6 +10,7 @@ from drctl.checks.repairs import GUARD
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Plan
 from drctl.steps.repairs import Change, changes_of
+from drctl.views.findings import finding_lines
 from drctl.views.text import plain, plural, sentence
 from drctl.views.view import Part, Text, heading, section, table, view
 
@@ -62,12 +63,7 @@ def _findings(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[Text]:
     """What has something of its own to say."""
     folded = [each for group in unseen for each in group.findings]
     for finding in (row.finding for row in rows if row.finding not in folded):
-        head = f"  {finding.status.value:<11} "
-        words = sentence(f"{finding.check}: {finding.subject}: {finding.reason}")
-        yield Text(words, _STYLES[finding.status], head)
-        for name in ("evidence", "cost", "cure"):
-            if text := getattr(finding, name):
-                yield Text(f"{'':14}{name}: {sentence(text)}", "dim")
+        yield from finding_lines(finding, _STYLES[finding.status], "evidence", "cost", "cure")
 
 
 def _unseen(unseen: Unseen) -> Text:

@@ -9,6 +9,8 @@ from drctl.checks.causes import Unseen, told_once
 from drctl.checks.diagnosis import Diagnosis
 from drctl.model.document import Count, Document, From, Name
 from drctl.model.finding import Finding, Status
+from drctl.views.text import sentence
+from drctl.views.view import Text
 
 
 class FindingDocument(Document):
@@ -101,3 +103,12 @@ class DoctorDocument(Document):
     counts: Mapping[Status, Count]
     checks: tuple[CheckDocument, ...] = read(lambda d: tuple(_checks(d)))
     causes: tuple[CauseDocument, ...] = read(lambda d: CauseDocument.each(_causes(d)))
+
+
+def finding_lines(finding: Finding, style: str, *more: str) -> Iterator[Text]:
+    """What a check says, and below it more of what it says, by the names of its fields."""
+    words = sentence(f"{finding.check}: {finding.subject}: {finding.reason}")
+    yield Text(words, style, f"  {finding.status.value:<11} ")
+    for name in more:
+        if text := getattr(finding, name):
+            yield Text(f"{'':14}{name}: {sentence(text)}", "dim")

@@ -15,7 +15,7 @@ from drctl.model.loss import LossRangeDocument
 from drctl.model.moments import utc
 from drctl.model.replication import Connector, LeftOut
 from drctl.model.topology import Unavailable
-from drctl.views.findings import CauseDocument, FindingDocument, beside
+from drctl.views.findings import CauseDocument, FindingDocument, beside, finding_lines
 from drctl.views.metrics import Labels, Metric, exposition
 from drctl.views.text import plain, sentence
 from drctl.views.view import Part, Text, heading, table, view
@@ -410,7 +410,8 @@ def status_table(seen: StatusNow) -> Iterator[Part]:
     unseen = [each for each in more if each.because not in told_above]
     if others or unseen:
         yield heading("To know of")
-        yield from (_finding(each) for each in others[:_OTHERS])
+        for each in others[:_OTHERS]:
+            yield from finding_lines(each, "yellow")
         yield from map(_unseen, unseen)
         if len(others) > _OTHERS:
             yield Text(f"  and {len(others) - _OTHERS:,} more: drctl doctor", "dim")
@@ -445,19 +446,12 @@ def _blockers(seen: StatusNow) -> Iterator[Text]:
             yield heading(f"In the way ({title})")
             told, unseen = told_once(rows)
             for each in told:
-                yield _finding(each)
-                if each.cure:
-                    yield Text(f"{'':14}cure: {sentence(each.cure)}", "dim")
+                yield from finding_lines(each, "yellow", "cure")
             yield from map(_unseen, unseen)
 
 
 def _unseen(unseen: Unseen) -> Text:
     return Text(f"  not-checked {sentence(unseen.words)}", "yellow")
-
-
-def _finding(finding: Finding) -> Text:
-    words = sentence(f"{finding.check}: {finding.subject}: {finding.reason}")
-    return Text(words, "yellow", f"  {finding.status.value:<11} ")
 
 
 def _topics(seen: StatusNow) -> Iterator[Part]:
