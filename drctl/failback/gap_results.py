@@ -10,6 +10,9 @@ from drctl.model.gap import NotCompared, OrderScope, PartitionGap, TopicGap
 from drctl.model.gap_document import read_document
 from drctl.model.topology import OffsetRange, TopicPartition
 
+FULL = "full"
+"""The scope of a result that has compared everything."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -54,11 +57,6 @@ class PartitionSeen:
     copy_id: str = ""
     aside: int = 0
 
-    @property
-    def boundary(self) -> int | None:
-        """The first offset of the target that is new there; None where it has no such partition."""
-        return self.target.end - self.only_on_target if self.target is not None else None
-
 
 @dataclass(frozen=True, slots=True)
 class GapEvidence:
@@ -100,6 +98,11 @@ class GapEvidence:
     def ends(self) -> Mapping[TopicPartition, int]:
         """Where the source ended."""
         return {each.place: each.source.end for each in self.partitions}
+
+    def is_whole_of(self, source_id: str, target_id: str) -> bool:
+        """Whether it compares all of these clusters."""
+        of_these = (self.source_id, self.target_id) == (source_id, target_id)
+        return of_these and self.complete and self.scope == FULL
 
     @property
     def told(self) -> str:

@@ -16,15 +16,12 @@ from drctl.failback.facts import (
     Replication,
     Stopped,
 )
-from drctl.failback.gap_results import GapEvidence, PartitionSeen
+from drctl.failback.gap_results import FULL, GapEvidence, PartitionSeen
 from drctl.failback.rebuilding import lost_records
 from drctl.model.endpoints import EndpointState
 from drctl.model.text import quote
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.steps.failback import WHOLE
-
-FULL = "full"
-"""The scope of a result that has compared everything."""
 
 
 class Standing(StrEnum):
@@ -462,13 +459,12 @@ def clean(
     if not results or isinstance(source, Unavailable) or isinstance(target, Unavailable):
         return False
     newest = results[0]
-    same = (newest.source_id, newest.target_id) == (source.identity, target.identity)
-    whole = newest.complete and newest.scope == "full"
     grown = all(
         isinstance(log := source.logs.get(each.place), OffsetRange) and log.end >= each.source.end
         for each in newest.partitions
     )
-    return same and whole and grown and not (newest.unreplicated - aside or newest.duplicated)
+    nothing = not (newest.unreplicated - aside or newest.duplicated)
+    return grown and nothing and newest.is_whole_of(source.identity, target.identity)
 
 
 @dataclass(frozen=True, slots=True)

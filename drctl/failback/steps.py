@@ -21,7 +21,7 @@ from drctl.failback.facts import (
 )
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.reverse_destination import written_elsewhere
-from drctl.failback.situation import FULL, NO_PROOF, Situation, out_of_order, rebuild_command
+from drctl.failback.situation import NO_PROOF, Situation, out_of_order, rebuild_command
 from drctl.model.endpoints import EndpointState
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
@@ -148,52 +148,47 @@ def _closed(seen: Situation) -> Seen:
 
 
 def old_replication(seen: Situation) -> Seen:
-    """Whether the old tail can be appended behind newer records."""
-    facts = seen.facts
-    if isinstance(facts.forward, Unavailable):
-        return _by_command(seen, facts.forward)
-    active = [each for each in facts.forward.found if not each.idle]
-    if active and seen.home is True:
-        return _again(seen)
-    if active and seen.unclear:
-        return unknown(f"{states(active)}: {_rightly(seen)}", begun=True)
-    if any(each.runs and each.copies for each in active):
-        return not_done(
-            f"{states(active)}: it appends what {facts.target} lacks"
-            " behind newer records, silently",
-            begun=True,
-        )
-    if active:
-        return not_done(f"{states(active)}: it may go on at any moment")
-    if facts.forward.missing:
-        return unknown(
-            f"the workers have no connector {listed(facts.forward.missing)}: it is misnamed in"
-            " drctl.yaml, or was deleted, and whatever manages it may bring it back"
-        )
-    if not facts.forward.copying:
-        return unknown("the workers have no connector that copies this link: nobody knows what did")
-    stopped = f"stopped: {listed([each.name for each in facts.forward.found])}"
-    paused = [each.name for each in facts.forward.found if "PAUSED" in each.states]
-    if paused:
-        stopped += f"; only paused: {listed(paused)}, which keeps its connections: stop it"
-    return done(stopped)
+    """Whether the old tail can be appended behind newer records.
+
+    Where no connectors can be looked at, the user-supplied command tells.
+    """
+    facts, told = seen.facts, seen.facts.stopped
+    if not isinstance(facts.forward, Unavailable):
+        active = [each for each in facts.forward.found if not each.idle]
+        copies = any(each.runs and each.copies for each in active)
+        return _at_work(seen, states(active), copies) if active else _stopped(facts.forward)
+    if isinstance(told, Stopped):
+        return done(told.words) if told.held else _at_work(seen, told.words, copies=True)
+    why = facts.forward.reason if told is None else told.reason
+    return unknown(f"what copies from {facts.source} to {facts.target} cannot be seen: {why}")
 
 
-def _by_command(seen: Situation, unseen: Unavailable) -> Seen:
-    """What the user-supplied command says, where no connectors can be looked at."""
-    facts = seen.facts
-    told = facts.stopped
-    if not isinstance(told, Stopped):
-        why = unseen.reason if told is None else told.reason
-        return unknown(f"what copies from {facts.source} to {facts.target} cannot be seen: {why}")
-    if told.held:
-        return done(told.words)
+def _at_work(seen: Situation, told: str, copies: bool) -> Seen:
+    source, target = seen.facts.source, seen.facts.target
     if seen.home is True:
         return _again(seen)
     if seen.unclear:
-        return unknown(f"{told.words}: {_rightly(seen)}", begun=True)
-    silently = f"it appends what {facts.target} lacks behind newer records, silently"
-    return not_done(f"{told.words}: {silently}", begun=True)
+        left = "and whether they have left it cannot be seen"
+        return unknown(f"{told}: rightly where clients use {source}, {left}", begun=True)
+    if copies:
+        silently = f"it appends what {target} lacks behind newer records, silently"
+        return not_done(f"{told}: {silently}", begun=True)
+    return not_done(f"{told}: it may go on at any moment")
+
+
+def _stopped(forward: Replication) -> Seen:
+    if forward.missing:
+        return unknown(
+            f"the workers have no connector {listed(forward.missing)}: it is misnamed in"
+            " drctl.yaml, or was deleted, and whatever manages it may bring it back"
+        )
+    if not forward.copying:
+        return unknown("the workers have no connector that copies this link: nobody knows what did")
+    stopped = f"stopped: {listed([each.name for each in forward.found])}"
+    paused = [each.name for each in forward.found if "PAUSED" in each.states]
+    if paused:
+        stopped += f"; only paused: {listed(paused)}, which keeps its connections: stop it"
+    return done(stopped)
 
 
 def _again(seen: Situation) -> Seen:
@@ -206,11 +201,6 @@ def _again(seen: Situation) -> Seen:
         f"clients are home on {source} and it runs again (step j): whether it was stopped before"
         " that cannot be seen any more"
     )
-
-
-def _rightly(seen: Situation) -> str:
-    source = seen.facts.source
-    return f"rightly where clients use {source}, and whether they have left it cannot be seen"
 
 
 _SHOWN = 5
@@ -435,10 +425,8 @@ def compared(seen: Situation, target: Cluster, told: str) -> Seen:
 def _of_these(result: GapEvidence, seen: Situation, target: Cluster) -> bool:
     """Whether it is whole, and about these clusters and all that is new."""
     source = seen.facts.on_source
-    if not isinstance(source, Cluster) or not (result.complete and result.scope == FULL):
-        return False
-    same = (result.source_id, result.target_id) == (target.identity, source.identity)
-    return same and seen.boundaries.keys() <= result.ends.keys()
+    known = isinstance(source, Cluster) and result.is_whole_of(target.identity, source.identity)
+    return known and seen.boundaries.keys() <= result.ends.keys()
 
 
 def _written_since(result: GapEvidence, target: Cluster) -> int:

@@ -91,7 +91,6 @@ def test_new_records_are_counted_from_before_anything_was_brought_over() -> None
     later = gap(replace(NOTHING_MISSING, target=OffsetRange(0, 140)), where="gap/main-2")
     found = reference(replace(in_order_to_d(), gaps=(later, first)))
     assert found is first
-    assert found.partitions[0].boundary == 100
     other = gap(partition(source=OffsetRange(0, 50)), where="gap/main-0")
     assert reference(replace(in_order_to_d(), gaps=(later, first, other))) is first
     assert reference(Facts("main", "primary", "secondary")) is None
@@ -129,9 +128,10 @@ def test_what_drctl_gap_writes_is_read_back() -> None:
         None,
     )
     first, second = found.partitions
-    assert (first.copy, first.boundary) == (TopicPartition("p.orders", 0), 93)
+    assert (first.copy, first.target) == (TopicPartition("p.orders", 0), OffsetRange(0, 97))
+    assert first.only_on_target == 4
     assert (first.safe, first.conflicting, first.ranges) == (2, 1, ((97, 99),))
-    assert second.boundary is None
+    assert second.target is None
     assert (found.unreplicated, found.duplicated) == (8, 1)
 
 
