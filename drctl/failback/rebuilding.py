@@ -27,7 +27,8 @@ def lost_records(facts: Facts) -> tuple[str, ...]:
         if (end := _end(source, place)) < copied
     )
     held = survivors_records(facts)
-    if shorter or not held or any(_ever_held(log) for log in source.logs.values()):
+    ever = any(isinstance(log, Unavailable) or log.end > 0 for log in source.logs.values())
+    if shorter or not held or ever:
         return shorter
     return (f"it has never held a record of the link, and {facts.target} holds {held:,}",)
 
@@ -124,7 +125,3 @@ def _end(source: Cluster, place: TopicPartition) -> int:
     if log is None:
         return 0
     return log.end if isinstance(log, OffsetRange) else 1 << 62
-
-
-def _ever_held(log: OffsetRange | Unavailable) -> bool:
-    return isinstance(log, Unavailable) or log.end > 0

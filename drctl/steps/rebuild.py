@@ -11,7 +11,6 @@ from drctl.engine.failback_state import drops_copies
 from drctl.engine.kind import Description, Facts, Permanent, Polling, Seen, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
-from drctl.model.text import put
 from drctl.model.topology import TopicPartition, TopicState
 from drctl.steps.first_records import brought_by
 from drctl.steps.manual import answered, one_line
@@ -26,8 +25,8 @@ from drctl.steps.source_offsets import (
     kept_offsets,
     log_ends,
     logs_of,
+    must_be_stopped,
 )
-from drctl.steps.stop_replication import STOPPED
 
 _SHOWN = 3
 _WHY = "what a person has emptied stays so; the survivor has all that was decided on"
@@ -230,12 +229,8 @@ class SeedFromStart(Permanent[SeedSettings, SeedIntent, SeedFacts]):
             return SeedIntent(
                 connector=name, target=target, wanted={}, before={}, begins=start, ends=ends
             )
-        state, config = connectors.state(name).state, connectors.config(name)
-        if state != STOPPED:
-            raise Refused(
-                f"connector {name} is {state}: where it begins can be set only while it is stopped",
-                f"stop it: {put('', name, 'stop')}",
-            )
+        must_be_stopped(name, connectors)
+        config = connectors.config(name)
         if drops_copies(config):
             raise Refused(
                 f"connector {name} leaves out what drctl has copied: nothing of that would come"

@@ -26,7 +26,6 @@ from drctl.engine.kind import (
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.formats.provenance import HEADER
 from drctl.model.errors import Refused
-from drctl.model.text import put
 from drctl.steps.first_records import first_new_records
 from drctl.steps.records import found
 from drctl.steps.reversed import SinceStopped
@@ -38,8 +37,8 @@ from drctl.steps.source_offsets import (
     copies_of,
     kept_offsets,
     log_ends,
+    must_be_stopped,
 )
-from drctl.steps.stop_replication import STOPPED
 
 _SHOWN = 3
 
@@ -99,12 +98,7 @@ class SeedReplication(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
             return SeedSinceStopped(
                 connector=name, wanted={}, before={}, begins=search.boundaries, ends=search.ends
             )
-        state = connectors.state(name).state
-        if state != STOPPED:
-            raise Refused(
-                f"connector {name} is {state}: where it begins can be set only while it is stopped",
-                f"stop it: {put('', name, 'stop')}",
-            )
+        must_be_stopped(name, connectors)
         if search:
             start, ends = search.boundaries, search.ends
         else:

@@ -11,10 +11,11 @@ from drctl.checks.connector_settings import REPLICATOR, SOURCE
 from drctl.config.mirrors import NAMED, how_to_write, own_producer, simple_class
 from drctl.engine.failback_state import JournaledOffsets, Offsets, OffsetsOrNone
 from drctl.engine.kind import Facts
-from drctl.engine.ports import LinkReader, LinkWriter
+from drctl.engine.ports import ConnectorsReader, LinkReader, LinkWriter
 from drctl.formats.connect_offsets import ConnectKey, copied_offset, copied_partition
 from drctl.model.errors import Refused, Unreachable
 from drctl.model.ports import ClusterReader
+from drctl.model.text import put
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.steps.stop_replication import KEEP_STOPPED, STOPPED, Kept, StopFacts
 
@@ -177,6 +178,22 @@ def _boundary(facts: Facts) -> Kept:
 
 def _at(offset: int | None) -> str:
     return "the beginning" if offset is None else f"offset {offset}"
+
+
+def must_be_stopped(name: str, connectors: ConnectorsReader) -> None:
+    """See that a connector takes offsets.
+
+    Raises:
+        Refused: it is not stopped.
+        UsageError: there is no such connector.
+        Unreachable: no worker answered.
+    """
+    state = connectors.state(name).state
+    if state != STOPPED:
+        raise Refused(
+            f"connector {name} is {state}: where it begins can be set only while it is stopped",
+            f"stop it: {put('', name, 'stop')}",
+        )
 
 
 def must_write_to(target: str, names: Iterable[str], reader: LinkReader) -> None:
