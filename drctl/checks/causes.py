@@ -10,25 +10,11 @@ UNFINISHED, MOVED, SILENT = "runs-unfinished", "clients-moved", "source-unreacha
 
 _OF_THE_WAY_THERE = frozenset(
     {
-        "connect-unreachable",
-        "endpoint-elsewhere",
-        "fence-not-possible",
-        "groups-active-on-target",
-        "groups-left-out",
-        "groups-on-both",
-        "groups-unseen",
-        "hanging-transactions",
-        "mm2-checkpoint-age",
-        "mm2-connectors",
-        "mm2-heartbeat-age",
-        "parity-of-acls",
-        "policy.max_rpo_seconds",
-        "producer-ids-collide",
-        "replication-lag",
-        "replication-not-running",
-        "retention-near-tail",
-        "source-alive",
-        SILENT,
+        *(SILENT, "connect-unreachable", "endpoint-elsewhere", "fence-not-possible"),
+        *("groups-active-on-target", "groups-left-out", "groups-on-both", "groups-unseen"),
+        *("hanging-transactions", "mm2-checkpoint-age", "mm2-connectors", "mm2-heartbeat-age"),
+        *("parity-of-acls", "policy.max_rpo_seconds", "producer-ids-collide", "replication-lag"),
+        *("replication-not-running", "retention-near-tail", "source-alive"),
     }
 )
 """What readies a failover that has been made: its cures would undo it, or stop who was moved."""

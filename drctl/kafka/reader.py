@@ -109,10 +109,6 @@ def _readable(
     }
 
 
-def _end_or(end: Looked, at: Looked) -> int:
-    return end.offset if at.offset < 0 else at.offset
-
-
 def _newest(start: Looked, end: Looked, newest: Looked) -> int:
     return -1 if start.offset >= end.offset else newest.timestamp_ms
 
@@ -261,23 +257,6 @@ class KafkaClusterReader(ClusterClient):
             Unreachable: no broker answered within the deadline.
         """
         return read_offsets(self._connection, partitions, self._connection.deadline())
-
-    def offsets_for_time(
-        self, partitions: Collection[TopicPartition], timestamp_ms: int
-    ) -> Mapping[TopicPartition, int | Unavailable]:
-        """First offset whose timestamp is at or after the given one; the end offset if none is.
-
-        Raises:
-            Unreachable: no broker answered within the deadline.
-        """
-        # A negative timestamp means something else in the protocol.
-        whens = (Mark.END, max(0, timestamp_ms))
-        deadline = self._connection.deadline()
-        told = asked_of_each(self._connection, partitions, whens, deadline)
-        return {
-            p: found if isinstance(found, Unavailable) else _end_or(*found)
-            for p, found in told.items()
-        }
 
     def first_timestamps(
         self, positions: Mapping[TopicPartition, int]

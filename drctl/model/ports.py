@@ -84,11 +84,6 @@ class ClusterReader(OffsetReader, Protocol):
     ) -> Mapping[TopicPartition, PartitionOffsets | Unavailable]:
         """Log start, last stable and end offset of each partition, from its leader."""
 
-    def offsets_for_time(
-        self, partitions: Collection[TopicPartition], timestamp_ms: int
-    ) -> Mapping[TopicPartition, int | Unavailable]:
-        """First offset whose timestamp is at or after the given one; the end offset if none is."""
-
     def first_timestamps(
         self, positions: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, int | Unavailable]:

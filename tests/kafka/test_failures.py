@@ -126,7 +126,6 @@ def test_where_nobody_listens_nobody_is_waited_for(somebody: bool) -> None:
         lambda reader: reader.topic_names(),
         lambda reader: reader.topics(["t"]),
         lambda reader: reader.offsets([TopicPartition("t", 0)]),
-        lambda reader: reader.offsets_for_time([TopicPartition("t", 0)], 0),
         lambda reader: reader.max_timestamps([TopicPartition("t", 0)]),
         lambda reader: reader.first_timestamps({TopicPartition("t", 0): 0}),
         lambda reader: reader.records([(TopicPartition("t", 0), 0)]),
@@ -227,6 +226,5 @@ def test_a_dead_broker_leaves_partitions_without_leader(cluster: TlsCluster, div
             }
             assert isinstance(reader.records([(dead, 0)])[dead, 0], Unavailable)
             assert isinstance(reader.max_timestamps([dead])[dead], Unavailable)
-            assert isinstance(reader.offsets_for_time([dead], 0)[dead], Unavailable)
         finally:
             cluster.start_node(2)

@@ -72,7 +72,6 @@ def look_at_everything(reader: KafkaClusterReader) -> None:
         if isinstance(state, TopicState):
             partitions += [TopicPartition(name, number) for number in state.partitions]
     reader.offsets(partitions)
-    reader.offsets_for_time(partitions, 1_700_000_000_000)
     reader.max_timestamps(partitions)
     assert reader.first_timestamps(dict.fromkeys(partitions, 0))
     assert reader.records([(partition, 0) for partition in partitions])

@@ -136,21 +136,6 @@ def test_offsets_of_logs_without_head_with_open_transaction_and_of_none(
     producer.abort_transaction(20)
 
 
-def test_offsets_for_time(reader: KafkaClusterReader, bench: Bench) -> None:
-    name = bench.create(2)
-    times = (NOON, NOON + 1, NOON + 5)
-    bench.produce(name, *({"value": b"v", "timestamp": time} for time in times))
-    first, empty = TopicPartition(name, 0), TopicPartition(name, 1)
-
-    def at(timestamp: int) -> object:
-        return reader.offsets_for_time([first, empty], timestamp)
-
-    assert at(-7) == {first: 0, empty: 0}
-    assert at(NOON) == {first: 0, empty: 0}
-    assert at(NOON + 2) == {first: 2, empty: 0}
-    assert at(NOON + DAY) == {first: 3, empty: 0}
-
-
 def test_first_timestamps_skip_what_is_no_committed_record(
     reader: KafkaClusterReader, bench: Bench
 ) -> None:
