@@ -319,14 +319,15 @@ class KnownEnds:
         from drctl.views.run_completion import gap_results
 
         link = self.into.link
-        for result in islice(gap_results(self.into.config.state_dir), _NEWEST):
+        for kept in islice(gap_results(self.into.config.state_dir), _NEWEST):
+            result = kept.result
             if (result.link, result.source) != (link.name, link.source):
                 continue
             at_ms = round(result.started.timestamp() * 1000)
-            seen = {place: EndSeen(end, at_ms) for place, end in result.ends.items()}
-            evidence = f"drctl gap saw it ({result.file.parent.name})"
+            seen = {place: EndSeen(end, at_ms) for place, end in kept.ends.items()}
+            evidence = f"drctl gap saw it ({kept.file.parent.name})"
             self.into.found.ends.append(Ends(evidence, exact=True, seen=seen))
-            self._ids.add(result.ids[link.source])
+            self._ids.add(result.source_id)
 
     def _anchored(self) -> None:
         """Nobody has consumed what was not there: positions are no further than the ends."""

@@ -22,31 +22,19 @@ from drctl.views.text import plain, plural
 
 @dataclass(frozen=True, slots=True)
 class GapFound:
-    """What of a result a run wants to know.
-
-    Attributes:
-        ids: of the clusters, by their names.
-        started: when the offsets were frozen, UTC.
-        doubtful: records that are not on the target, and of which nobody can tell whether they
-            were: superseded by newer ones, or expired.
-        ends: of the source's partitions then; these were compared.
-        oldest_ms: time of the oldest unreplicated record; None where there is none, or where one of
-            them has no time. Likewise the newest.
-    """
+    """A result, and where it is kept."""
 
     file: Path
-    link: str
-    source: str
-    target: str
-    ids: Mapping[str, str]
-    scope: str
-    started: datetime
-    complete: bool
-    unreplicated: int
-    doubtful: int
-    ends: Mapping[TopicPartition, int]
-    oldest_ms: int | None
-    newest_ms: int | None
+    result: GapResult
+
+    @property
+    def ends(self) -> Mapping[TopicPartition, int]:
+        """Of the source's partitions then; these were compared."""
+        return {
+            TopicPartition(topic.topic, gap.partition): gap.source_range.end
+            for topic in self.result.topics
+            for gap in topic.partitions
+        }
 
     @property
     def seconds(self) -> float | None:
@@ -54,11 +42,12 @@ class GapFound:
 
         None where one of them has none: of a span of the others nobody could say what it is of.
         """
-        if not self.unreplicated:
-            return 0.0
-        if self.oldest_ms is None or self.newest_ms is None:
+        gaps = [gap for gap in self.result.partitions if gap.counts.unreplicated]
+        spans = [(gap.oldest_timestamp, gap.newest_timestamp) for gap in gaps]
+        known = [(a, b) for a, b in spans if a is not None and b is not None and a >= 0]
+        if len(known) < len(spans):
             return None
-        return (self.newest_ms - self.oldest_ms) / 1000
+        return (max(b for _, b in known) - min(a for a, _ in known)) / 1000 if known else 0.0
 
 
 def gap_results(state_dir: Path, since: datetime | None = None) -> Iterator[GapFound]:
@@ -76,7 +65,7 @@ def gap_results(state_dir: Path, since: datetime | None = None) -> Iterator[GapF
             kept = read_document(read_json(file.read_text(encoding="utf-8")))
         except (OSError, ValueError):
             continue
-        yield _found(file, kept.result)
+        yield GapFound(file, kept.result)
 
 
 def _written(file: Path) -> float:
@@ -86,68 +75,47 @@ def _written(file: Path) -> float:
         return 0
 
 
-def _found(file: Path, result: GapResult) -> GapFound:
-    gaps = [(topic.topic, each) for topic in result.topics for each in topic.partitions]
-    spans = [(g.oldest_timestamp, g.newest_timestamp) for _, g in gaps if g.counts.unreplicated]
-    known = [(old, new) for old, new in spans if old is not None and new is not None and old >= 0]
-    timed = known if len(known) == len(spans) else []
-    totals = result.totals
-    return GapFound(
-        file=file,
-        link=result.link,
-        source=result.source,
-        target=result.target,
-        ids={result.source: result.source_id, result.target: result.target_id},
-        scope=result.scope,
-        started=result.started,
-        complete=result.complete,
-        unreplicated=totals.unreplicated,
-        doubtful=totals.superseded + totals.expired,
-        ends={TopicPartition(topic, gap.partition): gap.source_range.end for topic, gap in gaps},
-        oldest_ms=min((old for old, _ in timed), default=None),
-        newest_ms=max((new for _, new in timed), default=None),
-    )
-
-
 def completed(data: ReportData, results: Iterable[GapFound]) -> ReportData:
     """The same with its exact RPO, where one of the results tells it."""
     if data.rpo.exact or data.writes is not Writes.TARGET:
         return data
-    fitting = sorted((r for r in results if fits(data, r)), key=lambda each: each.started)
+    fitting = sorted((r for r in results if fits(data, r)), key=lambda each: each.result.started)
     return replace(data, rpo=_compared(data.rpo, fitting[0])) if fitting else data
 
 
 def fits(data: ReportData, found: GapFound) -> bool:
     """Whether it compared what the run moved, after the run."""
-    plan = data.plan
-    same = (found.link, found.source, found.target) == (plan.link, plan.source, plan.target)
-    ids = all(found.ids.get(name, seen) == seen for name, seen in data.ids.items())
+    plan, result = data.plan, found.result
+    same = (result.link, result.source, result.target) == (plan.link, plan.source, plan.target)
+    known = {result.source: result.source_id, result.target: result.target_id}
+    ids = all(known.get(name, seen) == seen for name, seen in data.ids.items())
     covered = data.topics and {*data.topics} <= {place.topic for place in found.ends}
-    return bool(same and ids and covered and found.complete and found.started > data.until)
+    return bool(same and ids and covered and result.complete and result.started > data.until)
 
 
 def _compared(estimate: Rpo, found: GapFound) -> Rpo:
-    how = "a comparison by content"
-    counted = Figure(found.unreplicated, how)
+    how, totals = "a comparison by content", found.result.totals
+    counted = Figure(totals.unreplicated, how)
     # Of those that nobody can tell all, or none, may have been copied.
-    most = Figure(found.unreplicated + found.doubtful, how)
+    doubtful = totals.superseded + totals.expired
     return Rpo(
-        lost=LossRange(counted, counted, most),
+        lost=LossRange(counted, counted, Figure(totals.unreplicated + doubtful, how)),
         seconds=found.seconds,
-        exact=not found.doubtful,
-        how="; ".join(_how(estimate, found)),
+        exact=not doubtful,
+        how="; ".join(_how(estimate, found, doubtful)),
         compared=True,
     )
 
 
-def _how(estimate: Rpo, found: GapFound) -> Iterator[str]:
-    when = f"{found.started.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    scope = "everything" if found.scope == "full" else f"the {plain(found.scope)}"
+def _how(estimate: Rpo, found: GapFound, doubtful: int) -> Iterator[str]:
+    when = f"{found.result.started.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    scope = found.result.scope
+    scope = "everything" if scope == "full" else f"the {plain(scope)}"
     yield f"drctl gap compared {scope} by content at {when}: {plain(str(found.file.parent))}"
     if found.seconds:
         yield f"by their own timestamps the missing records are of {length(found.seconds)}"
-    if found.doubtful:
-        told = plural(found.doubtful, "more record")
+    if doubtful:
+        told = plural(doubtful, "more record")
         yield f"of {told}, superseded or expired since, nobody can tell whether they were copied"
     if estimate.lost.known:
         yield f"the run had estimated {estimate.lost.words}"

@@ -267,7 +267,7 @@ SAID_ELSEWHERE = {
     # Prose that names a command: what follows is no part of it.
     ("checks/acls.py", "cure"),
     ("cli/reconcile.py", "config.state_dir"),
-    ("app/loss.py", "result.file.parent.name"),
+    ("app/loss.py", "kept.file.parent.name"),
     ("app/loss.py", "store.where"),
     ("engine/run_state.py", "run"),
     ("steps/open_target.py", "source"),

@@ -134,6 +134,6 @@ def test_its_readers_agree(tmp_path: Path) -> None:
     acted_on = read_gap(file.read_text(encoding="utf-8"), "main")
     assert acted_on.id == read_document(whole().to_json()).id
     assert {p.place: p.source_range.end for p in acted_on.partitions} == found.ends
-    assert sum(p.unreplicated for p in acted_on.partitions) == found.unreplicated == 5
+    assert sum(p.unreplicated for p in acted_on.partitions) == found.result.totals.unreplicated == 5
     assert [p.source_topic_id for p in acted_on.partitions] == ["id-one", "id-one"]
     assert acted_on.not_compared[:2] == ("pay: no answer", "pay-1: no leader")

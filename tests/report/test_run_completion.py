@@ -199,6 +199,8 @@ def test_results_are_opened_only_where_they_can_be_young_enough(
 ) -> None:
     keep(tmp_path, result(ran, 600, 7), result(ran, 700, 8), result(ran, 5, 9))
     since = ran.until + timedelta(seconds=650)
-    assert [each.unreplicated for each in gap_results(tmp_path, since)] == [8]
-    assert [each.unreplicated for each in gap_results(tmp_path)] == [8, 7, 9]
-    assert next(gap_results(tmp_path)).started.astimezone(UTC) > datetime(2026, 1, 1, tzinfo=UTC)
+    assert [each.result.totals.unreplicated for each in gap_results(tmp_path, since)] == [8]
+    assert [each.result.totals.unreplicated for each in gap_results(tmp_path)] == [8, 7, 9]
+    assert next(gap_results(tmp_path)).result.started.astimezone(UTC) > datetime(
+        2026, 1, 1, tzinfo=UTC
+    )
