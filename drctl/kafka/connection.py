@@ -77,6 +77,14 @@ def client_properties(properties: Mapping[str, str]) -> dict[str, str]:
     return {**_QUICK, **properties, "allow.auto.create.topics": "false"}
 
 
+def refused(cluster: str, detail: str) -> ConfigError:
+    """Properties that librdkafka does not take."""
+    return ConfigError(
+        f"cluster {cluster}: {detail}",
+        f"Correct clusters.{cluster}.properties: librdkafka's names and values go there.",
+    )
+
+
 class _Log(logging.LoggerAdapter[logging.Logger]):
     """Passes on what librdkafka logs and keeps the last failure of a connection.
 
@@ -319,12 +327,9 @@ class Connection:
             return AdminClient(settings, logger=self._shared.log)
         except (KafkaException, ValueError, TypeError) as error:
             detail = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-            refused = ConfigError(
-                f"cluster {self.name}: {self.redacted(detail).strip()}",
-                f"Correct clusters.{self.name}.properties: librdkafka's names and values go there.",
-            )
-            refused.settings = self._settings(self._named(detail))
-            raise refused from None
+            odd = refused(self.name, self.redacted(detail).strip())
+            odd.settings = self._settings(self._named(detail))
+            raise odd from None
 
     def _named(self, text: str) -> tuple[str, ...]:
         """The properties that an error of librdkafka is about."""

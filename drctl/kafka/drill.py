@@ -13,13 +13,13 @@ from drctl.drill.cleaning import drill_of
 from drctl.drill.clients import Consumed, Written, identity
 from drctl.gap.comparison import ScanFailed
 from drctl.kafka.brokers import ClusterClient
-from drctl.kafka.connection import GRACE_S, LOGGER, Connection, client_properties, outcome
+from drctl.kafka.connection import GRACE_S, LOGGER, Connection, client_properties, outcome, refused
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.faults import Fault
+from drctl.kafka.faults import FORBIDDEN, Fault
 from drctl.kafka.log_reader import KafkaRangeReader, LogSource
 from drctl.kafka.offsets import read_offsets
 from drctl.kafka.own_topics import DRILL, PATIENCE_S, create
-from drctl.model.errors import ConfigError, Unreachable
+from drctl.model.errors import Unreachable
 from drctl.model.topology import OffsetRange, Unavailable
 from drctl.model.topology import TopicPartition as Place
 
@@ -37,11 +37,8 @@ def _opened(kind: type[C], cluster: str, settings: Mapping[str, Any]) -> C:
     try:
         return kind(dict(settings), logger=LOGGER)
     except (KafkaException, ValueError, TypeError) as error:
-        raise ConfigError(
-            f"cluster {cluster}: a {kind.__name__.lower()} does not take its properties:"
-            f" {error.__class__}",
-            f"Correct clusters.{cluster}.properties: librdkafka's names and values go there.",
-        ) from None
+        what = f"a {kind.__name__.lower()} does not take its properties: {error.__class__}"
+        raise refused(cluster, what) from None
 
 
 class DrillReader:
@@ -153,9 +150,6 @@ _KEYS = 17
 _DELIVERY_S = 30.0
 _FLUSH_S = 10.0
 _REFUSAL_S = 1.0
-_FORBIDDEN = frozenset(
-    {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
-)
 
 
 class DrillWriter:
@@ -277,7 +271,7 @@ class DrillWriter:
 
     def _fault(self, error: KafkaError) -> None:
         self._log.refused += 1
-        if error.code() in _FORBIDDEN and self._log.refused_at is None:
+        if error.code() in FORBIDDEN and self._log.refused_at is None:
             self._log.refused_at = time.monotonic()
 
 

@@ -38,7 +38,7 @@ _MISSING = frozenset(
         KafkaError.TOPIC_EXCEPTION,
     }
 )
-_FORBIDDEN = frozenset(
+FORBIDDEN = frozenset(
     {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 )
 
@@ -73,7 +73,7 @@ class Fault:
     @property
     def forbidden(self) -> bool:
         """Whether this user may not ask that."""
-        return self.code in _FORBIDDEN
+        return self.code in FORBIDDEN
 
     @property
     def unanswered(self) -> bool:

@@ -137,13 +137,15 @@ class FollowedTopic(ABC):
     def _exists(self) -> bool:
         state = self._asked(self._ask_state, lambda found: found is None and self._id is not None)
         if isinstance(state, Unavailable):
-            raise self._forbidden() if "authorized" in state.reason else self._silent(state.reason)
+            if "authorized" in state.reason:
+                raise self._purpose.unreadable(self.where)
+            raise self._silent(state.reason)
         if self._id is not None and (state is None or state.topic_id != self._id):
             raise self._gone()
         if state is None:
             return False
         if not state.readable:
-            raise self._forbidden()
+            raise self._purpose.unreadable(self.where)
         self._check(state)
         self._id = state.topic_id
         return True
@@ -178,12 +180,6 @@ class FollowedTopic(ABC):
         except ScanFailed as failed:
             raise self._silent(failed.message) from failed
         self._position = max(self._position, end)
-
-    def _forbidden(self) -> ConfigError:
-        return ConfigError(
-            f"{self.where} may not be read by this user",
-            f"grant READ and DESCRIBE_CONFIGS on it ({self._purpose.page})",
-        )
 
     def _silent(self, reason: str) -> Unreachable:
         return Unreachable(

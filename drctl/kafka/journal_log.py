@@ -28,7 +28,7 @@ from drctl.host.connections import Closing
 from drctl.kafka.connection import LOGGER, Connection
 from drctl.kafka.own_topics import JOURNAL
 from drctl.kafka.simple_consumer import SimpleConsumer
-from drctl.model.errors import ConfigError, Refused, Unknown
+from drctl.model.errors import Refused, Unknown
 from drctl.model.journal import ENDED, Holder
 from drctl.model.text import quote
 from drctl.model.topology import TopicPartition
@@ -340,7 +340,4 @@ class Signs(Closing):
         elif error == KafkaError._AUTO_OFFSET_RESET:
             raise Unknown(f"{self._where} was made anew while drctl used it", JOURNAL.recreated)
         elif error == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise ConfigError(
-                f"{self._where} may not be read by this user",
-                f"grant READ and DESCRIBE_CONFIGS on it ({JOURNAL.page})",
-            )
+            raise JOURNAL.unreadable(self._where)

@@ -12,9 +12,17 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
 )
 
 from drctl.host.connections import Closing
-from drctl.kafka.connection import GRACE_S, LOGGER, NO_TOPIC, Connection, client_properties, outcome
+from drctl.kafka.connection import (
+    GRACE_S,
+    LOGGER,
+    NO_TOPIC,
+    Connection,
+    client_properties,
+    outcome,
+    refused,
+)
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.faults import Fault
+from drctl.kafka.faults import FORBIDDEN, Fault
 from drctl.model.errors import ConfigError, DrctlError, Refused, Unknown, Unreachable
 
 
@@ -41,6 +49,20 @@ class Purpose:
     ids: str = ""
     rights: str = "CREATE"
     kept: bool = True
+
+    def unreadable(self, where: str) -> ConfigError:
+        """The topic at this place is not for this user to read."""
+        return ConfigError(
+            f"{where} may not be read by this user",
+            f"grant READ and DESCRIBE_CONFIGS on it ({self.page})",
+        )
+
+    def unwritable(self, where: str) -> ConfigError:
+        """The topic at this place is not for this user to write."""
+        return ConfigError(
+            f"{where} may not be written by this user",
+            f"grant READ, WRITE and DESCRIBE_CONFIGS on it ({self.page})",
+        )
 
 
 LEDGER = Purpose(
@@ -156,10 +178,7 @@ def check_writable(connection: Connection, topic: str, purpose: Purpose = LEDGER
     found = outcome(asked[topic], connection.timeout_s)
     allowed = None if isinstance(found, Fault) else found.authorized_operations
     if allowed is not None and AclOperation.WRITE not in allowed:
-        raise ConfigError(
-            f"topic {topic} of {connection.name} may not be written by this user",
-            f"grant READ, WRITE and DESCRIBE_CONFIGS on it ({purpose.page})",
-        )
+        raise purpose.unwritable(f"topic {topic} of {connection.name}")
 
 
 def _ask_for(
@@ -199,9 +218,6 @@ _CONNECTING_S = 1.0
 _SILENT = frozenset({KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._MSG_TIMED_OUT})
 _MISSING = frozenset(
     {KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART}
-)
-_FORBIDDEN = frozenset(
-    {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 )
 PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 
@@ -273,11 +289,7 @@ class TopicWriter(Closing):
         try:
             producer = Producer(settings, logger=LOGGER)
         except (KafkaException, ValueError, TypeError) as error:
-            name = self._connection.name
-            raise ConfigError(
-                f"cluster {name}: {self._connection.redacted(str(error))}",
-                f"Correct clusters.{name}.properties: librdkafka's names and values go there.",
-            ) from None
+            raise refused(self._connection.name, self._connection.redacted(str(error))) from None
         # One that asks for its producer id before it is connected asks again after half a second.
         with suppress(KafkaException):
             self._call(producer.list_topics, NO_TOPIC, _CONNECTING_S)
@@ -329,11 +341,8 @@ class TopicWriter(Closing):
                 self._call(self._producer.poll, _POLL_S)
         errors = [*self._errors, last]
         codes = {error.code() for error in errors}
-        if codes & _FORBIDDEN:
-            return ConfigError(
-                f"{self._where} may not be written by this user",
-                f"grant READ, WRITE and DESCRIBE_CONFIGS on it ({self._purpose.page})",
-            )
+        if codes & FORBIDDEN:
+            return self._purpose.unwritable(self._where)
         if codes & _MISSING:
             return Unknown(f"{self._where} was deleted while drctl wrote to it", "run it again")
         reason = self._connection.redacted(errors[0].str())
