@@ -14,7 +14,8 @@ from drctl.gap.comparison import (
 )
 from drctl.gap.reference import Outcome, compare_topic
 from drctl.model.gap import OrderScope, RecordClass
-from drctl.model.topology import Chunk, Record, Row, TopicRanges
+from drctl.model.topology import Chunk, Record, TopicRanges
+from tests.fakes import row_of
 from tests.gap.logs import GeneratedTopic
 
 Answer = dict[object, object]
@@ -42,10 +43,6 @@ class GeneratedLogs:
                 ]
                 for start in range(0, len(rows), CHUNK):
                     yield Chunk(topic, partition, rows[start : start + CHUNK])
-
-
-def row_of(r: Record) -> Row:
-    return r.offset, r.timestamp_ms, r.key, r.value, tuple((n.encode(), v) for n, v in r.headers)
 
 
 def no_progress(phase: str, done: int, total: int) -> None:

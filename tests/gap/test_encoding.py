@@ -14,7 +14,7 @@ from drctl.gap.held import record_digest
 from drctl.gap.reference import identify
 from drctl.model.topology import Record
 from tests.depth import examples
-from tests.gap.comparing import row_of
+from tests.fakes import row_of
 from tests.gap.logs import IGNORED, headers, identities, keys, times, values
 
 RECORD = (

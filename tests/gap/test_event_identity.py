@@ -11,14 +11,13 @@ from drctl.model.event_duplicates import EventCounts, EventFormat, Repeat
 from drctl.model.topology import (
     Chunk,
     OffsetRange,
-    PartitionOffsets,
     Record,
     TopicPartition,
     TopicRanges,
-    TopicState,
 )
 from tests.cli.documents import check
-from tests.gap.comparing import no_progress, row_of
+from tests.fakes import FakeCluster, FakeLog, row_of
+from tests.gap.comparing import no_progress
 from tests.gap.events import BY_CONNECTOR, MONGODB, MYSQL, POSTGRES, events, log, value
 
 T = "shop.public.orders"
@@ -140,55 +139,24 @@ def test_of_copies_in_two_partitions_the_lower_one_is_the_first(order: tuple[int
     assert (found[1].first, found[1].last) == (Repeat(1, 0, 1), 2)
 
 
-class Reader:
-    """A cluster with one topic; its partition 1 has an open transaction."""
-
-    name = "secondary"
-
-    def __init__(self, logs: Logs) -> None:
-        self.logs = logs
-        self.stable = {partition: len(log) for partition, log in logs.items()}
-
-    def cluster_id(self) -> str:
-        return "id"
-
-    def topics(self, names: Sequence[str]) -> Mapping[str, TopicState | None]:
-        state = TopicState(T, dict.fromkeys(self.logs, 1))
-        return {name: state if name == T else None for name in names}
-
-    def offsets(
-        self, places: Sequence[TopicPartition]
-    ) -> Mapping[TopicPartition, PartitionOffsets]:
-        return {
-            place: PartitionOffsets(
-                0, self.stable[place.partition], len(self.logs[place.partition])
-            )
-            for place in places
-        }
-
-    def records(
-        self, positions: Sequence[tuple[TopicPartition, int]]
-    ) -> Mapping[tuple[TopicPartition, int], Record]:
-        return {(place, at): self.logs[place.partition][at] for place, at in positions}
+def cluster(*logs: Sequence[Record]) -> FakeCluster:
+    """With one topic."""
+    there = {TopicPartition(T, n): FakeLog(list(map(row_of, log))) for n, log in enumerate(logs)}
+    return FakeCluster(dict(there), "secondary")
 
 
-def analysis(reader: Reader) -> EventAnalysis:
-    def read(ranges: TopicRanges) -> Iterator[Chunk]:
-        for partition, (whole,) in ranges[T].items():
-            rows = [row_of(r) for r in reader.logs[partition][: whole.end]]
-            yield Chunk(T, partition, rows)
-
+def analysis(cluster: FakeCluster) -> EventAnalysis:
     return EventAnalysis(
         EventFormat.DEBEZIUM,
-        reader,  # type: ignore[arg-type]
-        lambda offsets: DirectEventCounter(read),
+        cluster,  # type: ignore[arg-type]
+        lambda offsets: DirectEventCounter(cluster.read),
         no_progress,
         lambda: datetime(2026, 11, 22, tzinfo=UTC),
     )
 
 
 def test_the_answer_says_where_and_what() -> None:
-    reader = Reader({0: log(events("postgresql", [1, 2, 1])), 1: log(events("postgresql", [3]))})
+    reader = cluster(log(events("postgresql", [1, 2, 1])), log(events("postgresql", [3])))
     result = analysis(reader).run([T])
     assert result.exit_code is ExitCode.FOUND
     document = result.to_json()
@@ -200,11 +168,11 @@ def test_the_answer_says_where_and_what() -> None:
 
 
 def test_what_is_not_complete_is_unknown() -> None:
-    reader = Reader({0: log([*events("postgresql", [1, 1]), (b"1", b"x")])})
+    reader = cluster(log([*events("postgresql", [1, 1]), (b"1", b"x")]))
     assert analysis(reader).run([T]).exit_code is ExitCode.UNKNOWN
-    reader = Reader({0: log(events("postgresql", [1, 2]))})
+    reader = cluster(log(events("postgresql", [1, 2])))
     assert analysis(reader).run([T]).exit_code is ExitCode.DONE
-    reader.stable[0] = 1
+    reader.log(TopicPartition(T, 0)).stable = 1
     result = analysis(reader).run([T])
     assert result.exit_code is ExitCode.UNKNOWN
     assert "open transaction" in result.not_compared[0].reason

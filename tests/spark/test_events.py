@@ -10,7 +10,8 @@ from drctl.gap.event_duplicates import DirectEventCounter
 from drctl.model.event_duplicates import EventCounts
 from drctl.model.topology import Chunk, OffsetRange, Record, TopicRanges
 from drctl.spark.events import SparkEventCounter
-from tests.gap.comparing import no_progress, row_of
+from tests.fakes import row_of
+from tests.gap.comparing import no_progress
 from tests.gap.events import MONGODB, MYSQL, POSTGRES, events, log, value
 from tests.spark.rows import MemoryRows
 
