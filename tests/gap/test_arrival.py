@@ -1,6 +1,6 @@
 """What has arrived on the target is looked for without reading, and compared once."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -9,7 +9,8 @@ import pytest
 from drctl.gap.arrival import STILL, Arrivals
 from drctl.model.errors import Unreachable
 from drctl.model.gap import Counts, GapResult, NotCompared, PartitionGap, TopicGap
-from drctl.model.topology import Found, Mark, OffsetRange, Overview, TopicPartition, Unavailable
+from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
+from tests.fakes import FakeCluster, FakeLog
 from tests.links import link
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -17,46 +18,30 @@ START = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 @dataclass
-class Side:
-    """A cluster: of each partition the times of its records, by offset."""
+class Side(FakeCluster):
+    """A cluster: of each partition the times of its records."""
 
-    name: str
     prefix: str = ""
-    logs: dict[TopicPartition, list[int]] = field(default_factory=dict)
-    silent: set[TopicPartition] = field(default_factory=set)
-    asked: int = 0
 
     def at(self, place: TopicPartition) -> TopicPartition:
         return TopicPartition(self.prefix + place.topic, place.partition)
 
     def append(self, place: TopicPartition, *times: int) -> None:
-        self.logs.setdefault(self.at(place), []).extend(times)
+        log = self.logs.setdefault(self.at(place), FakeLog())
+        assert isinstance(log, FakeLog)
+        for time in times:
+            log.append(None, time)
 
-    def overview(self) -> Overview:
-        topics: dict[str, tuple[int, ...]] = {}
-        for place in self.logs:
-            topics[place.topic] = (*topics.get(place.topic, ()), place.partition)
-        return Overview(self.name, topics)
-
-    def look_up(
-        self, questions: Sequence[tuple[TopicPartition, int]]
-    ) -> Callable[[], Sequence[Found | Unavailable]]:
-        def answer(place: TopicPartition, what: int) -> Found | Unavailable:
-            if place in self.silent:
-                return Unavailable("no leader")
-            log = self.logs[place]
-            return Found(len(log), -1) if what == Mark.END else Found(0, max(log, default=-1))
-
-        self.asked += len(questions)
-        return lambda: [answer(*question) for question in questions]
+    def times(self, place: TopicPartition) -> list[int] | None:
+        return [row[1] for row in self.log(place).rows] if place in self.logs else None
 
 
 @dataclass
 class Pair:
     """Both, and what compares them: a copy has the times of its original, in any order."""
 
-    source: Side = field(default_factory=lambda: Side("here"))
-    target: Side = field(default_factory=lambda: Side("there", "copy."))
+    source: Side = field(default_factory=lambda: Side(name="here"))
+    target: Side = field(default_factory=lambda: Side(name="there", prefix="copy."))
     compared: list[set[TopicPartition]] = field(default_factory=list)
     left_out: tuple[NotCompared, ...] = ()
     fails: bool = False
@@ -87,7 +72,7 @@ class Pair:
         )
 
     def _gap(self, place: TopicPartition) -> PartitionGap:
-        here, there = self.source.logs[place], self.target.logs.get(self.target.at(place))
+        here, there = self.source.times(place) or [], self.target.times(self.target.at(place))
         lacking = [time for time in here if time not in (there or ())]
         range_there = None if there is None else OffsetRange(0, len(there))
         counts = Counts(unreplicated=len(lacking), undecided=self.open_at.get(place, 0))
@@ -175,7 +160,7 @@ def test_times_that_jump_back_do_not_keep_it_from_being_compared(pair: Pair) -> 
 def test_a_copy_that_was_cut_is_compared_again(pair: Pair) -> None:
     arrivals = pair.arrivals()
     arrivals.look()
-    del pair.target.logs[pair.target.at(A0)][1:]
+    pair.target.log(pair.target.at(A0)).truncate(1)
     arrivals.look()
     assert dict(arrivals.look().missing) == {A0: 2}
 
@@ -219,8 +204,8 @@ def test_a_topic_whose_partitions_are_not_kept_is_compared_as_one(pair: Pair) ->
 
 
 def test_what_cannot_be_looked_at_is_told(pair: Pair) -> None:
-    pair.source.silent.add(A0)
-    pair.target.silent.add(pair.target.at(B0))
+    pair.source.logs[A0] = Unavailable("no leader")
+    pair.target.logs[pair.target.at(B0)] = Unavailable("no leader")
     seen = pair.arrivals().look()
     assert seen.left_out == ("a-0: here: no leader", "b-0: there: no leader")
     assert not seen.proven
