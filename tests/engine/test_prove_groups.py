@@ -1,7 +1,8 @@
 """Where groups stand in the end, held against where they were put."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from drctl.engine.entries import What
 from drctl.engine.kind import State, Status
 from drctl.engine.ports import LinkReader
-from drctl.model.groups import Committed, Positions
-from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
+from drctl.model.groups import Committed
+from drctl.model.topology import TopicPartition, Unavailable
 from drctl.model.typed_json import to_json
 from drctl.plans.failback import failback, turned
 from drctl.steps.commit_offsets import CommitFacts
@@ -19,6 +20,7 @@ from tests.engine.crashing import Case, run
 from tests.engine.failovers import SEEN
 from tests.engine.pair import BACK, ORDERS, PRIMARY
 from tests.engine.returned import returned
+from tests.fakes import FakeCluster, FakeLog
 
 PLACE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
 STAND = {"app": (("orders", 0, 5), ("orders", 1, 0))}
@@ -27,35 +29,24 @@ SILENT = Unavailable("its coordinator did not answer")
 KIND = KINDS["prove-groups"]
 
 
-@dataclass
-class Standing:
-    """One cluster: where a group stands, and where its logs end."""
-
-    at: dict[TopicPartition, int] = field(default_factory=lambda: {PLACE: 5, OTHER: 0})
-    silent: bool = False
-
-    def groups(self, _name: str) -> "Standing":
-        return self
-
-    def site(self, _name: str) -> "Standing":
-        return self
-
-    def committed(self, names: Collection[str]) -> Mapping[str, Positions | Unavailable]:
-        assert set(names) == {"app"}
-        return {"app": SILENT if self.silent else {p: Committed(n) for p, n in self.at.items()}}
-
-    def offsets(self, places: Collection[TopicPartition]) -> Mapping[TopicPartition, Any]:
-        return {place: PartitionOffsets(0, 9, 9) for place in places}
+STOOD = {PLACE: 5, OTHER: 0}
 
 
-def seen(world: Standing) -> Any:
-    look = cast(LinkReader, world)
-    return KIND.verify(KIND.check({"cluster": "primary"}, PUT, look), look)
+def standing(at: Mapping[TopicPartition, int] | None) -> LinkReader:
+    """One cluster: where a group stands, if that can be read, and where its logs end."""
+    held = SILENT if at is None else {place: Committed(offset) for place, offset in at.items()}
+    logs = {place: FakeLog(end=9) for place in (PLACE, OTHER)}
+    cluster = FakeCluster(dict(logs), positions={"app": held})
+    return cast(LinkReader, SimpleNamespace(groups=lambda _: cluster, site=lambda _: cluster))
 
 
-@pytest.mark.parametrize("at", [{PLACE: 5, OTHER: 0}, {PLACE: 9, OTHER: 3}])
+def seen(look: LinkReader, stand: Any = PUT) -> Any:
+    return KIND.verify(KIND.check({"cluster": "primary"}, stand, look), look)
+
+
+@pytest.mark.parametrize("at", [STOOD, {PLACE: 9, OTHER: 3}])
 def test_a_group_that_stands_there_or_further_on_is_where_it_should_be(at: Any) -> None:
-    found = seen(Standing(at))
+    found = seen(standing(at))
     assert (found.state, found.owes) == (State.DONE, "")
     assert found.words == "2 positions of 1 groups are where they were put or further on"
 
@@ -69,18 +60,17 @@ def test_a_group_that_stands_there_or_further_on_is_where_it_should_be(at: Any) 
     ],
 )
 def test_one_that_moved_backwards_or_is_gone_is_named_and_owed(at: Any, words: str) -> None:
-    found = seen(Standing(at))
+    found = seen(standing(at))
     assert (found.state, found.items) == (State.DONE, (words,))
     assert found.owes == f"1 of 2 positions on primary are not where they should be: {words}"
 
 
 def test_what_cannot_be_read_is_waited_for() -> None:
-    assert seen(Standing(silent=True)).state is State.WAITING
+    assert seen(standing(None)).state is State.WAITING
 
 
 def test_nothing_was_put_anywhere() -> None:
-    look = cast(LinkReader, Standing())
-    found = KIND.verify(KIND.check({"cluster": "primary"}, {}, look), look)
+    found = seen(standing(STOOD), {})
     assert (found.state, found.owes) == (State.DONE, "")
 
 
