@@ -31,10 +31,7 @@ PRODUCER = {
 
 
 def create_topics(
-    cluster: LabCluster,
-    names: Sequence[str],
-    partitions: int = PARTITIONS,
-    seconds: float = 20,
+    cluster: LabCluster, names: Sequence[str], partitions: int = PARTITIONS, seconds: float = 20
 ) -> None:
     """Create empty topics whose records are kept for ever.
 

@@ -101,11 +101,7 @@ def parse(words: Sequence[str] | None = None) -> Options:
         topic_partitions=given.topic_partitions,
         estimate_runs=given.estimate_runs,
         offsets=offsets.Sizes(
-            given.groups,
-            given.wide_groups,
-            given.wide_partitions,
-            given.checkpoints,
-            given.rounds,
+            given.groups, given.wide_groups, given.wide_partitions, given.checkpoints, given.rounds
         ),
         dump_sizes=tuple(sorted(set(given.dump_sizes))),
         lagging=given.lagging,

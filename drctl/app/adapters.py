@@ -245,11 +245,7 @@ def reverse_connect_of(link: "Link") -> "ConnectReader | None":
 
 @contextmanager
 def spark_session(
-    config: "Config",
-    link: "Link",
-    log: Path | None,
-    progress: Callable[[str], None],
-    offsets: int,
+    config: "Config", link: "Link", log: Path | None, progress: Callable[[str], None], offsets: int
 ) -> "Iterator[Callable[[Path], RecordComparer]]":
     """A Spark application of its own, in which a link's records are compared.
 

@@ -155,9 +155,7 @@ class Elections:
     told: "Mapping[TopicPartition, Unavailable | None]"
 
     def look(
-        self,
-        topics: "Collection[str] | None",
-        ends_of: "Collection[TopicPartition] | None" = None,
+        self, topics: "Collection[str] | None", ends_of: "Collection[TopicPartition] | None" = None
     ) -> "PartitionStates":
         """These topics, or all of them.
 

@@ -83,10 +83,7 @@ def refuse_another(plan: Plan, file: Path) -> None:
         return
     what = "; ".join(changes(_plan_in(document, file), plan))
     # Only a file that was changed by hand differs in its fingerprint alone.
-    raise Refused(
-        f"the plan is not the one in {file}: {what or 'its fingerprint'}",
-        _WRITE_ANEW,
-    )
+    raise Refused(f"the plan is not the one in {file}: {what or 'its fingerprint'}", _WRITE_ANEW)
 
 
 def _plan_in(document: Mapping[str, Any], file: Path) -> Plan:

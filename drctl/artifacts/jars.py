@@ -73,8 +73,7 @@ _ALL = (
     ),
     # Only tests use it, as a plugin of a Connect worker.
     ArtifactSet(
-        "debezium-postgres",
-        (Module("io.debezium", "debezium-connector-postgres", DEBEZIUM),),
+        "debezium-postgres", (Module("io.debezium", "debezium-connector-postgres", DEBEZIUM),)
     ),
     # The same, for its sink.
     ArtifactSet(
@@ -82,9 +81,7 @@ _ALL = (
     ),
     # Only the benchmarks use it, beside "kafka", which has everything that it depends on.
     ArtifactSet(
-        "kafka-tools",
-        (Module("org.apache.kafka", "kafka-tools", KAFKA),),
-        transitive=False,
+        "kafka-tools", (Module("org.apache.kafka", "kafka-tools", KAFKA),), transitive=False
     ),
 )
 SETS: Mapping[str, ArtifactSet] = MappingProxyType({each.name: each for each in _ALL})

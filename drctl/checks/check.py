@@ -150,9 +150,7 @@ def first_line(judge: Callable[..., object]) -> str:
     return text[:1].lower() + text[1:]
 
 
-def split(
-    answers: Mapping[K, T | Unavailable],
-) -> tuple[dict[K, T], dict[K, Unavailable]]:
+def split(answers: Mapping[K, T | Unavailable]) -> tuple[dict[K, T], dict[K, Unavailable]]:
     """What was observed, and what was not."""
     observed: dict[K, T] = {}
     unknown: dict[K, Unavailable] = {}

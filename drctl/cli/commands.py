@@ -83,8 +83,7 @@ COMMANDS = {
         "drctl.cli.offsets:app", "Where consumer groups stand: translated, saved, put back"
     ),
     "elect": Registered(
-        "drctl.cli.elect:app",
-        "Leaders inside one cluster: who is back, preferred, or unclean",
+        "drctl.cli.elect:app", "Leaders inside one cluster: who is back, preferred, or unclean"
     ),
     "connect": Registered(
         "drctl.cli.connect:app",

@@ -220,10 +220,7 @@ def _remedy(given: Recover) -> Remedy | None:
 
 
 def _recover_plan(
-    given: Recover,
-    remedy: Remedy | None,
-    cluster: "ConnectCluster",
-    overrides: dict[str, str],
+    given: Recover, remedy: Remedy | None, cluster: "ConnectCluster", overrides: dict[str, str]
 ) -> RecoverPlan:
     health = _health(cluster)
     if health.silent:
@@ -244,11 +241,7 @@ def _show_recovery(plan: RecoverPlan, backoff: Backoff, execute: str) -> int:
 
 
 def _ended(
-    found: RecoverPlan,
-    story: RunState,
-    outcome: Outcome,
-    sight: ClusterLinkReader,
-    folder: str,
+    found: RecoverPlan, story: RunState, outcome: Outcome, sight: ClusterLinkReader, folder: str
 ) -> int:
     """What became of it, by the journal and by a look at the workers."""
     from drctl.connectors.results import Ending

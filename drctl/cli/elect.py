@@ -20,12 +20,7 @@ from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
 from drctl.elections.cluster_state import Kind
 from drctl.elections.documents import ElectPlanDocument, result_document, show_document
-from drctl.elections.planning import (
-    OVERRIDABLE,
-    ElectionPlan,
-    preferred_plan,
-    unclean_plan,
-)
+from drctl.elections.planning import OVERRIDABLE, ElectionPlan, preferred_plan, unclean_plan
 from drctl.elections.results import ElectionResult, results_of
 from drctl.engine.kind import Status
 from drctl.model.errors import ExitCode, Interrupted, Unreachable
@@ -47,8 +42,7 @@ _LEAST_LOOK_S = 1.0
 app = typer.Typer(help="Leaders inside one cluster: who is back, preferred, or unclean.")
 
 Cluster = Annotated[
-    str | None,
-    typer.Option(metavar="CLUSTER", help="A cluster of drctl.yaml; else the only one."),
+    str | None, typer.Option(metavar="CLUSTER", help="A cluster of drctl.yaml; else the only one.")
 ]
 Topics = Annotated[
     list[str] | None,

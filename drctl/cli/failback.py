@@ -68,8 +68,7 @@ class Failback(Acting):
         ),
     ] = ()
     conflicting: Annotated[
-        Action,
-        typer.Option(help="What becomes of those that the target has something newer than."),
+        Action, typer.Option(help="What becomes of those that the target has something newer than.")
     ] = Action.REFUSE
     answer: Answers = ()
 

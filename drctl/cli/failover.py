@@ -20,8 +20,7 @@ class Failover(Acting):
 
     link: LinkName = None
     mode: Annotated[
-        Mode,
-        typer.Option(help="planned: both clusters are alive. unplanned: the source is lost."),
+        Mode, typer.Option(help="planned: both clusters are alive. unplanned: the source is lost.")
     ] = Mode.PLANNED
     patience: Patience = "10m"
     grace: Grace = "20s"

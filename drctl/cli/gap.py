@@ -96,8 +96,7 @@ class Gap:
         ),
     ] = None
     others: Annotated[
-        bool,
-        typer.Option("--others", help="With --export: superseded and expired records, too."),
+        bool, typer.Option("--others", help="With --export: superseded and expired records, too.")
     ] = False
     identity: Annotated[
         Identity | None,
@@ -115,8 +114,7 @@ class Gap:
         typer.Option("--ledger", help="Keep what was read, and do not read it again next time."),
     ] = False
     execute: Annotated[
-        bool,
-        typer.Option("--execute", help="Write the ledger, where it lives on a cluster."),
+        bool, typer.Option("--execute", help="Write the ledger, where it lives on a cluster.")
     ] = False
     yes: Yes = False
     every: Annotated[

@@ -17,13 +17,7 @@ from drctl.app.reconcile import (
     wish_of,
 )
 from drctl.cli.console import console
-from drctl.cli.grammar import (
-    Acting,
-    LinkName,
-    asks,
-    command_line,
-    words_of,
-)
+from drctl.cli.grammar import Acting, LinkName, asks, command_line, words_of
 from drctl.cli.prompts import confirm
 from drctl.cli.running import carried_out, plan_files
 from drctl.cli.settings import configuration

@@ -252,10 +252,7 @@ def _story(reader: "JournalTopicReader | LocalRuns", run: str | None, link: "Lin
         newest = _readable(reader, name)
         if not newest.status:
             return newest
-    raise UsageError(
-        f"link {link.name} has no run to go on with",
-        "drctl journal lists all",
-    )
+    raise UsageError(f"link {link.name} has no run to go on with", "drctl journal lists all")
 
 
 def _readable(reader: "JournalTopicReader | LocalRuns", run: str) -> RunState:
@@ -321,11 +318,7 @@ def _way(plan: "Plan") -> Way:
 
 
 def _carry_on(
-    config: "Config",
-    link: "Link",
-    found: RunState,
-    given: Resume,
-    overrides: Mapping[str, str],
+    config: "Config", link: "Link", found: RunState, given: Resume, overrides: Mapping[str, str]
 ) -> int:
     run = found.run
     held = run_journal.holder(run)

@@ -88,12 +88,7 @@ def _hands(config: "Config", sight: ClusterLinkReader, folder: Path) -> "Cluster
     return ClusterLinkWriter(config, sight.link, *given)
 
 
-OVER_LINK = Way(
-    _sight,
-    _hands,
-    known_overrides,
-    _asked_by_preflight,
-)
+OVER_LINK = Way(_sight, _hands, known_overrides, _asked_by_preflight)
 """From a link's source to its target."""
 
 

@@ -24,14 +24,7 @@ from drctl.config.secret import hide_user_info, names_secret, remember, without_
 from drctl.connect.connectors import checked, member, read_config, read_connector
 from drctl.host import connections
 from drctl.model.document import as_json
-from drctl.model.errors import (
-    ConfigError,
-    DrctlError,
-    Refused,
-    Unknown,
-    Unreachable,
-    UsageError,
-)
+from drctl.model.errors import ConfigError, DrctlError, Refused, Unknown, Unreachable, UsageError
 from drctl.model.replication import Connector, Position
 from drctl.model.strict_json import read_json
 from drctl.model.text import segment
@@ -686,12 +679,7 @@ class _Exchange:
         return left
 
     def _over(
-        self,
-        sock: socket,
-        method: str,
-        path: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
+        self, sock: socket, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> _Answer:
         connection = http.client.HTTPConnection(self._worker.host, self._worker.port)
         connection.sock = cast(socket, _Timed(sock, self))

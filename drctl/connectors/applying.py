@@ -246,11 +246,7 @@ def build_plan(
 
 
 def _lines(
-    kept: Kept,
-    name: str,
-    to: Connector | None,
-    workers: Workers,
-    overrides: Mapping[Guard, str],
+    kept: Kept, name: str, to: Connector | None, workers: Workers, overrides: Mapping[Guard, str]
 ) -> Iterator[Line]:
     blocker = _blocker(kept, name, to)
     if blocker or to is None:

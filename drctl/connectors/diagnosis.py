@@ -46,16 +46,13 @@ class Advice(NamedTuple):
 _GONE = "restarts do not help: drctl connect recover --remedy reset, or recreate"
 ADVICE = {
     Cause.RESUME_TOKEN: Advice(
-        "the database does not take the resume token that the connector kept",
-        _GONE,
+        "the database does not take the resume token that the connector kept", _GONE
     ),
     Cause.HISTORY_LOST: Advice(
-        "the change stream no longer holds what the connector would go on from",
-        _GONE,
+        "the change stream no longer holds what the connector would go on from", _GONE
     ),
     Cause.LOGS_PURGED: Advice(
-        "the database has removed the log that the connector would go on from",
-        _GONE,
+        "the database has removed the log that the connector would go on from", _GONE
     ),
     Cause.AUTHENTICATION: Advice(
         "user or password is not accepted",

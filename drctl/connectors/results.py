@@ -106,11 +106,7 @@ class OffsetsResult:
 
 
 def results_of(
-    plan: OffsetsPlan,
-    now: Mapping[str, Sequence[Position]],
-    why: str,
-    *,
-    open_: bool = False,
+    plan: OffsetsPlan, now: Mapping[str, Sequence[Position]], why: str, *, open_: bool = False
 ) -> tuple[LineResult, ...]:
     """What became of each line.
 

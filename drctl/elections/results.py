@@ -5,12 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from drctl.elections.cluster_state import (
-    Declined,
-    ElectionReader,
-    Kind,
-    PartitionStates,
-)
+from drctl.elections.cluster_state import Declined, ElectionReader, Kind, PartitionStates
 from drctl.elections.loss import lost_behind
 from drctl.elections.planning import Action, Aim, ElectionPlan, Guard, Line, Objection
 from drctl.model.errors import ExitCode
@@ -184,9 +179,7 @@ def results_of(
 
 
 def _result_of(
-    line: Line,
-    found: Mapping[TopicPartition, Became],
-    changed: Mapping[TopicPartition, int | None],
+    line: Line, found: Mapping[TopicPartition, Became], changed: Mapping[TopicPartition, int | None]
 ) -> LineResult:
     if line.place in found:
         return LineResult(line, found[line.place])

@@ -208,10 +208,7 @@ class Execution(Effects):
         return run, self._to_the_end(run, resumed=False)
 
     def go_on(
-        self,
-        run: RunState,
-        who: Mapping[str, str],
-        overrides: Mapping[str, str] = entries.NOTHING,
+        self, run: RunState, who: Mapping[str, str], overrides: Mapping[str, str] = entries.NOTHING
     ) -> Outcome:
         """Resume a run that was stopped, interrupted or lost.
 

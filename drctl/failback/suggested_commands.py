@@ -80,9 +80,7 @@ def _to_be_set(
             yield place, boundary
 
 
-def _begun(
-    seen: Situation,
-) -> Iterator[tuple[TopicPartition, int, Began | Unavailable | None]]:
+def _begun(seen: Situation) -> Iterator[tuple[TopicPartition, int, Began | Unavailable | None]]:
     """By partition of the target: where what is new begins, and what has come; None: nothing."""
     partitions = seen.first.partitions if seen.first is not None else ()
     for each in partitions:
@@ -220,10 +218,7 @@ def _of_each(site: Site) -> Mapping[str, tuple[str, ...]]:
         ),
         "h": (back,),
         "i": (switch,),
-        "j": (
-            *_again(site),
-            *(put(site.connect, name, "resume") for name in site.forward),
-        ),
+        "j": (*_again(site), *(put(site.connect, name, "resume") for name in site.forward)),
         "k": (there, back, f"drctl offsets translate {site.named}"),
     }
 

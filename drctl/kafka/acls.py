@@ -12,9 +12,7 @@ from time import sleep
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    ClusterMetadata,
-)
+from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.kafka import protocol_cluster as wire
 from drctl.kafka.broker_socket import BrokerSocket

@@ -37,11 +37,7 @@ class _Log(CompactedTopic):
 class AnchorsTopicReader(ClusterClient):
     """Follows the topic; each of its records is read once."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        topic: str = ANCHORS_TOPIC,
-    ) -> None:
+    def __init__(self, connection: Connection, topic: str = ANCHORS_TOPIC) -> None:
         super().__init__(connection)
         self._topic = topic
         self._held = _Log(self._connection, topic)

@@ -12,9 +12,7 @@ from threading import Thread
 from typing import Generic, Protocol, Self, TypeVar
 
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    ClusterMetadata,
-)
+from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.formats.primitives import Cursor
 from drctl.host.connections import Closing

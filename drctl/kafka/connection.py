@@ -17,10 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from weakref import WeakSet
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AdminClient,
-    ClusterMetadata,
-)
+from confluent_kafka.admin import AdminClient, ClusterMetadata  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.host import connections
 from drctl.kafka.deadline import Deadline

@@ -6,9 +6,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    ClusterMetadata,
-)
+from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.elections.cluster_state import Declined, Kind, Partition, PartitionStates, Replica
 from drctl.kafka import protocol_partitions as wire
@@ -160,10 +158,7 @@ class KafkaElectionReader(ClusterClient):
         return max(found, key=lambda each: each.epoch) if found else why
 
     def _log_ends(
-        self,
-        partitions: Sequence[Partition],
-        living: Mapping[int, Address],
-        deadline: Deadline,
+        self, partitions: Sequence[Partition], living: Mapping[int, Address], deadline: Deadline
     ) -> Mapping[Replica, int | Unavailable]:
         held: dict[int, list[TopicPartition]] = defaultdict(list)
         for each in partitions:
@@ -199,11 +194,7 @@ def _old(metadata: ClusterMetadata, topics: Collection[str] | None) -> tuple[Par
     ]
     return tuple(
         Partition(
-            place,
-            row.leader if row.leader >= 0 else None,
-            -1,
-            tuple(row.replicas),
-            tuple(row.isrs),
+            place, row.leader if row.leader >= 0 else None, -1, tuple(row.replicas), tuple(row.isrs)
         )
         for place, row in sorted(rows)
     )

@@ -24,11 +24,7 @@ _RETRIED = frozenset(
 )
 # An election takes a moment; a partition whose only replica is down stays so.
 _SETTLES = frozenset(
-    {
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.REPLICA_NOT_AVAILABLE,
-        KafkaError._NOENT,
-    }
+    {KafkaError.LEADER_NOT_AVAILABLE, KafkaError.REPLICA_NOT_AVAILABLE, KafkaError._NOENT}
 )
 _MISSING = frozenset(
     {

@@ -190,8 +190,7 @@ class FollowedTopic(ABC):
 
     def _gone(self) -> Unknown:
         return Unknown(
-            f"{self.where} was deleted, or made anew, while drctl used it",
-            self._purpose.recreated,
+            f"{self.where} was deleted, or made anew, while drctl used it", self._purpose.recreated
         )
 
 

@@ -21,9 +21,7 @@ _PASSWORD_MODULES = {
 }
 _OAUTH = "sasl.oauthbearer."
 # Java takes a line's end for the end of a quoted string.
-_ESCAPES = str.maketrans(
-    {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\0": "\\000"},
-)
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\0": "\\000"})
 
 
 def sasl_properties(properties: Mapping[str, str]) -> dict[str, str]:
@@ -218,8 +216,7 @@ def _converted(where: str, key: str, password: str) -> str:
         raise ConfigError(f"{where}: Java cannot read this kind of private key", _CURE) from None
     except OSError:
         raise ConfigError(
-            f"{where}: openssl cannot read the private key",
-            f"Check ssl.key.password. {_CURE}",
+            f"{where}: openssl cannot read the private key", f"Check ssl.key.password. {_CURE}"
         ) from None
 
 

@@ -43,11 +43,7 @@ class KafkaRangeReader:
     """
 
     def __init__(
-        self,
-        source: LogSource,
-        *,
-        patience_s: float = PATIENCE_S,
-        fetch_bytes: int = FETCH_BYTES,
+        self, source: LogSource, *, patience_s: float = PATIENCE_S, fetch_bytes: int = FETCH_BYTES
     ) -> None:
         self._source = source
         self._patience_s = patience_s

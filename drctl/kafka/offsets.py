@@ -17,10 +17,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import OFFSET_INVALID, IsolationLevel, KafkaError
 from confluent_kafka import TopicPartition as KafkaPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AdminClient,
-    ClusterMetadata,
-)
+from confluent_kafka.admin import AdminClient, ClusterMetadata  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.host.connections import Closing
 from drctl.kafka.broker_socket import Address, BrokerSecurity, BrokerSocket, broker_security

@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AclOperation,
-    NewTopic,
-)
+from confluent_kafka.admin import AclOperation, NewTopic  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.host.connections import Closing
 from drctl.kafka.connection import (

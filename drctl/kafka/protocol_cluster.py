@@ -94,10 +94,7 @@ read_quorum = answer_of(_quorum, INT16, rows(STRING, rows(*_LED, into=Quorum)))
 
 DESCRIBE_QUOTAS = Api("DescribeClientQuotas", 48, 1, True, "2.8")
 _DOUBLE = Struct(">d")
-FLOAT64 = Field(
-    _DOUBLE.pack,
-    lambda cursor: _DOUBLE.unpack(cursor.take(_DOUBLE.size))[0],
-)
+FLOAT64 = Field(_DOUBLE.pack, lambda cursor: _DOUBLE.unpack(cursor.take(_DOUBLE.size))[0])
 _NOT_STRICT = 0
 
 

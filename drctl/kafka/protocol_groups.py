@@ -40,8 +40,7 @@ def _write_metadata(text: str) -> bytes:
 
 
 _METADATA = Field(
-    _write_metadata,
-    lambda cursor: cursor.take(max(0, cursor.varint() - 1)).decode(errors=UNUSUAL),
+    _write_metadata, lambda cursor: cursor.take(max(0, cursor.varint() - 1)).decode(errors=UNUSUAL)
 )
 
 FIND_COORDINATOR = Api("FindCoordinator", 10, 4, True, "3.0")

@@ -5,11 +5,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    ClusterMetadata,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import ClusterMetadata, ConfigResource, ResourceType  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.kafka import protocol_cluster as wire
 from drctl.kafka.broker_socket import BrokerSocket

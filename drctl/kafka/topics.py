@@ -6,12 +6,7 @@ from itertools import count
 from typing import Any
 
 from confluent_kafka import TopicCollection
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AclOperation,
-    ConfigResource,
-    ResourceType,
-    TopicDescription,
-)
+from confluent_kafka.admin import AclOperation, ConfigResource, ResourceType, TopicDescription  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.kafka.connection import Connection, gather, in_chunks
 from drctl.kafka.deadline import Deadline

@@ -342,11 +342,7 @@ def _worker_grants() -> tuple[Grant, ...]:
 
 
 def _bindings(
-    user: str,
-    kind: ResourceType,
-    name: str,
-    prefixed: bool,
-    operations: tuple[AclOperation, ...],
+    user: str, kind: ResourceType, name: str, prefixed: bool, operations: tuple[AclOperation, ...]
 ) -> tuple[AclBinding, ...]:
     pattern = ResourcePatternType.PREFIXED if prefixed else ResourcePatternType.LITERAL
     allow = AclPermissionType.ALLOW

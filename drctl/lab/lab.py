@@ -27,15 +27,7 @@ from drctl.model.errors import Refused, Stopped
 Progress = Callable[[str], None]
 GENTLE_S = 30
 _LOCK = ".lock"
-_OWN = (
-    "lab.json",
-    "log4j2.properties",
-    "secrets",
-    "primary",
-    "secondary",
-    "connect",
-    "load",
-)
+_OWN = ("lab.json", "log4j2.properties", "secrets", "primary", "secondary", "connect", "load")
 
 
 def silent(_message: str) -> None:

@@ -193,8 +193,7 @@ def asked(
 
 
 def unread(
-    positions: Collection[GroupPartition],
-    topics: Mapping[str, TopicState | Unavailable | None],
+    positions: Collection[GroupPartition], topics: Mapping[str, TopicState | Unavailable | None]
 ) -> frozenset[GroupPartition]:
     """Partitions in which a group has nothing, of topics of which it has read others."""
     reads = {(place.group, place.partition.topic) for place in positions}

@@ -86,7 +86,7 @@ _HOW = {
     "confluent-replicator": (
         ": PATCH /connectors/NAME/offsets; or offset.start=consumer with the src.consumer.group.id"
         " of the other direction, and provenance.header.enable=true in both"
-    ),
+    )
 }
 
 _REBUILD_HOW = {
@@ -95,7 +95,7 @@ _REBUILD_HOW = {
         " src.consumer.group.id than that of the other direction; and"
         " provenance.header.filter.overrides for what once came from there, else it leaves all of"
         " that out"
-    ),
+    )
 }
 _EMPTY = (
     "empty the link's topics on {cluster}: kafka-topics.sh --delete --topic TOPIC for each of them"

@@ -57,10 +57,7 @@ def stock(seen: Circumstances, identity: str = "take-stock") -> Step:
 
 
 def fence(
-    seen: Circumstances,
-    duty: Duty,
-    identity: str = "fence-producers",
-    settle_s: float = math.inf,
+    seen: Circumstances, duty: Duty, identity: str = "fence-producers", settle_s: float = math.inf
 ) -> Step:
     """Keep producers from the source, by the means that the link has.
 
@@ -200,11 +197,7 @@ def groups(seen: Circumstances, identity: str = "prepare-groups") -> Step:
 
 
 def offsets(
-    seen: Circumstances,
-    *,
-    leave_out: bool,
-    lost: bool = False,
-    identity: str = "commit-offsets",
+    seen: Circumstances, *, leave_out: bool, lost: bool = False, identity: str = "commit-offsets"
 ) -> Step:
     """Commit the offsets from which groups resume.
 

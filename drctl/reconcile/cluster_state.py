@@ -61,8 +61,7 @@ def look(
         Unreachable: one did not answer.
     """
     return ClusterStates(
-        _look(source, {p.place for p in partitions}),
-        _look(target, {p.there for p in partitions}),
+        _look(source, {p.place for p in partitions}), _look(target, {p.there for p in partitions})
     )
 
 

@@ -83,10 +83,7 @@ class Matcher:
     """
 
     def __init__(
-        self,
-        place: TopicPartition,
-        wanted: Iterator[WantedRow],
-        works: Mapping[OrderVerdict, Work],
+        self, place: TopicPartition, wanted: Iterator[WantedRow], works: Mapping[OrderVerdict, Work]
     ) -> None:
         self._place = place
         self._wanted = wanted

@@ -17,13 +17,7 @@ from drctl.model.gap import OrderVerdict
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
 from drctl.reconcile.cluster_state import ClusterState, ClusterStates
 from drctl.reconcile.gap_result import FoundGap, FoundPartition, Tally, WantedRow, WantedRows
-from drctl.reconcile.guards import (
-    Changes,
-    Guard,
-    Objection,
-    growth_objections,
-    objections,
-)
+from drctl.reconcile.guards import Changes, Guard, Objection, growth_objections, objections
 from drctl.reconcile.policy import LEFT_MISSING, RECORDED, Action, Policies, destination
 from drctl.reconcile.progress import Kept, Key, LeftBuilder, Progress, RecordSet, Segment
 

@@ -78,10 +78,7 @@ def _stock(settings: StockSettings, seen: Circumstances) -> Lines:
 
 
 def _offsets(settings: object, seen: Circumstances) -> Lines:
-    return (
-        f"drctl offsets apply {_link(seen)}",
-        f"drctl offsets apply {_link(seen)} --execute",
-    )
+    return (f"drctl offsets apply {_link(seen)}", f"drctl offsets apply {_link(seen)} --execute")
 
 
 def _ran(settings: CommandSettings, seen: Circumstances) -> Lines:
@@ -299,12 +296,7 @@ def _made(ready: Ready, seen: Circumstances) -> tuple[Step, ...]:
 
 
 def _step(
-    number: int,
-    step: Step,
-    ready: Ready,
-    condition: str | None,
-    seen: Circumstances,
-    home: bool,
+    number: int, step: Step, ready: Ready, condition: str | None, seen: Circumstances, home: bool
 ) -> Iterator[str]:
     told = KINDS[step.kind].describe(step.settings)
     title = _capital(line(told.title), seen)

@@ -114,9 +114,7 @@ def reread(plan: ApplyPlan) -> dict[str, Reread]:
             lines.setdefault(line.group, []).append(line)
     return {
         group: Reread(
-            total(map(_again, some)),
-            total(line.rereads_likely for line in some),
-            _oldest(some),
+            total(map(_again, some)), total(line.rereads_likely for line in some), _oldest(some)
         )
         for group, some in lines.items()
     }

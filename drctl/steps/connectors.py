@@ -487,10 +487,7 @@ def _at(partition: Partition, positions: Iterable[Position]) -> Mapping[str, Any
 
 
 def _read_back(
-    intent: Moves,
-    wanted: Mapping[int, Mapping[str, Any] | None],
-    words: str,
-    reader: LinkReader,
+    intent: Moves, wanted: Mapping[int, Mapping[str, Any] | None], words: str, reader: LinkReader
 ) -> Seen[None]:
     now = reader.workers().positions(intent.connector)
     others = tuple(

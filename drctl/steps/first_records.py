@@ -154,11 +154,7 @@ def first_arrivals(
 
 
 def _is_copy_of(
-    one: Record,
-    other: Record,
-    fields: Collection[str],
-    target: ClusterReader,
-    copy: TopicPartition,
+    one: Record, other: Record, fields: Collection[str], target: ClusterReader, copy: TopicPartition
 ) -> bool:
     """Whether one is the other's copy; a topic that keeps its own time says nothing by it."""
     if same_record(one, other, fields):

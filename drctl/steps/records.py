@@ -201,9 +201,7 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
                 raise Refused("; ".join(stands.refused), "decide: --policy, --conflicting")
             due, newer = stands.due, stands.newer
         return ReconcileIntent(
-            **vars(_wish(settings, search)) | {"records": search.unreplicated},
-            due=due,
-            newer=newer,
+            **vars(_wish(settings, search)) | {"records": search.unreplicated}, due=due, newer=newer
         )
 
     def apply(self, intent: ReconcileIntent, writer: LinkWriter) -> tuple[str, ...]:

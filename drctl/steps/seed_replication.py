@@ -7,12 +7,7 @@ at the beginning, and copies everything twice.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drctl.engine.failback_state import (
-    Offsets,
-    drops_copies,
-    filter_to_add,
-    filter_to_take_out,
-)
+from drctl.engine.failback_state import Offsets, drops_copies, filter_to_add, filter_to_take_out
 from drctl.engine.kind import (
     BothClusters,
     Description,

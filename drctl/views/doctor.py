@@ -101,10 +101,7 @@ def fix_table(
         yield heading(f"Would be changed on {plain(plan.target)}")
         yield table(map(_change, changes), "  What", "Now", "Then", "Why it matters in a failover")
     unseen = [each for each in findings if each.status is Status.NOT_CHECKED]
-    for title, rows in (
-        ("Left to a person", left),
-        ("Beyond this link, or not compared", unseen),
-    ):
+    for title, rows in (("Left to a person", left), ("Beyond this link, or not compared", unseen)):
         if rows:
             yield heading(title)
             for each in rows:
@@ -114,10 +111,7 @@ def fix_table(
 
 
 def _verdict(
-    plan: Plan,
-    changes: Sequence[Change],
-    left: Sequence[Finding],
-    against: Sequence[str],
+    plan: Plan, changes: Sequence[Change], left: Sequence[Finding], against: Sequence[str]
 ) -> Text:
     ends = f"link {plain(plan.link)}, {plain(plan.source)} -> {plain(plan.target)}"
     counts = f"{plural(len(changes), 'change')}, {len(left)} left to a person"

@@ -9,14 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from drctl.model.errors import ExitCode
-from drctl.model.gap import (
-    Engine,
-    GapResult,
-    Inversion,
-    OrderScope,
-    PartitionGap,
-    TopicGap,
-)
+from drctl.model.gap import Engine, GapResult, Inversion, OrderScope, PartitionGap, TopicGap
 from drctl.model.text import quote
 from drctl.views.text import age, be, collected, number, plain, plural, sentence, size, utc
 from drctl.views.view import Items, Part, Table, Text, heading, listing, view
@@ -40,11 +33,7 @@ class Tone(StrEnum):
     INCOMPLETE = "not complete"
 
 
-_TONES = {
-    ExitCode.DONE: Tone.FINE,
-    ExitCode.FOUND: Tone.FOUND,
-    ExitCode.UNKNOWN: Tone.INCOMPLETE,
-}
+_TONES = {ExitCode.DONE: Tone.FINE, ExitCode.FOUND: Tone.FOUND, ExitCode.UNKNOWN: Tone.INCOMPLETE}
 
 
 @dataclass(frozen=True, slots=True)

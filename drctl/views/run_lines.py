@@ -446,11 +446,7 @@ def _resume(data: ReportData) -> str:
     return f"drctl resume {quote(data.run)}"
 
 
-_VERDICT_STYLES = {
-    Tone.FINE: "bold green",
-    Tone.FOUND: "bold yellow",
-    Tone.INCOMPLETE: "bold red",
-}
+_VERDICT_STYLES = {Tone.FINE: "bold green", Tone.FOUND: "bold yellow", Tone.INCOMPLETE: "bold red"}
 _MOST = 20
 
 

@@ -278,8 +278,7 @@ def rules(look: Observed, **how: Any) -> list[str]:
 
 def test_a_rule_is_as_narrow_as_it_can_be() -> None:
     wide = case(
-        acls=["ALLOW User:* ALL LITERAL:* *"],
-        target_acls=["ALLOW User:app READ LITERAL:orders *"],
+        acls=["ALLOW User:* ALL LITERAL:* *"], target_acls=["ALLOW User:app READ LITERAL:orders *"]
     )
     assert rules(wide) == ["ALLOW User:app WRITE topic orders"]
     hosts = case(acls=["ALLOW User:app WRITE LITERAL:orders 10.0.0.1"], target_acls=[])

@@ -55,10 +55,7 @@ def test_completion_scripts(called: Run, shell: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        (
-            "drctl ",
-            list(COMMANDS),
-        ),
+        ("drctl ", list(COMMANDS)),
         ("drctl completion ", ["bash", "zsh", "fish"]),
         ("drctl gap --lin", ["--link"]),
         ("drctl gap --output j", ["json"]),

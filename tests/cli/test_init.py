@@ -32,11 +32,7 @@ def topics_of(cluster: ClusterUnderTest) -> set[str]:
 
 
 def test_a_file_that_says_what_is_there(
-    lab: Lab,
-    primary: ClusterUnderTest,
-    secondary: ClusterUnderTest,
-    drctl: Run,
-    tmp_path: Path,
+    lab: Lab, primary: ClusterUnderTest, secondary: ClusterUnderTest, drctl: Run, tmp_path: Path
 ) -> None:
     before = topics_of(primary), topics_of(secondary)
     url = lab.parts.worker.url

@@ -90,8 +90,7 @@ def test_copies_tell_how_the_source_was_written_to() -> None:
 
 
 @pytest.mark.parametrize(
-    ("delay_ms", "lag_ms"),
-    [(50, 0), (2_500, 2_000), (45_000, 30_000), (-900, 0), (-1_500, None)],
+    ("delay_ms", "lag_ms"), [(50, 0), (2_500, 2_000), (45_000, 30_000), (-900, 0), (-1_500, None)]
 )
 def test_the_time_of_a_sync_and_that_of_its_record_tell_the_lag(
     delay_ms: int, lag_ms: int | None

@@ -305,8 +305,7 @@ def elected(cluster: str) -> Plan:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "words"),
-    [("primary", ""), ("secondary", "'secondary' is no cluster of it")],
+    ("cluster", "words"), [("primary", ""), ("secondary", "'secondary' is no cluster of it")]
 )
 def test_elections_go_on_on_the_cluster_that_they_are_of(
     config: Config, cluster: str, words: str
@@ -378,12 +377,7 @@ FORGED: dict[str, tuple[str, dict[str, Any]]] = {
     "clusters": ("take-stock", {"clusters": ["primary", "prod"], "connectors": []}),
     "principal": (
         "fence-producers",
-        {
-            "link": "main",
-            "cluster": "primary",
-            "principals": ["User:broker"],
-            "settle_seconds": 1,
-        },
+        {"link": "main", "cluster": "primary", "principals": ["User:broker"], "settle_seconds": 1},
     ),
     "connector": ("stop-replication", {"connectors": ["payroll"]}),
     "seeded connector": (
@@ -442,9 +436,7 @@ SEED = Step(
 )
 FILTER = Step("filter", "leave-copies-out", {"connector": "mm2-back"})
 ASK = Step(
-    "ask",
-    "manual-start-replication",
-    {"question": "ask", "text": "start it", "undo": "stop it"},
+    "ask", "manual-start-replication", {"question": "ask", "text": "start it", "undo": "stop it"}
 )
 
 
@@ -503,12 +495,7 @@ INTENTS: dict[str, tuple[Step, dict[str, Any]]] = {
     ),
     "a file outside its folder": (
         ASK,
-        {
-            "question": "/../../../x",
-            "text": "start it",
-            "undo": "",
-            "from": [["orders", 0, 1]],
-        },
+        {"question": "/../../../x", "text": "start it", "undo": "", "from": [["orders", 0, 1]]},
     ),
     "nothing that it needs": (OPEN, {}),
     "odd types": (STOP, {"before": 5}),

@@ -33,8 +33,7 @@ def advised(library: str) -> list[Client]:
         Client(f"{library}.advised.producer", given),
         Client(f"{library}.advised.classic.consumer", {**given, **_READS, **CLASSIC}),
         Client(
-            f"{library}.advised.kip848.consumer",
-            {**given, **_READS, "group.protocol": "consumer"},
+            f"{library}.advised.kip848.consumer", {**given, **_READS, "group.protocol": "consumer"}
         ),
     ]
 

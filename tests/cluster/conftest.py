@@ -76,9 +76,7 @@ def spark_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalo
 
 @pytest.fixture(scope="session")
 def new_drctl(
-    primary: ClusterUnderTest,
-    secondary: ClusterUnderTest,
-    tmp_path_factory: pytest.TempPathFactory,
+    primary: ClusterUnderTest, secondary: ClusterUnderTest, tmp_path_factory: pytest.TempPathFactory
 ) -> NewDrctl:
     """A drctl with a drctl.yaml for the lab; what is given replaces whole sections."""
     return drctl_of(primary, secondary, lambda: tmp_path_factory.mktemp("drctl"))

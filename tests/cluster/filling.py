@@ -120,11 +120,7 @@ def await_compaction(*left: int) -> Step:
     return wait
 
 
-COMPACTING = {
-    "cleanup.policy": "compact",
-    "min.cleanable.dirty.ratio": "0.01",
-    "segment.ms": "1",
-}
+COMPACTING = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1"}
 """Each batch that is younger than the one before begins a segment; all but the last compact."""
 
 

@@ -41,10 +41,7 @@ _late = R(b"key-0", b"late", 30)
 
 RENAMED = LinkCase(
     "renamed",
-    {
-        "keeps_partitions": False,
-        "replicator": {"kind": "none", "rename": "primary.${topic}"},
-    },
+    {"keeps_partitions": False, "replicator": {"kind": "none", "rename": "primary.${topic}"}},
     (
         Trap(
             "moved",

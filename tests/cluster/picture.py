@@ -4,10 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AdminClient,
-    OffsetSpec,
-)
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.kafka.acls import KafkaAclReader
 from drctl.kafka.connection import Connection

@@ -27,11 +27,7 @@ class Stage:
     """A link over one topic, which both clusters hold."""
 
     def __init__(
-        self,
-        drctl: Drctl,
-        topic: str,
-        primary: ClusterUnderTest,
-        secondary: ClusterUnderTest,
+        self, drctl: Drctl, topic: str, primary: ClusterUnderTest, secondary: ClusterUnderTest
     ) -> None:
         self.drctl, self.topic = drctl, topic
         self.primary, self.secondary = primary, secondary

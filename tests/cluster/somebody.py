@@ -5,11 +5,7 @@ from contextlib import ExitStack, contextmanager
 from uuid import uuid4
 
 import yaml
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AclBinding,
-    AclOperation,
-    ResourceType,
-)
+from confluent_kafka.admin import AclBinding, AclOperation, ResourceType  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.formats.journal_records import TOPIC as JOURNAL_TOPIC
 from tests.cluster.failover_stage import Stage

@@ -53,7 +53,5 @@ def test_ends_of_transactions_are_offsets_and_no_new_records(
     soon(lambda: secondary.end_offsets(place.topic)[0] == end)
     for module, name in ((copies, "AT_ONCE"), (copies, "_LEAST"), (boundaries, "AT_ONCE")):
         monkeypatch.setattr(module, name, at_once)
-    found = gap(
-        partition(place=place, copy=place, only_on_target=NEW, target=OffsetRange(0, end)),
-    )
+    found = gap(partition(place=place, copy=place, only_on_target=NEW, target=OffsetRange(0, end)))
     assert observe_boundaries(found, PRIMARY, reader, reader) == {place: OLD}

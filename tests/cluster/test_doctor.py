@@ -6,10 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AclPermissionType,
-    ResourcePatternType,
-)
+from confluent_kafka.admin import AclPermissionType, ResourcePatternType  # type: ignore[attr-defined, unused-ignore]
 
 from bench.quota import limit
 from drctl.formats.journal_records import TOPIC as JOURNAL

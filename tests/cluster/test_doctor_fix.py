@@ -7,12 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AclOperation,
-    ConfigResource,
-    ConfigSource,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, ConfigResource, ConfigSource, ResourceType  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.model.errors import Refused
 from drctl.model.plan import Json

@@ -9,12 +9,7 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.drill.cleaning import drill_of
 from drctl.drill.clients import SOURCE, TARGET

@@ -76,9 +76,7 @@ def stamp(seconds: float, delta: int | None = None, delta_bytes: int = 0) -> byt
 
 @pytest.fixture(scope="module")
 def dumping(
-    primary: ClusterUnderTest,
-    secondary: ClusterUnderTest,
-    tmp_path_factory: pytest.TempPathFactory,
+    primary: ClusterUnderTest, secondary: ClusterUnderTest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Dumping]:
     made = Dumping(tmp_path_factory.mktemp("dump"), primary, secondary)
     remove_topic(primary)

@@ -38,10 +38,7 @@ def await_line(running: Running, **wanted: object) -> dict[str, Any]:
 
 
 def test_run_after_run(
-    primary: ClusterUnderTest,
-    secondary: ClusterUnderTest,
-    clock: Clock,
-    new_drctl: NewDrctl,
+    primary: ClusterUnderTest, secondary: ClusterUnderTest, clock: Clock, new_drctl: NewDrctl
 ) -> None:
     topic = f"{new_prefix()}again"
     fill(primary, {topic: holding(*rows(50))}, clock)

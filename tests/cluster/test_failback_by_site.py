@@ -19,12 +19,7 @@ from tests.cluster.test_failover_means import TO_PRIMARY, TO_SECONDARY, address_
 from tests.cluster.way_home import BACK, COPIED, HAD, NEW, named
 from tests.lab.cluster_under_test import ClusterUnderTest
 
-pytestmark = [
-    pytest.mark.jvm,
-    pytest.mark.endpoints,
-    pytest.mark.nightly,
-    pytest.mark.timeout(600),
-]
+pytestmark = [pytest.mark.jvm, pytest.mark.endpoints, pytest.mark.nightly, pytest.mark.timeout(600)]
 
 BY_PEOPLE = ("fence-producers", "stop-consumers")
 

@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    ResourcePatternType,
-)
+from confluent_kafka.admin import ResourcePatternType  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.lab.lab import Lab
 from tests.cluster.copying import Copier
@@ -190,8 +188,7 @@ def test_a_planned_one_loses_nothing_whatever_copies(kinds: Kinds, name: str) ->
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param("offset-preserving", marks=pytest.mark.nightly), "confluent-replicator"],
+    "name", [pytest.param("offset-preserving", marks=pytest.mark.nightly), "confluent-replicator"]
 )
 def test_a_topic_that_is_made_behind_the_fence_keeps_the_target_closed(
     kinds: Kinds, name: str

@@ -204,8 +204,7 @@ SLOW = ("a-frozen-worker",)
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in CASES],
+    "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in CASES]
 )
 def test_it_is_refused_with_a_cure_and_leaves_no_trace(stage: Stage, name: str) -> None:
     case = CASES[name]

@@ -161,10 +161,7 @@ def test_behind_the_opening_clients_do_not_wait_for_a_fence_that_nobody_can_set(
     at_work(stage)
     killed_and_unfenced(stage, "switch-endpoint-1")
     before = len(stage.journaled())
-    with (
-        lifted_again_and_again(stage) as written,
-        stage.running("resume", *GO) as process,
-    ):
+    with lifted_again_and_again(stage) as written, stage.running("resume", *GO) as process:
         stage.ends(process, 1)
         assert written
     since = stage.journaled()[before:]

@@ -268,10 +268,7 @@ def test_events_without_an_identity_are_not_called_fine(
 
 
 def test_what_is_on_its_way_arrives_while_it_settles(
-    new_topic: NewTopic,
-    new_drctl: NewDrctl,
-    primary: ClusterUnderTest,
-    secondary: ClusterUnderTest,
+    new_topic: NewTopic, new_drctl: NewDrctl, primary: ClusterUnderTest, secondary: ClusterUnderTest
 ) -> None:
     topic, sent = new_topic(), [record(n) for n in range(5)]
     primary.produce(topic, sent)

@@ -9,10 +9,7 @@ from typing import Any, cast
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AdminClient,
-    NewTopic,
-)
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.checks.registry import guard_findings
 from drctl.engine.ports import LinkReader
@@ -154,9 +151,7 @@ def test_a_target_that_would_not_take_every_record_is_refused(
     assert left == {"producer-ids-collide"}
 
 
-def test_nobody_is_led_home_to_a_cluster_that_would_not_take_every_record(
-    command: Command,
-) -> None:
+def test_nobody_is_led_home_to_a_cluster_that_would_not_take_every_record(command: Command) -> None:
     refused, passed = side_by_side(
         lambda: command.run("failback", "--output", "json", link=RETURNED),
         lambda: command.run(

@@ -4,10 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AclOperation,
-    ResourcePatternType,
-)
+from confluent_kafka.admin import AclOperation, ResourcePatternType  # type: ignore[attr-defined, unused-ignore]
 
 from tests.cluster.command import Drctl, Ended
 from tests.cluster.filling import Batch, Clock, Filling, copies, fill, holding, rows
@@ -28,11 +25,7 @@ SOURCE = {
     "some-missing": holding(*THREE),
     "its-own-clock": holding(*THREE),
     "open": Filling(
-        (
-            Batch(rows(2), "commit"),
-            Batch(rows(1, start=2), "open", LONG),
-            Batch(rows(1, start=3)),
-        )
+        (Batch(rows(2), "commit"), Batch(rows(1, start=2), "open", LONG), Batch(rows(1, start=3)))
     ),
     "open-there": holding(*THREE),
     **dict.fromkeys(HIDDEN, holding(*THREE)),

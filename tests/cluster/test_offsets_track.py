@@ -39,9 +39,7 @@ class Stage:
     """A topic on both clusters, groups on the source, and a drctl."""
 
     def __init__(
-        self,
-        new_drctl: NewDrctl,
-        clusters: tuple[ClusterUnderTest, ClusterUnderTest],
+        self, new_drctl: NewDrctl, clusters: tuple[ClusterUnderTest, ClusterUnderTest]
     ) -> None:
         self.source, self.target = clusters
         self.topic = f"tracked-{uuid4().hex[:8]}"

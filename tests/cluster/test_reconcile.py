@@ -47,9 +47,7 @@ TAIL = [
 ]
 
 
-def test_copies_are_the_records_themselves_and_say_where_they_come_from(
-    stage: NewStage,
-) -> None:
+def test_copies_are_the_records_themselves_and_say_where_they_come_from(stage: NewStage) -> None:
     at = stage(2)
     both = [record(n, n % 2) for n in range(10)]
     at.primary.produce(at.topic, [*both, *TAIL])
@@ -74,9 +72,7 @@ def test_copies_are_the_records_themselves_and_say_where_they_come_from(
     at.gap(code=0)  # copies are no other records than those that were missing
 
 
-def test_killed_again_and_again_each_record_is_there_once_and_in_order(
-    stage: NewStage,
-) -> None:
+def test_killed_again_and_again_each_record_is_there_once_and_in_order(stage: NewStage) -> None:
     at = stage(3)
     value = bytes(2000)
     at.primary.produce(at.topic, (record(n, n % 3, value=value) for n in range(30_000)))
@@ -200,9 +196,7 @@ def guards(found: dict[str, Any]) -> list[tuple[str, int]]:
     return [(o["guard"], o["partition"]) for o in found["objections"] if not o["overridden"]]
 
 
-def test_what_the_old_replication_brought_meanwhile_is_not_written_twice(
-    stage: NewStage,
-) -> None:
+def test_what_the_old_replication_brought_meanwhile_is_not_written_twice(stage: NewStage) -> None:
     at = stage(2)
     at.primary.produce(at.topic, [record(n, n % 2) for n in range(6)])
     found = at.gap()
@@ -220,9 +214,7 @@ def test_what_the_old_replication_brought_meanwhile_is_not_written_twice(
     at.gap(code=0)
 
 
-def test_a_newer_record_of_a_key_that_was_safe_is_not_overtaken(
-    stage: NewStage,
-) -> None:
+def test_a_newer_record_of_a_key_that_was_safe_is_not_overtaken(stage: NewStage) -> None:
     at = stage(1)
     at.primary.produce(at.topic, [record(n) for n in range(5)])
     found = at.gap()
@@ -241,9 +233,7 @@ def test_a_newer_record_of_a_key_that_was_safe_is_not_overtaken(
     assert origins(at.held(at.secondary)[0]) == list(range(5))
 
 
-def test_where_order_is_by_partition_all_readers_of_a_result_count_alike(
-    stage: NewStage,
-) -> None:
+def test_where_order_is_by_partition_all_readers_of_a_result_count_alike(stage: NewStage) -> None:
     at = stage(1, order="per-partition")
     at.primary.produce(at.topic, [record(n) for n in range(10)])
     # A hole, with copies behind it, and a tail that nothing newer stands in front of.
@@ -275,9 +265,7 @@ def test_records_that_are_gone_meanwhile_are_named(stage: NewStage) -> None:
     assert origins(at.held(at.secondary)[0]) == [2, 3, 4, 5]
 
 
-def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(
-    stage: NewStage,
-) -> None:
+def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(stage: NewStage) -> None:
     at = stage(1)
     at.primary.produce(at.topic, [record(n) for n in range(3)])
     found = at.gap()

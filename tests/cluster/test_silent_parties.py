@@ -233,10 +233,7 @@ def test_nobody_waits_for_one_silent_party_after_another(pair: Pair) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"sasl.password": "not-the-password"},
-        {"sasl.mechanism": "SCRAM-SHA-256"},
-    ],
+    [{"sasl.password": "not-the-password"}, {"sasl.mechanism": "SCRAM-SHA-256"}],
     ids=lambda changes: "-".join(changes.values()),
 )
 def test_who_cannot_log_in_has_lost_no_cluster(pair: Pair, changes: dict[str, str]) -> None:

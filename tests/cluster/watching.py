@@ -75,11 +75,7 @@ def watched_run(
     (port,) = free_ports(1)
     shared = events.parent / f"{events.name}-shared"
     shared.mkdir()
-    spark = {
-        "master": cluster.master,
-        "shared": str(shared),
-        "conf": spark_conf(events, port),
-    }
+    spark = {"master": cluster.master, "shared": str(shared), "conf": spark_conf(events, port)}
     drctl: Drctl = new_drctl(links, spark=spark)
     running = drctl.start(*words, environ={"PYSPARK_PYTHON": NO_PYTHON})
     try:

@@ -46,10 +46,7 @@ def worker(
         told = {"error_code": status, "message": message}
         return (status, json.dumps(told).encode()) if len(asked) <= times else (202, b"")
 
-    with (
-        scripted_worker(answer) as url,
-        closing(ConnectWriter(url, timeout_s=timeout_s)) as client,
-    ):
+    with scripted_worker(answer) as url, closing(ConnectWriter(url, timeout_s=timeout_s)) as client:
         yield client, asked
 
 

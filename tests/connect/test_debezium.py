@@ -27,12 +27,7 @@ from tests.connect.postgres import PASSWORD, USER, Postgres, postgres
 from tests.connect.workers import PluginWorker, connector, worker
 from tests.lab.cluster_under_test import QUIET, ClusterUnderTest
 
-pytestmark = [
-    pytest.mark.nightly,
-    pytest.mark.jvm,
-    pytest.mark.endpoints,
-    pytest.mark.timeout(400),
-]
+pytestmark = [pytest.mark.nightly, pytest.mark.jvm, pytest.mark.endpoints, pytest.mark.timeout(400)]
 
 TOPIC = "shop.public.orders"
 DEADLINE_S = 60

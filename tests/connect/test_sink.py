@@ -69,10 +69,7 @@ class Sink:
 
 @pytest.fixture
 def sink(
-    secondary: ClusterUnderTest,
-    new_topic: NewTopic,
-    lab_yaml: Callable[..., Path],
-    tmp_path: Path,
+    secondary: ClusterUnderTest, new_topic: NewTopic, lab_yaml: Callable[..., Path], tmp_path: Path
 ) -> Iterator[Sink]:
     topic = new_topic(on=("secondary",))
     (tmp_path / "worker").mkdir()

@@ -79,10 +79,7 @@ def trace(*causes: str) -> str:
             Cause.UNREACHABLE,
             ["org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node"],
         ),
-        (
-            Cause.UNREACHABLE,
-            [WRAPPED, "java.net.ConnectException: Connection refused"],
-        ),
+        (Cause.UNREACHABLE, [WRAPPED, "java.net.ConnectException: Connection refused"]),
         (
             Cause.CONFIGURATION,
             ["org.apache.kafka.common.config.ConfigException: Missing required configuration"],

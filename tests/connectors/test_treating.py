@@ -4,26 +4,13 @@ import pytest
 
 from drctl.app.connect_adapters import treated as treated_by
 from drctl.connectors.diagnosis import ConnectorHealth, chosen
-from drctl.connectors.recovery_plan import (
-    Action,
-    Backoff,
-    remedy_plan,
-    restart_plan,
-)
+from drctl.connectors.recovery_plan import Action, Backoff, remedy_plan, restart_plan
 from drctl.connectors.remedies import Remedy, consequence
 from drctl.connectors.results import Treated
 from drctl.model.errors import ExitCode, Refused, UsageError
 from drctl.model.replication import Connector, Position
 from drctl.plans.connectors import recover
-from tests.connectors.world import (
-    MIRROR,
-    MONGO,
-    World,
-    carried_out,
-    connector,
-    failed,
-    notes_of,
-)
+from tests.connectors.world import MIRROR, MONGO, World, carried_out, connector, failed, notes_of
 from tests.engine.switches import Crash, Notes
 
 LOST = "com.mongodb.MongoCommandException: error 286 (ChangeStreamHistoryLost)"

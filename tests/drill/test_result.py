@@ -20,9 +20,7 @@ from tests.cli.documents import check
 
 DRILL = "20260102t030400z-000000"
 GOOD = Measures(
-    Outage("refused", 4.0, 4.5),
-    Loss(100, 0, 0.0, (), 0),
-    TranslationError(50, 0, 0, 0, 0, ()),
+    Outage("refused", 4.0, 4.5), Loss(100, 0, 0.0, (), 0), TranslationError(50, 0, 0, 0, 0, ())
 )
 SLOW = replace(GOOD, outage=Outage("refused", 4.0, 90.0))
 AS_BEFORE = Compared((), 0, 12, ())

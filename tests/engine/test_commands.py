@@ -210,9 +210,7 @@ def test_a_command_that_fails_is_told_with_its_last_words_and_the_run_turns_back
     assert not site.on["stop"]
 
 
-def test_a_command_that_fails_although_another_says_that_it_is_done_is_done(
-    tmp_path: Path,
-) -> None:
+def test_a_command_that_fails_although_another_says_that_it_is_done_is_done(tmp_path: Path) -> None:
     argv = shell("echo did >> done; exit 1")
     assert carried_out(Site(folder=tmp_path), plan(argv=argv, verify=LOOK)).status is Status.DONE
 

@@ -167,10 +167,7 @@ def test_a_source_that_came_back_is_given_up_by_who_goes_on() -> None:
 def test_what_came_through_a_fence_is_owed_where_it_is_passed_over() -> None:
     passing = {MOVED: "nobody can copy it now"}
     given = replace(
-        case(Mode.PLANNED),
-        meanwhile=written_meanwhile,
-        cure=lambda pair: None,
-        overrides=passing,
+        case(Mode.PLANNED), meanwhile=written_meanwhile, cure=lambda pair: None, overrides=passing
     )
     passed = 0
     for number in ends(given)[:-1]:

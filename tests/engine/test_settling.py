@@ -74,11 +74,7 @@ def settled(world: Asked, facts: Facts = WHOLE) -> Seen:
             "primary holds no record twice (prove-home)",
             "prove-copies",
         ),
-        (
-            Owed("r1", "2 are twice", "prove-old-copies", "secondary", "primary"),
-            "primary",
-            "",
-        ),
+        (Owed("r1", "2 are twice", "prove-old-copies", "secondary", "primary"), "primary", ""),
         (
             Owed("r1", "it does not copy back", "start-old-replication", *OUT),
             "primary has all that secondary has (prove-home)",
@@ -113,10 +109,7 @@ def test_a_proof_settles_what_it_is_about(owed: Owed, proof: str, without: str) 
             Owed("r1", "2 are twice", "prove-copies", "secondary", "primary"),
             {"prove-copies": {"missing": 0, "duplicated": 2}},
         ),
-        (
-            Owed("r1", "1 left out", "commit-offsets", *OUT, groups=("other",)),
-            {},
-        ),
+        (Owed("r1", "1 left out", "commit-offsets", *OUT, groups=("other",)), {}),
         (
             Owed("r1", "1 thrown back", "prove-groups", *OUT, groups=("app",)),
             {"prove-groups": {"positions": 1, "groups": 1, "wrong": 1}},
@@ -139,10 +132,7 @@ def test_a_person_may_know_better() -> None:
     world = Asked((owed,), says=True)
     seen = settled(world)
     assert world.heard.endswith("something of a runbook (run r1)")
-    assert (seen.owes, seen.items) == (
-        "",
-        ("something of a runbook (run r1): a person says so",),
-    )
+    assert (seen.owes, seen.items) == ("", ("something of a runbook (run r1): a person says so",))
     assert settled(Asked((owed,), says=False)).owes
 
 

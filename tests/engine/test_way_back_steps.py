@@ -12,13 +12,7 @@ from drctl.engine.ports import ConnectorState, LinkReader, LinkWriter, Missing
 from drctl.model.errors import Refused
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Json
-from drctl.model.topology import (
-    Overview,
-    PartitionOffsets,
-    Record,
-    TopicPartition,
-    Unavailable,
-)
+from drctl.model.topology import Overview, PartitionOffsets, Record, TopicPartition, Unavailable
 from drctl.model.typed_json import to_json
 from drctl.steps.registry import KINDS
 
@@ -220,11 +214,7 @@ def test_a_way_home_that_has_begun_goes_on_where_it_stands(world: Around) -> Non
 
 @pytest.mark.parametrize(
     ("world", "first"),
-    [
-        (begun({}), 0),
-        (begun({PLACE: 0}), 1),
-        (begun({PLACE: 3}, "other"), 0),
-    ],
+    [(begun({}), 0), (begun({PLACE: 0}), 1), (begun({PLACE: 3}, "other"), 0)],
     ids=["deleted", "set back", "another alias"],
 )
 def test_one_that_has_begun_and_forgotten_it_does_not_begin_again(
@@ -294,10 +284,7 @@ HOME = ("a", "t1", "t2")
 def test_the_first_arrival_tells_where_it_began(
     survivor: tuple[str, ...], home: tuple[str, ...], state: State
 ) -> None:
-    sites = {
-        "secondary": Site("secondary", log(*survivor)),
-        "primary": Site("primary", log(*home)),
-    }
+    sites = {"secondary": Site("secondary", log(*survivor)), "primary": Site("primary", log(*home))}
     world = Around(sites)
     intent = check("start-replication", STARTS, world, seed_replication=SEEDED)
     assert verify("start-replication", intent, world).state is State.WAITING, "it is stopped"

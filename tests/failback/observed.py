@@ -18,11 +18,7 @@ from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Memb
 from drctl.model.ports import ClusterReader
 from drctl.model.repairs import Acl, Acls
 from drctl.model.replication import Connector
-from drctl.model.topology import (
-    Record,
-    TopicPartition,
-    Unavailable,
-)
+from drctl.model.topology import Record, TopicPartition, Unavailable
 from drctl.reconcile.progress import Key, Progress
 from tests import links
 from tests.failback.ways import DROP, HERE, IDENTITY, PLACE, WHOLE, connector

@@ -101,10 +101,7 @@ def test_one_that_is_filled_is_compared_before_clients_come() -> None:
     found = lost(TARGET_END, filled=True, reverse=RUNNING)
     assert (found.verdict, found.next) == (Verdict.UNKNOWN, "h")
     whole = lost(
-        TARGET_END,
-        filled=True,
-        reverse=RUNNING,
-        back_gaps=(back_gap(TARGET_END, TARGET_END),),
+        TARGET_END, filled=True, reverse=RUNNING, back_gaps=(back_gap(TARGET_END, TARGET_END),)
     )
     assert (states(whole), whole.verdict, whole.next) == ("DDDDDDDDNNN", Verdict.OK, "i")
 

@@ -55,9 +55,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     return asked
 
 
-def test_where_new_records_begin_is_counted_however_many_there_are(
-    looks: list[int | None],
-) -> None:
+def test_where_new_records_begin_is_counted_however_many_there_are(looks: list[int | None]) -> None:
     assert searched(*NOWHERE).boundaries == {PLACE: BOUNDARY}
     assert looks == [sys.maxsize]
 
@@ -70,10 +68,7 @@ def test_which_result_holds_is_looked_at_shortly_first(looks: list[int | None]) 
 
 QUARANTINED = {Decision("safe", "quarantine"): 9, Decision("unkeyed", "quarantine"): 1}
 NEWER = gap(where="gap/main-2", id="result-2")
-STATE = (
-    cast(Config, SimpleNamespace(state_dir=Path("/nowhere"))),
-    link(keeps_partitions=True),
-)
+STATE = (cast(Config, SimpleNamespace(state_dir=Path("/nowhere"))), link(keeps_partitions=True))
 
 
 class Compared(Exception):
@@ -116,9 +111,7 @@ def test_nor_where_many_results_are_newer(found: Any) -> None:
     assert found(facts, gap()) == "result-1"
 
 
-def test_a_decision_on_other_logs_or_to_copy_is_no_reason_to_take_an_old_result(
-    found: Any,
-) -> None:
+def test_a_decision_on_other_logs_or_to_copy_is_no_reason_to_take_an_old_result(found: Any) -> None:
     """Of another incident; and what was copied is not missing any more."""
     moved = gap(partition(source=OffsetRange(0, LOST_END - 5)))
     facts = replace(in_order_to_d(), decided={"result-1": QUARANTINED})

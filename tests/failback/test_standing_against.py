@@ -63,10 +63,7 @@ BEHIND = replace(WHOLE, under_replicated=(Shortage(PLACE, 2, 3),), absent=(3,))
 
 @pytest.mark.parametrize(
     ("health", "words"),
-    [
-        (OFFLINE, "have no leader (orders-0)"),
-        (UNDER, "below min.insync.replicas (orders-0)"),
-    ],
+    [(OFFLINE, "have no leader (orders-0)"), (UNDER, "below min.insync.replicas (orders-0)")],
 )
 def test_a_source_that_takes_no_records_is_refused_before_anything_is_done(
     health: ClusterHealth, words: str

@@ -131,10 +131,7 @@ def test_replicator_keeps_the_next_offset_and_no_alias() -> None:
     config = {"connector.class": "io.confluent.connect.replicator.ReplicatorSourceConnector"}
     found = judged(in_order_to_e(), reverse=copying("back", "STOPPED", {PLACE: 90}, config))
     (entry,) = json.loads(start_of(found.seen).body)["offsets"]
-    assert entry == {
-        "partition": {"topic": "orders", "partition": 0},
-        "offset": {"offset": 100},
-    }
+    assert entry == {"partition": {"topic": "orders", "partition": 0}, "offset": {"offset": 100}}
 
 
 def test_one_that_began_at_the_beginning_is_stopped() -> None:

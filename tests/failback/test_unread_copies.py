@@ -60,10 +60,7 @@ def test_a_group_that_is_too_far_behind_is_not_moved() -> None:
 
 
 def test_what_has_no_place_stays_as_it_is() -> None:
-    rows = (
-        Wanted("app", PLACE, None, blocked="no evidence"),
-        Wanted("none", PLACE, Committed(30)),
-    )
+    rows = (Wanted("app", PLACE, None, blocked="no evidence"), Wanted("none", PLACE, Committed(30)))
     stands: Stands = {"app": {PLACE: Committed(3)}, "none": {}}
     assert held_back(rows, stands, BROUGHT) == rows
 

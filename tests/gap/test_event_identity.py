@@ -8,13 +8,7 @@ import pytest
 from drctl.gap.event_duplicates import DirectEventCounter, EventAnalysis, FoundEvents, event_of
 from drctl.model.errors import ExitCode, UsageError
 from drctl.model.event_duplicates import EventCounts, EventFormat, Repeat
-from drctl.model.topology import (
-    Chunk,
-    OffsetRange,
-    Record,
-    TopicPartition,
-    TopicRanges,
-)
+from drctl.model.topology import Chunk, OffsetRange, Record, TopicPartition, TopicRanges
 from tests.cli.documents import check
 from tests.fakes import FakeCluster, FakeLog, row_of
 from tests.gap.comparing import no_progress

@@ -1,10 +1,7 @@
 """What drctl's own user may do with a real cluster."""
 
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AclOperation,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, ResourceType  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.kafka.connection import Connection
 from drctl.kafka.health import KafkaHealthReader

@@ -225,17 +225,7 @@ def story(brokers: Lab, three: ClusterUnderTest, topics: Topics, elect: Elect) -
     waited = elect("wait", "--within", f"{RECOVERY_S:.0f}s")
     back.join()
     return Story(
-        headless,
-        shown,
-        text,
-        refused,
-        planned,
-        told,
-        unconfirmed,
-        elected,
-        again,
-        waited,
-        kept,
+        headless, shown, text, refused, planned, told, unconfirmed, elected, again, waited, kept
     )
 
 

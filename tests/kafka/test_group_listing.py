@@ -5,10 +5,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AdminClient,
-    ListConsumerGroupsResult,
-)
+from confluent_kafka.admin import AdminClient, ListConsumerGroupsResult  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline

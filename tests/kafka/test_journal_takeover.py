@@ -312,10 +312,7 @@ def freezing(
 def test_brokers_that_hang_for_a_while_are_waited_for(
     cluster: TlsCluster, place: JournalPlace, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    with (
-        Frozen(cluster) as brokers,
-        place.journal(beat_s=LONG_S).take(holder("A")) as held,
-    ):
+    with Frozen(cluster) as brokers, place.journal(beat_s=LONG_S).take(holder("A")) as held:
         held.append([BEGAN])
         freezing(brokers, monkeypatch, moment, Timer(3, brokers.thaw).start)
         held.append(named("intend"))

@@ -5,9 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AclOperation,
-)
+from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.gap.comparison import ScanFailed, Side
 from drctl.kafka.log_reader import KafkaLogReader, LogSource

@@ -14,13 +14,7 @@ from confluent_kafka.admin import AclOperation, NewTopic
 from drctl.kafka.connection import Connection
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import cluster_id
-from drctl.model.topology import (
-    PartitionOffsets,
-    Record,
-    TopicPartition,
-    TopicState,
-    Unavailable,
-)
+from drctl.model.topology import PartitionOffsets, Record, TopicPartition, TopicState, Unavailable
 from tests.kafka.conftest import Bench
 from tests.kafka.tls_broker import wait_until
 from tests.lab.cluster_under_test import ClusterUnderTest
@@ -281,8 +275,7 @@ def test_what_is_written_meanwhile_is_no_open_transaction(
 def test_hundreds_of_partitions_at_once(reader: KafkaClusterReader, bench: Bench) -> None:
     names = [f"many-{uuid4().hex[:8]}-{number}" for number in range(10)]
     created = bench.admin.create_topics(
-        [NewTopic(name, 20, 1) for name in names],
-        operation_timeout=30,
+        [NewTopic(name, 20, 1) for name in names], operation_timeout=30
     )
     for future in created.values():
         future.result()

@@ -15,10 +15,7 @@ from confluent_kafka import (
     Message,
     TopicPartition,
 )
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.formats.consumer_timestamps import (
     TOPIC,
@@ -153,8 +150,7 @@ def test_each_way_to_commit(
 ) -> None:
     called: list[int] = []
     consumer = new_consumer(
-        enable__auto__commit=how == "auto",
-        on_commit=lambda error, parts: called.append(len(parts)),
+        enable__auto__commit=how == "auto", on_commit=lambda error, parts: called.append(len(parts))
     )
     consumer.subscribe([filled])
     assert read(consumer, 700) == 700

@@ -138,9 +138,7 @@ class TlsCluster:
             self._processes[node].wait(10)
         with (self._home(node) / "log").open("ab") as log:
             self._processes[node] = subprocess.Popen(
-                [*self._java, "kafka.Kafka", self._config(node)],
-                stdout=log,
-                stderr=log,
+                [*self._java, "kafka.Kafka", self._config(node)], stdout=log, stderr=log
             )
 
     def signal(self, node: int, number: signal.Signals) -> None:

@@ -83,9 +83,7 @@ def test_results_of_earlier_versions_have_no_raw_timestamps(tmp_path: Path) -> N
     ParquetRecords(tmp_path).write([row(1), row(2, timestamp_ms=-1)])
     (file,) = (tmp_path / "records").glob("*.parquet")
     pq.write_table(
-        pq.read_table(file).drop_columns("timestamp_ms"),
-        file,
-        use_deprecated_int96_timestamps=True,
+        pq.read_table(file).drop_columns("timestamp_ms"), file, use_deprecated_int96_timestamps=True
     )
     assert [r[3] for r in read_records(tmp_path / "records")] == [NOON + 1, -1]
     assert [s.timestamp_ms for s in read_samples(tmp_path / "records", 9)] == [NOON + 1, -1]

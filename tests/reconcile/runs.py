@@ -8,13 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from drctl.app.reconcile import (
-    Opened,
-    ReconcileOptions,
-    ResultReader,
-    ResultWriter,
-    wish_of,
-)
+from drctl.app.reconcile import Opened, ReconcileOptions, ResultReader, ResultWriter, wish_of
 from drctl.model.gap import OrderVerdict
 from drctl.model.plan import Plan
 from drctl.model.topology import PartitionOffsets, TopicPartition

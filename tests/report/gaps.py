@@ -70,9 +70,7 @@ def topic(name: str, *partitions: PartitionGap, **other: object) -> TopicGap:
 
 
 def nothing_missing() -> GapResult:
-    return result(
-        *(topic(f"orders-{n}", *(gap(p, 125_000) for p in range(8))) for n in range(5)),
-    )
+    return result(*(topic(f"orders-{n}", *(gap(p, 125_000) for p in range(8))) for n in range(5)))
 
 
 def tail_lost() -> GapResult:

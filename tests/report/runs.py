@@ -349,11 +349,7 @@ def turned_back() -> Run:
 
 def half_back() -> Run:
     fence = replace(GOOD["fence-producers"], stays=True)
-    script = {
-        **GOOD,
-        "fence-producers": fence,
-        "commit-offsets": Part(refuses=NO_PLACE, looks=4),
-    }
+    script = {**GOOD, "fence-producers": fence, "commit-offsets": Part(refuses=NO_PLACE, looks=4)}
     return Run(planned()).play(script)
 
 

@@ -62,10 +62,7 @@ class _Found(HTMLParser):
 
 
 def inspect(
-    pages: Mapping[str, str],
-    profile: Path,
-    scheme: int = LIGHT,
-    widths: tuple[int, ...] = WIDTHS,
+    pages: Mapping[str, str], profile: Path, scheme: int = LIGHT, widths: tuple[int, ...] = WIDTHS
 ) -> Inspection:
     frames = "".join(
         f'<iframe src="{path}" width="{width}" height="900"></iframe>'
@@ -99,9 +96,7 @@ def test_the_inspector_sees_an_attack_that_works(tmp_path: Path) -> None:
     assert "/leak" in asked
 
 
-def test_hostile_keys_values_and_names_stay_text(
-    seen: Seen,
-) -> None:
+def test_hostile_keys_values_and_names_stay_text(seen: Seen) -> None:
     hostile = [p for found, _ in seen.values() for p in found if p["page"] == "/hostile"]
     assert len(hostile) == 4
     for page in hostile:
@@ -112,9 +107,7 @@ def test_hostile_keys_values_and_names_stay_text(
         assert not {"\u202e", "\u2066", "\u200b", "\x1b", "\x07", "\x00"} & set(text)
 
 
-def test_no_page_holds_or_runs_anything_active(
-    seen: Seen,
-) -> None:
+def test_no_page_holds_or_runs_anything_active(seen: Seen) -> None:
     for found, _ in seen.values():
         for page in found:
             assert (page["scripts"], page["images"], page["handlers"]) == (0, 0, 0), page["page"]
@@ -141,9 +134,7 @@ def test_even_unescaped_markup_is_stopped_by_the_policy(tmp_path: Path) -> None:
     assert "/leak" not in asked
 
 
-def test_the_page_follows_light_and_dark(
-    seen: Seen,
-) -> None:
+def test_the_page_follows_light_and_dark(seen: Seen) -> None:
     grounds = {s: {str(p["ground"]) for p in found} for s, (found, _) in seen.items()}
     assert all(len(colours) == 1 for colours in grounds.values())
     light, dark = (_luminance_of_rgb(grounds[s].pop()) for s in (LIGHT, DARK))
@@ -151,9 +142,7 @@ def test_the_page_follows_light_and_dark(
     assert dark < 0.05
 
 
-def test_text_is_readable_on_its_ground(
-    seen: Seen,
-) -> None:
+def test_text_is_readable_on_its_ground(seen: Seen) -> None:
     for found, _ in seen.values():
         for page in found:
             colours = page["colours"]
@@ -164,9 +153,7 @@ def test_text_is_readable_on_its_ground(
                     assert found_contrast >= 4.5, (page["page"], ink, ground)
 
 
-def test_no_page_is_wider_than_its_window(
-    seen: Seen,
-) -> None:
+def test_no_page_is_wider_than_its_window(seen: Seen) -> None:
     wide = [
         (page["page"], page["width"], page["overflow"])
         for page in seen[LIGHT][0]

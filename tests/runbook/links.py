@@ -19,11 +19,7 @@ FULL = Circumstances(
     replicator="mirrormaker2",
 )
 BARE = Circumstances(
-    "main",
-    "primary",
-    "secondary",
-    fence_method=FenceMethod.NONE,
-    source_answers=False,
+    "main", "primary", "secondary", fence_method=FenceMethod.NONE, source_answers=False
 )
 SITE = Circumstances(
     "main",

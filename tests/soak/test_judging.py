@@ -49,10 +49,7 @@ def fine() -> Evidence:
     """Four records at home, two away, all copied both ways; the group moved twice."""
     group = Group(
         GROUP,
-        (
-            *processed(0, PRIMARY, *VALUES[:4]),
-            *processed(1, SECONDARY, *VALUES[4:], first=4),
-        ),
+        (*processed(0, PRIMARY, *VALUES[:4]), *processed(1, SECONDARY, *VALUES[4:], first=4)),
         (*committed(0, PRIMARY, 4, *SURE), *committed(1, SECONDARY, 6, *SURE)),
     )
     return Evidence(

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import yaml
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import (  # type: ignore[attr-defined, unused-ignore]
-    AclPermissionType,
-)
+from confluent_kafka.admin import AclPermissionType  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.lab.cluster import LabCluster
 from drctl.lab.lab import Lab

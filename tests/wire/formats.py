@@ -157,8 +157,7 @@ TIMESTAMPS = st.one_of(
     st.builds(consumer_timestamps.ConsumerTimestamp, INT64, INT64, st.just(8)),
 )
 _ANCHOR_RECORDS = st.lists(
-    st.builds(anchors.AnchorRecord, st.integers(0, 2**64 - 1), INT64),
-    max_size=anchors.MOST_RECORDS,
+    st.builds(anchors.AnchorRecord, st.integers(0, 2**64 - 1), INT64), max_size=anchors.MOST_RECORDS
 ).map(tuple)
 ANCHORS = st.builds(
     anchors.Anchor,
@@ -266,11 +265,7 @@ FORMATS = (
         heartbeats.decode_key,
     ),
     Format(
-        "heartbeats-value",
-        INT64,
-        heartbeats.encode_value,
-        heartbeats.decode_value,
-        tombstone=True,
+        "heartbeats-value", INT64, heartbeats.encode_value, heartbeats.decode_value, tombstone=True
     ),
     Format("consumer-offsets-key", KEYS, consumer_offsets.encode_key, consumer_offsets.decode_key),
     Format(

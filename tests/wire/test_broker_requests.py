@@ -48,10 +48,7 @@ WRITTEN = [
     (cluster.write_acls([RULE]), RULE_SENT),
     (groups.find_coordinators(["g"]), "00 02 0267 00"),
     (groups.find_transaction_coordinator("g"), "01 02 0267 00"),
-    (
-        groups.heartbeat("g", "", groups.JOIN, 60_000),
-        "0267 01 00000000 00 00 0000ea60 01 00 01 00",
-    ),
+    (groups.heartbeat("g", "", groups.JOIN, 60_000), "0267 01 00000000 00 00 0000ea60 01 00 01 00"),
     (
         groups.heartbeat("g", "m", groups.LEAVE, 60_000),
         "0267 026d ffffffff 00 00 ffffffff 00 00 00 00",
@@ -106,10 +103,7 @@ READ: list[tuple[Any, str, Any]] = [
     (
         producers.read_producers,
         f"00000000 02 0274 03 00000001 0000 00 02 {PRODUCER} 00 00000002 0006 0362 79 01 00 00 00",
-        (
-            ("t", 1, 0, "", (Producer(7, 1, 19, 1_700_000_000_000, 5),)),
-            ("t", 2, 6, "by", ()),
-        ),
+        (("t", 1, 0, "", (Producer(7, 1, 19, 1_700_000_000_000, 5),)), ("t", 2, 6, "by", ())),
     ),
     (producers.read_init, "00000000 0000 00000000000003e8 0000 00", (0, 1000, 0)),
     (
@@ -182,11 +176,7 @@ READ: list[tuple[Any, str, Any]] = [
         f"001f 036e6f 01 00 0000 00 02 ffff 036e6f {MATCH} 00 00",
         ((0, ""), (0, ""), (31, "no"), (-1, "no")),
     ),
-    (
-        groups.read_heartbeat,
-        "00000000 0000 00 026d 00000001 00001388 ff 01 00",
-        (0, "", "m", 1),
-    ),
+    (groups.read_heartbeat, "00000000 0000 00 026d 00000001 00001388 ff 01 00", (0, "", "m", 1)),
     (
         groups.read_coordinators,
         "00000000 02 0267 00000002 0268 00002384 0000 00 00 00",
@@ -202,11 +192,7 @@ READ: list[tuple[Any, str, Any]] = [
             ("h", (), 30),
         ),
     ),
-    (
-        groups.read_committed,
-        "00000000 02 0274 02 00000001 0019 00 00 00",
-        [("t", 1, 25)],
-    ),
+    (groups.read_committed, "00000000 02 0274 02 00000001 0019 00 00 00", [("t", 1, 25)]),
     (
         groups.read_deleted,
         "0000 00000000 00000001 000174 00000002 00000000 0000 00000001 0056",
@@ -233,10 +219,7 @@ READ: list[tuple[Any, str, Any]] = [
         partitions.read_partitions,
         f"00000000 03 0000 0274 {UUID} 00 02 {ROW} 80000000 00"
         f" 0003 0275 {UUID} 00 01 80000000 00 01 0276 00000009 00 00",
-        (
-            (Partition(TopicPartition("t", 4), None, 7, (1, 2), (1,), (2,), ()),),
-            ("v", 9),
-        ),
+        ((Partition(TopicPartition("t", 4), None, 7, (1, 2), (1,), (2,), ()),), ("v", 9)),
     ),
     (partitions.read_partitions, "00000000 01 ff 00", ((), None)),
     (

@@ -18,10 +18,7 @@ from drctl.steps.source_offsets import kept_offsets
 
 
 def observe_replication(
-    workers: Workers,
-    named: ConnectorsConfig,
-    ends: Ends,
-    topics: Callable[[], Collection[str]],
+    workers: Workers, named: ConnectorsConfig, ends: Ends, topics: Callable[[], Collection[str]]
 ) -> Replication:
     """Everything on the workers that copies from the one to the other.
 

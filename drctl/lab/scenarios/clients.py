@@ -274,10 +274,7 @@ class Writer:
         return Loads(self._lab).folder(cluster)
 
     def write(
-        self,
-        count: int | None = None,
-        rate: float = 0,
-        until: Callable[[], bool] = lambda: False,
+        self, count: int | None = None, rate: float = 0, until: Callable[[], bool] = lambda: False
     ) -> None:
         """Write, until so many are through, or it is so.
 
@@ -343,12 +340,7 @@ class Writer:
             self._stopping.wait(_LOOK_S)
 
     def _load(
-        self,
-        cluster: str,
-        rows: Iterator[Row],
-        log: AckLog,
-        rate: float,
-        until: Callable[[], bool],
+        self, cluster: str, rows: Iterator[Row], log: AckLog, rate: float, until: Callable[[], bool]
     ) -> None:
         def acknowledged(ack: Ack) -> None:
             log.acknowledged(ack)

@@ -18,14 +18,7 @@ from drctl.lab.cluster import Position, count_of, read_topic
 from drctl.lab.loading import Row, flights
 from drctl.lab.loads import PARTITIONS, acknowledged_rows
 from drctl.lab.mirrors import await_state
-from drctl.lab.scenarios.clients import (
-    RUNBOOKS,
-    Company,
-    Habit,
-    Reader,
-    Script,
-    company,
-)
+from drctl.lab.scenarios.clients import RUNBOOKS, Company, Habit, Reader, Script, company
 from drctl.lab.scenarios.ground_truth import (
     GroupTruth,
     gap_truth,
