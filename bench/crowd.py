@@ -9,7 +9,7 @@ from bench.process import WrongAnswer
 from bench.records import Message, chunks
 from bench.stage import Stage
 from drctl.kafka.connection import Connection
-from drctl.kafka.group_writer import KafkaGroupWriter
+from drctl.kafka.group_offsets import KafkaGroupWriter
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.lab.cluster import LabCluster
 from drctl.model.groups import Committed, Positions

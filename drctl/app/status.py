@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from drctl.model.ports import ClusterReader, GroupReader
     from drctl.model.topology import Unavailable
     from drctl.model.translation import GroupPartition
-    from drctl.offsets.choosing import Question, TranslationMethod
     from drctl.offsets.evidence import Evidence
+    from drctl.offsets.methods import Question, TranslationMethod
 
 _NOTHING = "nothing on the target tells where it stands there"
 
@@ -103,7 +103,7 @@ def _left_out(
     """Why each position has no place there."""
     from drctl.model.groups import Group
     from drctl.model.topology import TopicPartition
-    from drctl.offsets.choosing import NoAnswer, Question
+    from drctl.offsets.methods import NoAnswer, Question
 
     found: dict[GroupPartition, str] = {}
     questions = []

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from drctl.kafka.drill import KafkaScratch
     from drctl.kafka.elections import KafkaElectionReader, KafkaElectionWriter
     from drctl.kafka.fence_proof import KafkaFenceProver
-    from drctl.kafka.group_writer import KafkaGroupWriter
+    from drctl.kafka.group_offsets import KafkaGroupWriter
     from drctl.kafka.groups import KafkaGroupReader
     from drctl.kafka.health import KafkaHealthReader
     from drctl.kafka.journal_reader import JournalTopicReader
@@ -108,7 +108,7 @@ class KafkaReader(_Cluster):
 class KafkaWriter(_Cluster):
     """What changes one cluster; likewise."""
 
-    groups: "_Part[KafkaGroupWriter]" = _Part("group_writer", "KafkaGroupWriter")
+    groups: "_Part[KafkaGroupWriter]" = _Part("group_offsets", "KafkaGroupWriter")
     """Moves what groups have committed, and makes groups of KIP-848 known."""
 
     acls: "_Part[KafkaAclWriter]" = _Part("acls", "KafkaAclWriter")

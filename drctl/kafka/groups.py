@@ -20,7 +20,7 @@ from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.connection import GRACE_S, Connection, gather, in_chunks, outcome, pauses
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault
-from drctl.kafka.group_requests import WAVE, GroupRequests, Replied, moving, reason
+from drctl.kafka.group_offsets import WAVE, GroupRequests, Replied, moving, reason
 from drctl.model.errors import Unreachable
 from drctl.model.groups import POSITIONS_TOPIC, Group, GroupProtocol, GroupState, Member, Positions
 from drctl.model.health import Silent
@@ -146,7 +146,7 @@ def _classic(each: Any) -> Group:
 
 
 _CHUNK = 50
-# See group_requests: an answer that comes while the request times out ends the process. Who waits
+# See group_offsets: an answer that comes while the request times out ends the process. Who waits
 # no longer leaves it unanswered.
 _NO_TIMEOUT_S = 3_600.0
 # Fewer are asked for one by one: a listing brings everything there is.

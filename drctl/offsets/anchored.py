@@ -7,8 +7,8 @@ from typing import NamedTuple
 from drctl.formats.anchors import Anchor, Milestone
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.model.translation import Answer, GroupPartition, Method
-from drctl.offsets.choosing import Answers, NoAnswer, Question, not_asked
 from drctl.offsets.consumed import LastConsumed, Step
+from drctl.offsets.methods import Answers, NoAnswer, Question, not_asked
 from drctl.offsets.record_match import answer
 from drctl.offsets.searching import Match, Sought, TargetSearch
 

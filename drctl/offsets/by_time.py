@@ -7,8 +7,8 @@ from typing import NamedTuple
 from drctl.model.ports import ClusterReader, OffsetReader
 from drctl.model.topology import Found, Mark, TopicPartition, Unavailable
 from drctl.model.translation import Answer, GroupPartition, Method
-from drctl.offsets.choosing import Answers, NoAnswer, Question
 from drctl.offsets.consumed import Before, RangeReader, last_consumed
+from drctl.offsets.methods import Answers, NoAnswer, Question
 
 
 class Consumed(NamedTuple):

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
 from drctl.model.translation import Answer, GroupPartition, Method
-from drctl.offsets.choosing import UNKNOWN_POSITION, Answers, NoAnswer, Question
 from drctl.offsets.consumed import Logs
+from drctl.offsets.methods import UNKNOWN_POSITION, Answers, NoAnswer, Question
 
 
 class Sync(NamedTuple):

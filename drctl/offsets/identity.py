@@ -8,7 +8,6 @@ from typing import NamedTuple
 from drctl.formats.anchors import Anchor
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
 from drctl.model.translation import Answer, GroupPartition, Method
-from drctl.offsets.choosing import UNKNOWN_POSITION, Answers, NoAnswer, Question
 from drctl.offsets.consumed import (
     Logs,
     Position,
@@ -20,6 +19,7 @@ from drctl.offsets.consumed import (
     read_ranges,
     spread,
 )
+from drctl.offsets.methods import UNKNOWN_POSITION, Answers, NoAnswer, Question
 
 SAMPLES = 5
 """Places of a partition at which both sides are compared."""

@@ -10,11 +10,11 @@ from drctl.model.translation import Answer, GroupPartition, Method
 from drctl.offsets.anchored import AnchorAnswers
 from drctl.offsets.by_time import ConsumerTimestamps, GivenTime
 from drctl.offsets.checkpoints import CheckpointAnswers, OffsetSyncs
-from drctl.offsets.choosing import NO_EVIDENCE, Answers, NoAnswer, Question, TranslationMethod
 from drctl.offsets.consumed import Logs, RangeReader
 from drctl.offsets.evidence import Evidence, EvidenceReader, LastKnown, Progress, last_known
 from drctl.offsets.identity import SameOffsets
 from drctl.offsets.mapping import MappedOffsets
+from drctl.offsets.methods import NO_EVIDENCE, Answers, NoAnswer, Question, TranslationMethod
 from drctl.offsets.record_match import RecordMatch
 from drctl.offsets.searching import TargetSearch
 from drctl.offsets.situation import Carried, SourceGroups, Target, look_at_source, look_at_target

@@ -26,7 +26,6 @@ from drctl.model.topology import (
     Unavailable,
 )
 from drctl.model.translation import Answer, GroupPartition, Method
-from drctl.offsets.choosing import UNKNOWN_POSITION, Answers, NoAnswer, Question
 from drctl.offsets.consumed import (
     Logs,
     RangeReader,
@@ -37,6 +36,7 @@ from drctl.offsets.consumed import (
     spread,
     step_of,
 )
+from drctl.offsets.methods import UNKNOWN_POSITION, Answers, NoAnswer, Question
 
 _OWN = provenance.HEADER.encode()
 _OFFSET = migrator_headers.OFFSET_HEADER.encode()

@@ -22,7 +22,6 @@ from drctl.model.topology import (
     Unavailable,
 )
 from drctl.model.translation import Answer, Method
-from drctl.offsets.choosing import UNKNOWN_POSITION, Answers, NoAnswer, Question, not_asked
 from drctl.offsets.consumed import (
     WIDTHS,
     LastConsumed,
@@ -36,6 +35,7 @@ from drctl.offsets.consumed import (
     read_ranges,
     trails_before,
 )
+from drctl.offsets.methods import UNKNOWN_POSITION, Answers, NoAnswer, Question, not_asked
 from drctl.offsets.searching import Match, Sought, TargetSearch
 
 FIRST_STEP, GROWTH = 4 * MOST_RECORDS, 4

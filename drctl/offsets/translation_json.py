@@ -5,8 +5,8 @@ from typing import Annotated
 from drctl.model.document import Count, Document, From, Name, Seconds, rounded
 from drctl.model.errors import ExitCode
 from drctl.model.translation import Answer, Method, Translation
-from drctl.offsets.choosing import NO_EVIDENCE, NoAnswer
 from drctl.offsets.link_translation import LinkTranslated
+from drctl.offsets.methods import NO_EVIDENCE, NoAnswer
 from drctl.offsets.snapshot import GroupReason, reasons
 from drctl.offsets.translating import NEVER, Explained
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from drctl.model.text import arguments
 from drctl.model.translation import Answer, Translation
-from drctl.offsets.choosing import NoAnswer
+from drctl.offsets.methods import NoAnswer
 from drctl.offsets.translating import NEVER, Explained
 from drctl.offsets.translation_json import questionable
 from drctl.views.text import duration, number, plain, plural

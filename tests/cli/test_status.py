@@ -12,8 +12,8 @@ from drctl.model.topology import TopicPartition
 from drctl.model.translation import GroupPartition
 from drctl.offsets.by_time import Consumed
 from drctl.offsets.checkpoints import Checkpoint, Sync
-from drctl.offsets.choosing import Question
 from drctl.offsets.evidence import Evidence
+from drctl.offsets.methods import Question
 from drctl.offsets.mirror_topics import Mirrored
 from tests.cli.conftest import Run
 

@@ -25,7 +25,7 @@ from drctl.artifacts.jars import resolve
 from drctl.artifacts.java import find_java
 from drctl.kafka.acls import KafkaAclWriter
 from drctl.kafka.connection import Connection
-from drctl.kafka.group_writer import KafkaGroupWriter
+from drctl.kafka.group_offsets import KafkaGroupWriter
 from drctl.model.fencing import Denied, Topics, denials
 from drctl.model.groups import Committed
 from drctl.model.repairs import Acl

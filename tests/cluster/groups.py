@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from drctl.kafka.connection import Connection
-from drctl.kafka.group_writer import KafkaGroupWriter
+from drctl.kafka.group_offsets import KafkaGroupWriter
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition, Unavailable

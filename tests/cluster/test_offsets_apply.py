@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from drctl.kafka.connection import Connection
-from drctl.kafka.group_writer import KafkaGroupWriter
+from drctl.kafka.group_offsets import KafkaGroupWriter
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.lab.lab import Lab
 from drctl.model.groups import Committed, Positions

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError
 from drctl.kafka.broker_socket import Address, BrokerSocket
 from drctl.kafka.brokers import Brokers
 from drctl.kafka.connection import Connection, Nodes
-from drctl.kafka.group_requests import GroupRequests, Replied
+from drctl.kafka.group_offsets import GroupRequests, Replied
 from drctl.kafka.protocol import Api
 from drctl.kafka.protocol_groups import (
     COMMIT,

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from drctl.kafka.connection import Connection
-from drctl.kafka.group_writer import KafkaGroupWriter
+from drctl.kafka.group_offsets import KafkaGroupWriter
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.model.errors import Unreachable
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Occupied

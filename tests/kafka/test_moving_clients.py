@@ -10,7 +10,7 @@ from confluent_kafka.admin import NewTopic
 
 from drctl.kafka.acls import KafkaAclReader, KafkaAclWriter
 from drctl.kafka.connection import Connection
-from drctl.kafka.group_writer import KafkaGroupWriter
+from drctl.kafka.group_offsets import KafkaGroupWriter
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.kafka.health import KafkaHealthReader
 from drctl.kafka.producer_ids import BLOCK, KafkaProducerIdReader, KafkaProducerIdWriter

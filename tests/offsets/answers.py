@@ -1,7 +1,7 @@
 """What is asked of an answer."""
 
 from drctl.model.translation import Answer
-from drctl.offsets.choosing import NoAnswer
+from drctl.offsets.methods import NoAnswer
 
 
 def bounds(said: Answer | NoAnswer | None) -> tuple[int, int | None, int | None]:

@@ -19,13 +19,13 @@ from drctl.model.translation import Answer, GroupPartition
 from drctl.offsets.anchored import AnchorAnswers
 from drctl.offsets.by_time import Consumed, ConsumerTimestamps
 from drctl.offsets.checkpoints import OffsetSyncs, Sync
-from drctl.offsets.choosing import Question, TranslationMethod, chosen
 from drctl.offsets.consumed import known_from, last_consumed, milestones_before
 from drctl.offsets.evidence import LastKnown
 from drctl.offsets.mapping import MappedOffsets
+from drctl.offsets.methods import Question, TranslationMethod
 from drctl.offsets.record_match import RecordMatch
 from drctl.offsets.searching import TargetSearch
-from drctl.offsets.translating import worth
+from drctl.offsets.translating import chosen, worth
 from tests.depth import examples
 from tests.fakes import FakeCluster, FakeLog
 from tests.offsets.answers import bounds

@@ -13,7 +13,7 @@ from drctl.model.topology import TopicPartition
 from drctl.model.translation import Answer, GroupPartition
 from drctl.offsets.anchor_log import AnchorLog, Change, anchors_of, survived_cluster
 from drctl.offsets.anchored import AnchorAnswers
-from drctl.offsets.choosing import NoAnswer, Question
+from drctl.offsets.methods import NoAnswer, Question
 from drctl.offsets.searching import TargetSearch
 from tests.fakes import FakeCluster
 from tests.offsets.anchoring import HOUR, NOON, ORDERS, Clock, OneTracker, Topic, log, source_of

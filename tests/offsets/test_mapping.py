@@ -14,7 +14,6 @@ from drctl.formats.provenance import Provenance
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import Headers, PartitionOffsets, Row, TopicPartition, TopicState
 from drctl.model.translation import Answer, GroupPartition, Method
-from drctl.offsets.choosing import NoAnswer, Question, chosen
 from drctl.offsets.consumed import step_of
 from drctl.offsets.evidence import LastKnown
 from drctl.offsets.mapping import (
@@ -27,10 +26,11 @@ from drctl.offsets.mapping import (
     MappedOffsets,
     copy_of,
 )
+from drctl.offsets.methods import NoAnswer, Question
 from drctl.offsets.record_match import RecordMatch
 from drctl.offsets.searching import TargetSearch
 from drctl.offsets.situation import Target
-from drctl.offsets.translating import translate, worth
+from drctl.offsets.translating import chosen, translate, worth
 from drctl.offsets.translation_json import questionable
 from tests.depth import examples
 from tests.fakes import FakeCluster, FakeLog

@@ -17,19 +17,17 @@ from drctl.offsets.checkpoints import (
     Sync,
     usable,
 )
-from drctl.offsets.choosing import (
+from drctl.offsets.consumed import step_of
+from drctl.offsets.identity import SameOffsets
+from drctl.offsets.methods import (
     NO_EVIDENCE,
     UNKNOWN_POSITION,
     NoAnswer,
     Question,
     TranslationMethod,
-    chosen,
-    contradictions,
 )
-from drctl.offsets.consumed import step_of
-from drctl.offsets.identity import SameOffsets
 from drctl.offsets.situation import Target
-from drctl.offsets.translating import NEVER, translate
+from drctl.offsets.translating import NEVER, chosen, contradictions, translate
 from tests.fakes import FakeCluster, FakeLog
 from tests.offsets.answers import bounds, reason
 

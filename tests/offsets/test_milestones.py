@@ -14,8 +14,8 @@ from drctl.model.topology import Chunk, PartitionOffsets, Row, TopicRanges
 from drctl.model.translation import Answer, GroupPartition
 from drctl.offsets import consumed
 from drctl.offsets.anchored import AnchorAnswers
-from drctl.offsets.choosing import NoAnswer, Question
 from drctl.offsets.consumed import REACH, SPACING, milestones_before, step_of
+from drctl.offsets.methods import NoAnswer, Question
 from drctl.offsets.searching import TargetSearch
 from tests.depth import examples
 from tests.fakes import FakeCluster, FakeLog

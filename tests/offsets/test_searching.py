@@ -12,7 +12,7 @@ from drctl.model.topology import Found, Row, TopicPartition, Unavailable
 from drctl.model.translation import Answer, GroupPartition
 from drctl.offsets import searching
 from drctl.offsets.checkpoints import OffsetSyncs, Sync
-from drctl.offsets.choosing import NoAnswer, Question
+from drctl.offsets.methods import NoAnswer, Question
 from drctl.offsets.record_match import RecordMatch
 from drctl.offsets.searching import TargetSearch
 from tests.fakes import FakeCluster, FakeLog

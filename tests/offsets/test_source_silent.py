@@ -12,9 +12,9 @@ from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
 from drctl.model.translation import Answer, GroupPartition, Method, Translation
 from drctl.offsets.anchored import NO_ANCHOR
 from drctl.offsets.checkpoints import Checkpoint, CheckpointAnswers, OffsetSyncs, Sync
-from drctl.offsets.choosing import NoAnswer
 from drctl.offsets.evidence import Evidence, LastKnown, last_known
 from drctl.offsets.link_translation import TargetOffsets
+from drctl.offsets.methods import NoAnswer
 from drctl.offsets.mirror_topics import Mirrored
 from drctl.offsets.situation import Target
 from drctl.offsets.translating import Silence, translate, worth

@@ -11,8 +11,8 @@ from rich.console import Console, RenderableType
 from drctl.config.link import Link
 from drctl.model.topology import TopicPartition
 from drctl.model.translation import Answer, GroupPartition, Method, Translation
-from drctl.offsets.choosing import NoAnswer
 from drctl.offsets.link_translation import LinkTranslated
+from drctl.offsets.methods import NoAnswer
 from drctl.offsets.situation import SourceGroups
 from drctl.offsets.translating import Explained
 from drctl.views.translation import WIDEST, Explanation, translation_table
