@@ -326,7 +326,8 @@ def play(stage: Stage, script: Script | None = None) -> Ending:
         rows = {row.number: row.value for row in flights(0, people.writer.next_row)}
         there = _held(people, rows)
         groups = [_truth(each, there) for each in people.readers]
-        stage.tell(f"\n{in_table(groups)}")
+        for line in ("", *in_table(groups).splitlines()):
+            stage.tell(line)
         report = stage.reports()[-1]
         try:
             gap = bring_back(people, there, rows)

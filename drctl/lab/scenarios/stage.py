@@ -105,7 +105,8 @@ class Stage:
 
     def act(self, number: int, title: str) -> None:
         """Say what comes now."""
-        self.tell(f"\n--- {number}. {title}\n")
+        for line in ("", f"--- {number}. {title}", ""):
+            self.tell(line)
 
     def drctl(self, *words: str) -> int:
         """Run a command of drctl to its end, its result on this terminal; the exit code.
