@@ -625,7 +625,7 @@ class ClusterLinkReader(NoFailback):
         self._snapshot = BoundedQuery(look, adapters.PATIENCE_S)
 
     def seen_ahead(self) -> "Stock | None":
-        """What was looked at up to 5 s ago, without a fault; None where nobody looked."""
+        """What `look_ahead` found up to 5 s ago; None where it failed or was not called."""
         if self._snapshot is None:
             return None
         seen, self._snapshot = self._snapshot.answer(), None
@@ -763,11 +763,11 @@ class ClusterLinkReader(NoFailback):
 
         def found() -> "tuple[Mapping[TopicPartition, int], Translated]":
             if before is not None and moved is not None:
-                with suppress(DrctlError):  # then all are translated anew
+                with suppress(DrctlError):  # then all are translated again
                     ends, known = before.value()
-                    anew = self._translated(tuple(map(re.escape, moved)), shown=False).wanted
+                    again = self._translated(tuple(map(re.escape, moved)), shown=False).wanted
                     kept = (row for row in known.wanted if row.group not in moved)
-                    return ends, known._replace(wanted=(*kept, *anew))
+                    return ends, known._replace(wanted=(*kept, *again))
             with adapters.reader(self.link.target, self.link.target_config).topics as target:
                 return ends_of_copies(self.link, target), self._translated(shown=False)
 

@@ -279,7 +279,7 @@ class LinkReader(Protocol):
         """
 
     def seen_ahead(self) -> Stock | None:
-        """What was looked at beside a wait, up to 5 s ago and without a fault; else None."""
+        """The stock that was taken during a wait, up to 5 s ago; None where there is none."""
 
     def acls(self, name: str) -> AclReader:
         """The rules of one cluster."""

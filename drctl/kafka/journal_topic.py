@@ -165,7 +165,7 @@ class HeldRun(Closing):
         return self._where
 
     def append(self, entries: Sequence[Entry]) -> Sequence[bytes]:
-        """Write them down, all or none; committed when this returns. The lines, as written.
+        """Write them down, all or none; committed when this returns. Returns the sealed lines.
 
         Raises:
             Fenced: another run has taken the link; nothing more is written.

@@ -456,9 +456,10 @@ def build_plan(
 
 def _line(case: Case, overridden: frozenset[str]) -> Line:
     wanted = case.wanted
-    failing = () if _is_committed(case) else tuple(objections(case))
+    committed = _is_committed(case)
+    failing = () if committed else tuple(objections(case))
     blocker = next((o for o in failing if o.final or o.guard not in overridden), None)
-    if _is_committed(case):
+    if committed:
         action = Action.SAME
     elif blocker is not None:
         action = Action.REFUSED

@@ -244,7 +244,7 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._unmoved: dict[str, tuple[str, float]] = {}
-        self._seen: dict[str, Rows] = {}
+        self._last: tuple[str, Rows] = ("", [])
 
     def describe(self, settings: QuiesceSettings) -> Description:
         """The step in words."""
@@ -259,11 +259,12 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
         """Where the groups stand now."""
         cluster, before = settings.cluster, facts.of(self)
         rows = _positions(cluster, reader.link_groups(cluster), reader)
-        digest = self._noted(rows)
+        digest = _digest(rows)
         ends = fenced_ends(facts) if settings.drain_window else None
         if settings.translate_ahead and (before is None or before.digest != digest):
             # Else the step before translates these already.
             reader.translate_ahead(self._moved(before.digest, rows) if before else None)
+        self._last = digest, rows
         fenced = facts.of(FENCE_CONSUMERS) is not None
         return QuiesceIntent(cluster, fenced, digest, ends, settings.translate_ahead)
 
@@ -278,13 +279,14 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
             if isinstance(group, Unavailable) or group.active
         )
         rows = _positions(cluster, names, reader)
-        digest = self._noted(rows)
+        digest = _digest(rows)
         facts = QuiesceFacts(len(names), digest)
 
         def done(words: str) -> Seen[QuiesceFacts]:
             if intent.translate_ahead and digest != intent.digest:
                 # What was translated from the check on may be of positions that moved since.
                 reader.translate_ahead(self._moved(intent.digest, rows))
+            self._last = digest, rows
             return Seen(State.DONE, words, facts)
 
         if not active:
@@ -299,17 +301,10 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
                 return done(f"{told}: {why}")
         return Seen(State.WAITING, told, facts, tuple(active))
 
-    def _noted(self, rows: Rows) -> str:
-        digest = hashlib.sha256(json.dumps(rows).encode()).hexdigest()
-        self._seen[digest] = rows
-        return digest
-
     def _moved(self, digest: str, rows: Rows) -> frozenset[str] | None:
-        """The groups that stand elsewhere than at this digest; None where nobody knows it here."""
-        before = self._seen.get(digest)
-        if before is None:
-            return None
-        return frozenset(row[0] for row in {*before} ^ {*rows})
+        """The groups with other offsets than at this digest; None where those are not known."""
+        last, before = self._last
+        return frozenset(row[0] for row in {*before} ^ {*rows}) if last == digest else None
 
     def _gains_nothing(self, before: str, digest: str, unread: int) -> str:
         """Why nobody needs to wait any longer; empty where waiting helps."""
@@ -361,3 +356,7 @@ def _positions(cluster: str, names: Collection[str], reader: LinkReader) -> Rows
             raise Unreachable(f"the positions of group {name} cannot be read: {found.reason}")
         rows += [(name, *place, at.offset) for place, at in found.items()]
     return sorted(rows)
+
+
+def _digest(rows: Rows) -> str:
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
