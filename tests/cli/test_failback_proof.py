@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from drctl.app.comparisons import _told, _without_new
 from drctl.app.failback_search import of_before
-from drctl.app.link_reader import _told, _without_new
 from drctl.engine.failback_state import Search
 from drctl.engine.kind import State
 from drctl.engine.ports import Missing

@@ -10,7 +10,8 @@ from typing import Any, Self, cast
 
 import pytest
 
-from drctl.app import link_reader, prechecks
+from drctl.app import prechecks
+from drctl.app.comparisons import Comparisons
 from drctl.app.prechecks import known_overrides
 from drctl.app.way import Way
 from drctl.cli import prompts, running
@@ -347,4 +348,4 @@ def test_texts_for_people_are_masked_and_stay(called: Run, site: Site, tmp_path:
 
 
 def test_what_a_comparison_needs_can_be_imported_beforehand() -> None:
-    link_reader.Comparisons(cast(Any, None), cast(Any, None)).prepare()
+    Comparisons(cast(Any, None), cast(Any, None)).prepare()

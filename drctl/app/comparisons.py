@@ -1,0 +1,199 @@
+"""Compares records for the steps of a run, and remembers what need not be compared again."""
+
+import shutil
+import tempfile
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drctl.app import adapters
+from drctl.app.gap import GapOptions, GapRuns
+from drctl.app.notices import notices
+from drctl.engine.ports import Missing
+from drctl.model.errors import ConfigError, Unknown
+
+if TYPE_CHECKING:
+    from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.gap.arrival import Arrivals
+    from drctl.model.gap import GapResult
+    from drctl.model.ports import ClusterReader
+    from drctl.model.topology import TopicPartition
+    from drctl.reconcile.progress import LeftBefore
+
+_COMPARING = (
+    "drctl.gap.analysis",
+    "drctl.gap.answer",
+    "drctl.gap.arrival",
+    "drctl.gap.direct",
+    "drctl.gap.freeze",
+)
+"""Modules that a comparison imports late."""
+
+
+Tail = tuple["GapResult", "Mapping[TopicPartition, int]"]
+"""What a comparison found, and how many of its missing records were left missing before."""
+
+
+def compared_tail(config: "Config", link: "Link", options: GapOptions) -> Tail:
+    """A comparison; where such records may be among the missing, another that names each.
+
+    Raises:
+        Unreachable: one of the clusters did not answer.
+    """
+    with GapRuns(config, link, options) as runs:
+        found = runs.answer()
+        before = _before(link, found) if found.totals.unreplicated else {}
+        return _named(runs, before) if before else (found, {})
+
+
+def _before(link: "Link", found: "GapResult") -> "LeftBefore":
+    """What may not be read, or not understood, allows for nothing: then all of it is missing."""
+    from drctl.app.reconcile_adapters import reconcile_topic
+    from drctl.reconcile.progress import left_before
+
+    try:
+        with reconcile_topic(link) as topic:
+            return left_before(topic.kept(), found)
+    except (ConfigError, Unknown) as error:
+        notices().detail(f"what was decided before is not known, and allows for nothing: {error}")
+        return {}
+
+
+def _named(runs: GapRuns, before: "LeftBefore") -> Tail:
+    from drctl.app.reconcile_adapters import listed_records
+    from drctl.model.topology import TopicPartition
+    from drctl.reconcile.progress import At, counted
+
+    with tempfile.TemporaryDirectory(prefix="drctl-") as folder:
+        out = Path(folder) / "gap"
+        found = runs.run(out)
+        if not found.totals.unreplicated:
+            return found, {}
+        rows = listed_records(out / found.records_path)
+        missing = (At(TopicPartition(row[0], row[1]), row[2], row[3]) for row in rows)
+        return found, counted(missing, before)
+
+
+_BUDGET_S = 120.0
+
+_TRANSACTIONS_S = 60.0
+"""A producer's transaction.timeout.ms, where nobody sets it."""
+
+
+@dataclass(slots=True)
+class Comparisons:
+    """Compares, and remembers what need not be compared again."""
+
+    config: "Config"
+    link: "Link"
+    _arrivals: "Arrivals | None" = field(default=None, init=False)
+    _proved: "GapResult | None" = field(default=None, init=False)
+    _left: "dict[TopicPartition, int]" = field(default_factory=dict, init=False)
+
+    def prepare(self) -> None:
+        """Import what a comparison needs: behind a fence applications would wait for that."""
+        for name in _COMPARING:
+            import_module(name)
+        adapters.load_record_files()
+
+    def missing(self, source: "ClusterReader", target: "ClusterReader") -> Missing:
+        """What the target lacks of the source's tail, but for what was left missing before.
+
+        Raises:
+            Unreachable: one of the clusters did not answer.
+        """
+        if self._arrivals is None:
+            self._arrivals = self._looking_for_arrivals(source, target)
+        seen = self._arrivals.look()
+        awaited = (
+            f"{place}: it has not all arrived, or was not compared" for place in seen.awaited
+        )
+        left = {place: self._left.get(place, 0) for place in seen.missing}
+        lacks = {place: number - left[place] for place, number in seen.missing.items()}
+        told = (f"{place}: {number:,} missing" for place, number in lacks.items() if number)
+        unproven = (*seen.left_out, *awaited)
+        return Missing(sum(lacks.values()), unproven, tuple(told), left_before=sum(left.values()))
+
+    def compared(self, scope: str) -> Missing:
+        """What it lacks of everything, or of the tail.
+
+        Raises:
+            Unreachable: one of the clusters did not answer.
+        """
+        return _told(self._gap(_whole(scope)))
+
+    def proof(self) -> Missing:
+        """What it lacks of everything; a clean result is kept as evidence.
+
+        What was written since the proof before is on its way, and not counted.
+
+        Raises:
+            Unreachable: one of the clusters did not answer.
+        """
+        from drctl.app.failback_search import new_folder, of_before
+
+        folder = new_folder(self.config.state_dir, self.link.name)
+        with GapRuns(self.config, self.link, _whole("full")) as runs:
+            result = runs.run(folder)
+        found, before = _told(result), self._proved
+        self._proved = result
+        if found.records or found.unproven:
+            shutil.rmtree(folder, ignore_errors=True)
+        return found if before is None else _without_new(found, of_before(result, before))
+
+    def _looking_for_arrivals(self, source: "ClusterReader", target: "ClusterReader") -> "Arrivals":
+        from drctl.gap.arrival import Arrivals
+        from drctl.model.topology import TopicPartition
+
+        def compare(places: "Collection[TopicPartition]") -> "GapResult":
+            topics = tuple(sorted({place.topic for place in places}))
+            options = GapOptions(topics, "tail", False, False, _BUDGET_S, only=frozenset(places))
+            result, left = compared_tail(self.config, self.link, options)
+            for topic in result.topics:
+                for each in topic.partitions:
+                    place = TopicPartition(topic.topic, each.partition)
+                    self._left[place] = left.get(place, 0)
+            return result
+
+        return Arrivals(self.link, source, target, compare)
+
+    def _gap(self, options: GapOptions) -> "GapResult":
+        with GapRuns(self.config, self.link, options) as runs:
+            return runs.answer()
+
+
+def _whole(scope: str) -> GapOptions:
+    return GapOptions(
+        (), scope, ledger=False, submit=False, budget_s=_BUDGET_S, patience_s=_TRANSACTIONS_S
+    )
+
+
+def _without_new(found: Missing, records: int) -> Missing:
+    """What is missing of before; what is on its way is taken for repeated, as far as that goes."""
+    repeated = max(0, found.repeated - (found.records - records))
+    return replace(found, records=records, repeated=repeated)
+
+
+def _told(result: "GapResult") -> Missing:
+    from drctl.gap.arrival import UNDECIDED
+
+    lacking = (
+        f"{topic.topic}-{partition.partition}: {partition.counts.unreplicated:,} missing"
+        for topic in result.topics
+        for partition in topic.partitions
+        if partition.counts.unreplicated
+    )
+    left_out = tuple(f"{each.topic}: {each.reason}" for each in result.not_compared)
+    undecided = tuple(
+        f"{topic.topic}-{partition.partition}: {UNDECIDED.format(partition.counts.undecided)}"
+        for topic in result.topics
+        for partition in topic.partitions
+        if partition.counts.undecided
+    )
+    totals = result.totals
+    repeated = sum(p.repeated for topic in result.topics for p in topic.partitions)
+    twice = totals.duplicated_on_target
+    return Missing(totals.unreplicated, left_out, tuple(lacking), twice, repeated, undecided)
