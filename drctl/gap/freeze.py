@@ -87,9 +87,10 @@ class Patience:
     def offsets(
         self, reader: ClusterReader, partitions: Collection[TopicPartition]
     ) -> StableOffsets:
-        """The logs as they are at first, where patience suffices with all of it decided.
+        """The logs as they are at first, with all of it decided if that happens in time.
 
-        What is not decided in time, or was cut off by an election, is as it was.
+        What is not decided in time, or was cut off by an election, is returned as it was at first.
+        A log to which nothing more is written is returned with the transaction's end marker.
 
         Raises:
             Unreachable: the cluster did not answer.
@@ -97,6 +98,7 @@ class Patience:
         first = reader.offsets(partitions)
         found, until = dict(first), self.now() + self.seconds
         waiting = {p: at for p, at in first.items() if _open(at)}
+        idle: dict[TopicPartition, PartitionOffsets] = {}
         while waiting and self.now() < until:
             self.told(_words(reader.name, waiting, until - self.now()))
             self.pause(_PAUSE_S)
@@ -104,6 +106,13 @@ class Patience:
                 if isinstance(at, PartitionOffsets) and at.last_stable >= waiting[place].end:
                     known = waiting.pop(place)
                     found[place] = replace(known, last_stable=known.end)
+                    if not _open(at):
+                        idle[place] = at
+        if idle:
+            self.pause(_PAUSE_S)
+            for place, at in reader.offsets(list(idle)).items():
+                if at == idle[place]:
+                    found[place] = at
         return found
 
 

@@ -53,6 +53,16 @@ def test_only_what_was_there_at_the_first_look_is_waited_for() -> None:
     ]
 
 
+def test_an_idle_log_is_taken_with_the_marker_of_its_end() -> None:
+    ended = PartitionOffsets(0, 11, 11)
+    assert Busy([PartitionOffsets(0, 7, 10), ended]).waited_for(10) == ended
+
+
+def test_what_is_written_after_a_transaction_is_not_waited_for() -> None:
+    answers = [PartitionOffsets(0, 7, 10), PartitionOffsets(0, 11, 11), PartitionOffsets(0, 14, 14)]
+    assert Busy([*answers]).waited_for(10) == WHOLE
+
+
 def test_one_that_does_not_end_in_time_stays_undecided() -> None:
     open_ = PartitionOffsets(0, 7, 10)
     busy = Busy([open_, PartitionOffsets(0, 7, 12), DARK, PartitionOffsets(0, 7, 15)])
