@@ -23,6 +23,7 @@ from drctl.offsets.mapping import (
     SAMPLE,
     SAMPLES,
     WIDEST,
+    WITHIN,
     MappedOffsets,
     copy_of,
 )
@@ -103,7 +104,10 @@ class World:
 
     def around(self, committed: int) -> tuple[int, int]:
         """How many copies there are next to a position, as far as they count."""
-        named = {here for here in self.copied.values() if here is not None}
+        at = self.furthest(committed)
+        named = {
+            here for t, here in self.copied.items() if here is not None and abs(t - at) < WITHIN
+        }
         below = sum(here < committed for here in named)
         return min(NEAR, below), min(NEAR, len(named) - below)
 
