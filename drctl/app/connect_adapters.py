@@ -12,7 +12,7 @@ from drctl.app.notices import notices
 from drctl.config.link import Link
 from drctl.engine.entries import What
 from drctl.model.errors import DrctlError, UsageError
-from drctl.steps.connectors import BEFORE, KeepPositions, RestartConnectors
+from drctl.steps.connectors import BEFORE, RestartConnectors, SaveSourcePositions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -246,7 +246,7 @@ def treated(story: "RunState", outcome: "Outcome", folder: str) -> "Treated":
     stands = {effect.step for effect in story.effects if effect.done and effect.stands}
     words = {e["step"]: str(e["words"]) for e in story.entries if e["entry"] == What.DONE}
     done = tuple(words[step.id] for step in story.plan.steps if step.id in stands & words.keys())
-    kept = any(story.plan.step(step).kind == KeepPositions.name for step in stands)
+    kept = any(story.plan.step(step).kind == SaveSourcePositions.name for step in stands)
     owed = next(iter(story.owed.values()), "")
     told = f"{owed}: drctl connect status says why" if owed else outcome.words or done[-1]
     return Treated(outcome.exit_code, told, str(Path(folder) / BEFORE) if kept else "", done)

@@ -34,8 +34,8 @@ from drctl.plans.failback import MIRRORED, leads_home
 from drctl.reconcile.guards import Guard
 from drctl.reconcile.policy import Action
 from drctl.steps import commit_offsets
-from drctl.steps.commit_offsets import CommitFacts, CommitOffsets, ProveGroups
-from drctl.steps.failback import ASKED_FOR, PASSED, SettleFacts, SettleOwed
+from drctl.steps.commit_offsets import CommitFacts, CommitOffsets, VerifyGroups
+from drctl.steps.failback import ASKED_FOR, PASSED, ResolveFacts, ResolveOutstanding
 from drctl.steps.registry import KINDS
 
 if TYPE_CHECKING:
@@ -308,9 +308,9 @@ def owed_since_the_last(stories: Iterable[RunState]) -> Sequence[Owed]:
 def _owed_by(story: RunState) -> Iterator[Owed]:
     for step, what in story.owed.items():
         kind, facts = story.plan.step(step).kind, story.facts.get(step, {})
-        if kind == SettleOwed.name:
+        if kind == ResolveOutstanding.name:
             # What it could not settle is still what it was.
-            yield from read_as(SettleFacts, facts).kept
+            yield from read_as(ResolveFacts, facts).kept
             continue
         known = KINDS.get(kind)
         fences = known is not None and Trait.FENCES_WRITES in known.traits
@@ -318,8 +318,8 @@ def _owed_by(story: RunState) -> Iterator[Owed]:
         if kind == CommitOffsets.name and facts:
             left_out = read_as(CommitFacts, facts).left_out
             groups = {row.partition(" ")[0].rstrip(":") for row in left_out}
-        elif kind == ProveGroups.name and facts:
-            groups = set(read_as(commit_offsets.ProveFacts, facts).wrong_groups)
+        elif kind == VerifyGroups.name and facts:
+            groups = set(read_as(commit_offsets.VerifyFacts, facts).wrong_groups)
         ends = (story.plan.source, story.plan.target)
         yield Owed(story.run, what, kind, *ends, fences, tuple(sorted(groups)))
 

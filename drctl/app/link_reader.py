@@ -433,9 +433,9 @@ class ClusterLinkReader(NoFailback):
 
         def look() -> "tuple[float, Stock]":
             from drctl.app.plan_inputs import connector_names
-            from drctl.steps.prechecks import StockSettings, stock_of
+            from drctl.steps.prechecks import SnapshotSettings, stock_of
 
-            wanted = StockSettings((self.link.target,), connector_names(self.link))
+            wanted = SnapshotSettings((self.link.target,), connector_names(self.link))
             # By connections of its own: those of this reader are used meanwhile.
             with ClusterLinkReader(self.config, self.link, self.judge, lost=True) as beside:
                 return monotonic(), stock_of(wanted, beside)

@@ -300,7 +300,7 @@ class KnownEnds:
         self.into.ask("the ledger of drctl gap", self._ledger)
 
     def _journaled(self) -> None:
-        """What take-stock of this run and of earlier ones saw of the source."""
+        """What snapshot-state of this run and of earlier ones saw of the source."""
         link = self.into.link
         reader = run_adapters.journal_reader(link)
         for run in reader.runs()[:_NEWEST]:

@@ -52,7 +52,7 @@ from drctl.steps.repairs import (
     changes_of,
     topics_of,
 )
-from drctl.steps.reversed import Stays
+from drctl.steps.reversed import Irreversible
 from drctl.steps.switch_endpoint import SwitchEndpoint, SwitchIntent, SwitchSettings
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ def held_kinds(story: RunState, allowed: Permitted) -> Mapping[str, Kind]:
         ):
             unproven.add(SwitchEndpoint.name)
     return {
-        name: Journaled(Stays(kind.kind, name, _UNPROVEN)) if name in unproven else kind
+        name: Journaled(Irreversible(kind.kind, name, _UNPROVEN)) if name in unproven else kind
         for name, kind in KINDS.items()
     }
 

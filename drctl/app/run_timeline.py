@@ -178,7 +178,7 @@ class LiveCourse:
         for number, step in enumerate(self.plan.steps, 1):
             track, since = self._tracks.get(step.id), self._since.get(step.id)
             spent = self._spent.get(step.id, None if since is None else 0.0)
-            became = track.became if track else Became.NOT_BEGUN
+            became = track.became if track else Became.NOT_STARTED
             words = (track.taken_back or track.words) if track else ""
             title = self.kinds[step.kind].describe(step.settings).title
             lines.append(Line(number, step.id, title, became, spent, since, words))

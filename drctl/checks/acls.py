@@ -123,7 +123,7 @@ def _not_possible(
 
 _ALLOW, _DENY = "ALLOW", "DENY"
 FENCED = ("WRITE", "READ")
-"""What a fence denies; `open-target` lifts such rules before it lets clients in."""
+"""What a fence denies; `enable-writes` lifts such rules before it lets clients in."""
 
 
 class Refusal(NamedTuple):

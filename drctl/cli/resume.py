@@ -300,7 +300,9 @@ def _must_go_on(story: RunState) -> None:
 
 def _must_have_begun_to_open(story: RunState, overrides: Mapping[str, str]) -> None:
     """Before that, replication still brings what came through the fence, or all is put back."""
-    opens = {step.id for step in story.plan.steps if Trait.OPENS in KINDS[step.kind].traits}
+    opens = {
+        step.id for step in story.plan.steps if Trait.ENABLES_WRITES in KINDS[step.kind].traits
+    }
     if MOVED in overrides and not opens & {effect.step for effect in story.effects}:
         raise Refused(
             f"{MOVED}: run {story.run} has not begun to open {story.plan.target}: nothing is lost"

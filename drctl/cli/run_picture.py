@@ -14,8 +14,8 @@ from drctl.views.run_words import BECAME, length
 _STEP_STYLES = {
     Became.DONE: "green",
     Became.PASSED: "dim",
-    Became.NOT_BEGUN: "dim",
-    Became.TAKEN_BACK: "yellow",
+    Became.NOT_STARTED: "dim",
+    Became.ROLLED_BACK: "yellow",
     Became.OWED: "yellow",
 }
 _BAR = 20
@@ -105,7 +105,7 @@ class Picture:
     def _row(self, line: Line, width: int) -> Text:
         now = self._is_now(line)
         running = "taking back" if now and self._seen.turned_back else "now"
-        state = running if now else "" if line.became is Became.NOT_BEGUN else BECAME[line.became]
+        state = running if now else "" if line.became is Became.NOT_STARTED else BECAME[line.became]
         room = max(8, width - 32)
         name = one_line(line.id)[:room].ljust(min(self._longest, room))
         style = "bold cyan" if now else _STEP_STYLES.get(line.became, "bold red")

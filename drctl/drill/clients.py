@@ -154,7 +154,7 @@ class Reader(Protocol):
         """Leave the group."""
 
 
-_DRAIN, _QUIET, _OPEN = "drain", "quiesce-consumers", "open-target"
+_DRAIN, _QUIET, _OPEN = "drain", "quiesce-consumers", "enable-writes"
 
 FIRST_ON_TARGET = 50
 """So many records are written on the target once it is open."""

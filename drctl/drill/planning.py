@@ -122,7 +122,7 @@ LEFT_OUT: Mapping[str, str] = {
     "command-stop-replication": _SHARED,
     "manual-stop-replication": _SHARED,
     "switch-endpoint": "the link's applications would be sent to the target",
-    "skip-producer-ids": "it changes which ids the target's brokers give to every producer",
+    "advance-producer-ids": "it changes which ids the target's brokers give to every producer",
     "manual-fence": _PERSON,
     "command-fence": _BY_COMMAND,
     "manual": _PERSON,

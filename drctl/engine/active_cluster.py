@@ -19,7 +19,7 @@ def moved(runs: Iterable[RunState], target: str, kinds: Mapping[str, Kind]) -> M
         DamagedJournal: a journal that would have to say it cannot be read.
     """
     for run in runs:
-        if opened := _with(run, kinds, Trait.OPENS):
+        if opened := _with(run, kinds, Trait.ENABLES_WRITES):
             if run.plan.target != target:
                 return None
             since = max(_done_at(run, step) for step in opened)
@@ -35,9 +35,9 @@ def unfinished(run: RunState, kinds: Mapping[str, Kind]) -> Unfinished | None:
     source, target = run.plan.source, run.plan.target
     fenced = set(_with(run, kinds, Trait.FENCES_WRITES))
     writes = ""
-    if _with(run, kinds, Trait.OPENS):
+    if _with(run, kinds, Trait.ENABLES_WRITES):
         writes = f"{target} is open for writes"
-    elif fenced.difference(_with(run, kinds, Trait.OTHER_WAY)):
+    elif fenced.difference(_with(run, kinds, Trait.OPPOSITE_DIRECTION)):
         writes = f"nobody can write: {source} is fenced, and {target} is not open"
     return Unfinished(run.run, run.plan.name, who, writes)
 

@@ -264,7 +264,7 @@ class Execution(Effects):
         if run.overrides and Trait.CHANGES not in kind.traits:
             # It is checked again, with what is overridden.
             effect = None
-        if Trait.OPENS in kind.traits:
+        if Trait.ENABLES_WRITES in kind.traits:
             FencedPhase(self).owe_what_moved(run)
         if effect is not None:
             seen = observed(self.readback(kind, effect))
@@ -315,7 +315,7 @@ class Execution(Effects):
 
     def _blocked_opening(self, run: RunState, step: Step, kind: Kind) -> Seen | None:
         """What blocks it by now: a run that was away cannot know that nothing does."""
-        if Trait.OPENS not in kind.traits:
+        if Trait.ENABLES_WRITES not in kind.traits:
             return None
 
         def check() -> Seen:
@@ -406,13 +406,13 @@ class FencedPhase:
             if effect.undone:
                 continue
             kind = self.effects.kinds[run.plan.step(effect.step).kind]
-            if Trait.OPENS in kind.traits:
+            if Trait.ENABLES_WRITES in kind.traits:
                 yield kind, effect
 
     def _keep_fenced(self, run: RunState) -> None:
         """Set a fence again that fell after the opening; what came through it is owed."""
         # Where replication writes to the source by now, nothing tells what else does.
-        reverse = Trait.OTHER_WAY | Trait.STARTS_REPLICATION
+        reverse = Trait.OPPOSITE_DIRECTION | Trait.STARTS_REPLICATION
         if any(self.effects.has(run.plan.step(each.step), reverse) for each in run.effects):
             return
         for step in self._source_fences(run):
@@ -424,7 +424,7 @@ class FencedPhase:
         """The steps that keep producers from the source."""
         for step in run.plan.steps:
             traits = self.effects.kinds[step.kind].traits
-            if Trait.FENCES_WRITES in traits and Trait.OTHER_WAY not in traits:
+            if Trait.FENCES_WRITES in traits and Trait.OPPOSITE_DIRECTION not in traits:
                 yield step
 
     def _set_again(self, run: RunState, step: Step, effect: Effect) -> None:
@@ -518,7 +518,7 @@ class Rollback:
             kind = self.effects.kinds[step.kind]
             if Trait.CHANGES not in kind.traits:
                 continue
-            if Trait.STAYS in kind.traits:
+            if Trait.IRREVERSIBLE in kind.traits:
                 # Nothing stays where it changed nothing; not done where it did not stay.
                 seen = self._answer(kind, effect, step.patience_s)
                 fell = effect.done and seen.state is not State.DONE

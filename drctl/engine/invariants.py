@@ -40,14 +40,14 @@ class Rule:
 
 RULES = (
     Rule(
-        Trait.JUDGES,
+        Trait.RUNS_PRECHECKS,
         Trait.CHANGES,
         "nothing is changed before the guards have been asked",
         needed=True,
         reach=Reach.BOTH_WAYS,
     ),
     Rule(
-        Trait.TAKES_STOCK,
+        Trait.SNAPSHOTS_STATE,
         Trait.CHANGES,
         "what is not written down before a change cannot be put back",
         needed=True,
@@ -76,13 +76,13 @@ RULES = (
     ),
     Rule(
         Trait.STOPS_REPLICATION,
-        Trait.OPENS,
+        Trait.ENABLES_WRITES,
         "a replicator that runs on appends old records behind new ones",
         needed=True,
     ),
     Rule(
         Trait.FENCES_WRITES,
-        Trait.OPENS,
+        Trait.ENABLES_WRITES,
         "two clusters that take writes at once cannot be brought together again",
         needed=True,
     ),
@@ -93,26 +93,26 @@ RULES = (
     ),
     Rule(
         Trait.PREPARES_GROUPS,
-        Trait.OPENS,
+        Trait.ENABLES_WRITES,
         "members of KIP-848's protocol end where their group is not known",
     ),
     Rule(
         Trait.FENCES_WRITES,
-        Trait.SKIPS_PRODUCER_IDS,
+        Trait.ADVANCES_PRODUCER_IDS,
         "a source that takes writes brings new producer ids into use",
     ),
     Rule(
-        Trait.SKIPS_PRODUCER_IDS,
-        Trait.OPENS,
+        Trait.ADVANCES_PRODUCER_IDS,
+        Trait.ENABLES_WRITES,
         "a target that takes writes gives producers the ids that others bring along",
     ),
     Rule(
         Trait.COMMITS_OFFSETS,
-        Trait.OPENS,
+        Trait.ENABLES_WRITES,
         "consumers that come before their positions begin anywhere",
     ),
     Rule(
-        Trait.OPENS,
+        Trait.ENABLES_WRITES,
         Trait.SWITCHES,
         "clients would be sent to a cluster that does not take their writes",
         needed=True,
@@ -178,7 +178,7 @@ def _broken(rule: Rule, steps: Sequence[Step], kinds: Mapping[str, Kind]) -> Ite
     traits = [kinds[step.kind].traits for step in steps]
     earlier = [n for n, each in enumerate(traits) if rule.earlier in each]
     later = [n for n, each in enumerate(traits) if rule.later in each]
-    opposite = {n for n, each in enumerate(traits) if Trait.OTHER_WAY in each}
+    opposite = {n for n, each in enumerate(traits) if Trait.OPPOSITE_DIRECTION in each}
     if rule.reach is Reach.BOTH_WAYS or not opposite:
         yield from _out_of_order(rule, steps, earlier, later)
         return
@@ -204,6 +204,6 @@ def _out_of_order(
             yield f"step {steps[later[0]].id} needs one that {does}: {rule.why}"
         return
     # One precheck or one snapshot is enough; of everything else all must come first.
-    one_is_enough = rule.earlier in (Trait.JUDGES, Trait.TAKES_STOCK)
+    one_is_enough = rule.earlier in (Trait.RUNS_PRECHECKS, Trait.SNAPSHOTS_STATE)
     if later[0] < (earlier[0] if one_is_enough else earlier[-1]):
         yield f"step {steps[later[0]].id} stands before {steps[earlier[-1]].id}: {rule.why}"

@@ -123,7 +123,7 @@ class Seen(Generic[F]):
         facts: what later steps and the report need of it.
         items: what is not as wanted, each named: a partition, a group, a connector.
         owes: what is done, but for this, which a later run must do; empty where it is all.
-        stays: whether a rollback leaves something changed; only `undone` of a kind that `STAYS`.
+        stays: whether a rollback leaves something changed; only `undone` of an `IRREVERSIBLE` kind.
     """
 
     state: State
@@ -148,22 +148,22 @@ class Trait(Flag):
     STOPS_REPLICATION = auto()
     PREPARES_GROUPS = auto()
     COMMITS_OFFSETS = auto()
-    SKIPS_PRODUCER_IDS = auto()
-    OPENS = auto()
+    ADVANCES_PRODUCER_IDS = auto()
+    ENABLES_WRITES = auto()
     """From here on nothing is rolled back automatically: the target may have taken writes."""
     SWITCHES = auto()
     VERIFIES = auto()
     STARTS_REPLICATION = auto()
-    TAKES_STOCK = auto()
+    SNAPSHOTS_STATE = auto()
     FINDS_GAP = auto()
     RECONCILES = auto()
     EMPTIES = auto()
     """What a cluster holds is given up, to be copied again from scratch."""
-    JUDGES = auto()
+    RUNS_PRECHECKS = auto()
     """It lets the plan continue only where the prechecks allow it."""
-    OTHER_WAY = auto()
+    OPPOSITE_DIRECTION = auto()
     """It is about replication in the direction opposite to the plan's own."""
-    STAYS = auto()
+    IRREVERSIBLE = auto()
     """A rollback leaves what it did: `undone` says what stays, and why."""
     RECHECKED = auto()
     """What it was decided from may have moved: it is checked again before it is sent again."""

@@ -126,7 +126,7 @@ TABLE = (
     Row(
         "g", "copies-excluded", ("e",), "what was brought over does not come back", returning_copies
     ),
-    Row("h", "caught-up", ("f", "g"), "{source} has caught up", caught_up),
+    Row("h", "wait-for-catch-up", ("f", "g"), "{source} has caught up", caught_up),
     Row("i", "clients-switched", ("h",), "clients are switched home to {source}", switched_home),
     Row(
         "j",

@@ -164,7 +164,9 @@ def _lost(seen: Situation) -> Iterator[Finding]:
         yield Finding(LOST, Status.FAIL, facts.source, reason, cost=cost, cure=cure)
 
 
-_CONNECT = "; or offset.start=connect on what copies back: step bring-home says its offsets"
+_CONNECT = (
+    "; or offset.start=connect on what copies back: step start-reverse-replication says its offsets"
+)
 _TWICE = "what was replicated before is copied again"
 
 
@@ -328,7 +330,10 @@ def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[F
             yield Finding(REVERSE, Status.FAIL, f"connector {each.name}", reason, cure=cure)
         elif unsure:
             reason = f"to which topics it brings records is not known: {several(unsure)}"
-            cure = "step bring-home looks at the first record of each partition, and stops it"
+            cure = (
+                "step start-reverse-replication looks at the first record of each partition, and"
+                " stops it"
+            )
             yield Finding(REVERSE, Status.WARN, f"connector {each.name}", reason, cure=cure)
 
 
@@ -384,7 +389,7 @@ def _undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
         tally = tallied(result, facts.order)
         reason = (
             f"of {result.unreplicated:,} records that only {facts.source} has ({tally.told}):"
-            f" {'; '.join(told)}; the run would turn back at judge-records"
+            f" {'; '.join(told)}; the run would turn back at classify-records"
         )
         cure = (
             "decide: --policy copy|quarantine|export|discard, --conflicting likewise; look at"
@@ -402,7 +407,7 @@ def _undecided_by(facts: Facts, result: GapEvidence, policies: Policies) -> Iter
     for each in result.partitions:
         for words, number in _of_partition(each, facts, result, policies):
             left[words] += number
-    # Which of them are decided is kept by record; step judge-records says what is left.
+    # Which of them are decided is kept by record; step classify-records says what is left.
     least = "at least " if done else ""
     yield from (
         f"{least}{number - done:,} {words}" for words, number in left.items() if number > done

@@ -49,7 +49,7 @@ def _nothing_alone(seen: Situation, held: int) -> Mapping[str, Seen]:
 
 
 def _everything(seen: Situation, held: int) -> Seen:
-    """How far empty-SOURCE, begin-at-start and bring-home have come."""
+    """How far empty-SOURCE, set-start-offsets and start-reverse-replication have come."""
     facts = seen.facts
     why = f"{facts.source} has lost records that it had ({several(seen.lost)})" if seen.lost else ""
     if held and not facts.filled:
@@ -78,8 +78,8 @@ def _where_it_begins(reverse: Replication) -> str | Unavailable:
         if isinstance(each.positions, Unavailable):
             return each.positions
         if each.positions:
-            return "and keeps how far it got with what was there before: begin-at-start is next"
-    return "and keeps no position: it begins at the beginning, bring-home is next"
+            return "and keeps how far it got with what was there before: set-start-offsets is next"
+    return "and keeps no position: it begins at the beginning, start-reverse-replication is next"
 
 
 def _copies(seen: Situation) -> Seen:
@@ -90,7 +90,7 @@ def _copies(seen: Situation) -> Seen:
     if filtered:
         return not_done(
             f"connector {filtered[0]} leaves out what drctl has copied, and its originals are gone:"
-            " take-copies-along is next"
+            " include-reconciled-records is next"
         )
     return done("nothing leaves out what drctl has copied")
 

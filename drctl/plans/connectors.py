@@ -10,18 +10,18 @@ from drctl.model.plan import Duty, Plan, Step
 from drctl.model.replication import Connector
 from drctl.steps.connectors import (
     Another,
-    ConnectorsRun,
-    ForgetPositions,
-    KeepPositions,
-    KeepSettings,
-    MakeConnector,
+    CreateConnector,
+    DeleteSourcePositions,
     Move,
     Moves,
     One,
     RestartConnectors,
     ResumeConnector,
-    SetPositions,
+    SaveSettings,
+    SaveSourcePositions,
+    SetSourcePositions,
     StopConnector,
+    VerifyConnectorsRunning,
     Watch,
 )
 
@@ -56,7 +56,7 @@ def recover(found: RecoverPlan, backoff: Backoff, settle_s: float, link: str, ke
 def _restarts(watch: Watch, backoff: Backoff) -> Iterator[Step]:
     """A step an attempt; each lasts until the next is due, and ends as soon as all run."""
     rows = list(backoff.rows())
-    run, restart = ConnectorsRun(), RestartConnectors()
+    run, restart = VerifyConnectorsRunning(), RestartConnectors()
     yield run.step("pause", watch, rows[0].delay_seconds, Duty.OPTIONAL)
     for row, following in pairwise(rows):
         yield restart.step(f"restart-{row.attempt}", watch, following.delay_seconds, Duty.OPTIONAL)
@@ -70,15 +70,15 @@ def _remedy(
 ) -> Iterator[Step]:
     one = One(connector.name)
     yield StopConnector().step("stop", one, _EACH_S)
-    kept = KeepSettings(found.workers, {connector.name: ()})
-    yield KeepPositions().step("keep-positions", kept, _WRITING_S)
+    kept = SaveSettings(found.workers, {connector.name: ()})
+    yield SaveSourcePositions().step("save-source-positions", kept, _WRITING_S)
     if remedy is Remedy.RESET:
-        yield ForgetPositions().step("forget-positions", one, _WRITING_S)
+        yield DeleteSourcePositions().step("delete-source-positions", one, _WRITING_S)
         yield ResumeConnector().step("resume", one, _EACH_S)
     else:
-        yield MakeConnector().step("make", Another(connector.name, found.name), _EACH_S)
+        yield CreateConnector().step("make", Another(connector.name, found.name), _EACH_S)
     watch = Watch((found.name,), settle_s, anew=True)
-    yield ConnectorsRun().step("runs", watch, _EACH_S + settle_s + 5, Duty.BEST_EFFORT)
+    yield VerifyConnectorsRunning().step("runs", watch, _EACH_S + settle_s + 5, Duty.BEST_EFFORT)
 
 
 def set_positions(found: OffsetsPlan, link: str, keeper: str) -> Plan:
@@ -90,10 +90,10 @@ def set_positions(found: OffsetsPlan, link: str, keeper: str) -> Plan:
     steps = []
     if moves:
         there = {name: tuple(m.partition for m in each.positions) for name, each in moves.items()}
-        kept = KeepSettings(found.workers, there)
-        steps.append(KeepPositions().step("keep-positions", kept, _WRITING_S))
+        kept = SaveSettings(found.workers, there)
+        steps.append(SaveSourcePositions().step("save-source-positions", kept, _WRITING_S))
     for number, each in enumerate(moves.values(), 1):
-        steps.append(SetPositions().step(f"set-positions-{number}", each, _WRITING_S))
+        steps.append(SetSourcePositions().step(f"set-positions-{number}", each, _WRITING_S))
     overrides = {guard.value: why for guard, why in found.overrides.items()}
     refused = {
         f"refused {n}": f"{line.connector}: {line.guard}" for n, line in enumerate(found.refused, 1)

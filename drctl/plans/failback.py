@@ -14,56 +14,56 @@ from drctl.plans import step_builders
 from drctl.plans.inputs import Circumstances, FenceMethod
 from drctl.steps import commit_offsets
 from drctl.steps.commands import COMMAND_FENCE, COMMAND_STOP_REPLICATION
-from drctl.steps.commit_offsets import ProveGroups
+from drctl.steps.commit_offsets import VerifyGroups
 from drctl.steps.failback import (
     ASKED_FOR,
     REBUILDING,
     WRITES,
+    FailbackOrder,
     OrderSettings,
-    SettleOwed,
-    SettleSettings,
-    WayBackOrder,
+    ResolveOutstanding,
+    ResolveSettings,
 )
 from drctl.steps.fences import (
-    CLOSE_SOURCE,
-    COMMAND_CLOSE_SOURCE,
+    COMMAND_FENCE_RETURNED,
     FENCE_PRODUCERS,
-    MANUAL_CLOSE_SOURCE,
+    FENCE_RETURNED,
+    MANUAL_FENCE_RETURNED,
 )
 from drctl.steps.manual import MANUAL, MANUAL_FENCE, MANUAL_STOP_REPLICATION, ManualSettings
-from drctl.steps.rebuild import EmptySettings, EmptySource, SeedFromStart
+from drctl.steps.rebuild import EmptyReturned, EmptySettings, SetStartOffsetsEarliest
 from drctl.steps.records import (
-    PROVE_OLD_COPIES,
+    VERIFY_FORWARD_COPIES,
+    ClassifyRecords,
     DecideSettings,
     FindMissing,
     FindSettings,
-    JudgeRecords,
-    ProveCopies,
-    ProveSettings,
     Reconcile,
+    VerifyCopies,
+    VerifySettings,
 )
-from drctl.steps.seed_replication import (
-    LEAVE_COPIES_OUT,
-    SEED_OLD,
-    SEED_REPLICATION,
-    TAKE_COPIES_ALONG,
+from drctl.steps.set_start_offsets import (
+    EXCLUDE_RECONCILED,
+    INCLUDE_RECONCILED,
+    SET_START_OFFSETS,
+    SET_START_OFFSETS_LATEST,
     FilterSettings,
-    SeedReplication,
     SeedSettings,
+    SetStartOffsets,
 )
 from drctl.steps.start_replication import (
     BOUNDARY,
     END,
     MANUAL_START_REPLICATION,
+    RESTART_REPLICATION,
     START,
-    START_OLD,
     ManualStartSettings,
-    NoteEnds,
+    RecordEndOffsets,
     StartReplication,
     StartSettings,
 )
 from drctl.steps.stop_replication import KEEP_STOPPED, StopReplication
-from drctl.steps.waiting import CaughtUp, CaughtUpSettings, Drain, DrainSettings
+from drctl.steps.waiting import CatchUpSettings, Drain, DrainSettings, WaitForCatchUp
 
 NAME = "failback"
 REBUILD_NAME = "rebuild"
@@ -74,7 +74,7 @@ SEEDED = "mirrormaker2"
 IN_FLIGHT = 1_000
 """So many records may be in flight when clients are moved; once writes are fenced, none may."""
 
-_COPIES = "caught-up compares by content; copies that are left out count as lag"
+_COPIES = "wait-for-catch-up compares by content; copies that are left out count as lag"
 _BY_A_PERSON = "a person keeps producers from it, and its logs have to stand still: fence-producers"
 _OLD = "positions that were committed there before it was lost"
 
@@ -145,12 +145,12 @@ class FailbackInputs:
 
 def leads_home(steps: Iterable[Step]) -> bool:
     """Whether they are those of a failback, by themselves or within a runbook."""
-    return any(step.kind == WayBackOrder.name for step in steps)
+    return any(step.kind == FailbackOrder.name for step in steps)
 
 
 def rebuilds(steps: Iterable[Step]) -> bool:
     """Whether they are those of a failback to a cluster that is emptied and filled again."""
-    return any(step.kind == EmptySource.name for step in steps)
+    return any(step.kind == EmptyReturned.name for step in steps)
 
 
 def turned(old: Circumstances, connectors: tuple[str, ...] = ()) -> FailbackInputs:
@@ -209,10 +209,10 @@ def _closed(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
     """a, b: nothing is written to the cluster that is back, and nothing is copied from it."""
     home, old = way.home, way.old
     order = OrderSettings(home.target, home.overrides, REBUILDING if rebuild else ASKED_FOR)
-    yield WayBackOrder().step("order", order, 60)
+    yield FailbackOrder().step("order", order, 60)
     yield step_builders.stock(home)
-    yield _close(way, step_builders.fence(old, Duty.REQUIRED, f"close-{home.target}"), rebuild)
-    stop = step_builders.stop(old, "old-replication")
+    yield _close(way, step_builders.fence(old, Duty.REQUIRED, f"fence-{home.target}"), rebuild)
+    stop = step_builders.stop(old, "stop-forward-replication")
     yield replace(stop, kind=_KEEPS[stop.kind])
 
 
@@ -222,14 +222,14 @@ def _close(way: FailbackInputs, fence: Step, rebuild: bool) -> Step:
     if fence.kind == MANUAL_FENCE.name:
         asked = MANUAL_FENCE.read_settings(fence.settings)
         asked = replace(asked, undo="", reverse=reverse, made_anew=rebuild)
-        return MANUAL_CLOSE_SOURCE.step(fence.id, asked, fence.patience_s, duty)
+        return MANUAL_FENCE_RETURNED.step(fence.id, asked, fence.patience_s, duty)
     if fence.kind == COMMAND_FENCE.name:
         command = COMMAND_FENCE.read_settings(fence.settings)
         command = replace(command, reverse=reverse, made_anew=rebuild)
-        return COMMAND_CLOSE_SOURCE.step(fence.id, command, fence.patience_s, duty)
+        return COMMAND_FENCE_RETURNED.step(fence.id, command, fence.patience_s, duty)
     acls = FENCE_PRODUCERS.read_settings(fence.settings)
     acls = replace(acls, reverse=reverse, made_anew=rebuild)
-    return CLOSE_SOURCE.step(fence.id, acls, fence.patience_s, duty)
+    return FENCE_RETURNED.step(fence.id, acls, fence.patience_s, duty)
 
 
 def _decided(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
@@ -237,7 +237,7 @@ def _decided(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
     source, target = way.home.source, way.home.target
     decided = DecideSettings(source, target, way.policy, way.topics, way.conflicting)
     yield FindMissing().step("find-missing", FindSettings(source, target, rebuild), 0)
-    yield JudgeRecords().step("judge-records", decided, 0)
+    yield ClassifyRecords().step("classify-records", decided, 0)
     yield Reconcile().step("reconcile", decided, 30)
 
 
@@ -249,40 +249,42 @@ def _emptied(way: FailbackInputs, empty: bool) -> Step:
     if not empty:
         text = _EMPTY.format(cluster=home.target, link=home.link)
         settings = replace(settings, question=identity, text=text)
-    return EmptySource().step(identity, settings, 600)
+    return EmptyReturned().step(identity, settings, 600)
 
 
 def _replicated(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
     """f, g, h: what is new is replicated, and nothing else; all of it, where a rebuild begins."""
     home = way.home
     if way.seeded:
-        filtering = TAKE_COPIES_ALONG if rebuild else LEAVE_COPIES_OUT
+        filtering = INCLUDE_RECONCILED if rebuild else EXCLUDE_RECONCILED
         yield filtering.step(filtering.name, FilterSettings(way.seeded), 30)
         seeds = SeedSettings(home.source, home.target, way.seeded)
         if rebuild:
-            seeding = SeedFromStart.name
-            yield SeedFromStart().step("begin-at-start", seeds, 30)
+            seeding = SetStartOffsetsEarliest.name
+            yield SetStartOffsetsEarliest().step("set-start-offsets", seeds, 30)
         else:
-            seeding = SEED_REPLICATION.name
-            yield SEED_REPLICATION.step("begin-at-boundary", seeds, 30)
-        yield StartReplication().step("bring-home", _starts(home, seeding), 180)
+            seeding = SET_START_OFFSETS.name
+            yield SET_START_OFFSETS.step("set-start-offsets", seeds, 30)
+        yield StartReplication().step("start-reverse-replication", _starts(home, seeding), 180)
     elif rebuild:
         boundary, why = "the first record of each partition", "everything is copied"
-        yield _by_hand(home, "bring-home", boundary, why, _REBUILD_HOW, begins=START)
+        yield _by_hand(home, "start-reverse-replication", boundary, why, _REBUILD_HOW, begins=START)
     elif home.replicator == MIRRORED:
-        yield _asked_to_start(home, "bring-home", BOUNDARY, _MIRROR, mirrors=True)
+        yield _asked_to_start(home, "start-reverse-replication", BOUNDARY, _MIRROR, mirrors=True)
     else:
         boundary = "the first record that was written there since (step find-missing), without"
         told = f"{boundary} what reconcile copied"
-        yield _by_hand(home, "bring-home", told, "nothing is copied twice", begins=BOUNDARY)
+        yield _by_hand(
+            home, "start-reverse-replication", told, "nothing is copied twice", begins=BOUNDARY
+        )
     scope, connectors = "tail" if home.connectors else "full", (way.seeded,) if way.seeded else ()
     at_most = max(way.at_most, IN_FLIGHT)
-    caught_up = CaughtUpSettings(home.source, home.target, scope, at_most, connectors)
-    yield CaughtUp().step("caught-up", caught_up, home.patience_s)
+    caught_up = CatchUpSettings(home.source, home.target, scope, at_most, connectors)
+    yield WaitForCatchUp().step("wait-for-catch-up", caught_up, home.patience_s)
     if rebuild:
         # All of it is compared before anybody waits for it.
-        whole = CaughtUpSettings(home.source, home.target, "full", at_most)
-        yield CaughtUp().step("compare-all", whole, max(300, home.patience_s))
+        whole = CatchUpSettings(home.source, home.target, "full", at_most)
+        yield WaitForCatchUp().step("compare-all", whole, max(300, home.patience_s))
 
 
 def _moved(way: FailbackInputs) -> Iterator[Step]:
@@ -292,7 +294,7 @@ def _moved(way: FailbackInputs) -> Iterator[Step]:
         passed["fence-not-possible"] = _BY_A_PERSON
     home = replace(way.home, overrides={**passed, **way.home.overrides})
     yield step_builders.preflight(home, Mode.PLANNED)
-    yield step_builders.stock(home, "take-stock-again")
+    yield step_builders.stock(home, "snapshot-state-again")
     yield step_builders.fence(home, Duty.REQUIRED)
     yield Drain().step("drain", DrainSettings(home.target), home.patience_s)
     yield from step_builders.quiet(home)
@@ -303,10 +305,10 @@ def _moved(way: FailbackInputs) -> Iterator[Step]:
     yield step_builders.skipping(home)
     if way.reseeded:
         settings = SeedSettings(way.old.source, way.old.target, way.reseeded)
-        seeding = SeedReplication(SEED_OLD, from_search=False)
-        yield seeding.step("begin-at-end", settings, 30)
+        seeding = SetStartOffsets(SET_START_OFFSETS_LATEST, from_search=False)
+        yield seeding.step("set-forward-start-offsets", settings, 30)
     else:
-        yield NoteEnds().step("note-ends", step_builders.ends(way.old), 30)
+        yield RecordEndOffsets().step("record-end-offsets", step_builders.ends(way.old), 30)
     yield step_builders.opening(home)
     yield from _let_in(way.old)
     yield from step_builders.switches(home)
@@ -318,10 +320,10 @@ def _let_in(old: Circumstances) -> Iterator[Step]:
     if old.fence_method is FenceMethod.ACL:
         return
     if old.fence_method is FenceMethod.COMMAND and old.fence_undo:
-        yield step_builders.by_command(old, "let-in", old.fence_undo)
+        yield step_builders.by_command(old, "lift-fence", old.fence_undo)
         return
     text = step_builders.LIFT.format(source=old.source)
-    yield MANUAL.step("let-in", ManualSettings(question="let-in", text=text, undo=""), 60)
+    yield MANUAL.step("lift-fence", ManualSettings(question="lift-fence", text=text, undo=""), 60)
 
 
 def _restored(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
@@ -330,22 +332,28 @@ def _restored(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
     # What was emptied has no record left that is to stay away; nor has a mirror that was cut off.
     emptied = rebuild or home.replicator == MIRRORED
     if way.reseeded:
-        step = StartReplication().step("replicate-again", _starts(old, SEED_OLD), 180)
-        yield replace(step, kind=START_OLD)
+        step = StartReplication().step(
+            "restart-forward-replication", _starts(old, SET_START_OFFSETS_LATEST), 180
+        )
+        yield replace(step, kind=RESTART_REPLICATION)
     else:
         if old.replicator == MIRRORED:
-            step = _asked_to_start(old, "replicate-again", END, _MIRROR_AGAIN, mirrors=True)
+            step = _asked_to_start(
+                old, "restart-forward-replication", END, _MIRROR_AGAIN, mirrors=True
+            )
         else:
             told = f"where {old.source} ended when it was opened"
-            step = _by_hand(old, "replicate-again", told, "nothing is copied twice", begins=END)
-        yield replace(step, kind="manual-start-old-replication")
-    proof = ProveSettings(home.source, home.target, old_way=False)
-    yield ProveCopies().step("prove-home", proof, 300)
-    proof = ProveSettings(old.source, old.target, old_way=True, emptied=emptied)
-    yield replace(ProveCopies().step("prove-away", proof, 300), kind=PROVE_OLD_COPIES)
-    yield ProveGroups().step("prove-groups", commit_offsets.ProveSettings(home.target), 60)
-    settling = SettleSettings(home.source, home.target, "settle-owed")
-    yield SettleOwed().step("settle-owed", settling, 30)
+            step = _by_hand(
+                old, "restart-forward-replication", told, "nothing is copied twice", begins=END
+            )
+        yield replace(step, kind="manual-restart-replication")
+    proof = VerifySettings(home.source, home.target, old_way=False)
+    yield VerifyCopies().step("verify-primary", proof, 300)
+    proof = VerifySettings(old.source, old.target, old_way=True, emptied=emptied)
+    yield replace(VerifyCopies().step("verify-secondary", proof, 300), kind=VERIFY_FORWARD_COPIES)
+    yield VerifyGroups().step("verify-groups", commit_offsets.VerifySettings(home.target), 60)
+    settling = ResolveSettings(home.source, home.target, "resolve-outstanding")
+    yield ResolveOutstanding().step("resolve-outstanding", settling, 30)
 
 
 _KEEPS = {

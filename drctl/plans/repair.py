@@ -8,18 +8,18 @@ from drctl.checks.repairs import GUARD, Fix, Fixes
 from drctl.engine.kind import BothClusters
 from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Plan, Step
-from drctl.steps.prechecks import CheckGuards, CheckSettings, StockSettings, TakeStock
+from drctl.steps.prechecks import CheckGuards, CheckSettings, SnapshotSettings, SnapshotState
 from drctl.steps.repairs import (
     AddPartitions,
     AddRules,
     ConfigureSettings,
     ConfigureTopics,
-    MakeTopics,
+    CreateTopics,
+    FinalPrecheck,
     PartitionsChange,
     PartitionsSettings,
     RuleChange,
     RulesSettings,
-    SecondLook,
     SettingChange,
     TopicChange,
     TopicsSettings,
@@ -58,12 +58,12 @@ def repair(given: Repair) -> Plan:
 def _steps(given: Repair) -> Iterator[Step]:
     guards = CheckSettings(GUARDS, Mode.PLANNED.value, given.overrides)
     yield CheckGuards().step("guards", guards, 30)
-    stock = StockSettings((given.source, given.target), given.connectors)
-    yield TakeStock().step(TakeStock.name, stock, 30)
+    stock = SnapshotSettings((given.source, given.target), given.connectors)
+    yield SnapshotState().step(SnapshotState.name, stock, 30)
     yield from _changes(given)
     # Another process may shape topics, too: that one difference is there again undoes nothing.
     ends = BothClusters(given.source, given.target)
-    yield SecondLook().step(SecondLook.name, ends, 30, Duty.BEST_EFFORT)
+    yield FinalPrecheck().step(FinalPrecheck.name, ends, 30, Duty.BEST_EFFORT)
 
 
 def _changes(given: Repair) -> Iterator[Step]:
@@ -102,7 +102,7 @@ def _changes(given: Repair) -> Iterator[Step]:
             )
             for fix in fixes.topics
         )
-        yield MakeTopics().step(MakeTopics.name, TopicsSettings(cluster, topics), 20)
+        yield CreateTopics().step(CreateTopics.name, TopicsSettings(cluster, topics), 20)
 
 
 def _words(fix: Fix[object]) -> dict[str, Any]:

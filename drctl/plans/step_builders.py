@@ -17,6 +17,7 @@ from drctl.steps.commands import (
     CommandSettings,
 )
 from drctl.steps.commit_offsets import CommitOffsets, CommitSettings
+from drctl.steps.enable_writes import EnableSettings, EnableWrites
 from drctl.steps.fences import FENCE_CONSUMERS, FENCE_PRODUCERS, AclFenceSettings
 from drctl.steps.groups import PrepareGroups, Quiesce, QuiesceSettings
 from drctl.steps.manual import (
@@ -26,11 +27,10 @@ from drctl.steps.manual import (
     ManualFenceSettings,
     ManualSettings,
 )
-from drctl.steps.open_target import OpenSettings, OpenTarget
-from drctl.steps.prechecks import Preflight, PreflightSettings, StockSettings, TakeStock
-from drctl.steps.producer_ids import SkipProducerIds, SkipSettings
-from drctl.steps.seed_replication import SEED_OLD, SeedReplication, SeedSettings
-from drctl.steps.start_replication import START_OLD, StartReplication, StartSettings
+from drctl.steps.prechecks import Preflight, PreflightSettings, SnapshotSettings, SnapshotState
+from drctl.steps.producer_ids import AdvanceProducerIds, AdvanceSettings
+from drctl.steps.set_start_offsets import SET_START_OFFSETS_LATEST, SeedSettings, SetStartOffsets
+from drctl.steps.start_replication import RESTART_REPLICATION, StartReplication, StartSettings
 from drctl.steps.stop_replication import (
     ConfirmSettings,
     ConfirmStop,
@@ -50,10 +50,10 @@ def preflight(seen: Circumstances, mode: Mode, identity: str = "preflight") -> S
     return Preflight().step(identity, PreflightSettings(mode.value, seen.overrides), 30)
 
 
-def stock(seen: Circumstances, identity: str = "take-stock") -> Step:
+def stock(seen: Circumstances, identity: str = "snapshot-state") -> Step:
     """Snapshot the state of both clusters."""
-    settings = StockSettings((seen.source, seen.target), seen.connectors)
-    return TakeStock().step(identity, settings, 30)
+    settings = SnapshotSettings((seen.source, seen.target), seen.connectors)
+    return SnapshotState().step(identity, settings, 30)
 
 
 def fence(
@@ -114,10 +114,10 @@ def quiet(seen: Circumstances, *, ahead: bool = False) -> Iterator[Step]:
     quiet = QuiesceSettings(seen.source, translate_ahead=ahead)
     if seen.fence_method is FenceMethod.ACL:
         yield Quiesce().step(
-            "grace", replace(quiet, drain_window=True), seen.grace_s, Duty.OPTIONAL
+            "wait-for-consumers", replace(quiet, drain_window=True), seen.grace_s, Duty.OPTIONAL
         )
         yield FENCE_CONSUMERS.step("fence-consumers", by_acls(seen), 60)
-        yield Quiesce().step("quiesce", quiet, 60)
+        yield Quiesce().step("quiesce-consumers", quiet, 60)
         return
     if seen.fence_method is FenceMethod.NONE:
         question = ManualSettings(
@@ -126,7 +126,7 @@ def quiet(seen: Circumstances, *, ahead: bool = False) -> Iterator[Step]:
             undo=f"let the consumers that were stopped read on {seen.source} again",
         )
         yield MANUAL_CHANGE.step("stop-consumers", question, 60)
-    yield Quiesce().step("quiesce", quiet, 60 + seen.grace_s)
+    yield Quiesce().step("quiesce-consumers", quiet, 60 + seen.grace_s)
 
 
 _STOPPING_S = 180
@@ -215,17 +215,19 @@ def offsets(
 
 
 def skipping(
-    seen: Circumstances, patience_s: float = 30, identity: str = "skip-producer-ids"
+    seen: Circumstances, patience_s: float = 30, identity: str = "advance-producer-ids"
 ) -> Step:
     """Advance the target's producer ids; where that takes too long, producers are restarted."""
-    settings = SkipSettings(seen.source, seen.target, patience_s)
-    return SkipProducerIds().step(identity, settings, patience_s, Duty.BEST_EFFORT)
+    settings = AdvanceSettings(seen.source, seen.target, patience_s)
+    return AdvanceProducerIds().step(identity, settings, patience_s, Duty.BEST_EFFORT)
 
 
-def opening(seen: Circumstances, identity: str = "open-target", mode: Mode = Mode.PLANNED) -> Step:
+def opening(
+    seen: Circumstances, identity: str = "enable-writes", mode: Mode = Mode.PLANNED
+) -> Step:
     """Enable writes on the target, where the source is still as it was left."""
     lost, given_up = mode is Mode.UNPLANNED, ALIVE in seen.overrides
-    settings = OpenSettings(
+    settings = EnableSettings(
         cluster=seen.target,
         principals=seen.principals,
         link=seen.link,
@@ -233,7 +235,7 @@ def opening(seen: Circumstances, identity: str = "open-target", mode: Mode = Mod
         must_be_silent=lost and not given_up,
         given_up=lost and given_up,
     )
-    return OpenTarget().step(identity, settings, 60)
+    return EnableWrites().step(identity, settings, 60)
 
 
 def switches(seen: Circumstances, prefix: str = "switch-endpoint") -> Iterator[Step]:
@@ -269,17 +271,17 @@ def by_command(seen: Circumstances, identity: str, argv: tuple[str, ...]) -> Ste
     return COMMAND.step(identity, settings, 120)
 
 
-def begin_back(seen: Circumstances, identity: str = "begin-reverse") -> Step:
+def begin_back(seen: Circumstances, identity: str = "set-reverse-start-offsets") -> Step:
     """Let what copies back begin at what is new, while it is stopped and nothing is written."""
     settings = SeedSettings(seen.target, seen.source, seen.reverse[0])
-    return SeedReplication(SEED_OLD, from_search=False).step(identity, settings, 30)
+    return SetStartOffsets(SET_START_OFFSETS_LATEST, from_search=False).step(identity, settings, 30)
 
 
-def replicate_back(seen: Circumstances, identity: str = "replicate-back") -> Step:
+def replicate_back(seen: Circumstances, identity: str = "start-reverse-replication") -> Step:
     """Let it copy; where it does not, clients are served all the same, and it is owed."""
-    settings = StartSettings(seen.target, seen.source, seen.reverse, SEED_OLD)
+    settings = StartSettings(seen.target, seen.source, seen.reverse, SET_START_OFFSETS_LATEST)
     step = StartReplication().step(identity, settings, 180, Duty.BEST_EFFORT)
-    return replace(step, kind=START_OLD)
+    return replace(step, kind=RESTART_REPLICATION)
 
 
 def ends(seen: Circumstances) -> BothClusters:

@@ -38,12 +38,12 @@ from drctl.steps.questions import concerned
 from drctl.steps.registry import KINDS
 
 _REQUIRED: Mapping[Trait, str] = {
-    Trait.JUDGES: "a guard that may fail guards nothing",
-    Trait.TAKES_STOCK: "what is not written down before a change cannot be put back",
+    Trait.RUNS_PRECHECKS: "a guard that may fail guards nothing",
+    Trait.SNAPSHOTS_STATE: "what is not written down before a change cannot be put back",
     Trait.DRAINS: "what was not copied would stay behind, and nobody would know",
     Trait.STOPS_REPLICATION: "a replicator that runs on appends old records behind new ones",
     Trait.COMMITS_OFFSETS: "consumers without positions begin anywhere",
-    Trait.OPENS: "clients would be sent to a cluster that does not take their writes",
+    Trait.ENABLES_WRITES: "clients would be sent to a cluster that does not take their writes",
     Trait.FINDS_GAP: "records that nobody found cannot be brought over",
     Trait.RECONCILES: "reverse replication would bury the records that were not brought over",
 }
@@ -75,7 +75,7 @@ def _unasked(plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[Broken]:
     asked = False
     for step in plan.steps:
         asked = asked or step.kind == Preflight.name
-        if Trait.OPENS in kinds[step.kind].traits and not asked:
+        if Trait.ENABLES_WRITES in kinds[step.kind].traits and not asked:
             why = "a target is opened only where every guard of a failover was asked"
             yield Broken(step.id, f"step {step.id} needs {Preflight.name} before it: {why}")
 

@@ -18,7 +18,7 @@ from drctl.runbook.specs import Misfit
 from drctl.runbook.values import Values, given_values, names_of, sample, shown
 from drctl.steps.commands import CommandSettings
 from drctl.steps.fences import AclFenceSettings
-from drctl.steps.prechecks import StockSettings
+from drctl.steps.prechecks import SnapshotSettings
 from drctl.steps.records import GapSettings
 from drctl.steps.registry import KINDS
 from drctl.steps.stop_replication import ConfirmSettings, StopSettings
@@ -73,7 +73,7 @@ def _stop(settings: StopSettings | ConfirmSettings, seen: Circumstances) -> Line
     return (*stops, 'curl -s "$CONNECT/connectors?expand=status"')
 
 
-def _stock(settings: StockSettings, seen: Circumstances) -> Lines:
+def _stock(settings: SnapshotSettings, seen: Circumstances) -> Lines:
     return tuple(f"drctl offsets snapshot --cluster {quote(c)}" for c in settings.clusters)
 
 
@@ -93,7 +93,7 @@ def _gap(scope: str) -> Callable[[object, Circumstances], Lines]:
 
 
 _BY_HAND: Mapping[str, Callable[[Any, Circumstances], Lines]] = {
-    "take-stock": _stock,
+    "snapshot-state": _stock,
     "fence-producers": _fence("Write"),
     "fence-consumers": _fence("Read"),
     "measure-loss": _gap("estimate"),

@@ -392,7 +392,7 @@ def _settle(own: float | None, seen: Circumstances) -> float:
 
 SPECS: Mapping[str, Spec] = {
     "preflight": Spec(PreflightSettings, _preflight),
-    "take-stock": _built(step_builders.stock),
+    "snapshot-state": _built(step_builders.stock),
     "fence-producers": Spec(FenceSettings, _fence),
     "fence-consumers": Spec(FenceSettings, _consumers),
     "measure-loss": _plain(MeasureLoss(), step_builders.ends, lambda _: 30),
@@ -401,8 +401,8 @@ SPECS: Mapping[str, Spec] = {
     "stop-replication": Spec(StopSettings, _stop),
     "prepare-groups": _built(step_builders.groups),
     "commit-offsets": Spec(OffsetsSettings, _offsets),
-    "skip-producer-ids": Spec(Nothing, _skipping),
-    "open-target": _built(step_builders.opening),
+    "advance-producer-ids": Spec(Nothing, _skipping),
+    "enable-writes": _built(step_builders.opening),
     "switch-endpoint": Spec(EndpointSettings, _switch),
     "verify-clients": _built(step_builders.clients),
     "manual": _manual(MANUAL),

@@ -95,11 +95,11 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
     name = "apply-offsets"
     # It asks its own guards, and its intent is the snapshot from which it is undone.
     traits = (
-        Trait.JUDGES
-        | Trait.TAKES_STOCK
+        Trait.RUNS_PRECHECKS
+        | Trait.SNAPSHOTS_STATE
         | Trait.CHANGES
         | Trait.COMMITS_OFFSETS
-        | Trait.STAYS
+        | Trait.IRREVERSIBLE
         | Trait.RECHECKED
     )
 

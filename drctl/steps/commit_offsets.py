@@ -362,14 +362,14 @@ Places = Mapping[str, Mapping[TopicPartition, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class ProveSettings:
+class VerifySettings:
     """What a plan says."""
 
     cluster: str
 
 
 @dataclass(frozen=True, slots=True)
-class ProveIntent:
+class VerifyIntent:
     """Where groups were put."""
 
     cluster: str
@@ -377,7 +377,7 @@ class ProveIntent:
 
 
 @dataclass(frozen=True, slots=True)
-class ProveFacts:
+class VerifyFacts:
     """What is not where it should be.
 
     Attributes:
@@ -390,13 +390,13 @@ class ProveFacts:
     wrong_groups: tuple[str, ...] = ()
 
 
-class ProveGroups(Polling[ProveSettings, ProveIntent, ProveFacts]):
+class VerifyGroups(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
     """A position behind where it was put reads again what was read, and is owed an answer."""
 
-    name = "prove-groups"
+    name = "verify-groups"
     traits = Trait.VERIFIES
 
-    def describe(self, settings: ProveSettings) -> Description:
+    def describe(self, settings: VerifySettings) -> Description:
         """The step in words."""
         return Description(
             f"see where the link's groups stand on {settings.cluster}",
@@ -404,12 +404,12 @@ class ProveGroups(Polling[ProveSettings, ProveIntent, ProveFacts]):
             " what is not is owed",
         )
 
-    def check(self, settings: ProveSettings, facts: Facts, reader: LinkReader) -> ProveIntent:
+    def check(self, settings: VerifySettings, facts: Facts, reader: LinkReader) -> VerifyIntent:
         """Where they were put."""
         put = facts.of(CommitOffsets())
-        return ProveIntent(settings.cluster, put.stand if put else {})
+        return VerifyIntent(settings.cluster, put.stand if put else {})
 
-    def verify(self, intent: ProveIntent, reader: LinkReader) -> Seen[ProveFacts]:
+    def verify(self, intent: VerifyIntent, reader: LinkReader) -> Seen[VerifyFacts]:
         """Where they are now; what cannot be read is waited for."""
         cluster, put = intent.cluster, _places(intent.stand)
         committed = reader.groups(cluster).committed(tuple(put)) if put else {}
@@ -423,13 +423,13 @@ class ProveGroups(Polling[ProveSettings, ProveIntent, ProveFacts]):
         number = sum(map(len, put.values()))
         if unread:
             words = f"where {len(unread)} groups or partitions stand is not known: {unread[0]}"
-            return Seen(State.WAITING, words, ProveFacts(number, len(put)), unread)
+            return Seen(State.WAITING, words, VerifyFacts(number, len(put)), unread)
         ends = {p: log.end for p, log in logs.items() if isinstance(log, PartitionOffsets)}
         known = {g: p for g, p in committed.items() if not isinstance(p, Unavailable)}
         found = tuple(_wrong(put, known, ends))
         wrong = tuple(words for _, words in found)
         names = tuple(sorted({group for group, _ in found}))
-        facts = ProveFacts(number, len(put), len(wrong), names)
+        facts = VerifyFacts(number, len(put), len(wrong), names)
         if not wrong:
             words = f"{number} positions of {len(put)} groups are where they were put or further on"
             return Seen(State.DONE, words, facts)

@@ -75,10 +75,10 @@ def _running(
     return Seen(State.DONE, "; ".join(told))
 
 
-class ConnectorsRun(Polling[Watch, Watch, None]):
+class VerifyConnectorsRunning(Polling[Watch, Watch, None]):
     """Looks for a while whether they run."""
 
-    name = "connectors-run"
+    name = "verify-connectors-running"
     traits = Trait.NONE
 
     def describe(self, settings: Watch) -> Description:
@@ -100,7 +100,7 @@ class RestartConnectors(Permanent[Watch, Restart, None]):
     """One attempt: what does not run by then is restarted."""
 
     name = "restart-connectors"
-    traits = Trait.CHANGES | Trait.STAYS
+    traits = Trait.CHANGES | Trait.IRREVERSIBLE
 
     def describe(self, settings: Watch) -> Description:
         """The step in words."""
@@ -135,7 +135,7 @@ class RestartConnectors(Permanent[Watch, Restart, None]):
 
 
 @dataclass(frozen=True, slots=True)
-class KeepSettings:
+class SaveSettings:
     """Whose positions are kept.
 
     Attributes:
@@ -147,18 +147,18 @@ class KeepSettings:
     partitions: Mapping[str, tuple[Partition, ...]]
 
 
-class KeepPositions(Polling[KeepSettings, Export, None]):
+class SaveSourcePositions(Polling[SaveSettings, Export, None]):
     """Into a file of the run's folder, and the journal; nothing outside is changed."""
 
-    name = "keep-positions"
+    name = "save-source-positions"
     traits = Trait.NONE
 
-    def describe(self, settings: KeepSettings) -> Description:
+    def describe(self, settings: SaveSettings) -> Description:
         """The step in words."""
         names = ", ".join(settings.partitions)
         return Description(f"keep the positions of {names}", f"they are in {BEFORE} of the run")
 
-    def check(self, settings: KeepSettings, facts: Facts, reader: LinkReader) -> Export:
+    def check(self, settings: SaveSettings, facts: Facts, reader: LinkReader) -> Export:
         """Read them.
 
         Raises:
@@ -209,10 +209,10 @@ class Moves:
     positions: tuple[Move, ...]
 
 
-class SetPositions(StepKind[Moves, Moves, None]):
+class SetSourcePositions(StepKind[Moves, Moves, None]):
     """Has a stopped connector go on from there; a rollback has it go on from where it was."""
 
-    name = "set-positions"
+    name = "set-source-positions"
     traits = Trait.CHANGES
 
     def describe(self, settings: Moves) -> Description:
@@ -331,10 +331,10 @@ class StopConnector(StepKind[One, Stood, None]):
         return Seen(State.DONE if back else State.WAITING, words)
 
 
-class ForgetPositions(StepKind[One, Moves, None]):
+class DeleteSourcePositions(StepKind[One, Moves, None]):
     """Has a stopped connector forget all of its positions; a rollback gives them back."""
 
-    name = "forget-positions"
+    name = "delete-source-positions"
     traits = Trait.CHANGES
 
     def describe(self, settings: One) -> Description:
@@ -426,11 +426,11 @@ class Another:
     new_name: str
 
 
-class MakeConnector(Permanent[Another, Another, None]):
+class CreateConnector(Permanent[Another, Another, None]):
     """Makes another one of the same configuration, which no journal holds."""
 
-    name = "make-connector"
-    traits = Trait.CHANGES | Trait.STAYS
+    name = "create-connector"
+    traits = Trait.CHANGES | Trait.IRREVERSIBLE
 
     def describe(self, settings: Another) -> Description:
         """The step in words."""

@@ -92,7 +92,7 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
     """Asks the controller once for all that have not changed since the plan was made."""
 
     name = "elect-leaders"
-    traits = Trait.CHANGES | Trait.STAYS | Trait.RECHECKED
+    traits = Trait.CHANGES | Trait.IRREVERSIBLE | Trait.RECHECKED
 
     def describe(self, settings: ElectSettings) -> Description:
         """The step in words."""

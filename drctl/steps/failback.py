@@ -9,19 +9,19 @@ from drctl.engine.ports import LinkReader
 from drctl.model.errors import Refused
 from drctl.model.finding import Status
 from drctl.steps.commands import COMMAND_FENCE
-from drctl.steps.commit_offsets import CommitOffsets, ProveGroups
+from drctl.steps.commit_offsets import CommitOffsets, VerifyGroups
+from drctl.steps.enable_writes import EnableWrites
 from drctl.steps.fences import (
-    CLOSE_SOURCE,
-    COMMAND_CLOSE_SOURCE,
+    COMMAND_FENCE_RETURNED,
     FENCE_PRODUCERS,
-    MANUAL_CLOSE_SOURCE,
+    FENCE_RETURNED,
+    MANUAL_FENCE_RETURNED,
 )
 from drctl.steps.groups import PrepareGroups
 from drctl.steps.manual import MANUAL_FENCE
-from drctl.steps.open_target import OpenTarget
-from drctl.steps.producer_ids import SkipProducerIds
-from drctl.steps.records import PROVE_OLD_COPIES, ProveCopies, ProveFacts
-from drctl.steps.start_replication import START_OLD
+from drctl.steps.producer_ids import AdvanceProducerIds
+from drctl.steps.records import VERIFY_FORWARD_COPIES, VerifyCopies, VerifyFacts
+from drctl.steps.start_replication import RESTART_REPLICATION
 from drctl.steps.verify_clients import VerifyClients
 
 ASKED_FOR = "way-back"
@@ -76,11 +76,11 @@ class OrderFacts:
     warnings: tuple[str, ...]
 
 
-class WayBackOrder(Polling[OrderSettings, OrderFacts, OrderFacts]):
+class FailbackOrder(Polling[OrderSettings, OrderFacts, OrderFacts]):
     """What the steps that follow put right is no blocker."""
 
-    name = "way-back-order"
-    traits = Trait.JUDGES
+    name = "failback-order"
+    traits = Trait.RUNS_PRECHECKS
 
     def describe(self, settings: OrderSettings) -> Description:
         """The step in words."""
@@ -122,7 +122,7 @@ _BY_A_PERSON = "a person says so"
 
 
 @dataclass(frozen=True, slots=True)
-class SettleSettings:
+class ResolveSettings:
     """What a plan says; plans of an older drctl name no clusters: no proof is about one then.
 
     Attributes:
@@ -135,7 +135,7 @@ class SettleSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class SettleIntent:
+class ResolveIntent:
     """What earlier runs left.
 
     Attributes:
@@ -149,25 +149,25 @@ class SettleIntent:
 
 
 @dataclass(frozen=True, slots=True)
-class SettleFacts:
+class ResolveFacts:
     """The same, with what a person knows."""
 
     settled: tuple[str, ...] = ()
     kept: tuple[Owed, ...] = ()
 
 
-class SettleOwed(Polling[SettleSettings, SettleIntent, SettleFacts]):
+class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
     """The proofs of this run settle the outstanding actions they are about, and nothing else."""
 
-    name = "settle-owed"
+    name = "resolve-outstanding"
     traits = Trait.NONE
 
-    def describe(self, settings: SettleSettings) -> Description:
+    def describe(self, settings: ResolveSettings) -> Description:
         """The step in words."""
         proof = "each of it is named with the proof that settles it; what none settles stays owed"
         return Description("settle what earlier runs owe", proof)
 
-    def check(self, settings: SettleSettings, facts: Facts, reader: LinkReader) -> SettleIntent:
+    def check(self, settings: ResolveSettings, facts: Facts, reader: LinkReader) -> ResolveIntent:
         """What they owe, and what of it is settled.
 
         Raises:
@@ -179,14 +179,14 @@ class SettleOwed(Polling[SettleSettings, SettleIntent, SettleFacts]):
                 settled.append(_told(each, why))
             else:
                 kept.append(each)
-        return SettleIntent(settings.question, tuple(settled), tuple(kept))
+        return ResolveIntent(settings.question, tuple(settled), tuple(kept))
 
-    def verify(self, intent: SettleIntent, reader: LinkReader) -> Seen[SettleFacts]:
+    def verify(self, intent: ResolveIntent, reader: LinkReader) -> Seen[ResolveFacts]:
         """What is settled; what is not stays owed, unless a person knows better."""
         settled, kept, question = intent.settled, intent.kept, intent.question
         if kept and question and reader.answer(question, _asked(kept)):
             settled, kept = (*settled, *(_told(each, _BY_A_PERSON) for each in kept)), ()
-        facts = SettleFacts(settled, kept)
+        facts = ResolveFacts(settled, kept)
         words = f"{len(settled)} things that were owed are settled"
         if not kept:
             words = words if settled else "nothing is owed"
@@ -213,9 +213,11 @@ def _asked(kept: tuple[Owed, ...]) -> str:
     return f"say whether this is settled, which nothing has proven: {'; '.join(map(_named, kept))}"
 
 
-_CLOSED = tuple(each.name for each in (CLOSE_SOURCE, COMMAND_CLOSE_SOURCE, MANUAL_CLOSE_SOURCE))
+_CLOSED = tuple(
+    each.name for each in (FENCE_RETURNED, COMMAND_FENCE_RETURNED, MANUAL_FENCE_RETURNED)
+)
 _FENCED = tuple(each.name for each in (FENCE_PRODUCERS, COMMAND_FENCE, MANUAL_FENCE))
-_PRIMARY, _SECONDARY = ProveCopies.name, PROVE_OLD_COPIES
+_PRIMARY, _SECONDARY = VerifyCopies.name, VERIFY_FORWARD_COPIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +252,10 @@ def _fence(owed: Owed, shown: Shown) -> str:
     if owed.source == shown.home and shown.any_of(_CLOSED) and _SECONDARY in shown.facts:
         return (
             f"{shown.home} was closed before its records were found, and {shown.left} lacks none"
-            " but what was decided on (prove-away)"
+            " but what was decided on (verify-secondary)"
         )
     if owed.source == shown.left and shown.any_of(_FENCED) and _PRIMARY in shown.facts:
-        return f"{shown.left} was fenced, and {shown.home} lacks nothing of it (prove-home)"
+        return f"{shown.left} was fenced, and {shown.home} lacks nothing of it (verify-primary)"
     return ""
 
 
@@ -266,8 +268,10 @@ def _of_clients(owed: Owed, shown: Shown) -> str:
 
 def _second_copies(owed: Owed, shown: Shown) -> str:
     cluster = owed.target if owed.kind == _PRIMARY else owed.source
-    proof, step = (_PRIMARY, "prove-home") if cluster == shown.home else (_SECONDARY, "prove-away")
-    proven = shown.facts.named(proof, ProveFacts)
+    proof, step = (
+        (_PRIMARY, "verify-primary") if cluster == shown.home else (_SECONDARY, "verify-secondary")
+    )
+    proven = shown.facts.named(proof, VerifyFacts)
     if proven and not proven.duplicated:
         return f"{cluster} holds no record twice ({step})"
     return ""
@@ -276,28 +280,28 @@ def _second_copies(owed: Owed, shown: Shown) -> str:
 def _copied_back(owed: Owed, shown: Shown) -> str:
     """What was to be replicated to the cluster that is active again."""
     if owed.source == shown.home and _PRIMARY in shown.facts:
-        return f"{shown.home} has all that {shown.left} has (prove-home)"
+        return f"{shown.home} has all that {shown.left} has (verify-primary)"
     return ""
 
 
 def _positions(owed: Owed, shown: Shown) -> str:
     """Groups that had no offset to resume from, or were moved back."""
-    put, proven = shown.facts.of(CommitOffsets()), shown.facts.of(ProveGroups())
+    put, proven = shown.facts.of(CommitOffsets()), shown.facts.of(VerifyGroups())
     if not put or not proven or proven.wrong != 0:
         return ""
     if owed.groups and all(group in put.stand for group in owed.groups):
         names = ", ".join(owed.groups)
-        return f"{names}: each has a place on {shown.home} now, and stands there (prove-groups)"
+        return f"{names}: each has a place on {shown.home} now, and stands there (verify-groups)"
     return ""
 
 
 _PROOFS: Mapping[str, Callable[[Owed, Shown], str]] = {
     PrepareGroups.name: _of_clients,
-    SkipProducerIds.name: _of_clients,
-    OpenTarget.name: _of_clients,
+    AdvanceProducerIds.name: _of_clients,
+    EnableWrites.name: _of_clients,
     _PRIMARY: _second_copies,
     _SECONDARY: _second_copies,
-    START_OLD: _copied_back,
+    RESTART_REPLICATION: _copied_back,
     CommitOffsets.name: _positions,
-    ProveGroups.name: _positions,
+    VerifyGroups.name: _positions,
 }

@@ -23,7 +23,7 @@ from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import Unavailable
 from drctl.steps.commands import COMMAND_FENCE
 from drctl.steps.manual import MANUAL_FENCE, FenceIntent, FenceSettings, watched
-from drctl.steps.reversed import OtherWay
+from drctl.steps.reversed import OppositeDirection
 from drctl.steps.stop_replication import STOPPED
 
 _WHO = {Denied.WRITE: "producers", Denied.READ: "consumers"}
@@ -190,13 +190,13 @@ I = TypeVar("I", bound=FenceIntent)  # noqa: E741
 
 
 @dataclass(frozen=True, slots=True)
-class ClosedSource(OtherWay[S, I, FenceFacts]):
+class FencedReturned(OppositeDirection[S, I, FenceFacts]):
     """A fence of the source of the other direction; `reverse` names what copies to it."""
 
     @property
     def traits(self) -> Trait:
         """What the rules of order need to know."""
-        return self.kind.traits | Trait.OTHER_WAY | Trait.STAYS
+        return self.kind.traits | Trait.OPPOSITE_DIRECTION | Trait.IRREVERSIBLE
 
     def describe(self, settings: S) -> Description:
         """The step in words."""
@@ -249,9 +249,9 @@ def _without_ends(seen: Seen[FenceFacts]) -> str:
     return f"{seen.words.partition(';')[0]}; replication brings home what is new meanwhile"
 
 
-CLOSE_SOURCE = ClosedSource(FENCE_PRODUCERS, "close-source")
-COMMAND_CLOSE_SOURCE = ClosedSource(COMMAND_FENCE, "command-close-source")
-MANUAL_CLOSE_SOURCE = ClosedSource(MANUAL_FENCE, "manual-close-source")
+FENCE_RETURNED = FencedReturned(FENCE_PRODUCERS, "fence-returned")
+COMMAND_FENCE_RETURNED = FencedReturned(COMMAND_FENCE, "command-fence-returned")
+MANUAL_FENCE_RETURNED = FencedReturned(MANUAL_FENCE, "manual-fence-returned")
 
 
 def fenced_ends(facts: Facts) -> Mapping[str, int]:

@@ -86,7 +86,7 @@ def one_line(text: str) -> str:
 
 
 MANUAL = Manual("manual", Trait.NONE)
-MANUAL_CHECK = Manual("manual-check", Trait.JUDGES)
+MANUAL_CHECK = Manual("manual-check", Trait.RUNS_PRECHECKS)
 
 
 BACK = ".undo"

@@ -75,7 +75,7 @@ class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
     """Checks everything that a failover rests on."""
 
     name = "preflight"
-    traits = Trait.JUDGES
+    traits = Trait.RUNS_PRECHECKS
 
     def describe(self, settings: PreflightSettings) -> Description:
         """The step in words."""
@@ -143,7 +143,7 @@ class CheckGuards(Polling[CheckSettings, CheckFacts, CheckFacts]):
     """Refuses where one of them fails, could not look, or has nothing to say."""
 
     name = "check"
-    traits = Trait.JUDGES
+    traits = Trait.RUNS_PRECHECKS
 
     def describe(self, settings: CheckSettings) -> Description:
         """The step in words."""
@@ -198,7 +198,7 @@ FILE = "before.json"
 
 
 @dataclass(frozen=True, slots=True)
-class StockSettings:
+class SnapshotSettings:
     """Which clusters and connectors."""
 
     clusters: tuple[str, ...]
@@ -206,28 +206,28 @@ class StockSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class StockFacts:
+class SnapshotFacts:
     """Clusters that did not answer; and by cluster, groups in which somebody read."""
 
     silent: tuple[str, ...] = ()
     active_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-class TakeStock(Polling[StockSettings, Stock, StockFacts]):
+class SnapshotState(Polling[SnapshotSettings, Stock, SnapshotFacts]):
     """Topics and their own settings, ends of logs, positions of groups, connectors."""
 
-    name = "take-stock"
-    traits = Trait.TAKES_STOCK
+    name = "snapshot-state"
+    traits = Trait.SNAPSHOTS_STATE
 
-    def describe(self, settings: StockSettings) -> Description:
+    def describe(self, settings: SnapshotSettings) -> Description:
         """The step in words."""
         title = "write down topics, end offsets, group positions and connectors of both clusters"
         return Description(title, f"{FILE} in the run's folder, and the journal")
 
-    def check(self, settings: StockSettings, facts: Facts, reader: LinkReader) -> Stock:
+    def check(self, settings: SnapshotSettings, facts: Facts, reader: LinkReader) -> Stock:
         """Observe everything; what does not answer is written down as such."""
         ahead = reader.seen_ahead() or Stock()
-        left = StockSettings(
+        left = SnapshotSettings(
             tuple(name for name in settings.clusters if name not in ahead.clusters),
             tuple(name for name in settings.connectors if name not in ahead.connectors),
         )
@@ -239,7 +239,7 @@ class TakeStock(Polling[StockSettings, Stock, StockFacts]):
         writer.keep(FILE, to_json(intent))
         return ()
 
-    def verify(self, intent: Stock, reader: LinkReader) -> Seen[StockFacts]:
+    def verify(self, intent: Stock, reader: LinkReader) -> Seen[SnapshotFacts]:
         """It stands in the journal."""
         clusters = intent.clusters
         silent = tuple(sorted(name for name, stock in clusters.items() if stock.error))
@@ -250,10 +250,10 @@ class TakeStock(Polling[StockSettings, Stock, StockFacts]):
             for name, stock in clusters.items()
         )
         active = {name: stock.active for name, stock in clusters.items()}
-        return Seen(State.DONE, told, StockFacts(silent, active))
+        return Seen(State.DONE, told, SnapshotFacts(silent, active))
 
 
-def stock_of(wanted: StockSettings, reader: LinkReader) -> Stock:
+def stock_of(wanted: SnapshotSettings, reader: LinkReader) -> Stock:
     """These clusters and connectors as they are now."""
     with ThreadPoolExecutor(1) as beside:
         # Connect knows thousands of positions: applications may wait for this.

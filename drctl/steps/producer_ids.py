@@ -96,7 +96,7 @@ Given = Mapping[int, int | Unavailable]
 
 
 @dataclass(frozen=True, slots=True)
-class SkipSettings:
+class AdvanceSettings:
     """What a plan says.
 
     Attributes:
@@ -109,7 +109,7 @@ class SkipSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class SkipIntent:
+class AdvanceIntent:
     """Which ids are used up.
 
     Attributes:
@@ -131,20 +131,20 @@ class SkipIntent:
 
 
 @dataclass(frozen=True, slots=True)
-class SkipFacts:
+class AdvanceFacts:
     """The highest id in use on the source, and how many partitions did not tell."""
 
     beyond: int
     unread: int
 
 
-class SkipProducerIds(Permanent[SkipSettings, SkipIntent, SkipFacts]):
+class AdvanceProducerIds(Permanent[AdvanceSettings, AdvanceIntent, AdvanceFacts]):
     """Uses up ids until every broker gives higher ones; skipped ids are never needed."""
 
-    name = "skip-producer-ids"
-    traits = Trait.CHANGES | Trait.SKIPS_PRODUCER_IDS
+    name = "advance-producer-ids"
+    traits = Trait.CHANGES | Trait.ADVANCES_PRODUCER_IDS
 
-    def describe(self, settings: SkipSettings) -> Description:
+    def describe(self, settings: AdvanceSettings) -> Description:
         """The step in words."""
         source, target = settings.source, settings.target
         return Description(
@@ -153,7 +153,7 @@ class SkipProducerIds(Permanent[SkipSettings, SkipIntent, SkipFacts]):
             "none is needed: nobody misses ids that were skipped",
         )
 
-    def check(self, settings: SkipSettings, facts: Facts, reader: LinkReader) -> SkipIntent:
+    def check(self, settings: AdvanceSettings, facts: Facts, reader: LinkReader) -> AdvanceIntent:
         """The highest id in use on the source, and where the brokers of the target are.
 
         A source that does not answer blocks nothing: what is not known is owed.
@@ -162,7 +162,7 @@ class SkipProducerIds(Permanent[SkipSettings, SkipIntent, SkipFacts]):
         prepared, source, target = facts.of(PrepareGroups()), settings.source, settings.target
         silent = prepared.silent if prepared else ""
         known = IdsInUse(silent=silent) if silent else ids_in_use(source, reader)
-        return SkipIntent(
+        return AdvanceIntent(
             source,
             target,
             settings.at_most_seconds,
@@ -173,17 +173,17 @@ class SkipProducerIds(Permanent[SkipSettings, SkipIntent, SkipFacts]):
             _before(target, reader) if known.highest != NOBODY else {},
         )
 
-    def apply(self, intent: SkipIntent, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: AdvanceIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Use up ids, for no longer than the step may take; done again, it continues."""
         if intent.beyond == NOBODY:
             return ()
         ids, calls = writer.producer_ids(intent.target), intent.at_most_seconds / CALL_S
         return _silent(_advanced(ids, intent.beyond, max(1, int(calls))))
 
-    def verify(self, intent: SkipIntent, reader: LinkReader) -> Seen[SkipFacts]:
+    def verify(self, intent: AdvanceIntent, reader: LinkReader) -> Seen[AdvanceFacts]:
         """Whether every broker of the target gives higher ids."""
         beyond, source, target = intent.beyond, intent.source, intent.target
-        facts, items, owes = SkipFacts(beyond, intent.unread), intent.named, _owes(intent)
+        facts, items, owes = AdvanceFacts(beyond, intent.unread), intent.named, _owes(intent)
         if beyond == NOBODY:
             words = f"no producer id is known to be in use on {source}: none is skipped"
             return Seen(State.DONE, words, facts, items, owes)
@@ -203,7 +203,7 @@ class SkipProducerIds(Permanent[SkipSettings, SkipIntent, SkipFacts]):
         )
         return Seen(State.DONE, words, facts, items, owes)
 
-    def undone(self, intent: SkipIntent, reader: LinkReader) -> Seen[SkipFacts]:
+    def undone(self, intent: AdvanceIntent, reader: LinkReader) -> Seen[AdvanceFacts]:
         """What was skipped stays so."""
         return Seen(State.DONE, "producer ids stay skipped: nobody misses them")
 
@@ -228,7 +228,7 @@ def _advanced(
             return answers
 
 
-def _low(given: Given, intent: SkipIntent) -> tuple[str, ...]:
+def _low(given: Given, intent: AdvanceIntent) -> tuple[str, ...]:
     """Each broker that is not far enough, with figures."""
     found = []
     for broker, now in sorted(given.items()):
@@ -249,14 +249,14 @@ def _silent(answers: Mapping[int, object]) -> tuple[str, ...]:
     )
 
 
-def _cost(given: Given, intent: SkipIntent) -> str:
+def _cost(given: Given, intent: AdvanceIntent) -> str:
     """The cluster's brokers share one sequence: how much further it is now."""
     now = max(each for each in given.values() if isinstance(each, int))
     before = intent.before.values()
     return f"; it cost {now - max(before):,} of 2^63" if before else ""
 
 
-def _owes(intent: SkipIntent) -> str:
+def _owes(intent: AdvanceIntent) -> str:
     source, unread = intent.source, intent.unread
     if intent.silent:
         return f"{RESTART}; which ones they bring from {source} is not known: {intent.silent}"

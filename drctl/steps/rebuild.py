@@ -15,7 +15,7 @@ from drctl.model.topology import TopicPartition, TopicState
 from drctl.steps.first_records import brought_by
 from drctl.steps.manual import answered, one_line
 from drctl.steps.records import FindMissing
-from drctl.steps.seed_replication import SeedSettings
+from drctl.steps.set_start_offsets import SeedSettings
 from drctl.steps.source_offsets import (
     ALIAS,
     SeedFacts,
@@ -83,11 +83,11 @@ class EmptyFacts:
     begun: bool
 
 
-class EmptySource(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
+class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
     """Asks where something is there; what was there must be gone, whatever comes afterwards."""
 
-    name = "empty-source"
-    traits = Trait.CHANGES | Trait.EMPTIES | Trait.OTHER_WAY | Trait.STAYS
+    name = "empty-returned"
+    traits = Trait.CHANGES | Trait.EMPTIES | Trait.OPPOSITE_DIRECTION | Trait.IRREVERSIBLE
 
     def describe(self, settings: EmptySettings) -> Description:
         """The step in words."""
@@ -196,11 +196,11 @@ def _ids(reader: LinkReader, cluster: str, topics: set[str]) -> Mapping[str, str
 _STAYS = "what it kept was about what was there before; without it, it copies everything"
 
 
-class SeedFromStart(Permanent[SeedSettings, SeedIntent, SeedFacts]):
+class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
     """Takes its source offsets away through Connect, and reads that back."""
 
-    name = "seed-from-start"
-    traits = Trait.CHANGES | Trait.STAYS
+    name = "set-start-offsets-earliest"
+    traits = Trait.CHANGES | Trait.IRREVERSIBLE
 
     def describe(self, settings: SeedSettings) -> Description:
         """The step in words."""
@@ -222,7 +222,7 @@ class SeedFromStart(Permanent[SeedSettings, SeedIntent, SeedFacts]):
         name, target, connectors = settings.connector, settings.target, reader.connectors()
         copies, survivor = copies_of(reader), reader.site(settings.source)
         start = {place: log.log_start for place, log in logs_of(survivor, reader.topics()).items()}
-        at_home, empty = logs_of(reader.site(target), copies), facts.of(EmptySource())
+        at_home, empty = logs_of(reader.site(target), copies), facts.of(EmptyReturned())
         if empty and empty.begun:
             # What has begun there resumes from where it is.
             ends = {place: log.log_start for place, log in at_home.items()}

@@ -94,7 +94,7 @@ class FindMissing(Polling[FindSettings, Search, Search]):
     """Compares everything; where decisions rest on an older result that still holds, takes that."""
 
     name = "find-missing"
-    traits = Trait.FINDS_GAP | Trait.OTHER_WAY
+    traits = Trait.FINDS_GAP | Trait.OPPOSITE_DIRECTION
 
     def describe(self, settings: FindSettings) -> Description:
         """The step in words."""
@@ -178,7 +178,7 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
     """Each record once, in the order of its partition, also after a crash."""
 
     name = "reconcile"
-    traits = Trait.CHANGES | Trait.RECONCILES | Trait.OTHER_WAY | Trait.STAYS
+    traits = Trait.CHANGES | Trait.RECONCILES | Trait.OPPOSITE_DIRECTION | Trait.IRREVERSIBLE
 
     def describe(self, settings: DecideSettings) -> Description:
         """The step in words."""
@@ -266,12 +266,12 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
     name = "reconcile-result"
     # It asks its own guards, and what it appends is found by its header.
     traits = (
-        Trait.JUDGES
-        | Trait.TAKES_STOCK
+        Trait.RUNS_PRECHECKS
+        | Trait.SNAPSHOTS_STATE
         | Trait.FINDS_GAP
         | Trait.CHANGES
         | Trait.RECONCILES
-        | Trait.STAYS
+        | Trait.IRREVERSIBLE
     )
 
     def describe(self, settings: ResultSettings) -> Description:
@@ -352,7 +352,7 @@ def _wish(settings: DecideSettings, search: Search) -> Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeFacts:
+class ClassifyFacts:
     """What was judged: counts of a `Search`, and records that something is to be done with."""
 
     safe: int
@@ -361,17 +361,17 @@ class JudgeFacts:
     due: int
 
 
-class JudgeRecords(Polling[DecideSettings, JudgeFacts, JudgeFacts]):
+class ClassifyRecords(Polling[DecideSettings, ClassifyFacts, ClassifyFacts]):
     """Refuses where some of them have no decision."""
 
-    name = "judge-records"
-    traits = Trait.JUDGES | Trait.OTHER_WAY
+    name = "classify-records"
+    traits = Trait.RUNS_PRECHECKS | Trait.OPPOSITE_DIRECTION
 
     def describe(self, settings: DecideSettings) -> Description:
         """The step in words."""
         return Description("judge the order of these records", "each of them has a decision")
 
-    def check(self, settings: DecideSettings, facts: Facts, reader: LinkReader) -> JudgeFacts:
+    def check(self, settings: DecideSettings, facts: Facts, reader: LinkReader) -> ClassifyFacts:
         """Hold the policies against what was found.
 
         Raises:
@@ -388,9 +388,9 @@ class JudgeRecords(Polling[DecideSettings, JudgeFacts, JudgeFacts]):
                     f" look at them: drctl reconcile {quote(search.folder)} --policy copy",
                 )
             due = stands.due
-        return JudgeFacts(search.safe, search.conflicting, search.unkeyed, due)
+        return ClassifyFacts(search.safe, search.conflicting, search.unkeyed, due)
 
-    def verify(self, intent: JudgeFacts, reader: LinkReader) -> Seen[JudgeFacts]:
+    def verify(self, intent: ClassifyFacts, reader: LinkReader) -> Seen[ClassifyFacts]:
         """What was judged."""
         told = (
             f"{intent.safe:,} safe, {intent.conflicting:,} conflicting, {intent.unkeyed:,} unkeyed"
@@ -398,12 +398,12 @@ class JudgeRecords(Polling[DecideSettings, JudgeFacts, JudgeFacts]):
         return Seen(State.DONE, f"{told}; each has a decision", intent)
 
 
-PROVE_OLD_COPIES = "prove-old-copies"
-"""The name of `ProveCopies` in the direction in which replication ran before the loss."""
+VERIFY_FORWARD_COPIES = "verify-forward-copies"
+"""The name of `VerifyCopies` in the direction in which replication ran before the loss."""
 
 
 @dataclass(frozen=True, slots=True)
-class ProveSettings(BothClusters):
+class VerifySettings(BothClusters):
     """What a plan says.
 
     Attributes:
@@ -416,7 +416,7 @@ class ProveSettings(BothClusters):
 
 
 @dataclass(frozen=True, slots=True)
-class ProveIntent:
+class VerifyIntent:
     """What may differ.
 
     Equal records are counted: a second copy on one side is missing on the other.
@@ -434,36 +434,36 @@ class ProveIntent:
 
 
 @dataclass(frozen=True, slots=True)
-class ProveFacts:
+class VerifyFacts:
     """How many records are missing, and how many are there more often than once."""
 
     missing: int
     duplicated: int
 
 
-class ProveCopies(Polling[ProveSettings, ProveIntent, ProveFacts]):
+class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
     """Records may be missing where that was decided; what is in flight is waited for."""
 
-    name = "prove-copies"
+    name = "verify-copies"
     traits = Trait.VERIFIES
 
-    def describe(self, settings: ProveSettings) -> Description:
+    def describe(self, settings: VerifySettings) -> Description:
         """The step in words."""
         title = f"compare all of {settings.source} with {settings.target}, record by record"
         return Description(title, "nothing is missing but what was decided on, nothing is twice")
 
-    def check(self, settings: ProveSettings, facts: Facts, reader: LinkReader) -> ProveIntent:
+    def check(self, settings: VerifySettings, facts: Facts, reader: LinkReader) -> VerifyIntent:
         """What may be missing, what was there twice before, and what is twice on the source."""
         search, decided = facts.of(FindMissing()), facts.of(Reconcile())
-        home = facts.of(ProveCopies())
+        home = facts.of(VerifyCopies())
         twice_away = search.duplicated if search else 0
         if not settings.old_way:
-            return ProveIntent(settings.target, 0, twice_away)
+            return VerifyIntent(settings.target, 0, twice_away)
         # What was emptied has none of the records left that were decided on.
         may_lack = decided.left_behind if decided and not settings.emptied else 0
-        return ProveIntent(settings.target, may_lack, home.duplicated if home else 0, twice_away)
+        return VerifyIntent(settings.target, may_lack, home.duplicated if home else 0, twice_away)
 
-    def verify(self, intent: ProveIntent, reader: LinkReader) -> Seen[ProveFacts]:
+    def verify(self, intent: VerifyIntent, reader: LinkReader) -> Seen[VerifyFacts]:
         """What a comparison finds now."""
         found = reader.proof()
         if unproven := found.unproven:
@@ -476,4 +476,4 @@ class ProveCopies(Polling[ProveSettings, ProveIntent, ProveFacts]):
         twice = found.duplicated - intent.twice_before
         words = f"{target} lacks {missing:,} records, as decided; {max(0, twice):,} are twice"
         owes = f"{twice:,} records are on {target} more often than once" if twice > 0 else ""
-        return Seen(State.DONE, words, ProveFacts(missing, found.duplicated), owes=owes)
+        return Seen(State.DONE, words, VerifyFacts(missing, found.duplicated), owes=owes)

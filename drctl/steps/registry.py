@@ -5,25 +5,26 @@ from collections.abc import Mapping
 from drctl.engine.kind import Journaled, StepKind
 from drctl.steps.apply_offsets import ApplyOffsets
 from drctl.steps.commands import COMMAND, COMMAND_FENCE, COMMAND_STOP_REPLICATION
-from drctl.steps.commit_offsets import CommitOffsets, ProveGroups
+from drctl.steps.commit_offsets import CommitOffsets, VerifyGroups
 from drctl.steps.connectors import (
-    ConnectorsRun,
-    ForgetPositions,
-    KeepPositions,
-    MakeConnector,
+    CreateConnector,
+    DeleteSourcePositions,
     RestartConnectors,
     ResumeConnector,
-    SetPositions,
+    SaveSourcePositions,
+    SetSourcePositions,
     StopConnector,
+    VerifyConnectorsRunning,
 )
 from drctl.steps.elections import ElectLeaders
-from drctl.steps.failback import SettleOwed, WayBackOrder
+from drctl.steps.enable_writes import EnableWrites
+from drctl.steps.failback import FailbackOrder, ResolveOutstanding
 from drctl.steps.fences import (
-    CLOSE_SOURCE,
-    COMMAND_CLOSE_SOURCE,
+    COMMAND_FENCE_RETURNED,
     FENCE_CONSUMERS,
     FENCE_PRODUCERS,
-    MANUAL_CLOSE_SOURCE,
+    FENCE_RETURNED,
+    MANUAL_FENCE_RETURNED,
 )
 from drctl.steps.groups import PrepareGroups, Quiesce
 from drctl.steps.manual import (
@@ -34,32 +35,42 @@ from drctl.steps.manual import (
     MANUAL_RECONCILE,
     MANUAL_STOP_REPLICATION,
 )
-from drctl.steps.open_target import OpenTarget
-from drctl.steps.prechecks import CheckGuards, Preflight, TakeStock
-from drctl.steps.producer_ids import SkipProducerIds
-from drctl.steps.rebuild import EmptySource, SeedFromStart
+from drctl.steps.prechecks import CheckGuards, Preflight, SnapshotState
+from drctl.steps.producer_ids import AdvanceProducerIds
+from drctl.steps.rebuild import EmptyReturned, SetStartOffsetsEarliest
 from drctl.steps.records import (
-    PROVE_OLD_COPIES,
+    VERIFY_FORWARD_COPIES,
+    ClassifyRecords,
     FindGap,
     FindMissing,
-    JudgeRecords,
-    ProveCopies,
     Reconcile,
     ReconcileResult,
+    VerifyCopies,
 )
-from drctl.steps.repairs import AddPartitions, AddRules, ConfigureTopics, MakeTopics, SecondLook
-from drctl.steps.reversed import OtherWay, OweWhatMoved, Stays, WhileStopped
-from drctl.steps.seed_replication import (
-    LEAVE_COPIES_OUT,
-    SEED_OLD,
-    SEED_REPLICATION,
-    TAKE_COPIES_ALONG,
-    SeedReplication,
+from drctl.steps.repairs import (
+    AddPartitions,
+    AddRules,
+    ConfigureTopics,
+    CreateTopics,
+    FinalPrecheck,
+)
+from drctl.steps.reversed import (
+    Irreversible,
+    OppositeDirection,
+    ReportMovedReplication,
+    WhileStopped,
+)
+from drctl.steps.set_start_offsets import (
+    EXCLUDE_RECONCILED,
+    INCLUDE_RECONCILED,
+    SET_START_OFFSETS,
+    SET_START_OFFSETS_LATEST,
+    SetStartOffsets,
 )
 from drctl.steps.start_replication import (
     MANUAL_START_REPLICATION,
-    START_OLD,
-    NoteEnds,
+    RESTART_REPLICATION,
+    RecordEndOffsets,
     StartReplication,
 )
 from drctl.steps.stop_replication import (
@@ -71,11 +82,11 @@ from drctl.steps.stop_replication import (
 )
 from drctl.steps.switch_endpoint import SwitchEndpoint
 from drctl.steps.verify_clients import VerifyClients
-from drctl.steps.waiting import CaughtUp, Drain, Wait
+from drctl.steps.waiting import Drain, Wait, WaitForCatchUp
 
 _ALL: tuple[StepKind, ...] = (
     Preflight(),
-    TakeStock(),
+    SnapshotState(),
     FENCE_PRODUCERS,
     FENCE_CONSUMERS,
     MeasureLoss(),
@@ -84,8 +95,8 @@ _ALL: tuple[StepKind, ...] = (
     StopReplication(),
     PrepareGroups(),
     CommitOffsets(),
-    SkipProducerIds(),
-    OpenTarget(),
+    AdvanceProducerIds(),
+    EnableWrites(),
     SwitchEndpoint(),
     VerifyClients(),
     CheckGuards(),
@@ -112,36 +123,43 @@ _STOPPED = "what copied from a cluster that is back stays stopped until clients 
 _SEEDED = "where it begins stays right while it is stopped; once begun it is not set back"
 
 _WAY_BACK: tuple[StepKind, ...] = (
-    WayBackOrder(),
-    CLOSE_SOURCE,
-    COMMAND_CLOSE_SOURCE,
-    MANUAL_CLOSE_SOURCE,
-    OtherWay(Stays(StopReplication(), KEEP_STOPPED, _STOPPED, looks=True), KEEP_STOPPED),
-    OtherWay(
-        Stays(MANUAL_STOP_REPLICATION, "manual-keep-stopped", _STOPPED), "manual-keep-stopped"
+    FailbackOrder(),
+    FENCE_RETURNED,
+    COMMAND_FENCE_RETURNED,
+    MANUAL_FENCE_RETURNED,
+    OppositeDirection(
+        Irreversible(StopReplication(), KEEP_STOPPED, _STOPPED, looks=True), KEEP_STOPPED
     ),
-    OtherWay(
-        Stays(COMMAND_STOP_REPLICATION, "command-keep-stopped", _STOPPED, looks=True),
+    OppositeDirection(
+        Irreversible(MANUAL_STOP_REPLICATION, "manual-keep-stopped", _STOPPED),
+        "manual-keep-stopped",
+    ),
+    OppositeDirection(
+        Irreversible(COMMAND_STOP_REPLICATION, "command-keep-stopped", _STOPPED, looks=True),
         "command-keep-stopped",
     ),
     FindMissing(),
-    JudgeRecords(),
+    ClassifyRecords(),
     WhileStopped(Reconcile()),
-    WhileStopped(LEAVE_COPIES_OUT),
-    WhileStopped(TAKE_COPIES_ALONG),
-    WhileStopped(Stays(SEED_REPLICATION, SEED_REPLICATION.name, _SEEDED)),
-    WhileStopped(EmptySource()),
-    WhileStopped(SeedFromStart()),
+    WhileStopped(EXCLUDE_RECONCILED),
+    WhileStopped(INCLUDE_RECONCILED),
+    WhileStopped(Irreversible(SET_START_OFFSETS, SET_START_OFFSETS.name, _SEEDED)),
+    WhileStopped(EmptyReturned()),
+    WhileStopped(SetStartOffsetsEarliest()),
     WhileStopped(StartReplication()),
-    WhileStopped(CaughtUp()),
-    OweWhatMoved(OtherWay(SeedReplication(SEED_OLD, from_search=False), SEED_OLD)),
-    OweWhatMoved(OtherWay(NoteEnds(), NoteEnds.name)),
-    OtherWay(StartReplication(), START_OLD),
-    OtherWay(MANUAL_START_REPLICATION, "manual-start-old-replication"),
-    ProveCopies(),
-    OtherWay(ProveCopies(), PROVE_OLD_COPIES),
-    ProveGroups(),
-    SettleOwed(),
+    WhileStopped(WaitForCatchUp()),
+    ReportMovedReplication(
+        OppositeDirection(
+            SetStartOffsets(SET_START_OFFSETS_LATEST, from_search=False), SET_START_OFFSETS_LATEST
+        )
+    ),
+    ReportMovedReplication(OppositeDirection(RecordEndOffsets(), RecordEndOffsets.name)),
+    OppositeDirection(StartReplication(), RESTART_REPLICATION),
+    OppositeDirection(MANUAL_START_REPLICATION, "manual-restart-replication"),
+    VerifyCopies(),
+    OppositeDirection(VerifyCopies(), VERIFY_FORWARD_COPIES),
+    VerifyGroups(),
+    ResolveOutstanding(),
 )
 
 WAY_BACK = frozenset(kind.name for kind in _WAY_BACK)
@@ -151,8 +169,8 @@ _REPAIRS: tuple[StepKind, ...] = (
     AddRules(),
     ConfigureTopics(),
     AddPartitions(),
-    MakeTopics(),
-    SecondLook(),
+    CreateTopics(),
+    FinalPrecheck(),
 )
 
 REPAIRS = frozenset(kind.name for kind in _REPAIRS)
@@ -164,14 +182,14 @@ LISTS = frozenset(kind.name for kind in _LISTS)
 """Those that `drctl elect`, `offsets` and `reconcile` make: each is the only step of its plan."""
 
 _CONNECTORS: tuple[StepKind, ...] = (
-    ConnectorsRun(),
+    VerifyConnectorsRunning(),
     RestartConnectors(),
-    KeepPositions(),
-    SetPositions(),
+    SaveSourcePositions(),
+    SetSourcePositions(),
     StopConnector(),
-    ForgetPositions(),
+    DeleteSourcePositions(),
     ResumeConnector(),
-    MakeConnector(),
+    CreateConnector(),
 )
 
 CONNECTORS = frozenset(kind.name for kind in _CONNECTORS)

@@ -159,7 +159,7 @@ class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
     """A partition that was added stays: Kafka cannot take it away."""
 
     name = "add-partitions"
-    traits = Trait.CHANGES | Trait.STAYS
+    traits = Trait.CHANGES | Trait.IRREVERSIBLE
 
     def describe(self, settings: PartitionsSettings) -> Description:
         """The step in words."""
@@ -482,11 +482,11 @@ class TopicsIntent:
     there: tuple[str, ...]
 
 
-class MakeTopics(Permanent[TopicsSettings, TopicsIntent, None]):
+class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
     """A topic that was made stays: by the time of a rollback there may be records in it."""
 
-    name = "make-topics"
-    traits = Trait.CHANGES | Trait.STAYS
+    name = "create-topics"
+    traits = Trait.CHANGES | Trait.IRREVERSIBLE
 
     def describe(self, settings: TopicsSettings) -> Description:
         """The step in words."""
@@ -553,16 +553,16 @@ AGAIN = "again"
 
 
 @dataclass(frozen=True, slots=True)
-class SecondFacts:
+class FinalPrecheckFacts:
     """How many differences are left to a person."""
 
     left: int
 
 
-class SecondLook(Polling[BothClusters, BothClusters, SecondFacts]):
+class FinalPrecheck(Polling[BothClusters, BothClusters, FinalPrecheckFacts]):
     """What can be changed and is not yet is waited for; what only a person can change is owed."""
 
-    name = "second-look"
+    name = "final-precheck"
     traits = Trait.NONE
 
     def describe(self, settings: BothClusters) -> Description:
@@ -577,7 +577,7 @@ class SecondLook(Polling[BothClusters, BothClusters, SecondFacts]):
         """Nothing is needed."""
         return settings
 
-    def verify(self, intent: BothClusters, reader: LinkReader) -> Seen[SecondFacts]:
+    def verify(self, intent: BothClusters, reader: LinkReader) -> Seen[FinalPrecheckFacts]:
         """What differs now."""
         found = reader.findings(AGAIN)
         open_ = tuple(each.subject for each in found if each.status is Status.FAIL)
@@ -591,17 +591,17 @@ class SecondLook(Polling[BothClusters, BothClusters, SecondFacts]):
             return Seen(State.WAITING, words, items=open_)
         words = "no difference is left that drctl would change"
         if not left:
-            return Seen(State.DONE, words, SecondFacts(0))
+            return Seen(State.DONE, words, FinalPrecheckFacts(0))
         owes = f"left to a person: {counted(len(left), 'difference')}: {'; '.join(left)}"
         words = f"{words}; left to a person: {len(left)}"
-        return Seen(State.DONE, words, SecondFacts(len(left)), left, owes)
+        return Seen(State.DONE, words, FinalPrecheckFacts(len(left)), left, owes)
 
 
 def changes_of(steps: Iterable[Step]) -> tuple[Change, ...]:
     """What the steps of a repair would change."""
     found: list[Change] = []
     for step in steps:
-        for kind in (AddRules(), ConfigureTopics(), AddPartitions(), MakeTopics()):
+        for kind in (AddRules(), ConfigureTopics(), AddPartitions(), CreateTopics()):
             if step.kind == kind.name:
                 found += kind.read_settings(step.settings).changes
     return tuple(found)
@@ -627,4 +627,4 @@ def changes_in(kind: str, intent: Json) -> tuple[Change, ...]:
         return tuple(
             PartitionsChange(topic=each.topic, to=each.to, **_UNTOLD) for each in partitions
         )
-    return read_as(TopicsIntent, intent).make if kind == MakeTopics.name else ()
+    return read_as(TopicsIntent, intent).make if kind == CreateTopics.name else ()

@@ -78,7 +78,7 @@ class Wrapped(StepKind[S, I, F]):
 
 
 @dataclass(frozen=True, slots=True)
-class OtherWay(Wrapped[S, I, F]):
+class OppositeDirection(Wrapped[S, I, F]):
     """A kind for replication in the direction opposite to the plan's own."""
 
     name: str
@@ -86,7 +86,7 @@ class OtherWay(Wrapped[S, I, F]):
     @property
     def traits(self) -> Trait:
         """What the rules of order need to know."""
-        return self.kind.traits | Trait.OTHER_WAY
+        return self.kind.traits | Trait.OPPOSITE_DIRECTION
 
     def check(self, settings: S, facts: Facts, reader: LinkReader) -> I:
         """As the kind does, in the other direction."""
@@ -110,7 +110,7 @@ class OtherWay(Wrapped[S, I, F]):
 
 
 @dataclass(frozen=True, slots=True)
-class Stays(Wrapped[S, I, F]):
+class Irreversible(Wrapped[S, I, F]):
     """A kind whose effect is not rolled back.
 
     Attributes:
@@ -125,7 +125,7 @@ class Stays(Wrapped[S, I, F]):
     @property
     def traits(self) -> Trait:
         """What the rules of order need to know."""
-        return self.kind.traits | Trait.STAYS
+        return self.kind.traits | Trait.IRREVERSIBLE
 
     def describe(self, settings: S) -> Description:
         """The step in words."""
@@ -171,7 +171,7 @@ class WhileStopped(Wrapped[S, I, F]):
 
 @dataclass(frozen=True, kw_only=True)
 class SinceStopped:
-    """Part of the intent of a kind that is wrapped in `OweWhatMoved`.
+    """Part of the intent of a kind that is wrapped in `ReportMovedReplication`.
 
     Attributes:
         gone_on: where the old replication is not any more where it was stopped, each in words.
@@ -185,7 +185,7 @@ J = TypeVar("J", bound=SinceStopped)
 
 
 @dataclass(frozen=True, slots=True)
-class OweWhatMoved(Wrapped[T, J, F]):
+class ReportMovedReplication(Wrapped[T, J, F]):
     """A kind that is done only while the old replication is stopped.
 
     Where that was resumed and stopped again, what it copied is owed: by then it is on both

@@ -35,10 +35,10 @@ from drctl.steps.reversed import SinceStopped
 from drctl.steps.source_offsets import SeedFacts, copies_of, log_ends, logs_of, must_write_to
 from drctl.steps.stop_replication import RUNNING, STOPPED, told_each
 
-START_OLD = "start-old-replication"
+RESTART_REPLICATION = "restart-replication"
 """The name of `StartReplication` in the direction in which replication ran before the loss."""
 
-BRINGS_HOME = ("seed-replication", "seed-from-start")
+BRINGS_HOME = ("set-start-offsets", "set-start-offsets-earliest")
 """Steps that set offsets of connectors that may never have run in this direction."""
 
 
@@ -144,10 +144,10 @@ class EndsIntent(SinceStopped):
     ends: JournaledOffsets
 
 
-class NoteEnds(Polling[BothClusters, EndsIntent, SeedFacts]):
+class RecordEndOffsets(Polling[BothClusters, EndsIntent, SeedFacts]):
     """The ends of the link's partitions, by their names on either side."""
 
-    name = "note-ends"
+    name = "record-end-offsets"
     traits = Trait.NONE
 
     def describe(self, settings: BothClusters) -> Description:
@@ -311,9 +311,9 @@ def _at_boundary(settings: ManualStartSettings, facts: Facts, reader: LinkReader
 
 
 def _at_end(settings: ManualStartSettings, facts: Facts, reader: LinkReader) -> Seeds:
-    noted = facts.of(NoteEnds())
+    noted = facts.of(RecordEndOffsets())
     if noted is None:
-        raise Refused(f"no step {NoteEnds.name} was done before")
+        raise Refused(f"no step {RecordEndOffsets.name} was done before")
     return noted, False
 
 

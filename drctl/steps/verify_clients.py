@@ -11,8 +11,8 @@ from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.groups import Committed, Group
 from drctl.model.health import Silent
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
-from drctl.steps.open_target import CANARY_TOPIC
-from drctl.steps.prechecks import TakeStock
+from drctl.steps.enable_writes import CANARY_TOPIC
+from drctl.steps.prechecks import SnapshotState
 
 Standing = Mapping[str, int]
 """By group the sum of its committed offsets; it grows while the group consumes."""
@@ -238,7 +238,7 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
         Raises:
             Unreachable: the target did not answer.
         """
-        source, target, stock = settings.source, settings.target, facts.of(TakeStock())
+        source, target, stock = settings.source, settings.target, facts.of(SnapshotState())
         names = stock.active_groups.get(source, ()) if stock else ()
         return ClientsIntent(
             source=source,

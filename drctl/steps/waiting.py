@@ -30,7 +30,7 @@ def _halted(names: Sequence[str], reader: LinkReader) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class CaughtUpSettings:
+class CatchUpSettings:
     """What a plan says.
 
     Attributes:
@@ -55,19 +55,19 @@ class CaughtUpIntent:
     connectors: tuple[str, ...] = ()
 
 
-class CaughtUp(Polling[CaughtUpSettings, CaughtUpIntent, None]):
+class WaitForCatchUp(Polling[CatchUpSettings, CaughtUpIntent, None]):
     """By content: offsets of a connector that leaves records out tell less."""
 
-    name = "caught-up"
+    name = "wait-for-catch-up"
     traits = Trait.NONE
 
-    def describe(self, settings: CaughtUpSettings) -> Description:
+    def describe(self, settings: CatchUpSettings) -> Description:
         """The step in words."""
         title = f"wait until {settings.target} has what {settings.source} has"
         what = "a comparison of everything" if settings.scope == "full" else "a comparison"
         return Description(title, f"{what} finds {settings.at_most:,} missing at most")
 
-    def check(self, settings: CaughtUpSettings, facts: Facts, reader: LinkReader) -> CaughtUpIntent:
+    def check(self, settings: CatchUpSettings, facts: Facts, reader: LinkReader) -> CaughtUpIntent:
         """Nothing has to be decided."""
         return CaughtUpIntent(settings.scope, settings.at_most, settings.connectors)
 

@@ -30,7 +30,7 @@ class LeavingRow:
 
 def leaving_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[LeavingRow, ...]:
     """In the order of the steps; none where the plan opens nothing to clients."""
-    if not _with(Trait.OPENS, plan, kinds):
+    if not _with(Trait.ENABLES_WRITES, plan, kinds):
         return ()
     nowhere = _NOWHERE.format(source=plan.source, target=plan.target)
     rows = [] if _with(Trait.SWITCHES, plan, kinds) else [LeavingRow(None, nowhere)]

@@ -97,8 +97,8 @@ _OF_DRILL = {
     # A fence that a dead source cannot have is owed in every such rehearsal.
     Became.OWED: "skipped",
     Became.PASSED: "skipped",
-    Became.TAKEN_BACK: "skipped",
-    Became.NOT_BEGUN: "skipped",
+    Became.ROLLED_BACK: "skipped",
+    Became.NOT_STARTED: "skipped",
     Became.FAILED: "failure",
 }
 
@@ -184,13 +184,13 @@ def _drill_lines(result: Result) -> Iterator[str]:
 
 _OF_RUN = {
     Became.PASSED: "skipped",
-    Became.TAKEN_BACK: "skipped",
-    Became.NOT_BEGUN: "skipped",
+    Became.ROLLED_BACK: "skipped",
+    Became.NOT_STARTED: "skipped",
     Became.OWED: "failure",
     Became.FAILED: "failure",
     Became.UNKNOWN: "error",
-    Became.BEGUN: "error",
-    Became.NOT_TAKEN_BACK: "error",
+    Became.STARTED: "error",
+    Became.NOT_ROLLED_BACK: "error",
 }
 
 

@@ -95,7 +95,7 @@ def step_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[PlanRow, .
                 sentence(words.proof),
                 sentence(words.way_back) if Trait.CHANGES in traits else "",
                 _DUTIES[step.duty],
-                Trait.OPENS in traits,
+                Trait.ENABLES_WRITES in traits,
             )
         )
     return tuple(rows)

@@ -41,11 +41,11 @@ class Became(StrEnum):
     FAILED = "failed"
     UNKNOWN = "unknown"
     """It may have been done: what would tell did not answer."""
-    BEGUN = "begun"
+    STARTED = "started"
     """It was announced, and nothing was written down after that."""
-    TAKEN_BACK = "taken-back"
-    NOT_TAKEN_BACK = "not-taken-back"
-    NOT_BEGUN = "not-begun"
+    ROLLED_BACK = "rolled-back"
+    NOT_ROLLED_BACK = "not-rolled-back"
+    NOT_STARTED = "not-started"
 
 
 class Doing(StrEnum):
@@ -57,7 +57,7 @@ class Doing(StrEnum):
     """Something was changed, and it was waited for the proof."""
     WAITING = "waiting"
     """For something that drctl does not do itself, or for a proof after a complaint."""
-    TAKING_BACK = "taking-back"
+    ROLLING_BACK = "rolling-back"
     NOBODY = "nobody"
     """Between two who carried it out; after a crash nobody knows when it began."""
 

@@ -35,7 +35,7 @@ from drctl.views.run_words import (
 from drctl.views.text import collected, number, plain, plural, sentence
 from drctl.views.view import Figure, Part, Text, figures_table, heading, section, table, view
 
-_BAD = (Became.FAILED, Became.UNKNOWN, Became.NOT_TAKEN_BACK, Became.OWED, Became.BEGUN)
+_BAD = (Became.FAILED, Became.UNKNOWN, Became.NOT_ROLLED_BACK, Became.OWED, Became.STARTED)
 """What a person has to look at."""
 
 
@@ -51,7 +51,7 @@ def known(data: ReportData) -> Iterator[str]:
         yield f"Why it was {turning(data)}: {closed(data.turned_back)}"
     elif data.ending.words and data.ending.standing is Standing.STOPPED:
         yield f"Step {plain(data.ending.step)}: {closed(data.ending.words)}"
-    back = data.became(Became.TAKEN_BACK)
+    back = data.became(Became.ROLLED_BACK)
     if back:
         yield f"Taken back, and seen to be: {_names(back)}."
     if data.rto.seconds is not None:
@@ -102,7 +102,7 @@ def unknown(data: ReportData) -> Iterator[str]:
         yield f"Where applications can write: {_doubtful(data)}."
     if data.writes is Writes.TARGET and not data.fenced:
         yield f"Whether {plain(data.plan.source)} takes writes, too: nobody saw it fenced."
-    for step in data.became(Became.UNKNOWN, Became.BEGUN, Became.NOT_TAKEN_BACK):
+    for step in data.became(Became.UNKNOWN, Became.STARTED, Became.NOT_ROLLED_BACK):
         words = closed(step.taken_back or step.words or "nothing more was written down")
         asked = "What became of" if step.changes else "What would have been seen by"
         yield f"{asked} {plain(step.id)}: {words}"
@@ -124,7 +124,7 @@ def unknown(data: ReportData) -> Iterator[str]:
 
 
 def _doubtful(data: ReportData) -> str:
-    found = data.became(Became.UNKNOWN, Became.BEGUN, Became.NOT_TAKEN_BACK, Became.FAILED)
+    found = data.became(Became.UNKNOWN, Became.STARTED, Became.NOT_ROLLED_BACK, Became.FAILED)
     names = _names(tuple(s for s in found if s.changes and (s.waited is not None)))
     return f"it hangs on {names}" if names else "the steps do not tell"
 
@@ -293,7 +293,7 @@ def _after_abandoned(data: ReportData) -> Iterator[NextStep]:
 
 
 def _stopped(data: ReportData) -> Iterator[NextStep]:
-    stuck = data.became(Became.FAILED, Became.UNKNOWN, Became.NOT_TAKEN_BACK)
+    stuck = data.became(Became.FAILED, Became.UNKNOWN, Became.NOT_ROLLED_BACK)
     for step in stuck:
         items = f" ({plural(len(step.items), 'item')} named below)" if step.items else ""
         words = closed(step.taken_back or step.words)

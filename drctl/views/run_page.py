@@ -26,7 +26,7 @@ LEGEND = (
     (Doing.LOOKING, "looking before anything is changed"),
     (Doing.EFFECT, "changing, until it is proven"),
     (Doing.WAITING, "waiting for a proof"),
-    (Doing.TAKING_BACK, "taking back"),
+    (Doing.ROLLING_BACK, "taking back"),
     (Doing.NOBODY, "nobody at work, not to scale"),
 )
 
@@ -148,7 +148,7 @@ def _refused(data: ReportData, places: Sequence[Place]) -> Bar | None:
 
 
 def _writes_again(data: ReportData) -> datetime:
-    back = [span.end for span in data.spans if span.doing is Doing.TAKING_BACK]
+    back = [span.end for span in data.spans if span.doing is Doing.ROLLING_BACK]
     if data.writes is Writes.AS_BEFORE and back:
         return back[-1]
     return data.rto.end or data.spans[-1].end

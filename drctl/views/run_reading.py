@@ -16,7 +16,7 @@ from drctl.model.loss import Figure, LossRange, exactly, not_known
 from drctl.model.plan import Step
 from drctl.steps.commit_offsets import CommitIntent, CommitOffsets
 from drctl.steps.fences import FENCE_PRODUCERS
-from drctl.steps.prechecks import Preflight, TakeStock, Unseen
+from drctl.steps.prechecks import Preflight, SnapshotState, Unseen
 from drctl.steps.records import FindGap, Reconcile
 from drctl.steps.registry import KINDS
 from drctl.steps.stop_replication import MeasureLoss
@@ -68,7 +68,7 @@ class Track:
         failed: it could not be done, whatever was put back afterwards.
     """
 
-    became: Became = Became.NOT_BEGUN
+    became: Became = Became.NOT_STARTED
     started: datetime | None = None
     announced: datetime | None = None
     proven: datetime | None = None
@@ -145,7 +145,7 @@ def _take(course: Course, entry: Entry, changing: set[str]) -> None:
 def _doing(what: What, track: Track, changes: bool) -> Doing | None:
     """What the time since the last entry was spent on."""
     if what in _BACKWARD:
-        return Doing.TAKING_BACK
+        return Doing.ROLLING_BACK
     if what is What.INTEND or (what in _FORWARD and track.announced is None):
         return Doing.LOOKING
     if what in _FORWARD or what is What.INTERRUPTED:
@@ -158,7 +158,7 @@ def _doing(what: What, track: Track, changes: bool) -> Doing | None:
 def _note(track: Track, what: What, entry: Entry, at: datetime) -> None:
     match what:
         case What.INTEND:
-            track.became, track.announced, track.proven = Became.BEGUN, at, None
+            track.became, track.announced, track.proven = Became.STARTED, at, None
             track.words, track.items, track.taken_back = "", (), ""
             track.complaints.clear()
         case What.APPLIED:
@@ -177,14 +177,14 @@ def _note(track: Track, what: What, entry: Entry, at: datetime) -> None:
         case What.OWED if track.became is not Became.DONE:
             track.became, track.words = Became.OWED, str(entry["what"])
         case What.LOOKED if entry["state"] != "done":
-            track.became, track.proven, track.words = Became.BEGUN, None, str(entry["words"])
+            track.became, track.proven, track.words = Became.STARTED, None, str(entry["words"])
         case What.STALE:
-            track.became, track.announced, track.proven = Became.NOT_BEGUN, None, None
+            track.became, track.announced, track.proven = Became.NOT_STARTED, None, None
             track.words = str(entry["words"])
         case What.UNDOING:
-            track.became, track.taken_back = Became.NOT_TAKEN_BACK, _BEGUN_BACK
+            track.became, track.taken_back = Became.NOT_ROLLED_BACK, _BEGUN_BACK
         case What.UNDONE:
-            track.became = Became.FAILED if track.failed else Became.TAKEN_BACK
+            track.became = Became.FAILED if track.failed else Became.ROLLED_BACK
             track.taken_back = str(entry["words"])
         case What.NOT_UNDONE:
             track.taken_back = str(entry["words"])
@@ -260,7 +260,7 @@ def _failed(
     if told[-1]["state"] == "unknown":
         return Standing.UNKNOWN, step
     intended = {str(entry["step"]) for entry in told if entry["entry"] == What.INTEND}
-    if not any(Trait.OPENS in _traits(story, kinds, each) for each in intended):
+    if not any(Trait.ENABLES_WRITES in _traits(story, kinds, each) for each in intended):
         # It would have been turned back: whoever wrote this did not come to that.
         return Standing.NOT_ENDED, step
     verifies = Trait.VERIFIES in _traits(story, kinds, step)
@@ -328,7 +328,7 @@ def mode(story: RunState) -> str:
 
 def cluster_ids(story: RunState) -> dict[str, str]:
     """What the clusters call themselves."""
-    stock = intent_of(story, TakeStock())
+    stock = intent_of(story, SnapshotState())
     clusters = stock.clusters.items() if stock else ()
     return {name: seen.cluster_id for name, seen in clusters if seen.cluster_id}
 
@@ -338,7 +338,7 @@ def topics(story: RunState) -> tuple[str, ...]:
     for noted in (intent_of(story, MeasureLoss()), intent_of(story, FENCE_PRODUCERS)):
         if noted and noted.topics:
             return noted.topics
-    stock = intent_of(story, TakeStock())
+    stock = intent_of(story, SnapshotState())
     seen = stock.clusters.get(story.plan.source) if stock else None
     return tuple(sorted({place.rpartition("-")[0] for place in seen.ends})) if seen else ()
 
@@ -420,7 +420,7 @@ def _group(name: str, count: int, intent: CommitIntent) -> GroupRow:
 def not_checked(story: RunState, course: Course) -> Iterator[str]:
     """What nobody looked at, or nobody could."""
     facts = story.facts_by_kind()
-    stock, clients = facts.of(TakeStock()), facts.of(VerifyClients())
+    stock, clients = facts.of(SnapshotState()), facts.of(VerifyClients())
     for name in stock.silent if stock else ():
         yield f"{name} did not answer before anything was changed"
     yield from (each.words for each in warned(story) if not each.checked)
@@ -438,7 +438,7 @@ def not_checked(story: RunState, course: Course) -> Iterator[str]:
                 " through it, too"
             )
     for name, track in course.tracks.items():
-        if track.became in (Became.PASSED, Became.UNKNOWN, Became.BEGUN):
+        if track.became in (Became.PASSED, Became.UNKNOWN, Became.STARTED):
             yield f"step {name}: {track.words or 'nobody saw whether it was done'}"
 
 
@@ -454,7 +454,7 @@ def steps_with(story: RunState, kinds: Mapping[str, Kind], trait: Trait) -> tupl
     """The steps of the plan's own direction that have a trait, in their order."""
     traits = {s.id: kinds[s.kind].traits for s in story.plan.steps if s.kind in kinds}
     return tuple(
-        step for step, its in traits.items() if trait in its and Trait.OTHER_WAY not in its
+        step for step, its in traits.items() if trait in its and Trait.OPPOSITE_DIRECTION not in its
     )
 
 
@@ -507,7 +507,7 @@ def _fenced(story: RunState, kinds: Mapping[str, Kind]) -> Iterator[datetime]:
 
 def _last(story: RunState, kinds: Mapping[str, Kind]) -> tuple[str, bool] | None:
     """The step after which clients can write, and whether it is the one that opens."""
-    opening = steps_with(story, kinds, Trait.OPENS)
+    opening = steps_with(story, kinds, Trait.ENABLES_WRITES)
     if not opening:
         return None
     switching = steps_with(story, kinds, Trait.SWITCHES)
@@ -533,7 +533,9 @@ def _doubts(story: RunState, course: Course, start: datetime, end: datetime) -> 
 
 def rpo(story: RunState, kinds: Mapping[str, Kind], course: Course) -> Rpo:
     """What the target lacks: nothing, proven by content; an estimate; or not known."""
-    if not any(course.tracks[step].announced for step in steps_with(story, kinds, Trait.OPENS)):
+    if not any(
+        course.tracks[step].announced for step in steps_with(story, kinds, Trait.ENABLES_WRITES)
+    ):
         return _not_measured("not measured: the target was not opened")
     facts = story.facts_by_kind()
     fell = [step for step in steps_with(story, kinds, Trait.FENCES_WRITES) if step in story.owed]
@@ -568,7 +570,7 @@ def writes(
 ) -> tuple[Writes, datetime | None]:
     """Where applications can write now, and since when."""
     fences = steps_with(story, kinds, Trait.FENCES_WRITES)
-    opening = steps_with(story, kinds, Trait.OPENS)
+    opening = steps_with(story, kinds, Trait.ENABLES_WRITES)
     if not fences and not opening:
         return Writes.NOT_TOUCHED, None
     opened = [course.tracks[step] for step in opening]

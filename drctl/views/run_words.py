@@ -36,10 +36,10 @@ BECAME = {
     Became.PASSED: "not needed",
     Became.FAILED: "failed",
     Became.UNKNOWN: "unknown",
-    Became.BEGUN: "begun",
-    Became.TAKEN_BACK: "taken back",
-    Became.NOT_TAKEN_BACK: "not taken back",
-    Became.NOT_BEGUN: "not begun",
+    Became.STARTED: "started",
+    Became.ROLLED_BACK: "taken back",
+    Became.NOT_ROLLED_BACK: "not taken back",
+    Became.NOT_STARTED: "not begun",
 }
 
 

@@ -114,7 +114,7 @@ def nothing(fixes: Fixes) -> bool:
     return not fixes.changes and not fixes.left
 
 
-JUDGES: tuple[Check, ...] = (
+RUNS_PRECHECKS: tuple[Check, ...] = (
     parity.missing,
     parity.fewer,
     parity.settings,
@@ -125,7 +125,7 @@ JUDGES: tuple[Check, ...] = (
 
 
 def statuses(look: Observed) -> set[Status]:
-    return {finding.status for judge in JUDGES for finding in judge.findings(look)}
+    return {finding.status for judge in RUNS_PRECHECKS for finding in judge.findings(look)}
 
 
 DRIFTS: Mapping[str, Mapping[str, Any]] = {

@@ -57,8 +57,8 @@ def test_an_open_transaction_of_the_source_is_no_proof() -> None:
         world,
         find_missing=to_json(Search("", 0, 0, 0, 0, {}, {}, duplicated=18)),
     )
-    prove = check("prove-copies", {**ENDS, "old_way": False}, world)
-    for kind, intent in (("drain", drain), ("prove-copies", prove)):
+    prove = check("verify-copies", {**ENDS, "old_way": False}, world)
+    for kind, intent in (("drain", drain), ("verify-copies", prove)):
         seen = verify(kind, intent, world)
         assert (seen.state, seen.items) == (State.WAITING, (open_,))
         assert open_ in seen.words
@@ -69,5 +69,5 @@ def test_an_open_transaction_of_the_source_is_no_proof() -> None:
 def test_how_far_behind_replication_is_needs_no_end_of_transactions() -> None:
     """Applications write on while it is waited for; the drain waits for what they leave open."""
     world = Around(found=Missing(0, undecided=("orders-0: 3 offsets",)))
-    seen = verify("caught-up", {"scope": "tail", "at_most": 5}, world)
+    seen = verify("wait-for-catch-up", {"scope": "tail", "at_most": 5}, world)
     assert seen.state is State.DONE

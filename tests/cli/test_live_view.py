@@ -127,7 +127,7 @@ def test_one_that_is_turned_back_and_gone_on_with() -> None:
     assert last.turned_back
     assert stage.currents()[-2:] == ["stop", "fence"]
     assert stage.currents().count("stop") == 2
-    assert became(last)["fence"] is Became.TAKEN_BACK
+    assert became(last)["fence"] is Became.ROLLED_BACK
     waits = [seen.wait for seen, _ in stage.seen if seen.wait]
     assert waits[0].until == pytest.approx(stage.clock.seconds, abs=10)
 

@@ -270,7 +270,7 @@ SAID_ELSEWHERE = {
     ("app/loss.py", "kept.file.parent.name"),
     ("app/loss.py", "store.where"),
     ("engine/run_state.py", "run"),
-    ("steps/open_target.py", "source"),
+    ("steps/enable_writes.py", "source"),
     ("failback/gap_results.py", "wrong"),
     ("failback/situation.py", "facts.source"),
     ("failback/situation.py", "facts.target"),

@@ -184,8 +184,8 @@ def obliging(pair: Pair) -> None:
     source = pair.source
     stop = Deed(lambda: pair.stopped.add(source), lambda: source in pair.stopped)
     pair.deeds |= {
-        "close-primary": wall(PRIMARY, True),
-        "let-in": wall(PRIMARY, False),
+        "fence-primary": wall(PRIMARY, True),
+        "lift-fence": wall(PRIMARY, False),
         "fence-producers": wall(source, True),
         "stop-consumers": stop,
     }
@@ -349,7 +349,7 @@ def test_runs_about_the_connectors_of_some_workers_go_on_over_these(config: Conf
         carried_out(workers, given, notes)
         story = read_story(json.loads(json.dumps(notes.entries)))
         assert list(objections(story, permitted(config, link, story))) == []
-        if not any(step.kind == "keep-positions" for step in given.steps):
+        if not any(step.kind == "save-source-positions" for step in given.steps):
             assert list(objections(story, permitted(config, config.link(), story)))
 
 
@@ -374,14 +374,14 @@ FORGED: dict[str, tuple[str, dict[str, Any]]] = {
     "argv of odd type": ("command", command(argv="id")),
     "cluster": ("commit-offsets", {**COMMIT, "link": "main", "cluster": "prod"}),
     "link": ("commit-offsets", {**COMMIT, "link": "other", "cluster": "secondary"}),
-    "clusters": ("take-stock", {"clusters": ["primary", "prod"], "connectors": []}),
+    "clusters": ("snapshot-state", {"clusters": ["primary", "prod"], "connectors": []}),
     "principal": (
         "fence-producers",
         {"link": "main", "cluster": "primary", "principals": ["User:broker"], "settle_seconds": 1},
     ),
     "connector": ("stop-replication", {"connectors": ["payroll"]}),
     "seeded connector": (
-        "seed-replication",
+        "set-start-offsets",
         {"connector": "payroll", "source": "secondary", "target": "primary"},
     ),
     "endpoint": ("switch-endpoint", {"number": 2, "kind": "file", "to": "secondary"}),
@@ -426,15 +426,15 @@ OFFSETS = Step(
 )
 OPEN = Step(
     "opening",
-    "open-target",
+    "enable-writes",
     {"link": "main", "cluster": "secondary", "principals": ["User:app"], "source": "primary"},
 )
 SEED = Step(
     "seed",
-    "seed-replication",
+    "set-start-offsets",
     {"connector": "mm2-back", "source": "secondary", "target": "primary"},
 )
-FILTER = Step("filter", "leave-copies-out", {"connector": "mm2-back"})
+FILTER = Step("filter", "exclude-reconciled-records", {"connector": "mm2-back"})
 ASK = Step(
     "ask", "manual-start-replication", {"question": "ask", "text": "start it", "undo": "stop it"}
 )
@@ -556,7 +556,7 @@ def test_parameters_of_a_runbook_stand_for_principals_and_connectors(tmp_path: P
         "name: stop\nabout: Stops something.\nparameters:\n"
         "  who: {type: string, about: Who writes.}\n"
         "  which: {type: list, about: What copies.}\n"
-        "steps:\n  - id: look\n    step: preflight\n  - id: stock\n    step: take-stock\n"
+        "steps:\n  - id: look\n    step: preflight\n  - id: stock\n    step: snapshot-state\n"
         "  - id: fence\n    step: fence-producers\n    with: {principals: ['User:${who}']}\n"
         "  - id: drain\n    step: drain\n"
         "  - id: stop\n    step: stop-replication\n    with: {connectors: '${which}'}\n"
@@ -602,7 +602,7 @@ def test_what_only_an_unsigned_journal_tells_is_not_rolled_back_to(config: Confi
     assert left_to_people("10.0.0.1") == left
     assert left_to_people("10.6.6.6") == left | {"switch-endpoint"}
     stays = held_kinds(story_of(FINE), permitted(config, config.link(), story_of(FINE)))
-    assert Trait.STAYS in stays["configure-topics"].traits
+    assert Trait.IRREVERSIBLE in stays["configure-topics"].traits
     assert not stays["configure-topics"].undo({"cluster": "b", "changes": []}, cast(Any, None))
 
 
@@ -683,8 +683,8 @@ def test_a_repair_may_go_on_wherever_its_process_ended(
 def test_every_kind_that_changes_something_is_rehearsed() -> None:
     """What is sent goes through the hands: a kind that is added later is held like all others."""
     sent = {name for name, kind in KINDS.items() if Trait.CHANGES in kind.traits}
-    assert REPAIRS - {"second-look"} <= sent
-    assert {"command", "switch-endpoint", "open-target", "commit-offsets"} <= sent
+    assert REPAIRS - {"final-precheck"} <= sent
+    assert {"command", "switch-endpoint", "enable-writes", "commit-offsets"} <= sent
 
 
 class InMemory:
@@ -739,7 +739,7 @@ def forged(*argvs: Sequence[str], **told: Any) -> list[Entry]:
     settings = command(argv=list(argv), verify=list(verify), **told)
     steps = (
         Step("preflight", "preflight", {"mode": "planned", "overrides": {}}),
-        Step("stock", "take-stock", {"clusters": ["primary", "secondary"], "connectors": []}),
+        Step("stock", "snapshot-state", {"clusters": ["primary", "secondary"], "connectors": []}),
         Step("notify", "command", settings, 0.1),
     )
     done = Seen(State.DONE, "done", {"silent": [], "active_groups": {}})

@@ -14,8 +14,8 @@ def test_a_wait_is_told_every_five_seconds_at_most(
     now = 1000.0
     monkeypatch.setattr(running.time, "monotonic", lambda: now)
     lines = Lines(runs.planned(), KINDS)
-    lines.step("take-stock", 2, 12)
+    lines.step("snapshot-state", 2, 12)
     for _ in range(20):
         now += 1
-        lines.waiting("take-stock", "it is looked at", 60)
+        lines.waiting("snapshot-state", "it is looked at", 60)
     assert capsys.readouterr().err.count("it is looked at") == 4

@@ -98,7 +98,7 @@ def test_the_lost_site_comes_back_and_the_other_direction_only_waited(sites: Bot
     done = sites.came_home(*runbook)
     assert f"{TAIL} copy" in steps_of(done, "detail")["home.reconcile"]
     assert done["owed"] == []
-    (shown,) = [each["facts"] for each in sites.entries("done", "home.settle-owed")]
+    (shown,) = [each["facts"] for each in sites.entries("done", "home.resolve-outstanding")]
     # The journal says in whose words the cluster did not answer; the report says it once.
     what = fence.removesuffix(": cluster primary does not answer")
     (by,) = [each for each in shown["settled"] if each.startswith(what)]

@@ -106,8 +106,8 @@ def test_drift_is_shown_repaired_after_a_crash_and_gone(
     plan = check(json.loads(file.read_text(encoding="utf-8")))
     kinds = [step["kind"] for step in plan["steps"]]
     assert kinds == [
-        *("check", "take-stock", "add-rules", "configure-topics", "add-partitions"),
-        *("make-topics", "second-look"),
+        *("check", "snapshot-state", "add-rules", "configure-topics", "add-partitions"),
+        *("create-topics", "final-precheck"),
     ]
     changes = {c["what"]: c for step in plan["steps"] for c in step["settings"].get("changes", ())}
     made = changes.pop(f"topic {missing}")
@@ -175,6 +175,6 @@ def test_what_the_target_would_refuse_is_left_with_its_reason(
     assert "it would take no record with acks=all" in left[0]["reason"]
     other = Drifted(new_drctl({"prefixed": link}), "", drifted.missing)
     code, plan = other.json("doctor", "--fix")
-    made = next(step for step in plan["steps"] if step["kind"] == "make-topics")
+    made = next(step for step in plan["steps"] if step["kind"] == "create-topics")
     assert [each["topic"] for each in made["settings"]["changes"]] == [renamed]
     assert partitions(secondary, renamed) == 0

@@ -52,12 +52,12 @@ def test_a_drill_that_is_killed_is_cleaned_up_by_the_next_which_passes(stage: St
     assert refused.code == 3
     assert "copies topics that match flights.*" in refused.document()["error"]["message"]
     plan = stage.json(*SMALL, code=0)
-    left_out = ["skip-producer-ids", "stop-replication", "confirm-stop"]
+    left_out = ["advance-producer-ids", "stop-replication", "confirm-stop"]
     assert [each["id"] for each in plan["left_out"]] == left_out
     assert stage.left() == set(), "a plan has made something"
     before = stage.everything_else()
 
-    died = stage.killed_at("open-target")
+    died = stage.killed_at("enable-writes")
     mess = stage.left()
     assert {drill_of(name) for name in mess} == {died}
     assert len(mess) >= 2
@@ -131,7 +131,7 @@ def without_source(stage: Stage, done: dict[str, Any], fault: str) -> None:
     assert (done["mode"], done["inject"]) == ("unplanned", fault)
     statuses = {each["id"]: each["status"] for each in done["steps"]}
     assert statuses["fence-producers"] == "owed"
-    assert statuses["open-target"] == statuses["verify-clients"] == "done"
+    assert statuses["enable-writes"] == statuses["verify-clients"] == "done"
     assert done["rto"]["since"] == "last-write"
     assert done["cleaned"]["left"] == []
     assert (done["untouched"]["differences"], done["untouched"]["not_seen"]) == ([], [])
@@ -198,7 +198,7 @@ def test_without_connect_a_planned_drill_does_not_go_through(stage: Stage) -> No
     assert reason.startswith("step preflight: connect-unreachable: Connect: it does not answer")
     first, *others = done["steps"]
     assert (first["id"], first["status"]) == ("preflight", "failed")
-    assert {each["status"] for each in others} == {"not-begun"}
+    assert {each["status"] for each in others} == {"not-started"}
     assert done["cleaned"]["left"] == []
     assert done["untouched"]["differences"] == [], "the connectors run again"
     assert stage.left() == set()

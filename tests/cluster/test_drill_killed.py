@@ -45,7 +45,7 @@ def cleaned_up_after(stage: Stage, moment: str, place: str) -> None:
 def test_killed_in_every_step_it_is_cleaned_up_after(drills: Stage, moment: str) -> None:
     stage = drills
     steps = [each["id"] for each in stage.json(*SMALL, code=0)["steps"]]
-    assert steps[-2:] == ["open-target", "verify-clients"]
+    assert steps[-2:] == ["enable-writes", "verify-clients"]
     for step in [*steps, *([""] if moment == "before" else [])]:
         cleaned_up_after(stage, moment, step)
 

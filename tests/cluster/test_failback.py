@@ -34,15 +34,16 @@ def test_the_way_home_loses_nothing_copies_nothing_twice_and_skips_nothing(story
 
     plan = story.json("failback", code=0)
     assert [step["id"] for step in plan["steps"]][:4] == [
-        "order", "take-stock", "close-primary", "old-replication",
+        "order", "snapshot-state", "fence-primary", "stop-forward-replication",
     ]  # fmt: skip
     assert story.write("still-open", 1, story.primary) == ["still-open-0"], "a plan has fenced"
     assert story.states(story.reverse, *FORWARD.values()) == ["STOPPED"] * 4
 
     undecided = story.json("failback", *GO, code=4)
-    assert steps_of(undecided, "status")["judge-records"] == "failed"
+    assert steps_of(undecided, "status")["classify-records"] == "failed"
     assert (
-        f"nothing is said of {TAIL + 1} records" in steps_of(undecided, "detail")["judge-records"]
+        f"nothing is said of {TAIL + 1} records"
+        in steps_of(undecided, "detail")["classify-records"]
     )
     assert story.write("closed", 1, story.primary) == [], "the primary is not closed"
     assert story.held(story.secondary) == COPIED + NEW
@@ -51,12 +52,12 @@ def test_the_way_home_loses_nothing_copies_nothing_twice_and_skips_nothing(story
     with story.live() as live:
         story.kill_at("reconcile", *BACK, *GO)
         story.move_to_another_machine()
-        story.kill_at("bring-home", "resume", *GO)
+        story.kill_at("start-reverse-replication", "resume", *GO)
         assert story.led_to == story.secondary.bootstrap
         done = story.came_home("resume")
     assert 0 < done["rto_seconds"] < 120
     effects = Counter(e["step"] for e in story.entries("intend"))
-    assert (effects["reconcile"], effects["open-target"]) == (1, 1)
+    assert (effects["reconcile"], effects["enable-writes"]) == (1, 1)
 
     everything = EVERYTHING | {"still-open-0", *live}
     story.both_hold(everything)
@@ -121,8 +122,8 @@ def test_the_old_primary_follows_and_the_way_home_is_short(site: Site) -> None:
     read = journey.read(journey.group, journey.primary, named("copied", COPIED))
     plan = journey.json("failover", code=0)
     order = [step["id"] for step in plan["steps"]]
-    assert order.index("begin-reverse") < order.index("open-target")
-    assert order[-1] == "replicate-back"
+    assert order.index("set-reverse-start-offsets") < order.index("enable-writes")
+    assert order[-1] == "start-reverse-replication"
 
     done = journey.json("failover", *GO, code=0)
     assert set(steps_of(done, "status").values()) <= {"done", "passed"}

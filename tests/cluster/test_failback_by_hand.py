@@ -18,7 +18,12 @@ from tests.cluster.way_home import BACK, EVERYTHING, Journey
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
-QUESTIONS = ("old-replication", "bring-home", "stop-replication", "replicate-again")
+QUESTIONS = (
+    "stop-forward-replication",
+    "start-reverse-replication",
+    "stop-replication",
+    "restart-forward-replication",
+)
 
 
 class ByHand(Journey):
@@ -58,13 +63,13 @@ def by_hand(site: Site, tmp_path: Path) -> ByHand:
 
 
 def test_what_begins_at_the_beginning_is_refused_before_clients_are_home(by_hand: ByHand) -> None:
-    words = (*BACK, *yes(*QUESTIONS, "bring-home.undo"), *GO)
+    words = (*BACK, *yes(*QUESTIONS, "start-reverse-replication.undo"), *GO)
     with by_hand.running(*words) as process:
-        by_hand.begins("bring-home")
+        by_hand.begins("start-reverse-replication")
         by_hand.copier("back", leaves_out=HEADER)
         by_hand.ends(process, 4)
     (failed,) = by_hand.entries("failed")
-    assert failed["step"] == "bring-home"
+    assert failed["step"] == "start-reverse-replication"
     assert "would be copied twice, or left out" in failed["words"]
     assert by_hand.led_to == by_hand.secondary.bootstrap
 
@@ -74,13 +79,13 @@ def test_a_person_starts_what_copies_and_nothing_is_lost_or_doubled(by_hand: ByH
     assert "nobody is there to answer" in by_hand.refused(*BACK, *GO)
     with by_hand.running(*BACK, *yes(*QUESTIONS), *GO) as process:
         by_hand.until(process, lambda: by_hand.has("done", "reconcile"))
-        begin = by_hand.begins("bring-home")
+        begin = by_hand.begins("start-reverse-replication")
         assert begin == boundary
         back = by_hand.copier("back", begin=begin, leaves_out=HEADER)
         by_hand.until(process, lambda: by_hand.has("done", "drain"))
         back.halt()
-        by_hand.until(process, lambda: by_hand.has("done", "open-target"))
-        again = by_hand.begins("replicate-again")
+        by_hand.until(process, lambda: by_hand.has("done", "enable-writes"))
+        again = by_hand.begins("restart-forward-replication")
         assert again == by_hand.primary.end_offsets(by_hand.topic), "nobody has written since"
         by_hand.copier("again", begin=again)
         by_hand.ends(process)

@@ -68,7 +68,9 @@ def test_the_command_that_closed_the_primary_lets_the_clients_in_again(by_site: 
     home = site.json(*BACK, *yes(*BY_PEOPLE), *GO, code=0)
     assert home["rpo"] == NOTHING_LOST
     order = [step["id"] for step in home["steps"] if step["status"] == "done"]
-    assert order.index("open-target") < order.index("let-in") < order.index("switch-endpoint-1")
+    assert (
+        order.index("enable-writes") < order.index("lift-fence") < order.index("switch-endpoint-1")
+    )
     assert not site.fenced
     assert site.leads_to(site.primary)
     told = steps_of(home, "detail")

@@ -37,7 +37,13 @@ def test_killed_in_every_step_it_ends_as_one_that_nobody_interrupted(
 ) -> None:
     left_alone, killed = new_home(), new_home()
     steps = [step["id"] for step in killed.json("failback", *POLICIES, code=0)["steps"]]
-    assert {"find-missing", "reconcile", "bring-home", "open-target", "settle-owed"} < {*steps}
+    assert {
+        "find-missing",
+        "reconcile",
+        "start-reverse-replication",
+        "enable-writes",
+        "resolve-outstanding",
+    } < {*steps}
 
     with left_alone.running("failback", *POLICIES, *GO) as alone:
         of_the_run = [""] if moment == "before" else []
@@ -72,7 +78,7 @@ def test_an_export_on_the_machine_that_died_is_not_asked_for_again(
 ) -> None:
     """By now records of the secondary come home, and what only the primary had is not known."""
     home, exporting = new_home(), ("--policy", "copy", "--conflicting", "export")
-    killed_at(home, "behind", "caught-up", "failback", *exporting, *GO)
+    killed_at(home, "behind", "wait-for-catch-up", "failback", *exporting, *GO)
     (export,) = home.drctl.folder.glob(".drctl/reconcile/exports/*")
     home.move_to_another_machine()
     done = home.json("resume", *GO, code=0)
@@ -92,7 +98,7 @@ def test_what_was_decided_on_by_a_result_that_was_made_anew_is_not_done_twice(
     home.move_to_another_machine()
     killed_at(home, "before", "reconcile", "resume", *GO)
     home.move_to_another_machine()
-    killed_at(home, "behind", "leave-copies-out", "resume", *GO)
+    killed_at(home, "behind", "exclude-reconciled-records", "resume", *GO)
     older, tail = named("older", OLDER), named("tail", TAIL)
     assert held(home.in_order(home.secondary, home.quarantine)) == Counter(older)
     there = home.all_of(home.secondary)
@@ -115,7 +121,7 @@ def test_what_conflicts_since_the_search_is_not_copied(site: Site) -> None:
     """Over compacted topics the newest record of a key stays: a copy behind it wins for good."""
     home = site.keep(Compacted(site, site.new_topic(PARTITIONS, config=COMPACTED)))
     home.lose_the_primary()
-    killed_at(home, "behind", "judge-records", *BACK, *GO)
+    killed_at(home, "behind", "classify-records", *BACK, *GO)
     home.wrote("again", AGAIN, home.secondary, keys="tail")
     before = home.in_order(home.secondary)
 

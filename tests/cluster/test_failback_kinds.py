@@ -43,19 +43,19 @@ def test_a_mirror_comes_home_as_the_survivor_has_it(site: Site, tmp_path: Path) 
     journey.lose_the_primary()
     read, boundary = journey.read_new(), journey.boundary()
     plan = journey.json(*BACK, code=0)
-    asked = steps_of(plan, "settings")["bring-home"]["text"]
+    asked = steps_of(plan, "settings")["start-reverse-replication"]["text"]
     assert "what primary holds behind that is cut off" in asked
     with journey.running(*BACK, *yes(*QUESTIONS), *GO) as process:
         journey.until(process, lambda: journey.has("done", "reconcile"))
-        assert journey.begins("bring-home") == boundary
+        assert journey.begins("start-reverse-replication") == boundary
         journey.cut()
         back = journey.copier("back")
         journey.until(process, lambda: journey.has("done", "drain"))
         back.halt()
-        journey.until(process, lambda: journey.has("done", "open-target"))
+        journey.until(process, lambda: journey.has("done", "enable-writes"))
         # The survivor ends with a marker of a transaction, which no plain client copies.
         journey.keeps_offsets = False
-        again = journey.begins("replicate-again")
+        again = journey.begins("restart-forward-replication")
         assert again == journey.primary.end_offsets(journey.topic)
         journey.copier("again", begin=again)
         journey.ends(process)
@@ -114,18 +114,18 @@ def test_a_person_tells_replicators_where_to_begin(site: Site) -> None:
     assert f"connector {journey.back} is STOPPED" in steps["f"][1]
     assert (looked["verdict"], looked["next"]) != ("violated", "b")
 
-    questions = ("bring-home", "replicate-again")
+    questions = ("start-reverse-replication", "restart-forward-replication")
     with journey.running(*BACK, *yes(*questions), *GO) as process:
         journey.until(process, lambda: journey.has("done", "reconcile"))
         config = settings(site.lab, "secondary", "primary", journey.topic)
         changes = filter_to_add(config)
         journey.connectors.configure(journey.back, **changes)
-        begin = journey.begins("bring-home")
+        begin = journey.begins("start-reverse-replication")
         assert begin == boundary
         journey.begin(journey.back, "secondary", begin)
-        journey.until(process, lambda: journey.has("done", "open-target"))
+        journey.until(process, lambda: journey.has("done", "enable-writes"))
         assert journey.connectors.states(journey.back) == ["STOPPED"]
-        again = journey.begins("replicate-again")
+        again = journey.begins("restart-forward-replication")
         assert again == journey.primary.end_offsets(journey.topic)
         journey.begin(journey.there, "primary", again)
         journey.ends(process)

@@ -105,7 +105,7 @@ def test_records_come_home_from_the_copies_under_the_topics_own_name(story: Pref
     story.secondary.delete_topics([story.topic])
     soon(lambda: story.topic not in story.topics(story.secondary))
 
-    story.kill_at("bring-home", *BACK, *GO)
+    story.kill_at("start-reverse-replication", *BACK, *GO)
     done = story.came_home("resume")
     assert f"{TAIL} copy" in steps_of(done, "detail")["reconcile"]
 

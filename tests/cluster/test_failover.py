@@ -51,8 +51,8 @@ def test_a_planned_one_loses_nothing_and_skips_nothing(stage: Stage) -> None:
     assert in_use > max(stage.next_ids())
     plan = stage.json("failover", code=0)
     assert [step["id"] for step in plan["steps"]][-7:] == [
-        "skip-producer-ids", "stop-replication", "commit-offsets",
-        "open-target", "switch-endpoint-1", "confirm-stop", "verify-clients",
+        "advance-producer-ids", "stop-replication", "commit-offsets",
+        "enable-writes", "switch-endpoint-1", "confirm-stop", "verify-clients",
     ]  # fmt: skip
     assert max(stage.next_ids()) < in_use, "a plan has skipped ids"
     assert stage.denials(stage.source) == 0, "a plan has written"
@@ -69,7 +69,9 @@ def test_a_planned_one_loses_nothing_and_skips_nothing(stage: Stage) -> None:
     assert told["prepare-groups"] == (
         "1 groups of KIP-848's protocol are ready on secondary, 1 of them new"
     )
-    assert f"above {in_use:,}, the highest in use on primary; it cost" in told["skip-producer-ids"]
+    assert (
+        f"above {in_use:,}, the highest in use on primary; it cost" in told["advance-producer-ids"]
+    )
     assert min(stage.next_ids()) > in_use
     assert stage.write(5, "refused") == [], "the fence lets somebody through"
     written += stage.write(RECORDS, "after", stage.target)
@@ -94,8 +96,8 @@ def test_what_cannot_be_drained_is_put_back(stage: Stage) -> None:
     assert done["status"] == "refused"
     by_id = steps_of(done, "status")
     assert by_id["drain"] == "failed"
-    assert by_id["fence-producers"] == "taken-back"
-    assert by_id["open-target"] == "not-begun"
+    assert by_id["fence-producers"] == "rolled-back"
+    assert by_id["enable-writes"] == "not-started"
     assert stage.denials(stage.source) == 0
     assert len(stage.write(5, "again")) == 5
 
@@ -118,7 +120,7 @@ def test_killed_at_every_step_it_is_gone_on_with_each_time(by_command: Stage) ->
     while step := killed_at_a_new_step(stage, words, killed):
         killed.append(step)
         words = ("resume", *GO)
-        if step in ("fence-producers", "open-target"):
+        if step in ("fence-producers", "enable-writes"):
             shown = stage.run("resume")
             assert shown.code == 0, shown.stderr
         if step == "switch-endpoint-1":
@@ -128,7 +130,7 @@ def test_killed_at_every_step_it_is_gone_on_with_each_time(by_command: Stage) ->
     # The others may be over before a signal comes.
     assert {
         "preflight", "fence-producers", "drain", "fence-consumers", "stop-replication",
-        "commit-offsets", "open-target", "switch-endpoint-1",
+        "commit-offsets", "enable-writes", "switch-endpoint-1",
     } <= set(killed)  # fmt: skip
     assert set(site.switched) == {site.led_to} == {"secondary"}
     told = stage.json("journal", stage.newest_run, code=0)
@@ -137,7 +139,7 @@ def test_killed_at_every_step_it_is_gone_on_with_each_time(by_command: Stage) ->
     read += stage.read(stage.target, most=10_000, wait_for=2 * RECORDS - len(read))
     assert set(read) == set(written)
     for entry in ("intend", "done"):
-        assert len(stage.entries(entry, "open-target")) == 1
+        assert len(stage.entries(entry, "enable-writes")) == 1
 
 
 @pytest.mark.nightly

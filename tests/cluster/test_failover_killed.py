@@ -70,9 +70,9 @@ def test_killed_in_every_step_it_ends_as_one_that_nobody_interrupted(
 
 LEFT = 20
 STEPS = (
-    "preflight", "take-stock", "fence-producers", "request-stop", "prepare-groups",
-    "skip-producer-ids", "measure-loss", "stop-replication", "commit-offsets",
-    "open-target", "switch-endpoint-1", "confirm-stop", "verify-clients",
+    "preflight", "snapshot-state", "fence-producers", "request-stop", "prepare-groups",
+    "advance-producer-ids", "measure-loss", "stop-replication", "commit-offsets",
+    "enable-writes", "switch-endpoint-1", "confirm-stop", "verify-clients",
 )  # fmt: skip
 BEHIND = STEPS[7:9]
 """Killed in one of these it continues elsewhere: nothing is open yet, and the loss is measured.
@@ -111,7 +111,7 @@ def test_an_unplanned_one_that_is_killed_at_every_step(
                 move(killed, elsewhere)
         left_alone.ends(alone, 1)
     # Steps that are done at once may be over before the signal comes.
-    assert {"preflight", "open-target"} <= set(seen)
+    assert {"preflight", "enable-writes"} <= set(seen)
     assert len(seen) >= len(STEPS) - 4, seen
 
     end = end_of(left_alone, plain)
@@ -127,5 +127,5 @@ def test_an_unplanned_one_that_is_killed_at_every_step(
     assert [e["seq"] for e in entries] == list(range(1, len(entries) + 1))
     assert len(killed.entries("resumed")) == len(seen)
     effects = Counter(e["step"] for e in killed.entries("intend"))
-    assert (effects["open-target"], effects["switch-endpoint-1"]) == (1, 1)
+    assert (effects["enable-writes"], effects["switch-endpoint-1"]) == (1, 1)
     assert len(killed.write(5, "after", killed.target)) == 5

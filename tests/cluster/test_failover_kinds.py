@@ -207,7 +207,7 @@ def test_a_topic_that_is_made_behind_the_fence_keeps_the_target_closed(
             stage.source.delete_topics([later])
     assert "moved-behind-fence: 1 topics were made on primary behind the fence" in stage.said
     assert stage.has("undone", "stop-replication")
-    assert not stage.has("intend", "open-target")
+    assert not stage.has("intend", "enable-writes")
     assert stage.denials(stage.source) == 0
     soon(lambda: not kind.stopped)
     assert len(stage.write(5, "again")) == 5

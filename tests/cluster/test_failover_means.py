@@ -86,8 +86,8 @@ def test_what_fails_behind_the_fence_leaves_the_application_where_it_was(moving:
         passed = ("--override", "replication-not-running=a drill", "--patience", "2s")
         failed = site.stage.json("failover", *passed, *GO, code=3)
     statuses = steps_of(failed, "status")
-    assert (statuses["fence-producers"], statuses["drain"]) == ("taken-back", "failed")
-    assert statuses["open-target"] == "not-begun"
+    assert (statuses["fence-producers"], statuses["drain"]) == ("rolled-back", "failed")
+    assert statuses["enable-writes"] == "not-started"
     assert not site.fenced
     assert site.front.by_name == address_of(site.stage.source)
     assert (site.front.serial, site.front.states) == (serial, TO_PRIMARY)

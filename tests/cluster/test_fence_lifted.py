@@ -73,7 +73,7 @@ def test_before_the_opening_it_begins_anew_at_the_fence(link: Stage) -> None:
     since = stage.journaled()[before:]
     first = next(each for each in since if each["entry"] == "looked")
     assert (first["step"], first["state"]) == (FENCE, "waiting")
-    assert {"drain", "quiesce"} < set(steps_with(stage, "stale"))
+    assert {"drain", "quiesce-consumers"} < set(steps_with(stage, "stale"))
     proof = [each for each in since if each["entry"] == "done" and each["step"] == FENCE][-1]
     ends = stage.source.end_offsets(stage.topic)
     assert proof["facts"]["ends"] == {f"{stage.topic}-{n}": end for n, end in ends.items()}
@@ -86,12 +86,12 @@ def test_behind_the_end_of_replication_all_is_put_back_and_nothing_is_lost(link:
     """What came through cannot be copied any more by this run; by the next it is."""
     stage = link
     written = at_work(stage)
-    killed_and_unfenced(stage, "open-target", "--patience", "8s")
+    killed_and_unfenced(stage, "enable-writes", "--patience", "8s")
     written += through(stage)
 
     refused = stage.json("resume", *GO, code=3)
     statuses = steps_of(refused, "status")
-    assert (statuses[FENCE], statuses["drain"]) == ("taken-back", "failed")
+    assert (statuses[FENCE], statuses["drain"]) == ("rolled-back", "failed")
     assert stage.leads_to("primary")
     assert stage.denials(stage.source) == 0
     written += stage.write(THROUGH, "again")
@@ -117,7 +117,7 @@ def test_behind_the_opening_it_is_set_again_and_what_came_through_is_owed(link: 
     assert LOST in told
     assert ALL_THERE not in told
     assert stage.write(1, "refused") == [], "the fence was not set again"
-    assert steps_with(stage, "intend").count("open-target") == 1
+    assert steps_with(stage, "intend").count("enable-writes") == 1
     assert stage.all_of(stage.target) == Counter(written)
     gap = stage.json("gap", "--scope", "full", code=1)
     assert gap["totals"]["unreplicated"] == len(lost)
@@ -184,7 +184,7 @@ def seconds_between(one: Any, other: Any) -> float:
 def test_on_the_way_home_a_record_behind_the_search_is_named_at_its_end(home: OwnHome) -> None:
     """By then records come home beside it, and nobody can tell it from these; it stays there."""
     home.lose_the_primary()
-    killed_at(home, "behind", "caught-up", "failback", *POLICIES, *GO)
+    killed_at(home, "behind", "wait-for-catch-up", "failback", *POLICIES, *GO)
     assert home.write("refused", 1, home.primary) == []
     lift(home.primary, APP, home.topic)
     home.wrote("through", THROUGH, home.primary)
@@ -195,7 +195,7 @@ def test_on_the_way_home_a_record_behind_the_search_is_named_at_its_end(home: Ow
         process.send_signal(signal.SIGINT)
         home.ends(process, 130)
     looked = home.entries("looked")[0]
-    assert (looked["step"], looked["state"]) == ("close-primary", "waiting")
+    assert (looked["step"], looked["state"]) == ("fence-primary", "waiting")
     assert home.led_to == home.primary.bootstrap
     there = home.all_of(home.primary)
     assert named("through", THROUGH) < set(there)

@@ -16,7 +16,7 @@ from tests.cluster.link_command import GO
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
 RECORDS = 100
-BEFORE_FENCE = ("preflight", "take-stock")
+BEFORE_FENCE = ("preflight", "snapshot-state")
 WHY = "drctl.yaml named the wrong principals"
 
 

@@ -75,7 +75,7 @@ def test_an_emptied_primary_is_filled_and_proven_before_clients_are_home(story: 
 
     empty = story.json("failback", "--check-order", code=5)
     assert (empty["next"], empty["steps"][5]["observed"]) == ("a", "not-done"), empty
-    assert "bring-home is next" in empty["steps"][5]["why"]
+    assert "start-reverse-replication is next" in empty["steps"][5]["why"]
     # Keys are as long as values; whatever the newest 200 of a partition tell is all there is.
     held = sum(2 * len(value) for value in story.all_of(story.secondary).elements())
     told = f"about {COPIED + NEW} records are copied from secondary, {size(held)} by the newest of"
@@ -89,7 +89,7 @@ def test_an_emptied_primary_is_filled_and_proven_before_clients_are_home(story: 
     assert not story.is_there(story.primary), "a plan has changed something"
 
     with story.live() as live:
-        story.kill_at("bring-home", *REBUILD, *GO)
+        story.kill_at("start-reverse-replication", *REBUILD, *GO)
         story.move_to_another_machine()
         assert story.led_to == story.secondary.bootstrap
         assert_in_order(story)
@@ -111,12 +111,12 @@ def test_what_only_a_cut_primary_has_is_decided_on_before_it_is_emptied(story: E
     alone = story.wrote("alone", ALONE, story.primary)
     question = ("--answer", "empty-primary=yes")
     undecided = story.json(*REBUILD, *question, *GO, code=4)
-    assert steps_of(undecided, "status")["judge-records"] == "failed"
+    assert steps_of(undecided, "status")["classify-records"] == "failed"
     assert set(story.all_of(story.primary)) == alone
 
     with story.running(*REBUILD, "--policy", "copy", *question, *GO) as process:
         story.until(process, lambda: story.has("intend", "empty-primary"))
-        assert not story.has("intend", "begin-at-start"), "a word was believed"
+        assert not story.has("intend", "set-start-offsets"), "a word was believed"
         story.empty()
         story.ends(process)
     assert held(story.alike()) == Counter(HAD | alone)
@@ -162,7 +162,7 @@ def test_the_old_replication_had_run_and_nobody_knew(site: Site) -> None:
             return asked and "still there: " in story.said
 
         story.until(process, waits)
-        assert not story.has("intend", "begin-at-start"), "a word was believed"
+        assert not story.has("intend", "set-start-offsets"), "a word was believed"
         assert alone <= set(story.all_of(story.secondary)), "they would be destroyed"
         story.empty()
         story.ends(process)
@@ -205,7 +205,7 @@ def test_it_goes_on_behind_what_came_where_transactions_leave_holes(site: Site) 
     assert story.held(story.secondary) > len(everything), "no end of a transaction"
     story.empty()
 
-    story.kill_at("caught-up", *REBUILD, *GO)
+    story.kill_at("wait-for-catch-up", *REBUILD, *GO)
     soon(lambda: story.held(story.primary) == len(everything))
     story.stop(story.reverse)
     given_up = story.run("resume", "--abandon", "it took too long", *GO)

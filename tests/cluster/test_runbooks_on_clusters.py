@@ -46,7 +46,7 @@ def was_carried_out(stage: Stage, answers: tuple[str, ...]) -> None:
     assert {step["status"] for step in told["steps"]} <= {"done", "passed"}
     steps = [step["id"] for step in told["steps"]]
     assert [step for step in steps if step in answers] == list(answers)
-    assert steps.index("failover.open-target") < steps.index("prove")
+    assert steps.index("failover.enable-writes") < steps.index("prove")
     assert (told["rpo"]["records"], told["rpo"]["exact"], told["owed"]) == (0, True, [])
 
 

@@ -93,7 +93,7 @@ def test_one_that_is_back_before_the_tasks_are_gone_keeps_the_target_closed(
     stage = by_default
     frozen(stage)
     assert moved_while(stage, "done", "request-stop") == 3, stage.said
-    assert not stage.has("done", "open-target")
+    assert not stage.has("done", "enable-writes")
     soon(lambda: stage.all_states() == {"RUNNING"}, "connectors stand", 120)
     stage.copied(COPIED + FETCHED + BACKLOG)
     assert stage.leads_to("primary")
@@ -102,7 +102,7 @@ def test_one_that_is_back_before_the_tasks_are_gone_keeps_the_target_closed(
 def test_one_that_is_back_once_the_target_is_open_copies_nothing_more(by_default: Stage) -> None:
     stage = by_default
     frozen(stage)
-    assert moved_while(stage, "done", "open-target") == 1, stage.said
+    assert moved_while(stage, "done", "enable-writes") == 1, stage.said
     owed: dict[str, Any] = {e["step"]: e for e in stage.entries("owed")}
     assert "answers again" in str(owed["confirm-stop"])
     assert stage.all_states() == {"STOPPED"}

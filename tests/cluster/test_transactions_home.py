@@ -124,7 +124,7 @@ def go_home(home: Transacting, *words: str, waited_for: str) -> None:
             going.says(f"of {waited_for}: waiting until it ends")
             assert not going.reached("find-missing")
             told.aborted += early.abort()
-            going.waits_until("caught-up")
+            going.waits_until("wait-for-catch-up")
             late.open()
             going.says(OPEN)
             assert going.reached("fence-producers")

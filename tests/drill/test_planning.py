@@ -84,8 +84,8 @@ def test_no_step_is_left_that_touches_what_is_shared(mode: Mode, method: FenceMe
     found = rehearsal(mode, seen(method), READERS)
     kinds = {step.kind for step in found.plan.steps}
     assert not kinds & LEFT_OUT.keys()
-    assert {"preflight", "commit-offsets", "open-target", "verify-clients"} <= kinds
-    assert {"stop-replication", "skip-producer-ids", "switch-endpoint-1"} <= {
+    assert {"preflight", "commit-offsets", "enable-writes", "verify-clients"} <= kinds
+    assert {"stop-replication", "advance-producer-ids", "switch-endpoint-1"} <= {
         each.id for each in found.left_out
     }
     assert all(each.why for each in found.left_out)

@@ -130,7 +130,7 @@ class Arrivals:
             else:
                 self.given[broker] = now = max(last + 1, min(last + STEP, beyond + 1))
                 found[broker] = Advanced(last + 1, now, beyond)
-        self._note("skip-producer-ids", before)
+        self._note("advance-producer-ids", before)
         self.fall("after ids are skipped")
         return found
 

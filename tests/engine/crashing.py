@@ -19,7 +19,7 @@ from tests.depth import some
 from tests.engine.pair import Pair
 from tests.engine.processes import Process
 from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
-from tests.engine.truths import MAY_CHANGE, TAKEN_BACK, TRUTHS
+from tests.engine.truths import MAY_CHANGE, ROLLED_BACK, TRUTHS
 
 WHO = {"user": "ada", "host": "laptop"}
 _BEFORE_A_CHANGE = {What.INTEND, What.LOOKED, What.APPLIED, What.UNDOING}
@@ -104,7 +104,7 @@ class Ledger(Notes):
         with self.pair.trace.looked_aside():
             seen: Seen = (kind.verify if done else kind.undone)(intent, sight)
             assert seen.state is State.DONE, f"{entry} is not so: {seen.words}"
-            truth = (TRUTHS if done else TAKEN_BACK)[kind.name]
+            truth = (TRUTHS if done else ROLLED_BACK)[kind.name]
             assert truth(self.pair, intent), f"{entry} is not so"
 
     @property

@@ -11,7 +11,7 @@ from drctl.model.fencing import LITERAL, Denied, Topics, denials, sign
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
 from drctl.model.repairs import Acl
 from drctl.model.topology import TopicPartition
-from drctl.steps.open_target import CANARY_TOPIC
+from drctl.steps.enable_writes import CANARY_TOPIC
 from drctl.steps.stop_replication import STOPPED
 from tests.engine.arrivals import NEW, OLD, Arrivals, empty
 from tests.engine.sites import Committing, Logs, Rules, Trace, record

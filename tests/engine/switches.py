@@ -10,7 +10,7 @@ from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Fenced, Refused, Unknown
 from drctl.model.plan import Duty, Json, Plan, Step
 from drctl.steps.groups import PrepareGroups
-from drctl.steps.producer_ids import SkipProducerIds
+from drctl.steps.producer_ids import AdvanceProducerIds
 from tests.engine.arrivals import ENDS, Arrivals
 
 
@@ -181,29 +181,32 @@ STEPS: tuple[tuple[str, Trait], ...] = (
     ("drain", Trait.DRAINS),
     ("stop", Trait.CHANGES | Trait.STOPS_REPLICATION),
     ("offsets", Trait.CHANGES | Trait.COMMITS_OFFSETS),
-    ("open", Trait.CHANGES | Trait.OPENS),
+    ("open", Trait.CHANGES | Trait.ENABLES_WRITES),
     ("switch", Trait.CHANGES | Trait.SWITCHES),
 )
 
 
 def kinds() -> dict[str, Kind]:
     """One kind a step."""
-    looking: list[Kind] = [Glance("preflight", Trait.JUDGES), Glance("stock", Trait.TAKES_STOCK)]
+    looking: list[Kind] = [
+        Glance("preflight", Trait.RUNS_PRECHECKS),
+        Glance("stock", Trait.SNAPSHOTS_STATE),
+    ]
     doing: list[Kind] = [
         Switch(name, traits) if Trait.CHANGES in traits else Glance(name, traits)
         for name, traits in STEPS
     ]
-    real: list[Kind] = [Journaled(PrepareGroups()), Journaled(SkipProducerIds())]
+    real: list[Kind] = [Journaled(PrepareGroups()), Journaled(AdvanceProducerIds())]
     return {kind.name: kind for kind in (*looking, *doing, *real)}
 
 
 ORDER = (
     *("preflight", "stock", "fence", "drain", "stop"),
-    *("prepare-groups", "offsets", "skip-producer-ids", "open", "switch"),
+    *("prepare-groups", "offsets", "advance-producer-ids", "open", "switch"),
 )
 REAL: Mapping[str, Json] = {
     "prepare-groups": ENDS,
-    "skip-producer-ids": {**ENDS, "at_most_seconds": 30},
+    "advance-producer-ids": {**ENDS, "at_most_seconds": 30},
 }
 """Settings of those kinds that are drctl's own."""
 

@@ -74,7 +74,7 @@ def deeds(pair: Returned, *, cuts: bool) -> dict[str, Deed]:
 
     def bring_home() -> None:
         back = pair.workers.connectors[BACK]
-        begin = told_places(pair, "bring-home")
+        begin = told_places(pair, "start-reverse-replication")
         if cuts:
             for place, at in begin.items():
                 pair.home.logs[place] = pair.home.logs[place][:at]
@@ -85,16 +85,18 @@ def deeds(pair: Returned, *, cuts: bool) -> dict[str, Deed]:
 
     def again() -> None:
         old = pair.workers.connectors["mm2"]
-        begin = told_places(pair, "replicate-again")
+        begin = told_places(pair, "restart-forward-replication")
         assert {place.topic for place in begin} == set(TOPICS)
         old.kept = {place: at - 1 for place, at in begin.items()}
         old.wanted = RUNNING
 
     return {
-        "old-replication": stop("mm2"),
-        "bring-home": Deed(bring_home, lambda: bool(pair.workers.connectors[BACK].kept)),
+        "stop-forward-replication": stop("mm2"),
+        "start-reverse-replication": Deed(
+            bring_home, lambda: bool(pair.workers.connectors[BACK].kept)
+        ),
         "stop-replication": stop(BACK),
-        "replicate-again": Deed(again, wants("mm2", RUNNING)),
+        "restart-forward-replication": Deed(again, wants("mm2", RUNNING)),
     }
 
 
@@ -140,7 +142,10 @@ def test_a_whole_run(kind: Kind) -> None:
     assert_looked_at(ran.pair)
     assert_home(ran.pair, kind)
     assert not ran.ledger.told(What.OWED)
-    assert {"begin-bring-home.csv", "begin-replicate-again.csv"} <= ran.pair.kept.keys()
+    assert {
+        "begin-start-reverse-replication.csv",
+        "begin-restart-forward-replication.csv",
+    } <= ran.pair.kept.keys()
 
 
 def assert_home(pair: Pair, kind: Kind) -> None:
@@ -172,12 +177,14 @@ def test_where_it_begins_at_the_beginning_nobody_is_led_home_silently(kind: Kind
         back.kept = {}
         start(back)
 
-    pair.deeds["bring-home"] = Deed(everything, lambda: back.wanted == RUNNING or bool(back.kept))
+    pair.deeds["start-reverse-replication"] = Deed(
+        everything, lambda: back.wanted == RUNNING or bool(back.kept)
+    )
     stopped = Deed(lambda: setattr(back, "wanted", STOPPED), lambda: back.wanted == STOPPED)
-    pair.deeds["bring-home.undo"] = stopped
+    pair.deeds["start-reverse-replication.undo"] = stopped
     ran = run(Case(kind.plan, lambda: pair))
     assert ran.outcome.status is Status.STOPPED
-    assert "replicate-again" not in pair.asked
+    assert "restart-forward-replication" not in pair.asked
     assert pair.state["endpoints"] == [SECONDARY, SECONDARY]
     (failed,) = [each for each in ran.ledger.entries if each["entry"] == What.FAILED]
     told = (
@@ -185,7 +192,7 @@ def test_where_it_begins_at_the_beginning_nobody_is_led_home_silently(kind: Kind
         if kind.name == MIRRORED
         else "would be copied twice, or left out"
     )
-    assert (failed["step"], told in failed["words"]) == ("bring-home", True), failed
+    assert (failed["step"], told in failed["words"]) == ("start-reverse-replication", True), failed
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=told)
@@ -198,21 +205,21 @@ def test_where_the_old_one_goes_on_from_its_beginning_it_is_not_said_to_be_done(
         old.kept = {}
         old.wanted = RUNNING
 
-    pair.deeds["replicate-again"] = Deed(everything, lambda: old.wanted == RUNNING)
+    pair.deeds["restart-forward-replication"] = Deed(everything, lambda: old.wanted == RUNNING)
     ran = run(Case(kind.plan, lambda: pair))
     assert ran.outcome.status is Status.STOPPED
-    assert ran.outcome.step == "replicate-again", ran.outcome
+    assert ran.outcome.step == "restart-forward-replication", ran.outcome
 
 
 def test_what_connect_takes_is_in_the_folder_of_the_run() -> None:
     kind = KINDS[0]
     pair = run(case(kind)).pair
-    assert json.loads(pair.kept["begin-bring-home.json"]) == {
+    assert json.loads(pair.kept["begin-start-reverse-replication.json"]) == {
         "offsets": [
             {"partition": {"topic": "audit", "partition": 0}, "offset": {"offset": 1}},
             {"partition": {"topic": "orders", "partition": 0}, "offset": {"offset": 4}},
         ]
     }
-    assert "begin-bring-home.json" in pair.asked["bring-home"]
+    assert "begin-start-reverse-replication.json" in pair.asked["start-reverse-replication"]
     pair = run(case(KINDS[2])).pair
-    assert "begin-bring-home.json" not in pair.kept
+    assert "begin-start-reverse-replication.json" not in pair.kept

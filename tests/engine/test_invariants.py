@@ -21,26 +21,29 @@ def test_the_sequence_keeps_every_rule() -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (("fence",), "step fence needs one that judges"),
+        (("fence",), "step fence needs one that runs prechecks"),
         (("preflight", "fence", "stock"), "step fence stands before stock"),
         (("preflight", "stock", "drain"), "step drain needs one that fences writes"),
         (("preflight", "stock", "fence", "stop", "drain"), "step stop stands before drain"),
         (("preflight", "stock", "fence", "open"), "step open needs one that stops replication"),
         (("preflight", "stock", "stop", "open"), "step open needs one that fences writes"),
-        (("preflight", "stock", "switch"), "step switch needs one that opens"),
+        (("preflight", "stock", "switch"), "step switch needs one that enables writes"),
         (
             ("preflight", "stock", "fence", "stop", "open", "offsets"),
             "step open stands before offsets",
         ),
         (("preflight", "stock", "offsets", "prepare-groups"), "step offsets stands before prepare"),
-        (("preflight", "stock", "skip-producer-ids", "fence"), "step skip-producer-ids stands"),
+        (
+            ("preflight", "stock", "advance-producer-ids", "fence"),
+            "step advance-producer-ids stands",
+        ),
         (
             ("preflight", "stock", "fence", "stop", "open", "prepare-groups"),
             "step open stands before prepare-groups",
         ),
         (
-            ("preflight", "stock", "fence", "stop", "open", "skip-producer-ids"),
-            "step open stands before skip-producer-ids",
+            ("preflight", "stock", "fence", "stop", "open", "advance-producer-ids"),
+            "step open stands before advance-producer-ids",
         ),
     ],
 )

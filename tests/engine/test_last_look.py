@@ -15,7 +15,7 @@ from drctl.model.loss import Mode
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from drctl.plans import step_builders
 from drctl.plans.inputs import Circumstances
-from drctl.steps.open_target import OpenSettings, look_at_source
+from drctl.steps.enable_writes import EnableSettings, look_at_source
 
 FENCED = {"fence-producers": {"ends": {"orders-0": 10, "orders-1": 0}}}
 
@@ -63,7 +63,7 @@ class Source:
 
 
 def looked(source: Source, facts: Mapping[str, Any] = FENCED, **settings: Any) -> None:
-    given = OpenSettings(cluster="secondary", principals=(), source="primary", **settings)
+    given = EnableSettings(cluster="secondary", principals=(), source="primary", **settings)
     look_at_source(given, Facts(facts), cast(LinkReader, source))
 
 

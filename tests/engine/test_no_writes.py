@@ -106,7 +106,13 @@ def plans() -> Iterator[tuple[Plan, Callable[[], Pair]]]:
 def obliging(pair: Pair) -> dict[str, Deed]:
     """People who do what drctl can see, and say yes to whatever else they are asked."""
     said = {name: Deed(lambda: None, lambda: True) for name in ("by-hand", "stop-replication")}
-    more = ("close-primary", "old-replication", "bring-home", "replicate-again", "empty-primary")
+    more = (
+        "fence-primary",
+        "stop-forward-replication",
+        "start-reverse-replication",
+        "restart-forward-replication",
+        "empty-primary",
+    )
     return said | {name: Deed(lambda: None, lambda: True) for name in more} | by_hand(pair)
 
 

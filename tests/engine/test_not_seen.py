@@ -11,8 +11,8 @@ from drctl.model.errors import Unreachable
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
 from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import TopicPartition, Unavailable
+from drctl.steps.enable_writes import EnableWrites
 from drctl.steps.groups import Quiesce
-from drctl.steps.open_target import OpenTarget
 
 PLACE = TopicPartition("orders", 0)
 DENIAL = Acl("orders", "LITERAL", "User:app", "*", "WRITE", "DENY")
@@ -35,8 +35,8 @@ def target(found: Acls | Unavailable) -> LinkReader:
 
 def opened(found: Acls | Unavailable) -> Any:
     seen = target(found)
-    intent = Journaled(OpenTarget()).check({"cluster": "b", "principals": ["User:app"]}, {}, seen)
-    return Journaled(OpenTarget()).verify(intent, seen)
+    intent = Journaled(EnableWrites()).check({"cluster": "b", "principals": ["User:app"]}, {}, seen)
+    return Journaled(EnableWrites()).verify(intent, seen)
 
 
 def test_an_opening_whose_rules_nobody_saw_is_owed_a_look() -> None:

@@ -82,7 +82,9 @@ def test_nothing_comes_home_once_the_old_replication_has_gone_on(
 def test_what_stays_stopped_is_looked_at_where_the_run_turns_back() -> None:
     ran = going(Behind(LAST_COPY, goes_on))
     assert not ran.outcome.over, "somebody still has to stop it"
-    assert any(each.startswith("old-replication: mm2 is RUNNING") for each in ran.outcome.items)
+    assert any(
+        each.startswith("stop-forward-replication: mm2 is RUNNING") for each in ran.outcome.items
+    )
 
 
 def test_a_run_that_turned_back_is_over_once_it_is_stopped_again() -> None:
@@ -92,7 +94,7 @@ def test_a_run_that_turned_back_is_over_once_it_is_stopped_again() -> None:
 
     ran = run(replace(Case(PLAN, returned, Behind(LAST_COPY, goes_on)), cure=stops))
     assert ran.outcome.over
-    assert "old-replication" in " ".join(ran.outcome.items)
+    assert "stop-forward-replication" in " ".join(ran.outcome.items)
 
 
 def test_what_it_copies_behind_the_start_keeps_clients_where_they_are() -> None:
@@ -108,7 +110,7 @@ def test_what_it_copied_while_clients_were_moved_is_owed() -> None:
     ran = going(Behind(FENCED, goes_on_for_a_moment))
     assert ran.outcome.status is Status.DONE
     assert ran.outcome.owes
-    assert ran.ledger.told(What.OWED) == ["begin-at-end"]
+    assert ran.ledger.told(What.OWED) == ["set-forward-start-offsets"]
     owed = next(each for each in ran.ledger.entries if each["entry"] == What.OWED)
     assert "mm2 stood at offset 3 of orders-0, and stands at offset" in owed["what"]
     assert ran.pair.state["records"][PRIMARY].count(TAIL[0]) == 2

@@ -71,15 +71,15 @@ def test_what_differs_is_named() -> None:
         "override lag: not there -> a drill",
         "to: b -> c",
     )
-    assert changes(PLAN, with_steps(first, *others)) == ("step take-stock: there -> not there",)
-    assert changes(with_steps(first, *others), PLAN) == ("step take-stock: not there -> there",)
+    assert changes(PLAN, with_steps(first, *others)) == ("step snapshot-state: there -> not there",)
+    assert changes(with_steps(first, *others), PLAN) == ("step snapshot-state: not there -> there",)
     slow = replace(second, patience_s=31, duty=Duty.OPTIONAL, settings={"clusters": ["a"]})
     assert changes(PLAN, with_steps(first, slow, *others)) == (
-        'step take-stock, clusters: ["a", "b"] -> ["a"]',
-        'step take-stock, connectors: ["mm2"] -> not there',
-        'step take-stock, its duty: "required" -> "optional"',
-        "step take-stock, its patience: 30 -> 31",
+        'step snapshot-state, clusters: ["a", "b"] -> ["a"]',
+        'step snapshot-state, connectors: ["mm2"] -> not there',
+        'step snapshot-state, its duty: "required" -> "optional"',
+        "step snapshot-state, its patience: 30 -> 31",
     )
     (turned,) = changes(PLAN, with_steps(second, first, *others))
-    assert turned.startswith("the order of its steps: preflight, take-stock, fence-producers, ")
-    assert " -> take-stock, preflight, fence-producers, " in turned
+    assert turned.startswith("the order of its steps: preflight, snapshot-state, fence-producers, ")
+    assert " -> snapshot-state, preflight, fence-producers, " in turned

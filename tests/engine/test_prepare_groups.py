@@ -122,7 +122,7 @@ def test_a_run_whose_source_is_dead_goes_on_and_owes_both() -> None:
     world = World(silent={SOURCE})
     story, outcome = execution(world, Notes(world)).start(plan(), {})
     assert (outcome.status, outcome.owes) == (Status.DONE, True)
-    assert list(story.owed) == ["prepare-groups", "skip-producer-ids"]
+    assert list(story.owed) == ["prepare-groups", "advance-producer-ids"]
     assert all(told.startswith("restart ") for told in story.owed.values())
     assert world.on["switch"]
 

@@ -51,32 +51,32 @@ def test_a_second_copy_that_retention_deleted_hides_no_missing_record() -> None:
     world = Compared(found=Missing(7, repeated=5))
     home = check("drain", {"target": "primary"}, world, find_missing=search(7))
     assert verify("drain", home, world).words == "2 records are still missing"
-    proof = check("prove-copies", HOME, world, find_missing=search(7))
-    assert verify("prove-copies", proof, world).words.startswith("primary lacks 2 records")
+    proof = check("verify-copies", HOME, world, find_missing=search(7))
+    assert verify("verify-copies", proof, world).words.startswith("primary lacks 2 records")
 
 
 def test_what_the_survivor_holds_twice_is_not_missing_at_home() -> None:
     world = Around(found=Missing(7, repeated=7))
-    intent = check("prove-copies", HOME, world, find_missing=search(7))
-    seen = verify("prove-copies", intent, world)
+    intent = check("verify-copies", HOME, world, find_missing=search(7))
+    seen = verify("verify-copies", intent, world)
     assert (seen.state, seen.facts, seen.owes) == (
         State.DONE, {"missing": 0, "duplicated": 0}, "",
     )  # fmt: skip
     world.found = Missing(8, repeated=7)
-    assert verify("prove-copies", intent, world).words.startswith("primary lacks 1 records")
+    assert verify("verify-copies", intent, world).words.startswith("primary lacks 1 records")
 
 
 def test_what_came_home_twice_is_owed_there_and_not_missing_away() -> None:
     world = Around(found=Missing(0, duplicated=3))
-    home = verify("prove-copies", check("prove-copies", HOME, world), world)
+    home = verify("verify-copies", check("verify-copies", HOME, world), world)
     assert home.owes == "3 records are on primary more often than once"
     left = {"left_behind": 2, "done": {}}
     intent = check(
-        "prove-old-copies", AWAY, world, prove_copies=home.facts, reconcile=left,
+        "verify-forward-copies", AWAY, world, verify_copies=home.facts, reconcile=left,
         find_missing=search(0),
     )  # fmt: skip
     world.found = Missing(5, repeated=3)
-    seen = verify("prove-old-copies", intent, world)
+    seen = verify("verify-forward-copies", intent, world)
     assert (seen.state, seen.facts["missing"], seen.owes) == (State.DONE, 2, "")
     world.found = Missing(6, repeated=3)
-    assert verify("prove-old-copies", intent, world).state is State.WAITING
+    assert verify("verify-forward-copies", intent, world).state is State.WAITING

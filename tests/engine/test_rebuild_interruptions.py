@@ -124,7 +124,10 @@ def test_records_without_a_decision_keep_it_from_being_emptied() -> None:
         pair.undecided = ("1 safe one: say what becomes of it",)
 
     ran = run(case(undecided, cut))
-    assert (ran.outcome.status, ran.ledger.told(What.FAILED)) == (Status.STOPPED, ["judge-records"])
+    assert (ran.outcome.status, ran.ledger.told(What.FAILED)) == (
+        Status.STOPPED,
+        ["classify-records"],
+    )
     assert ran.pair.state["records"][PRIMARY] == ["o1", "o2", ALONE]
 
 

@@ -40,7 +40,7 @@ def followed(make: Callable[[], Rebuilt], *, begins: int = 0) -> Rebuilt:
     back, done = pair.workers.connectors[BACK], []
 
     def bring_home() -> None:
-        begin = told_places(pair, "bring-home")
+        begin = told_places(pair, "start-reverse-replication")
         assert set(begin.values()) == {0}
         # What left drctl's copies out on an earlier way home would leave them out now.
         back.config = without_own_filter(back.config)
@@ -56,8 +56,11 @@ def followed(make: Callable[[], Rebuilt], *, begins: int = 0) -> Rebuilt:
     def wants(state: str) -> Deed:
         return Deed(lambda: setattr(back, "wanted", state), lambda: back.wanted == state)
 
-    pair.deeds["bring-home"] = Deed(bring_home, filled)
-    pair.deeds |= {"bring-home.undo": wants(STOPPED), "stop-replication.undo": wants(RUNNING)}
+    pair.deeds["start-reverse-replication"] = Deed(bring_home, filled)
+    pair.deeds |= {
+        "start-reverse-replication.undo": wants(STOPPED),
+        "stop-replication.undo": wants(RUNNING),
+    }
     return pair
 
 
@@ -101,7 +104,7 @@ def test_it_comes_home_or_turns_back_wherever_the_process_ends(
         turned_back += 1
         assert ran.outcome.status is Status.STOPPED
         assert ran.ledger.told(What.FAILED)[-1] == QUESTION, (number, ran.ledger.entries[-1])
-        assert "open-target" in ran.ledger.told(What.INTEND)
+        assert "enable-writes" in ran.ledger.told(What.INTEND)
         assert ran.pair.state["endpoints"] == [SECONDARY, SECONDARY]
         assert ran.pair.active(SECONDARY, "app")
         assert len(set(ran.pair.home.all_keys())) == len(ran.pair.home.all_keys())
@@ -115,7 +118,7 @@ def test_where_it_does_not_begin_at_the_beginning_nobody_is_led_home(kind: Kind)
     assert ran.outcome.status is Status.STOPPED
     assert ran.pair.state["endpoints"] == [SECONDARY, SECONDARY]
     (failed,) = [each for each in ran.ledger.entries if each["entry"] == What.FAILED]
-    assert failed["step"] == "bring-home", failed
+    assert failed["step"] == "start-reverse-replication", failed
     assert ALONE in ran.pair.state["records"][SECONDARY], "what only it had is not lost with it"
-    assert "replicate-again" not in ran.pair.asked
+    assert "restart-forward-replication" not in ran.pair.asked
     assert PRIMARY not in [each.cluster for each in ran.pair.endpoints]

@@ -29,7 +29,7 @@ ENDS = {"source": SECONDARY, "target": PRIMARY}
 SEEDS = {**ENDS, "connector": BACK}
 QUIETLY = {"cluster": PRIMARY, "survivor": SECONDARY}
 ASKING = {**QUIETLY, "question": QUESTION, "text": "empty it"}
-STARTS = {**ENDS, "connectors": [BACK], "seeded_by": "seed-from-start"}
+STARTS = {**ENDS, "connectors": [BACK], "seeded_by": "set-start-offsets-earliest"}
 
 
 def unfiltered(pair: Rebuilt) -> Rebuilt:
@@ -59,41 +59,41 @@ def apply(name: str, intent: Json, pair: Rebuilt) -> None:
 def test_where_nothing_is_nobody_is_asked() -> None:
     pair = wiped()
     pair.deeds.clear()
-    intent = check("empty-source", QUIETLY, pair)
-    assert verify("empty-source", intent, pair).state is State.DONE
+    intent = check("empty-returned", QUIETLY, pair)
+    assert verify("empty-returned", intent, pair).state is State.DONE
     pair.home.append(ORDERS, record("o1"))
-    assert verify("empty-source", intent, pair).state is State.DONE, (
+    assert verify("empty-returned", intent, pair).state is State.DONE, (
         "what comes later is no remnant"
     )
 
 
 def test_what_was_empty_when_the_plan_was_made_and_is_not_now_refuses() -> None:
     with pytest.raises(Refused, match="orders-0 holds records from offset 0 on"):
-        check("empty-source", QUIETLY, cut())
+        check("empty-returned", QUIETLY, cut())
 
 
 def test_what_was_there_is_gone_whatever_has_come_since() -> None:
     pair = cut()
-    intent = check("empty-source", ASKING, pair)
+    intent = check("empty-returned", ASKING, pair)
     pair.deeds[QUESTION] = Deed(lambda: None, lambda: True)
-    seen = verify("empty-source", intent, pair)
+    seen = verify("empty-returned", intent, pair)
     assert (seen.state, seen.items) == (State.WAITING, ("orders-0 holds records from offset 0 on",))
     pair.empty()
-    assert verify("empty-source", intent, pair).state is State.DONE
+    assert verify("empty-returned", intent, pair).state is State.DONE
     for key in ("o1", "o2", "o3", "o4"):
         pair.home.append(ORDERS, record(key))
-    assert verify("empty-source", intent, pair).state is State.DONE
+    assert verify("empty-returned", intent, pair).state is State.DONE
 
 
 def test_deleted_records_are_gone_too(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = cut()
-    intent = check("empty-source", ASKING, pair)
+    intent = check("empty-returned", ASKING, pair)
     logs = {ORDERS: PartitionOffsets(3, 5, 5), AUDIT: PartitionOffsets(0, 0, 0)}
     monkeypatch.setattr(pair.home, "offsets", lambda places: {p: logs[p] for p in places})
-    assert verify("empty-source", intent, pair).state is State.DONE
+    assert verify("empty-returned", intent, pair).state is State.DONE
     logs[ORDERS] = PartitionOffsets(2, 5, 5)
     pair.deeds[QUESTION] = Deed(lambda: None, lambda: True)
-    assert verify("empty-source", intent, pair).state is State.WAITING
+    assert verify("empty-returned", intent, pair).state is State.WAITING
 
 
 def test_a_partition_too_many_has_to_go() -> None:
@@ -102,7 +102,7 @@ def test_a_partition_too_many_has_to_go() -> None:
     pair.home.logs[TopicPartition("orders", 1)] = []
     pair.home.logs[ORDERS] = []
     with pytest.raises(Refused, match="orders has 2 partitions, and its copies come to 1"):
-        check("empty-source", QUIETLY, pair)
+        check("empty-returned", QUIETLY, pair)
 
 
 def test_where_names_differ_topics_have_to_be_there_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,38 +119,38 @@ def test_where_names_differ_topics_have_to_be_there_again(monkeypatch: pytest.Mo
 def test_a_connector_begins_at_the_beginning_and_that_is_read_back() -> None:
     pair = unfiltered(wiped())
     back = pair.workers.connectors[BACK]
-    intent = check("seed-from-start", SEEDS, pair)
-    seen = verify("seed-from-start", intent, pair)
+    intent = check("set-start-offsets-earliest", SEEDS, pair)
+    seen = verify("set-start-offsets-earliest", intent, pair)
     assert (seen.state, len(seen.items)) == (State.WAITING, 2)
-    apply("seed-from-start", intent, pair)
+    apply("set-start-offsets-earliest", intent, pair)
     assert back.kept == {}
-    assert verify("seed-from-start", intent, pair).facts["whole"] is True
+    assert verify("set-start-offsets-earliest", intent, pair).facts["whole"] is True
     # It has gone on exactly as far as it had come before: what came tells.
     for place, log in pair.away.logs.items():
         for each in log:
             pair.home.append(place, each)
     back.kept = {AUDIT: 0, ORDERS: 6}
-    assert verify("seed-from-start", intent, pair).state is State.DONE
+    assert verify("set-start-offsets-earliest", intent, pair).state is State.DONE
 
 
 def test_drctls_own_filter_is_taken_out_and_no_other() -> None:
     pair = wiped()
     back = pair.workers.connectors[BACK]
     settings = {"connector": BACK}
-    intent = check("take-copies-along", settings, pair)
-    assert verify("take-copies-along", intent, pair).state is State.WAITING
-    apply("take-copies-along", intent, pair)
-    assert verify("take-copies-along", intent, pair).state is State.DONE
+    intent = check("include-reconciled-records", settings, pair)
+    assert verify("include-reconciled-records", intent, pair).state is State.WAITING
+    apply("include-reconciled-records", intent, pair)
+    assert verify("include-reconciled-records", intent, pair).state is State.DONE
     assert back.config == {"source.cluster.alias": "sec", "transforms": "mask"}
-    KINDS["take-copies-along"].undo(intent, cast(LinkWriter, Process(pair).grip))
+    KINDS["include-reconciled-records"].undo(intent, cast(LinkWriter, Process(pair).grip))
     assert back.config["transforms"] == "mask", "what was emptied gets copies in no other way"
     back.config = {**filter_to_add({}), "transforms": "ours", "predicates": "ours"}
     for key in [key for key in back.config if ".drctlCopies." in key]:
         back.config[key.replace("drctlCopies", "ours")] = back.config.pop(key)
     back.config["transforms.ours.predicate"] = "ours"
-    intent = check("take-copies-along", settings, pair)
+    intent = check("include-reconciled-records", settings, pair)
     assert intent["changes"] == {}
-    assert verify("take-copies-along", intent, pair).state is State.WAITING
+    assert verify("include-reconciled-records", intent, pair).state is State.WAITING
 
 
 def test_one_that_runs_or_leaves_copies_out_does_not_begin() -> None:
@@ -158,16 +158,16 @@ def test_one_that_runs_or_leaves_copies_out_does_not_begin() -> None:
     back = pair.workers.connectors[BACK]
     pair.workers.connectors[BACK] = replace(back, state=RUNNING, wanted=RUNNING)
     with pytest.raises(Refused, match="is RUNNING"):
-        check("seed-from-start", SEEDS, pair)
+        check("set-start-offsets-earliest", SEEDS, pair)
     pair.workers.connectors[BACK] = back
     with pytest.raises(Refused, match="leaves out what drctl has copied"):
-        check("seed-from-start", SEEDS, pair)
+        check("set-start-offsets-earliest", SEEDS, pair)
 
 
 def begun(pair: Rebuilt) -> Json:
     """What a start of the connector that brings everything home intends."""
-    seeded = {**check("seed-from-start", SEEDS, unfiltered(pair)), "whole": True}
-    intent = check("start-replication", STARTS, pair, seed_from_start=seeded)
+    seeded = {**check("set-start-offsets-earliest", SEEDS, unfiltered(pair)), "whole": True}
+    intent = check("start-replication", STARTS, pair, set_start_offsets_earliest=seeded)
     for name in (BACK, "mm2"):
         old = pair.workers.connectors[name]
         pair.workers.connectors[name] = Connector(old.source, old.target, RUNNING, RUNNING)
@@ -229,15 +229,15 @@ NOTHING_ALONE = to_json(Search("", 0, 0, 0, 0, {}, {}))
 def test_what_an_interrupted_run_has_brought_is_not_emptied_again() -> None:
     pair = interrupted()
     pair.deeds.clear()
-    intent = check("empty-source", BEGUN, pair, find_missing=NOTHING_ALONE)
-    seen = verify("empty-source", intent, pair)
+    intent = check("empty-returned", BEGUN, pair, find_missing=NOTHING_ALONE)
+    seen = verify("empty-returned", intent, pair)
     assert (seen.state, seen.facts) == (State.DONE, {"begun": True})
     kept = dict(pair.workers.connectors[BACK].kept)
-    seeds = check("seed-from-start", SEEDS, pair, empty_source=seen.facts)
-    apply("seed-from-start", seeds, pair)
+    seeds = check("set-start-offsets-earliest", SEEDS, pair, empty_returned=seen.facts)
+    apply("set-start-offsets-earliest", seeds, pair)
     assert pair.workers.connectors[BACK].kept == kept
-    facts = verify("seed-from-start", seeds, pair).facts
-    starts = check("start-replication", STARTS, pair, seed_from_start=facts)
+    facts = verify("set-start-offsets-earliest", seeds, pair).facts
+    starts = check("start-replication", STARTS, pair, set_start_offsets_earliest=facts)
     apply("start-replication", starts, pair)
     pair.tick()
     assert verify("start-replication", starts, pair).state is State.DONE
@@ -295,7 +295,7 @@ def test_what_is_there_beside_is_emptied(wrong: Callable[[Rebuilt], None]) -> No
     pair = interrupted()
     wrong(pair)
     assert not brought_by(BACK, SECONDARY, PRIMARY, look(pair))
-    assert check("empty-source", BEGUN, pair, find_missing=NOTHING_ALONE)["held"]
+    assert check("empty-returned", BEGUN, pair, find_missing=NOTHING_ALONE)["held"]
 
 
 def test_what_runs_tells_late_how_far_it_got() -> None:
@@ -345,7 +345,7 @@ def test_where_logs_have_holes_records_are_compared_one_by_one(
 ) -> None:
     monkeypatch.setattr(first_records, "_AT_ONCE", 2)
     assert brought_by(BACK, SECONDARY, PRIMARY, look(holed))
-    intent = check("empty-source", BEGUN, holed, find_missing=NOTHING_ALONE)
+    intent = check("empty-returned", BEGUN, holed, find_missing=NOTHING_ALONE)
     assert intent["begun"] is True
 
 
@@ -383,5 +383,5 @@ def test_where_they_are_too_many_to_compare_they_are_emptied(
 def test_where_something_was_found_there_alone_nothing_is_gone_on_with() -> None:
     pair = interrupted()
     found = to_json(Search("", 1, 1, 0, 0, {}, {}))
-    assert check("empty-source", BEGUN, pair, find_missing=found)["begun"] is False
-    assert check("empty-source", ASKING, pair, find_missing=NOTHING_ALONE)["begun"] is False
+    assert check("empty-returned", BEGUN, pair, find_missing=found)["begun"] is False
+    assert check("empty-returned", ASKING, pair, find_missing=NOTHING_ALONE)["begun"] is False

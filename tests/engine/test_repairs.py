@@ -173,21 +173,21 @@ def test_what_is_left_to_a_person_is_owed() -> None:
     notes = Notes(world)
     story, outcome = execution(world, notes).start(plan(), WHO)
     assert (outcome.status, outcome.exit_code) == (Status.DONE, ExitCode.FOUND)
-    assert list(story.owed) == ["second-look"]
-    assert "SCRAM user app is not on b: for a person" in story.owed["second-look"]
+    assert list(story.owed) == ["final-precheck"]
+    assert "SCRAM user app is not on b: for a person" in story.owed["final-precheck"]
 
 
 def test_a_difference_that_comes_back_is_owed_and_undoes_nothing() -> None:
     world = Lagging()
 
     def taken_back(point: str) -> None:
-        if point == "before journal intend second-look":
+        if point == "before journal intend final-precheck":
             world.own.pop(("orders", SIZE), None)
 
     world.fall = taken_back
     story, outcome = execution(world, Notes(world)).start(plan(), WHO)
     assert (outcome.status, outcome.exit_code) == (Status.DONE, ExitCode.FOUND)
-    assert f"topic orders: {SIZE}" in story.owed["second-look"]
+    assert f"topic orders: {SIZE}" in story.owed["final-precheck"]
     assert world.partitions["orders"] == 4
 
 
@@ -195,8 +195,8 @@ def test_the_rules_of_order_are_kept_and_what_can_be_taken_back_comes_first() ->
     made = plan()
     assert violations(made, KINDS) == ()
     assert [step.kind for step in made.steps] == [
-        *("check", "take-stock", "add-rules", "configure-topics", "add-partitions"),
-        *("make-topics", "second-look"),
+        *("check", "snapshot-state", "add-rules", "configure-topics", "add-partitions"),
+        *("create-topics", "final-precheck"),
     ]
     assert Plan.from_json(made.to_json()) == made
     for step in made.steps:

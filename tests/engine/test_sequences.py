@@ -104,7 +104,7 @@ def test_producers_are_fenced_by_the_means_that_the_link_has(
     planned = kinds_of(failover(Mode.PLANNED, circumstances(fence=method)))
     assert ("fence-consumers" in planned) == (method is FenceMethod.ACL)
     assert ("stop-consumers" in planned) == (method is FenceMethod.NONE)
-    assert "quiesce" in planned
+    assert "quiesce-consumers" in planned
 
 
 def test_a_fence_of_the_site_knows_its_commands_and_the_cluster() -> None:
@@ -130,9 +130,9 @@ def test_what_clients_find_is_made_ready_before_the_target_opens(mode: Mode) -> 
     plan = failover(mode, circumstances())
     # It only looks.
     ids = [step.id for step in plan.steps if step.id != "measure-loss"]
-    ready = ["prepare-groups", "skip-producer-ids", "stop-replication", "commit-offsets"]
-    assert ids[ids.index("open-target") - 4 :][:5] == [*ready, "open-target"]
-    for name in ("prepare-groups", "skip-producer-ids"):
+    ready = ["prepare-groups", "advance-producer-ids", "stop-replication", "commit-offsets"]
+    assert ids[ids.index("enable-writes") - 4 :][:5] == [*ready, "enable-writes"]
+    for name in ("prepare-groups", "advance-producer-ids"):
         step = plan.step(name)
         assert (step.settings["source"], step.settings["target"]) == ("primary", "secondary")
         assert step.duty is Duty.BEST_EFFORT, "what was not done is owed: no reason to turn back"
@@ -153,9 +153,9 @@ def test_what_copies_back_begins_before_the_target_opens_and_runs_once_clients_a
     plan = failover(Mode.PLANNED, seen)
     assert violations(plan, KINDS) == ()
     names = [step.id for step in plan.steps]
-    assert names[-2:] == ["verify-clients", "replicate-back"]
-    assert names.index("begin-reverse") == names.index("open-target") - 1
-    begin, start = plan.step("begin-reverse"), plan.step("replicate-back")
+    assert names[-2:] == ["verify-clients", "start-reverse-replication"]
+    assert names.index("set-reverse-start-offsets") == names.index("enable-writes") - 1
+    begin, start = plan.step("set-reverse-start-offsets"), plan.step("start-reverse-replication")
     ends = {"source": "secondary", "target": "primary"}
     assert begin.settings == {**ends, "connector": "back"}
     assert start.settings["connectors"] == ["back", "back-checkpoints"]
@@ -164,17 +164,19 @@ def test_what_copies_back_begins_before_the_target_opens_and_runs_once_clients_a
 
 def test_nothing_copies_back_to_a_cluster_that_was_lost() -> None:
     plan = failover(Mode.UNPLANNED, replace(circumstances(), reverse=("back",)))
-    assert not {"begin-reverse", "replicate-back"} & {step.id for step in plan.steps}
+    assert not {"set-reverse-start-offsets", "start-reverse-replication"} & {
+        step.id for step in plan.steps
+    }
 
 
 def test_a_lost_source_s_connector_stops_early_and_the_target_opens_once_its_tasks_ended() -> None:
     plan = failover(Mode.UNPLANNED, circumstances(connectors=("mm2", "mm2-checkpoint")))
     ids = [step.id for step in plan.steps]
     asked, stopped = ids.index("request-stop"), ids.index("stop-replication")
-    assert ids.index("fence-producers") < asked < stopped < ids.index("open-target")
+    assert ids.index("fence-producers") < asked < stopped < ids.index("enable-writes")
     assert plan.step("request-stop").settings["connectors"] == ["mm2"]
     assert plan.step("stop-replication").settings["tasks_only"]
-    assert ids.index("confirm-stop") > ids.index("open-target")
+    assert ids.index("confirm-stop") > ids.index("enable-writes")
     assert plan.step("confirm-stop").duty is Duty.BEST_EFFORT
     bare = failover(Mode.UNPLANNED, circumstances((), ()))
     assert not {"request-stop", "confirm-stop"} & {step.id for step in bare.steps}
@@ -184,16 +186,21 @@ def test_a_planned_one_stops_connectors_where_a_later_fence_cannot_ask_for_anoth
     plan = failover(Mode.PLANNED, circumstances())
     ids = [step.id for step in plan.steps]
     assert not {"request-stop", "confirm-stop"} & set(ids)
-    assert ids.index("quiesce") < ids.index("stop-replication") < ids.index("open-target")
+    assert (
+        ids.index("quiesce-consumers") < ids.index("stop-replication") < ids.index("enable-writes")
+    )
     assert "tasks_only" not in plan.step("stop-replication").settings
-    assert all(plan.step(each).settings["translate_ahead"] for each in ("grace", "quiesce"))
+    assert all(
+        plan.step(each).settings["translate_ahead"]
+        for each in ("wait-for-consumers", "quiesce-consumers")
+    )
 
 
 def test_a_planned_one_leaves_what_no_application_waits_for_until_clients_are_served() -> None:
     plan = failover(Mode.PLANNED, circumstances(connectors=("mm2", "mm2-checkpoint")))
     ids = [step.id for step in plan.steps]
     assert plan.step("stop-replication").settings["rest_later"]
-    assert ids.index("open-target") < ids.index("confirm-stop") < ids.index("verify-clients")
+    assert ids.index("enable-writes") < ids.index("confirm-stop") < ids.index("verify-clients")
     assert "source" not in plan.step("confirm-stop").settings, "it lives"
 
 

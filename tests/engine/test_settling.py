@@ -20,19 +20,19 @@ from drctl.steps.registry import KINDS
 AT = datetime(2026, 11, 23, tzinfo=UTC)
 WHO = {"user": "ada", "host": "laptop"}
 OUT = ("primary", "secondary")
-SETTINGS = {"source": "secondary", "target": "primary", "question": "settle-owed"}
+SETTINGS = {"source": "secondary", "target": "primary", "question": "resolve-outstanding"}
 FENCE = Owed("r1", "fence primary", "fence-producers", *OUT, fences=True)
 THROUGH = Owed("r2", "it let records through", "fence-producers", "secondary", "primary", True)
 COUNTS = {"positions": 1, "groups": 1, "same": 0, "rereads_at_most": 0}
 WHOLE: Facts = {
-    "close-source": {},
+    "fence-returned": {},
     "fence-producers": {},
     "commit-offsets": {**COUNTS, "stand": {"app": [["orders", 0, 5]]}},
     "prepare-groups": {},
     "verify-clients": {},
-    "prove-copies": {"missing": 0, "duplicated": 0},
-    "prove-old-copies": {"missing": 0, "duplicated": 0},
-    "prove-groups": {"positions": 1, "groups": 1, "wrong": 0},
+    "verify-copies": {"missing": 0, "duplicated": 0},
+    "verify-forward-copies": {"missing": 0, "duplicated": 0},
+    "verify-groups": {"positions": 1, "groups": 1, "wrong": 0},
 }
 
 
@@ -48,42 +48,42 @@ class Asked:
         return self.owing
 
     def answer(self, question: str, text: str) -> bool | None:
-        assert question == "settle-owed"
+        assert question == "resolve-outstanding"
         self.heard = text
         return self.says
 
 
 def settled(world: Asked, facts: Facts = WHOLE) -> Seen:
-    look, kind = cast(LinkReader, world), KINDS["settle-owed"]
+    look, kind = cast(LinkReader, world), KINDS["resolve-outstanding"]
     return kind.verify(kind.check(SETTINGS, facts, look), look)
 
 
 @pytest.mark.parametrize(
     ("owed", "proof", "without"),
     [
-        (FENCE, "primary was closed before its records were found", "close-source"),
-        (FENCE, "lacks none but what was decided on (prove-away)", "prove-old-copies"),
-        (THROUGH, "primary lacks nothing of it (prove-home)", "prove-copies"),
+        (FENCE, "primary was closed before its records were found", "fence-returned"),
+        (FENCE, "lacks none but what was decided on (verify-secondary)", "verify-forward-copies"),
+        (THROUGH, "primary lacks nothing of it (verify-primary)", "verify-copies"),
         (
             Owed("r1", "groups of KIP-848", "prepare-groups", *OUT),
             "clients have left it (verify-clients)",
             "verify-clients",
         ),
         (
-            Owed("r1", "2 are twice", "prove-copies", "secondary", "primary"),
-            "primary holds no record twice (prove-home)",
-            "prove-copies",
+            Owed("r1", "2 are twice", "verify-copies", "secondary", "primary"),
+            "primary holds no record twice (verify-primary)",
+            "verify-copies",
         ),
-        (Owed("r1", "2 are twice", "prove-old-copies", "secondary", "primary"), "primary", ""),
+        (Owed("r1", "2 are twice", "verify-forward-copies", "secondary", "primary"), "primary", ""),
         (
-            Owed("r1", "it does not copy back", "start-old-replication", *OUT),
-            "primary has all that secondary has (prove-home)",
-            "prove-copies",
+            Owed("r1", "it does not copy back", "restart-replication", *OUT),
+            "primary has all that secondary has (verify-primary)",
+            "verify-copies",
         ),
         (
             Owed("r1", "1 left out", "commit-offsets", *OUT, groups=("app",)),
             "app: each has a place on primary now",
-            "prove-groups",
+            "verify-groups",
         ),
     ],
 )
@@ -91,7 +91,7 @@ def test_a_proof_settles_what_it_is_about(owed: Owed, proof: str, without: str) 
     seen = settled(Asked((owed,)))
     if not without:
         # It is about the other cluster than the one that the name suggests.
-        assert "secondary holds no record twice (prove-away)" in seen.items[0]
+        assert "secondary holds no record twice (verify-secondary)" in seen.items[0]
         return
     assert (seen.state, seen.owes) == (State.DONE, "")
     assert seen.items[0].startswith(f"{owed.what} (run {owed.run}): ")
@@ -106,13 +106,13 @@ def test_a_proof_settles_what_it_is_about(owed: Owed, proof: str, without: str) 
     ("owed", "facts"),
     [
         (
-            Owed("r1", "2 are twice", "prove-copies", "secondary", "primary"),
-            {"prove-copies": {"missing": 0, "duplicated": 2}},
+            Owed("r1", "2 are twice", "verify-copies", "secondary", "primary"),
+            {"verify-copies": {"missing": 0, "duplicated": 2}},
         ),
         (Owed("r1", "1 left out", "commit-offsets", *OUT, groups=("other",)), {}),
         (
-            Owed("r1", "1 thrown back", "prove-groups", *OUT, groups=("app",)),
-            {"prove-groups": {"positions": 1, "groups": 1, "wrong": 1}},
+            Owed("r1", "1 thrown back", "verify-groups", *OUT, groups=("app",)),
+            {"verify-groups": {"positions": 1, "groups": 1, "wrong": 1}},
         ),
         (Owed("r1", "nobody knows which", "commit-offsets", *OUT), {}),
         (Owed("r1", "something of a runbook", "manual-change", *OUT), {}),
@@ -123,7 +123,7 @@ def test_what_nothing_shows_stays_owed(owed: Owed, facts: Any) -> None:
     assert seen.words == "1 things that were owed are settled, 1 stay owed"
     assert seen.owes == (
         f"nothing has proven that this is settled: {owed.what} (run r1);"
-        " once it is: --answer settle-owed=yes at the next way home"
+        " once it is: --answer resolve-outstanding=yes at the next way home"
     )
 
 
@@ -142,7 +142,7 @@ def test_nothing_is_owed() -> None:
 
 def story(run: str, step: Step, what: str, *, home: bool = False, ended: str = "done") -> RunState:
     """A run that owes something of one step."""
-    judge = (Step("order", "way-back-order", {}),) if home else ()
+    judge = (Step("order", "failback-order", {}),) if home else ()
     plan = Plan("p", "main", *OUT, (*judge, step))
     lines = [
         entries.began(run, plan, WHO, AT),
@@ -154,14 +154,14 @@ def story(run: str, step: Step, what: str, *, home: bool = False, ended: str = "
 
 
 def _facts(step: Step) -> dict[str, Any]:
-    if step.kind == "settle-owed":
+    if step.kind == "resolve-outstanding":
         return {"kept": [to_json(FENCE)]}
     return (
         {**COUNTS, "left_out": ["app orders-0: no place"]} if step.kind == "commit-offsets" else {}
     )
 
 
-FENCES, SETTLES = Step("fence", "fence-producers", {}), Step("settle", "settle-owed", {})
+FENCES, SETTLES = Step("fence", "fence-producers", {}), Step("settle", "resolve-outstanding", {})
 COMMITS = Step("commit", "commit-offsets", {})
 
 

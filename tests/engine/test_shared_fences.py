@@ -13,8 +13,8 @@ from drctl.model.errors import Refused
 from drctl.model.fencing import Denied, Obedience, Topics, denials, resting, sign
 from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import Unavailable
+from drctl.steps.enable_writes import EnableWrites
 from drctl.steps.fences import FENCE_PRODUCERS
-from drctl.steps.open_target import OpenTarget
 
 APP = "User:app"
 (RULE,) = denials([APP], [Topics("orders")], [Denied.WRITE])
@@ -125,7 +125,7 @@ def test_the_failback_of_a_link_lifts_what_the_link_had_set() -> None:
     cluster = Cluster()
     Run(cluster, "main").fence()
     settings = {"link": "main", "cluster": "p", "principals": [APP]}
-    intent = Journaled(OpenTarget()).check(settings, {}, cast(LinkReader, cluster))
+    intent = Journaled(EnableWrites()).check(settings, {}, cast(LinkReader, cluster))
     cluster.as_link("main").acls("p").restore([Acl(*each) for each in intent["lifted"]])
     assert cluster.rules == set()
 
@@ -152,7 +152,7 @@ def test_what_an_earlier_build_signed_is_lifted_by_nobody() -> None:
         assert cluster.rules == {RULE, old}
         settings = {"link": link, "cluster": "p", "principals": [APP]}
         with pytest.raises(Refused, match="signed by an earlier drctl") as no:
-            Journaled(OpenTarget()).check(settings, {}, cast(LinkReader, cluster))
+            Journaled(EnableWrites()).check(settings, {}, cast(LinkReader, cluster))
         assert "remove the rules of principal User:drctl-fence:main:..." in no.value.hint
 
 
@@ -175,7 +175,7 @@ def test_a_cluster_from_which_another_link_keeps_applications_is_not_opened() ->
     Run(cluster, "other").fence()
     settings = {"link": "main", "cluster": "p", "principals": [APP]}
     with pytest.raises(Refused, match=r"fence-of-another-link: 1 rules .* of link other") as no:
-        Journaled(OpenTarget()).check(settings, {}, cast(LinkReader, cluster))
+        Journaled(EnableWrites()).check(settings, {}, cast(LinkReader, cluster))
     assert "User:drctl-fence-of:other:" in no.value.hint
 
 

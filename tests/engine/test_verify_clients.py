@@ -16,7 +16,7 @@ from drctl.steps.verify_clients import VerifyClients
 
 PLACE = TopicPartition("copy.orders", 0)
 SETTINGS = {"source": "a", "target": "b"}
-FACTS = {"take-stock": {"active_groups": {"a": ["billing", "audit"], "b": []}}}
+FACTS = {"snapshot-state": {"active_groups": {"a": ["billing", "audit"], "b": []}}}
 
 
 @dataclass

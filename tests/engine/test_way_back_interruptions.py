@@ -31,8 +31,8 @@ HOME, NEW = ("a", "b", "t1", "t2", "t3"), ("n1", "n2")
 TAIL, BOUNDARY = HOME[2:], 2
 COPY = (("__drctl_provenance", b"{}"),)
 STEPS = (
-    *("find-missing", "judge-records", "reconcile", "leave-copies-out"),
-    *("begin-at-boundary", "bring-home"),
+    *("find-missing", "classify-records", "reconcile", "exclude-reconciled-records"),
+    *("set-start-offsets", "start-reverse-replication"),
 )
 
 

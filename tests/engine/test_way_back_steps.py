@@ -153,34 +153,34 @@ def verify(name: str, intent: Json, world: Around) -> Seen:
 
 def test_a_connector_begins_at_the_boundary_and_is_not_set_back() -> None:
     world = Around(settings={"source.cluster.alias": "sec"}, kept={PLACE: 7})
-    intent = check("seed-replication", SEEDS, world, find_missing=SEARCH)
-    assert verify("seed-replication", intent, Around(kept={})).state is State.WAITING
-    apply("seed-replication", intent, world)
+    intent = check("set-start-offsets", SEEDS, world, find_missing=SEARCH)
+    assert verify("set-start-offsets", intent, Around(kept={})).state is State.WAITING
+    apply("set-start-offsets", intent, world)
     assert world.kept == {PLACE: 0}
-    seen = verify("seed-replication", intent, world)
+    seen = verify("set-start-offsets", intent, world)
     assert (seen.state, seen.facts["from"]) == (State.DONE, [["orders", 0, 1]])
     world.kept[PLACE] = 5
-    assert verify("seed-replication", intent, world).facts == seen.facts
-    KINDS["seed-replication"].undo(intent, cast(LinkWriter, world))
+    assert verify("set-start-offsets", intent, world).facts == seen.facts
+    KINDS["set-start-offsets"].undo(intent, cast(LinkWriter, world))
     assert world.kept == {PLACE: 5}, "it was set back behind what it has copied"
 
 
 def test_what_it_kept_of_a_topic_that_was_made_anew_is_not_taken_for_there() -> None:
     """It is further than where it has to begin: nothing of what stands before would be copied."""
     world = Around(settings={"source.cluster.alias": "sec"}, kept={PLACE: 7})
-    intent = check("seed-replication", SEEDS, world, find_missing=SEARCH)
-    assert verify("seed-replication", intent, world).state is State.WAITING
+    intent = check("set-start-offsets", SEEDS, world, find_missing=SEARCH)
+    assert verify("set-start-offsets", intent, world).state is State.WAITING
     search = {**SEARCH, "boundaries": [["orders", 0, 0]]}
-    intent = check("seed-replication", SEEDS, world, find_missing=search)
-    assert verify("seed-replication", intent, world).state is State.WAITING
-    apply("seed-replication", intent, world)
-    assert verify("seed-replication", intent, world).state is State.DONE
+    intent = check("set-start-offsets", SEEDS, world, find_missing=search)
+    assert verify("set-start-offsets", intent, world).state is State.WAITING
+    apply("set-start-offsets", intent, world)
+    assert verify("set-start-offsets", intent, world).state is State.DONE
 
 
 def test_at_the_beginning_there_is_nothing_to_keep() -> None:
     world = Around(settings={"source.cluster.alias": "sec"}, kept={PLACE: 7})
     search = {**SEARCH, "boundaries": [["orders", 0, 0]]}
-    apply("seed-replication", check("seed-replication", SEEDS, world, find_missing=search), world)
+    apply("set-start-offsets", check("set-start-offsets", SEEDS, world, find_missing=search), world)
     assert world.kept == {}
 
 
@@ -206,10 +206,10 @@ def begun(kept: Mapping[TopicPartition, int], alias: str = "sec", *keys: str) ->
 )
 def test_a_way_home_that_has_begun_goes_on_where_it_stands(world: Around) -> None:
     kept = dict(world.kept)
-    intent = check("seed-replication", SEEDS, world, find_missing=BEGUN)
-    apply("seed-replication", intent, world)
+    intent = check("set-start-offsets", SEEDS, world, find_missing=BEGUN)
+    apply("set-start-offsets", intent, world)
     assert world.kept == kept
-    assert verify("seed-replication", intent, world).state is State.DONE
+    assert verify("set-start-offsets", intent, world).state is State.DONE
 
 
 @pytest.mark.parametrize(
@@ -222,49 +222,51 @@ def test_one_that_has_begun_and_forgotten_it_does_not_begin_again(
 ) -> None:
     told = f"go on with orders-0, offset {first} where 2 is the first new one"
     with pytest.raises(Refused, match=told):
-        check("seed-replication", SEEDS, world, find_missing=BEGUN)
+        check("set-start-offsets", SEEDS, world, find_missing=BEGUN)
 
 
 def test_where_a_running_connector_begins_is_not_set() -> None:
     world = Around(states={"mm2": "RUNNING"})
     with pytest.raises(Refused, match="mm2 is RUNNING"):
-        check("seed-replication", SEEDS, world, find_missing=SEARCH)
+        check("set-start-offsets", SEEDS, world, find_missing=SEARCH)
 
 
 def test_the_old_replication_begins_where_its_source_ends_and_that_is_taken_back() -> None:
     sites = {"primary": Site("primary", log("a", "b")), "secondary": Site("secondary", log("a"))}
     world = Around(sites, settings={"source.cluster.alias": "sec"}, kept={PLACE: 0})
     settings = {"source": "primary", "target": "secondary", "connector": "mm2"}
-    intent = check("seed-old-replication", settings, world)
-    apply("seed-old-replication", intent, world)
+    intent = check("set-start-offsets-latest", settings, world)
+    apply("set-start-offsets-latest", intent, world)
     assert world.kept == {PLACE: 1}
-    facts = verify("seed-old-replication", intent, world).facts
+    facts = verify("set-start-offsets-latest", intent, world).facts
     assert (facts["from"], facts["ends"]) == ([["orders", 0, 2]], [["orders", 0, 1]])
-    KINDS["seed-old-replication"].undo(intent, cast(LinkWriter, world))
+    KINDS["set-start-offsets-latest"].undo(intent, cast(LinkWriter, world))
     assert world.kept == {PLACE: 0}
 
 
 def test_copies_are_left_out_behind_the_transforms_that_are_there() -> None:
     before = {"transforms": "mask", "transforms.mask.type": "x", "password": "secret"}
     world = Around(settings=dict(before))
-    intent = check("leave-copies-out", {"connector": "mm2"}, world)
+    intent = check("exclude-reconciled-records", {"connector": "mm2"}, world)
     assert "secret" not in str(intent)
-    assert verify("leave-copies-out", intent, world).state is State.WAITING
-    apply("leave-copies-out", intent, world)
+    assert verify("exclude-reconciled-records", intent, world).state is State.WAITING
+    apply("exclude-reconciled-records", intent, world)
     assert world.settings["transforms"] == "mask,drctlCopies"
     assert drops_copies(world.settings)
-    assert verify("leave-copies-out", intent, world).state is State.DONE
+    assert verify("exclude-reconciled-records", intent, world).state is State.DONE
     world.states["mm2"] = "UNASSIGNED"
-    assert verify("leave-copies-out", intent, world).state is State.WAITING, "it is dealt out anew"
+    assert verify("exclude-reconciled-records", intent, world).state is State.WAITING, (
+        "it is dealt out anew"
+    )
     world.states["mm2"] = "STOPPED"
-    assert check("leave-copies-out", {"connector": "mm2"}, world)["changes"] == {}
-    KINDS["leave-copies-out"].undo(intent, cast(LinkWriter, world))
+    assert check("exclude-reconciled-records", {"connector": "mm2"}, world)["changes"] == {}
+    KINDS["exclude-reconciled-records"].undo(intent, cast(LinkWriter, world))
     assert drops_copies(world.settings), "the copies stay, and so does what leaves them out"
-    seen = KINDS["leave-copies-out"].undone(intent, cast(LinkReader, world))
+    seen = KINDS["exclude-reconciled-records"].undone(intent, cast(LinkReader, world))
     assert (seen.state, seen.stays) == (State.DONE, True)
 
 
-STARTS = {**ENDS, "connectors": ["mm2"], "seeded_by": "seed-replication"}
+STARTS = {**ENDS, "connectors": ["mm2"], "seeded_by": "set-start-offsets"}
 SEEDED = {"from": rows({PLACE: 1}), "ends": rows({PLACE: 3})}
 HOME = ("a", "t1", "t2")
 
@@ -286,7 +288,7 @@ def test_the_first_arrival_tells_where_it_began(
 ) -> None:
     sites = {"secondary": Site("secondary", log(*survivor)), "primary": Site("primary", log(*home))}
     world = Around(sites)
-    intent = check("start-replication", STARTS, world, seed_replication=SEEDED)
+    intent = check("start-replication", STARTS, world, set_start_offsets=SEEDED)
     assert verify("start-replication", intent, world).state is State.WAITING, "it is stopped"
     apply("start-replication", intent, world)
     assert verify("start-replication", intent, world).state is state
@@ -298,7 +300,7 @@ def test_the_first_arrival_tells_where_it_began(
 def test_why_a_connector_does_not_run_is_told_while_it_can_be_asked() -> None:
     """Turning back stops it, and a stopped one has no tasks that could tell."""
     world = Around({"primary": Site("primary", ())}, trace="ConnectException: no; by TopicDenied")
-    intent = check("start-replication", STARTS, world, seed_replication=SEEDED)
+    intent = check("start-replication", STARTS, world, set_start_offsets=SEEDED)
     world.states["mm2"] = "FAILED+RUNNING"
     seen = verify("start-replication", intent, world)
     told = "mm2 is FAILED+RUNNING: ConnectException: no; by TopicDenied"
@@ -313,7 +315,7 @@ def started(workers: str = "id-of-secondary", said: Json | None = None, **config
     """What would be started is asked of how it is configured now."""
     world = Around({"primary": Site("primary", ())}, workers_of=workers)
     world.settings = {**SOURCE_CLASS, **config}
-    check("start-replication", {**STARTS, **(said or {})}, world, seed_replication=SEEDED)
+    check("start-replication", {**STARTS, **(said or {})}, world, set_start_offsets=SEEDED)
 
 
 def test_a_connector_that_would_write_beside_itself_is_never_started() -> None:
@@ -331,11 +333,11 @@ SAID = {**ENDS, "policy": "copy", "topics": [], "conflicting": "refuse"}
 
 def test_records_without_a_decision_end_it_before_anything_is_done() -> None:
     world = Around(stands=Reconciliation(1, ("1 conflicting ones: say what becomes of them",)))
-    for name in ("judge-records", "reconcile"):
+    for name in ("classify-records", "reconcile"):
         with pytest.raises(Refused, match="conflicting"):
             check(name, SAID, world, find_missing=SEARCH)
     nothing = {**SEARCH, "unreplicated": 0}
-    assert check("judge-records", SAID, world, find_missing=nothing)["due"] == 0
+    assert check("classify-records", SAID, world, find_missing=nothing)["due"] == 0
 
 
 def test_what_is_left_behind_by_decision_may_be_missing_at_the_end() -> None:
@@ -349,23 +351,23 @@ def test_what_is_left_behind_by_decision_may_be_missing_at_the_end() -> None:
     assert facts["left_behind"] == 1
 
     old = {"source": "primary", "target": "secondary", "old_way": True}
-    proof = check("prove-old-copies", old, world, reconcile=facts, find_missing=SEARCH)
+    proof = check("verify-forward-copies", old, world, reconcile=facts, find_missing=SEARCH)
     for missing, state in ((1, State.DONE), (2, State.WAITING)):
         world.found = Missing(missing)
-        assert verify("prove-old-copies", proof, world).state is state
-    home = check("prove-copies", {**ENDS, "old_way": False}, world, reconcile=facts)
+        assert verify("verify-forward-copies", proof, world).state is state
+    home = check("verify-copies", {**ENDS, "old_way": False}, world, reconcile=facts)
     world.found = Missing(1)
-    assert verify("prove-copies", home, world).state is State.WAITING
+    assert verify("verify-copies", home, world).state is State.WAITING
     world.found = Missing(0, duplicated=3)
-    seen = verify("prove-copies", home, world)
+    seen = verify("verify-copies", home, world)
     assert (seen.state, seen.owes) == (State.DONE, "3 records are on primary more often than once")
 
 
 def test_what_was_twice_before_is_not_owed() -> None:
     old = {"source": "primary", "target": "secondary", "old_way": True}
     world = Around(found=Missing(0, duplicated=3))
-    intent = check("prove-old-copies", old, world, find_missing={**SEARCH, "duplicated": 3})
-    assert verify("prove-old-copies", intent, world).owes == ""
+    intent = check("verify-forward-copies", old, world, find_missing={**SEARCH, "duplicated": 3})
+    assert verify("verify-forward-copies", intent, world).owes == ""
 
 
 def test_nothing_to_decide_on_is_done() -> None:
@@ -376,33 +378,33 @@ def test_nothing_to_decide_on_is_done() -> None:
 
 
 def test_a_little_that_is_on_its_way_keeps_nobody() -> None:
-    intent = check("caught-up", {**ENDS, "scope": "tail", "at_most": 5}, Around())
+    intent = check("wait-for-catch-up", {**ENDS, "scope": "tail", "at_most": 5}, Around())
     for found, state in (
         (Missing(5), State.DONE),
         (Missing(6), State.WAITING),
         (Missing(0, ("orders-0: it was not read",)), State.WAITING),
     ):
-        assert verify("caught-up", intent, Around(found=found)).state is state
+        assert verify("wait-for-catch-up", intent, Around(found=found)).state is state
 
 
 def test_a_connector_that_brings_nothing_any_more_is_named_while_it_is_waited_for() -> None:
     settings = {**ENDS, "scope": "tail", "at_most": 5, "connectors": ["mm2"]}
     world = Around(found=Missing(6), trace="ConnectException: it ended")
-    intent = check("caught-up", settings, world)
+    intent = check("wait-for-catch-up", settings, world)
     for state, told in (("RUNNING", ""), ("FAILED", "; mm2 is FAILED: ConnectException: it ended")):
         world.states["mm2"] = state
-        assert verify("caught-up", intent, world).words.endswith(f"on their way{told}")
+        assert verify("wait-for-catch-up", intent, world).words.endswith(f"on their way{told}")
 
 
 def test_what_is_out_of_order_refuses_and_what_is_put_right_does_not() -> None:
     settings: dict[str, Any] = {"target": "primary", "overrides": {}}
     warned = Finding("step-order", Status.WARN, "step b", "the old replication runs")
-    assert len(check("way-back-order", settings, Around(said=(warned,)))["warnings"]) == 1
+    assert len(check("failback-order", settings, Around(said=(warned,)))["warnings"]) == 1
     failed = Finding("step-order", Status.FAIL, "step f", "it began at the beginning", cure="look")
     with pytest.raises(Refused, match="began at the beginning"):
-        check("way-back-order", settings, Around(said=(failed,)))
+        check("failback-order", settings, Around(said=(failed,)))
     passed = {**settings, "overrides": {"step-order": "it is known"}}
-    check("way-back-order", passed, Around(said=(failed,)))
+    check("failback-order", passed, Around(said=(failed,)))
     lost = Finding("source-lost", Status.FAIL, "primary", "it has lost records", cure="rebuild it")
     with pytest.raises(Refused, match="has lost records"):
-        check("way-back-order", passed, Around(said=(lost,)))
+        check("failback-order", passed, Around(said=(lost,)))

@@ -84,12 +84,12 @@ def test_what_closed_the_returned_cluster_opens_it_again(
     way = way_back(fence=fence)
     plan = failback(replace(way, old=replace(way.old, fence_undo=undo)))
     names = [step.id for step in plan.steps]
-    assert ("let-in" in names) is bool(kind)
+    assert ("lift-fence" in names) is bool(kind)
     if kind:
-        step = plan.step("let-in")
+        step = plan.step("lift-fence")
         assert (step.kind, step.settings.get("argv", [])) == (kind, list(undo))
-        assert names.index("open-target") + 1 == names.index("let-in")
-        assert names.index("let-in") < names.index("switch-endpoint-1")
+        assert names.index("enable-writes") + 1 == names.index("lift-fence")
+        assert names.index("lift-fence") < names.index("switch-endpoint-1")
 
 
 @pytest.mark.parametrize("fence", FenceMethod)
@@ -110,12 +110,15 @@ def test_what_drctl_does_not_set_a_person_starts_where_it_has_to_begin(kind: str
     plan = failback(replace(turned(old, ("copy",)), policy="copy"))
     assert violations(plan, KINDS) == ()
     kinds_of = {step.id: step.kind for step in plan.steps}
-    assert kinds_of["bring-home"] == "manual-start-replication"
-    assert kinds_of["replicate-again"] == "manual-start-old-replication"
-    assert not {"leave-copies-out", "begin-at-boundary", "begin-at-end"} & kinds_of.keys()
+    assert kinds_of["start-reverse-replication"] == "manual-start-replication"
+    assert kinds_of["restart-forward-replication"] == "manual-restart-replication"
+    assert (
+        not {"exclude-reconciled-records", "set-start-offsets", "set-forward-start-offsets"}
+        & kinds_of.keys()
+    )
     assert kinds_of["find-missing"] == "find-missing"
-    text = plan.step("bring-home").settings["text"]
-    away = plan.step("prove-away").settings
+    text = plan.step("start-reverse-replication").settings["text"]
+    away = plan.step("verify-secondary").settings
     assert away.get("emptied", False) is (kind == "offset-preserving")
     if kind == "offset-preserving":
         assert "what primary holds behind that is cut off" in text
@@ -154,14 +157,17 @@ def moved(plan: Plan, step: str, before: str) -> Plan:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda p: without(p, "old-replication"), "both directions at once"),
+        (lambda p: without(p, "stop-forward-replication"), "both directions at once"),
         (lambda p: without(p, "stop-replication"), "appends old records behind new ones"),
-        (lambda p: moved(p, "replicate-again", "stop-replication"), "both directions at once"),
-        (lambda p: moved(p, "bring-home", "reconcile"), "bury the records"),
+        (
+            lambda p: moved(p, "restart-forward-replication", "stop-replication"),
+            "both directions at once",
+        ),
+        (lambda p: moved(p, "start-reverse-replication", "reconcile"), "bury the records"),
         (lambda p: without(p, "find-missing"), "records that nobody found"),
         (lambda p: moved(p, "drain", "fence-producers"), "never drained"),
         (lambda p: without(p, "fence-producers"), "never drained"),
-        (lambda p: without(p, "order", "judge-records", "preflight"), "guards have been asked"),
+        (lambda p: without(p, "order", "classify-records", "preflight"), "guards have been asked"),
     ],
 )
 def test_a_plan_that_breaks_one_is_named(change: Callable[[Plan], Plan], said: str) -> None:
@@ -171,12 +177,12 @@ def test_a_plan_that_breaks_one_is_named(change: Callable[[Plan], Plan], said: s
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda p: without(p, "close-primary"), "gone with it"),
-        (lambda p: without(p, "old-replication"), "emptied under it"),
+        (lambda p: without(p, "fence-primary"), "gone with it"),
+        (lambda p: without(p, "stop-forward-replication"), "emptied under it"),
         (lambda p: without(p, "reconcile"), "nobody has decided would be gone"),
         (lambda p: moved(p, "empty-primary", "reconcile"), "nobody has decided would be gone"),
-        (lambda p: moved(p, "empty-primary", "old-replication"), "emptied under it"),
-        (lambda p: moved(p, "bring-home", "empty-primary"), "or be there twice"),
+        (lambda p: moved(p, "empty-primary", "stop-forward-replication"), "emptied under it"),
+        (lambda p: moved(p, "start-reverse-replication", "empty-primary"), "or be there twice"),
         (lambda p: without(p, "find-missing"), "records that nobody found"),
     ],
 )
@@ -237,7 +243,7 @@ def kinds() -> dict[str, Kind]:
 def _kind(name: str, traits: Trait) -> Kind:
     if Trait.CHANGES not in traits:
         return Glance(name, traits)
-    return (Staying if Trait.STAYS in traits else Switch)(name, traits)
+    return (Staying if Trait.IRREVERSIBLE in traits else Switch)(name, traits)
 
 
 PLAN = failback(way_back())
@@ -312,7 +318,7 @@ def stuck_endpoint(world: World) -> None:
 
 def silent_seed(world: World) -> None:
     """Connect does not answer after it was told where to begin."""
-    world.silent.add("seed-replication")
+    world.silent.add("set-start-offsets")
 
 
 CASES: tuple[Prepare, ...] = (nothing, undecided, stuck_positions, stuck_endpoint, silent_seed)
@@ -351,15 +357,15 @@ def test_what_must_stay_stays_where_the_run_turns_back() -> None:
     outcome = run(world, ())
     assert (outcome.status, outcome.over) == (Status.STOPPED, True)
     on = {name for name, is_on in world.on.items() if is_on}
-    settled = {"reconcile", "leave-copies-out", "seed-replication"}
-    assert on == {"close-source", "keep-stopped", *settled}
+    settled = {"reconcile", "exclude-reconciled-records", "set-start-offsets"}
+    assert on == {"fence-returned", "keep-stopped", *settled}
     told = " ".join(outcome.items)
-    assert "close-primary: close-source stays" in told
+    assert "fence-primary: fence-returned stays" in told
 
 
 def test_a_run_that_changed_nothing_is_refused() -> None:
     world = World()
-    world.refused.add("close-source")
+    world.refused.add("fence-returned")
     assert run(world, ()).status is Status.REFUSED
 
 
@@ -368,5 +374,5 @@ def test_behind_the_opening_nothing_is_taken_back() -> None:
     stuck_endpoint(world)
     outcome = run(world, ())
     assert (outcome.status, outcome.over) == (Status.STOPPED, False)
-    assert world.on["open-target"]
-    assert world.on["seed-old-replication"]
+    assert world.on["enable-writes"]
+    assert world.on["set-start-offsets-latest"]

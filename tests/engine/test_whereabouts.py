@@ -24,7 +24,7 @@ def test_the_run_that_opened_the_target_moved_them_and_says_when() -> None:
     found = moved([done], "secondary", KINDS)
     assert found is not None
     assert (found.run, found.plan) == ("R1", "failover-unplanned")
-    opened = next(e for e in done.entries if e["entry"] == "done" and e["step"] == "open-target")
+    opened = next(e for e in done.entries if e["entry"] == "done" and e["step"] == "enable-writes")
     assert datetime.fromtimestamp(found.since_ms / 1000, UTC) == datetime.fromisoformat(
         opened["at"]
     ).replace(microsecond=found.since_ms % 1000 * 1000)

@@ -14,37 +14,37 @@ from tests.engine.pair import Pair
 Truth = Callable[[Pair, Json], bool]
 
 MAY_CHANGE: Mapping[str, frozenset[str]] = {
-    "rules": frozenset({"fence-producers", "fence-consumers", "open-target", "close-source"}),
+    "rules": frozenset({"fence-producers", "fence-consumers", "enable-writes", "fence-returned"}),
     "Connect": frozenset(
         {
             *(
                 "request-stop",
                 "stop-replication",
                 "keep-stopped",
-                "leave-copies-out",
-                "seed-replication",
+                "exclude-reconciled-records",
+                "set-start-offsets",
             ),
-            *("start-replication", "seed-old-replication", "start-old-replication"),
-            *("seed-from-start", "take-copies-along"),
+            *("start-replication", "set-start-offsets-latest", "restart-replication"),
+            *("set-start-offsets-earliest", "include-reconciled-records"),
         }
     ),
     "groups": frozenset({"prepare-groups"}),
     "positions": frozenset({"commit-offsets"}),
-    "ids": frozenset({"skip-producer-ids"}),
-    "canary": frozenset({"open-target", "verify-clients"}),
+    "ids": frozenset({"advance-producer-ids"}),
+    "canary": frozenset({"enable-writes", "verify-clients"}),
     "endpoint 1": frozenset({"switch-endpoint"}),
     "endpoint 2": frozenset({"switch-endpoint"}),
     "commands": frozenset(
         {
             "command",
             "command-fence",
-            "command-close-source",
+            "command-fence-returned",
             "command-stop-replication",
             "command-keep-stopped",
         }
     ),
     "evidence": frozenset(
-        {"take-stock", "manual-start-replication", "manual-start-old-replication"}
+        {"snapshot-state", "manual-start-replication", "manual-restart-replication"}
     ),
     "records": frozenset({"reconcile"}),
 }
@@ -213,7 +213,7 @@ def _halted(pair: Pair, intent: Json) -> bool:
 
 TRUTHS: Mapping[str, Truth] = {
     "preflight": lambda pair, intent: not pair.against,
-    "take-stock": _always,
+    "snapshot-state": _always,
     "measure-loss": _always,
     "fence-producers": _denied,
     "fence-consumers": _denied,
@@ -241,40 +241,40 @@ TRUTHS: Mapping[str, Truth] = {
     ),
     "prepare-groups": _prepared,
     "commit-offsets": _committed,
-    "skip-producer-ids": _skipped,
-    "open-target": _opened,
+    "advance-producer-ids": _skipped,
+    "enable-writes": _opened,
     "switch-endpoint": _switched,
     "verify-clients": _arrived,
-    "way-back-order": _always,
-    "close-source": _denied,
-    "command-close-source": _walled,
-    "manual-close-source": _walled,
+    "failback-order": _always,
+    "fence-returned": _denied,
+    "command-fence-returned": _walled,
+    "manual-fence-returned": _walled,
     "keep-stopped": _all(STOPPED),
     "find-missing": _always,
-    "judge-records": _always,
+    "classify-records": _always,
     "reconcile": _decided,
-    "leave-copies-out": _left_out,
-    "take-copies-along": lambda pair, intent: not _left_out(pair, intent),
+    "exclude-reconciled-records": _left_out,
+    "include-reconciled-records": lambda pair, intent: not _left_out(pair, intent),
     "manual-keep-stopped": _says_so,
     "manual-stop-replication": _says_so,
     "manual-start-replication": _says_so,
-    "manual-start-old-replication": _says_so,
-    "empty-source": _emptied,
-    "seed-from-start": _from_start,
-    "seed-replication": _seeded,
+    "manual-restart-replication": _says_so,
+    "empty-returned": _emptied,
+    "set-start-offsets-earliest": _from_start,
+    "set-start-offsets": _seeded,
     "start-replication": _all(RUNNING),
-    "caught-up": _copied("source", "target"),
-    "seed-old-replication": _seeded,
-    "note-ends": _always,
-    "start-old-replication": _all(RUNNING),
-    "prove-copies": _copied("source", "target"),
-    "prove-old-copies": _decided,
-    "prove-groups": _always,
-    "settle-owed": _always,
+    "wait-for-catch-up": _copied("source", "target"),
+    "set-start-offsets-latest": _seeded,
+    "record-end-offsets": _always,
+    "restart-replication": _all(RUNNING),
+    "verify-copies": _copied("source", "target"),
+    "verify-forward-copies": _decided,
+    "verify-groups": _always,
+    "resolve-outstanding": _always,
 }
 """By kind: what must be so."""
 
-TAKEN_BACK: Mapping[str, Truth] = {
+ROLLED_BACK: Mapping[str, Truth] = {
     "fence-producers": _lifted,
     "fence-consumers": _lifted,
     "command-fence": _unwalled,
@@ -282,13 +282,13 @@ TAKEN_BACK: Mapping[str, Truth] = {
     "manual-change": lambda pair, intent: pair.source not in pair.stopped,
     "manual-start-replication": _says_it_was,
     "manual-stop-replication": _says_it_was,
-    "open-target": _closed,
+    "enable-writes": _closed,
     "request-stop": _as_before,
     "stop-replication": _as_before,
     "commit-offsets": _put_back,
     "prepare-groups": _always,
-    "skip-producer-ids": _always,
+    "advance-producer-ids": _always,
     "start-replication": _as_before,
-    "seed-old-replication": _always,
+    "set-start-offsets-latest": _always,
 }
 """By kind: what must be so where it is taken back."""

@@ -31,7 +31,7 @@ class Journal:
 
 
 def run(name: str, plan: str, owed: str, status: str) -> list[Mapping[str, Any]]:
-    first = (Step("order", "way-back-order"),) if plan == "failback" else ()
+    first = (Step("order", "failback-order"),) if plan == "failback" else ()
     made = Plan(plan, "main", "a", "b", (*first, Step("fence", "fence-producers")))
     told = [entries.began(name, made, {"user": "ada"}, AT), entries.owed("fence", owed, AT)]
     return [*told, entries.ended(status, AT)]
@@ -48,7 +48,7 @@ def test_a_way_home_without_an_end_stands_halfway() -> None:
 
 
 def test_when_clients_were_led_away_is_known_by_what_a_run_opened() -> None:
-    steps = (Step("fence", "fence-producers"), Step("open", "open-target"))
+    steps = (Step("fence", "fence-producers"), Step("open", "enable-writes"))
 
     def failover(name: str, *then: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         made = Plan("failover-planned", "main", "a", "b", steps)
@@ -70,7 +70,7 @@ def test_of_copies_on_this_machine_those_of_the_link_count() -> None:
     opened = entries.intend("open", 1, {}, AT)
 
     def failover(name: str, link: str) -> list[Mapping[str, Any]]:
-        made = Plan("failover-planned", link, "a", "b", (Step("open", "open-target"),))
+        made = Plan("failover-planned", link, "a", "b", (Step("open", "enable-writes"),))
         return [entries.began(name, made, {"user": "ada"}, AT), opened]
 
     journal = Journal(r2=failover("r2", "other"), r1=failover("r1", "main"))

@@ -49,14 +49,14 @@ def test_an_empty_source_that_waits_to_be_filled() -> None:
     found = lost()
     assert (states(found), found.verdict, found.next) == ("DDDDDNDNNNN", Verdict.OK, "f")
     assert "orders-0 ends at 0, and was copied up to 100" in found.steps["f"].why
-    assert "bring-home is next" in found.steps["f"].why
+    assert "start-reverse-replication is next" in found.steps["f"].why
     assert "whether that was decided on cannot be seen" in found.steps["e"].why
 
 
 def test_what_the_connector_keeps_of_before_is_taken_away_first() -> None:
     found = lost(reverse=copying("mm2-back", "STOPPED", {PLACE: 130}))
     assert (found.verdict, found.next) == (Verdict.OK, "f")
-    assert "begin-at-start is next" in found.steps["f"].why
+    assert "set-start-offsets is next" in found.steps["f"].why
     blind = lost(reverse=copying("mm2-back", "STOPPED", SILENT))
     assert (blind.verdict, blind.steps["f"].observed) == (Verdict.UNKNOWN, "unknown")
 
@@ -65,7 +65,7 @@ def test_what_the_connector_keeps_of_before_is_taken_away_first() -> None:
 def test_a_filter_would_leave_out_what_is_nowhere_else(config: dict[str, str]) -> None:
     found = lost(reverse=copying("mm2-back", "RUNNING", {PLACE: 40}, config), filled=True)
     assert found.steps["g"].observed == "not-done"
-    assert "take-copies-along is next" in found.steps["g"].why
+    assert "include-reconciled-records is next" in found.steps["g"].why
 
 
 def test_what_it_still_has_is_found_and_decided_on_before_it_is_emptied() -> None:

@@ -118,7 +118,7 @@ class Played:
 
 _FENCE: Json = {"cluster": "", "topics": [], "settle_seconds": 2, "rules": [], "added": []}
 INTENTS: Mapping[str, Json] = {
-    "take-stock": {"clusters": {}},
+    "snapshot-state": {"clusters": {}},
     "fence-producers": _FENCE,
     "fence-consumers": _FENCE,
     "commit-offsets": {
@@ -205,12 +205,12 @@ def planned(
     quiet = {"cluster": source}
     steps = (
         _preflight("planned", overrides or {}),
-        Step("take-stock", "take-stock", {"clusters": list(ends), "connectors": []}, 30),
+        Step("snapshot-state", "snapshot-state", {"clusters": list(ends), "connectors": []}, 30),
         Step("fence-producers", "fence-producers", fenced, 120),
         Step("drain", "drain", {"target": target}, 600),
-        Step("grace", "quiesce-consumers", quiet, 20, Duty.OPTIONAL),
+        Step("wait-for-consumers", "quiesce-consumers", quiet, 20, Duty.OPTIONAL),
         Step("fence-consumers", "fence-consumers", fenced, 60),
-        Step("quiesce", "quiesce-consumers", quiet, 60),
+        Step("quiesce-consumers", "quiesce-consumers", quiet, 60),
         *_opening(link, ends, connectors),
     )
     return Plan("failover-planned", link, source, target, steps, BASIS, overrides or {})
@@ -221,7 +221,7 @@ def unplanned() -> Plan:
     fenced = {"cluster": source, "principals": list(PRINCIPALS), "settle_seconds": 2}
     steps = (
         _preflight("unplanned", {}),
-        Step("take-stock", "take-stock", {"clusters": list(ends), "connectors": []}, 30),
+        Step("snapshot-state", "snapshot-state", {"clusters": list(ends), "connectors": []}, 30),
         Step("fence-producers", "fence-producers", fenced, 15, Duty.BEST_EFFORT),
         Step("measure-loss", "measure-loss", {"source": source, "target": target}, 30),
         *_opening("main", ends, CONNECTORS),
@@ -244,7 +244,7 @@ def _opening(link: str, ends: tuple[str, str], connectors: tuple[str, ...]) -> t
     return (
         Step("stop-replication", "stop-replication", {"connectors": list(connectors)}, 60),
         Step("commit-offsets", "commit-offsets", COMMIT | {"link": link, "cluster": target}, 30),
-        Step("open-target", "open-target", {"cluster": target, "principals": []}, 60),
+        Step("enable-writes", "enable-writes", {"cluster": target, "principals": []}, 60),
         *(
             Step(
                 f"switch-endpoint-{number + 1}",
@@ -289,24 +289,26 @@ WARNINGS = [
 ]
 GOOD: Script = {
     "preflight": Part("no guard fails; 3 to know of", {"warnings": WARNINGS}, looks=3.1, takes=0),
-    "take-stock": STOCK,
+    "snapshot-state": STOCK,
     "fence-producers": Part(
         "all 3 brokers deny it; the ends of 96 partitions stood still for 2 s", takes=6.4
     ),
     "drain": Part("no record is missing on the target", {"missing": 0}, takes=11.5),
-    "grace": Part("2 of 14 groups are read in: billing, shipping", takes=30, items=("billing",)),
+    "wait-for-consumers": Part(
+        "2 of 14 groups are read in: billing, shipping", takes=30, items=("billing",)
+    ),
     "fence-consumers": Part("all 3 brokers deny it", takes=3.5),
-    "quiesce": Part("nobody reads in any of 14 groups", takes=2.5),
+    "quiesce-consumers": Part("nobody reads in any of 14 groups", takes=2.5),
     "stop-replication": Part("2 connectors are stopped", takes=2),
     "commit-offsets": OFFSETS,
-    "open-target": Part("secondary took a record and gave it back", takes=1),
+    "enable-writes": Part("secondary took a record and gave it back", takes=1),
     "switch-endpoint-1": Part("kafka.example.net points to secondary", takes=4),
     "switch-endpoint-2": Part("backend kafka sends clients to secondary", takes=1.5),
     "verify-clients": Part("all 11 groups are read in on secondary", takes=9),
 }
 LOST: Script = {
     **GOOD,
-    "take-stock": replace(
+    "snapshot-state": replace(
         STOCK,
         words="primary does not answer, secondary: 96 partitions, 9 groups",
         facts={"silent": ["primary"], "active_groups": {}},
@@ -441,7 +443,7 @@ def hostile() -> Run:
     script = {
         **GOOD,
         "preflight": part,
-        "take-stock": replace(STOCK, facts={"silent": [bad]}),
+        "snapshot-state": replace(STOCK, facts={"silent": [bad]}),
         "commit-offsets": offsets,
         "verify-clients": Part(bad, items=(bad, "y" * 500), end=State.FAILED),
     }

@@ -78,6 +78,6 @@ def test_what_was_measured_is_in_it() -> None:
 def test_every_end_of_a_step_is_known(status: Became) -> None:
     suite = suite_of(result(steps=(replace(STEPS[0], status=status.value),)))
     red = status not in (
-        Became.DONE, Became.OWED, Became.PASSED, Became.TAKEN_BACK, Became.NOT_BEGUN,
+        Became.DONE, Became.OWED, Became.PASSED, Became.ROLLED_BACK, Became.NOT_STARTED,
     )  # fmt: skip
     assert (junit.reds(suite) > 0) == red

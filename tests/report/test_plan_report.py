@@ -96,7 +96,7 @@ def test_the_rows_of_the_steps() -> None:
     assert fence.unless == "where it cannot be done, it is owed and the run goes on"
     assert (rows[0].way_back, fence.way_back != "") == ("", True)
     assert [row.number for row in rows] == list(range(1, 11))
-    assert opening.id == "open-target"
+    assert opening.id == "enable-writes"
 
 
 def test_the_rows_of_the_guards_are_the_worst_first() -> None:
@@ -190,7 +190,7 @@ def test_a_plan_that_moves_nobody_says_so() -> None:
     clients = document(still)["clients"]
     assert isinstance(clients, list)
     assert clients[0]["step"] is None
-    closed = replace(still, steps=tuple(s for s in still.steps if s.kind != "open-target"))
+    closed = replace(still, steps=tuple(s for s in still.steps if s.kind != "enable-writes"))
     assert leaving_rows(closed) == ()
 
 

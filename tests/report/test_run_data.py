@@ -88,7 +88,7 @@ def test_without_endpoints_the_rto_ends_where_the_target_was_seen_to_be_open() -
     steps = tuple(step for step in whole.steps if step.kind != "switch-endpoint")
     data = Run(replace(whole, steps=steps)).play(GOOD).data
     assert data.rto.seconds == pytest.approx(51.9)
-    assert "the target was open and seen to be (step open-target)" in data.rto.how
+    assert "the target was open and seen to be (step enable-writes)" in data.rto.how
 
 
 def test_an_unplanned_run_tells_an_estimate_and_what_it_owes() -> None:
@@ -132,7 +132,7 @@ def test_what_was_done_but_owes_is_done_and_owed() -> None:
 
 def test_what_was_taken_back_owes_nothing_and_tells_what_failed() -> None:
     data = runs.turned_back().data
-    taken = [step.id for step in data.became(Became.TAKEN_BACK)]
+    taken = [step.id for step in data.became(Became.ROLLED_BACK)]
     assert taken == ["fence-producers", "fence-consumers", "stop-replication"]
     failed = _step(data, "commit-offsets")
     assert (failed.became, failed.waited) == (Became.FAILED, None)
@@ -143,7 +143,7 @@ def test_what_was_taken_back_owes_nothing_and_tells_what_failed() -> None:
 def test_what_could_not_be_taken_back_is_named() -> None:
     data = runs.half_back().data
     step = _step(data, "fence-producers")
-    assert (step.became, step.items) == (Became.NOT_TAKEN_BACK, ("broker 2",))
+    assert (step.became, step.items) == (Became.NOT_ROLLED_BACK, ("broker 2",))
     assert step.taken_back == "the rules are still on broker 2"
     assert (data.rpo.records, data.rpo.how) == (None, "not measured: the target was not opened")
 

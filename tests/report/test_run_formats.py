@@ -118,7 +118,7 @@ def test_junit_tells_failed_from_unknown_and_from_skipped() -> None:
         suite = suite_of(junit(runs.EVERY[name]().data))
         return {c.attrib["name"]: c[0].tag for c in suite.iter("testcase") if len(c)}
 
-    assert tags("done") == {"grace": "skipped"}
+    assert tags("done") == {"wait-for-consumers": "skipped"}
     assert tags("owed") == {"fence-producers": "failure"}
     turned = tags("turned-back")
     assert (turned["commit-offsets"], turned["fence-producers"]) == ("failure", "skipped")

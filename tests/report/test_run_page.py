@@ -105,7 +105,7 @@ def test_what_was_taken_back_is_drawn_and_ends_the_time_without_writes() -> None
     assert shown is not None
     assert shown.refused is not None
     fence = next(row for row in shown.rows if row.id == "fence-producers")
-    assert [bar.doing for bar in fence.bars] == ["looking", "effect", "taking-back"]
+    assert [bar.doing for bar in fence.bars] == ["looking", "effect", "rolling-back"]
     end = fence.bars[-1].x + fence.bars[-1].width
     assert shown.refused.x + shown.refused.width == pytest.approx(end, abs=0.01)
 

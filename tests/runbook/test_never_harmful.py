@@ -23,15 +23,15 @@ from tests.depth import examples
 
 SHORT: tuple[Mapping[str, Any], ...] = (
     {"step": "preflight"},
-    {"step": "take-stock"},
+    {"step": "snapshot-state"},
     {"step": "fence-producers"},
     {"step": "drain"},
     {"step": "quiesce-consumers"},
     {"step": "stop-replication"},
     {"step": "prepare-groups"},
     {"step": "commit-offsets"},
-    {"step": "skip-producer-ids"},
-    {"step": "open-target"},
+    {"step": "advance-producer-ids"},
+    {"step": "enable-writes"},
     {"step": "switch-endpoint"},
     {"step": "switch-endpoint", "with": {"endpoint": 2}},
     {"step": "verify-clients"},

@@ -78,7 +78,7 @@ def test_values_replace_references_once_and_are_not_looked_into_again() -> None:
 
 def test_a_value_in_an_environment_is_no_reference_there() -> None:
     book = runbook(
-        *("{id: j, step: preflight}", "{id: s, step: take-stock}"),
+        *("{id: j, step: preflight}", "{id: s, step: snapshot-state}"),
         '{id: a, command: {argv: [x], env: {A: "${one}", B: "${env:B} $${c}"}}}',
         parameters="{one: {type: string, about: x}}",
     )
@@ -88,7 +88,7 @@ def test_a_value_in_an_environment_is_no_reference_there() -> None:
 
 def test_a_command_is_held_against_what_the_site_allows_with_the_values_in_it() -> None:
     book = runbook(
-        *("{id: j, step: preflight}", "{id: s, step: take-stock}"),
+        *("{id: j, step: preflight}", "{id: s, step: snapshot-state}"),
         '{id: a, command: {argv: [systemctl, stop, "${unit}"]}}',
         parameters="{unit: {type: string, about: x}}",
     )
@@ -103,7 +103,7 @@ def test_a_command_is_held_against_what_the_site_allows_with_the_values_in_it() 
 
 def test_a_plan_that_breaks_a_rule_is_not_built() -> None:
     book = runbook(
-        "{id: a, step: preflight}", "{id: b, step: take-stock}", "{id: c, step: open-target}"
+        "{id: a, step: preflight}", "{id: b, step: snapshot-state}", "{id: c, step: enable-writes}"
     )
     with pytest.raises(ConfigError) as caught:
         build(book, {}, FULL)

@@ -76,7 +76,7 @@ def told(runs: Path, answer: Mapping[str, Any], unbounded: Collection[str] = ())
     return Told(
         totals["unreplicated"],
         totals["duplicated_on_target"],
-        _facts(home, "prove-home").get("duplicated", 0),
+        _facts(home, "verify-primary").get("duplicated", 0),
         reconciled(runs),
         {**dict(_again(out, SECONDARY)), **dict(_again(home, PRIMARY))},
         frozenset(unbounded),

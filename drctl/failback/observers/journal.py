@@ -14,7 +14,7 @@ from drctl.model.journal import JournalReader
 from drctl.model.typed_json import read_as
 from drctl.plans.failback import leads_home
 from drctl.reconcile.progress import Key, Progress, left_of
-from drctl.steps.open_target import OpenTarget
+from drctl.steps.enable_writes import EnableWrites
 from drctl.steps.registry import KINDS
 
 
@@ -126,7 +126,7 @@ def _told(story: RunState, source: str, home: bool) -> RunTold:
 
 def _opened(story: RunState) -> bool:
     """Whether it opened the target to clients, or may have, and did not take that back."""
-    opening = {step.id for step in story.plan.steps if step.kind == OpenTarget.name}
+    opening = {step.id for step in story.plan.steps if step.kind == EnableWrites.name}
     return any(each.step in opening and not each.undone for each in story.effects)
 
 
@@ -145,7 +145,7 @@ def _fenced(story: RunState, source: str) -> datetime | None:
         for each in story.effects
         if Trait.FENCES_WRITES in (of := traits.get(each.step, Trait.NONE))
         and read_as(_Fence, each.intent).cluster == source
-        and (Trait.STAYS in of or not (each.undoing or each.undone))
+        and (Trait.IRREVERSIBLE in of or not (each.undoing or each.undone))
     }
     times = [e["at"] for e in story.entries if e["entry"] == What.DONE and e["step"] in stands]
     return datetime.fromisoformat(times[-1]) if times else None

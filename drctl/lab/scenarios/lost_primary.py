@@ -42,8 +42,8 @@ about: |
 steps:
   - id: secondary-works
     check: [target-unreachable]
-  - id: take-stock
-    step: take-stock
+  - id: snapshot-state
+    step: snapshot-state
   - id: replication-stays-stopped
     wait: {{for: connectors stopped, at_most: 30s}}
   - id: close

@@ -23,7 +23,7 @@ _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenSettings:
+class EnableSettings:
     """What a plan says, and what was overridden.
 
     Attributes:
@@ -44,7 +44,7 @@ class OpenSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenIntent:
+class EnableIntent:
     """What is removed and written.
 
     Attributes:
@@ -61,19 +61,19 @@ class OpenIntent:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenFacts:
+class EnableFacts:
     """How many rules were removed."""
 
     lifted: int
 
 
-class OpenTarget(StepKind[OpenSettings, OpenIntent, OpenFacts]):
+class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
     """From here on the target may hold writes that the source has not."""
 
-    name = "open-target"
-    traits = Trait.CHANGES | Trait.OPENS
+    name = "enable-writes"
+    traits = Trait.CHANGES | Trait.ENABLES_WRITES
 
-    def describe(self, settings: OpenSettings) -> Description:
+    def describe(self, settings: EnableSettings) -> Description:
         """The step in words."""
         return Description(
             f"open {settings.cluster} for writes",
@@ -81,7 +81,7 @@ class OpenTarget(StepKind[OpenSettings, OpenIntent, OpenFacts]):
             "deny again what was denied before",
         )
 
-    def check(self, settings: OpenSettings, facts: Facts, reader: LinkReader) -> OpenIntent:
+    def check(self, settings: EnableSettings, facts: Facts, reader: LinkReader) -> EnableIntent:
         """That the source is as it was left; which rules keep principals from writing here.
 
         Raises:
@@ -98,15 +98,15 @@ class OpenTarget(StepKind[OpenSettings, OpenIntent, OpenFacts]):
         principals = set(settings.principals)
         lifted = tuple(rule for rule in rules if _denies(rule, principals, topics))
         _refuse_if_needed(cluster, lifted, resting(rules, settings.link))
-        return OpenIntent(cluster, tuple(topics), lifted, unseen, uuid.uuid4().hex)
+        return EnableIntent(cluster, tuple(topics), lifted, unseen, uuid.uuid4().hex)
 
-    def apply(self, intent: OpenIntent, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: EnableIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Remove the rules, then write the probe record."""
         answers = writer.acls(intent.cluster).restore(intent.lifted) if intent.lifted else {}
         writer.canary(intent.cluster).sing(CANARY_TOPIC, intent.text)
         return complaints(answers, _name)
 
-    def verify(self, intent: OpenIntent, reader: LinkReader) -> Seen[OpenFacts]:
+    def verify(self, intent: EnableIntent, reader: LinkReader) -> Seen[EnableFacts]:
         """Whether the rules are gone everywhere, and the probe record can be read."""
         cluster = intent.cluster
         if intent.lifted:
@@ -120,15 +120,15 @@ class OpenTarget(StepKind[OpenSettings, OpenIntent, OpenFacts]):
         if intent.unseen:
             # The probe record is drctl's own: it says nothing of what applications may do.
             owes = f"look whether rules of {cluster} deny applications: {intent.unseen}"
-        return Seen(State.DONE, words, OpenFacts(len(intent.lifted)), owes=owes)
+        return Seen(State.DONE, words, EnableFacts(len(intent.lifted)), owes=owes)
 
-    def undo(self, intent: OpenIntent, writer: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: EnableIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Deny again."""
         if not intent.lifted:
             return ()
         return complaints(writer.acls(intent.cluster).deny(intent.lifted), _name)
 
-    def undone(self, intent: OpenIntent, reader: LinkReader) -> Seen[OpenFacts]:
+    def undone(self, intent: EnableIntent, reader: LinkReader) -> Seen[EnableFacts]:
         """Whether it is denied again everywhere."""
         if not intent.lifted:
             return Seen(State.DONE, "nothing had been lifted")
@@ -137,7 +137,7 @@ class OpenTarget(StepKind[OpenSettings, OpenIntent, OpenFacts]):
         return Seen(state, "; ".join(obeyed.doubts) or "denied again", items=obeyed.doubts)
 
 
-def look_at_source(settings: OpenSettings, facts: Facts, reader: LinkReader) -> None:
+def look_at_source(settings: EnableSettings, facts: Facts, reader: LinkReader) -> None:
     """Check that the source has not changed since the steps before looked at it.
 
     A fence names the topics that were there, and somebody may have removed its rules since. An

@@ -37,8 +37,8 @@ from drctl.steps.source_offsets import (
 
 _SHOWN = 3
 
-SEED_OLD = "seed-old-replication"
-"""The name of `SeedReplication` in the direction in which replication ran before the loss."""
+SET_START_OFFSETS_LATEST = "set-start-offsets-latest"
+"""The name of `SetStartOffsets` in the direction in which replication ran before the loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class SeedSinceStopped(SeedIntent, SinceStopped):
 
 
 @dataclass(frozen=True, slots=True)
-class SeedReplication(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
+class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
     """Sets source offsets through Connect, and reads them back.
 
     Attributes:
@@ -202,7 +202,7 @@ class FilterIntent:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveCopiesOut(Permanent[FilterSettings, FilterIntent, None]):
+class FilterReconciled(Permanent[FilterSettings, FilterIntent, None]):
     """Adds a filter to its configuration, or takes it out; nothing else of it is read or kept.
 
     Attributes:
@@ -211,7 +211,7 @@ class LeaveCopiesOut(Permanent[FilterSettings, FilterIntent, None]):
 
     name: str
     out: bool
-    traits = Trait.CHANGES | Trait.STAYS
+    traits = Trait.CHANGES | Trait.IRREVERSIBLE
 
     @property
     def _why(self) -> str:
@@ -264,6 +264,6 @@ class LeaveCopiesOut(Permanent[FilterSettings, FilterIntent, None]):
         return Seen(State.DONE, self._why, stays=bool(intent.changes))
 
 
-SEED_REPLICATION = SeedReplication("seed-replication", from_search=True)
-LEAVE_COPIES_OUT = LeaveCopiesOut("leave-copies-out", out=True)
-TAKE_COPIES_ALONG = LeaveCopiesOut("take-copies-along", out=False)
+SET_START_OFFSETS = SetStartOffsets("set-start-offsets", from_search=True)
+EXCLUDE_RECONCILED = FilterReconciled("exclude-reconciled-records", out=True)
+INCLUDE_RECONCILED = FilterReconciled("include-reconciled-records", out=False)

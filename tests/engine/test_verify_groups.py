@@ -26,7 +26,7 @@ PLACE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
 STAND = {"app": (("orders", 0, 5), ("orders", 1, 0))}
 PUT = {"commit-offsets": to_json(CommitFacts(2, 1, 0, None, None, (), (), STAND))}
 SILENT = Unavailable("its coordinator did not answer")
-KIND = KINDS["prove-groups"]
+KIND = KINDS["verify-groups"]
 
 
 STOOD = {PLACE: 5, OTHER: 0}
@@ -82,7 +82,7 @@ def test_a_group_that_is_thrown_back_while_clients_come_home_is_owed() -> None:
     whole = run(Case(plan, lambda: pair))
     put = pair.sites[PRIMARY].positions.positions["old"][ORDERS].offset
     assert put > 0
-    assert "prove-groups" not in whole.ledger.told(What.OWED)
+    assert "verify-groups" not in whole.ledger.told(What.OWED)
 
     thrown = returned()
 
@@ -92,6 +92,6 @@ def test_a_group_that_is_thrown_back_while_clients_come_home_is_owed() -> None:
 
     ran = run(Case(plan, lambda: thrown), throw_back)
     assert ran.outcome.status is Status.DONE
-    assert ran.ledger.told(What.OWED) == ["prove-groups"]
+    assert ran.ledger.told(What.OWED) == ["verify-groups"]
     (owed,) = [each["what"] for each in ran.ledger.entries if each["entry"] == What.OWED]
     assert f"old stands at {put - 1} of orders-0, and was put at {put}" in owed

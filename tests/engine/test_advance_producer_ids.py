@@ -11,12 +11,12 @@ from drctl.model.plan import Duty, Json
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.plans.inputs import Circumstances
 from drctl.plans.step_builders import skipping
-from drctl.steps.producer_ids import BATCH, NAMED, SkipProducerIds
+from drctl.steps.producer_ids import BATCH, NAMED, AdvanceProducerIds
 from tests.engine.arrivals import ENDS, SOURCE, STEP, TARGET, Arrivals
 from tests.engine.switches import Blind, Notes, World, execution, plan
 
 WHO = {"user": "ada", "host": "laptop"}
-KIND = Journaled(SkipProducerIds())
+KIND = Journaled(AdvanceProducerIds())
 AWAY = Unavailable("its leader did not answer for it")
 RESTART = "restart idempotent producers when they are moved: they get new ids"
 
@@ -195,8 +195,8 @@ def test_a_run_goes_on_without_it_and_owes_it() -> None:
     notes = Notes(world)
     story, outcome = execution(world, notes).start(plan(), WHO)
     assert (outcome.status, outcome.owes) == (Status.DONE, True)
-    assert list(story.owed) == ["skip-producer-ids"]
-    told = story.owed["skip-producer-ids"]
+    assert list(story.owed) == ["advance-producer-ids"]
+    told = story.owed["advance-producer-ids"]
     assert told.startswith("have secondary skip the producer ids that are in use on primary: ")
     assert RESTART in told
     assert world.on["open"]
@@ -205,12 +205,12 @@ def test_a_run_goes_on_without_it_and_owes_it() -> None:
 def test_a_site_may_demand_it() -> None:
     world = World(remembered=remembered(10**9))
     notes = Notes(world)
-    duties = {"skip-producer-ids": Duty.REQUIRED}
+    duties = {"advance-producer-ids": Duty.REQUIRED}
     _, outcome = execution(world, notes).start(plan(**duties), WHO)
-    assert (outcome.status, outcome.step) == (Status.REFUSED, "skip-producer-ids")
+    assert (outcome.status, outcome.step) == (Status.REFUSED, "advance-producer-ids")
     assert not any(world.on.values())
     back = [e["step"] for e in notes.entries if e["entry"] == What.UNDONE]
-    assert back == ["skip-producer-ids", "offsets", "prepare-groups", "stop", "fence"]
+    assert back == ["advance-producer-ids", "offsets", "prepare-groups", "stop", "fence"]
 
 
 def test_it_may_take_as_long_as_its_proof() -> None:
