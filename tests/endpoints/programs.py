@@ -23,6 +23,17 @@ def found(program: str) -> str:
     return path
 
 
+def wait_until_stopped(pid: int) -> None:
+    """Wait after SIGSTOP: a thread that runs on another core does not stop at once."""
+    threads = Path(f"/proc/{pid}/task")
+
+    def all_stopped() -> bool:
+        states = ((task / "stat").read_text() for task in threads.iterdir())
+        return all(state.rpartition(")")[2].split()[0] == "T" for state in states)
+
+    assert Patience.of(10).wait_until(all_stopped)
+
+
 @dataclass(frozen=True)
 class Program:
     """A program that runs."""
@@ -34,14 +45,7 @@ class Program:
     def stalled(self) -> Iterator[None]:
         """It lives, and does nothing; what was sent to it meanwhile it does afterwards."""
         os.kill(self.process.pid, signal.SIGSTOP)
-        # A thread that is running on another core does not stop at once.
-        threads = Path(f"/proc/{self.process.pid}/task")
-
-        def all_stopped() -> bool:
-            states = ((task / "stat").read_text() for task in threads.iterdir())
-            return all(state.rpartition(")")[2].split()[0] == "T" for state in states)
-
-        assert Patience.of(10).wait_until(all_stopped)
+        wait_until_stopped(self.process.pid)
         try:
             yield
         finally:

@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient
 
 from drctl.artifacts.jars import resolve
 from drctl.artifacts.java import find_java
+from tests.endpoints.programs import wait_until_stopped
 from tests.jvm import classes_of
 from tests.kafka.certificates import make_authority
 
@@ -142,8 +143,10 @@ class TlsCluster:
             )
 
     def signal(self, node: int, number: signal.Signals) -> None:
-        """Kill, stop or continue a node."""
+        """Kill, stop or continue a node; one that is stopped answers nothing afterwards."""
         self._processes[node].send_signal(number)
+        if number == signal.SIGSTOP:
+            wait_until_stopped(self._processes[node].pid)
 
     def wait_for_brokers(self, count: int) -> None:
         """Wait until that many brokers are registered."""
