@@ -8,10 +8,10 @@ from drctl.model.errors import Unreachable
 from drctl.model.groups import (
     Committed,
     Group,
+    GroupActive,
     GroupProtocol,
     GroupState,
     Member,
-    Occupied,
     Positions,
 )
 from drctl.model.topology import (
@@ -323,7 +323,7 @@ class FakeCluster:
         assert not self.looking, "a look has written"
         known = self.groups_held.get(name)
         if isinstance(known, Group) and known.active:
-            return dict.fromkeys(wanted, Occupied("somebody reads in the group"))
+            return dict.fromkeys(wanted, GroupActive("somebody reads in the group"))
         if name not in self.eaten:
             for place, position in wanted.items():
                 self._effect(name, place, position)

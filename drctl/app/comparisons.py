@@ -167,7 +167,7 @@ class Comparisons:
 
 def _whole(scope: str) -> GapOptions:
     return GapOptions(
-        (), scope, ledger=False, submit=False, budget_s=_BUDGET_S, patience_s=_TRANSACTIONS_S
+        (), scope, ledger=False, submit=False, budget_s=_BUDGET_S, timeout_s=_TRANSACTIONS_S
     )
 
 

@@ -167,7 +167,7 @@ def _compare(config: "Config", link: "Link") -> Path:
     from drctl.app.gap import GapOptions, GapRuns
 
     options = GapOptions(
-        (), "full", ledger=False, submit=False, budget_s=0, patience_s=TRANSACTIONS_S
+        (), "full", ledger=False, submit=False, budget_s=0, timeout_s=TRANSACTIONS_S
     )
     folder = new_folder(config.state_dir, link.name)
     with GapRuns(config, link, options) as runs:

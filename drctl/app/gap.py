@@ -45,7 +45,7 @@ class GapOptions:
         truncation: whether what cutting the source back would destroy is part of the result.
         settle_s: how long records may be on their way once the source is frozen.
         only: partitions to whose tails it keeps; those whose tail has no place are read whole.
-        patience_s: how long transactions that are open are waited for, on each cluster.
+        timeout_s: how long transactions that are open are waited for, on each cluster.
         engine: what compares the records.
     """
 
@@ -59,7 +59,7 @@ class GapOptions:
     order: bool = False
     truncation: bool = False
     settle_s: float = 0.0
-    patience_s: float = 0
+    timeout_s: float = 0
     engine: Engine = Engine.AUTO
 
 
@@ -152,7 +152,7 @@ class GapRuns:
                 within=OrderScope.PARTITION if per_partition else OrderScope.KEY,
                 order=self.options.order,
                 settle=lambda: _settle(self.options.settle_s, progress),
-                patience=Patience(self.options.patience_s, progress),
+                patience=Patience(self.options.timeout_s, progress),
             )
             found = analysis.run(self.options.topics)
             result = replace(found, engine=Engine.SPARK if self._sparked else Engine.DIRECT)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from drctl.model.producer_ids import ProducerIdReader
     from drctl.model.repairs import ShapeReader
     from drctl.model.replication import Workers
-    from drctl.model.stock import Stock
+    from drctl.model.state_snapshot import StateSnapshot
     from drctl.offsets.applying import Translated
     from drctl.offsets.results import Answers, Place
 
@@ -68,7 +68,7 @@ class Connectors:
         """
         status = self.client.status(name)
         states = {status.state, *(task.state for task in status.tasks)}
-        return ConnectorState(name, "+".join(sorted(states)), next(iter(status.traces), ""))
+        return ConnectorState(name, "+".join(sorted(states)), next(iter(status.stack_traces), ""))
 
     def tasks(self, name: str) -> ConnectorTasks:
         """Of one connector: those that are to run, and those that are known to.
@@ -336,7 +336,7 @@ class ClusterLinkReader(NoFailback):
     _ahead: "BoundedQuery[tuple[Mapping[TopicPartition, int], Translated]] | None" = field(
         default=None, init=False
     )
-    _snapshot: "BoundedQuery[tuple[float, Stock]] | None" = field(default=None, init=False)
+    _snapshot: "BoundedQuery[tuple[float, StateSnapshot]] | None" = field(default=None, init=False)
     _open: ExitStack = field(default_factory=ExitStack, init=False)
     _opened: dict[tuple[str, str], Any] = field(default_factory=dict, init=False)
 
@@ -431,7 +431,7 @@ class ClusterLinkReader(NoFailback):
         """Begin to look at target and connectors, while a lost source is waited for."""
         from drctl.checks.bounded_query import BoundedQuery
 
-        def look() -> "tuple[float, Stock]":
+        def look() -> "tuple[float, StateSnapshot]":
             from drctl.app.plan_inputs import connector_names
             from drctl.steps.prechecks import SnapshotSettings, stock_of
 
@@ -442,7 +442,7 @@ class ClusterLinkReader(NoFailback):
 
         self._snapshot = BoundedQuery(look, adapters.PATIENCE_S)
 
-    def seen_ahead(self) -> "Stock | None":
+    def seen_ahead(self) -> "StateSnapshot | None":
         """What `look_ahead` found up to 5 s ago; None where it failed or was not called."""
         if self._snapshot is None:
             return None

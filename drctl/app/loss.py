@@ -29,7 +29,7 @@ from drctl.gap.loss import (
 from drctl.model.errors import DrctlError
 from drctl.model.journal import Entry
 from drctl.model.loss import Loss
-from drctl.model.stock import ClusterStock, Stock
+from drctl.model.state_snapshot import ClusterSnapshot, StateSnapshot
 from drctl.model.topology import Found, PartitionOffsets, TopicPartition, Unavailable
 from drctl.model.typed_json import read_as
 
@@ -373,13 +373,13 @@ class KnownEnds:
         self.into.saw(f"the ledger of drctl gap, {store.where}", seen)
 
 
-def stock_of(entry: Entry, source: str) -> ClusterStock | None:
+def stock_of(entry: Entry, source: str) -> ClusterSnapshot | None:
     """What a step that takes stock saw of the source; None for an entry of another kind."""
     intent = entry.get("intent") or {}
-    return read_as(Stock, intent).clusters.get(source) if "clusters" in intent else None
+    return read_as(StateSnapshot, intent).clusters.get(source) if "clusters" in intent else None
 
 
-def ends_of(stock: ClusterStock, entry: Entry) -> dict[TopicPartition, EndSeen]:
+def ends_of(stock: ClusterSnapshot, entry: Entry) -> dict[TopicPartition, EndSeen]:
     """Where the logs ended when the entry was written."""
     at_ms = round(datetime.fromisoformat(str(entry["at"])).timestamp() * 1000)
     found = {}

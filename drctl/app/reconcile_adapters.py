@@ -39,12 +39,12 @@ def wanted_rows(
         Refused: they are not there, or not those that were counted.
         Unknown: there is no room for them.
     """
-    from drctl.host.processes import seldom_collected
+    from drctl.host.processes import reduced_gc
     from drctl.reconcile.gap_result import check_rows
     from drctl.stores.parquet import read_records
     from drctl.stores.temporary import TemporaryWantedRows
 
-    with seldom_collected():
+    with reduced_gc():
         kept = TemporaryWantedRows(read_records(folder / name))
     try:
         check_rows(gap, kept.tallies(), str(folder))

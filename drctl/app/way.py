@@ -49,7 +49,7 @@ class Prepared:
     @property
     def cures(self) -> tuple[str, ...]:
         """What helps, each once."""
-        return tuple(dict.fromkeys(each.cure for each in self.failing if each.cure))
+        return tuple(dict.fromkeys(each.remedy for each in self.failing if each.remedy))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from xml.sax.saxutils import quoteattr
 
 from drctl.artifacts.java import find_java
-from drctl.host.files import for_everybody
+from drctl.host.files import world_readable
 from drctl.model.errors import ConfigError, Unknown, Unreachable
 from drctl.model.strict_json import read_json
 
@@ -351,7 +351,7 @@ def _settings(given: Path | None) -> Path | None:
 @contextmanager
 def _alone(shelf: Shelf, progress: Callable[[str], None]) -> Iterator[None]:
     """Keep two processes from fetching the same set at once; jars may be read by everybody."""
-    with for_everybody(), ExitStack() as opened:
+    with world_readable(), ExitStack() as opened:
         shelf.folder.parent.mkdir(parents=True, exist_ok=True)
         lock = opened.enter_context(shelf.folder.with_suffix(".lock").open("a"))
         try:

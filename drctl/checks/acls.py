@@ -10,7 +10,7 @@ from drctl.checks.observed import Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, require_asked, warn
 from drctl.config.link import Link
 from drctl.formats.journal_records import TOPIC as JOURNAL
-from drctl.model.fencing import resting
+from drctl.model.fencing import rules_of_other_links
 from drctl.model.finding import Status
 from drctl.model.health import ALTER
 from drctl.model.loss import Mode
@@ -83,8 +83,8 @@ def possible(observed: Observed) -> Verdict:
     subject = f"fence of cluster {observed.link.source}"
     method = observed.link.settings.fence.method
     if method == "none":
-        reason, cure = "the link has none", "configure `fence: {method: acl, principals: [...]}`"
-        return _not_possible(subject, reason, "fence.method=none", cure, observed)
+        reason, remedy = "the link has none", "configure `fence: {method: acl, principals: [...]}`"
+        return _not_possible(subject, reason, "fence.method=none", remedy, observed)
     if method == "command":
         reason = "whether the site's command keeps producers away shows only when it runs"
         raise NotObserved(subject, reason, "try it out before the night in which it is needed")
@@ -96,10 +96,12 @@ def _by_acl(subject: str, observed: Observed) -> Verdict:
     acls = require_asked(observed.source_acls, subject, "its ACLs are", grant)
     if isinstance(acls, Unavailable):
         reason = "the source's ACLs cannot be seen"
-        cure = f"{grant}, or {_COMMAND}"
+        remedy = f"{grant}, or {_COMMAND}"
         if observed.mode is Mode.UNPLANNED:
-            cure = f"where the source is lost, nothing: drctl failback sets the fence; else {cure}"
-        return _not_possible(subject, reason, acls.reason, cure, observed)
+            remedy = (
+                f"where the source is lost, nothing: drctl failback sets the fence; else {remedy}"
+            )
+        return _not_possible(subject, reason, acls.reason, remedy, observed)
     if not acls.enforced:
         reason = "the source has no authorizer: ACLs keep nobody away"
         return _not_possible(subject, reason, "ACLs are not enforced", _COMMAND, observed)
@@ -112,13 +114,13 @@ def _by_acl(subject: str, observed: Observed) -> Verdict:
 
 
 def _not_possible(
-    subject: str, reason: str, evidence: str, cure: str, observed: Observed
+    subject: str, reason: str, evidence: str, remedy: str, observed: Observed
 ) -> Verdict:
     if observed.mode is Mode.UNPLANNED:
         cost = "when the source returns, its clients go on there: the fence is owed"
-        return warn(subject, reason, evidence, cost, cure)
+        return warn(subject, reason, evidence, cost, remedy)
     cost = "the source goes on taking writes while the target takes them, too"
-    return fail(subject, reason, evidence, cost, cure)
+    return fail(subject, reason, evidence, cost, remedy)
 
 
 _ALLOW, _DENY = "ALLOW", "DENY"
@@ -139,13 +141,13 @@ def acls(observed: Observed) -> Verdict:
     """No application (`fence.principals`, else any) may do less there than on the source."""
     link = observed.link
     subject = f"ACLs of cluster {link.target}"
-    cure = "compare the ACLs of both clusters with `kafka-acls --list`"
-    target = require(observed.target_acls, subject, "they are", cure)
+    remedy = "compare the ACLs of both clusters with `kafka-acls --list`"
+    target = require(observed.target_acls, subject, "they are", remedy)
     if not target.enforced:
         return ok(subject, "it has no authorizer: everybody may do everything")
-    source = require(observed.source_acls, subject, f"those of cluster {link.source} are", cure)
+    source = require(observed.source_acls, subject, f"those of cluster {link.source} are", remedy)
     known = require(
-        observed.source_topics, subject, f"the topics of cluster {link.source} are", cure
+        observed.source_topics, subject, f"the topics of cluster {link.source} are", remedy
     )
     names = link.topics_of(name for name, state in known.items() if state is not None)
     topics = {name: link.target_topic(name) for name in names}
@@ -157,10 +159,10 @@ def acls(observed: Observed) -> Verdict:
     told = several(f"{e.principal} may not {e.operation} {e.copy}" for e in refused)
     reason = f"{who} may do {len(refused):,} things on the source that they may not do there"
     cost = "they are refused as soon as they come to the target"
-    cure = "add the ALLOW rules there: kafka-acls --add"
+    remedy = "add the ALLOW rules there: kafka-acls --add"
     if any(each.operation == "WRITE" for each in refused):
-        return fail(subject, reason, told, cost, cure)
-    return warn(subject, reason, told, cost, cure)
+        return fail(subject, reason, told, cost, remedy)
+    return warn(subject, reason, told, cost, remedy)
 
 
 def judged_principals(observed: Observed, source: Acls, subject: str) -> tuple[str, ...]:
@@ -172,8 +174,8 @@ def judged_principals(observed: Observed, source: Acls, subject: str) -> tuple[s
     if given := observed.link.settings.fence.principals:
         return given
     if not source.enforced:
-        cure = "name the applications in `fence.principals` of the link"
-        raise NotObserved(subject, "nobody says who the applications are", cure)
+        remedy = "name the applications in `fence.principals` of the link"
+        raise NotObserved(subject, "nobody says who the applications are", remedy)
     return tuple(sorted({r.principal for r in source.rules if r.permission == _ALLOW}))
 
 
@@ -317,15 +319,15 @@ def _judged(cluster: _Cluster, acls: Acls | Unavailable) -> Verdict:
     grant = f"grant drctl's user DESCRIBE on cluster {cluster.name}, or look at kafka-acls --list"
     known = require(acls, cluster.subject, "who may write to them is", grant)
     if not known.enforced:
-        cure = "give it an authorizer; until then let nobody reach it who may not run drctl"
+        remedy = "give it an authorizer; until then let nobody reach it who may not run drctl"
         if not cluster.link.journal_key:
-            cure += ", and set journal.key"
+            remedy += ", and set journal.key"
         reason = "it has no authorizer: everybody may write to them, change and delete them"
         return warn(
-            cluster.subject, reason, "ACLs are not enforced", cluster.cost(cluster.topics), cure
+            cluster.subject, reason, "ACLs are not enforced", cluster.cost(cluster.topics), remedy
         )
     # A fence is lifted again: what it denies meanwhile counts for nothing here.
-    fences = resting(known.rules, "")
+    fences = rules_of_other_links(known.rules, "")
     rules = [rule for rule in known.rules if rule not in fences]
     may = {
         who: each
@@ -342,8 +344,8 @@ def _judged(cluster: _Cluster, acls: Acls | Unavailable) -> Verdict:
         return _without_rules(cluster, open_ones)
     if others:
         reason = f"{others[0]} may write to them: whether that is drctl's own user is not known"
-        cure = f"see that nobody but drctl logs in to {cluster.name} as {others[0]}"
-        raise NotObserved(cluster.subject, reason, cure, _told(may[others[0]]))
+        remedy = f"see that nobody but drctl logs in to {cluster.name} as {others[0]}"
+        raise NotObserved(cluster.subject, reason, remedy, _told(may[others[0]]))
     told = f"{len(known.rules):,} rules; who is in super.users brokers do not tell"
     return ok(cluster.subject, "no rule lets anybody else write to them", told)
 
@@ -374,14 +376,14 @@ def _may_be_written(cluster: _Cluster, may: Mapping[str, Mapping[str, Names]]) -
 def _without_rules(cluster: _Cluster, topics: Names) -> Verdict:
     told = f"no rule names {listed([*map(_shown, topics)])}"
     if cluster.own:
-        cure = cluster.acl("--allow-principal", [cluster.own], ["All"], topics)
+        remedy = cluster.acl("--allow-principal", [cluster.own], ["All"], topics)
     else:
-        cure = f"add a rule for drctl's own user, for topics that begin with {PREFIX}"
+        remedy = f"add a rule for drctl's own user, for topics that begin with {PREFIX}"
     if cluster.open_without_rules:
         reason = f"everybody may write to topics that no rule names ({_IF_NO_RULE}=true)"
-        return warn(cluster.subject, reason, told, cluster.cost(topics), cure)
+        return warn(cluster.subject, reason, told, cluster.cost(topics), remedy)
     reason = f"{told}: whether everybody may write there ({_IF_NO_RULE}), brokers do not tell"
-    raise NotObserved(cluster.subject, reason, cure)
+    raise NotObserved(cluster.subject, reason, remedy)
 
 
 def _allowed(rules: Collection[Acl], principal: str, topics: Names) -> Mapping[str, Names]:

@@ -8,7 +8,7 @@ from drctl.checks.check import BOTH, PLANNED, Family, Guards, check, listed, rea
 from drctl.checks.observed import Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, not_checked, ok, require, warn
 from drctl.model.finding import Status
-from drctl.model.groups import POSITIONS_TOPIC, Group
+from drctl.model.groups import OFFSETS_TOPIC, Group
 from drctl.model.survey import of_applications
 
 
@@ -18,8 +18,8 @@ def active(observed: Observed) -> Iterator[Verdict]:
     if not observed.link.settings.translate:
         return
     subject = f"groups on cluster {observed.link.target}"
-    cure = "look at them with `kafka-consumer-groups --describe --state`"
-    groups = require(observed.target_groups, subject, "who reads in them is", cure)
+    remedy = "look at them with `kafka-consumer-groups --describe --state`"
+    groups = require(observed.target_groups, subject, "who reads in them is", remedy)
     described, unread = split(dict(sorted(groups.items())))
     reading = [group for group in described.values() if group.active]
     if reading:
@@ -33,7 +33,7 @@ def active(observed: Observed) -> Iterator[Verdict]:
         )
     if unread:
         reason = f"who reads in {len(unread):,} of them is not known"
-        yield not_checked(subject, reason, cure, reasons(unread))
+        yield not_checked(subject, reason, remedy, reasons(unread))
     if not reading and not unread:
         yield ok(subject, "nobody reads in the link's groups", f"{len(groups):,} groups")
 
@@ -44,19 +44,19 @@ def unseen(observed: Observed) -> Verdict | None:
     if not observed.link.settings.translate:
         return None
     subject = f"groups on cluster {observed.link.source}"
-    cure = f"look whether {POSITIONS_TOPIC} has all its leaders: `kafka-topics --describe`"
+    remedy = f"look whether {OFFSETS_TOPIC} has all its leaders: `kafka-topics --describe`"
     found = require(
-        observed.source_coordinators, subject, "whether all have a coordinator is", cure
+        observed.source_coordinators, subject, "whether all have a coordinator is", remedy
     )
     if found.missing and observed.source_groups == ():
-        return ok(subject, "there are no groups", f"{POSITIONS_TOPIC} is not there, or not shown")
+        return ok(subject, "there are no groups", f"{OFFSETS_TOPIC} is not there, or not shown")
     if found.missing:
         reason = "whether all have a coordinator is not known"
-        raise NotObserved(subject, reason, cure, f"drctl's user may not see {POSITIONS_TOPIC}")
+        raise NotObserved(subject, reason, remedy, f"drctl's user may not see {OFFSETS_TOPIC}")
     if found.offline:
         return fail(
             subject,
-            f"{len(found.offline):,} of {found.partitions:,} partitions of {POSITIONS_TOPIC} have"
+            f"{len(found.offline):,} of {found.partitions:,} partitions of {OFFSETS_TOPIC} have"
             " no leader",
             f"without a leader: {listed(found.offline)}; absent brokers: {listed(found.absent)}",
             "groups that are kept there are in no list: they would be moved without their"
@@ -72,8 +72,8 @@ def left_out(observed: Observed) -> Verdict | None:
     if not observed.link.settings.translate:
         return None
     subject = f"groups of link {observed.link.name}"
-    cure = "`drctl offsets explain GROUP TOPIC PARTITION` tells what is known of each"
-    rows = require(observed.left_out, subject, "which have a place on the target is", cure)
+    remedy = "`drctl offsets explain GROUP TOPIC PARTITION` tells what is known of each"
+    rows = require(observed.left_out, subject, "which have a place on the target is", remedy)
     if not rows:
         return ok(subject, "every position has a place on the target")
     names = dict.fromkeys(row.group for row in rows)
@@ -83,7 +83,7 @@ def left_out(observed: Observed) -> Verdict | None:
         f" {listed(names)}",
         several(f"{row.group} {row.partition}: {row.reason}" for row in rows),
         "they begin where their auto.offset.reset says: they skip everything, or read all again",
-        cure,
+        remedy,
     )
 
 
@@ -160,20 +160,20 @@ def super_users(observed: Observed) -> Verdict:
     """The applications to be fenced (`fence.principals`) have rules, and are no super users."""
     subject = f"applications on cluster {observed.link.source}"
     principals = observed.link.settings.fence.principals
-    cure = "look at super.users of the brokers: no application may be among them"
+    remedy = "look at super.users of the brokers: no application may be among them"
     if not principals:
         reason = "nobody says who the applications are"
         raise NotObserved(subject, reason, "name them in `fence.principals` of the link")
-    acls = require(observed.source_acls, subject, "the rules are", cure)
+    acls = require(observed.source_acls, subject, "the rules are", remedy)
     if not acls.enforced:
-        raise NotObserved(subject, "there is no authorizer: nobody has rules", cure)
+        raise NotObserved(subject, "there is no authorizer: nobody has rules", remedy)
     allowed = {rule.principal for rule in acls.rules if rule.permission == "ALLOW"}
     without = [name for name in principals if name not in allowed]
     if without:
         reason = f"{listed(without)} have no rule that allows them anything"
         cost = "if they work all the same they are super users, whom the fence does not keep away"
         evidence = f"{len(acls.rules):,} rules; brokers do not tell super.users"
-        return warn(subject, reason, evidence, cost, cure)
+        return warn(subject, reason, evidence, cost, remedy)
     told = f"{listed(principals)}; that they are no super users beside, brokers do not tell"
     return ok(subject, "all of them have rules of their own", told)
 
@@ -183,8 +183,8 @@ def wide_rights(observed: Observed) -> Verdict:
     """No application may do everything with every topic."""
     link = observed.link
     subject = f"ACLs of cluster {link.target}"
-    cure = "look at `kafka-acls --list` there"
-    acls = require(observed.target_acls, subject, "they are", cure)
+    remedy = "look at `kafka-acls --list` there"
+    acls = require(observed.target_acls, subject, "they are", remedy)
     if not acls.enforced:
         reason = "it has no authorizer: everybody may do everything"
         cost = "nothing keeps applications from writing to copies before the target is opened"
@@ -200,9 +200,9 @@ def wide_rights(observed: Observed) -> Verdict:
     ]
     if wide:
         cost = "what one of them does by mistake reaches all copies; the fence must name each topic"
-        cure = "one user an application, with rules for its own topics"
+        remedy = "one user an application, with rules for its own topics"
         reason = f"{listed(wide)} may write to every topic"
-        return warn(subject, reason, "ALLOW on *", cost, cure)
+        return warn(subject, reason, "ALLOW on *", cost, remedy)
     return ok(subject, "nobody may write to every topic", f"{len(acls.rules):,} rules")
 
 
@@ -211,9 +211,9 @@ def on_both(observed: Observed) -> Verdict:
     """No group is read in on both clusters at once."""
     link = observed.link
     subject = f"groups on {link.source} and {link.target}"
-    cure = "look at them with `kafka-consumer-groups --describe --state` on both"
-    here = require(observed.survey.readers, subject, f"those of {link.source} are", cure)
-    there = require(observed.target_groups, subject, f"those of {link.target} are", cure)
+    remedy = "look at them with `kafka-consumer-groups --describe --state` on both"
+    here = require(observed.survey.readers, subject, f"those of {link.source} are", remedy)
+    there = require(observed.target_groups, subject, f"those of {link.target} are", remedy)
     ours, theirs = (
         {name: g for name, g in groups.items() if isinstance(g, Group) and g.active}
         for groups in (here, there)
@@ -226,8 +226,8 @@ def on_both(observed: Observed) -> Verdict:
             for name in both
         )
         cost = "they work twice, and the position on the target is theirs, not the translated one"
-        cure = "stop those on the target until it has been opened"
-        return fail(subject, reason, told, cost, cure)
+        remedy = "stop those on the target until it has been opened"
+        return fail(subject, reason, told, cost, remedy)
     return ok(subject, "none is read in on both", f"{len(here):,} and {len(there):,} groups")
 
 
@@ -235,8 +235,8 @@ def on_both(observed: Observed) -> Verdict:
 def transactional_ids(observed: Observed) -> Verdict:
     """Nobody writes in transactions."""
     subject = f"transactional ids of cluster {observed.link.source}"
-    cure = "look at `kafka-transactions list`"
-    known = require(observed.survey.transactional_ids, subject, "they are", cure)
+    remedy = "look at `kafka-transactions list`"
+    known = require(observed.survey.transactional_ids, subject, "they are", remedy)
     ours = of_applications(known)
     if not ours:
         return ok(subject, "its coordinators know none of an application")

@@ -17,13 +17,13 @@ class BoundedQuery(Generic[T]):
 
     Args:
         question: is asked at once. It may wait for other queries.
-        patience_s: how long an answer is waited for.
+        timeout_s: how long an answer is waited for.
     """
 
-    def __init__(self, question: Callable[[], T], patience_s: float) -> None:
+    def __init__(self, question: Callable[[], T], timeout_s: float) -> None:
         self._question = question
-        self._patience_s = patience_s
-        self._until = monotonic() + patience_s
+        self._patience_s = timeout_s
+        self._until = monotonic() + timeout_s
         self._done = Event()
         self._value: list[T] = []
         self._error: BaseException | None = None

@@ -168,8 +168,8 @@ def eligible(side: Side) -> Verdict:
         return ok(side.subject, "others could lead without a loss", told)
     reason = f"{len(alone):,} partitions have one replica that holds everything, or none"
     cost = "when it is lost, the next leader lacks acknowledged records"
-    cure = "bring the other brokers back first; `drctl elect show` tells what each replica holds"
-    return warn(side.subject, reason, told, cost, cure)
+    remedy = "bring the other brokers back first; `drctl elect show` tells what each replica holds"
+    return warn(side.subject, reason, told, cost, remedy)
 
 
 @check("replication-factor", _FAMILY, Status.WARN)
@@ -184,8 +184,8 @@ def factor(side: Side) -> Verdict:
         return ok(side.subject, "every partition is on more than one broker", told)
     reason = f"{len(alone):,} topics have partitions with one replica: {listed(alone)}"
     cost = "with that broker they are gone, and what was not copied yet is lost"
-    cure = "raise their replication factor: kafka-reassign-partitions"
-    return warn(side.subject, reason, told, cost, cure)
+    remedy = "raise their replication factor: kafka-reassign-partitions"
+    return warn(side.subject, reason, told, cost, remedy)
 
 
 @check("min-isr-and-replicas", _FAMILY, Status.WARN)
@@ -210,8 +210,8 @@ def min_isr(side: Side) -> Verdict:
     if stops:
         reason = f"{len(stops):,} topics ask for all of their replicas"
         cost = "when any broker is restarted they take no record with acks=all"
-        cure = f"set {_MIN_ISR} to one less than their replicas"
-        return warn(side.subject, reason, told, cost, cure)
+        remedy = f"set {_MIN_ISR} to one less than their replicas"
+        return warn(side.subject, reason, told, cost, remedy)
     reason = f"{len(weak):,} topics have {_MIN_ISR}=1"
     cost = "an acknowledged record may be on one broker alone, and is lost with it"
     return warn(side.subject, reason, told, cost, f"set {_MIN_ISR}=2 where there are 3 replicas")
@@ -231,8 +231,8 @@ def unclean(side: Side) -> Verdict:
         "when their leaders are lost a stale replica takes over: acknowledged records are gone, and"
         " offsets that were translated mean other records"
     )
-    cure = f"set {_UNCLEAN}=false; `drctl elect unclean` elects one where somebody decides it"
-    return warn(side.subject, reason, f"{_UNCLEAN}=true", cost, cure)
+    remedy = f"set {_UNCLEAN}=false; `drctl elect unclean` elects one where somebody decides it"
+    return warn(side.subject, reason, f"{_UNCLEAN}=true", cost, remedy)
 
 
 @check("broker-loss", _FAMILY, Status.WARN)
@@ -255,8 +255,8 @@ def loss(side: Side) -> Verdict:
     which = f"broker {names}" if len(bad) == 1 else f"any of brokers {names}"
     reason = f"the loss of {which} takes partitions with it"
     cost = "what goes offline is neither replicated nor fenced until that broker is back"
-    cure = "more replicas, or replicas in sync (rows replication-factor and replicas-behind)"
-    return warn(side.subject, reason, told, cost, cure)
+    remedy = "more replicas, or replicas in sync (rows replication-factor and replicas-behind)"
+    return warn(side.subject, reason, told, cost, remedy)
 
 
 def _lost_with(node: int, partitions: Partitions, least: Mapping[str, int]) -> tuple[int, int]:
@@ -299,8 +299,8 @@ def spread(side: Side) -> Verdict:
         return ok(side.subject, "replicas are spread evenly", told)
     which = f"brokers {listed(idle)} hold none" if idle else f"brokers {listed(full)} hold most"
     cost = "after a failover the load of two clusters is on few brokers"
-    cure = "spread them: kafka-reassign-partitions"
-    return warn(side.subject, f"replicas are not spread evenly: {which}", told, cost, cure)
+    remedy = "spread them: kafka-reassign-partitions"
+    return warn(side.subject, f"replicas are not spread evenly: {which}", told, cost, remedy)
 
 
 @check("racks-spread", _FAMILY, Status.WARN)
@@ -311,8 +311,8 @@ def racks(side: Side) -> Verdict:
     named = {node: broker.rack for node, broker in brokers.items() if broker.rack}
     if len(named) < len(brokers):
         reason = f"{len(brokers) - len(named):,} of {len(brokers):,} brokers name no rack"
-        cure = "set broker.rack on every broker, or look where they stand"
-        raise NotObserved(side.subject, reason, cure)
+        remedy = "set broker.rack on every broker, or look where they stand"
+        raise NotObserved(side.subject, reason, remedy)
     every = sorted(set(named.values()))
     several_replicas = {p: each for p, each in partitions.items() if len(each.assigned) > 1}
     together = [
@@ -323,8 +323,8 @@ def racks(side: Side) -> Verdict:
     told = f"racks {listed(every)}"
     if len(every) == 1:
         cost = "what takes that rack takes the cluster"
-        cure = "spread the brokers over racks, or availability zones"
-        return warn(side.subject, "all of its brokers are in one rack", told, cost, cure)
+        remedy = "spread the brokers over racks, or availability zones"
+        return warn(side.subject, "all of its brokers are in one rack", told, cost, remedy)
     if together:
         reason = f"all replicas of {len(together):,} partitions are in one rack: {listed(together)}"
         cost = "what takes that rack takes them offline"

@@ -55,7 +55,7 @@ def causes_first(
         return tuple(findings)
     first = [each for each in findings if each.check == name]
     rest = [each for each in findings if each.check != name]
-    led_back = (replace(f, cure=f"see {name}") if _follows(cause, f) else f for f in rest)
+    led_back = (replace(f, remedy=f"see {name}") if _follows(cause, f) else f for f in rest)
     return (*first, *led_back)
 
 
@@ -123,9 +123,9 @@ class Unseen:
         return f"{self.count} could not look: {self.because.why} ({', '.join(self.checks)})"
 
     @property
-    def cure(self) -> str:
+    def remedy(self) -> str:
         """What to do about all of them at once; empty where each has its own."""
-        cures = {each.cure for each in self.findings}
+        cures = {each.remedy for each in self.findings}
         return cures.pop() if len(cures) == 1 else ""
 
 
@@ -158,5 +158,5 @@ def _is_the_cause(finding: Finding) -> bool:
 
 def _could_not_look(finding: Finding) -> bool:
     """Whether nothing is known; that it blocks a failover all the same is no finding."""
-    led_back = finding.cure in (f"see {SILENT}", f"see {NOBODY}")
+    led_back = finding.remedy in (f"see {SILENT}", f"see {NOBODY}")
     return finding.status is Status.NOT_CHECKED or led_back

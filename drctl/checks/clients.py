@@ -158,8 +158,8 @@ def trigger(client: ClientConfig) -> Verdict:
     if seen.value <= _MOST_TRIGGER_MS:
         return seen.ok("it gives a silent source up")
     cost = f"a source that is cut off or hangs may keep it for {duration(seen.value)}"
-    cure = f"set {key}=10000"
-    return seen.warn("it gives a silent source up late", cost, cure)
+    remedy = f"set {key}=10000"
+    return seen.warn("it gives a silent source up late", cost, remedy)
 
 
 @client_check("client-dns-cache", Status.WARN, Status.FAIL)
@@ -167,27 +167,27 @@ def dns_cache(client: ClientConfig) -> Verdict | None:
     """The Java runtime forgets addresses within 10 seconds (`networkaddress.cache.ttl`)."""
     if client.library is not Library.JAVA or client.endpoint != "dns":
         return None
-    cure = (
+    remedy = (
         "start Java with -Dsun.net.inetaddr.ttl=5, or set networkaddress.cache.ttl=5 in its"
         " java.security"
     )
     if client.jvm is None:
-        raise NotObserved(client.subject, "how its Java is started was not said", cure)
+        raise NotObserved(client.subject, "how its Java is started was not said", remedy)
     if "-Djava.security.properties=" in client.jvm:
         reason = "a file of its own may set networkaddress.cache.ttl"
-        raise NotObserved(client.subject, reason, f"look there; else {cure}", client.jvm)
+        raise NotObserved(client.subject, reason, f"look there; else {remedy}", client.jvm)
     if (given := _CACHE.search(client.jvm)) is None:
         wrong = _NO_SUCH_PROPERTY.search(client.jvm)
         evidence = f"{wrong[0]}... is no system property" if wrong else "neither is set"
         reason = f"it keeps addresses for Java's default, {_DNS_DEFAULT_S} s"
         cost = f"it goes to the source's address for up to {_DNS_DEFAULT_S} s after the switch"
-        return warn(client.subject, reason, evidence, cost, cure)
+        return warn(client.subject, reason, evidence, cost, remedy)
     if (kept_s := int(given[1])) < 0:
         cost = "it never sees the switch, and must be restarted"
-        return fail(client.subject, "it keeps addresses for ever", given[0], cost, cure)
+        return fail(client.subject, "it keeps addresses for ever", given[0], cost, remedy)
     if kept_s > _MOST_DNS_S:
         cost = f"it goes to the source's address for up to {kept_s} s after the switch"
-        return warn(client.subject, f"it keeps addresses for {kept_s} s", given[0], cost, cure)
+        return warn(client.subject, f"it keeps addresses for {kept_s} s", given[0], cost, remedy)
     return ok(client.subject, "it forgets addresses soon", given[0])
 
 
@@ -212,8 +212,8 @@ def connect_timeout(client: ClientConfig) -> Verdict:
     if seen.value <= _MOST_CONNECT_MS:
         return seen.ok("it gives a connection up in time")
     cost = f"it waits {duration(seen.value)} for each broker that is cut off"
-    cure = f"set {key}=2000"
-    return seen.warn("it waits long for connections", cost, cure)
+    remedy = f"set {key}=2000"
+    return seen.warn("it waits long for connections", cost, remedy)
 
 
 @client_check("client-request-timeout", Status.WARN)
@@ -225,8 +225,8 @@ def request_timeout(client: ClientConfig) -> Verdict:
     if seen.value <= _MOST_REQUEST_MS:
         return seen.ok("it gives an answer up in time")
     cost = f"it waits {duration(seen.value)} for a source that is cut off"
-    cure = f"set {key}=10000"
-    return seen.warn("it waits long for answers", cost, cure)
+    remedy = f"set {key}=10000"
+    return seen.warn("it waits long for answers", cost, remedy)
 
 
 @client_check("client-delivery-timeout", Status.WARN)
@@ -241,8 +241,8 @@ def delivery_timeout(client: ClientConfig) -> Verdict | None:
     if seen.value >= _LEAST_DELIVERY_MS or (seen.value == 0 and not java):
         return seen.ok("records wait until it has moved")
     cost = f"records that wait longer than {duration(seen.value)} are given up, and reported so"
-    cure = "set it to longer than a failover takes, or let the application send them again"
-    return seen.warn("records may not wait long", cost, cure)
+    remedy = "set it to longer than a failover takes, or let the application send them again"
+    return seen.warn("records may not wait long", cost, remedy)
 
 
 _RESTART = "it stays with the source's brokers until it is restarted"
@@ -258,19 +258,19 @@ def bootstrap(client: ClientConfig) -> Verdict:
     seen = client.text("bootstrap.servers metadata.broker.list", "")
     hosts = [_host(word) for word in seen.value.split(",") if word.strip()]
     if not hosts:
-        reason, cure = "it is set in the application's code", "look there for its bootstrap"
-        raise NotObserved(client.subject, reason, cure, seen.evidence)
+        reason, remedy = "it is set in the application's code", "look there for its bootstrap"
+        raise NotObserved(client.subject, reason, remedy, seen.evidence)
     if client.endpoint == "file":
         cost = "it is restarted, or goes on at the source"
-        cure = "restart it after the switch, or give it a name or a proxy for an endpoint"
-        return warn(client.subject, "it reads its file only when it starts", "", cost, cure)
+        remedy = "restart it after the switch, or give it a name or a proxy for an endpoint"
+        return warn(client.subject, "it reads its file only when it starts", "", cost, remedy)
     fixed = [host for host in hosts if _is_address(host)]
     if not client.names:
         if client.endpoint == "dns" and len(fixed) == len(hosts):
             return _others(client, hosts, seen.evidence)
         reason = "which names the endpoint answers for was not said"
-        cure = "compare it with the endpoint of the link"
-        raise NotObserved(client.subject, reason, cure, seen.evidence)
+        remedy = "compare it with the endpoint of the link"
+        raise NotObserved(client.subject, reason, remedy, seen.evidence)
     others = [host for host in hosts if host not in map(_plain, client.names)]
     if others:
         return _others(client, others, seen.evidence, some=len(others) < len(hosts))
@@ -280,11 +280,11 @@ def bootstrap(client: ClientConfig) -> Verdict:
 def _others(client: ClientConfig, hosts: list[str], evidence: str, some: bool = False) -> Verdict:
     names = listed(client.names) or "the endpoint's name"
     reason = f"{listed(hosts)} is not the endpoint"
-    cure = f"let bootstrap.servers be {names} and its port, alone"
+    remedy = f"let bootstrap.servers be {names} and its port, alone"
     if some:
         cost = "where one of these answers for the source, it comes back to the source"
-        return warn(client.subject, reason, evidence, cost, cure)
-    return fail(client.subject, reason, evidence, _RESTART, cure)
+        return warn(client.subject, reason, evidence, cost, remedy)
+    return fail(client.subject, reason, evidence, _RESTART, remedy)
 
 
 @client_check("client-rebootstrap", Status.FAIL)
@@ -295,17 +295,17 @@ def rebootstrap(client: ClientConfig) -> Verdict:
     default = "rebootstrap" if version is None or version >= by_itself else "none"
     seen = client.text(key, default)
     what = f"{client.library.value} {_dotted(version)}" if version else client.library.value
-    cure = f"set {key}=rebootstrap; {client.library.value} knows it from {_dotted(able)} on"
+    remedy = f"set {key}=rebootstrap; {client.library.value} knows it from {_dotted(able)} on"
     if seen.value.lower() == "none":
         reason = "it never asks its bootstrap again"
-        return fail(client.subject, reason, f"{what}: {seen.evidence}", _RESTART, cure)
+        return fail(client.subject, reason, f"{what}: {seen.evidence}", _RESTART, remedy)
     if version is None:
         reason = "which version its library has was not said: older ones never bootstrap anew"
-        raise NotObserved(client.subject, reason, cure, seen.evidence)
+        raise NotObserved(client.subject, reason, remedy, seen.evidence)
     if version < able:
         reason = f"{what} cannot bootstrap anew"
-        cure = f"use {client.library.value} {_dotted(by_itself)} or later"
-        return seen.fail(reason, _RESTART, cure)
+        remedy = f"use {client.library.value} {_dotted(by_itself)} or later"
+        return seen.fail(reason, _RESTART, remedy)
     return ok(client.subject, "it asks its bootstrap again", f"{what}: {seen.evidence}")
 
 
@@ -318,8 +318,8 @@ def dns_lookup(client: ClientConfig) -> Verdict | None:
     if seen.value != _CANONICAL:
         return seen.ok("it looks its bootstrap up each time")
     reason = "it keeps what the name stood for when it started"
-    cure = "set client.dns.lookup=use_all_dns_ips"
-    return seen.fail(reason, _RESTART, cure)
+    remedy = "set client.dns.lookup=use_all_dns_ips"
+    return seen.fail(reason, _RESTART, remedy)
 
 
 @client_check("client-group-protocol")
@@ -349,9 +349,9 @@ def offset_reset(client: ClientConfig) -> Verdict | None:
     reason, cost = "it skips to the end", "records between its position and the end are not read"
     if word in ("none", "error"):
         reason, cost = "it stops", "it reads nothing until somebody has set its position"
-    cure = "set auto.offset.reset=earliest, or see that its group's position is translated"
+    remedy = "set auto.offset.reset=earliest, or see that its group's position is translated"
     where = "where the target has no position of its group, "
-    return seen.warn(where + reason, cost, cure)
+    return seen.warn(where + reason, cost, remedy)
 
 
 @client_check("client-transactions", Status.FAIL)

@@ -13,7 +13,7 @@ from drctl.checks.ports import ClusterPorts, LinkPorts
 from drctl.config.link import Link
 from drctl.formats.consumer_timestamps import TOPIC as CONSUMER_TIMESTAMPS
 from drctl.model.errors import Unknown
-from drctl.model.groups import POSITIONS_TOPIC, Group
+from drctl.model.groups import OFFSETS_TOPIC, Group
 from drctl.model.health import ClusterHealth, OpenTransactions
 from drctl.model.moments import utc
 from drctl.model.ports import ClusterReader, OffsetReader
@@ -329,16 +329,16 @@ class Source:
         topics: those that the link carries, and those that checks ask for by name.
     """
 
-    def __init__(self, link: Link, ports: ClusterPorts, patience_s: float) -> None:
+    def __init__(self, link: Link, ports: ClusterPorts, timeout_s: float) -> None:
         self._link, self._ports = link, ports
-        self.overview = BoundedQuery(ports.reader.overview, patience_s)
-        self.groups = BoundedQuery(ports.groups.groups, patience_s)
-        self.acls = BoundedQuery(ports.acls.acls, patience_s)
-        self.rights = BoundedQuery(ports.rights.operations, patience_s)
-        self.topics = BoundedQuery(self._topics, patience_s)
-        self.coordinators = BoundedQuery(self._coordinators, patience_s)
-        self.transactions = BoundedQuery(self._transactions, patience_s)
-        self.producers = BoundedQuery(self._producers, patience_s)
+        self.overview = BoundedQuery(ports.reader.overview, timeout_s)
+        self.groups = BoundedQuery(ports.groups.groups, timeout_s)
+        self.acls = BoundedQuery(ports.acls.acls, timeout_s)
+        self.rights = BoundedQuery(ports.rights.operations, timeout_s)
+        self.topics = BoundedQuery(self._topics, timeout_s)
+        self.coordinators = BoundedQuery(self._coordinators, timeout_s)
+        self.transactions = BoundedQuery(self._transactions, timeout_s)
+        self.producers = BoundedQuery(self._producers, timeout_s)
 
     def carried(self) -> tuple[str, ...]:
         """Topics of the link.
@@ -364,7 +364,7 @@ class Source:
 
     def _coordinators(self) -> ClusterHealth:
         # Its configuration is of no concern here, and not asked for.
-        return self._ports.health.health([POSITIONS_TOPIC], {POSITIONS_TOPIC: {}})
+        return self._ports.health.health([OFFSETS_TOPIC], {OFFSETS_TOPIC: {}})
 
     def _transactions(self) -> OpenTransactions:
         _must_be_asked(self._ports)
@@ -384,16 +384,16 @@ class Target:
         newest: the newest record of each partition of the copies.
     """
 
-    def __init__(self, link: Link, ports: ClusterPorts, source: Source, patience_s: float) -> None:
+    def __init__(self, link: Link, ports: ClusterPorts, source: Source, timeout_s: float) -> None:
         self._link, self._ports, self._source = link, ports, source
-        self.overview = BoundedQuery(ports.reader.overview, patience_s)
-        self.groups = BoundedQuery(self._groups, patience_s)
-        self.acls = BoundedQuery(ports.acls.acls, patience_s)
-        self.topics = BoundedQuery(self._topics, patience_s)
+        self.overview = BoundedQuery(ports.reader.overview, timeout_s)
+        self.groups = BoundedQuery(self._groups, timeout_s)
+        self.acls = BoundedQuery(ports.acls.acls, timeout_s)
+        self.topics = BoundedQuery(self._topics, timeout_s)
         # These wait for others, which have to be there by then.
-        self.health = BoundedQuery(self._health, patience_s)
-        self.newest = BoundedQuery(self._newest, patience_s)
-        self.producers = BoundedQuery(self._producers, patience_s)
+        self.health = BoundedQuery(self._health, timeout_s)
+        self.newest = BoundedQuery(self._newest, timeout_s)
+        self.producers = BoundedQuery(self._producers, timeout_s)
 
     def copies(self) -> tuple[str, ...]:
         """Topics that are there, and that are called as copies are.
@@ -435,12 +435,12 @@ class Target:
 class Ends:
     """Both, and how far the one is behind the other."""
 
-    def __init__(self, link: Link, ports: LinkPorts, now_ms: int, patience_s: float) -> None:
+    def __init__(self, link: Link, ports: LinkPorts, now_ms: int, timeout_s: float) -> None:
         self._link, self._ports, self._now_ms = link, ports, now_ms
-        self.source = Source(link, ports.source, patience_s)
-        self.target = Target(link, ports.target, self.source, patience_s)
-        self._replicated = BoundedQuery(self._progress, patience_s)
-        self.behind = BoundedQuery(self._behind, patience_s)
+        self.source = Source(link, ports.source, timeout_s)
+        self.target = Target(link, ports.target, self.source, timeout_s)
+        self._replicated = BoundedQuery(self._progress, timeout_s)
+        self.behind = BoundedQuery(self._behind, timeout_s)
 
     def _progress(self) -> Mapping[TopicPartition, ReplicatedTo]:
         progress = self._ports.progress

@@ -35,13 +35,13 @@ class Value(NamedTuple, Generic[T]):
         """All is well; it may cost something all the same."""
         return ok(self.subject, reason, self.evidence, cost)
 
-    def warn(self, reason: str, cost: str, cure: str) -> Verdict:
+    def warn(self, reason: str, cost: str, remedy: str) -> Verdict:
         """It would cost something."""
-        return warn(self.subject, reason, self.evidence, cost, cure)
+        return warn(self.subject, reason, self.evidence, cost, remedy)
 
-    def fail(self, reason: str, cost: str, cure: str) -> Verdict:
+    def fail(self, reason: str, cost: str, remedy: str) -> Verdict:
         """A failover would go wrong."""
-        return fail(self.subject, reason, self.evidence, cost, cure)
+        return fail(self.subject, reason, self.evidence, cost, remedy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 @check("secret-files", Family.SECRETS, Status.WARN, Status.FAIL)
 def permissions(observed: Observed) -> Verdict:
     """Files that hold passwords and keys, and drctl.yaml, are the owner's alone."""
-    subject, cure = "files with secrets", "look at them with `ls -l`"
-    files = require(observed.survey.files, subject, "which there are is", cure)
+    subject, remedy = "files with secrets", "look at them with `ls -l`"
+    files = require(observed.survey.files, subject, "which there are is", remedy)
     known = {each.path: each for each in files}
     missing = [each.path for each in known.values() if each.mode is None]
     writable = [each for each in known.values() if each.mode and each.mode & _WRITABLE]
@@ -35,7 +35,7 @@ def permissions(observed: Observed) -> Verdict:
         chmod = f"chmod go-rwx {arguments(*(str(each.path) for each in readable))}"
         return warn(subject, f"{len(readable):,} can be read by others", told, cost, chmod)
     if missing:
-        raise NotObserved(subject, f"{len(missing):,} are not there: {listed(missing)}", cure)
+        raise NotObserved(subject, f"{len(missing):,} are not there: {listed(missing)}", remedy)
     return ok(subject, "only their owner may read them", f"{len(known):,} files")
 
 
@@ -70,8 +70,8 @@ def elsewhere(observed: Observed) -> Iterator[Verdict]:
     """Every endpoint of the link points to the source."""
     link = observed.link
     if not link.settings.endpoints:
-        cure = "configure `endpoints` of the link, or write down how clients are moved"
-        raise NotObserved("endpoints", "the link has none: drctl moves no client", cure)
+        remedy = "configure `endpoints` of the link, or write down how clients are moved"
+        raise NotObserved("endpoints", "the link has none: drctl moves no client", remedy)
     states = require(observed.endpoints, "endpoints", "where they point is", _LOOK)
     for number, state in enumerate(states, 1):
         if isinstance(state, Unavailable):

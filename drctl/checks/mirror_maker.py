@@ -44,15 +44,15 @@ def connectors(observed: Observed) -> Iterator[Verdict]:
     for class_name, connector in found.items():
         if connector is None:
             role = "source" if class_name == SOURCE else "checkpoint"
-            cure = f"deploy it, or correct `replicator.connectors.{role}` of the link"
+            remedy = f"deploy it, or correct `replicator.connectors.{role}` of the link"
             reason = f"the link's {class_name} is not on the workers"
-            yield fail("Connect", reason, evidence, _WITHOUT[class_name], cure)
+            yield fail("Connect", reason, evidence, _WITHOUT[class_name], remedy)
     pairs = {c.name: _clusters(c.config) for c in found.values() if c is not None}
     evidence = "; ".join(f"{name}: {pair}" for name, pair in pairs.items())
     if len(set(pairs.values())) > 1:
         reason = "they work between different clusters"
-        cure = "give both the same source.cluster.alias and target.cluster.alias"
-        yield fail(f"connectors {', '.join(pairs)}", reason, evidence, _WITHOUT[CHECKPOINT], cure)
+        remedy = "give both the same source.cluster.alias and target.cluster.alias"
+        yield fail(f"connectors {', '.join(pairs)}", reason, evidence, _WITHOUT[CHECKPOINT], remedy)
     elif len(pairs) == len(found):
         yield ok(f"connectors {', '.join(pairs)}", "they are there, and belong together", evidence)
 
@@ -101,14 +101,14 @@ def _names(observed: Observed, class_name: str) -> Verdict:
     evidence = "; ".join(each.evidence for each in seen)
     rename, unsure = renaming(settings.values)
     if unsure:
-        cure = "look at what it makes of names, and compare `rename` of the link with that"
-        raise NotObserved(settings.subject, unsure[0], cure, evidence)
+        remedy = "look at what it makes of names, and compare `rename` of the link with that"
+        raise NotObserved(settings.subject, unsure[0], remedy, evidence)
     if rename == wanted:
         return ok(settings.subject, f"topics are called {rename}, as the link says", evidence)
     reason = f"topics are called {rename}, and the link says {wanted}"
     cost = "positions are looked for in topics that do not exist: no group is translated"
-    cure = f"set `rename` of the link to {rename}, or give both connectors the link's policy"
-    return fail(settings.subject, reason, evidence, cost, cure)
+    remedy = f"set `rename` of the link to {rename}, or give both connectors the link's policy"
+    return fail(settings.subject, reason, evidence, cost, remedy)
 
 
 def _covered(
@@ -117,9 +117,9 @@ def _covered(
     kind = key.removesuffix("s")
     filter_class = settings.text(f"{kind}.filter.class", "")
     if filter_class.value and not filter_class.value.endswith(f"Default{kind.title()}Filter"):
-        cure = f"ask whoever wrote it which {key} it lets pass"
+        remedy = f"ask whoever wrote it which {key} it lets pass"
         raise NotObserved(
-            settings.subject, "it has a filter of its own", cure, filter_class.evidence
+            settings.subject, "it has a filter of its own", remedy, filter_class.evidence
         )
     within, without = settings.words(key, ".*"), settings.words(f"{key}.exclude", excluded)
     evidence = f"{within.evidence}; {without.evidence}"
@@ -129,9 +129,9 @@ def _covered(
         return ok(settings.subject, f"all {key} of the link pass", evidence)
     more = f" and {len(left_out) - SHOWN} more" if len(left_out) > SHOWN else ""
     told = ", ".join(left_out[:SHOWN]) + more
-    cure = f"widen {key}, or narrow {key}.exclude, of {settings.subject}; or the link's own {key}"
+    remedy = f"widen {key}, or narrow {key}.exclude, of {settings.subject}; or the link's own {key}"
     reason = f"{len(left_out)} of the link's {key} do not pass: {told}"
-    return Verdict(status, settings.subject, reason, evidence, cost, cure)
+    return Verdict(status, settings.subject, reason, evidence, cost, remedy)
 
 
 def _matcher(settings: Settings, patterns: tuple[str, ...]) -> re.Pattern[str]:
@@ -161,16 +161,16 @@ def converters(observed: Observed) -> Verdict:
     settings = required(observed, SOURCE)
     known = {key: settings.text(key, "").value for key in _CONVERTERS if key in settings.values}
     changing = {key: name for key, name in known.items() if name != _BYTES}
-    cure = f"set key.converter, value.converter and header.converter to {_BYTES}"
+    remedy = f"set key.converter, value.converter and header.converter to {_BYTES}"
     if changing:
         told = ", ".join(f"{key}={name}" for key, name in changing.items())
         cost = "copies hold other bytes: consumers cannot read them, and nothing is found again"
-        return fail(settings.subject, "records are changed on their way", told, cost, cure)
+        return fail(settings.subject, "records are changed on their way", told, cost, remedy)
     missing = [key for key in ("key.converter", "value.converter") if key not in known]
     if missing:
         reason = f"{' and '.join(missing)} are the worker's, which it does not tell"
-        cure = f"see that the worker's converters are {_BYTES}, or say so in the connector"
-        raise NotObserved(settings.subject, reason, cure)
+        remedy = f"see that the worker's converters are {_BYTES}, or say so in the connector"
+        raise NotObserved(settings.subject, reason, remedy)
     return ok(settings.subject, "records are copied as they are", f"converters {_BYTES}")
 
 
@@ -183,10 +183,10 @@ def aborted(observed: Observed) -> Verdict:
     level = settings.text(key, "read_uncommitted")
     if level.value == "read_committed":
         return level.ok("only what is committed is copied")
-    cure = f"set {keys[0]}=read_committed on it"
+    remedy = f"set {keys[0]}=read_committed on it"
     what = f"it copies what is aborted, too ({level.evidence}); whether anybody writes in"
     known = require(
-        observed.survey.transactional_ids, settings.subject, f"{what} transactions is", cure
+        observed.survey.transactional_ids, settings.subject, f"{what} transactions is", remedy
     )
     ours = of_applications(known)
     if not ours:
@@ -197,7 +197,7 @@ def aborted(observed: Observed) -> Verdict:
         f"{level.evidence}; {len(ours):,} transactional ids are known: {listed(ours)}",
         f"groups read it on {observed.link.target}; the way home takes it for new records, with"
         " old ones behind them, and is refused but for --rebuild",
-        cure,
+        remedy,
     )
 
 
@@ -205,32 +205,32 @@ def aborted(observed: Observed) -> Verdict:
 def heartbeat(observed: Observed) -> Verdict:
     """The newest copied heartbeat is at most a minute old."""
     cost = "whether replication stands, or the source is idle, cannot be told apart"
-    cure = "see that a MirrorHeartbeatConnector runs, and that `heartbeats` is copied"
+    remedy = "see that a MirrorHeartbeatConnector runs, and that `heartbeats` is copied"
     subject = "heartbeats of MirrorMaker 2"
-    ages = require(observed.survey.ages, subject, "how old they are is", cure)
-    return _aged(observed, subject, ages.heartbeat_ms, _HEARTBEAT_MS, (cost, cure))
+    ages = require(observed.survey.ages, subject, "how old they are is", remedy)
+    return _aged(observed, subject, ages.heartbeat_ms, _HEARTBEAT_MS, (cost, remedy))
 
 
 @check("mm2-checkpoint-age", _FAMILY, Status.WARN)
 def checkpoint(observed: Observed) -> Verdict:
     """The newest checkpoint is at most 10 minutes old."""
     cost = "groups read again what they consumed since, if nothing better is known"
-    cure = "see that the MirrorCheckpointConnector runs, and that a group of the link consumes"
+    remedy = "see that the MirrorCheckpointConnector runs, and that a group of the link consumes"
     subject = "checkpoints of MirrorMaker 2"
-    ages = require(observed.survey.ages, subject, "how old they are is", cure)
-    return _aged(observed, subject, ages.checkpoint_ms, _CHECKPOINT_MS, (cost, cure))
+    ages = require(observed.survey.ages, subject, "how old they are is", remedy)
+    return _aged(observed, subject, ages.checkpoint_ms, _CHECKPOINT_MS, (cost, remedy))
 
 
 def _aged(
     observed: Observed, subject: str, at_ms: int | None, limit_ms: int, words: tuple[str, str]
 ) -> Verdict:
-    cost, cure = words
+    cost, remedy = words
     if at_ms is None:
-        raise NotObserved(subject, "the target holds none", cure)
+        raise NotObserved(subject, "the target holds none", remedy)
     age_ms = max(0, observed.now_ms - at_ms)
     told = f"the newest is {duration(age_ms)} old"
     if age_ms > limit_ms:
-        return warn(subject, "the newest is old", told, cost, cure)
+        return warn(subject, "the newest is old", told, cost, remedy)
     return ok(subject, "they arrive", told)
 
 
@@ -248,27 +248,27 @@ def syncs_emitted(observed: Observed) -> Verdict:
     enabled = required(observed, SOURCE).flag("emit.offset-syncs.enabled", True)
     if enabled.value:
         return enabled.ok("offsets of both sides are paired")
-    reason, cure = "offsets are not paired, nor checkpoints made", "set emit.offset-syncs.enabled"
-    return enabled.fail(reason, _NO_SYNCS, f"{cure}=true")
+    reason, remedy = "offsets are not paired, nor checkpoints made", "set emit.offset-syncs.enabled"
+    return enabled.fail(reason, _NO_SYNCS, f"{remedy}=true")
 
 
 @check("mm2-syncs-location", _FAMILY, Status.WARN, Status.FAIL)
 def location(observed: Observed) -> Iterator[Verdict]:
     """`offset-syncs.topic.location` is `target`, for both connectors."""
     written = required(observed, SOURCE).text(_LOCATION, "source")
-    cure = f"set {_LOCATION}=target on both connectors"
+    remedy = f"set {_LOCATION}=target on both connectors"
     if written.value == "target":
         yield written.ok("offset syncs are kept on the target")
     else:
         reason = "offset syncs are kept on the source"
         cost = "they die with it: how far a checkpoint is off, nobody can tell then"
-        yield written.warn(reason, cost, cure)
+        yield written.warn(reason, cost, remedy)
     read = required(observed, CHECKPOINT).text(_LOCATION, "source")
     if read.value == written.value:
         yield read.ok("it reads them where they are written")
         return
     reason = f"it reads offset syncs on the other cluster than where {written.subject} writes them"
-    yield read.fail(reason, f"no checkpoint is made: {_NO_SYNCS}", cure)
+    yield read.fail(reason, f"no checkpoint is made: {_NO_SYNCS}", remedy)
 
 
 @check("mm2-syncs-density", _FAMILY, Status.WARN)
@@ -278,8 +278,8 @@ def density(observed: Observed) -> Verdict:
     cost = f"a group with lag reads about {apart.value} records of each partition again, or more"
     if apart.value <= _SPARSE:
         return apart.ok("offset syncs lie close together", cost)
-    reason, cure = "offset syncs lie far apart", "lower offset.lag.max; its default is 100"
-    return apart.warn(reason, cost, cure)
+    reason, remedy = "offset syncs lie far apart", "lower offset.lag.max; its default is 100"
+    return apart.warn(reason, cost, remedy)
 
 
 @check("mm2-syncs-replicas", _FAMILY, Status.WARN)
@@ -297,8 +297,8 @@ def replicas_of(settings: Settings, topic: str) -> Verdict:
     key = f"{topic}.topic.replication.factor"
     factor = settings.integer(key, 3)
     if factor.value < 1:
-        reason, cure = "the brokers' default decides", f"describe the topic of {topic}"
-        raise NotObserved(settings.subject, reason, cure, factor.evidence)
+        reason, remedy = "the brokers' default decides", f"describe the topic of {topic}"
+        raise NotObserved(settings.subject, reason, remedy, factor.evidence)
     if factor.value > 1:
         return factor.ok(f"{topic} have {factor.value} replicas")
     return factor.warn(
@@ -315,15 +315,15 @@ def start(observed: Observed) -> Verdict:
     keys = ("source.consumer.auto.offset.reset", "consumer.auto.offset.reset")
     key = next((key for key in keys if key in settings.values), keys[1])
     seen = settings.text(key, "earliest")
-    cure = f"remove {key}: the default is earliest"
+    remedy = f"remove {key}: the default is earliest"
     if seen.value == "earliest":
         return seen.ok("topics are copied from their beginning")
     if seen.value == "none":
         cost = "it stops at the first partition that is new or cut off, and copies nothing more"
-        return seen.warn("it does not begin by itself", cost, cure)
+        return seen.warn("it does not begin by itself", cost, remedy)
     reason = "records before its first look, or behind a cut-off position, are not copied"
     cost = "groups that stood among them skip them"
-    return seen.fail(reason, cost, cure)
+    return seen.fail(reason, cost, remedy)
 
 
 @check("mm2-exactly-once", _FAMILY, Status.WARN)
@@ -356,8 +356,8 @@ def checkpoints_emitted(observed: Observed) -> Verdict:
     enabled = required(observed, CHECKPOINT).flag("emit.checkpoints.enabled", True)
     if enabled.value:
         return enabled.ok("checkpoints are made")
-    reason, cure = "no checkpoints are made", "set emit.checkpoints.enabled=true"
-    return enabled.fail(reason, _UNKNOWN, cure)
+    reason, remedy = "no checkpoints are made", "set emit.checkpoints.enabled=true"
+    return enabled.fail(reason, _UNKNOWN, remedy)
 
 
 @check("mm2-checkpoints-pace", _FAMILY, Status.WARN, Status.FAIL)
@@ -366,12 +366,12 @@ def pace(observed: Observed) -> Verdict:
     interval = required(observed, CHECKPOINT).integer("emit.checkpoints.interval.seconds", 60)
     seconds = f"every {interval.value} s"
     cost = f"groups read again what they consumed in the last {interval.value} s or more"
-    cure = "set emit.checkpoints.interval.seconds to 60, its default, or less"
+    remedy = "set emit.checkpoints.interval.seconds to 60, its default, or less"
     if interval.value <= 0:
-        return interval.fail("no checkpoints are made", _UNKNOWN, cure)
+        return interval.fail("no checkpoints are made", _UNKNOWN, remedy)
     if interval.value > _SLOW_S:
         reason = f"checkpoints are made {seconds} only"
-        return interval.warn(reason, cost, cure)
+        return interval.warn(reason, cost, remedy)
     return interval.ok(f"checkpoints are made {seconds}", cost)
 
 

@@ -59,21 +59,19 @@ class Observer:
     ports: LinkPorts
     now_ms: Callable[[], int]
     neighbours: tuple[Link, ...] | Unavailable = NOT_LOOKED_AT
-    patience_s: float = PATIENCE_S
+    timeout_s: float = PATIENCE_S
     translation_s: float = TRANSLATION_S
 
     def observe(self, mode: Mode) -> Observed:
         """Ask everything at once; what does not answer is marked as unavailable."""
         now_ms, ports = self.now_ms(), self.ports
-        ends = Ends(self.link, ports, now_ms, self.patience_s)
+        ends = Ends(self.link, ports, now_ms, self.timeout_s)
         connectors, reverse = self._listed(ports.connectors), self._listed(ports.reverse)
         arriving = self._arriving(mode, ends.source)
         left_out = BoundedQuery(ports.left_out, self.translation_s) if ports.left_out else None
-        endpoints = [BoundedQuery(each.observe, self.patience_s) for each in ports.endpoints]
-        journal = [
-            (each.where, BoundedQuery(each.check, self.patience_s)) for each in ports.journal
-        ]
-        where = BoundedQuery(ports.whereabouts, self.patience_s) if ports.whereabouts else None
+        endpoints = [BoundedQuery(each.observe, self.timeout_s) for each in ports.endpoints]
+        journal = [(each.where, BoundedQuery(each.check, self.timeout_s)) for each in ports.journal]
+        where = BoundedQuery(ports.whereabouts, self.timeout_s) if ports.whereabouts else None
         source, target, behind = ends.source, ends.target, ends.behind.answer()
         rows = left_out.answer() if left_out else _NO_TRANSLATION
         return Observed(
@@ -116,11 +114,11 @@ class Observer:
         silent = lambda: isinstance(source.overview.answer(), Silent)  # noqa: E731
         return BoundedQuery(
             partial(arriving, ends, silent, self.ports.beats, before=self.ports.copies_before),
-            self.patience_s,
+            self.timeout_s,
         )
 
     def _listed(self, workers: ConnectorLister | None) -> BoundedQuery[Connectors] | None:
-        return BoundedQuery(workers.all, self.patience_s) if workers is not None else None
+        return BoundedQuery(workers.all, self.timeout_s) if workers is not None else None
 
 
 def _identity(overview: Overview | Unavailable) -> str | Unavailable:
@@ -174,17 +172,17 @@ class Survey:
         ports: SurveyPorts,
         files: Sequence[SecretFile],
         clients: Sequence[ClientSeen],
-        patience_s: float = PATIENCE_S,
+        timeout_s: float = PATIENCE_S,
     ) -> None:
         self._files, self._clients = files, clients
-        self._source = BoundedQuery(lambda: surveyed_cluster(ports.source), patience_s)
-        self._target = BoundedQuery(lambda: surveyed_cluster(ports.target), patience_s)
-        self._ids = BoundedQuery(lambda: self._transactional_ids(ports.source), patience_s)
-        self._readers = BoundedQuery(ports.readers, patience_s)
-        self._ages = BoundedQuery(ports.ages, patience_s) if ports.ages else None
-        self._anchors = BoundedQuery(ports.anchors, patience_s)
-        self._runs = BoundedQuery(ports.runs, patience_s)
-        self._sampled = BoundedQuery(ports.sampled, patience_s) if ports.sampled else None
+        self._source = BoundedQuery(lambda: surveyed_cluster(ports.source), timeout_s)
+        self._target = BoundedQuery(lambda: surveyed_cluster(ports.target), timeout_s)
+        self._ids = BoundedQuery(lambda: self._transactional_ids(ports.source), timeout_s)
+        self._readers = BoundedQuery(ports.readers, timeout_s)
+        self._ages = BoundedQuery(ports.ages, timeout_s) if ports.ages else None
+        self._anchors = BoundedQuery(ports.anchors, timeout_s)
+        self._runs = BoundedQuery(ports.runs, timeout_s)
+        self._sampled = BoundedQuery(ports.sampled, timeout_s) if ports.sampled else None
 
     def seen(self) -> Surveyed:
         """What was observed; what did not answer is marked as unavailable."""

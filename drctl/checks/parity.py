@@ -9,7 +9,7 @@ from drctl.checks.check import BOTH, PLANNED, Family, Guards, check, listed, rea
 from drctl.checks.observed import NOT_LOOKED_AT, Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, not_checked, ok, require, warn
 from drctl.model.finding import Status
-from drctl.model.groups import POSITIONS_TOPIC
+from drctl.model.groups import OFFSETS_TOPIC
 from drctl.model.loss import Mode
 from drctl.model.survey import Entity
 from drctl.model.topology import TopicState, Unavailable
@@ -191,8 +191,8 @@ def settings(observed: Observed) -> Iterator[Verdict]:
     silent = sorted({p.copy.name for p in found.pairs} - {p.copy.name for p in known})
     if silent:
         reason = f"on one side or both, settings of {listed(silent)} may not be read"
-        cure = f"grant drctl's user DESCRIBE_CONFIGS on them, or {DESCRIBE}"
-        yield not_checked(found.subject, reason, cure)
+        remedy = f"grant drctl's user DESCRIBE_CONFIGS on them, or {DESCRIBE}"
+        yield not_checked(found.subject, reason, remedy)
     elif not weaker and not found.unread:
         yield ok(found.subject, "copies are as their topics, or stricter", f"{len(known):,} topics")
 
@@ -214,8 +214,8 @@ def _weaker(
     if pairs:
         evidence = several(pair.differs(key) for pair in pairs)
         reason = f"{key} of {len(pairs):,} copies {how} than on the source"
-        cure = f"give them the source's {key}: drctl doctor --fix does it"
-        yield Verdict(status, found.subject, reason, evidence, cost, cure)
+        remedy = f"give them the source's {key}: drctl doctor --fix does it"
+        yield Verdict(status, found.subject, reason, evidence, cost, remedy)
 
 
 def _unread(found: Compared) -> Iterator[Verdict]:
@@ -313,8 +313,8 @@ def _settings(side: Side) -> Mapping[str, str]:
     known = [each for each in asked.values() if not isinstance(each, Unavailable) and each]
     if not known:
         why = next((e.reason for e in asked.values() if isinstance(e, Unavailable)), "no answer")
-        cure = "grant drctl's user DESCRIBE_CONFIGS on the cluster"
-        raise NotObserved(side.subject, "its brokers do not tell their settings", cure, why)
+        remedy = "grant drctl's user DESCRIBE_CONFIGS on the cluster"
+        raise NotObserved(side.subject, "its brokers do not tell their settings", remedy, why)
     return known[0]
 
 
@@ -322,10 +322,10 @@ def _settings(side: Side) -> Mapping[str, str]:
 def offsets_partitions(observed: Observed) -> Verdict:
     """`__consumer_offsets` has as many partitions on both sides, where it is mirrored."""
     counts = [
-        sum(place.topic == POSITIONS_TOPIC for place in side.layout().partitions)
+        sum(place.topic == OFFSETS_TOPIC for place in side.layout().partitions)
         for side in sides(observed)
     ]
-    subject = f"{POSITIONS_TOPIC} of both clusters"
+    subject = f"{OFFSETS_TOPIC} of both clusters"
     told = f"{counts[0]} and {counts[1]} partitions"
     replicator = observed.link.settings.replicator
     mirrored = replicator.kind == "offset-preserving" or replicator.copied_offsets_topic
@@ -337,8 +337,8 @@ def offsets_partitions(observed: Observed) -> Verdict:
         return ok(subject, "it has as many partitions on both", told)
     if mirrored:
         cost = "a group's positions are looked for in another partition than they were copied to"
-        cure = "make the target anew with the source's offsets.topic.num.partitions"
-        return fail(subject, "they differ, and it is mirrored", told, cost, cure)
+        remedy = "make the target anew with the source's offsets.topic.num.partitions"
+        return fail(subject, "they differ, and it is mirrored", told, cost, remedy)
     return ok(subject, "they differ, and it is not mirrored: that costs nothing", told)
 
 
@@ -347,9 +347,9 @@ def scram_users(observed: Observed) -> Verdict:
     """Every SCRAM user of the source is one of the target, too."""
     link, survey = observed.link, observed.survey
     subject = f"SCRAM users of cluster {link.target}"
-    cure = "compare `kafka-configs --describe --entity-type users` of both clusters"
-    ours = require(survey.source.scram_users, subject, f"those of {link.source} are", cure)
-    theirs = require(survey.target.scram_users, subject, "they are", cure)
+    remedy = "compare `kafka-configs --describe --entity-type users` of both clusters"
+    ours = require(survey.source.scram_users, subject, f"those of {link.source} are", remedy)
+    theirs = require(survey.target.scram_users, subject, "they are", remedy)
     missing = sorted(ours - theirs)
     applications = {p.removeprefix("User:") for p in link.settings.fence.principals}
     if not missing:
@@ -357,14 +357,14 @@ def scram_users(observed: Observed) -> Verdict:
         return ok(subject, "nobody is missing", told)
     known = sorted(set(missing) & applications)
     told = f"{len(ours):,} on {link.source}, {len(theirs):,} on {link.target}"
-    cure = "add them there with the same password: kafka-configs --alter --entity-type users"
+    remedy = "add them there with the same password: kafka-configs --alter --entity-type users"
     if not theirs:
-        cure += "; where there were any, read docs/checks.md on KAFKA-20774 before"
+        remedy += "; where there were any, read docs/checks.md on KAFKA-20774 before"
     if known:
         cost = "they cannot log in after the switch: an outage of these applications"
-        return fail(subject, f"applications are missing: {listed(known)}", told, cost, cure)
+        return fail(subject, f"applications are missing: {listed(known)}", told, cost, remedy)
     cost = "if somebody uses them, they cannot log in after the switch"
-    return warn(subject, f"{len(missing):,} are missing: {listed(missing)}", told, cost, cure)
+    return warn(subject, f"{len(missing):,} are missing: {listed(missing)}", told, cost, remedy)
 
 
 @check("parity-of-quotas", _FAMILY, Status.WARN)
@@ -372,9 +372,9 @@ def quotas(observed: Observed) -> Verdict:
     """Nobody has a lower quota on the target than on the source."""
     link, survey = observed.link, observed.survey
     subject = f"client quotas of cluster {link.target}"
-    cure = "compare `kafka-configs --describe --entity-type users` (and clients) of both clusters"
-    ours = require(survey.source.quotas, subject, f"those of {link.source} are", cure)
-    theirs = require(survey.target.quotas, subject, "they are", cure)
+    remedy = "compare `kafka-configs --describe --entity-type users` (and clients) of both clusters"
+    ours = require(survey.source.quotas, subject, f"those of {link.source} are", remedy)
+    theirs = require(survey.target.quotas, subject, "they are", remedy)
     slower = [
         f"{quota_of(who)}: {key}={rate:g}, on the source {'none' if was is None else f'{was:g}'}"
         for who, limits in theirs.items()
@@ -384,12 +384,12 @@ def quotas(observed: Observed) -> Verdict:
     lost = [f"{quota_of(who)}: {listed(list(ours[who]))}" for who in ours if who not in theirs]
     if slower:
         cost = "these clients are slowed down after the switch"
-        cure = "give them the source's: kafka-configs --alter"
-        return warn(subject, f"{len(slower):,} are lower there", several(slower), cost, cure)
+        remedy = "give them the source's: kafka-configs --alter"
+        return warn(subject, f"{len(slower):,} are lower there", several(slower), cost, remedy)
     if lost:
         cost = "nothing keeps these clients from taking all of the target"
-        cure = "set them there, too: kafka-configs --alter"
-        return warn(subject, f"{len(lost):,} are missing there", several(lost), cost, cure)
+        remedy = "set them there, too: kafka-configs --alter"
+        return warn(subject, f"{len(lost):,} are missing there", several(lost), cost, remedy)
     told = f"{len(ours):,} and {len(theirs):,} quotas"
     return ok(subject, "none is lower or missing", told)
 

@@ -21,17 +21,19 @@ _METADATA = "metadata.version"
 def nobody(observed: Observed) -> Verdict:
     """At least one of the two clusters answers."""
     ends = {observed.link.source: observed.source, observed.link.target: observed.target}
-    subject, cure = f"clusters {' and '.join(ends)}", "look at this machine's own network first"
-    known = [require_asked(each, subject, "whether they answer is", cure) for each in ends.values()]
+    subject, remedy = f"clusters {' and '.join(ends)}", "look at this machine's own network first"
+    known = [
+        require_asked(each, subject, "whether they answer is", remedy) for each in ends.values()
+    ]
     silent = [each.reason for each in known if isinstance(each, Silent)]
     if len(silent) < len(ends):
         return ok(subject, "not both of them are silent")
     return fail(
         subject,
-        f"neither answers: {cure}",
+        f"neither answers: {remedy}",
         "; ".join(silent),
         "nothing is known of either; where this machine cannot reach them, they may both be well",
-        f"{cure}: its name servers, routes, VPN and firewall; then see that the brokers run",
+        f"{remedy}: its name servers, routes, VPN and firewall; then see that the brokers run",
     )
 
 
@@ -45,8 +47,8 @@ def answer(side: Side) -> Verdict:
         told = several(why.reason for _, why in sorted(silent.items()))
         reason = f"{len(silent):,} of {len(asked):,} brokers do not answer"
         cost = "what they lead stands still, and clients that reach only them see an outage"
-        cure = "see that they run, and that their addresses can be reached from here"
-        return fail(side.subject, reason, told, cost, cure)
+        remedy = "see that they run, and that their addresses can be reached from here"
+        return fail(side.subject, reason, told, cost, remedy)
     if not asked:
         raise NotObserved(side.subject, "it names no broker", _LOOK)
     layout = side.survey.layout
@@ -83,8 +85,8 @@ def _one_version(side: Side) -> Verdict:
     evidence = f"{_METADATA} is {_levels(side).get(_METADATA, 0)}; {told}"
     if len(set(tops.values())) > 1:
         cost = "brokers that know less lead partitions, too: what clients may do depends on luck"
-        cure = "finish the upgrade, or take it back"
-        return warn(side.subject, "its brokers are of several versions", evidence, cost, cure)
+        remedy = "finish the upgrade, or take it back"
+        return warn(side.subject, "its brokers are of several versions", evidence, cost, remedy)
     return ok(side.subject, "its brokers are of one version", evidence)
 
 
@@ -106,7 +108,7 @@ def _compared(observed: Observed, ours: Mapping[str, int], theirs: Mapping[str, 
             for name, level in sorted(lower.items())
         )
         cost = "clients that need what the source has are refused on the target"
-        cure = "raise them there: kafka-features upgrade"
-        return warn(subject, f"{len(lower):,} are lower than on the source", told, cost, cure)
+        remedy = "raise them there: kafka-features upgrade"
+        return warn(subject, f"{len(lower):,} are lower than on the source", told, cost, remedy)
     told = ", ".join(f"{name}={level}" for name, level in sorted(theirs.items()))
     return ok(subject, "none is lower than on the source", told)

@@ -94,9 +94,9 @@ def _quota(observed: Observed, who: Entity, what: str, change: str) -> Left:
         + ("--entity-default" if name is None else option("--entity-name", name))
         for kind, name in who
     )
-    cure = f"on {observed.link.target}: kafka-configs --alter {change} {named}"
+    remedy = f"on {observed.link.target}: kafka-configs --alter {change} {named}"
     cost = "these clients are slowed down after the switch, or nothing bounds them"
-    return Left(_QUOTAS, what, _SHARED, cost, cure)
+    return Left(_QUOTAS, what, _SHARED, cost, remedy)
 
 
 _CHECK = "parity-of-acls"
@@ -121,16 +121,16 @@ def rules_to_add(observed: Observed, looked: Seen) -> Fixes:
         if denied := books.denying(refusal):
             what = f"{refusal.principal} may not {refusal.operation} {refusal.copy}"
             why = f"a rule of the target denies it, and drctl deletes none: {in_words(denied[0])}"
-            cure = "see why it is there; kafka-acls --remove"
-            left.append(Left(_CHECK, what, why, f"it {_REFUSED}", cure))
+            remedy = "see why it is there; kafka-acls --remove"
+            left.append(Left(_CHECK, what, why, f"it {_REFUSED}", remedy))
             continue
         for rule in books.allowing(refusal):
             wanted.setdefault(rule, _fix(observed, rule, _REFUSED))
     for rule, why_not in books.denials():
         if why_not:
             what = f"ACL not on {observed.link.target}: {in_words(rule)}"
-            cure = "add it there, if it is meant for the target, too: kafka-acls --add"
-            left.append(Left(_CHECK, what, why_not, f"{rule.principal} {_LET_IN}", cure))
+            remedy = "add it there, if it is meant for the target, too: kafka-acls --add"
+            left.append(Left(_CHECK, what, why_not, f"{rule.principal} {_LET_IN}", remedy))
         else:
             wanted.setdefault(rule, _fix(observed, rule, _LET_IN))
     return Fixes(rules=tuple(wanted.values()), left=tuple(left))
@@ -146,12 +146,12 @@ def in_words(rule: Acl) -> str:
 def _read(observed: Observed, looked: Seen) -> "_Books | None":
     """None where the target enforces nothing."""
     link = observed.link
-    subject, cure = f"ACLs of cluster {link.target}", "kafka-acls --list"
-    target = require(observed.target_acls, subject, "they are", cure)
+    subject, remedy = f"ACLs of cluster {link.target}", "kafka-acls --list"
+    target = require(observed.target_acls, subject, "they are", remedy)
     if not target.enforced:
         return None
-    source = require(observed.source_acls, subject, f"those of {link.source} are", cure)
-    topics = require(observed.source_topics, subject, f"the topics of {link.source} are", cure)
+    source = require(observed.source_acls, subject, f"those of {link.source} are", remedy)
+    topics = require(observed.source_topics, subject, f"the topics of {link.source} are", remedy)
     names = link.topics_of(name for name, state in topics.items() if state is not None)
     who = judged_principals(observed, source, subject)
     return _Books(observed, looked, source, target, who, names)
@@ -425,12 +425,12 @@ class _Difference:
                 " config.properties.exclude of the connector",
             )
 
-    def _left(self, why: str, cure: str) -> Left:
+    def _left(self, why: str, remedy: str) -> Left:
         what = (
             f"topic {self.pair.copy.name}: {self.key}={self.there.value}, on the source"
             f" {self.wanted.value}"
         )
-        return Left(JUDGED[self.key].check, what, why, JUDGED[self.key].why, cure)
+        return Left(JUDGED[self.key].check, what, why, JUDGED[self.key].why, remedy)
 
 
 def taken_back(observed: Observed, key: str, ours: TopicSetting, theirs: TopicSetting) -> str:
@@ -647,4 +647,4 @@ def _of_brokers(observed: Observed) -> Iterator[Left]:
 
 def _left(finding: Finding, why: str) -> Left:
     what = f"{finding.subject}: {finding.evidence or finding.reason}"
-    return Left(finding.check, what, why, finding.cost, finding.cure)
+    return Left(finding.check, what, why, finding.cost, finding.remedy)

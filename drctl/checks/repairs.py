@@ -76,14 +76,14 @@ class Left:
         what: differs, in words for a person.
         why: it is left.
         cost: what it would cost in a failover; empty where the check says it.
-        cure: what a person would do.
+        remedy: what a person would do.
     """
 
     check: str
     what: str
     why: str
     cost: str
-    cure: str
+    remedy: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def clients_on_source(observed: Observed) -> Finding:
     runs = observed.survey.runs
     if isinstance(runs, Unavailable):
         reason = f"whether clients were moved is not known: {runs.reason}"
-        return Finding(GUARD, Status.NOT_CHECKED, subject, reason, cure="drctl journal")
+        return Finding(GUARD, Status.NOT_CHECKED, subject, reason, remedy="drctl journal")
     told = f"{len(runs)} runs in the journal"
     return Finding(GUARD, Status.OK, subject, f"nothing says that they are on {link.target}", told)
 

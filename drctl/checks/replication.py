@@ -71,14 +71,14 @@ def named(observed: Observed) -> Verdict | None:
     name = observed.link.settings.replicator.connectors.source
     subject = "source connector"
     cost = "nothing is stopped: it goes on to append old records behind new ones on the target"
-    cure = "name it: `replicator: {connectors: {source: ...}}` of the link in drctl.yaml"
+    remedy = "name it: `replicator: {connectors: {source: ...}}` of the link in drctl.yaml"
     if name is None:
-        return fail(subject, "the link does not name it", "no such key in drctl.yaml", cost, cure)
-    known = require(observed.connectors, subject, "whether the workers have it is", cure)
+        return fail(subject, "the link does not name it", "no such key in drctl.yaml", cost, remedy)
+    known = require(observed.connectors, subject, "whether the workers have it is", remedy)
     evidence = f"connectors: {listed(sorted(known)) or 'none'}"
     if name in known:
         return ok(f"connector {name}", "it is there, and named", evidence)
-    return fail(f"connector {name}", "the workers have none of this name", evidence, cost, cure)
+    return fail(f"connector {name}", "the workers have none of this name", evidence, cost, remedy)
 
 
 @check("replication-not-running", _FAMILY, Status.FAIL, guards=Guards(BOTH, PLANNED))
@@ -95,14 +95,14 @@ def not_running(observed: Observed) -> Iterable[Verdict] | None:
 def lag(observed: Observed) -> Iterator[Verdict]:
     """The target lacks at most `policy.max_lag_records` of the source's records."""
     subject = f"link {observed.link.name}"
-    cure = "`drctl gap` says what is missing"
+    remedy = "`drctl gap` says what is missing"
     if isinstance(observed.lag, Unavailable):
         reason = f"how many records it lags is not known: {observed.lag.reason}"
-        raise NotObserved(subject, reason, cure, _newest(observed))
+        raise NotObserved(subject, reason, remedy, _newest(observed))
     known, unknown = split(observed.lag)
     if unknown:
         reason = f"how far {len(unknown):,} of {len(observed.lag):,} partitions lag is not known"
-        yield not_checked(subject, reason, cure, reasons(unknown))
+        yield not_checked(subject, reason, remedy, reasons(unknown))
     judged = _lagging(subject, known, observed)
     if judged.status is not Status.OK or not unknown:
         yield judged
@@ -118,18 +118,18 @@ def _lagging(subject: str, known: Mapping[TopicPartition, Lag], observed: Observ
     allowed = f"policy.max_lag_records is {most:,}"
     if observed.mode is Mode.UNPLANNED and at_most:
         cost = f"about {total:,} records are not on the target until they are reconciled"
-        cure = "where the source can still be read, use --mode planned"
-        return warn(subject, reason, evidence, cost, cure)
+        remedy = "where the source can still be read, use --mode planned"
+        return warn(subject, reason, evidence, cost, remedy)
     cost = "producers would be shut out while replication catches up"
     if total > most:
-        cure = (
+        remedy = (
             "wait until it has caught up, or raise policy.max_lag_records: behind the fence all is"
             " brought over anyway"
         )
-        return fail(subject, f"{reason}; {allowed}", evidence, cost, cure)
+        return fail(subject, f"{reason}; {allowed}", evidence, cost, remedy)
     if at_most > most:
-        cure = "replicators write down how far they came once a minute or so: ask again in a while"
-        return warn(subject, f"{reason}; {allowed}", evidence, cost, cure)
+        remedy = "replicators commit their progress about once a minute: try again in a minute"
+        return warn(subject, f"{reason}; {allowed}", evidence, cost, remedy)
     return ok(subject, f"{reason}; {allowed}", evidence)
 
 
@@ -164,14 +164,14 @@ def _running(name: str, connector: Connector | None, mode: Mode) -> Verdict:
     subject = f"connector {name}"
     if connector is None:
         reason, evidence = "the workers have no such connector", ""
-        cure = "deploy it, or correct `replicator.connectors` of the link in drctl.yaml"
+        remedy = "deploy it, or correct `replicator.connectors` of the link in drctl.yaml"
     elif not connector.state:
-        cure = "ask Connect: GET /connectors/NAME/status"
-        raise NotObserved(subject, "its state is not known", cure)
+        remedy = "ask Connect: GET /connectors/NAME/status"
+        raise NotObserved(subject, "its state is not known", remedy)
     else:
-        cure = "restart what has failed, and look into the worker's log for why"
+        remedy = "restart what has failed, and look into the worker's log for why"
         if connector.state in _BY_HAND:
-            cure = "somebody stopped it: let it go on, unless that is meant to be so"
+            remedy = "somebody stopped it: let it go on, unless that is meant to be so"
         reason, evidence = _stopped(connector)
         if not reason:
             tasks = len(connector.tasks)
@@ -182,17 +182,17 @@ def _running(name: str, connector: Connector | None, mode: Mode) -> Verdict:
     cost = "what the target lacks is not brought over: a drain would wait in vain"
     if mode is Mode.UNPLANNED:
         return ok(subject, f"{reason}: nothing is waited for any more", evidence)
-    return fail(subject, reason, evidence, cost, cure)
+    return fail(subject, reason, evidence, cost, remedy)
 
 
 def _stopped(connector: Connector) -> tuple[str, str]:
     """What does not run, and why; empty where all does."""
     if connector.state != RUNNING:
-        return f"it is {connector.state}", first_lines(connector.trace)
+        return f"it is {connector.state}", first_lines(connector.stack_trace)
     others = [task for task in connector.tasks if task.state != RUNNING]
     if others:
         told = ", ".join(f"task {task.number} is {task.state}" for task in others)
-        return told, several(first_lines(task.trace) for task in others if task.trace)
+        return told, several(first_lines(task.stack_trace) for task in others if task.stack_trace)
     # One that makes checkpoints has no task as long as there is no group.
     idle = not connector.tasks and simple_class(connector.config) in (SOURCE, REPLICATOR)
     return ("it has no task", "") if idle else ("", "")
@@ -205,8 +205,8 @@ _DAY_MS = 24 * 3_600_000
 def near_tail(observed: Observed) -> Iterator[Verdict]:
     """The source keeps unreplicated records for more than a quarter of its `retention.ms`."""
     subject = f"unreplicated tails on cluster {observed.link.source}"
-    cure = "compare retention.ms of the source's topics with how long replication has stood"
-    tails, untold = split(require(observed.tails, subject, "how old they are is", cure))
+    remedy = "compare retention.ms of the source's topics with how long replication has stood"
+    tails, untold = split(require(observed.tails, subject, "how old they are is", remedy))
     keep = "raise retention.ms of these topics on the source until replication has caught up"
     lost, evidence = _count({p: tail.lost for p, tail in tails.items()})
     if lost:
@@ -227,7 +227,7 @@ def near_tail(observed: Observed) -> Iterator[Verdict]:
     unknown += [f"{p}: {tail.by_size}" for p, tail in tails.items() if tail.by_size]
     if unknown:
         reason = f"when {len(unknown):,} of them are deleted is not known"
-        yield not_checked(subject, reason, cure, several(unknown))
+        yield not_checked(subject, reason, remedy, several(unknown))
     elif not (lost or soon or later):
         yield ok(subject, "none is near its deletion", f"{len(tails):,} partitions lag")
 
@@ -251,15 +251,15 @@ def _kept(side: Side, floor_ms: int) -> Verdict:
     known = {name: ms for name, ms in kept.items() if ms is not None}
     short = {name: ms for name, ms in known.items() if ms <= floor_ms}
     night = {name: ms for name, ms in known.items() if floor_ms < ms < _DAY_MS}
-    cure = "raise retention.ms of these topics"
+    remedy = "raise retention.ms of these topics"
     if short:
         cost = "records are deleted within the time by which replication may be behind"
         reason = f"{len(short):,} topics are kept for less than policy.max_rpo_seconds"
-        return fail(side.subject, reason, _retentions(short), cost, cure)
+        return fail(side.subject, reason, _retentions(short), cost, remedy)
     if night:
         cost = "a cluster that returns after a night deletes what was not copied before it is read"
         reason = f"{len(night):,} topics are kept for less than a day"
-        return warn(side.subject, reason, _retentions(night), cost, cure)
+        return warn(side.subject, reason, _retentions(night), cost, remedy)
     told = f"{len(kept):,} topics, {len(kept) - len(known):,} without an end by time"
     return ok(side.subject, "all are kept for a day or longer", told)
 

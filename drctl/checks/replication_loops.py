@@ -39,8 +39,8 @@ def cycles(observed: Observed) -> Verdict | None:
     if link.settings.replicator.kind == "confluent-replicator":
         # It marks records: row replicator-provenance.
         return None
-    cure = "let one direction rename, mark records (provenance headers), or stop one of them"
-    others = require(observed.neighbours, subject, "the other links are", cure)
+    remedy = "let one direction rename, mark records (provenance headers), or stop one of them"
+    others = require(observed.neighbours, subject, "the other links are", remedy)
     running = _running_back(observed, subject)
     back = [each for each in others if (each.source, each.target) == (link.target, link.source)]
     meant = [each.name for each in back if _round(link, each)]
@@ -48,7 +48,7 @@ def cycles(observed: Observed) -> Verdict | None:
     if running:
         reason = f"connectors {listed(running)} copy back under the same names"
         stop = "; ".join(put("", name, "stop") for name in running)
-        return fail(subject, reason, "neither direction is stopped", cost, f"{cure}: {stop}")
+        return fail(subject, reason, "neither direction is stopped", cost, f"{remedy}: {stop}")
     if meant and not isinstance(observed.connectors, Unavailable):
         return ok(subject, f"link {listed(meant)} would, and nothing of it runs now", "", cost)
     if meant:
@@ -147,8 +147,8 @@ def two_only(observed: Observed) -> Verdict:
     """The clusters of the link replicate with each other and with no third one."""
     link = observed.link
     subject = f"clusters {link.source} and {link.target}"
-    cure = "look which other clusters replicate from them or to them"
-    others = require(observed.neighbours, subject, "the other links are", cure)
+    remedy = "look which other clusters replicate from them or to them"
+    others = require(observed.neighbours, subject, "the other links are", remedy)
     ends = {link.source, link.target}
     beyond = [each for each in others if ends & {each.source, each.target} != set()]
     third = [each for each in beyond if {each.source, each.target} != ends]
@@ -156,8 +156,8 @@ def two_only(observed: Observed) -> Verdict:
         return ok(subject, "drctl.yaml has no link of theirs with a third cluster")
     told = several(f"{each.name}: {each.source} to {each.target}" for each in third)
     cost = "when clients move, these links go on from a cluster that takes no writes any more"
-    cure = "plan the failover of each link; the order is nobody's but yours"
-    return warn(subject, f"{len(third):,} links join them to others", told, cost, cure)
+    remedy = "plan the failover of each link; the order is nobody's but yours"
+    return warn(subject, f"{len(third):,} links join them to others", told, cost, remedy)
 
 
 @check("copies-are-identical", _FAMILY, Status.FAIL)
@@ -167,17 +167,17 @@ def identical(observed: Observed) -> Verdict | None:
     if link.settings.replicator.kind != "offset-preserving":
         return None
     subject = f"copies of link {link.name}"
-    cure = "`drctl gap --scope full` compares everything"
-    found = require(observed.survey.sampled, subject, "whether they are the same is", cure)
+    remedy = "`drctl gap --scope full` compares everything"
+    found = require(observed.survey.sampled, subject, "whether they are the same is", remedy)
     if found.different:
         told = several(f"{place} offset {offset}" for place, offset in found.different)
         reason = f"{len(found.different):,} of {found.same + len(found.different):,} samples differ"
         cost = "groups would go on at other records than they stopped at"
-        cure = "the mirror does not keep offsets: set another replicator.kind, or mirror anew"
-        return fail(subject, reason, told, cost, cure)
+        remedy = "the mirror does not keep offsets: set another replicator.kind, or mirror anew"
+        return fail(subject, reason, told, cost, remedy)
     if found.unread or not found.same:
         reason = f"of {len(found.unread):,} samples one side could not be read"
-        raise NotObserved(subject, reason, cure, several(found.unread))
+        raise NotObserved(subject, reason, remedy, several(found.unread))
     return ok(subject, f"{found.same:,} samples are the same records")
 
 
@@ -185,8 +185,8 @@ def identical(observed: Observed) -> Verdict | None:
 def outside_writers(observed: Observed) -> Verdict:
     """Only replication writes to the copies."""
     subject = f"copies on cluster {observed.link.target}"
-    cure = "look at `kafka-transactions describe-producers` of a copy"
-    by_place = require(observed.target_producers, subject, "who writes to them is", cure)
+    remedy = "look at `kafka-transactions describe-producers` of a copy"
+    by_place = require(observed.target_producers, subject, "who writes to them is", remedy)
     producers, unread = split(by_place)
     worker = {} if isinstance(observed.worker, Unavailable) else observed.worker
     # The replicator's own producers are idempotent then.
@@ -205,14 +205,14 @@ def outside_writers(observed: Observed) -> Verdict:
         )
         reason = f"idempotent producers wrote to {len({p for p, _ in recent}):,} of them just now"
         cost = "records that the source has not; what follows them has other offsets"
-        cure = (
+        remedy = (
             "find and stop them; deny WRITE on the copies to everybody but the replicator. Where"
             " the replicator itself writes so, this is it"
         )
-        return warn(subject, reason, told, cost, cure)
+        return warn(subject, reason, told, cost, remedy)
     if unread:
         reason = f"of {len(unread):,} partitions it is not known"
-        raise NotObserved(subject, reason, cure, reasons(unread))
+        raise NotObserved(subject, reason, remedy, reasons(unread))
     told = "producers that are not idempotent leave no trace"
     return ok(subject, "no idempotent producer wrote to them in the last 10 minutes", told)
 
@@ -221,8 +221,8 @@ def outside_writers(observed: Observed) -> Verdict:
 def source_connectors(observed: Observed) -> Verdict:
     """The workers run no source connectors beside the mirror, whose offsets would have to move."""
     subject = "source connectors"
-    cure = "see what else writes to the source from a database: `drctl connect status`"
-    known = require(observed.connectors, subject, "the connectors are", cure)
+    remedy = "see what else writes to the source from a database: `drctl connect status`"
+    known = require(observed.connectors, subject, "the connectors are", remedy)
     others = [
         c
         for _, c in sorted(known.items())

@@ -66,9 +66,9 @@ def translates(observed: Observed) -> Verdict:
     """`offset.translator.tasks.max` lets at least one task translate."""
     tasks = required(observed, REPLICATOR).integer("offset.translator.tasks.max", -1)
     if tasks.value == 0:
-        cure = "set offset.translator.tasks.max=-1"
+        remedy = "set offset.translator.tasks.max=-1"
         reason = "offset translation is off"
-        return tasks.fail(reason, _AT_RESET, cure)
+        return tasks.fail(reason, _AT_RESET, remedy)
     how_many = "all tasks translate" if tasks.value < 0 else f"{tasks.value} tasks may translate"
     return tasks.ok(how_many)
 
@@ -106,12 +106,12 @@ def pace(observed: Observed) -> Verdict:
     cost = f"groups read again what they consumed in the last {seconds} or more"
     if period.value <= 0 or size.value <= 0:
         reason = "batches of translations have no time or no room"
-        cure = "remove the setting: its default is sound"
-        return fail(settings.subject, reason, evidence, _AT_RESET, cure)
+        remedy = "remove the setting: its default is sound"
+        return fail(settings.subject, reason, evidence, _AT_RESET, remedy)
     if period.value > _SLOW_MS:
-        cure = "lower offset.translator.batch.period.ms; its default is 60000"
+        remedy = "lower offset.translator.batch.period.ms; its default is 60000"
         reason = f"positions are translated every {seconds} only"
-        return warn(settings.subject, reason, evidence, cost, cure)
+        return warn(settings.subject, reason, evidence, cost, remedy)
     return ok(settings.subject, f"positions are translated every {seconds}", evidence, cost)
 
 
@@ -123,13 +123,13 @@ def expiry(observed: Observed) -> Verdict:
         f"where replication lags by more than {limit.value / 1000:g} s, positions are dropped and"
         " groups go on from older ones"
     )
-    cure = f"set fetch.offset.expiry.ms={_EXPIRY_MS} or more"
+    remedy = f"set fetch.offset.expiry.ms={_EXPIRY_MS} or more"
     if limit.value <= 0:
         reason = "translations are dropped at once"
-        return limit.fail(reason, _AT_RESET, cure)
+        return limit.fail(reason, _AT_RESET, remedy)
     if limit.value < _EXPIRY_MS:
         reason = "translations wait for replication less long than by default"
-        return limit.warn(reason, cost, cure)
+        return limit.warn(reason, cost, remedy)
     reason = "translations wait long enough for replication to catch up"
     return limit.ok(reason, cost)
 
@@ -163,8 +163,8 @@ def timestamps_kept(observed: Observed) -> Iterator[Verdict]:
     if kind.value == "CreateTime":
         yield kind.ok("new copies keep timestamps")
     else:
-        reason, cure = "copies get the target's time", "set topic.timestamp.type=CreateTime"
-        yield kind.fail(reason, cost, cure)
+        reason, remedy = "copies get the target's time", "set topic.timestamp.type=CreateTime"
+        yield kind.fail(reason, cost, remedy)
     look = "look at message.timestamp.type of the topics on the target"
     what = "the copies' configuration is"
     copies = require(observed.target_topics, "topics of the target", what, look)
@@ -178,13 +178,13 @@ def _timestamps_of(name: str, state: TopicState | Unavailable | None, cost: str)
     if not isinstance(state, TopicState) or key not in state.config:
         known = state.reason if isinstance(state, Unavailable) else "its configuration is not known"
         reason = "there is no such topic" if state is None else known
-        cure = f"look at {key} of {name} on the target"
-        return not_checked(subject, reason, cure)
+        remedy = f"look at {key} of {name} on the target"
+        return not_checked(subject, reason, remedy)
     evidence = f"{key}={state.config[key]}"
     if not state.log_append_time:
         return ok(subject, "copies keep their timestamps", evidence)
-    cure = f"set {key}=CreateTime on the topic; what is in it keeps its wrong times"
-    return fail(subject, "copies have the target's time", evidence, cost, cure)
+    remedy = f"set {key}=CreateTime on the topic; what is in it keeps its wrong times"
+    return fail(subject, "copies have the target's time", evidence, cost, remedy)
 
 
 _INTERCEPTOR = "ConsumerTimestampsInterceptor"
@@ -225,8 +225,8 @@ def _sink(sink: Connector, observed: Observed) -> Verdict:
         interceptors = settings.text(override, "")
     elif isinstance(observed.worker, Unavailable):
         reason = f"its workers' configuration is not known: {observed.worker.reason}"
-        cure = f"look at {key} in the properties of its workers"
-        raise NotObserved(settings.subject, reason, cure)
+        remedy = f"look at {key} in the properties of its workers"
+        raise NotObserved(settings.subject, reason, remedy)
     else:
         interceptors = worker_settings(observed).text(key, "")
     if _INTERCEPTOR in interceptors.value:
@@ -235,10 +235,10 @@ def _sink(sink: Connector, observed: Observed) -> Verdict:
             f"the times of its group {group} are written down",
             interceptors.evidence,
         )
-    cure = f"put io.confluent.connect.replicator.offsets.{_INTERCEPTOR} into {override}"
+    remedy = f"put io.confluent.connect.replicator.offsets.{_INTERCEPTOR} into {override}"
     reason = f"the times of its group {group} are not written down"
     return fail(
-        settings.subject, reason, interceptors.evidence, f"its group {group} {_NO_TIMES}", cure
+        settings.subject, reason, interceptors.evidence, f"its group {group} {_NO_TIMES}", remedy
     )
 
 
@@ -280,12 +280,12 @@ def _may(principal: str, found: dict[str, Access]) -> Verdict:
     cost = f"no time of its groups is written down: each {_NO_TIMES}"
     lacking = " and ".join(o for o, grade in found.items() if grade is Access.NO)
     if lacking:
-        cure = f"grant {lacking} on topic {TOPIC} of the source to {principal}"
+        remedy = f"grant {lacking} on topic {TOPIC} of the source to {principal}"
         reason = f"no ACL lets it {lacking} (super users need none, which ACLs do not tell)"
-        return fail(principal, reason, evidence, cost, cure)
+        return fail(principal, reason, evidence, cost, remedy)
     if Access.SOME_HOSTS in found.values():
-        cure = "see that the hosts of its ACLs are all that it runs on"
-        return warn(principal, "it may from some hosts only", evidence, f"elsewhere {cost}", cure)
+        remedy = "see that the hosts of its ACLs are all that it runs on"
+        return warn(principal, "it may from some hosts only", evidence, f"elsewhere {cost}", remedy)
     return ok(principal, "it may write times down", evidence)
 
 
@@ -297,8 +297,8 @@ def timestamps_topic(observed: Observed) -> Verdict:
     state = require(topics.get(TOPIC), subject, "it is", look)
     if state is None:
         cost = f"no consumer ever wrote a time down: every group {_NO_TIMES}"
-        cure = f"give consumers the {_INTERCEPTOR}, or drctl's consumer (docs/consumer.md)"
-        return fail(subject, "there is none", "", cost, cure)
+        remedy = f"give consumers the {_INTERCEPTOR}, or drctl's consumer (docs/consumer.md)"
+        return fail(subject, "there is none", "", cost, remedy)
     if "cleanup.policy" not in state.config:
         raise NotObserved(subject, "its configuration is not known", look)
     evidence = f"cleanup.policy={state.config['cleanup.policy']}"
@@ -320,8 +320,8 @@ def own_timestamps(observed: Observed) -> Verdict:
     kept = required(observed, REPLICATOR).flag("offset.timestamps.commit", True)
     if kept.value:
         return kept.ok("Replicator's own position is translated")
-    reason, cure = "its own position is not translated", "set offset.timestamps.commit=true"
-    return kept.fail(reason, _COPIED_AGAIN, cure)
+    reason, remedy = "its own position is not translated", "set offset.timestamps.commit=true"
+    return kept.fail(reason, _COPIED_AGAIN, remedy)
 
 
 @check("replicator-own-offsets", _FAMILY, Status.WARN)
@@ -343,8 +343,8 @@ def reverse_start(observed: Observed) -> Verdict:
     start = reverse_replicator(observed).text("offset.start", "connect")
     if start.value == "consumer":
         return start.ok("it begins at the translated position")
-    reason, cure = "it ignores the translated position", "set offset.start=consumer on it"
-    return start.fail(reason, _COPIED_AGAIN, cure)
+    reason, remedy = "it ignores the translated position", "set offset.start=consumer on it"
+    return start.fail(reason, _COPIED_AGAIN, remedy)
 
 
 @check("replicator-group-id", _FAMILY, Status.FAIL)
@@ -355,8 +355,8 @@ def group_id(observed: Observed) -> Verdict:
     subject, evidence = f"{there.subject}, {back.subject}", f"{ours!r} there, {theirs!r} back"
     if ours == theirs:
         return ok(subject, "both directions have one group id", evidence)
-    reason, cure = "the directions have different group ids", f"set src.consumer.group.id={ours}"
-    return fail(subject, reason, evidence, _COPIED_AGAIN, f"{cure} on {back.subject}")
+    reason, remedy = "the directions have different group ids", f"set src.consumer.group.id={ours}"
+    return fail(subject, reason, evidence, _COPIED_AGAIN, f"{remedy} on {back.subject}")
 
 
 @check("replicator-provenance", _FAMILY, Status.WARN, Status.FAIL)
@@ -369,11 +369,11 @@ def provenance(observed: Observed) -> Verdict:
     replicator = observed.link.settings.replicator
     reverse = replicator.reverse
     same = reverse is not None and replicator.rename == reverse.rename == UNCHANGED
-    reason, cure = "copies do not say where they come from", "set provenance.header.enable=true"
+    reason, remedy = "copies do not say where they come from", "set provenance.header.enable=true"
     if same:
         cost = "both directions at once, with the same topic names, copy records round for ever"
-        return enabled.fail(reason, cost, cure)
-    return enabled.warn(reason, _COPIED_AGAIN, cure)
+        return enabled.fail(reason, cost, remedy)
+    return enabled.warn(reason, _COPIED_AGAIN, remedy)
 
 
 @check("replicator-header-converter", _FAMILY, Status.FAIL)
@@ -388,15 +388,18 @@ def header_converter(observed: Observed) -> Verdict:
     converter = settings.text("header.converter", "SimpleHeaderConverter")
     if converter.value == _CONVERTER:
         return converter.ok("provenance headers stay readable")
-    reason, cure = "provenance headers are not kept as bytes", f"set header.converter={_CONVERTER}"
+    reason, remedy = (
+        "provenance headers are not kept as bytes",
+        f"set header.converter={_CONVERTER}",
+    )
     cost = f"Replicator does not recognise its own copies; {_COPIED_AGAIN}"
-    return converter.fail(reason, cost, f"{cure} on the connector")
+    return converter.fail(reason, cost, f"{remedy} on the connector")
 
 
 def _group(settings: Settings) -> str:
     name = settings.subject.removeprefix("connector ")
     known = settings.text("src.consumer.group.id", settings.values.get("name", name)).value
     if not known:
-        cure = f"set src.consumer.group.id of {settings.subject}"
-        raise NotObserved(settings.subject, "its group id is empty", cure)
+        remedy = f"set src.consumer.group.id of {settings.subject}"
+        raise NotObserved(settings.subject, "its group id is empty", remedy)
     return known

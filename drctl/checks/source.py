@@ -80,17 +80,17 @@ _OLD_MS = 5 * 60_000
 )
 def unreachable(observed: Observed) -> Verdict:
     """Before a planned failover, the source answers."""
-    subject, cure = _subject(observed), "see that its brokers run"
+    subject, remedy = _subject(observed), "see that its brokers run"
     if not isinstance(observed.target, Silent | Locked):
         # Nobody is sent to a target that is not there.
         lost = f"`drctl failover --mode unplanned --link {quote(observed.link.name)}`"
-        cure = f"{lost} where it is lost; else {cure}"
-    identity = require_asked(observed.source, subject, "whether it answers is", cure)
+        remedy = f"{lost} where it is lost; else {remedy}"
+    identity = require_asked(observed.source, subject, "whether it answers is", remedy)
     cost = "it can neither be fenced nor drained: records would be left behind"
     if isinstance(identity, Locked):
         return fail(subject, _LOCKED, identity.reason, cost, f"{_LOG_IN}; it is not lost")
     if isinstance(identity, Unavailable):
-        return fail(subject, "it does not answer", identity.reason, cost, cure)
+        return fail(subject, "it does not answer", identity.reason, cost, remedy)
     return ok(subject, "it answers", f"cluster id {identity}")
 
 
@@ -98,7 +98,7 @@ def unreachable(observed: Observed) -> Verdict:
 def alive(observed: Observed) -> Verdict:
     """Before an unplanned failover, the source does not answer."""
     subject = _subject(observed)
-    cure = (
+    remedy = (
         "use --mode planned, which loses nothing; or where it is to be given up all the same, say"
         " why with --override source-alive=REASON"
     )
@@ -111,9 +111,9 @@ def alive(observed: Observed) -> Verdict:
     )
     if isinstance(answer, Locked):
         # A wrong password looks like a dead cluster, and is none.
-        return fail(subject, _LOCKED, answer.reason, cost, f"{_LOG_IN}; {cure}")
-    identity = require(answer, subject, "whether it answers is", cure)
-    return fail(subject, "it still answers", f"cluster id {identity}", cost, cure)
+        return fail(subject, _LOCKED, answer.reason, cost, f"{_LOG_IN}; {remedy}")
+    identity = require(answer, subject, "whether it answers is", remedy)
+    return fail(subject, "it still answers", f"cluster id {identity}", cost, remedy)
 
 
 def _silent(observed: Observed, subject: str, answer: Silent) -> Verdict:
@@ -149,8 +149,8 @@ def _arrived(come: Arriving) -> str:
 def hanging(observed: Observed) -> Iterator[Verdict]:
     """No transaction on the source hangs, or is older than 5 minutes."""
     subject = f"transactions on cluster {observed.link.source}"
-    cure = "look for them with `kafka-transactions --bootstrap-server ... find-hanging`"
-    by_place = require(observed.transactions, subject, "which are open is", cure)
+    remedy = "look for them with `kafka-transactions --bootstrap-server ... find-hanging`"
+    by_place = require(observed.transactions, subject, "which are open is", remedy)
     transactions, unread = split(by_place)
     found = [(place, each) for place, there in transactions.items() for each in there]
     bad = [(p, t) for p, t in found if t.hanging or _age_ms(t, observed) >= _OLD_MS]
@@ -170,7 +170,7 @@ def hanging(observed: Observed) -> Iterator[Verdict]:
             + [f"{p} {_told(t, observed)}" for p, t in ageless]
         )
         reason = f"of {len(unread) + len(ageless):,} nobody can say whether they will end"
-        yield not_checked(subject, reason, cure, told)
+        yield not_checked(subject, reason, remedy, told)
     if not bad and not unread and not ageless:
         yield ok(subject, f"{len(found):,} are open, and none is old", _oldest(found, observed))
 

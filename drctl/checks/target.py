@@ -25,16 +25,16 @@ from drctl.model.topology import Unavailable
 )
 def unwritable(observed: Observed) -> Iterator[Verdict]:
     """A run can write its journal, wherever it is kept."""
-    cure = "see that the topic and the state_dir can be written (docs/journal.md)"
-    places = require(observed.journal, "journal", "whether it can be written is", cure)
+    remedy = "see that the topic and the state_dir can be written (docs/journal.md)"
+    places = require(observed.journal, "journal", "whether it can be written is", remedy)
     if not places:
-        raise NotObserved("journal", "no place was looked at", cure)
+        raise NotObserved("journal", "no place was looked at", remedy)
     for place, why in places.items():
         if why is None:
             yield ok(place, "a run can write its journal here")
         else:
             cost = "a run that nobody wrote down can neither be gone on with nor be undone"
-            yield fail(place, "a run cannot write its journal here", why.reason, cost, cure)
+            yield fail(place, "a run cannot write its journal here", why.reason, cost, remedy)
 
 
 _OLD_MS, _DEAD_MS = 5 * 60_000, 24 * 3_600_000
@@ -47,23 +47,25 @@ def age(observed: Observed) -> Verdict | None:
     if not link.settings.translate:
         return None
     subject = f"anchors on cluster {link.target}"
-    cure = f"drctl offsets track --link {quote(link.name)} --execute, as a service"
+    remedy = f"drctl offsets track --link {quote(link.name)} --execute, as a service"
     cost = "with a dead source, groups go on where only the replicator's own notes say"
     anchors = observed.survey.anchors
     if anchors is None:
-        return warn(subject, "there are none", "no topic __drctl_anchors", cost, cure)
-    found = require(anchors, subject, "how old they are is", cure)
+        return warn(subject, "there are none", "no topic __drctl_anchors", cost, remedy)
+    found = require(anchors, subject, "how old they are is", remedy)
     if found.looked_ms is None:
         told = f"{found.anchors:,} anchors"
-        return warn(subject, "nobody has looked at all groups", told, cost, cure)
+        return warn(subject, "nobody has looked at all groups", told, cost, remedy)
     age_ms = max(0, observed.now_ms - found.looked_ms)
     told = f"{found.anchors:,} anchors; the last look was {duration(age_ms)} ago"
     if age_ms > _DEAD_MS:
         reason = "nobody has looked for more than a day"
-        return fail(subject, reason, told, "positions of yesterday: groups read a day again", cure)
+        return fail(
+            subject, reason, told, "positions of yesterday: groups read a day again", remedy
+        )
     if age_ms > _OLD_MS:
         cost = "groups read again what they consumed since then"
-        return warn(subject, "they are old", told, cost, cure)
+        return warn(subject, "they are old", told, cost, remedy)
     return ok(subject, "somebody keeps them", told)
 
 
@@ -78,8 +80,8 @@ def unreachable(observed: Observed) -> Verdict:
     subject = _subject(observed)
     identity = require_asked(observed.target, subject, "whether it answers is", _LOOK)
     if isinstance(identity, Locked):
-        reason, cure = "somebody is there, and does not let drctl in", "correct how drctl logs in"
-        return fail(subject, reason, identity.reason, _NOWHERE, cure)
+        reason, remedy = "somebody is there, and does not let drctl in", "correct how drctl logs in"
+        return fail(subject, reason, identity.reason, _NOWHERE, remedy)
     if isinstance(identity, Unavailable):
         return fail(subject, "it does not answer", identity.reason, _NOWHERE, _LOOK)
     return ok(subject, "it answers", f"cluster id {identity}")
@@ -137,8 +139,8 @@ def under_min_isr(observed: Observed) -> Iterator[Verdict]:
     if health.unknown:
         first = next(iter(health.unknown.values()))
         reason = f"min.insync.replicas of {listed(sorted(health.unknown))} is not known"
-        cure = "grant drctl's user DESCRIBE_CONFIGS on them, or look at them"
-        yield not_checked(subject, reason, cure, first.reason)
+        remedy = "grant drctl's user DESCRIBE_CONFIGS on them, or look at them"
+        yield not_checked(subject, reason, remedy, first.reason)
     if not short and not health.unknown:
         yield ok(subject, "every copy has enough replicas in sync", _behind(health))
 

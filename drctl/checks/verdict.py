@@ -1,4 +1,4 @@
-"""What a check says of something: ok, warn, fail or not-checked, with evidence, cost and cure."""
+"""What a check says of something: ok, warn, fail or not-checked, with evidence, cost and remedy."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -19,7 +19,7 @@ class Verdict(NamedTuple):
     reason: str
     evidence: str = ""
     cost: str = ""
-    cure: str = ""
+    remedy: str = ""
 
 
 class NotObserved(Exception):
@@ -28,9 +28,9 @@ class NotObserved(Exception):
     It never ends a command: `Check.findings` makes a finding of it.
     """
 
-    def __init__(self, subject: str, reason: str, cure: str, evidence: str = "") -> None:
+    def __init__(self, subject: str, reason: str, remedy: str, evidence: str = "") -> None:
         super().__init__(reason)
-        self.verdict = not_checked(subject, reason, cure, evidence)
+        self.verdict = not_checked(subject, reason, remedy, evidence)
 
 
 Said = Verdict | Iterable[Verdict] | None
@@ -45,7 +45,7 @@ def verdicts(judge: Callable[[], Said]) -> Iterator[Verdict]:
         yield end.verdict
 
 
-def require(value: T | Unavailable, subject: str, what: str, cure: str) -> T:
+def require(value: T | Unavailable, subject: str, what: str, remedy: str) -> T:
     """The value, where it was observed.
 
     Args:
@@ -55,17 +55,17 @@ def require(value: T | Unavailable, subject: str, what: str, cure: str) -> T:
         NotObserved: it was not observed.
     """
     if isinstance(value, Unavailable):
-        raise NotObserved(subject, f"{what} not known: {value.reason}", cure)
+        raise NotObserved(subject, f"{what} not known: {value.reason}", remedy)
     return value
 
 
-def require_asked(value: T | Unavailable, subject: str, what: str, cure: str) -> T | Unavailable:
+def require_asked(value: T | Unavailable, subject: str, what: str, remedy: str) -> T | Unavailable:
     """The same for checks of whether something answers: no answer is a value, too.
 
     Raises:
         NotObserved: nobody asked.
     """
-    return require(value, subject, what, cure) if value is NOT_LOOKED_AT else value
+    return require(value, subject, what, remedy) if value is NOT_LOOKED_AT else value
 
 
 def separately(judges: Iterable[Callable[[], Verdict]]) -> Iterator[Verdict]:
@@ -78,16 +78,16 @@ def ok(subject: str, reason: str, evidence: str = "", cost: str = "") -> Verdict
     return Verdict(Status.OK, subject, reason, evidence, cost)
 
 
-def warn(subject: str, reason: str, evidence: str, cost: str, cure: str) -> Verdict:
+def warn(subject: str, reason: str, evidence: str, cost: str, remedy: str) -> Verdict:
     """It would cost something."""
-    return Verdict(Status.WARN, subject, reason, evidence, cost, cure)
+    return Verdict(Status.WARN, subject, reason, evidence, cost, remedy)
 
 
-def fail(subject: str, reason: str, evidence: str, cost: str, cure: str) -> Verdict:
+def fail(subject: str, reason: str, evidence: str, cost: str, remedy: str) -> Verdict:
     """A failover would go wrong."""
-    return Verdict(Status.FAIL, subject, reason, evidence, cost, cure)
+    return Verdict(Status.FAIL, subject, reason, evidence, cost, remedy)
 
 
-def not_checked(subject: str, reason: str, cure: str, evidence: str = "") -> Verdict:
-    """Nobody looked, or nobody could; the cure says what to look at."""
-    return Verdict(Status.NOT_CHECKED, subject, reason, evidence, cure=cure)
+def not_checked(subject: str, reason: str, remedy: str, evidence: str = "") -> Verdict:
+    """Nobody looked, or nobody could; the remedy says what to look at."""
+    return Verdict(Status.NOT_CHECKED, subject, reason, evidence, remedy=remedy)

@@ -42,7 +42,7 @@ COMMANDS = {
     "lab": Registered("drctl.cli.lab:app", "Two real local Kafka clusters with MirrorMaker 2"),
     "doctor": Registered(
         "drctl.cli.doctor:doctor",
-        "Look whether a failover of a link would work: one row a check, with a cure",
+        "Look whether a failover of a link would work: one row a check, with a remedy",
     ),
     "status": Registered(
         "drctl.cli.status:status",

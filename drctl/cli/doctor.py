@@ -40,7 +40,7 @@ class Doctor(Acting):
 
 @asks
 def doctor(given: Doctor) -> int:
-    """Look whether a failover of a link would work: one row a check, with a cure.
+    """Look whether a failover of a link would work: one row a check, with a remedy.
 
     Without --fix and --execute it reads only. Exit codes: 0 nothing fails, and everything was seen
     that a planned failover needs; 1 something to look at; 5 a cluster did not answer. With --fix: 0

@@ -337,7 +337,7 @@ class Injected:
                 )
             time.sleep(_FAULT_LOOK_EVERY_S)
         # What was silent because of the fault is asked anew.
-        connections.everybody_anew()
+        connections.recheck_all()
 
     def to_json(self) -> dict[str, str]:
         """As it is kept while it lasts."""

@@ -24,7 +24,7 @@ from drctl.elections.planning import OVERRIDABLE, ElectionPlan, preferred_plan, 
 from drctl.elections.results import ElectionResult, results_of
 from drctl.engine.kind import Status
 from drctl.model.errors import ExitCode, Interrupted, Unreachable
-from drctl.model.groups import POSITIONS_TOPIC
+from drctl.model.groups import OFFSETS_TOPIC
 from drctl.model.plan import Plan, parse_overrides
 from drctl.model.topology import TopicPartition
 from drctl.plans.elections import election
@@ -182,7 +182,7 @@ def unclean(given: Unclean) -> int:
         with console().task(f"looking for traces of {topic}"):
             found = gather(sight.config, cluster, topic, numbers, ends)
         with console().task(f"looking at {cluster}"):
-            states = sight.elections(cluster).look((topic, POSITIONS_TOPIC), places)
+            states = sight.elections(cluster).look((topic, OFFSETS_TOPIC), places)
         known = found.evidence, found.groups, overrides, found.silent
         return unclean_plan(cluster, states, places, *known)
 

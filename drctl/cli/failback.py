@@ -170,7 +170,7 @@ def _policies(given: Failback) -> Policies:
 
 
 def _inputs(
-    sight: "ClusterLinkReader", passed: Mapping[str, str], patience_s: float, grace_s: float
+    sight: "ClusterLinkReader", passed: Mapping[str, str], timeout_s: float, grace_s: float
 ) -> FailbackInputs:
     """The way home of a link as both clusters are now, without a decision on any record.
 
@@ -181,7 +181,7 @@ def _inputs(
     home = plan_inputs.look_at(sight.link, sight, passed)
     before = plan_inputs.look_at(old.link, old, {})
     basis = {**before.basis, **home.basis}
-    home = replace(home, link=old.link.name, basis=basis, patience_s=patience_s, grace_s=grace_s)
+    home = replace(home, link=old.link.name, basis=basis, timeout_s=timeout_s, grace_s=grace_s)
     return FailbackInputs(
         home,
         before,

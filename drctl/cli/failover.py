@@ -38,12 +38,12 @@ def failover(given: Failover) -> int:
     """
     from drctl.cli.running import show_or_run
 
-    patience_s, grace_s = times(given.patience, given.grace)
+    timeout_s, grace_s = times(given.patience, given.grace)
 
     def make(_config: "Config", seen: "Circumstances") -> "Plan":
         from drctl.plans.failover import failover as sequence
 
-        return sequence(given.mode, replace(seen, patience_s=patience_s, grace_s=grace_s))
+        return sequence(given.mode, replace(seen, timeout_s=timeout_s, grace_s=grace_s))
 
     told = words_of(given, "mode", "patience", "grace", link=None, override=(), answer=())
     lost = given.mode is Mode.UNPLANNED

@@ -34,7 +34,7 @@ def run(
     Exit code 1 where it differs by a single record.
     """
     from drctl.lab.lab import Lab
-    from drctl.lab.scenarios import STORIES
+    from drctl.lab.scenarios import SCENARIOS
     from drctl.lab.settings import LabSettings
     from drctl.lab.starting import free_port_base
     from drctl.model.errors import UsageError
@@ -42,8 +42,8 @@ def run(
     from drctl.views.run_words import length
 
     began = time.monotonic()
-    if scenario not in STORIES:
-        raise UsageError(f"there is no scenario {scenario!r}", f"scenarios: {', '.join(STORIES)}")
+    if scenario not in SCENARIOS:
+        raise UsageError(f"there is no scenario {scenario!r}", f"scenarios: {', '.join(SCENARIOS)}")
     lab = Lab(out.absolute() / "lab", console().progress)
     stage = _stage(lab, out)
     lab.down()
@@ -51,7 +51,7 @@ def run(
     try:
         console().progress(f"two real Kafka clusters and MirrorMaker 2 start in {lab.root}")
         lab.up(LabSettings(port_base=free_port_base(random.Random(os.getpid()))))
-        ending = STORIES[scenario](stage)
+        ending = SCENARIOS[scenario](stage)
     finally:
         if not keep:
             console().progress(Lines("\nthe lab is brought down"))

@@ -21,7 +21,7 @@ from drctl.cli.prompts import confirm, people
 from drctl.cli.settings import configuration
 from drctl.cli.terminal import one_line
 from drctl.engine.kind import Kind
-from drctl.host.processes import seldom_collected
+from drctl.host.processes import reduced_gc
 from drctl.model.errors import DrctlError, Refused, Unknown, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.loss import Mode
@@ -137,7 +137,7 @@ def show_or_go(
     link = config.link(given.link)
     asked = people()
     # Positions of a thousand groups hold no cycles.
-    with seldom_collected(), way.sight(config, link, asked, lost) as sight:
+    with reduced_gc(), way.sight(config, link, asked, lost) as sight:
         met = BoundedQuery(partial(sight.meet, given_up=_gives_up_alive(overrides)), _BESIDE_S)
         if lost:
             sight.give_up()

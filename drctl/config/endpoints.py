@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from drctl.config.fields import Text, empty, frozen, is_host
 from drctl.config.setting import Setting
-from drctl.model.endpoints import Leaving
+from drctl.model.endpoints import ClientRedirect
 
 
 class Section(BaseModel):
@@ -202,9 +202,9 @@ class DnsEndpoint(Section):
     bootstrap: Bootstrap | None = None
 
     @property
-    def leaving(self) -> Leaving:
+    def leaving(self) -> ClientRedirect:
         """How clients leave the old cluster."""
-        return Leaving.LOOKED_UP
+        return ClientRedirect.LOOKED_UP
 
 
 class HaproxyEndpoint(Section):
@@ -231,9 +231,9 @@ class HaproxyEndpoint(Section):
     bootstrap: Bootstrap | None = None
 
     @property
-    def leaving(self) -> Leaving:
+    def leaving(self) -> ClientRedirect:
         """How clients leave the old cluster."""
-        return Leaving.CUT if self.cut_sessions else Leaving.LEFT_OPEN
+        return ClientRedirect.CUT if self.cut_sessions else ClientRedirect.LEFT_OPEN
 
 
 class FileEndpoint(Section):
@@ -250,9 +250,9 @@ class FileEndpoint(Section):
     clusters: PerCluster[Plain] = Field(default_factory=empty)
 
     @property
-    def leaving(self) -> Leaving:
+    def leaving(self) -> ClientRedirect:
         """How clients leave the old cluster."""
-        return Leaving.READ_AT_START
+        return ClientRedirect.READ_AT_START
 
 
 class CommandEndpoint(Section):
@@ -275,9 +275,9 @@ class CommandEndpoint(Section):
     bootstrap: Bootstrap | None = None
 
     @property
-    def leaving(self) -> Leaving:
+    def leaving(self) -> ClientRedirect:
         """How clients leave the old cluster."""
-        return Leaving.BY_SITE
+        return ClientRedirect.BY_SITE
 
 
 EndpointConfig = Annotated[

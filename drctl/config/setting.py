@@ -93,8 +93,8 @@ class Setting:
             if reference.source == "file":
                 path = self._path(reference)
                 if others_may_read(path):
-                    cure = f"chmod 600 {arguments(str(path))}"
-                    yield f"{self.place}: {path} can be read by other users: {cure}"
+                    remedy = f"chmod 600 {arguments(str(path))}"
+                    yield f"{self.place}: {path} can be read by other users: {remedy}"
 
     def _read(self, reference: Reference, environ: Mapping[str, str]) -> str:
         if reference.source == "env":

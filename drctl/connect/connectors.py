@@ -69,6 +69,6 @@ def checked(value: Any, kind: type[T], what: str = "the answer") -> T:
 def _state(document: Mapping[str, Any]) -> dict[str, str]:
     return {
         "state": member(document, "state", str),
-        "trace": str(document.get("trace") or ""),
+        "stack_trace": str(document.get("trace") or ""),
         "worker": checked(document.get("worker_id") or "", str, "`worker_id`"),
     }

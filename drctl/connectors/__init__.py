@@ -1,1 +1,1 @@
-"""Connectors in trouble: what their traces say, when to try again, and where they stand."""
+"""Connectors in trouble: what their stack traces say, when to try again, and where they stand."""

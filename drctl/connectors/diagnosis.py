@@ -60,7 +60,7 @@ ADVICE = {
     ),
     Cause.AUTHORIZATION: Advice(
         "the user may not do what the connector does",
-        "grant it what the trace names; then restart it",
+        "grant it what the stack trace names; then restart it",
     ),
     Cause.DESERIALISATION: Advice(
         "a record cannot be turned into what the connector expects",
@@ -80,12 +80,12 @@ ADVICE = {
     ),
     Cause.OTHER: Advice(
         "drctl does not know this failure",
-        "read the trace (--output json); a restart may help: drctl connect recover",
+        "read the stack trace (--output json); a restart may help: drctl connect recover",
     ),
 }
 
-# The first rule whose words are anywhere in a trace applies: permanent loss before what may pass,
-# and the specific before the general that wraps it.
+# The first rule whose words occur in a stack trace applies: permanent loss comes before transient
+# failures, and the specific cause before the general one that wraps it.
 _WORDS = {
     Cause.RESUME_TOKEN: r"InvalidResumeToken|error 260\b|resume token was not found",
     Cause.HISTORY_LOST: r"ChangeStreamHistoryLost|error 286\b",
@@ -117,10 +117,10 @@ _LONGEST = 400
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A trace, understood as far as it goes.
+    """A stack trace, understood as far as it goes.
 
     Attributes:
-        evidence: the line of the trace that says it.
+        evidence: the line of the stack trace that says it.
     """
 
     cause: Cause
@@ -132,12 +132,12 @@ class Explained:
         return ADVICE[self.cause]
 
 
-def explain(trace: str) -> Explained:
-    """The cause that a trace shows."""
+def explain(stack_trace: str) -> Explained:
+    """The cause that a stack trace shows."""
     # Without the lines that only say where in the code it happened.
     lines = [
         text
-        for line in trace.splitlines()
+        for line in stack_trace.splitlines()
         if (text := line.strip())
         and not re.match(r"at [\w.$/<>]+\(|\.\.\. \d+ (?:more|common)", text)
     ]
@@ -174,7 +174,7 @@ class ConnectorHealth:
     def findings(self) -> tuple[Finding, ...]:
         """Everything that failed."""
         return tuple(
-            Finding(connector, part, explain(part.trace))
+            Finding(connector, part, explain(part.stack_trace))
             for connector in self.connectors
             for part in connector.failed
         )
@@ -202,7 +202,7 @@ def chosen(health: ConnectorHealth, names: Collection[str]) -> tuple[Connector, 
 
 def worst(connector: Connector) -> Explained | None:
     """Of all its failures the one that a restart helps least; None where nothing failed."""
-    found = [explain(part.trace) for part in connector.failed]
+    found = [explain(part.stack_trace) for part in connector.failed]
     return min(found, key=lambda each: (each.cause.passes, not each.cause.lost), default=None)
 
 
@@ -212,7 +212,7 @@ class ExplainedDocument(Document):
     Attributes:
         words: what is true.
         remedy: what to do.
-        evidence: the line of the trace that says it.
+        evidence: the line of the stack trace that says it.
     """
 
     read = From(Explained)
@@ -228,7 +228,7 @@ class PartDocument(Document):
 
     Attributes:
         task: null: the connector itself.
-        trace: the whole stack trace.
+        stack_trace: the whole stack trace.
     """
 
     read = From(Task)
@@ -236,9 +236,9 @@ class PartDocument(Document):
     state: str
     worker: str
     explained: ExplainedDocument | None = read(
-        lambda part: ExplainedDocument.of(explain(part.trace)) if part.trace else None
+        lambda part: ExplainedDocument.of(explain(part.stack_trace)) if part.stack_trace else None
     )
-    trace: str
+    stack_trace: str
 
 
 class ConnectorDocument(Document):
@@ -283,6 +283,6 @@ class ConnectStatusDocument(Document):
 
 
 def status_document(clusters: Sequence[ConnectorHealth]) -> ConnectStatusDocument:
-    """As JSON; traces whole."""
+    """As JSON; stack traces whole."""
     failed = sum(len(health.findings) for health in clusters)
     return ConnectStatusDocument(failed=failed, clusters=WorkersDocument.each(clusters))

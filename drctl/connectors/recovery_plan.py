@@ -56,7 +56,7 @@ class Backoff:
 
 
 GUARD = "cause"
-"""The one guard: the trace shows that this does not help."""
+"""The one guard: the stack trace shows that this does not help."""
 
 
 class Action(StrEnum):

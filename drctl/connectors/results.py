@@ -41,7 +41,7 @@ def restarted(name: str, now: Connector | None, attempts: int, said: str) -> Res
         return Restarted(name, Ending.GONE, attempts, said)
     if now.running:
         return Restarted(name, Ending.RUNNING, attempts, said)
-    why = explain(now.failed[0].trace) if now.failed else None
+    why = explain(now.failed[0].stack_trace) if now.failed else None
     return Restarted(name, Ending.FAILING, attempts, said, why)
 
 

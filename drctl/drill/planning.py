@@ -188,4 +188,4 @@ def rehearsal(mode: Mode, seen: Circumstances, readers: tuple[str, ...]) -> Rehe
 def _denying(step: Step, readers: Collection[str]) -> Step:
     """The same fence of consumers, for these principals alone."""
     settings = replace(FENCE_CONSUMERS.read_settings(step.settings), principals=tuple(readers))
-    return FENCE_CONSUMERS.step(step.id, settings, step.patience_s, step.duty)
+    return FENCE_CONSUMERS.step(step.id, settings, step.timeout_s, step.duty)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from drctl.elections.cluster_state import Kind, Partition, PartitionStates
 from drctl.elections.loss import Beyond, Evidence, Loss, loss_of
-from drctl.model.groups import POSITIONS_TOPIC
+from drctl.model.groups import OFFSETS_TOPIC
 from drctl.model.topology import TopicPartition, Unavailable
 
 
@@ -228,11 +228,11 @@ def plan_again(
 
 def _unread(states: PartitionStates) -> Iterable[str]:
     """A group whose coordinator is gone is not listed, and nobody says that it is missing."""
-    kept = [each for each in states.partitions if each.place.topic == POSITIONS_TOPIC]
+    kept = [each for each in states.partitions if each.place.topic == OFFSETS_TOPIC]
     leaderless = sum(not states.led(each) for each in kept)
     if leaderless:
         yield (
-            f"{leaderless} of {len(kept)} partitions of {POSITIONS_TOPIC} have no leader: the"
+            f"{leaderless} of {len(kept)} partitions of {OFFSETS_TOPIC} have no leader: the"
             " positions of their groups tell nothing; with leaders for these first, more is known"
         )
 

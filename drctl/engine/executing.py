@@ -138,7 +138,7 @@ class Effects:
     def proven(self, run: RunState, step: Step, effect: Effect, complained: Complaints) -> Seen:
         """The proof; after a complaint the effect is sent again until there is one."""
         kind = self.kinds[step.kind]
-        until = self.clock.monotonic() + step.patience_s
+        until = self.clock.monotonic() + step.timeout_s
         while True:
             left = max(0.0, until - self.clock.monotonic())
             pause = min(_RESEND_S, left) if complained else left
@@ -298,7 +298,7 @@ class Execution(Effects):
         seen = observed(check)
         if seen.state is State.UNKNOWN and self._is_behind_fence(run, step):
             # Nobody can write by now: what did not answer once is asked again.
-            most_s = min(_ASK_AGAIN_S, step.patience_s)
+            most_s = min(_ASK_AGAIN_S, step.timeout_s)
             seen = self.patience().wait_for_answer(check, step.id, most_s)
         if seen.state is not State.DONE:
             return seen
@@ -473,9 +473,9 @@ class FencedPhase:
         sight, patience = self.effects.readback(kind, effect), self.effects.patience()
         # What a fence kept away comes for as long as one waits: where it fell it is set again.
         soon_s = 0.0 if Trait.FENCES_WRITES in kind.traits else _BRIEFLY_S
-        seen = patience.wait_for(sight, step.id, min(soon_s, step.patience_s))
+        seen = patience.wait_for(sight, step.id, min(soon_s, step.timeout_s))
         if seen.state is State.UNKNOWN:
-            seen = patience.wait_for_answer(sight, step.id, step.patience_s)
+            seen = patience.wait_for_answer(sight, step.id, step.timeout_s)
         self.effects.note_looked(run, effect, seen)
         if seen.state is State.UNKNOWN:
             message = f"step {step.id} was done, and cannot be looked at now: {seen.words}"
@@ -520,12 +520,12 @@ class Rollback:
                 continue
             if Trait.IRREVERSIBLE in kind.traits:
                 # Nothing stays where it changed nothing; not done where it did not stay.
-                seen = self._answer(kind, effect, step.patience_s)
+                seen = self._answer(kind, effect, step.timeout_s)
                 fell = effect.done and seen.state is not State.DONE
                 (remaining if fell else staying).append((effect, seen))
                 continue
             changed = True
-            seen = self._rolled_back(run, kind, effect, step.patience_s)
+            seen = self._rolled_back(run, kind, effect, step.timeout_s)
             if seen.state is State.DONE:
                 entry = entries.undone(step.id, effect.number, seen.words, self.effects.now())
             else:

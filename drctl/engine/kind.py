@@ -23,7 +23,7 @@ A kind is a `StepKind` of three frozen dataclasses: its settings (what a plan sa
         def verify(self, intent: DrainIntent, reader: LinkReader) -> Seen[DrainFacts]:
             return Seen(State.DONE, words, DrainFacts(missing.records))
 
-A plan's step is made with `Drain().step("drain", DrainSettings(target), patience_s)`; the registry
+A plan's step is made with `Drain().step("drain", DrainSettings(target), timeout_s)`; the registry
 holds `Journaled(Drain())`, which reads and writes JSON, so that the executor and the journal know
 no kind's types (`Kind`). `drctl.model.typed_json` says how a type looks in JSON. Give a field a
 default only where JSON may lack it: settings and intents leave out a field that has its default.
@@ -278,10 +278,10 @@ class StepKind(ABC, Generic[S, I, F]):
         return self._forms
 
     def step(
-        self, identity: str, settings: S, patience_s: float = 60, duty: Duty = Duty.REQUIRED
+        self, identity: str, settings: S, timeout_s: float = 60, duty: Duty = Duty.REQUIRED
     ) -> Step:
         """A step of a plan."""
-        return Step(identity, self.name, to_json(settings), patience_s, duty)
+        return Step(identity, self.name, to_json(settings), timeout_s, duty)
 
     def read_settings(self, data: Json) -> S:
         """From a plan.

@@ -19,7 +19,7 @@ from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
 from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
 from drctl.model.repairs import RuleWriter, ShapeReader, ShapeWriter
 from drctl.model.replication import Workers, WorkersWriter
-from drctl.model.stock import Stock
+from drctl.model.state_snapshot import StateSnapshot
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.applying import Translated
 from drctl.offsets.results import Answers
@@ -32,17 +32,17 @@ class ConnectorState:
     Attributes:
         state: RUNNING, PAUSED, STOPPED, FAILED, ...; of the connector and all its tasks where they
             agree, else all of them.
-        trace: what failed, in the words of its worker; empty where nothing did.
+        stack_trace: what failed, in the words of its worker; empty where nothing did.
     """
 
     name: str
     state: str
-    trace: str = ""
+    stack_trace: str = ""
 
     @property
     def told(self) -> str:
         """How it stands, and why."""
-        return f"{self.name} is {self.state}{f': {self.trace}' if self.trace else ''}"
+        return f"{self.name} is {self.state}{f': {self.stack_trace}' if self.stack_trace else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +278,7 @@ class LinkReader(Protocol):
             Unreachable: the cluster did not answer.
         """
 
-    def seen_ahead(self) -> Stock | None:
+    def seen_ahead(self) -> StateSnapshot | None:
         """The stock that was taken during a wait, up to 5 s ago; None where there is none."""
 
     def acls(self, name: str) -> AclReader:

@@ -60,12 +60,12 @@ class Violation:
 
     Attributes:
         repair: the step that is to be done now because of it.
-        cure: the command that puts it right, where that step by itself does not.
+        remedy: the command that puts it right, where that step by itself does not.
     """
 
     repair: str
     words: str
-    cure: str = ""
+    remedy: str = ""
 
 
 class State(StrEnum):

@@ -98,15 +98,15 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
     put_right = _BY_EMPTYING if terms.rebuilding else _PUT_RIGHT
     for each in answer.violations:
         status = Status.WARN if each.repair in put_right else Status.FAIL
-        cure = each.cure or f"drctl failback --check-order: repair step {each.repair} first"
-        yield Finding(STEP_ORDER, status, f"step {each.repair}", each.words, cure=cure)
+        remedy = each.remedy or f"drctl failback --check-order: repair step {each.repair} first"
+        yield Finding(STEP_ORDER, status, f"step {each.repair}", each.words, remedy=remedy)
 
 
 def _silent(facts: Facts) -> Iterator[Finding]:
     for name, seen in ((facts.source, facts.on_source), (facts.target, facts.on_target)):
         if isinstance(seen, Unavailable):
-            cure = f"see that {name} is up, and closed to applications"
-            yield Finding(SILENT, Status.FAIL, name, seen.reason, cure=cure)
+            remedy = f"see that {name} is up, and closed to applications"
+            yield Finding(SILENT, Status.FAIL, name, seen.reason, remedy=remedy)
 
 
 def health_findings(facts: Facts) -> Iterator[Finding]:
@@ -114,13 +114,13 @@ def health_findings(facts: Facts) -> Iterator[Finding]:
     source, health = facts.source, facts.health
     if isinstance(health, Unavailable):
         reason = f"whether it is whole is not known: {health.reason}"
-        yield Finding(BROKEN, Status.WARN, source, reason, cure="step preflight looks again")
+        yield Finding(BROKEN, Status.WARN, source, reason, remedy="step preflight looks again")
         return
     closed = tuple(_closed(health))
     if closed:
         reason = f"it does not take all records: {several(closed)}"
-        cure = f"bring back the brokers of {source} that hold the replicas"
-        yield Finding(BROKEN, Status.FAIL, source, reason, cure=cure)
+        remedy = f"bring back the brokers of {source} that hold the replicas"
+        yield Finding(BROKEN, Status.FAIL, source, reason, remedy=remedy)
     behind = tuple(_behind(health))
     if behind:
         yield Finding(BROKEN, Status.WARN, source, f"it is not whole: {several(behind)}")
@@ -160,8 +160,8 @@ def _lost(seen: Situation) -> Iterator[Finding]:
         reason = f"it has lost records that it had: {several(lost)}"
         number = survivors_records(facts)
         cost = f"it has to be rebuilt: about {number:,} records are copied from {facts.target}"
-        cure = f"{cost}; drctl failback --link {quote(facts.link)} --rebuild shows the plan"
-        yield Finding(LOST, Status.FAIL, facts.source, reason, cost=cost, cure=cure)
+        remedy = f"{cost}; drctl failback --link {quote(facts.link)} --rebuild shows the plan"
+        yield Finding(LOST, Status.FAIL, facts.source, reason, cost=cost, remedy=remedy)
 
 
 _CONNECT = (
@@ -199,8 +199,8 @@ def _same_group(there: Replicator, back: Replicator) -> Iterator[Finding]:
     else:
         status = Status.WARN
         reason += f"; it takes its position from Connect: {_TWICE} unless that is set first"
-    cure = f"set src.consumer.group.id={ours} on {back.name}, while it is stopped"
-    yield Finding(BOTH_WAYS, status, f"connector {back.name}", reason, cure=cure)
+    remedy = f"set src.consumer.group.id={ours} on {back.name}, while it is stopped"
+    yield Finding(BOTH_WAYS, status, f"connector {back.name}", reason, remedy=remedy)
 
 
 def _provenance(there: Replicator, status: Status) -> Iterator[Finding]:
@@ -210,9 +210,9 @@ def _provenance(there: Replicator, status: Status) -> Iterator[Finding]:
             "copies do not say where they come from: nothing but its position keeps the other"
             " direction from copying them back"
         )
-        cure = f"set provenance.header.enable=true on {there.name}; older copies stay without it"
-        cure += _CONNECT
-        yield Finding(BOTH_WAYS, status, f"connector {there.name}", reason, cure=cure)
+        remedy = f"set provenance.header.enable=true on {there.name}; older copies stay without it"
+        remedy += _CONNECT
+        yield Finding(BOTH_WAYS, status, f"connector {there.name}", reason, remedy=remedy)
 
 
 def _own_copies(back: Replicator, status: Status) -> Iterator[Finding]:
@@ -220,14 +220,14 @@ def _own_copies(back: Replicator, status: Status) -> Iterator[Finding]:
     converter = back.config.get("header.converter", "")
     if not back.marks_copies:
         reason = "it does not look where copies come from: nothing but its position leaves them out"
-        cure = f"set provenance.header.enable=true on {back.name}{_CONNECT}"
+        remedy = f"set provenance.header.enable=true on {back.name}{_CONNECT}"
     elif not converter.endswith("ByteArrayConverter"):
         reason = f"it reads headers with {converter or 'the converter of the workers'}"
         reason += ": it may not know its own copies again"
-        cure = "set header.converter=io.confluent.connect.replicator.util.ByteArrayConverter"
+        remedy = "set header.converter=io.confluent.connect.replicator.util.ByteArrayConverter"
     else:
         return
-    yield Finding(BOTH_WAYS, status, f"connector {back.name}", reason, cure=cure)
+    yield Finding(BOTH_WAYS, status, f"connector {back.name}", reason, remedy=remedy)
 
 
 def _going_round(facts: Facts) -> Iterator[Finding]:
@@ -241,13 +241,13 @@ def _going_round(facts: Facts) -> Iterator[Finding]:
         round_ = [topic for topic in topics if _comes_round(topic, there, back)]
         if there.runs and back.runs and round_:
             reason = f"each takes the other's copies for new records, for ever: {several(round_)}"
-            cure = (
+            remedy = (
                 f"stop both, and see what is there twice by now: {put('', there.name, 'stop')};"
                 f" {put('', back.name, 'stop')};"
                 f" drctl gap --link {quote(facts.link)} --scope full"
             )
             subject = f"connectors {there.name} and {back.name}"
-            yield Finding(CYCLES, Status.FAIL, subject, reason, cure=cure)
+            yield Finding(CYCLES, Status.FAIL, subject, reason, remedy=remedy)
 
 
 def _comes_round(topic: str, there: Replicator, back: Replicator) -> bool:
@@ -273,11 +273,11 @@ def _beside(facts: Facts, terms: Terms) -> Iterator[Finding]:
     copies = {home: copy for copy, home in facts.names.items()}
     told = several(f"{topic} (beside {copies.get(topic, topic)})" for topic in sorted(held))
     reason = f"it holds records under the link's own names: {told}; only copies are brought home"
-    cure = (
+    remedy = (
         f"bring them by a link of their own from {facts.target} to {facts.source} in drctl.yaml,"
         " with a connector that gives them another name there, or empty these topics"
     )
-    yield Finding(BESIDE, Status.FAIL, facts.target, reason, cure=cure)
+    yield Finding(BESIDE, Status.FAIL, facts.target, reason, remedy=remedy)
 
 
 def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
@@ -289,11 +289,11 @@ def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
         return
     if reverse.missing:
         reason = f"the workers have no {', '.join(reverse.missing)}"
-        cure = (
+        remedy = (
             "create it STOPPED, so that it copies nothing before drctl has told it where to begin:"
             ' POST /connectors with "initial_state": "STOPPED"'
         )
-        yield Finding(REVERSE, Status.FAIL, subject, reason, cure=cure)
+        yield Finding(REVERSE, Status.FAIL, subject, reason, remedy=remedy)
     yield from _other_names(answer.seen.facts, reverse, terms)
     yield from written_to(answer.seen.facts, reverse, terms.connectors)
     running = [each.name for each in reverse.found if each.name in connectors and not each.idle]
@@ -305,8 +305,8 @@ def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
             if begun
             else f"{', '.join(running)} may begin to copy at any moment, from the beginning"
         )
-        cure = "; ".join(put(terms.connect, name, "stop") for name in running)
-        yield Finding(REVERSE, Status.FAIL, subject, reason, cure=cure)
+        remedy = "; ".join(put(terms.connect, name, "stop") for name in running)
+        yield Finding(REVERSE, Status.FAIL, subject, reason, remedy=remedy)
 
 
 def _keeps_positions(reverse: Replication, name: str) -> bool:
@@ -326,15 +326,15 @@ def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[F
         wrong, unsure = misled(each.config, wanted)
         if wrong:
             reason = f"it does not bring records home to their topics: {several(wrong)}"
-            cure = how_to_name(each.name, wanted)
-            yield Finding(REVERSE, Status.FAIL, f"connector {each.name}", reason, cure=cure)
+            remedy = how_to_name(each.name, wanted)
+            yield Finding(REVERSE, Status.FAIL, f"connector {each.name}", reason, remedy=remedy)
         elif unsure:
             reason = f"to which topics it brings records is not known: {several(unsure)}"
-            cure = (
+            remedy = (
                 "step start-reverse-replication looks at the first record of each partition, and"
                 " stops it"
             )
-            yield Finding(REVERSE, Status.WARN, f"connector {each.name}", reason, cure=cure)
+            yield Finding(REVERSE, Status.WARN, f"connector {each.name}", reason, remedy=remedy)
 
 
 def misled(config: Mapping[str, str], wanted: Names) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -391,11 +391,11 @@ def _undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
             f"of {result.unreplicated:,} records that only {facts.source} has ({tally.told}):"
             f" {'; '.join(told)}; the run would turn back at classify-records"
         )
-        cure = (
+        remedy = (
             "decide: --policy copy|quarantine|export|discard, --conflicting likewise; look at"
             f" them: drctl reconcile {quote(result.where)} --policy copy"
         )
-        yield Finding("records-undecided", Status.FAIL, "missing records", reason, cure=cure)
+        yield Finding("records-undecided", Status.FAIL, "missing records", reason, remedy=remedy)
 
 
 def _undecided_by(facts: Facts, result: GapEvidence, policies: Policies) -> Iterator[str]:
@@ -458,13 +458,13 @@ def other_links(links: Iterable[OtherLink]) -> Iterator[Finding]:
         for name in link.named:
             connector = link.known.get(name)
             if connector is None:
-                status, cure = "is not on the workers", "see `replicator.connectors` of the link"
+                status, remedy = "is not on the workers", "see `replicator.connectors` of the link"
             elif "FAILED" in (connector.state, *(task.state for task in connector.tasks)):
-                status, cure = "has failed", f"drctl connect recover --link {quote(link.name)}"
+                status, remedy = "has failed", f"drctl connect recover --link {quote(link.name)}"
             elif connector.state in ("STOPPED", "PAUSED"):
                 status = f"is {connector.state}"
-                cure = f"where nobody meant that: {put('', name, 'resume')}"
+                remedy = f"where nobody meant that: {put('', name, 'resume')}"
             else:
                 continue
             reason = f"connector {name} {status}: nothing comes from {link.source} to {link.target}"
-            yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason, cure=cure)
+            yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason, remedy=remedy)

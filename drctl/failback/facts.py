@@ -14,7 +14,7 @@ from drctl.checks.connector_settings import REPLICATOR
 from drctl.config.mirrors import simple_class
 from drctl.failback.gap_results import GapEvidence
 from drctl.model.endpoints import EndpointState
-from drctl.model.fencing import Stillness
+from drctl.model.fencing import NoWrites
 from drctl.model.health import ClusterHealth
 from drctl.model.replication import Connector
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
@@ -70,12 +70,12 @@ class Fence:
     Attributes:
         held: None where that is not visible from outside.
         words: how that is known.
-        stillness: whether the logs grew while somebody looked; None where nobody did.
+        no_writes: whether the logs grew while somebody looked; None where nobody did.
     """
 
     held: bool | None
     words: str
-    stillness: Stillness | None = None
+    no_writes: NoWrites | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class FailbackObserver:
     link: Link
     policy: PolicyConfig
     ports: FailbackPorts
-    patience_s: float = PATIENCE_S
+    timeout_s: float = PATIENCE_S
     most: int = AT_A_LOOK
 
     @property
@@ -222,7 +222,7 @@ class FailbackObserver:
         return self._ask(lambda: observe_replication(asked, named, ends, topics))
 
     def _ask(self, question: Callable[[], T]) -> BoundedQuery[T]:
-        return BoundedQuery(question, self.patience_s)
+        return BoundedQuery(question, self.timeout_s)
 
     def _not_the_same(self, results: Results) -> Mapping[str, str | Unavailable]:
         asked = {

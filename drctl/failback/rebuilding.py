@@ -65,11 +65,11 @@ def _whole(facts: Facts) -> Finding:
     reason = "nothing shows that it has lost records: it holds what was copied from it"
     if isinstance(facts.forward, Unavailable):
         reason = f"whether it has lost records is not known: {facts.forward.reason}"
-    cure = (
+    remedy = (
         "drctl failback without --rebuild copies only what is new; where you know better:"
         f" --override {WHOLE}=REASON"
     )
-    return Finding(WHOLE, Status.FAIL, facts.source, reason, cure=cure)
+    return Finding(WHOLE, Status.FAIL, facts.source, reason, remedy=remedy)
 
 
 def _left_out(back: Replicator, facts: Facts) -> Iterator[Finding]:
@@ -80,8 +80,8 @@ def _left_out(back: Replicator, facts: Facts) -> Iterator[Finding]:
             "it leaves out what drctl has copied, by a filter that drctl did not add, and"
             f" {facts.source} holds the originals no more"
         )
-        cure = f"take the filter out of the `transforms` of {back.name} until it has copied all"
-        yield Finding(LEAVES_OUT, Status.FAIL, subject, reason, cure=cure)
+        remedy = f"take the filter out of the `transforms` of {back.name} until it has copied all"
+        yield Finding(LEAVES_OUT, Status.FAIL, subject, reason, remedy=remedy)
     overrides = config.get("provenance.header.filter.overrides")
     if back.is_replicator and back.marks_copies and not overrides:
         reason = (
@@ -89,11 +89,11 @@ def _left_out(back: Replicator, facts: Facts) -> Iterator[Finding]:
             " of what was lost there would come back"
         )
         identity = facts.on_source.identity if isinstance(facts.on_source, Cluster) else "ID"
-        cure = (
+        remedy = (
             f"set provenance.header.filter.overrides={identity},.*,- on {back.name} until it has"
             " copied everything"
         )
-        yield Finding(LEAVES_OUT, Status.FAIL, subject, reason, cure=cure)
+        yield Finding(LEAVES_OUT, Status.FAIL, subject, reason, remedy=remedy)
 
 
 def _from_group(forward: Replication | Unavailable, reverse: Replication) -> Iterator[Finding]:
@@ -106,8 +106,8 @@ def _from_group(forward: Replication | Unavailable, reverse: Replication) -> Ite
                 f"it begins at the translated position of group {back.group!r}, and leaves out"
                 " whatever stands before it"
             )
-            cure = f"set another src.consumer.group.id on {back.name} until it has copied all"
-            yield Finding(LEAVES_OUT, Status.FAIL, f"connector {back.name}", reason, cure=cure)
+            remedy = f"set another src.consumer.group.id on {back.name} until it has copied all"
+            yield Finding(LEAVES_OUT, Status.FAIL, f"connector {back.name}", reason, remedy=remedy)
 
 
 def _copied(facts: Facts) -> dict[TopicPartition, int]:

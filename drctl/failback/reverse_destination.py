@@ -42,8 +42,8 @@ def _named(
         reason = f"it writes to {facts.target}, not to {facts.source}: {told}"
         yield _wrong(facts, each, reason)
         return
-    cure = f"see that these are brokers of {facts.source}"
-    yield _unsure(each, f"{_UNSEEN}: drctl.yaml does not have the address of {told}", cure)
+    remedy = f"see that these are brokers of {facts.source}"
+    yield _unsure(each, f"{_UNSEEN}: drctl.yaml does not have the address of {told}", remedy)
 
 
 def _worker(facts: Facts, reverse: Replication, each: Replicator) -> Iterator[Finding]:
@@ -51,8 +51,8 @@ def _worker(facts: Facts, reverse: Replication, each: Replicator) -> Iterator[Fi
     home, workers = facts.on_source, reverse.workers
     if isinstance(home, Unavailable) or isinstance(workers, Unavailable):
         unseen = next(seen for seen in (home, workers) if isinstance(seen, Unavailable))
-        cure = f"set {NAMED} to the brokers of {facts.source}"
-        yield _unsure(each, f"{_UNSEEN}: it names no producer, and {unseen.reason}", cure)
+        remedy = f"set {NAMED} to the brokers of {facts.source}"
+        yield _unsure(each, f"{_UNSEEN}: it names no producer, and {unseen.reason}", remedy)
     elif workers != home.identity:
         reason = (
             f"it writes to {_name(facts, workers)}, not to {facts.source}: Connect writes to the"
@@ -68,9 +68,9 @@ def _name(facts: Facts, identity: str) -> str:
 
 
 def _wrong(facts: Facts, each: Replicator, reason: str) -> Finding:
-    cure = how_to_write(each.name, each.config, facts.source)
-    return Finding(WRITES, Status.FAIL, f"connector {each.name}", reason, cure=cure)
+    remedy = how_to_write(each.name, each.config, facts.source)
+    return Finding(WRITES, Status.FAIL, f"connector {each.name}", reason, remedy=remedy)
 
 
-def _unsure(each: Replicator, reason: str, cure: str) -> Finding:
-    return Finding(WRITES, Status.WARN, f"connector {each.name}", reason, cure=cure)
+def _unsure(each: Replicator, reason: str, remedy: str) -> Finding:
+    return Finding(WRITES, Status.WARN, f"connector {each.name}", reason, remedy=remedy)

@@ -140,7 +140,7 @@ def _closed(seen: Situation) -> Seen:
     if not fence.held:
         return not_done(fence.words)
     # What copies back writes there, too.
-    moved = {} if fence.stillness is None or seen.way_back_runs else fence.stillness.moved
+    moved = {} if fence.no_writes is None or seen.way_back_runs else fence.no_writes.moved
     grown = [f"{place} by {ends.after - ends.before:,}" for place, ends in sorted(moved.items())]
     if grown:
         return not_done(f"{fence.words}, and yet somebody writes: {several(grown)}")

@@ -38,7 +38,7 @@ def start_of(seen: Situation) -> Start:
     """By where it stands and writes, where new records begin, and what has come already."""
     facts = seen.facts
     if elsewhere := written_elsewhere(facts):
-        return Start(unsure=several(f"{each.reason}: {each.cure}" for each in elsewhere))
+        return Start(unsure=several(f"{each.reason}: {each.remedy}" for each in elsewhere))
     if seen.rebuilding:
         return Start()
     if Began.START in seen.arrived.values():

@@ -17,7 +17,6 @@ from drctl.gap.comparison import (
 from drctl.gap.freeze import Frozen, FrozenTopic, keeps_timestamps
 from drctl.model.gap import (
     Counts,
-    DoomedPartition,
     GapResult,
     Inversion,
     LedgerUse,
@@ -25,6 +24,7 @@ from drctl.model.gap import (
     OrderCounts,
     PartitionGap,
     TopicGap,
+    TruncatedPartition,
     Truncation,
     Window,
 )
@@ -34,7 +34,7 @@ from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
 def truncation_of(result: GapResult) -> Truncation:
     """Every partition of the source that holds something the target has not."""
     found = (
-        DoomedPartition(
+        TruncatedPartition(
             topic=topic.topic,
             partition=gap.partition,
             cut_from=gap.ranges[0][0] if gap.ranges else None,

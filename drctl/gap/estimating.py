@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from drctl.gap.comparison import Progress
-from drctl.model.estimate import Doubt, Missing, PartitionEstimate, Stretch
+from drctl.model.estimate import Missing, PartitionEstimate, Stretch, Uncertainty
 from drctl.model.ports import OffsetReader
 from drctl.model.topology import Found, Mark, OffsetRange, TopicPartition, Unavailable
 
@@ -255,7 +255,7 @@ class _Found(NamedTuple):
     diverges_from: int | None = None
     stopped_at: int | None = None
     stretches: tuple[Stretch, ...] = ()
-    doubts: frozenset[Doubt] = frozenset()
+    doubts: frozenset[Uncertainty] = frozenset()
 
 
 class _Seen(NamedTuple):
@@ -292,11 +292,11 @@ class _Seen(NamedTuple):
         return min(shares) >= SPREAD * sum(shares) > SPREAD
 
     @property
-    def doubts(self) -> frozenset[Doubt]:
+    def doubts(self) -> frozenset[Uncertainty]:
         """What look-ups could not tell."""
         crowded = any(map(_crowded, self.differing))
         coarse = bool(self.blurred) or not all(piece.settled for piece in self.differing)
-        found = [Doubt.CLOCKS_OUT_OF_ORDER] * crowded + [Doubt.COARSE] * coarse
+        found = [Uncertainty.CLOCKS_OUT_OF_ORDER] * crowded + [Uncertainty.COARSE] * coarse
         return frozenset(found)
 
 
@@ -306,7 +306,7 @@ def judge(unit: Unit, terms: Terms, timeline: Timeline | None) -> PartitionEstim
     missing = found.missing
     if not terms.exact:
         missing = Missing(0, missing.estimate, missing.at_most)
-    ahead = [Doubt.AHEAD_ON_TARGET] if found.ahead else []
+    ahead = [Uncertainty.AHEAD_ON_TARGET] if found.ahead else []
     whole = unit.partition is None
     return PartitionEstimate(
         partition=unit.partition,
@@ -429,19 +429,19 @@ def _crowded(piece: Piece) -> bool:
     return (piece.source > CROWD or piece.target > CROWD) and piece.narrow
 
 
-def _doubts(unit: Unit, terms: Terms) -> list[Doubt]:
+def _doubts(unit: Unit, terms: Terms) -> list[Uncertainty]:
     conditions = (
-        (Doubt.TRANSACTIONS, terms.transactions and unit.source),
-        (Doubt.TRANSACTIONS_ON_TARGET, terms.target_transactions and unit.target),
-        (Doubt.OPEN_TRANSACTION, unit.open_on_source),
-        (Doubt.OPEN_TRANSACTION_ON_TARGET, unit.open_on_target),
-        (Doubt.COMPACTED, terms.compacted),
-        (Doubt.TIMES_NOT_COMPARABLE, not terms.timed),
-        (Doubt.DELETED_ON_SOURCE, unit.deleted_on_source),
-        (Doubt.DELETED_ON_TARGET, unit.deleted_on_target),
-        (Doubt.CONFIGURATION_UNKNOWN, not terms.known),
-        (Doubt.NOT_ON_TARGET, unit.source and not unit.target),
-        (Doubt.WHOLE_TOPIC, unit.partition is None),
+        (Uncertainty.TRANSACTIONS, terms.transactions and unit.source),
+        (Uncertainty.TRANSACTIONS_ON_TARGET, terms.target_transactions and unit.target),
+        (Uncertainty.OPEN_TRANSACTION, unit.open_on_source),
+        (Uncertainty.OPEN_TRANSACTION_ON_TARGET, unit.open_on_target),
+        (Uncertainty.COMPACTED, terms.compacted),
+        (Uncertainty.TIMES_NOT_COMPARABLE, not terms.timed),
+        (Uncertainty.DELETED_ON_SOURCE, unit.deleted_on_source),
+        (Uncertainty.DELETED_ON_TARGET, unit.deleted_on_target),
+        (Uncertainty.CONFIGURATION_UNKNOWN, not terms.known),
+        (Uncertainty.NOT_ON_TARGET, unit.source and not unit.target),
+        (Uncertainty.WHOLE_TOPIC, unit.partition is None),
     )
     return [doubt for doubt, holds in conditions if holds]
 

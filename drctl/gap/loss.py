@@ -345,7 +345,7 @@ class _Estimate:
         if not records.known:
             return f"nothing tells how many records are lost{alive}"
         if records.likely.records is None:
-            return f"{records.words} may be lost{alive}, and {records.likely.rests_on}"
+            return f"{records.words} may be lost{alive}, and {records.likely.based_on}"
         verb = "is" if records.likely.records == 1 else "are"
         return f"{records.words} {verb} probably lost{alive}"
 

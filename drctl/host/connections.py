@@ -168,7 +168,7 @@ def anew(name: str, older_s: float = 0.0) -> None:
         each.forget(older_s)
 
 
-def everybody_anew() -> None:
+def recheck_all() -> None:
     """Have every party asked anew: what kept some of them silent is over."""
     for each in _Run.presence.parties() if _Run.presence is not None else ():
         each.forget()

@@ -33,7 +33,7 @@ def as_open_as(mode: int) -> Iterator[None]:
 
 
 @contextmanager
-def for_everybody() -> Iterator[None]:
+def world_readable() -> Iterator[None]:
     """What is made in here is as open as the engineer's own umask leaves it: it tells nothing."""
     before = os.umask(_PRIVATE)
     os.umask(_before[0] if _before else before)

@@ -39,7 +39,7 @@ _MANY = 500_000
 
 
 @contextmanager
-def seldom_collected() -> Iterator[None]:
+def reduced_gc() -> Iterator[None]:
     """Let Python look for cycles once in half a million objects that stay, not in 700.
 
     Tuples of records hold no cycles: looking for them took a seventh of the processor's time.

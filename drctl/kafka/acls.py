@@ -27,8 +27,8 @@ from drctl.model.fencing import (
     AclReader,
     AclWriter,
     Denied,
-    Obedience,
-    resting,
+    Enforcement,
+    rules_of_other_links,
     sign,
 )
 from drctl.model.repairs import Acl, Acls
@@ -68,7 +68,7 @@ class KafkaAclReader(ClusterClient):
             return Unavailable(self._connection.redacted(_reason(listed)))
         return Acls(enforced=True, rules=tuple(sorted(listed.rules)))
 
-    def obeyed(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
+    def enforcement(self, rules: Collection[Acl], topics: Collection[str]) -> Enforcement:
         """Whether each broker has all of these denying rules; waits for it up to the deadline.
 
         Raises:
@@ -78,7 +78,7 @@ class KafkaAclReader(ClusterClient):
         wanted = frozenset(rules)
         return self._watched(wanted, topics, lambda seen: wanted - seen, "not there yet")
 
-    def lifted(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
+    def lifted(self, rules: Collection[Acl], topics: Collection[str]) -> Enforcement:
         """Whether each broker has none of them any more; waits for it up to the deadline.
 
         Raises:
@@ -94,7 +94,7 @@ class KafkaAclReader(ClusterClient):
         topics: Collection[str],
         wrong: Callable[[frozenset[Acl]], frozenset[Acl]],
         what: str,
-    ) -> Obedience:
+    ) -> Enforcement:
         """Asks each broker until no rule is wrong among those that it has."""
 
         def missing(seen: frozenset[Acl]) -> str:
@@ -116,7 +116,7 @@ class KafkaAclReader(ClusterClient):
                 break
         told = {node: watches[node].said(why) for node, why in found.items()}
         told |= dict.fromkeys(_unseen(metadata, topics), _UNSEEN)
-        return Obedience(told, len(rules), sum(watch.looks for watch in watches.values()))
+        return Enforcement(told, len(rules), sum(watch.looks for watch in watches.values()))
 
 
 class _Watch:
@@ -348,7 +348,7 @@ class SharedRules:
             # A fence that is lifted from under another link is worse than one that stays.
             unknown = f"whether another link needs it is not known: {present.reason}"
             return dict.fromkeys(rules, Unavailable(unknown))
-        others = resting(present.rules, self.link)
+        others = rules_of_other_links(present.rules, self.link)
         kept = {
             rule: Unavailable(f"the fence of link {others[rule].link} rests on it")
             for rule in rules

@@ -103,11 +103,11 @@ class PeriodicTask(Closing):
         """Beat no more, once the last one is over."""
         self.stop()
 
-    def stop(self, patience_s: float | None = None) -> bool:
+    def stop(self, timeout_s: float | None = None) -> bool:
         """Beat no more; whether the last one is over by then. May be called again."""
         self._stopping.set()
         if self._thread.is_alive():
-            self._thread.join(patience_s)
+            self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def __enter__(self) -> Self:

@@ -14,7 +14,7 @@ from drctl.kafka.deadline import Deadline
 from drctl.kafka.offsets import LookUps
 from drctl.kafka.protocol_partitions import LIST_OFFSETS, End, ask_log_ends, read_log_ends
 from drctl.model.errors import ConfigError
-from drctl.model.fencing import FenceProof, LogEnd, Moved, Stillness
+from drctl.model.fencing import FenceProof, LogEnd, Moved, NoWrites
 from drctl.model.repairs import Acl
 from drctl.model.topology import Found, Mark, TopicPartition, Unavailable
 
@@ -47,9 +47,9 @@ class KafkaFenceProver(ClusterClient):
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        return FenceProof(self._acls.obeyed(rules, topics), self.still(topics))
+        return FenceProof(self._acls.enforcement(rules, topics), self.still(topics))
 
-    def still(self, topics: Collection[str]) -> Stillness:
+    def still(self, topics: Collection[str]) -> NoWrites:
         """Whether the topics' partitions grow; looks until they do not, up to the deadline.
 
         Raises:
@@ -100,7 +100,7 @@ class KafkaFenceProver(ClusterClient):
         answers = look_ups.ask([(p, mark) for p in places], self._step(), anew=True)()
         return dict(zip(places, answers, strict=True))
 
-    def _judged(self, before: Ends, now: Ends, missing: Reasons, looks: int) -> Stillness:
+    def _judged(self, before: Ends, now: Ends, missing: Reasons, looks: int) -> NoWrites:
         both = {p: (then, now[p]) for p, then in before.items()}
         read = {
             p: Moved(a.offset, b.offset)
@@ -117,7 +117,7 @@ class KafkaFenceProver(ClusterClient):
             if isinstance(e, End) and e.offset > still[p]
         }
         stable = self._look(tuple(still), Mark.STABLE)
-        return Stillness(
+        return NoWrites(
             self._settle_s,
             {p: end for p, end in still.items() if p not in behind and p not in unseen},
             {p: ends for p, ends in read.items() if p not in still},

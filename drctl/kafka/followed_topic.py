@@ -68,7 +68,7 @@ class FollowedTopic(ABC):
             self._read_to(self.offsets().last_stable)
             return True
 
-    def settle(self, patience_s: float) -> bool:
+    def settle(self, timeout_s: float) -> bool:
         """Catch up with everything that was appended until now.
 
         False: somebody's transaction is still open after all that time.
@@ -79,7 +79,7 @@ class FollowedTopic(ABC):
         with self._whole():
             if not self._exists():
                 raise self._gone()
-            deadline = Deadline.after(patience_s)
+            deadline = Deadline.after(timeout_s)
             offsets = self.offsets()
             wanted = offsets.end
             while offsets.last_stable < wanted:
@@ -171,7 +171,7 @@ class FollowedTopic(ABC):
         if end <= self._position:
             return
         source = LogSource(self._connection.name, self._connection.properties)
-        reader = KafkaRangeReader(source, patience_s=self._connection.timeout_s)
+        reader = KafkaRangeReader(source, timeout_s=self._connection.timeout_s)
         ranges = {self._topic: {0: [OffsetRange(self._position, end)]}}
         try:
             for chunk in reader.read(ranges):

@@ -24,7 +24,7 @@ from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault
 from drctl.kafka.protocol import Api
 from drctl.model.errors import ConfigError, Unreachable
-from drctl.model.groups import Committed, Occupied, Positions
+from drctl.model.groups import Committed, GroupActive, Positions
 from drctl.model.topology import TopicPartition, Unanswered, Unavailable
 
 _MOVING = frozenset(
@@ -450,7 +450,7 @@ class KafkaGroupWriter(ClusterClient):
         if fault is None:
             return None
         if occupied(fault):
-            return Occupied("the coordinator refused: somebody reads in the group")
+            return GroupActive("the coordinator refused: somebody reads in the group")
         text = self._connection.redacted(reason(group, fault))
         return Unanswered(text) if unanswered(fault) else Unavailable(text)
 

@@ -22,7 +22,7 @@ from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault
 from drctl.kafka.group_offsets import WAVE, GroupRequests, Replied, moving, reason
 from drctl.model.errors import Unreachable
-from drctl.model.groups import POSITIONS_TOPIC, Group, GroupProtocol, GroupState, Member, Positions
+from drctl.model.groups import OFFSETS_TOPIC, Group, GroupProtocol, GroupState, Member, Positions
 from drctl.model.health import Silent
 from drctl.model.topology import Unavailable
 
@@ -98,9 +98,9 @@ def coordinators_exist(connection: Connection, deadline: Deadline) -> bool | Non
     """
     connection.nodes(deadline)
     asked = connection.admin().describe_topics(
-        TopicCollection([POSITIONS_TOPIC]), request_timeout=min(_ASK_S, deadline.remaining)
+        TopicCollection([OFFSETS_TOPIC]), request_timeout=min(_ASK_S, deadline.remaining)
     )
-    described = outcome(asked[POSITIONS_TOPIC], deadline.remaining)
+    described = outcome(asked[OFFSETS_TOPIC], deadline.remaining)
     if not isinstance(described, Fault):
         return True
     if described.missing:

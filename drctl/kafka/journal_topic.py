@@ -62,10 +62,10 @@ class JournalWriter(TransactionalWriter):
     """
 
     def __init__(
-        self, connection: Connection, link: str, topic: str, patience_s: float = LIFETIME_S
+        self, connection: Connection, link: str, topic: str, timeout_s: float = LIFETIME_S
     ) -> None:
         name = transactional_id(link)
-        super().__init__(connection, name, topic, JOURNAL, LIFETIME_S, patience_s)
+        super().__init__(connection, name, topic, JOURNAL, LIFETIME_S, timeout_s)
 
     def _settings(self) -> dict[str, Any]:
         return {**super()._settings(), "message.max.bytes": "1000000", "linger.ms": "0"}
@@ -276,7 +276,7 @@ class JournalTopic(JournalTopicReader):
     """The same, and lets runs write.
 
     Args:
-        patience_s: how long an append may take before nobody waits for it any more.
+        timeout_s: how long an append may take before nobody waits for it any more.
         token: makes a name that nobody ever had.
     """
 
@@ -287,12 +287,12 @@ class JournalTopic(JournalTopicReader):
         *,
         topic: str = TOPIC,
         beat_s: float = BEAT_S,
-        patience_s: float = LIFETIME_S,
+        timeout_s: float = LIFETIME_S,
         token: Callable[[], str] = lambda: uuid4().hex,
         key: bytes = b"",
     ) -> None:
         super().__init__(connection, link, topic=topic, key=key, beat_s=beat_s)
-        self._patience_s = patience_s
+        self._patience_s = timeout_s
         self._token = token
 
     def warm_up(self) -> None:

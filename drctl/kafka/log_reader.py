@@ -43,10 +43,10 @@ class KafkaRangeReader:
     """
 
     def __init__(
-        self, source: LogSource, *, patience_s: float = PATIENCE_S, fetch_bytes: int = FETCH_BYTES
+        self, source: LogSource, *, timeout_s: float = PATIENCE_S, fetch_bytes: int = FETCH_BYTES
     ) -> None:
         self._source = source
-        self._patience_s = patience_s
+        self._patience_s = timeout_s
         self._fetch_bytes = fetch_bytes
 
     def read(self, ranges: TopicRanges, *, uncommitted: bool = False) -> Iterator[Chunk]:
@@ -73,19 +73,16 @@ class KafkaRangeReader:
         ) as consumer:
             consumer.connect(_CONNECT_S)
             # A broker may wait that long for more bytes, if the user wants it to.
-            patience_s = self._patience_s + int(source.properties.get(_WAIT, 0)) / 1000
-            yield from Scan(source.cluster, consumer, waiting, patience_s).chunks()
+            timeout_s = self._patience_s + int(source.properties.get(_WAIT, 0)) / 1000
+            yield from Scan(source.cluster, consumer, waiting, timeout_s).chunks()
 
 
 class KafkaLogReader:
     """Implements `drctl.gap.held.LogReader`."""
 
-    def __init__(
-        self, sources: Mapping[Side, LogSource], *, patience_s: float = PATIENCE_S
-    ) -> None:
+    def __init__(self, sources: Mapping[Side, LogSource], *, timeout_s: float = PATIENCE_S) -> None:
         self._readers = {
-            side: KafkaRangeReader(source, patience_s=patience_s)
-            for side, source in sources.items()
+            side: KafkaRangeReader(source, timeout_s=timeout_s) for side, source in sources.items()
         }
 
     def read(self, side: Side, ranges: TopicRanges) -> Iterator[Chunk]:
@@ -132,12 +129,12 @@ class Scan:
         cluster: str,
         consumer: SimpleConsumer,
         waiting: dict[TopicPartition, Reading],
-        patience_s: float,
+        timeout_s: float,
     ) -> None:
         self._cluster = cluster
         self._consumer = consumer
         self._waiting = waiting
-        self._patience_s = patience_s
+        self._patience_s = timeout_s
 
     def chunks(self) -> Iterator[Chunk]:
         """All records of all ranges."""

@@ -226,19 +226,19 @@ class TopicWriter(Closing):
     """Writes to the one partition of a topic, idempotently; a context manager.
 
     Args:
-        patience_s: how long the cluster may take to acknowledge.
+        timeout_s: how long the cluster may take to acknowledge.
 
     Raises:
         ConfigError: librdkafka does not take the properties.
     """
 
     def __init__(
-        self, connection: Connection, topic: str, purpose: Purpose, patience_s: float
+        self, connection: Connection, topic: str, purpose: Purpose, timeout_s: float
     ) -> None:
         self._connection = connection
         self._topic = topic
         self._purpose = purpose
-        self._patience_s = patience_s
+        self._patience_s = timeout_s
         self._errors: list[KafkaError] = []
         self._failed: list[KafkaError] = []
 

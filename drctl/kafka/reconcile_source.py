@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from drctl.gap.comparison import ScanFailed
-from drctl.host.processes import seldom_collected
+from drctl.host.processes import reduced_gc
 from drctl.kafka.log_reader import KafkaRangeReader, LogSource
 from drctl.model.errors import Unknown
 from drctl.model.topology import OffsetRange, TopicPartition
@@ -25,7 +25,7 @@ class KafkaSourceLog:
             Unknown: something could not be read to its end.
         """
         try:
-            with seldom_collected():
+            with reduced_gc():
                 for chunk in self._reader.read({topic: ranges}):
                     place = TopicPartition(topic, chunk.partition)
                     yield Piece(place, list(map(seen_of, chunk.rows)))

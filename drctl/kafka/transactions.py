@@ -62,7 +62,7 @@ class TransactionalWriter(TopicWriter):
     Args:
         lifetime_s: after this time brokers abort a transaction; until then readers see nothing
             after it.
-        patience_s: how long a write may take, if that is less.
+        timeout_s: how long a write may take, if that is less.
 
     Raises:
         Fenced: another one began in the same moment.
@@ -77,12 +77,12 @@ class TransactionalWriter(TopicWriter):
         topic: str,
         purpose: Purpose = LEDGER,
         lifetime_s: int = LIFETIME_S,
-        patience_s: float = LIFETIME_S,
+        timeout_s: float = LIFETIME_S,
     ) -> None:
         super().__init__(connection, topic, purpose, lifetime_s)
         self._name = name
         self._lifetime_s = lifetime_s
-        self._write_s = min(patience_s, lifetime_s)
+        self._write_s = min(timeout_s, lifetime_s)
         self._lock = Lock()
         self._committing = False
         self._begun = False
@@ -99,7 +99,7 @@ class TransactionalWriter(TopicWriter):
             else:
                 return self
 
-    def write(self, changes: Iterable[Change], patience_s: float | None = None) -> None:
+    def write(self, changes: Iterable[Change], timeout_s: float | None = None) -> None:
         """All of it, in this order, as one transaction.
 
         Raises:
@@ -110,7 +110,7 @@ class TransactionalWriter(TopicWriter):
             Unknown: it failed otherwise; likewise.
         """
         with self._lock:
-            self._write(changes, Deadline.after(patience_s or self._write_s))
+            self._write(changes, Deadline.after(timeout_s or self._write_s))
 
     def try_write(self, changes: Iterable[Change]) -> bool:
         """The same, unless something is just being written.

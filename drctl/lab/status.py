@@ -37,7 +37,7 @@ class ConnectorDocument(Document):
     name: Name
     state: Name
     tasks: tuple[str, ...]
-    traces: tuple[str, ...]
+    stack_traces: tuple[str, ...]
 
 
 class LoadState(LoadDocument):
@@ -104,7 +104,7 @@ def in_words(document: LabDocument) -> str:
     for connector in document.connectors:
         tasks = ", ".join(connector.tasks) or "no tasks"
         lines.append(f"  {connector.name:<24}{connector.state:<12}{tasks}")
-        lines.extend(f"    {trace}" for trace in connector.traces)
+        lines.extend(f"    {stack_trace}" for stack_trace in connector.stack_traces)
     lines.extend(f"  {load_in_words(load)}" for load in document.loads)
     return "\n".join(lines)
 
@@ -151,7 +151,7 @@ def _connectors(parts: Parts) -> tuple[ConnectorDocument, ...]:
             name=status.name,
             state=status.state,
             tasks=tuple(task.state for task in status.tasks),
-            traces=status.traces,
+            stack_traces=status.stack_traces,
         )
         for status in statuses.values()
     )

@@ -14,7 +14,7 @@ from drctl.model.errors import Refused, Stopped
 from drctl.model.typed_json import Number
 
 
-class Leaving(StrEnum):
+class ClientRedirect(StrEnum):
     """By what means."""
 
     CUT = "cut"
@@ -29,30 +29,30 @@ class Leaving(StrEnum):
     """The site's own means, which drctl does not know."""
 
 
-_WORDS: Mapping[Leaving, str] = {
-    Leaving.CUT: (
+_WORDS: Mapping[ClientRedirect, str] = {
+    ClientRedirect.CUT: (
         "its sessions to {old} are cut, and clients that come through it connect anew, to {new};"
         " who is connected to a broker of {old} past it stays"
     ),
-    Leaving.LEFT_OPEN: (
+    ClientRedirect.LEFT_OPEN: (
         "open sessions to {old} are not cut (cut_sessions: false): clients stay there until they"
         " are restarted, or somebody cuts their sessions"
     ),
-    Leaving.LOOKED_UP: (
+    ClientRedirect.LOOKED_UP: (
         "clients look it up again when they have lost every broker: while {old} lives they stay"
         " there until they are restarted, or its listener is closed"
     ),
-    Leaving.READ_AT_START: (
+    ClientRedirect.READ_AT_START: (
         "clients read it when they start: they stay on {old} until they are restarted"
     ),
-    Leaving.BY_SITE: (
+    ClientRedirect.BY_SITE: (
         "whether the site's command cuts connections, drctl cannot see: where it does not, clients"
         " stay on {old} until they are restarted, or its listener is closed"
     ),
 }
 
 
-def in_words(leaving: Leaving, old: str, new: str) -> str:
+def in_words(leaving: ClientRedirect, old: str, new: str) -> str:
     """What becomes of clients that are connected to the old cluster."""
     return _WORDS[leaving].format(old=old, new=new)
 

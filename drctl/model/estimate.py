@@ -18,7 +18,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
 
 
-class Doubt(StrEnum):
+class Uncertainty(StrEnum):
     """Why the numbers of a partition may be off; what each means stands in `MEANINGS`."""
 
     TRANSACTIONS = "transactions"
@@ -38,53 +38,53 @@ class Doubt(StrEnum):
 
 
 MEANINGS = {
-    Doubt.TRANSACTIONS: (
+    Uncertainty.TRANSACTIONS: (
         "the source cluster runs transactions: offsets may be their control records or aborted "
         "records, which nobody misses, so that counts may be too high and at least says 0"
     ),
-    Doubt.TRANSACTIONS_ON_TARGET: (
+    Uncertainty.TRANSACTIONS_ON_TARGET: (
         "the target cluster runs transactions: their control records are counted as records and "
         "may hide missing ones"
     ),
-    Doubt.OPEN_TRANSACTION: (
+    Uncertainty.OPEN_TRANSACTION: (
         "a transaction is open on the source: offsets from the last stable one on are undecided "
         "and not counted"
     ),
-    Doubt.OPEN_TRANSACTION_ON_TARGET: (
+    Uncertainty.OPEN_TRANSACTION_ON_TARGET: (
         "a transaction is open on the target: its offsets may or may not become records"
     ),
-    Doubt.COMPACTED: (
+    Uncertainty.COMPACTED: (
         "compacted on a side: spans of offsets are no counts of records; the estimate is of what "
         "is newer than everything on the target"
     ),
-    Doubt.TIMES_NOT_COMPARABLE: (
+    Uncertainty.TIMES_NOT_COMPARABLE: (
         "the target keeps its own time (LogAppendTime) or the link's identity has no timestamp: "
         "only totals are compared, without a place in time"
     ),
-    Doubt.CLOCKS_OUT_OF_ORDER: (
+    Uncertainty.CLOCKS_OUT_OF_ORDER: (
         "many records share one timestamp or follow one from the future: clocks are out of order, "
         "and where in time something is missing cannot be told"
     ),
-    Doubt.DELETED_ON_SOURCE: (
+    Uncertainty.DELETED_ON_SOURCE: (
         "the source has deleted its oldest records: the target may hold more, which says nothing"
     ),
-    Doubt.DELETED_ON_TARGET: (
+    Uncertainty.DELETED_ON_TARGET: (
         "the target has deleted its oldest records: what lies before is no gap and is not counted"
     ),
-    Doubt.AHEAD_ON_TARGET: (
+    Uncertainty.AHEAD_ON_TARGET: (
         "the target holds records that the source has not, or holds some twice: they hide missing "
         "ones of the same time"
     ),
-    Doubt.COARSE: (
+    Uncertainty.COARSE: (
         "there were more differences than look-ups allowed for: places in time are coarse and at "
         "most is high; name fewer topics for a finer look"
     ),
-    Doubt.CONFIGURATION_UNKNOWN: (
+    Uncertainty.CONFIGURATION_UNKNOWN: (
         "the topic's configuration may not be read: taken as not compacted and as keeping "
         "timestamps, and at least says 0"
     ),
-    Doubt.NOT_ON_TARGET: "the target has no such partition: all of it counts as missing",
-    Doubt.WHOLE_TOPIC: "the link does not keep partitions: all partitions are counted together",
+    Uncertainty.NOT_ON_TARGET: "the target has no such partition: all of it counts as missing",
+    Uncertainty.WHOLE_TOPIC: "the link does not preserve partitions: all are counted together",
 }
 """Said once in the document and on the terminal, not once a partition."""
 
@@ -149,7 +149,7 @@ class PartitionEstimate:
     diverges_from: int | None = None
     stopped_at: int | None = None
     stretches: tuple[Stretch, ...] = ()
-    uncertainty: tuple[Doubt, ...] = ()
+    uncertainty: tuple[Uncertainty, ...] = ()
 
     @property
     def diverges(self) -> bool:
@@ -311,7 +311,7 @@ class PartitionDocument(Document):
     diverges_from: TimestampDocument | None = read(lambda p: _moment(p.diverges_from))
     stopped_at: TimestampDocument | None = read(lambda p: _moment(p.stopped_at))
     stretches: Annotated[tuple[Stretch, ...], ("maxItems", 20)]
-    uncertainty: Annotated[tuple[Doubt, ...], ("uniqueItems", True)]
+    uncertainty: Annotated[tuple[Uncertainty, ...], ("uniqueItems", True)]
 
 
 class TopicDocument(Document):
@@ -342,7 +342,7 @@ class EstimateDocument(Document):
     seconds: Seconds = read(lambda e: round(e.seconds, 3))
     assumed: Name = ASSUMED
     uncertainty: Annotated[
-        Mapping[str, Name], ("propertyNames", {"enum": [doubt.value for doubt in Doubt]})
+        Mapping[str, Name], ("propertyNames", {"enum": [doubt.value for doubt in Uncertainty]})
     ] = read(lambda e: _meanings(e))
     totals: TotalsDocument
     topics: tuple[TopicDocument, ...]
@@ -351,4 +351,4 @@ class EstimateDocument(Document):
 
 def _meanings(estimate: EstimateResult) -> Mapping[str, str]:
     said = {doubt for t in estimate.topics for p in t.partitions for doubt in p.uncertainty}
-    return {doubt.value: MEANINGS[doubt] for doubt in Doubt if doubt in said}
+    return {doubt.value: MEANINGS[doubt] for doubt in Uncertainty if doubt in said}

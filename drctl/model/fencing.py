@@ -84,7 +84,7 @@ def signed(rules: Iterable[Acl], present: Iterable[Acl], link: str) -> tuple[Acl
     return tuple(rule for rule in rules if link and {rule, sign(rule, link)} <= there)
 
 
-def resting(present: Iterable[Acl], link: str) -> Mapping[Acl, Owner]:
+def rules_of_other_links(present: Iterable[Acl], link: str) -> Mapping[Acl, Owner]:
     """Rules on which fences of other links rest, each with one of those.
 
     What an earlier build has signed may be another link's, whatever its name: nobody lifts it.
@@ -130,7 +130,7 @@ class LogEnd(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Obedience:
+class Enforcement:
     """Which brokers apply rules, or no longer do.
 
     Attributes:
@@ -146,10 +146,10 @@ class Obedience:
     @property
     def proven(self) -> bool:
         """Whether every broker does; never where there are none."""
-        return bool(self.brokers) and not self.doubts
+        return bool(self.brokers) and not self.unproven
 
     @property
-    def doubts(self) -> tuple[str, ...]:
+    def unproven(self) -> tuple[str, ...]:
         """What is missing, in words for a person."""
         return tuple(
             f"not proven on broker {broker}: {why.reason}"
@@ -159,7 +159,7 @@ class Obedience:
 
 
 @dataclass(frozen=True, slots=True)
-class Stillness:
+class NoWrites:
     """Whether partitions still grow.
 
     Attributes:
@@ -184,10 +184,10 @@ class Stillness:
     @property
     def proven(self) -> bool:
         """Whether nothing grew; open transactions and what is `unchecked` count not against it."""
-        return not self.doubts
+        return not self.unproven
 
     @property
-    def doubts(self) -> tuple[str, ...]:
+    def unproven(self) -> tuple[str, ...]:
         """What is missing, in words for a person."""
         return (
             *(
@@ -206,18 +206,18 @@ class Stillness:
 class FenceProof:
     """That nothing is written any more, as far as it could be seen."""
 
-    obedience: Obedience
-    stillness: Stillness
+    enforcement: Enforcement
+    no_writes: NoWrites
 
     @property
     def proven(self) -> bool:
         """Whether every broker applies the fence, and nothing has grown behind it."""
-        return self.obedience.proven and self.stillness.proven
+        return self.enforcement.proven and self.no_writes.proven
 
     @property
-    def doubts(self) -> tuple[str, ...]:
+    def unproven(self) -> tuple[str, ...]:
         """What is missing, in words for a person."""
-        return (*self.obedience.doubts, *self.stillness.doubts)
+        return (*self.enforcement.unproven, *self.no_writes.unproven)
 
 
 class AclReader(Protocol):
@@ -230,7 +230,7 @@ class AclReader(Protocol):
             Unreachable: no broker answered within the deadline.
         """
 
-    def obeyed(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
+    def enforcement(self, rules: Collection[Acl], topics: Collection[str]) -> Enforcement:
         """Whether each broker has all of these denying rules; waits for it up to the deadline.
 
         Asked are all brokers, and those that hold replicas of the topics and are not there.
@@ -239,7 +239,7 @@ class AclReader(Protocol):
             Unreachable: no broker answered within the deadline.
         """
 
-    def lifted(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
+    def lifted(self, rules: Collection[Acl], topics: Collection[str]) -> Enforcement:
         """Whether each broker has none of them any more; waits for it up to the deadline.
 
         Raises:

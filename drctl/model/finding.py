@@ -39,7 +39,7 @@ class Finding:
         reason: what is true of it, in words for a person.
         evidence: what was seen, as it was seen; empty where nothing was.
         cost: what it would cost in a failover; empty where nothing.
-        cure: what to do; where nothing was checked, what to look at.
+        remedy: what to do; where nothing was checked, what to look at.
         because: what kept it from looking; None where nothing did, or nothing else is kept by it.
     """
 
@@ -49,7 +49,7 @@ class Finding:
     reason: str
     evidence: str = ""
     cost: str = ""
-    cure: str = ""
+    remedy: str = ""
     because: Because | None = None
 
     @property

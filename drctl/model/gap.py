@@ -52,7 +52,7 @@ class Inversion:
 
 
 @dataclass(frozen=True, slots=True)
-class DoomedPartition:
+class TruncatedPartition:
     """A partition of the source that holds what the target has not.
 
     Attributes:
@@ -106,7 +106,7 @@ class Truncation:
         export: None where nobody asked for any.
     """
 
-    partitions: tuple[DoomedPartition, ...]
+    partitions: tuple[TruncatedPartition, ...]
     export: Export | None = None
 
     @property

@@ -23,7 +23,7 @@ class GroupCreator(Protocol):
         """
 
 
-POSITIONS_TOPIC = "__consumer_offsets"
+OFFSETS_TOPIC = "__consumer_offsets"
 """The leaders of its partitions are the coordinators of groups; without one, its groups are gone
 from every list, and their positions answer nobody."""
 
@@ -98,5 +98,5 @@ Positions = Mapping[TopicPartition, Committed]
 
 
 @dataclass(frozen=True, slots=True)
-class Occupied(Unavailable):
+class GroupActive(Unavailable):
     """The coordinator refused to move an offset: the group has members."""

@@ -29,11 +29,11 @@ class Figure(NamedTuple):
 
     Attributes:
         records: None where it is not known.
-        rests_on: the evidence in words; where the number is not known, why not.
+        based_on: the evidence in words; where the number is not known, why not.
     """
 
     records: int | None = None
-    rests_on: str = _NOBODY_LOOKED
+    based_on: str = _NOBODY_LOOKED
 
 
 _NOT_KNOWN = Figure()
@@ -87,13 +87,13 @@ class LossRange:
         return f"about {_records(likely)} ({', '.join(ends)})"
 
 
-class RestsOnDocument(Document):
+class BasedOnDocument(Document):
     """The evidence of each number; where it is null, why it is not known."""
 
     read = From(LossRange)
-    records: str = read(lambda r: r.likely.rests_on)
-    at_least: str = read(lambda r: r.at_least.rests_on)
-    at_most: str = read(lambda r: r.at_most.rests_on)
+    records: str = read(lambda r: r.likely.based_on)
+    at_least: str = read(lambda r: r.at_least.based_on)
+    at_most: str = read(lambda r: r.at_most.based_on)
 
 
 class LossRangeDocument(Document):
@@ -106,19 +106,19 @@ class LossRangeDocument(Document):
             null: not known.
         at_most: no more than so many, by the replicator's own word; of a source that does not
             answer, if it is written to until now at its highest recent pace; null: not known.
-        rests_on: the evidence of each number; where it is null, why it is not known.
+        based_on: the evidence of each number; where it is null, why it is not known.
     """
 
     read = From(LossRange)
     records: Count | None = read(lambda r: r.likely.records)
     at_least: Count | None = read(lambda r: r.at_least.records)
     at_most: Count | None = read(lambda r: r.at_most.records)
-    rests_on: RestsOnDocument = read(RestsOnDocument.of)
+    based_on: BasedOnDocument = read(BasedOnDocument.of)
 
 
-def exactly(records: int, rests_on: str) -> LossRange:
+def exactly(records: int, based_on: str) -> LossRange:
     """Counted: the three are one."""
-    return LossRange(*(Figure(records, rests_on),) * 3)
+    return LossRange(*(Figure(records, based_on),) * 3)
 
 
 def not_known(why: str) -> LossRange:
@@ -177,17 +177,17 @@ def not_estimated(why: str) -> Loss:
 
 @dataclass(frozen=True, slots=True)
 class LossFacts:
-    """The estimate as a step's facts; a journal of an older drctl has no `at_most`, nor `rests_on`.
+    """The estimate as a step's facts; a journal of an older drctl has no `at_most`, nor `based_on`.
 
     Attributes:
         records: the likely number.
-        rests_on: by number, its evidence in words.
+        based_on: by number, its evidence in words.
     """
 
     records: int | None = None
     at_least: int | None = None
     at_most: int | None = None
-    rests_on: Mapping[str, str] = field(default_factory=dict)
+    based_on: Mapping[str, str] = field(default_factory=dict)
     seconds: float | None = None
     seconds_at_most: float | None = None
     evidence: tuple[str, ...] = ()
@@ -196,7 +196,7 @@ class LossFacts:
     def range(self) -> LossRange:
         """The three numbers, and what each rests on."""
         least, likely, most = (
-            Figure(number, self.rests_on.get(name, "its journal does not say"))
+            Figure(number, self.based_on.get(name, "its journal does not say"))
             for name, number in (
                 ("at_least", self.at_least),
                 ("records", self.records),

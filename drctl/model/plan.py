@@ -73,13 +73,13 @@ class Step:
         id: unique in its plan.
         kind: the name in the registry of `drctl.steps.registry`.
         settings: what the kind needs to know; it names clusters, topics, never secrets.
-        patience_s: how long its proof may take.
+        timeout_s: how long its proof may take.
     """
 
     id: str
     kind: str
     settings: Json = field(default_factory=dict)
-    patience_s: float = 60
+    timeout_s: float = 60
     duty: Duty = Duty.REQUIRED
 
     def to_json(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Step:
             "id": self.id,
             "kind": self.kind,
             "settings": dict(self.settings),
-            "patience_seconds": self.patience_s,
+            "timeout_seconds": self.timeout_s,
             "duty": self.duty.value,
         }
 
@@ -103,7 +103,7 @@ class Step:
             _text(_mapping(data)["id"]),
             _text(data["kind"]),
             _mapping(data["settings"]),
-            _number(data["patience_seconds"]),
+            _number(data["timeout_seconds"]),
             Duty(_text(data["duty"])),
         )
 
@@ -241,6 +241,6 @@ def _there(steps: Mapping[str, Step]) -> Mapping[str, str]:
 
 def _settings_of(step: Step) -> Mapping[str, str]:
     """Each as JSON; a setting may have the name of one of the step's own."""
-    own = {"its kind": step.kind, "its patience": step.patience_s, "its duty": step.duty.value}
+    own = {"its kind": step.kind, "its patience": step.timeout_s, "its duty": step.duty.value}
     values = {**own, **step.settings}
     return {f"step {step.id}, {name}": json.dumps(values[name], sort_keys=True) for name in values}

@@ -17,9 +17,9 @@ Partition = Mapping[str, Any]
 """What a connector reads, in its own words; for a sink a Kafka partition."""
 
 
-def first_lines(trace: str) -> str:
+def first_lines(stack_trace: str) -> str:
     """The first line of a Java stack trace, and its cause."""
-    lines = trace.splitlines()
+    lines = stack_trace.splitlines()
     causes = [line.partition(_CAUSE)[2] for line in lines if line.startswith(_CAUSE)]
     return "; by ".join((*lines[:1], *causes[-1:]))
 
@@ -29,12 +29,12 @@ class Task(NamedTuple):
 
     Attributes:
         number: None for the connector itself.
-        trace: the whole Java stack trace; empty where it did not fail.
+        stack_trace: the whole Java stack trace; empty where it did not fail.
     """
 
     number: int | None
     state: str
-    trace: str = ""
+    stack_trace: str = ""
     worker: str = ""
 
     @property
@@ -51,7 +51,7 @@ class Connector:
         kind: `source` or `sink`.
         config: as it was given. It may hold passwords: named keys only are read and shown.
         state: RUNNING, PAUSED, STOPPED, FAILED, ...; empty where nobody asked.
-        trace: the whole Java stack trace; empty where it did not fail.
+        stack_trace: the whole Java stack trace; empty where it did not fail.
     """
 
     name: str
@@ -59,13 +59,13 @@ class Connector:
     config: Mapping[str, str]
     state: str = ""
     tasks: tuple[Task, ...] = ()
-    trace: str = ""
+    stack_trace: str = ""
     worker: str = ""
 
     @property
     def parts(self) -> tuple[Task, ...]:
         """The connector itself, then its tasks."""
-        return (Task(None, self.state, self.trace, self.worker), *self.tasks)
+        return (Task(None, self.state, self.stack_trace, self.worker), *self.tasks)
 
     @property
     def plugin(self) -> str:
@@ -88,9 +88,9 @@ class Connector:
         return tuple(part for part in self.parts if part.state == "UNASSIGNED")
 
     @property
-    def traces(self) -> tuple[str, ...]:
+    def stack_traces(self) -> tuple[str, ...]:
         """First lines of what it and its tasks failed with."""
-        return tuple(first_lines(part.trace) for part in self.parts if part.trace)
+        return tuple(first_lines(part.stack_trace) for part in self.parts if part.stack_trace)
 
     @property
     def group(self) -> str | None:

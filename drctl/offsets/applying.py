@@ -35,7 +35,7 @@ class Bounds(NamedTuple):
     skips_only_if: str = ""
 
 
-class RestsOn(NamedTuple):
+class BasedOn(NamedTuple):
     """The evidence for an offset.
 
     Attributes:
@@ -48,7 +48,7 @@ class RestsOn(NamedTuple):
     age_seconds: float | None = None
 
 
-NOTHING = RestsOn()
+NOTHING = BasedOn()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Wanted:
         bounds: known from the group's records; None where there is only the committed offset to
             compare with.
         blocked: why it must not be applied; empty where it may be.
-        rests_on: the evidence for it.
+        based_on: the evidence for it.
         undoes: the offset that a run wrote and this rolls back. The group must have that one, or
             already the one that it is rolled back to.
     """
@@ -72,7 +72,7 @@ class Wanted:
     bounds: Bounds | None = None
     blocked: str = ""
     undoes: "Written | None" = None
-    rests_on: RestsOn = NOTHING
+    based_on: BasedOn = NOTHING
 
 
 class Translated(NamedTuple):
@@ -166,9 +166,9 @@ def _from_translation(row: Translation) -> Wanted:
     bounds = Bounds(
         found.rereads_at_most, found.skips_at_most, found.rereads_likely, found.skips_only_if
     )
-    rests_on = RestsOn(found.method.value, found.evidence, found.age_seconds)
+    based_on = BasedOn(found.method.value, found.evidence, found.age_seconds)
     to = Committed(found.target_offset)
-    return Wanted(group, row.target, to, bounds, row.blocked, rests_on=rests_on)
+    return Wanted(group, row.target, to, bounds, row.blocked, based_on=based_on)
 
 
 class Guard(StrEnum):
@@ -371,7 +371,7 @@ class Line:
             evidence; None where that is not known, or the source answers.
         skips_only_if: the condition under which it skips more than `skips_at_most` records; empty
             where the source answers.
-        rests_on: the evidence for the offset.
+        based_on: the evidence for the offset.
     """
 
     group: str
@@ -386,7 +386,7 @@ class Line:
     overridden: tuple[Guard, ...] = ()
     rereads_likely: int | None = None
     skips_only_if: str = ""
-    rests_on: RestsOn = NOTHING
+    based_on: BasedOn = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,7 +478,7 @@ def _line(case: Case, overridden: frozenset[str]) -> Line:
         overridden=() if blocker else tuple(objection.guard for objection in failing),
         rereads_likely=wanted.bounds.rereads_likely if wanted.bounds else None,
         skips_only_if=wanted.bounds.skips_only_if if wanted.bounds else "",
-        rests_on=wanted.rests_on,
+        based_on=wanted.based_on,
     )
     return _kept(line) if line.guard is Guard.MOVES_BACKWARDS else line
 

@@ -18,7 +18,7 @@ from drctl.model.errors import ConfigError, UsageError
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
 from drctl.model.strict_json import read_json
 from drctl.model.topology import TopicPartition
-from drctl.offsets.applying import Bounds, RestsOn, Wanted
+from drctl.offsets.applying import BasedOn, Bounds, Wanted
 from drctl.offsets.snapshot import Filters, GroupSnapshot, Snapshot
 from drctl.offsets.translating import NEVER
 
@@ -279,9 +279,9 @@ def _wanted(row: _Row) -> Wanted:
         row.rereads_at_most, row.skips_at_most, row.rereads_likely, row.skips_only_if or ""
     )
     place = TopicPartition(row.target_topic, row.partition)
-    rests_on = RestsOn(row.method or "", row.evidence, row.age_seconds)
+    based_on = BasedOn(row.method or "", row.evidence, row.age_seconds)
     to = Committed(row.target_offset)
-    return Wanted(row.group, place, to, bounds, blocked, rests_on=rests_on)
+    return Wanted(row.group, place, to, bounds, blocked, based_on=based_on)
 
 
 def _validated(model: type[_Model], file: File, text: str, data: Any) -> _Model:

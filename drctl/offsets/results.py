@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Annotated, NamedTuple
 
 from drctl.model.document import Count, Document, From, Moment, Name, Seconds, rounded
-from drctl.model.groups import Committed, Occupied, Positions
+from drctl.model.groups import Committed, GroupActive, Positions
 from drctl.model.topology import TopicPartition, Unanswered, Unavailable
-from drctl.offsets.applying import OVERRIDABLE, WRITES, Action, ApplyPlan, Guard, Line, RestsOn
+from drctl.offsets.applying import OVERRIDABLE, WRITES, Action, ApplyPlan, BasedOn, Guard, Line
 from drctl.offsets.snapshot import ClusterDocument
 
 Place = tuple[str, TopicPartition]
@@ -92,7 +92,7 @@ def became(change: Change, positions: Positions | Unavailable, answers: Answers)
         return Became(Outcome.REFUSED, now, moved(now), Guard.CHANGED_SINCE)
     if isinstance(answer, Unanswered):
         return Became(Outcome.UNKNOWN, now, f"no answer: {answer.reason}")
-    if isinstance(answer, Occupied):
+    if isinstance(answer, GroupActive):
         return Became(Outcome.REFUSED, now, answer.reason, Guard.GROUP_ACTIVE)
     said = answer.reason if answer else f"written, but {stated(now)} was read back"
     return Became(Outcome.FAILED, now, said)
@@ -191,10 +191,10 @@ class HeadDocument(Document):
     )
 
 
-class RestsOnDocument(Document):
+class BasedOnDocument(Document):
     """What a translation found the position by."""
 
-    read = From(RestsOn)
+    read = From(BasedOn)
     method: Name
     evidence: str
     age_seconds: Seconds | None = read(lambda found: rounded(found.age_seconds, 1))
@@ -212,7 +212,7 @@ class LineDocument(Document):
         skips_at_most: records it would never read; null: not known.
         skips_only_if: the condition under which more is skipped than skips_at_most says; null where
             the source answers, or none is known.
-        rests_on: what a translation found the position by; null for others.
+        based_on: what a translation found the position by; null for others.
         guard: that refused; null: none did.
         reason: why it is not written, or not done; empty where it is.
         overridden: guards that failed and were passed over.
@@ -228,8 +228,8 @@ class LineDocument(Document):
     rereads_likely: Count | None
     skips_at_most: Count | None
     skips_only_if: Name | None = line(lambda each: each.skips_only_if or None)
-    rests_on: RestsOnDocument | None = line(
-        lambda each: RestsOnDocument.of(each.rests_on) if each.rests_on.method else None
+    based_on: BasedOnDocument | None = line(
+        lambda each: BasedOnDocument.of(each.based_on) if each.based_on.method else None
     )
     action: Action
     guard: Guard | None

@@ -222,14 +222,14 @@ def _close(way: FailbackInputs, fence: Step, rebuild: bool) -> Step:
     if fence.kind == MANUAL_FENCE.name:
         asked = MANUAL_FENCE.read_settings(fence.settings)
         asked = replace(asked, undo="", reverse=reverse, made_anew=rebuild)
-        return MANUAL_FENCE_RETURNED.step(fence.id, asked, fence.patience_s, duty)
+        return MANUAL_FENCE_RETURNED.step(fence.id, asked, fence.timeout_s, duty)
     if fence.kind == COMMAND_FENCE.name:
         command = COMMAND_FENCE.read_settings(fence.settings)
         command = replace(command, reverse=reverse, made_anew=rebuild)
-        return COMMAND_FENCE_RETURNED.step(fence.id, command, fence.patience_s, duty)
+        return COMMAND_FENCE_RETURNED.step(fence.id, command, fence.timeout_s, duty)
     acls = FENCE_PRODUCERS.read_settings(fence.settings)
     acls = replace(acls, reverse=reverse, made_anew=rebuild)
-    return FENCE_RETURNED.step(fence.id, acls, fence.patience_s, duty)
+    return FENCE_RETURNED.step(fence.id, acls, fence.timeout_s, duty)
 
 
 def _decided(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
@@ -280,11 +280,11 @@ def _replicated(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]
     scope, connectors = "tail" if home.connectors else "full", (way.seeded,) if way.seeded else ()
     at_most = max(way.at_most, IN_FLIGHT)
     caught_up = CatchUpSettings(home.source, home.target, scope, at_most, connectors)
-    yield WaitForCatchUp().step("wait-for-catch-up", caught_up, home.patience_s)
+    yield WaitForCatchUp().step("wait-for-catch-up", caught_up, home.timeout_s)
     if rebuild:
         # All of it is compared before anybody waits for it.
         whole = CatchUpSettings(home.source, home.target, "full", at_most)
-        yield WaitForCatchUp().step("compare-all", whole, max(300, home.patience_s))
+        yield WaitForCatchUp().step("compare-all", whole, max(300, home.timeout_s))
 
 
 def _moved(way: FailbackInputs) -> Iterator[Step]:
@@ -296,7 +296,7 @@ def _moved(way: FailbackInputs) -> Iterator[Step]:
     yield step_builders.preflight(home, Mode.PLANNED)
     yield step_builders.stock(home, "snapshot-state-again")
     yield step_builders.fence(home, Duty.REQUIRED)
-    yield Drain().step("drain", DrainSettings(home.target), home.patience_s)
+    yield Drain().step("drain", DrainSettings(home.target), home.timeout_s)
     yield from step_builders.quiet(home)
     yield step_builders.stop(home)
     yield step_builders.groups(home)
@@ -411,4 +411,4 @@ def _asked_to_start(
         connect=seen.replicator in _HOW,
     )
     # What an answer says beforehand is still to be done when it is asked for.
-    return MANUAL_START_REPLICATION.step(identity, settings, max(120, seen.patience_s))
+    return MANUAL_START_REPLICATION.step(identity, settings, max(120, seen.timeout_s))

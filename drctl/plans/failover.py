@@ -46,7 +46,7 @@ def _planned(seen: Circumstances) -> Iterator[Step]:
     yield step_builders.stock(seen)
     # Before the target opens these ends are looked at again: they are proven to stand once.
     yield step_builders.fence(seen, Duty.REQUIRED, settle_s=_SETTLE_S)
-    yield Drain().step("drain", DrainSettings(seen.target), seen.patience_s)
+    yield Drain().step("drain", DrainSettings(seen.target), seen.timeout_s)
     yield from step_builders.quiet(seen, ahead=True)
     yield step_builders.groups(seen)
     yield step_builders.skipping(seen)

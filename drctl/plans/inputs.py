@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from drctl.model.endpoints import Leaving
+from drctl.model.endpoints import ClientRedirect
 from drctl.offsets.applying import OVERRIDABLE
 from drctl.steps.commit_offsets import LEFT_OUT
 from drctl.steps.first_records import FIELDS
@@ -37,7 +37,7 @@ class Circumstances:
         overrides: precheck to the reason why it is overridden.
         settle_s: for how long end offsets must be unchanged once writes are fenced.
         grace_s: for how long consumers may finish by themselves.
-        patience_s: for how long replication may take to catch up.
+        timeout_s: for how long replication may take to catch up.
         fence_command: with method command: sets the fence; argv, as the next two.
         fence_undo: lifts it; empty where a person does.
         fence_verify: ends with 0 where it is set; empty where nothing tells.
@@ -60,14 +60,14 @@ class Circumstances:
     principals: tuple[str, ...] = ()
     connectors: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ()
-    leaving: tuple[Leaving, ...] = field(default=(), kw_only=True)
+    leaving: tuple[ClientRedirect, ...] = field(default=(), kw_only=True)
     entrances: tuple[int, ...] = field(default=(), kw_only=True)
     reverse: tuple[str, ...] = field(default=(), kw_only=True)
     basis: Mapping[str, str] = field(default_factory=dict)
     overrides: Mapping[str, str] = field(default_factory=dict)
     settle_s: float = 2
     grace_s: float = 20
-    patience_s: float = 600
+    timeout_s: float = 600
     fence_method: FenceMethod = FenceMethod.ACL
     fence_command: tuple[str, ...] = ()
     fence_undo: tuple[str, ...] = ()

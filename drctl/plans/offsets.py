@@ -27,7 +27,7 @@ def offsets_plan(
     before = {(line.group, line.partition): line.before for line in found.writes}
     rows = tuple(
         # The age of its evidence changes while nothing else does.
-        Row(replace(each, rests_on=NOTHING), before[each.group, each.partition])
+        Row(replace(each, based_on=NOTHING), before[each.group, each.partition])
         for each in wanted
         if (each.group, each.partition) in before
     )

@@ -65,10 +65,10 @@ def fence(
         settle_s: how long the ends need to stand still at most, where brokers prove by themselves
             that they deny writes.
     """
-    patience_s = 120 if duty is Duty.REQUIRED else 15
+    timeout_s = 120 if duty is Duty.REQUIRED else 15
     if seen.fence_method is FenceMethod.ACL:
         fenced = replace(seen, settle_s=min(seen.settle_s, settle_s))
-        return FENCE_PRODUCERS.step(identity, by_acls(fenced), patience_s, duty)
+        return FENCE_PRODUCERS.step(identity, by_acls(fenced), timeout_s, duty)
     if seen.fence_method is FenceMethod.COMMAND:
         return COMMAND_FENCE.step(
             identity,
@@ -82,7 +82,7 @@ def fence(
                 cluster=seen.source,
                 settle_seconds=seen.settle_s,
             ),
-            patience_s,
+            timeout_s,
             duty,
         )
     by_hand = ManualFenceSettings(
@@ -92,7 +92,7 @@ def fence(
         cluster=seen.source,
         settle_seconds=seen.settle_s,
     )
-    return MANUAL_FENCE.step(identity, by_hand, patience_s, duty)
+    return MANUAL_FENCE.step(identity, by_hand, timeout_s, duty)
 
 
 def by_acls(seen: Circumstances) -> AclFenceSettings:
@@ -215,11 +215,11 @@ def offsets(
 
 
 def skipping(
-    seen: Circumstances, patience_s: float = 30, identity: str = "advance-producer-ids"
+    seen: Circumstances, timeout_s: float = 30, identity: str = "advance-producer-ids"
 ) -> Step:
     """Advance the target's producer ids; where that takes too long, producers are restarted."""
-    settings = AdvanceSettings(seen.source, seen.target, patience_s)
-    return AdvanceProducerIds().step(identity, settings, patience_s, Duty.BEST_EFFORT)
+    settings = AdvanceSettings(seen.source, seen.target, timeout_s)
+    return AdvanceProducerIds().step(identity, settings, timeout_s, Duty.BEST_EFFORT)
 
 
 def opening(

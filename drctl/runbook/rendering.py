@@ -305,8 +305,8 @@ def _step(
         yield f"{_IN}- Only where {code(condition)}."
     yield f"{_IN}- Expect: {line(ready.expect or told.proof)}."
     by_people = step.kind.startswith("manual")
-    if step.patience_s and not by_people:
-        yield f"{_IN}- Within: {_length(step.patience_s)}."
+    if step.timeout_s and not by_people:
+        yield f"{_IN}- Within: {_length(step.timeout_s)}."
     if told.clients:
         yield f"{_IN}- Clients: {line(told.clients)}."
     if told.way_back:

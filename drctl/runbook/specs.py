@@ -190,17 +190,17 @@ class Given:
 
     id: str
     duty: Duty | None = None
-    patience_s: float | None = None
+    timeout_s: float | None = None
     expect: str | None = None
 
-    def step(self, kind: StepKind[S], settings: S, patience_s: float) -> Step:
+    def step(self, kind: StepKind[S], settings: S, timeout_s: float) -> Step:
         """A step of the plan."""
-        return self.over(kind.step(self.id, settings, patience_s))
+        return self.over(kind.step(self.id, settings, timeout_s))
 
     def over(self, step: Step) -> Step:
         """A step that drctl made, with what the runbook says otherwise."""
-        patience_s = step.patience_s if self.patience_s is None else self.patience_s
-        return replace(step, patience_s=patience_s, duty=self.duty or step.duty)
+        timeout_s = step.timeout_s if self.timeout_s is None else self.timeout_s
+        return replace(step, timeout_s=timeout_s, duty=self.duty or step.duty)
 
 
 Make = Callable[[Any, Circumstances, Given], Iterator[Step]]
@@ -231,12 +231,12 @@ def _built(builder: Callable[[Circumstances, str], Step]) -> Spec:
 def _plain(
     kind: StepKind[S],
     settings: Callable[[Circumstances], S],
-    patience_s: Callable[[Circumstances], float],
+    timeout_s: Callable[[Circumstances], float],
 ) -> Spec:
     """A kind without settings, of which the link says everything."""
 
     def make(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-        yield given.step(kind, settings(seen), patience_s(seen))
+        yield given.step(kind, settings(seen), timeout_s(seen))
 
     return Spec(Nothing, make)
 
@@ -277,8 +277,8 @@ def _offsets(own: OffsetsSettings, seen: Circumstances, given: Given) -> Iterato
 def _skipping(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
     # How long its proof may take is how long it may take itself: only then there is a proof.
     plain = step_builders.skipping(seen, identity=given.id)
-    patience_s = plain.patience_s if given.patience_s is None else given.patience_s
-    yield given.over(step_builders.skipping(seen, patience_s, given.id))
+    timeout_s = plain.timeout_s if given.timeout_s is None else given.timeout_s
+    yield given.over(step_builders.skipping(seen, timeout_s, given.id))
 
 
 def _switch(own: EndpointSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
@@ -326,11 +326,11 @@ def _asked(text: str, undo: str | None, given: Given) -> dict[str, Any]:
     return {"question": given.id, "text": text, "undo": undo, "expect": given.expect or ""}
 
 
-def _command(kind: Command, patience_s: float) -> Spec:
+def _command(kind: Command, timeout_s: float) -> Spec:
     def make(own: CommandSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
         # Without a look of its own, looking again tells nothing new.
         settings = commands.CommandSettings(**_ran(own, given))
-        yield given.step(kind, settings, patience_s if own.verify else 0)
+        yield given.step(kind, settings, timeout_s if own.verify else 0)
 
     return Spec(CommandSettings, make)
 
@@ -396,7 +396,7 @@ SPECS: Mapping[str, Spec] = {
     "fence-producers": Spec(FenceSettings, _fence),
     "fence-consumers": Spec(FenceSettings, _consumers),
     "measure-loss": _plain(MeasureLoss(), step_builders.ends, lambda _: 30),
-    "drain": _plain(Drain(), lambda seen: DrainSettings(seen.target), lambda seen: seen.patience_s),
+    "drain": _plain(Drain(), lambda seen: DrainSettings(seen.target), lambda seen: seen.timeout_s),
     "quiesce-consumers": _plain(Quiesce(), lambda seen: QuiesceSettings(seen.source), lambda _: 60),
     "stop-replication": Spec(StopSettings, _stop),
     "prepare-groups": _built(step_builders.groups),

@@ -29,13 +29,13 @@ class Reread(NamedTuple):
     Attributes:
         at_most: a bound; None where none is known.
         likely: while the source is silent; None where that is not known, or the source answers.
-        rests_on: the oldest evidence of its positions, its age in seconds, and the condition under
+        based_on: the oldest evidence of its positions, its age in seconds, and the condition under
             which it skips records; the condition is empty where the source answers.
     """
 
     at_most: int | None
     likely: int | None
-    rests_on: tuple[str, float | None, str]
+    based_on: tuple[str, float | None, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +140,11 @@ def _oldest(lines: Iterable[Line]) -> tuple[str, float | None, str]:
     """An age that nobody knows is older than any."""
 
     def age(line: Line) -> float:
-        seconds = line.rests_on.age_seconds
+        seconds = line.based_on.age_seconds
         return float("inf") if seconds is None and line.skips_only_if else seconds or 0.0
 
     line = max(lines, key=age)
-    return line.rests_on.evidence, line.rests_on.age_seconds, line.skips_only_if
+    return line.based_on.evidence, line.based_on.age_seconds, line.skips_only_if
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class CommitIntent:
         left_out: what is not committed, and why.
         rereads: by group, what it reads again at most; None where that is not known.
         likely: the same, if it consumed nothing after the evidence.
-        rests_on: by group, as in `Reread`.
+        based_on: by group, as in `Reread`.
         without_offset: groups that have no offset then.
         kept: what stood there already.
     """
@@ -198,7 +198,7 @@ class CommitIntent:
     rereads_likely: int | None = None
     rereads: Mapping[str, int | None] = field(default_factory=dict)
     likely: Mapping[str, int | None] = field(default_factory=dict)
-    rests_on: Mapping[str, tuple[str, float | None, str]] = field(default_factory=dict)
+    based_on: Mapping[str, tuple[str, float | None, str]] = field(default_factory=dict)
     without_offset: tuple[str, ...] = ()
     kept: tuple[Kept, ...] = ()
 
@@ -257,7 +257,7 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
             total(each.likely for each in rows.values()),
             {name: each.at_most for name, each in rows.items()},
             {name: each.likely for name, each in rows.items()},
-            {name: each.rests_on for name, each in rows.items()},
+            {name: each.based_on for name, each in rows.items()},
             tuple(without_offset(plan, unknown)),
             tuple(_kept(line) for line in plan.lines if line.action in _STAND),
         )

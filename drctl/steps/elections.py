@@ -10,7 +10,7 @@ from drctl.elections.results import Became, Outcome, observed
 from drctl.engine.kind import Description, Facts, Permanent, Seen, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.model.errors import Refused
-from drctl.model.groups import POSITIONS_TOPIC
+from drctl.model.groups import OFFSETS_TOPIC
 from drctl.model.topology import OffsetRange, TopicPartition
 from drctl.steps.repairs import counted
 
@@ -118,7 +118,7 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
         topics, ends_of = {aim.topic for aim in aims}, [aim.place for aim in aims]
         unclean = election is Election.UNCLEAN
         states = reader.elections(settings.cluster).look(
-            sorted({*topics, POSITIONS_TOPIC} if unclean else topics), ends_of if unclean else ()
+            sorted({*topics, OFFSETS_TOPIC} if unclean else topics), ends_of if unclean else ()
         )
         passed = {Guard(name): why for name, why in settings.overrides.items()}
         now = {line.place: line for line in plan_again(election, states, ends_of, passed).lines}

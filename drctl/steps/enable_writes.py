@@ -8,7 +8,7 @@ from drctl.engine.kind import Description, Facts, Seen, State, StepKind, Trait, 
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.engine.source_fence import ALIVE, MOVED
 from drctl.model.errors import Refused, Unreachable
-from drctl.model.fencing import DENY, Denied, Owner, resting
+from drctl.model.fencing import DENY, Denied, Owner, rules_of_other_links
 from drctl.model.health import AuthenticationFailed
 from drctl.model.repairs import Acl
 from drctl.model.topology import TopicPartition, Unavailable
@@ -97,7 +97,7 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         rules = () if isinstance(found, Unavailable) else found.rules
         principals = set(settings.principals)
         lifted = tuple(rule for rule in rules if _denies(rule, principals, topics))
-        _refuse_if_needed(cluster, lifted, resting(rules, settings.link))
+        _refuse_if_needed(cluster, lifted, rules_of_other_links(rules, settings.link))
         return EnableIntent(cluster, tuple(topics), lifted, unseen, uuid.uuid4().hex)
 
     def apply(self, intent: EnableIntent, writer: LinkWriter) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         if intent.lifted:
             lifted = reader.acls(cluster).lifted(intent.lifted, intent.topics)
             if not lifted.proven:
-                return Seen(State.WAITING, "; ".join(lifted.doubts), items=lifted.doubts)
+                return Seen(State.WAITING, "; ".join(lifted.unproven), items=lifted.unproven)
         if not reader.heard(cluster, CANARY_TOPIC, intent.text):
             return Seen(State.WAITING, f"the canary is not on {cluster} yet")
         words = f"{cluster} took a record and gave it back"
@@ -132,9 +132,11 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         """Whether it is denied again everywhere."""
         if not intent.lifted:
             return Seen(State.DONE, "nothing had been lifted")
-        obeyed = reader.acls(intent.cluster).obeyed(intent.lifted, intent.topics)
-        state = State.DONE if obeyed.proven else State.WAITING
-        return Seen(state, "; ".join(obeyed.doubts) or "denied again", items=obeyed.doubts)
+        enforcement = reader.acls(intent.cluster).enforcement(intent.lifted, intent.topics)
+        state = State.DONE if enforcement.proven else State.WAITING
+        return Seen(
+            state, "; ".join(enforcement.unproven) or "denied again", items=enforcement.unproven
+        )
 
 
 def look_at_source(settings: EnableSettings, facts: Facts, reader: LinkReader) -> None:

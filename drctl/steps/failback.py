@@ -107,7 +107,7 @@ class FailbackOrder(Polling[OrderSettings, OrderFacts, OrderFacts]):
         if against:
             raise Refused(
                 "; ".join(f"{each.subject}: {each.reason}" for each in against),
-                "; ".join(dict.fromkeys(each.cure for each in against if each.cure)),
+                "; ".join(dict.fromkeys(each.remedy for each in against if each.remedy)),
             )
         return OrderFacts(tuple(f"{each.check}: {each.subject}: {each.reason}" for each in found))
 

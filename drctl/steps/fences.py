@@ -10,11 +10,11 @@ from drctl.engine.source_fence import FenceFacts
 from drctl.model.errors import DrctlError, Refused
 from drctl.model.fencing import (
     Denied,
-    Obedience,
+    Enforcement,
     Owner,
     Topics,
     denials,
-    resting,
+    rules_of_other_links,
     sign,
     signed,
     to_add,
@@ -101,7 +101,7 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
                 "fence by a command of the site: fence: {method: command, command: [...]}",
             )
         rules = denials(settings.principals, [Topics(t) for t in topics], [self.operation])
-        others = resting(present.rules, link)
+        others = rules_of_other_links(present.rules, link)
         shared = (rule for rule in rules if rule in others)
         added = dict.fromkeys((*to_add(rules, present), *shared))
         return AclFenceIntent(
@@ -127,17 +127,17 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         if self.operation is Denied.READ:
             # That nothing grows was proven when writes were fenced, and is held against the ends
             # once more before the target opens.
-            return _obeyed(reader.acls(cluster).obeyed(rules, intent.topics))
+            return _obeyed(reader.acls(cluster).enforcement(rules, intent.topics))
         proof = reader.fence(cluster, intent.settle_seconds).prove(rules, intent.topics)
-        ends = {str(place): end for place, end in sorted(proof.stillness.ends.items())}
-        facts = FenceFacts(ends, tuple(sorted(proof.obedience.brokers)))
+        ends = {str(place): end for place, end in sorted(proof.no_writes.ends.items())}
+        facts = FenceFacts(ends, tuple(sorted(proof.enforcement.brokers)))
         if proof.proven:
             words = (
                 f"all {len(facts.brokers)} brokers deny it; the ends of"
                 f" {len(ends)} partitions stood still for {intent.settle_seconds:g} s"
             )
             return Seen(State.DONE, words, facts)
-        return Seen(State.WAITING, "; ".join(proof.doubts[:_SHOWN]), facts, proof.doubts)
+        return Seen(State.WAITING, "; ".join(proof.unproven[:_SHOWN]), facts, proof.unproven)
 
     def undo(self, intent: AclFenceIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Remove what was added, but for what another link's fence rests on."""
@@ -154,7 +154,7 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         gone = (set(added) - kept.keys()) | signs
         lifted = reader.acls(cluster).lifted(gone, intent.topics)
         if not lifted.proven:
-            return Seen(State.WAITING, "; ".join(lifted.doubts[:_SHOWN]), items=lifted.doubts)
+            return Seen(State.WAITING, "; ".join(lifted.unproven[:_SHOWN]), items=lifted.unproven)
         words = f"{len(added) - len(kept)} rules are gone from every broker of {cluster}"
         if kept:
             links = ", ".join(sorted(set(kept.values())))
@@ -162,16 +162,16 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         return Seen(State.DONE, words)
 
 
-def _obeyed(found: Obedience) -> Seen[FenceFacts]:
+def _obeyed(found: Enforcement) -> Seen[FenceFacts]:
     facts = FenceFacts(brokers=tuple(sorted(found.brokers)))
     if found.proven:
         return Seen(State.DONE, f"all {len(facts.brokers)} brokers deny it", facts)
-    return Seen(State.WAITING, "; ".join(found.doubts[:_SHOWN]), facts, found.doubts)
+    return Seen(State.WAITING, "; ".join(found.unproven[:_SHOWN]), facts, found.unproven)
 
 
 def _needed(present: Acls | Unavailable, link: str) -> Mapping[Acl, Owner]:
     """Rules that fences of other links rest on; none where rules cannot be seen."""
-    return {} if isinstance(present, Unavailable) else resting(present.rules, link)
+    return {} if isinstance(present, Unavailable) else rules_of_other_links(present.rules, link)
 
 
 def _rule(rule: Acl) -> str:

@@ -180,11 +180,11 @@ def still(
         return Seen(held.state, held.words, FenceFacts(answer=answer), held.items)
     settle_s = intent.settle_seconds
     # Brokers are asked for no rule: what fences here is not known to them.
-    found = reader.fence(intent.cluster, settle_s).prove((), intent.topics).stillness
+    found = reader.fence(intent.cluster, settle_s).prove((), intent.topics).no_writes
     ends = {str(place): end for place, end in sorted(found.ends.items())}
     facts = FenceFacts(ends, answer=answer)
     if not found.proven:
-        return Seen(State.WAITING, "; ".join(found.doubts[:_SHOWN]), facts, found.doubts)
+        return Seen(State.WAITING, "; ".join(found.unproven[:_SHOWN]), facts, found.unproven)
     words = f"{held.words}; the ends of {len(ends)} partitions stood still for {settle_s:g} s"
     return Seen(State.DONE, words, facts)
 

@@ -16,7 +16,12 @@ from drctl.model.finding import Finding, Status
 from drctl.model.loss import Mode
 from drctl.model.plan import Step
 from drctl.model.repairs import TopicShape
-from drctl.model.stock import ClusterStock, ConnectorStock, Stock, TopicStock
+from drctl.model.state_snapshot import (
+    ClusterSnapshot,
+    ConnectorSnapshot,
+    StateSnapshot,
+    TopicSnapshot,
+)
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.model.typed_json import to_json
 
@@ -98,7 +103,7 @@ class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
         if standing:
             raise Refused(
                 "; ".join(in_words(standing)),
-                "; ".join(dict.fromkeys(each.cure for each in standing if each.cure)),
+                "; ".join(dict.fromkeys(each.remedy for each in standing if each.remedy)),
             )
         others = [each for each in findings if each.status is not Status.OK]
         told, unseen = told_once(others)
@@ -160,7 +165,7 @@ class CheckGuards(Polling[CheckSettings, CheckFacts, CheckFacts]):
         against = list(_against(names, found, settings.overrides))
         if against:
             failing = [each for each in found if each.status in _AGAINST]
-            cures = dict.fromkeys(each.cure for each in failing if each.cure)
+            cures = dict.fromkeys(each.remedy for each in failing if each.remedy)
             raise Refused("; ".join(against), "; ".join(cures))
         told = (f"{each.check}: {each.subject}: {each.status.value}" for each in found)
         return CheckFacts(names, tuple(told))
@@ -213,7 +218,7 @@ class SnapshotFacts:
     active_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-class SnapshotState(Polling[SnapshotSettings, Stock, SnapshotFacts]):
+class SnapshotState(Polling[SnapshotSettings, StateSnapshot, SnapshotFacts]):
     """Topics and their own settings, ends of logs, positions of groups, connectors."""
 
     name = "snapshot-state"
@@ -224,22 +229,24 @@ class SnapshotState(Polling[SnapshotSettings, Stock, SnapshotFacts]):
         title = "write down topics, end offsets, group positions and connectors of both clusters"
         return Description(title, f"{FILE} in the run's folder, and the journal")
 
-    def check(self, settings: SnapshotSettings, facts: Facts, reader: LinkReader) -> Stock:
+    def check(self, settings: SnapshotSettings, facts: Facts, reader: LinkReader) -> StateSnapshot:
         """Observe everything; what does not answer is written down as such."""
-        ahead = reader.seen_ahead() or Stock()
+        ahead = reader.seen_ahead() or StateSnapshot()
         left = SnapshotSettings(
             tuple(name for name in settings.clusters if name not in ahead.clusters),
             tuple(name for name in settings.connectors if name not in ahead.connectors),
         )
         found = stock_of(left, reader)
-        return Stock({**ahead.clusters, **found.clusters}, {**ahead.connectors, **found.connectors})
+        return StateSnapshot(
+            {**ahead.clusters, **found.clusters}, {**ahead.connectors, **found.connectors}
+        )
 
-    def apply(self, intent: Stock, writer: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: StateSnapshot, writer: LinkWriter) -> tuple[str, ...]:
         """Keep it beside the journal, too."""
         writer.keep(FILE, to_json(intent))
         return ()
 
-    def verify(self, intent: Stock, reader: LinkReader) -> Seen[SnapshotFacts]:
+    def verify(self, intent: StateSnapshot, reader: LinkReader) -> Seen[SnapshotFacts]:
         """It stands in the journal."""
         clusters = intent.clusters
         silent = tuple(sorted(name for name, stock in clusters.items() if stock.error))
@@ -253,7 +260,7 @@ class SnapshotState(Polling[SnapshotSettings, Stock, SnapshotFacts]):
         return Seen(State.DONE, told, SnapshotFacts(silent, active))
 
 
-def stock_of(wanted: SnapshotSettings, reader: LinkReader) -> Stock:
+def stock_of(wanted: SnapshotSettings, reader: LinkReader) -> StateSnapshot:
     """These clusters and connectors as they are now."""
     with ThreadPoolExecutor(1) as beside:
         # Connect knows thousands of positions: applications may wait for this.
@@ -261,10 +268,10 @@ def stock_of(wanted: SnapshotSettings, reader: LinkReader) -> Stock:
             lambda: {name: _connector(name, reader) for name in wanted.connectors}
         )
         clusters = {name: state_of(name, reader) for name in wanted.clusters}
-        return Stock(clusters, connectors.result())
+        return StateSnapshot(clusters, connectors.result())
 
 
-def state_of(name: str, reader: LinkReader) -> ClusterStock:
+def state_of(name: str, reader: LinkReader) -> ClusterSnapshot:
     """What a snapshot holds of a cluster; of one that does not answer, why."""
     try:
         site = reader.site(name)
@@ -280,8 +287,8 @@ def state_of(name: str, reader: LinkReader) -> ClusterStock:
         offsets = site.offsets(places)
         shapes = reader.shapes(name).shapes(topics)
     except Unreachable as error:
-        return ClusterStock(error.message)
-    return ClusterStock(
+        return ClusterSnapshot(error.message)
+    return ClusterSnapshot(
         "",
         identity,
         {topic: _shape(found) for topic, found in shapes.items()},
@@ -305,19 +312,19 @@ def state_of(name: str, reader: LinkReader) -> ClusterStock:
     )
 
 
-def _shape(found: TopicShape | Unavailable | None) -> TopicStock | str:
+def _shape(found: TopicShape | Unavailable | None) -> TopicSnapshot | str:
     if found is None:
         return "it is gone"
     if isinstance(found, Unavailable):
         return found.reason
     own = {key: each.value for key, each in sorted(found.settings.items()) if each.own}
-    return TopicStock(found.partitions, found.replicas, own)
+    return TopicSnapshot(found.partitions, found.replicas, own)
 
 
-def _connector(name: str, reader: LinkReader) -> ConnectorStock:
+def _connector(name: str, reader: LinkReader) -> ConnectorSnapshot:
     try:
         connectors = reader.connectors()
         state, offsets = connectors.state(name).state, connectors.offsets(name)
     except Unknown as error:
-        return ConnectorStock(error.message)
-    return ConnectorStock("", state, tuple(offsets))
+        return ConnectorSnapshot(error.message)
+    return ConnectorSnapshot("", state, tuple(offsets))

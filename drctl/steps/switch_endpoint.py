@@ -7,7 +7,7 @@ from pydantic import Field
 
 from drctl.engine.kind import Description, Facts, Seen, State, StepKind, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
-from drctl.model.endpoints import EndpointState, Leaving, in_words
+from drctl.model.endpoints import ClientRedirect, EndpointState, in_words
 from drctl.model.errors import Unreachable
 from drctl.model.typed_json import Number
 
@@ -27,7 +27,7 @@ class SwitchSettings:
     kind: str
     to: str
     came_from: Annotated[str, Field(alias="from")] = ""
-    leaving: Leaving | None = None
+    leaving: ClientRedirect | None = None
     asked: bool = False
 
 

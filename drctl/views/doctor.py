@@ -63,7 +63,7 @@ def _findings(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[Text]:
     """What has something of its own to say."""
     folded = [each for group in unseen for each in group.findings]
     for finding in (row.finding for row in rows if row.finding not in folded):
-        yield from finding_lines(finding, _STYLES[finding.status], "evidence", "cost", "cure")
+        yield from finding_lines(finding, _STYLES[finding.status], "evidence", "cost", "remedy")
 
 
 def _unseen(unseen: Unseen) -> Text:
@@ -131,9 +131,9 @@ def _change(change: Change) -> tuple[str, ...]:
 
 def _by_hand(finding: Finding) -> Iterator[Text]:
     yield Text(f"  {sentence(finding.subject)}")
-    for name in ("reason", "cost", "cure"):
+    for name in ("reason", "cost", "remedy"):
         if text := getattr(finding, name):
-            label = {"reason": "why", "cost": "cost", "cure": "by hand"}[name]
+            label = {"reason": "why", "cost": "cost", "remedy": "by hand"}[name]
             yield Text(f"      {label}: {sentence(text)}", "dim")
 
 
@@ -146,7 +146,7 @@ def _what_to_do(
 ) -> Iterator[str]:
     if against:
         yield from (f"{sentence(each)}." for each in against)
-        yield from (f"Cure: {sentence(each.cure)}." for each in failing if each.cure)
+        yield from (f"Cure: {sentence(each.remedy)}." for each in failing if each.remedy)
         if any(each.check == GUARD for each in failing):
             yield f"Or, where that is wrong: --override {GUARD}=REASON"
     elif changes:

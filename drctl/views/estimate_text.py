@@ -12,13 +12,13 @@ from typing import TypeVar
 from drctl.model.estimate import (
     ASSUMED,
     MEANINGS,
-    Doubt,
     EstimateResult,
     Missing,
     PartitionEstimate,
+    Uncertainty,
 )
 from drctl.model.event_duplicates import EventDuplicates, PartitionEvents
-from drctl.model.gap import DoomedPartition, Export, GapResult, NotCompared, Truncation
+from drctl.model.gap import Export, GapResult, NotCompared, TruncatedPartition, Truncation
 from drctl.model.text import option, quote
 from drctl.views import gap_text
 from drctl.views.text import age, be, collected, number, plain, plural, sentence, size, utc
@@ -80,7 +80,7 @@ def begin(result: EstimateResult, topic: str, partition: PartitionEstimate) -> s
     """When a partition began to differ, in one sentence."""
     about = f"about {plural(partition.missing.estimate, 'record')}"
     where = place(topic, partition)
-    if Doubt.NOT_ON_TARGET in partition.uncertainty:
+    if Uncertainty.NOT_ON_TARGET in partition.uncertainty:
         since = _since(partition.diverges_from, result)
         return f"{where} is not on {plain(result.target)} at all: {about}{since}."
     if partition.stopped_at is not None:
@@ -116,11 +116,11 @@ def known(result: EstimateResult) -> tuple[str, ...]:
 
 def uncertain(result: EstimateResult) -> tuple[str, ...]:
     """Why the numbers may be off, what concerns most partitions first."""
-    found: Counter[Doubt] = Counter(
+    found: Counter[Uncertainty] = Counter(
         doubt for t in result.topics for p in t.partitions for doubt in p.uncertainty
     )
     said = [
-        f"{plural(count, 'topic' if doubt is Doubt.WHOLE_TOPIC else 'partition')}: "
+        f"{plural(count, 'topic' if doubt is Uncertainty.WHOLE_TOPIC else 'partition')}: "
         f"{MEANINGS[doubt]}."
         for doubt, count in found.most_common()
     ]
@@ -252,7 +252,7 @@ def procedures(result: GapResult, found: Truncation) -> tuple[Procedure, ...]:
     )
 
 
-def worst_of(found: Truncation) -> list[DoomedPartition]:
+def worst_of(found: Truncation) -> list[TruncatedPartition]:
     """The partitions that lose most first."""
     return sorted(found.partitions, key=lambda p: (-p.records, -p.others, p.topic, p.partition))
 
@@ -327,7 +327,7 @@ def _gone(count: int) -> str:
     return f" ({number(count)} more {'was' if count == 1 else 'were'} gone before)" if count else ""
 
 
-def offsets(each: DoomedPartition) -> str:
+def offsets(each: TruncatedPartition) -> str:
     """Which offsets a cut takes."""
     return "-" if each.cut_from is None else f"{number(each.cut_from)}-{number(each.end - 1)}"
 
@@ -406,7 +406,7 @@ def _partitions(
     )
 
 
-def _doomed(each: DoomedPartition) -> tuple[str, ...]:
+def _doomed(each: TruncatedPartition) -> tuple[str, ...]:
     numbers = (number(each.records), size(each.bytes), number(each.others), size(each.other_bytes))
     return plain(each.topic), str(each.partition), offsets(each), *numbers
 

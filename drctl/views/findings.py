@@ -19,7 +19,7 @@ class FindingDocument(Document):
     Attributes:
         evidence: empty where nothing was seen.
         cost: what it would cost in a failover; empty where nothing.
-        cure: what to do; where nothing was checked, what to look at.
+        remedy: what to do; where nothing was checked, what to look at.
         because: the cause, told in `causes`, for which nobody could look; the reason does not
             repeat it.
     """
@@ -31,7 +31,7 @@ class FindingDocument(Document):
     reason: str
     evidence: str
     cost: str
-    cure: str
+    remedy: str
     because: str | None = read(lambda f: f.because.what if f.because else None)
 
 

@@ -76,7 +76,7 @@ class GuardRow:
     subject: str
     reason: str
     cost: str
-    cure: str
+    remedy: str
     overridden: str
     against: bool
 
@@ -125,7 +125,7 @@ class Objection(NamedTuple):
 
     guard: str
     words: str
-    cure: str
+    remedy: str
 
 
 def objections_told(plan: Plan, findings: Sequence[Finding]) -> tuple[Objection, ...]:
@@ -135,10 +135,10 @@ def objections_told(plan: Plan, findings: Sequence[Finding]) -> tuple[Objection,
     for each in told:
         mine = [u for u in unseen if u.said_by == each.check]
         beside = "".join(f"; {u.count} could not look ({', '.join(u.checks)})" for u in mine)
-        found.append(Objection(each.check, f"{each.subject}: {each.reason}{beside}", each.cure))
+        found.append(Objection(each.check, f"{each.subject}: {each.reason}{beside}", each.remedy))
     led = {each.check for each in told}
     alone = (u for u in unseen if u.said_by not in led)
-    return (*found, *(Objection(u.checks[0], u.words, u.cure) for u in alone))
+    return (*found, *(Objection(u.checks[0], u.words, u.remedy) for u in alone))
 
 
 def mode_of(plan: Plan) -> Mode:
@@ -162,7 +162,7 @@ def guard_rows(
             sentence(each.subject),
             sentence(each.reason),
             sentence(each.cost),
-            sentence(each.cure),
+            sentence(each.remedy),
             "" if each in against else sentence(overrides.get(each.check, "")),
             each in against,
         )
@@ -179,7 +179,7 @@ def _unseen_row(unseen: Unseen, against: Sequence[Finding]) -> GuardRow:
         sentence(unseen.because.why),
         plain(", ".join(unseen.checks)),
         "",
-        sentence(unseen.cure),
+        sentence(unseen.remedy),
         "",
         any(each in against for each in unseen.findings),
     )
@@ -242,7 +242,7 @@ def group_lines(groups: Foreseen) -> tuple[str, ...]:
         f" {again}"
     ]
     for name, each in list(groups.rows.items())[:_MOST_NAMED]:
-        evidence, age, only_if = each.rests_on
+        evidence, age, only_if = each.based_on
         seen = "" if age is None else f", {duration(age)} old"
         if only_if:
             told.append(f"{name}: {evidence}{seen}; skips records only if {only_if}")
@@ -264,7 +264,7 @@ def what_to_type(
     now = without_consequences(findings, plan.overrides)
     against = objections(plan, now)
     told = [f"The plan itself breaks a rule: {sentence(each)}." for each in violations]
-    told += list(dict.fromkeys(_as_line(sentence(f.cure)) for f in against if f.cure))
+    told += list(dict.fromkeys(_as_line(sentence(f.remedy)) for f in against if f.remedy))
     passable = dict.fromkeys(plain(f.check) for f in against if f.check in _PASSABLE)
     if passable:
         told.append(
@@ -276,11 +276,11 @@ def what_to_type(
     return tuple(told)
 
 
-def _as_line(cure: str) -> str:
+def _as_line(remedy: str) -> str:
     """A sentence; a command line stays as it is to be typed."""
-    if cure.startswith(_COMMANDS):
-        return cure
-    return f"{cure[:1].upper()}{cure[1:]}."
+    if remedy.startswith(_COMMANDS):
+        return remedy
+    return f"{remedy[:1].upper()}{remedy[1:]}."
 
 
 class PlanStepDocument(Document):
@@ -298,7 +298,7 @@ class PlanStepDocument(Document):
     way_back: str
     settings: Json
     duty: Duty
-    patience_seconds: Seconds
+    timeout_seconds: Seconds
 
 
 def _step(step: Step, kinds: Mapping[str, Kind]) -> PlanStepDocument:
@@ -308,7 +308,7 @@ def _step(step: Step, kinds: Mapping[str, Kind]) -> PlanStepDocument:
         title=words.title,
         proof=words.proof,
         way_back=words.way_back,
-        patience_seconds=step.patience_s,
+        timeout_seconds=step.timeout_s,
     )
 
 
@@ -319,7 +319,7 @@ class ForeseenGroup(Document):
         rereads_at_most: records that are read again; null where no bound is known.
         rereads_likely: with the source lost: what is read again if the group consumed nothing since
             the evidence; null where that is not known, or the source answered.
-        rests_on: the oldest evidence of its offsets.
+        based_on: the oldest evidence of its offsets.
         age_seconds: of that evidence; null where it is not known.
         skips_only_if: the condition under which records are skipped; null where the source
             answered.
@@ -329,9 +329,9 @@ class ForeseenGroup(Document):
     group: str
     rereads_at_most: Count | None = read(lambda r: r.at_most)
     rereads_likely: Count | None = read(lambda r: r.likely)
-    rests_on: str = read(lambda r: r.rests_on[0])
-    age_seconds: Seconds | None = read(lambda r: rounded(r.rests_on[1], 1))
-    skips_only_if: Name | None = read(lambda r: r.rests_on[2] or None)
+    based_on: str = read(lambda r: r.based_on[0])
+    age_seconds: Seconds | None = read(lambda r: rounded(r.based_on[1], 1))
+    skips_only_if: Name | None = read(lambda r: r.based_on[2] or None)
 
 
 class ForeseenGroups(Document):
@@ -367,7 +367,7 @@ class RefusedDocument(Document):
     by: Literal["guard", "order"]
     guard: Name | None
     reason: Name
-    cure: str
+    remedy: str
 
 
 class PlanDocument(Document):
@@ -428,9 +428,9 @@ def plan_document(
         groups: where groups would resume by what is known now; likewise.
     """
     told = told_once([each for each in findings if each.status is not Status.OK])[1]
-    order = (RefusedDocument(by="order", guard=None, reason=each, cure="") for each in violations)
+    order = (RefusedDocument(by="order", guard=None, reason=each, remedy="") for each in violations)
     guards = (
-        RefusedDocument(by="guard", guard=each.guard, reason=each.words, cure=each.cure)
+        RefusedDocument(by="guard", guard=each.guard, reason=each.words, remedy=each.remedy)
         for each in objections_told(plan, findings)
     )
     return PlanDocument.of(
@@ -503,5 +503,5 @@ def _guard(row: GuardRow) -> Iterator[Text]:
     yield Text(words, _GUARD_STYLES.get(row.status.value, ""), head)
     if row.overridden:
         yield Text(f"{'':14}passed over: {row.overridden}", "dim")
-    elif row.cure:
-        yield Text(f"{'':14}cure: {row.cure}", "dim")
+    elif row.remedy:
+        yield Text(f"{'':14}remedy: {row.remedy}", "dim")

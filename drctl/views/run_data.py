@@ -200,7 +200,7 @@ class GroupRow:
         rereads_at_most: null: not told.
         rereads_likely: with the source lost: what is read again if the group consumed nothing since
             the evidence; null where that is not known, or the source answered.
-        rests_on: with the source lost: the oldest evidence of its offsets.
+        based_on: with the source lost: the oldest evidence of its offsets.
         age_seconds: of that evidence; null where it is not known.
         skips_only_if: the condition under which records are skipped; null where the source
             answered.
@@ -210,7 +210,7 @@ class GroupRow:
     positions: Count
     rereads_at_most: Count | None
     rereads_likely: Count | None = None
-    rests_on: Name | None = None
+    based_on: Name | None = None
     age_seconds: Seconds | None = None
     skips_only_if: Name | None = None
 

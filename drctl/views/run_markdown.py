@@ -110,7 +110,7 @@ def _groups(data: ReportData) -> Iterator[str]:
             told += f", likely {number(row.rereads_likely)}"
         yield f"- **{text(plain(row.name))}**: {plural(row.positions, 'position')}{told}"
         if row.skips_only_if:
-            yield f"    - rests on {text(sentence(row.rests_on or ''))}"
+            yield f"    - rests on {text(sentence(row.based_on or ''))}"
             yield f"    - skips records only if {text(sentence(row.skips_only_if))}"
     yield from (f"- left out: {text(sentence(each))}" for each in data.positions.left_out)
 

@@ -408,7 +408,7 @@ def positions(story: RunState) -> Positions | None:
 
 
 def _group(name: str, count: int, intent: CommitIntent) -> GroupRow:
-    evidence, age, only_if = intent.rests_on.get(name) or (None, None, None)
+    evidence, age, only_if = intent.based_on.get(name) or (None, None, None)
     again = intent.rereads.get(name), intent.likely.get(name)
     # With the source alive there is no condition: its own word counts.
     if not only_if:

@@ -446,7 +446,7 @@ def _blockers(seen: StatusNow) -> Iterator[Text]:
             yield heading(f"In the way ({title})")
             told, unseen = told_once(rows)
             for each in told:
-                yield from finding_lines(each, "yellow", "cure")
+                yield from finding_lines(each, "yellow", "remedy")
             yield from map(_unseen, unseen)
 
 

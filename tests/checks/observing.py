@@ -14,7 +14,7 @@ from tests.checks.guarding import acls as read_acls
 from tests.checks.guarding import guarded
 from tests.checks.surveying import surveyed
 
-_NO_CONFIG = {"kind", "state", "tasks", "trace"}
+_NO_CONFIG = {"kind", "state", "tasks", "stack_trace"}
 GONE = "<gone>"
 CLUSTERS = {name: {"bootstrap": f"{name}:1"} for name in ("a", "b", "c", "source", "target")}
 
@@ -67,7 +67,7 @@ def _connectors(given: Any) -> dict[str, Connector] | Unavailable:
             {k: str(v) for k, v in config.items() if k not in _NO_CONFIG},
             config.get("state", ""),
             tuple(Task(n, *task) for n, task in enumerate(config.get("tasks", ()))),
-            config.get("trace", ""),
+            config.get("stack_trace", ""),
         )
         for name, config in given.items()
     }

@@ -33,7 +33,7 @@ def scenarios(path: Path) -> tuple[tuple[str, dict[str, Any], tuple[Finding, ...
 
 def written(finding: Finding) -> str:
     lines = [f"{finding.status:11} {finding.check}: {finding.subject}: {finding.reason}"]
-    for name in ("evidence", "cost", "cure"):
+    for name in ("evidence", "cost", "remedy"):
         text = getattr(finding, name)
         lines += [f"    {name}: {text}"] if text else []
     return "\n".join(lines)
@@ -74,7 +74,7 @@ def test_a_finding_says_what_to_do_and_what_it_costs(path: Path) -> None:
         for finding in found:
             bad = finding.status in (Status.WARN, Status.FAIL)
             assert bool(finding.cost) or not bad, (title, finding)
-            assert bool(finding.cure) == (finding.status is not Status.OK), (title, finding)
+            assert bool(finding.remedy) == (finding.status is not Status.OK), (title, finding)
             assert "planted" not in repr(finding), title
 
 
@@ -102,7 +102,7 @@ def test_whatever_stands_in_a_connectors_configuration() -> None:
     cases = [case for case in known if isinstance(case.get("connectors"), dict)]
     keys = sorted(
         {key for case in cases for each in case["connectors"].values() for key in each or ()}
-        - {"kind", "state", "tasks", "trace"}
+        - {"kind", "state", "tasks", "stack_trace"}
     )
     for number in range(int(os.environ.get("DRCTL_FUZZ", "1500"))):
         case = random.choice(cases)

@@ -49,7 +49,7 @@ HARM = ("restart what has failed", "stop these consumers", "raise policy", "see 
 
 
 def cures(found: tuple[Finding, ...]) -> str:
-    return "\n".join(each.cure for each in found)
+    return "\n".join(each.remedy for each in found)
 
 
 def test_after_a_failover_status_says_where_clients_are_and_harms_nobody() -> None:
@@ -58,11 +58,11 @@ def test_after_a_failover_status_says_where_clients_are_and_harms_nobody() -> No
         first = answer.blockers[0]
         assert first.check == "clients-moved"
         assert "on b since 2027-01-15 07:00:00 UTC, by run R1 (failover-unplanned)" in first.reason
-        assert "`drctl failback --check-order --link main`" in first.cure
+        assert "`drctl failback --check-order --link main`" in first.remedy
         assert not any(harm in cures(answer.blockers) for harm in HARM)
     by_name = {each.check: each for each in seen.planned.blockers}
-    assert by_name["replication-not-running"].cure == "see clients-moved"
-    assert by_name["groups-active-on-target"].cure == "see clients-moved"
+    assert by_name["replication-not-running"].remedy == "see clients-moved"
+    assert by_name["groups-active-on-target"].remedy == "see clients-moved"
     assert (seen.rpo.records, seen.rpo.seconds, seen.topics) == (None, None, ())
     assert "clients are on b" in seen.rpo.how
 
@@ -89,8 +89,8 @@ def test_a_run_that_stands_half_way_comes_before_everything() -> None:
     assert first.reason == (
         "run R2 stopped part-way; nobody can write: b is fenced, and a is not open"
     )
-    assert first.cure.startswith("`drctl resume R2 --execute` goes on with it")
-    assert {each.cure for each in rest} == {"see runs-unfinished"}
+    assert first.remedy.startswith("`drctl resume R2 --execute` goes on with it")
+    assert {each.remedy for each in rest} == {"see runs-unfinished"}
 
 
 def test_a_plan_names_the_run_alone_and_is_not_ready() -> None:
@@ -187,8 +187,8 @@ def test_one_check_alone_that_could_not_look_is_told_as_it_is() -> None:
 def test_a_source_that_is_dead_is_one_cause() -> None:
     findings = causes_first(guard_findings(observed(DEAD)))
     by_name = {each.check: each for each in findings}
-    assert by_name["fence-not-possible"].cure == "see source-unreachable"
-    assert by_name["hanging-transactions"].cure == "see source-unreachable"
+    assert by_name["fence-not-possible"].remedy == "see source-unreachable"
+    assert by_name["hanging-transactions"].remedy == "see source-unreachable"
     lines = what_to_type(runs.planned(), findings, (), "drctl failover --execute")
     assert lines[0].startswith("`drctl failover --mode unplanned --link main` where it is lost")
     assert "kafka-transactions" not in "\n".join(lines)

@@ -210,7 +210,7 @@ def test_more_in_sync_replicas_than_there_are_would_close_the_topic() -> None:
     assert fixes.changes == ()
     (left,) = fixes.left
     assert left.why.startswith("it has 1 replica: with min.insync.replicas=2")
-    assert "kafka-reassign-partitions" in left.cure
+    assert "kafka-reassign-partitions" in left.remedy
     (told,) = fixed(look, replicas=2).settings
     assert told.note == "it has 2 replicas: without one broker it takes no record"
 
@@ -344,7 +344,7 @@ def test_somebody_whom_the_target_does_not_know_is_named() -> None:
     (left,) = fixes.left
     assert left.what == "SCRAM user app is not on b"
     assert "cannot be copied" in left.why
-    assert "--entity-name app" in left.cure
+    assert "--entity-name app" in left.remedy
 
 
 def test_quotas_are_named_with_what_a_person_would_type() -> None:
@@ -353,7 +353,9 @@ def test_quotas_are_named_with_what_a_person_would_type() -> None:
     survey = {"source": {"quotas": quotas}, "target": {"quotas": there}}
     (left,) = fixed(case(survey=survey)).left
     assert left.what == "quota producer_byte_rate=1000 of user app is lower on b"
-    assert "--add-config producer_byte_rate=1000 --entity-type users --entity-name app" in left.cure
+    assert (
+        "--add-config producer_byte_rate=1000 --entity-type users --entity-name app" in left.remedy
+    )
 
 
 def test_a_quota_of_one_side_alone_is_named() -> None:
@@ -362,7 +364,7 @@ def test_a_quota_of_one_side_alone_is_named() -> None:
     assert ours.what == "quota producer_byte_rate=10 of user app is not on b"
     (theirs,) = fixed(case(survey={"target": {"quotas": only}})).left
     assert theirs.what == "quota producer_byte_rate of user app is not on a"
-    assert "--delete-config producer_byte_rate --entity-type users" in theirs.cure
+    assert "--delete-config producer_byte_rate --entity-type users" in theirs.remedy
 
 
 def test_what_could_not_be_seen_is_left_with_the_reason() -> None:

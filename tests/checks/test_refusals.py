@@ -1,4 +1,4 @@
-"""What a failover is refused for: each by a guard with a reason, a cure and a way past it."""
+"""What a failover is refused for: each by a guard with a reason, a remedy and a way past it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_it_is_refused_with_a_reason_and_a_cure_and_passed_over_with_a_reason(na
     for each in failing:
         assert each.reason
         assert each.cost
-        assert each.cure
+        assert each.remedy
     guard = GUARDS[name].guards
     assert guard is not None
     for mode in guard.modes & {Mode.PLANNED} or guard.modes:

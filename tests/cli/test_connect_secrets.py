@@ -65,8 +65,8 @@ FAILED = "org.example.Failed: cannot log in as jane with {0} at http://jane:{0}@
 
 def worker(password: str) -> Any:
     """A failed connector that tells the password that drctl came with, in each of its forms."""
-    trace = " ".join(FAILED.format(each) for each in (password, quote(password, safe="")))
-    part = {"state": "FAILED", "worker_id": "w:1", "trace": trace}
+    stack_trace = " ".join(FAILED.format(each) for each in (password, quote(password, safe="")))
+    part = {"state": "FAILED", "worker_id": "w:1", "trace": stack_trace}
     status = {"name": "a", "connector": part, "tasks": [{"id": 0, **part}], "type": "source"}
     config = {"name": "a", "connector.class": "org.example.Source", "database.password": password}
     known = {"a": {"status": status, "info": {"config": config, "type": "source"}}}

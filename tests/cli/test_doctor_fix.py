@@ -80,7 +80,7 @@ def test_a_plan_shows_each_change_and_what_is_left() -> None:
 
 
 def test_a_refused_plan_says_why_and_what_to_do() -> None:
-    moved = Finding(GUARD, Status.FAIL, "link main", "clients were moved", cure="go home first")
+    moved = Finding(GUARD, Status.FAIL, "link main", "clients were moved", remedy="go home first")
     text = drawn((moved,), (f"{GUARD}: link main: clients were moved",))
     assert text.startswith("Refused: link main, primary -> secondary; 1 objection below")
     assert "Cure: go home first." in text

@@ -1,4 +1,4 @@
-"""What single traces of a lost source tell."""
+"""What single stack traces of a lost source tell."""
 
 import math
 from collections.abc import Iterable

@@ -133,7 +133,7 @@ def test_principals_that_write_to_topics_of_drctls(name: str) -> None:
     known = acls(rules)
     hostile = tuple(rule._replace(principal=name) for rule in known.rules)
     (found, _) = writers.findings(replace(seen, target_acls=replace(known, rules=hostile)))
-    for line in found.cure.split("; kafka-acls.sh "):
+    for line in found.remedy.split("; kafka-acls.sh "):
         words = words_of(line if line.startswith("kafka") else f"kafka-acls.sh {line}")
         assert name in words or f"--deny-principal={name}" in words
         assert words[1:3] == ["--bootstrap-server", "t"]
@@ -175,8 +175,8 @@ def test_other_links(name: str) -> None:
     for connector in (failed, idle):
         link = OtherLink(name, "a", "b", (name,), {name: connector})
         for finding in other_links([link]):
-            line = finding.cure[
-                finding.cure.index("drctl connect" if "drctl" in finding.cure else "curl") :
+            line = finding.remedy[
+                finding.remedy.index("drctl connect" if "drctl" in finding.remedy else "curl") :
             ]
             words = words_of(line)
             assert words[0] in ("drctl", "curl")
@@ -265,7 +265,7 @@ SAID_ELSEWHERE = {
     ("failback/situation.py", "WHOLE"),
     ("runbook/rendering.py", "_ADMIN"),
     # Prose that names a command: what follows is no part of it.
-    ("checks/acls.py", "cure"),
+    ("checks/acls.py", "remedy"),
     ("cli/reconcile.py", "config.state_dir"),
     ("app/loss.py", "kept.file.parent.name"),
     ("app/loss.py", "store.where"),

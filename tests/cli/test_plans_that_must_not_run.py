@@ -39,7 +39,7 @@ def test_clusters_that_changed_while_the_name_was_typed() -> None:
 
 
 def test_steps_that_changed_though_what_they_were_built_from_did_not() -> None:
-    steps = tuple(replace(s, patience_s=s.patience_s + 1) for s in PLAN.steps)
+    steps = tuple(replace(s, timeout_s=s.timeout_s + 1) for s in PLAN.steps)
     with pytest.raises(Refused, match=r"plan was made: step preflight, its patience: 30 -> 31;"):
         _refuse_if_changed(PLAN, replace(PLAN, steps=steps))
 

@@ -22,7 +22,7 @@ from drctl.model.groups import Committed
 from drctl.model.loss import Figure, Loss, LossRange
 from drctl.model.plan import Plan
 from drctl.model.topology import Overview, TopicPartition
-from drctl.offsets.applying import Bounds, RestsOn, Translated, Wanted
+from drctl.offsets.applying import BasedOn, Bounds, Translated, Wanted
 from tests.cli.conftest import Ran, Run
 from tests.cli.documents import check
 from tests.fakes import FakeCluster, FakeLog
@@ -160,7 +160,7 @@ def test_what_is_probably_lost_is_shown_before_anything_is_done(called: Run, sit
         "records": 1240,
         "at_least": 12,
         "at_most": 9_000,
-        "rests_on": {"records": "alive", "at_least": "seen", "at_most": "until now"},
+        "based_on": {"records": "alive", "at_least": "seen", "at_most": "until now"},
         "seconds": 4.5,
         "seconds_at_most": 9.0,
         "words": LOST,
@@ -199,8 +199,8 @@ def test_a_loss_that_cannot_be_estimated_is_said_not_to_be(called: Run, site: Si
 
 def unproven(group: str) -> Wanted:
     bounds = Bounds(800, None, 74, RESET)
-    rests_on = RestsOn("checkpoint", "checkpoint of source offset 120 to 100", 41.0)
-    return Wanted(group, ORDERS, Committed(100), bounds, rests_on=rests_on)
+    based_on = BasedOn("checkpoint", "checkpoint of source offset 120 to 100", 41.0)
+    return Wanted(group, ORDERS, Committed(100), bounds, based_on=based_on)
 
 
 def test_groups_that_would_have_no_offset_are_in_the_headline(called: Run, site: Site) -> None:

@@ -143,7 +143,7 @@ def test_a_setting(name: str, of: ClientConfig, status: Status, reason: str) -> 
     assert (found.status, found.subject) == (status, "application")
     assert reason in found.reason
     assert bool(found.cost) or status not in (WARN, FAIL)
-    assert bool(found.cure) == (status is not OK)
+    assert bool(found.remedy) == (status is not OK)
 
 
 def test_each_check_says_everything_that_it_can_say() -> None:

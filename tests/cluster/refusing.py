@@ -25,7 +25,7 @@ def is_refused(ran: Ran, *failing: Mapping[str, str]) -> None:
     assert (len(said), len(advice)) == (1, 1), ran.stderr
     for each in failing:
         assert f"{each['check']}: {each['subject']}: {each['reason']}" in said[0]
-        assert each["cure"] in advice[0]
+        assert each["remedy"] in advice[0]
 
 
 def is_refused_as_document(ran: Ran, *failing: Mapping[str, str]) -> None:
@@ -36,4 +36,4 @@ def is_refused_as_document(ran: Ran, *failing: Mapping[str, str]) -> None:
     assert (error["code"], error["kind"]) == (3, "Refused")
     for each in failing:
         assert f"{each['check']}: {each['subject']}: {each['reason']}" in error["message"]
-        assert each["cure"] in error["hint"]
+        assert each["remedy"] in error["hint"]

@@ -55,7 +55,7 @@ def test_what_is_said_half_way_and_of_clients_that_have_moved(link: Stage) -> No
         _, copying = (row for row in rows if row["check"] == MOVED)
         assert copying["subject"] == f"connector {stage.copies}"
         assert f"clients are on secondary since run {run}" in copying["reason"]
-        assert f"connectors/{stage.copies}/stop" in copying["cure"]
+        assert f"connectors/{stage.copies}/stop" in copying["remedy"]
 
 
 def the_killed_run_is_named(stage: Stage, run: str) -> None:
@@ -66,25 +66,25 @@ def the_killed_run_is_named(stage: Stage, run: str) -> None:
             row for row in rows if row["check"] != UNFINISHED
         ]
         assert f"run {run} stopped part-way" in first["reason"]
-        assert f"`drctl resume {run} --execute` goes on with it" in first["cure"]
-        assert {row["cure"] for row in rest} <= {"", f"see {UNFINISHED}"}, rest
+        assert f"`drctl resume {run} --execute` goes on with it" in first["remedy"]
+        assert {row["remedy"] for row in rest} <= {"", f"see {UNFINISHED}"}, rest
     said = stage.refused("failover", *GO)
     assert f"run {run} stopped part-way" in said
     assert f"drctl resume {run} --execute" in said
 
 
 def clients_are_on_the_target(stage: Stage, run: str) -> None:
-    """Since when and by which run; what follows from it has no cure of its own."""
+    """Since when and by which run; what follows from it has no remedy of its own."""
     rows = doctor(stage)
     for each in (rows, blockers(stage, "planned"), blockers(stage, "unplanned")):
         moved = cause(each, MOVED)
         assert moved["reason"].startswith("they are on secondary since ")
         assert f"by run {run} (failover-planned)" in moved["reason"]
         assert "its fence stands" in moved["evidence"]
-        assert "drctl failback --check-order" in moved["cure"]
+        assert "drctl failback --check-order" in moved["remedy"]
         left = [row for row in each if row["check"] in STOPS_COPYING]
-        assert {row["cure"] for row in left} <= {f"see {MOVED}"}, left
-        assert not [row for row in each if "restart" in row["cure"] or "resume" in row["cure"]]
+        assert {row["remedy"] for row in left} <= {f"see {MOVED}"}, left
+        assert not [row for row in each if "restart" in row["remedy"] or "resume" in row["remedy"]]
     assert STOPS_COPYING & {row["check"] for row in rows}, "nothing of it was seen"
     assert f"by run {run} (failover-planned)" in stage.refused("failover", *GO)
     assert f"see {MOVED}" in stage.refused("failover")

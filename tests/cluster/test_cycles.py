@@ -28,11 +28,11 @@ def test_records_that_go_round_are_seen_and_nothing_is_planned_until_it_is_stopp
 
     stop = f"connectors/{home.reverse}/stop"
     told = cycles(home.json("doctor", code=1), "checks")
-    assert (told["status"], stop in told["cure"]) == ("fail", True), told
+    assert (told["status"], stop in told["remedy"]) == ("fail", True), told
     for words in PLANS:
         plan = home.json(*words, code=3)
         found = cycles(plan)
-        assert (found["status"], stop in found["cure"]) == ("fail", True), (words, found)
+        assert (found["status"], stop in found["remedy"]) == ("fail", True), (words, found)
     refused = home.refused("failover", *GO)
     assert "copy back under the same names" in refused
     assert stop in refused

@@ -38,7 +38,9 @@ def clients_are_on_the_target(stage: Stage, run: str) -> None:
         assert first["check"] == "clients-moved"
         assert f"by run {run} (failover-planned)" in first["reason"]
         assert "its fence stands" in first["evidence"]
-        assert not [each for each in rest if "restart" in each["cure"] or "stop " in each["cure"]]
+        assert not [
+            each for each in rest if "restart" in each["remedy"] or "stop " in each["remedy"]
+        ]
     assert "replication-not-running" in {each["check"] for each in seen["planned"]["blockers"]}
     assert seen["rpo"]["records"] is None
 
@@ -183,7 +185,7 @@ def test_ctrl_c_stops_between_two_effects(stage: Stage) -> None:
     assert "drctl resume" in stage.said
     first = stage.json("failover", code=3)["refused"][0]
     assert first["guard"] == "runs-unfinished"
-    assert first["cure"].startswith("`drctl resume ")
+    assert first["remedy"].startswith("`drctl resume ")
     assert stage.json("resume", *GO, code=0)["status"] == "done"
 
 
@@ -197,7 +199,7 @@ def estimated_before(stage: Stage) -> None:
     assert LEFT == one["loss"]["records"] <= one["loss"]["at_most"] <= two["loss"]["at_most"]
     assert one["loss"]["seconds"] == two["loss"]["seconds"]
     assert 0 < one["loss"]["seconds_at_most"] < two["loss"]["seconds_at_most"]
-    assert "drctl gap saw it" in one["loss"]["rests_on"]["at_least"]
+    assert "drctl gap saw it" in one["loss"]["based_on"]["at_least"]
     assert any("drctl gap saw it" in each for each in one["loss"]["evidence"])
     assert one["fingerprint"] == two["fingerprint"]
     written = [json.loads(file.read_text(encoding="utf-8")) for file in files]

@@ -1,4 +1,4 @@
-"""What a planned failover is refused for, on real clusters: said with its cure, nothing done."""
+"""What a planned failover is refused for, on real clusters: said with its remedy, nothing done."""
 
 import signal
 import time

@@ -103,7 +103,7 @@ def test_every_group_resumes_at_the_best_place_that_is_known(stage: Stage) -> No
         firm = sum(ends[number] - at for number, at in stood[name].items())
         assert by_name[name]["rereads_at_most"] == firm
         assert noted_by(by_name[name]["skips_only_if"]).timestamp() * 1000 <= lost.reset_ms
-        assert "checkpoint" in by_name[name]["rests_on"] or "sync" in by_name[name]["rests_on"]
+        assert "checkpoint" in by_name[name]["based_on"] or "sync" in by_name[name]["based_on"]
         assert by_name[name]["age_seconds"] > 0
 
     mine = resumed(stage, stage.group)

@@ -17,7 +17,7 @@ from drctl.kafka.connection import Connection
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.kafka.health import KafkaHealthReader
 from drctl.model.finding import Status
-from drctl.model.groups import POSITIONS_TOPIC, Group
+from drctl.model.groups import OFFSETS_TOPIC, Group
 from drctl.model.health import Silent
 from drctl.steps.verify_clients import left_behind
 from tests.checks.observing import observed
@@ -204,7 +204,7 @@ def test_whoever_a_dead_broker_coordinated_is_not_taken_for_gone(limping: Limpin
 
 def test_groups_that_nobody_coordinates_refuse_a_planned_failover(limping: Limping) -> None:
     with KafkaHealthReader(Connection("half", limping.properties())) as reader:
-        found = reader.health([POSITIONS_TOPIC], {POSITIONS_TOPIC: {}})
+        found = reader.health([OFFSETS_TOPIC], {OFFSETS_TOPIC: {}})
     assert 0 < len(found.offline) < found.partitions
     looked = replace(observed({"link": {}}), source_coordinators=found)
     said = [each for each in guard_findings(looked) if each.check == "groups-unseen"]

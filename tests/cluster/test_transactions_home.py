@@ -194,7 +194,7 @@ def test_what_is_aborted_is_copied_where_nobody_says_otherwise(home: Transacting
     assert not set(home.told.aborted) & set(home.all_of(home.primary))
     (row,) = aborted_row(home)
     assert (row["status"], row["subject"]) == ("warn", f"connector {home.forward}")
-    assert "source.consumer.isolation.level=read_committed" in row["cure"]
+    assert "source.consumer.isolation.level=read_committed" in row["remedy"]
 
     done = home.json("failover", *GO, code=0)
     assert done["rpo"] == NOTHING_LOST

@@ -1,4 +1,4 @@
-"""Connectors of the lab's real worker that fail for real reasons, and their cure."""
+"""Connectors of the lab's real worker that fail for real reasons, and their remedy."""
 
 import json
 import re

@@ -6,7 +6,7 @@ from drctl.connect.connectors import read_connector
 
 
 @pytest.mark.parametrize(
-    ("trace", "told"),
+    ("stack_trace", "told"),
     [
         ("", ""),
         ("a.ConnectException: it ended\n\tat a.B.c(B.java:1)\n", "a.ConnectException: it ended"),
@@ -17,9 +17,9 @@ from drctl.connect.connectors import read_connector
         ),
     ],
 )
-def test_of_a_trace_the_first_line_is_kept_and_what_caused_it(trace: str, told: str) -> None:
-    task = {"id": 0, "state": "FAILED", "worker_id": "w", "trace": trace}
+def test_of_a_trace_the_first_line_is_kept_and_what_caused_it(stack_trace: str, told: str) -> None:
+    task = {"id": 0, "state": "FAILED", "worker_id": "w", "trace": stack_trace}
     status = read_connector(
         "c", {"connector": {"state": "RUNNING", "worker_id": "w"}, "tasks": [task]}
     )
-    assert status.traces == ((told,) if told else ())
+    assert status.stack_traces == ((told,) if told else ())

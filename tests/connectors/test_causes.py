@@ -8,7 +8,7 @@ CONNECT = "org.apache.kafka.connect.errors.ConnectException"
 WRAPPED = f"{CONNECT}: An exception occurred in the change event producer."
 
 
-def trace(*causes: str) -> str:
+def stack_trace(*causes: str) -> str:
     """A stack trace with these messages, the outermost first."""
     lines = [causes[0], "\tat org.apache.kafka.connect.runtime.WorkerTask.run(WorkerTask.java:259)"]
     for cause in causes[1:]:
@@ -89,19 +89,19 @@ def trace(*causes: str) -> str:
     ],
 )
 def test_what_a_trace_says(cause: Cause, causes: list[str]) -> None:
-    found = explain(trace(*causes))
+    found = explain(stack_trace(*causes))
     assert found.cause is cause
     assert causes[-1] in found.evidence
     assert found.advice.words
 
 
 def test_what_is_lost_for_good_comes_before_what_may_pass() -> None:
-    lost = trace(
+    lost = stack_trace(
         "org.apache.kafka.common.errors.TimeoutException: Timed out",
         "com.mongodb.MongoCommandException: error 286 (ChangeStreamHistoryLost)",
     )
     assert explain(lost).cause is Cause.HISTORY_LOST
-    wrapped = trace(
+    wrapped = stack_trace(
         "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node",
         "org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed",
     )
@@ -119,7 +119,7 @@ def test_nothing_is_no_failure_that_is_known() -> None:
 
 
 def test_frames_are_no_evidence() -> None:
-    frames = trace("java.lang.IllegalStateException: x") + (
+    frames = stack_trace("java.lang.IllegalStateException: x") + (
         "\n\tat org.apache.kafka.common.config.ConfigException.lookup(ConfigException.java:1)"
     )
     assert explain(frames).cause is Cause.OTHER

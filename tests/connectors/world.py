@@ -38,9 +38,9 @@ def connector(
     return Connector(name, kind, config, state, tasks, worker="w:8083")
 
 
-def failed(name: str = "shop", trace: str = REFUSED, **settings: Any) -> Connector:
+def failed(name: str = "shop", stack_trace: str = REFUSED, **settings: Any) -> Connector:
     """One whose task failed."""
-    return connector(name, "RUNNING", Task(0, "FAILED", trace, "w:8083"), **settings)
+    return connector(name, "RUNNING", Task(0, "FAILED", stack_trace, "w:8083"), **settings)
 
 
 def stopped(name: str = "shop", **settings: Any) -> Connector:

@@ -1,7 +1,7 @@
 """What the pages say of the estimate is what the code does."""
 
 from drctl.gap.estimating import CLOCK_SLACK_MS, CROWD, LOOK_UPS, STRETCHES_TOLD
-from drctl.model.estimate import ASSUMED, MEANINGS, Doubt
+from drctl.model.estimate import ASSUMED, MEANINGS, Uncertainty
 from tests.docs.pages import page, rows
 
 GAP = page("docs/gap.md").section("## The estimate")
@@ -9,7 +9,7 @@ GAP = page("docs/gap.md").section("## The estimate")
 
 def test_every_uncertainty_has_a_row_and_a_meaning() -> None:
     told = {row[0].strip("`") for row in rows(GAP) if row[0].startswith("`")}
-    assert told == {doubt.value for doubt in Doubt} == {doubt.value for doubt in MEANINGS}
+    assert told == {doubt.value for doubt in Uncertainty} == {doubt.value for doubt in MEANINGS}
 
 
 def test_the_numbers() -> None:

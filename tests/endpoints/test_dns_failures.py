@@ -25,14 +25,14 @@ from tests.endpoints.test_dns import asked, opened, set_by_hand, settings
 
 @pytest.mark.endpoints
 @pytest.mark.parametrize(
-    ("tsig", "said", "cure"),
+    ("tsig", "said", "remedy"),
     [
         ({"name": "nobody"}, "does not know the TSIG key nobody.", "tsig.name"),
         ({"algorithm": "hmac-sha512"}, "does not know the TSIG key drctl-key.", "tsig.algorithm"),
         ({"secret": "d3Jvbmc="}, "has another secret for the TSIG key drctl-key.", "tsig.secret"),
     ],
 )
-def test_a_wrong_key(server: Named, tsig: dict[str, str], said: str, cure: str) -> None:
+def test_a_wrong_key(server: Named, tsig: dict[str, str], said: str, remedy: str) -> None:
     given = settings(server)
     before = opened(server, given).seen()
     wrong = opened(server, {**given, "tsig": {**given["tsig"], **tsig}})
@@ -40,7 +40,7 @@ def test_a_wrong_key(server: Named, tsig: dict[str, str], said: str, cure: str) 
         with pytest.raises(EndpointRejected) as caught:
             call()
         assert said in caught.value.message
-        assert cure in caught.value.hint
+        assert remedy in caught.value.hint
         assert caught.value.exit_code is ExitCode.REFUSED
     assert asked(server, given["record"]) == []
 

@@ -190,7 +190,7 @@ def test_a_server_whose_health_check_fails(haproxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said", "cure"),
+    ("wrong", "said", "remedy"),
     [
         ({"backend": "kafak"}, "has no backend 'kafak'", "`backend`"),
         (
@@ -201,13 +201,13 @@ def test_a_server_whose_health_check_fails(haproxy: Proxy) -> None:
     ],
 )
 def test_what_haproxy_does_not_have(
-    haproxy: Proxy, wrong: dict[str, Any], said: str, cure: str
+    haproxy: Proxy, wrong: dict[str, Any], said: str, remedy: str
 ) -> None:
     backend = opened(haproxy, **wrong)
     with pytest.raises(EndpointRejected) as caught:
         backend.reader.observe()
     assert said in caught.value.message
-    assert cure in caught.value.hint
+    assert remedy in caught.value.hint
 
 
 def test_a_socket_that_may_only_look(haproxy: Proxy) -> None:

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from drctl.config.endpoints import SECTIONS, EndpointKind, Section
 from drctl.endpoints.registry import KINDS
-from drctl.model.endpoints import EndpointMoved, EndpointState, Leaving, in_words
+from drctl.model.endpoints import ClientRedirect, EndpointMoved, EndpointState, in_words
 from drctl.model.typed_json import read_as
 from tests.docs.pages import page, rows
 from tests.endpoints.opening import endpoint, section_of, through_json
@@ -45,15 +45,15 @@ def test_every_kind_has_its_settings_and_an_example() -> None:
 @pytest.mark.parametrize(
     ("kind", "more", "leaving"),
     [
-        ("dns", {}, Leaving.LOOKED_UP),
-        ("haproxy", {}, Leaving.CUT),
-        ("haproxy", {"cut_sessions": False}, Leaving.LEFT_OPEN),
-        ("file", {}, Leaving.READ_AT_START),
-        ("command", {}, Leaving.BY_SITE),
+        ("dns", {}, ClientRedirect.LOOKED_UP),
+        ("haproxy", {}, ClientRedirect.CUT),
+        ("haproxy", {"cut_sessions": False}, ClientRedirect.LEFT_OPEN),
+        ("file", {}, ClientRedirect.READ_AT_START),
+        ("command", {}, ClientRedirect.BY_SITE),
     ],
 )
 def test_each_says_how_clients_leave_a_cluster_that_lives(
-    kind: str, more: dict[str, Any], leaving: Leaving, tmp_path: Path
+    kind: str, more: dict[str, Any], leaving: ClientRedirect, tmp_path: Path
 ) -> None:
     section = section_of({"kind": kind, **EXAMPLES[kind], **more}, tmp_path)
     assert section.leaving is leaving
@@ -61,8 +61,8 @@ def test_each_says_how_clients_leave_a_cluster_that_lives(
     assert f"`{kind}`" in by_word[f"`{leaving}`"]
 
 
-@pytest.mark.parametrize("leaving", Leaving)
-def test_how_clients_leave_is_said_of_both_clusters(leaving: Leaving) -> None:
+@pytest.mark.parametrize("leaving", ClientRedirect)
+def test_how_clients_leave_is_said_of_both_clusters(leaving: ClientRedirect) -> None:
     told = in_words(leaving, "{old} one", "secondary")
     assert "{old} one" in told, "whatever a cluster is called"
     assert "{new}" not in told

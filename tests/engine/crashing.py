@@ -39,7 +39,7 @@ class Case:
     Attributes:
         prepare: what is wrong with them from the beginning.
         meanwhile: what others do where the process has ended.
-        cure: what somebody puts right where the run could not go on.
+        remedy: what somebody puts right where the run could not go on.
         overrides: what they pass over who go on with a run that could not, guard to reason.
     """
 
@@ -47,7 +47,7 @@ class Case:
     make: Callable[[], Pair]
     prepare: Change = nothing
     meanwhile: Change = nothing
-    cure: Change = nothing
+    remedy: Change = nothing
     overrides: Mapping[str, str] = field(default_factory=dict)
 
     def pair(self) -> Pair:
@@ -161,7 +161,7 @@ def run(case: Case, *falls: int | Callable[[str], None]) -> Ran:
         first = first or outcome.status
         if outcome.over or outcome.status in (Status.DONE, Status.REFUSED):
             break
-        case.cure(pair)
+        case.remedy(pair)
     assert first is not None
     pair.settle()
     return Ran(pair, ledger, outcome, first)

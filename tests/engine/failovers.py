@@ -25,7 +25,7 @@ SEEN = Circumstances(
     entrances=(0,),
     settle_s=1,
     grace_s=1,
-    patience_s=2,
+    timeout_s=2,
     fence_command=(FENCE, "on"),
     fence_undo=(FENCE, "off"),
     fence_verify=(FENCE, "look"),
@@ -67,7 +67,7 @@ def case(
         if prepare:
             prepare(pair)
 
-    def cure(pair: Pair) -> None:
+    def remedy(pair: Pair) -> None:
         dead = {what for what in pair.trace.silent if what.endswith(f"of {PRIMARY}")}
         pair.trace.heal()
         # What could not be made ready is owed: members of that group are started anew.
@@ -75,7 +75,7 @@ def case(
         if mode is Mode.UNPLANNED:
             pair.trace.silent |= dead
 
-    return Case(plan(mode, method, seen), MAKE[mode], prepared, cure=cure)
+    return Case(plan(mode, method, seen), MAKE[mode], prepared, remedy=remedy)
 
 
 def by_hand(pair: Pair) -> dict[str, Deed]:

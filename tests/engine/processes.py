@@ -15,7 +15,7 @@ from drctl.checks.registry import GUARDS
 from drctl.engine.failback_state import Owed, Reconciliation, Search
 from drctl.engine.ports import CommandEnded, Missing
 from drctl.kafka.acls import SharedRules
-from drctl.model.fencing import AclReader, FenceProof, Moved, Stillness
+from drctl.model.fencing import AclReader, FenceProof, Moved, NoWrites
 from drctl.model.finding import Finding, Status
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
 from drctl.model.loss import Loss, exactly
@@ -199,7 +199,7 @@ class Sight:
     def _prove(self, name: str, rules: Collection[Any], topics: Collection[str]) -> FenceProof:
         """Looks at the ends twice; time passes in between."""
         logs = self.site(name)
-        obeyed = self.acls(name).obeyed(rules, topics)
+        enforcement = self.acls(name).enforcement(rules, topics)
         places = [place for place in sorted(logs.logs) if place.topic in topics]
         first = {place: each.end for place, each in logs.offsets(places).items()}
         if not self.pair.trace.aside:
@@ -207,7 +207,7 @@ class Sight:
         last = {place: each.end for place, each in logs.offsets(places).items()}
         moved = {p: Moved(first[p], last[p]) for p in places if first[p] != last[p]}
         still = {place: end for place, end in last.items() if place not in moved}
-        return FenceProof(obeyed, Stillness(1, still, moved))
+        return FenceProof(enforcement, NoWrites(1, still, moved))
 
     def _counted(self, name: str) -> Counter[str]:
         self.site(name).overview()

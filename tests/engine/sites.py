@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drctl.model.errors import Unknown, Unreachable
-from drctl.model.fencing import DENY, Denied, Obedience
+from drctl.model.fencing import DENY, Denied, Enforcement
 from drctl.model.groups import Committed, Positions
 from drctl.model.repairs import Acl, Acls, TopicShape
 from drctl.model.topology import (
@@ -128,12 +128,12 @@ class Rules:
         self.trace.look(self.what)
         return Acls(True, tuple(sorted(self.rules)))
 
-    def obeyed(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
+    def enforcement(self, rules: Collection[Acl], topics: Collection[str]) -> Enforcement:
         self.trace.look(self.what)
         wanted = set(rules)
         return _obedience(wanted <= self.rules, wanted <= self.second, len(wanted))
 
-    def lifted(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
+    def lifted(self, rules: Collection[Acl], topics: Collection[str]) -> Enforcement:
         self.trace.look(self.what)
         gone = set(rules)
         return _obedience(not gone & self.rules, not gone & self.second, len(gone))
@@ -154,9 +154,9 @@ class Rules:
         return None if self.trace.change(self.what, told, lambda: do(rule)) else NOT_ALLOWED
 
 
-def _obedience(first: bool, second: bool, number: int) -> Obedience:
+def _obedience(first: bool, second: bool, number: int) -> Enforcement:
     lags = Unavailable("it has not heard of all")
-    return Obedience({1: None if first else lags, 2: None if second else lags}, number, 1)
+    return Enforcement({1: None if first else lags, 2: None if second else lags}, number, 1)
 
 
 @dataclass

@@ -216,5 +216,5 @@ def test_a_site_may_demand_it() -> None:
 def test_it_may_take_as_long_as_its_proof() -> None:
     seen_link = Circumstances("main", SOURCE, TARGET)
     step = skipping(seen_link, 7200)
-    assert (step.patience_s, step.settings["at_most_seconds"]) == (7200, 7200)
+    assert (step.timeout_s, step.settings["at_most_seconds"]) == (7200, 7200)
     assert skipping(seen_link).duty is Duty.BEST_EFFORT

@@ -8,7 +8,7 @@ import pytest
 
 from drctl.engine.kind import Seen, State
 from drctl.engine.ports import ConnectorState, LinkReader, LinkWriter
-from drctl.model.fencing import FenceProof, Moved, Obedience, Stillness
+from drctl.model.fencing import Enforcement, FenceProof, Moved, NoWrites
 from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.steps.registry import KINDS
@@ -49,7 +49,7 @@ class Back:
         moved = {PLACE: Moved(1, 2)} if self.grows and topics else {}
         broker = None if self.obeys else Unavailable("it lets in")
         ends = {PLACE: 2} if topics else {}
-        return FenceProof(Obedience({1: broker}, len(rules), 1), Stillness(2, ends, moved))
+        return FenceProof(Enforcement({1: broker}, len(rules), 1), NoWrites(2, ends, moved))
 
     def connectors(self) -> "Back":
         return self

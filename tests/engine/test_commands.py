@@ -98,9 +98,9 @@ def settings(**more: Any) -> dict[str, Any]:
     return {"question": "cmd", **given, **more}
 
 
-def plan(*, then: str = "", patience_s: float = 0, **more: Any) -> Plan:
+def plan(*, then: str = "", timeout_s: float = 0, **more: Any) -> Plan:
     """The command, and a switch behind it."""
-    steps = [Step("stop", "stop"), Step("cmd", "command", settings(**more), patience_s)]
+    steps = [Step("stop", "stop"), Step("cmd", "command", settings(**more), timeout_s)]
     steps += [Step(then, then, {}, 1)] if then else []
     return Plan("test", "main", "primary", "secondary", tuple(steps))
 

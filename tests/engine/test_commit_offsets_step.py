@@ -12,7 +12,7 @@ from drctl.model.errors import Refused
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Positions
 from drctl.model.plan import Json
 from drctl.model.topology import Found, Mark, TopicPartition, Unavailable
-from drctl.offsets.applying import Bounds, RestsOn, Translated, Wanted
+from drctl.offsets.applying import BasedOn, Bounds, Translated, Wanted
 from drctl.steps.apply_offsets import BATCH
 from drctl.steps.commit_offsets import CommitOffsets
 
@@ -226,9 +226,9 @@ def test_of_a_lost_source_the_best_that_is_known_is_committed() -> None:
     """Also where a checkpoint is all there is; what is left without an offset is named."""
     only_if = "the group was reset backwards after 2026-03-05 17:02:31 UTC"
     bounds = Bounds(4, None, 1, only_if)
-    rests_on = RestsOn("checkpoint", "a checkpoint", 41.0)
+    based_on = BasedOn("checkpoint", "a checkpoint", 41.0)
     known = (
-        Wanted("a", ONE, Committed(5), bounds, rests_on=rests_on),
+        Wanted("a", ONE, Committed(5), bounds, based_on=based_on),
         Wanted("b", ONE, None, blocked="there is no evidence"),
     )
     found = Translating(known=known, unknown=("c",))
@@ -236,7 +236,7 @@ def test_of_a_lost_source_the_best_that_is_known_is_committed() -> None:
     made = STEP.check(settings, {}, look(found))
     assert [line[0] for line in made["lines"]] == ["a"]
     assert (made["rereads_at_most"], made["rereads_likely"]) == (4, 1)
-    assert made["rests_on"] == {"a": ["a checkpoint", 41.0, only_if]}
+    assert made["based_on"] == {"a": ["a checkpoint", 41.0, only_if]}
     assert made["without_offset"] == ["b", "c"]
     STEP.apply(made, hands(found))
     assert STEP.verify(made, look(found)).facts["without_offset"] == ["b", "c"]

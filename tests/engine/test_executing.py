@@ -104,7 +104,7 @@ def test_behind_the_fence_one_answer_that_did_not_come_is_asked_for_again(
 
 def test_behind_the_fence_no_answer_is_not_waited_for_without_end() -> None:
     world, clock = World(unseen={"stop"}), Hurried()
-    steps = tuple(replace(each, patience_s=600) for each in plan().steps)
+    steps = tuple(replace(each, timeout_s=600) for each in plan().steps)
     _, outcome = execution(world, Notes(world), clock).start(replace(plan(), steps=steps), WHO)
     assert (outcome.status, outcome.step, clock.waited) == (Status.UNKNOWN, "stop", 10)
     assert world.on["fence"]

@@ -28,10 +28,10 @@ PLAN = failback(replace(turned(OLD, (BACK,)), policy="copy"))
 def case(prepare: Change) -> Case:
     """The way home, where something is wrong; and somebody puts it right."""
 
-    def cure(pair: Pair) -> None:
+    def remedy(pair: Pair) -> None:
         pair.trace.heal()
 
-    return Case(PLAN, returned, prepare, cure=cure)
+    return Case(PLAN, returned, prepare, remedy=remedy)
 
 
 def nothing_wrong(pair: Pair) -> None:
@@ -101,7 +101,7 @@ def discarding() -> Case:
         return pair
 
     way = replace(turned(OLD, (BACK,)), topics=("orders=discard",))
-    return Case(failback(way), begun, nothing_wrong, cure=nothing_wrong)
+    return Case(failback(way), begun, nothing_wrong, remedy=nothing_wrong)
 
 
 def test_what_is_discarded_stays_behind_and_is_counted() -> None:

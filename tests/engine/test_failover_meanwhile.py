@@ -69,7 +69,7 @@ def copied_by_hand(pair: Pair) -> None:
 
 def test_a_record_that_was_written_while_the_fence_was_gone_is_not_lost_silently() -> None:
     """Where what copies is stopped already, all is put back; once that cannot be, it is owed."""
-    given = replace(case(Mode.PLANNED), meanwhile=written_meanwhile, cure=copied_by_hand)
+    given = replace(case(Mode.PLANNED), meanwhile=written_meanwhile, remedy=copied_by_hand)
     before, whole, seen = given.pair(), run(given).pair, set()
     for number in ends(given)[:-1]:
         ran = run(given, number)
@@ -134,7 +134,7 @@ def comes_back(pair: Pair) -> None:
 
 def test_a_source_that_came_back_meanwhile_keeps_the_target_closed() -> None:
     """Behind the announcement that it is opened nothing is put back; and nothing is opened."""
-    given = replace(case(Mode.UNPLANNED), meanwhile=comes_back, cure=lambda pair: None)
+    given = replace(case(Mode.UNPLANNED), meanwhile=comes_back, remedy=lambda pair: None)
     seen = set()
     for number in ends(given):
         ran = run(given, number)
@@ -151,7 +151,7 @@ def test_a_source_that_came_back_is_given_up_by_who_goes_on() -> None:
     """What stopped the run is passed over with a reason; then it comes to its end, everywhere."""
     given_up = {ALIVE: "it comes and goes"}
     given = replace(
-        case(Mode.UNPLANNED), meanwhile=comes_back, cure=lambda pair: None, overrides=given_up
+        case(Mode.UNPLANNED), meanwhile=comes_back, remedy=lambda pair: None, overrides=given_up
     )
     passed = 0
     for number in ends(given):
@@ -167,7 +167,7 @@ def test_a_source_that_came_back_is_given_up_by_who_goes_on() -> None:
 def test_what_came_through_a_fence_is_owed_where_it_is_passed_over() -> None:
     passing = {MOVED: "nobody can copy it now"}
     given = replace(
-        case(Mode.PLANNED), meanwhile=written_meanwhile, cure=lambda pair: None, overrides=passing
+        case(Mode.PLANNED), meanwhile=written_meanwhile, remedy=lambda pair: None, overrides=passing
     )
     passed = 0
     for number in ends(given)[:-1]:

@@ -141,7 +141,7 @@ def guards(*names: str, said: tuple[Finding, ...], **overrides: str) -> Seen:
     return looked("check", settings, Two(said=said))
 
 
-FAILS = Finding("names", Status.FAIL, "orders", "is called otherwise", cure="rename it")
+FAILS = Finding("names", Status.FAIL, "orders", "is called otherwise", remedy="rename it")
 FINE = Finding("syncs", Status.OK, "mm2", "is as it should be")
 WARNS = Finding("pace", Status.WARN, "mm2", "is slow")
 UNSEEN = Finding("acls", Status.NOT_CHECKED, "orders", "nobody may look")

@@ -42,7 +42,7 @@ def test_it_notes_what_the_report_needs() -> None:
         "records": 1240,
         "at_least": 12,
         "at_most": 3100,
-        "rests_on": {
+        "based_on": {
             "records": "until a heartbeat",
             "at_least": "checkpoints",
             "at_most": "until now",

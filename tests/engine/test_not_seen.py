@@ -27,7 +27,7 @@ def target(found: Acls | Unavailable) -> LinkReader:
         topics=lambda: ("orders",),
         target_topic=lambda topic: topic,
         acls=lambda _name: SimpleNamespace(
-            acls=lambda: found, lifted=lambda *_: SimpleNamespace(proven=True, doubts=())
+            acls=lambda: found, lifted=lambda *_: SimpleNamespace(proven=True, unproven=())
         ),
         heard=lambda *_: True,
     )

@@ -92,7 +92,7 @@ def test_a_run_that_turned_back_is_over_once_it_is_stopped_again() -> None:
         old = pair.workers.connectors["mm2"]
         old.wanted = old.state = STOPPED
 
-    ran = run(replace(Case(PLAN, returned, Behind(LAST_COPY, goes_on)), cure=stops))
+    ran = run(replace(Case(PLAN, returned, Behind(LAST_COPY, goes_on)), remedy=stops))
     assert ran.outcome.over
     assert "stop-forward-replication" in " ".join(ran.outcome.items)
 

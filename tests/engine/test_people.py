@@ -9,7 +9,7 @@ import pytest
 from drctl.engine.kind import State
 from drctl.engine.ports import CommandEnded, LinkReader, LinkWriter
 from drctl.model.errors import UsageError
-from drctl.model.fencing import FenceProof, Moved, Obedience, Stillness
+from drctl.model.fencing import Enforcement, FenceProof, Moved, NoWrites
 from drctl.model.loss import Mode
 from drctl.model.repairs import Acl
 from drctl.model.topology import TopicPartition
@@ -44,7 +44,7 @@ class Room:
         self.rules.append(rules)
         moved = {PLACE: Moved(1, 2)} if self.grows else {}
         ends = {} if self.grows else {PLACE: 2}
-        return FenceProof(Obedience({}, 0, 0), Stillness(1, ends, moved))
+        return FenceProof(Enforcement({}, 0, 0), NoWrites(1, ends, moved))
 
     def probe(self, argv: list[str], env: dict[str, str], timeout_s: float) -> CommandEnded:
         return CommandEnded(self.code)

@@ -52,7 +52,7 @@ def test_two_plans_of_one_fingerprint_are_one_plan(one: Plan, other: Plan) -> No
 @pytest.mark.parametrize("bad", [None, "60", True, [60]])
 def test_a_patience_that_is_no_number_is_no_plan(bad: Any) -> None:
     written = PLAN.to_json()
-    written["steps"][0]["patience_seconds"] = bad
+    written["steps"][0]["timeout_seconds"] = bad
     with pytest.raises(ValueError, match="is no number"):
         Plan.from_json(written)
 
@@ -73,7 +73,7 @@ def test_what_differs_is_named() -> None:
     )
     assert changes(PLAN, with_steps(first, *others)) == ("step snapshot-state: there -> not there",)
     assert changes(with_steps(first, *others), PLAN) == ("step snapshot-state: not there -> there",)
-    slow = replace(second, patience_s=31, duty=Duty.OPTIONAL, settings={"clusters": ["a"]})
+    slow = replace(second, timeout_s=31, duty=Duty.OPTIONAL, settings={"clusters": ["a"]})
     assert changes(PLAN, with_steps(first, slow, *others)) == (
         'step snapshot-state, clusters: ["a", "b"] -> ["a"]',
         'step snapshot-state, connectors: ["mm2"] -> not there',

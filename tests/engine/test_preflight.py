@@ -18,7 +18,7 @@ from drctl.steps.questions import concerned
 from drctl.steps.registry import KINDS
 
 NO_FENCE = Finding("fence-not-possible", Status.FAIL, "fence of cluster a", "the link has none")
-LAG = Finding("replication-lag", Status.FAIL, "link main", "it lags", cure="wait")
+LAG = Finding("replication-lag", Status.FAIL, "link main", "it lags", remedy="wait")
 
 
 class Said:

@@ -25,7 +25,7 @@ CASES = {
     "turned back": case(Mode.PLANNED, prepare=positions_refused),
     "failback": test_failback_interruptions.case(nothing_wrong),
 }
-PRINTED = ("id", "kind", "settings", "duty", "patience_seconds")
+PRINTED = ("id", "kind", "settings", "duty", "timeout_seconds")
 
 
 def printed(plan: Plan) -> list[dict[str, object]]:

@@ -28,10 +28,10 @@ PLANS: dict[Callable[[], Rebuilt], Plan] = {
 def case(prepare: Change, make: Callable[[], Rebuilt]) -> Case:
     """The way home, where something is wrong; and somebody puts it right."""
 
-    def cure(pair: Pair) -> None:
+    def remedy(pair: Pair) -> None:
         pair.trace.heal()
 
-    return Case(PLANS[make], make, prepare, cure=cure)
+    return Case(PLANS[make], make, prepare, remedy=remedy)
 
 
 def nothing_wrong(pair: Pair) -> None:

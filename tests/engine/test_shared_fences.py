@@ -10,7 +10,7 @@ from drctl.engine.kind import Journaled, State
 from drctl.engine.ports import LinkReader, LinkWriter
 from drctl.kafka.acls import SharedRules
 from drctl.model.errors import Refused
-from drctl.model.fencing import Denied, Obedience, Topics, denials, resting, sign
+from drctl.model.fencing import Denied, Enforcement, Topics, denials, rules_of_other_links, sign
 from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import Unavailable
 from drctl.steps.enable_writes import EnableWrites
@@ -42,13 +42,13 @@ class Cluster:
         self.rules -= set(rules)
         return dict.fromkeys(rules)
 
-    def obeyed(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
+    def enforcement(self, rules: Collection[Acl], topics: Collection[str]) -> Enforcement:
         missing = set(rules) - self.rules
-        return Obedience({1: Unavailable("not there yet") if missing else None}, len(rules), 1)
+        return Enforcement({1: Unavailable("not there yet") if missing else None}, len(rules), 1)
 
-    def lifted(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
+    def lifted(self, rules: Collection[Acl], topics: Collection[str]) -> Enforcement:
         left = set(rules) & self.rules
-        return Obedience({1: Unavailable("still there") if left else None}, len(rules), 1)
+        return Enforcement({1: Unavailable("still there") if left else None}, len(rules), 1)
 
     def acls(self, name: str = "") -> Any:
         if name:
@@ -182,9 +182,9 @@ def test_a_cluster_from_which_another_link_keeps_applications_is_not_opened() ->
 def test_what_signs_tell_of_rules_and_links() -> None:
     everybody = RULE._replace(principal="User:*")
     present = [sign(RULE, "a"), sign(everybody, "b"), RULE]
-    found = {rule: owner.link for rule, owner in resting(present, "c").items()}
+    found = {rule: owner.link for rule, owner in rules_of_other_links(present, "c").items()}
     assert found == {RULE: "a", everybody: "b"}
-    assert resting(present, "a").keys() == {everybody}
+    assert rules_of_other_links(present, "a").keys() == {everybody}
     assert sign(RULE, "a").permission == "DENY"
 
 

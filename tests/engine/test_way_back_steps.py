@@ -400,11 +400,15 @@ def test_what_is_out_of_order_refuses_and_what_is_put_right_does_not() -> None:
     settings: dict[str, Any] = {"target": "primary", "overrides": {}}
     warned = Finding("step-order", Status.WARN, "step b", "the old replication runs")
     assert len(check("failback-order", settings, Around(said=(warned,)))["warnings"]) == 1
-    failed = Finding("step-order", Status.FAIL, "step f", "it began at the beginning", cure="look")
+    failed = Finding(
+        "step-order", Status.FAIL, "step f", "it began at the beginning", remedy="look"
+    )
     with pytest.raises(Refused, match="began at the beginning"):
         check("failback-order", settings, Around(said=(failed,)))
     passed = {**settings, "overrides": {"step-order": "it is known"}}
     check("failback-order", passed, Around(said=(failed,)))
-    lost = Finding("source-lost", Status.FAIL, "primary", "it has lost records", cure="rebuild it")
+    lost = Finding(
+        "source-lost", Status.FAIL, "primary", "it has lost records", remedy="rebuild it"
+    )
     with pytest.raises(Refused, match="has lost records"):
         check("failback-order", passed, Around(said=(lost,)))

@@ -13,7 +13,7 @@ from drctl.failback.ports import FailbackPorts
 from drctl.formats import provenance
 from drctl.formats.provenance import Provenance
 from drctl.model.endpoints import EndpointState
-from drctl.model.fencing import FenceProof, Obedience, Stillness
+from drctl.model.fencing import Enforcement, FenceProof, NoWrites
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member, Positions
 from drctl.model.ports import ClusterReader
 from drctl.model.repairs import Acl, Acls
@@ -136,7 +136,7 @@ class Around:
         return Acls(True, (Acl(NAME, "LITERAL", "User:app", "*", "WRITE", "DENY"),))
 
     def prove(self, rules: Collection[Acl], topics: Collection[str]) -> FenceProof:
-        return FenceProof(Obedience({1: None}, len(rules), 1), Stillness(2, {}))
+        return FenceProof(Enforcement({1: None}, len(rules), 1), NoWrites(2, {}))
 
     def observe(self) -> EndpointState:
         return EndpointState("file bootstrap", "secondary", "it leads there")

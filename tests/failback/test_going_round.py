@@ -24,8 +24,8 @@ def test_two_that_run_against_each_other_are_named_with_what_stops_them() -> Non
     assert found.status == "fail"
     assert found.subject == "connectors mm2-source and mm2-back"
     assert found.reason.endswith("for ever: orders")
-    assert "connectors/mm2-source/stop" in found.cure
-    assert "connectors/mm2-back/stop" in found.cure
+    assert "connectors/mm2-source/stop" in found.remedy
+    assert "connectors/mm2-back/stop" in found.remedy
 
 
 @pytest.mark.parametrize("state", ["STOPPED", "PAUSED"])

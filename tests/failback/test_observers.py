@@ -25,7 +25,7 @@ from drctl.failback.observers.records import copied_since, not_the_same
 from drctl.failback.observers.replication import observe_replication
 from drctl.formats import provenance
 from drctl.model.errors import Refused, Unreachable
-from drctl.model.fencing import FenceProof, Obedience, Stillness
+from drctl.model.fencing import Enforcement, FenceProof, NoWrites
 from drctl.model.ports import ClusterReader
 from drctl.model.repairs import Acl, Acls
 from drctl.model.replication import Connector
@@ -63,12 +63,12 @@ class Closed:
 
     def prove(self, rules: Collection[Acl], topics: Collection[str]) -> FenceProof:
         self.proven.append(rules)
-        return FenceProof(Obedience({1: self.doubt}, len(rules), 1), Stillness(2, {PLACE: 1}))
+        return FenceProof(Enforcement({1: self.doubt}, len(rules), 1), NoWrites(2, {PLACE: 1}))
 
-    def obeyed(self, rules: Collection[Acl], topics: Collection[str]) -> Obedience:
+    def enforcement(self, rules: Collection[Acl], topics: Collection[str]) -> Enforcement:
         raise AssertionError("the prover asks")
 
-    lifted = obeyed
+    lifted = enforcement
 
 
 def fence(closed: Closed, said: CommandEnded = SUCCEEDED, **settings: Any) -> Any:

@@ -13,7 +13,7 @@ from drctl.model.topology import Unavailable
 def told(known: Mapping[str, Connector] | Unavailable) -> list[str]:
     found = list(other_links([OtherLink("west", "secondary", "primary", ("ba",), known)]))
     assert {each.status for each in found} <= {Status.WARN}
-    return [f"{each.subject}: {each.reason} | {each.cure}" for each in found]
+    return [f"{each.subject}: {each.reason} | {each.remedy}" for each in found]
 
 
 def test_what_runs_is_not_mentioned() -> None:

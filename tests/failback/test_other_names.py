@@ -44,7 +44,9 @@ def failing(config: Mapping[str, str], target: Cluster | None = None, **terms: A
     )
     found = against(judged(facts), replace(TERMS, **terms))
     return "; ".join(
-        f"{each.check}: {each.reason} | {each.cure}" for each in found if each.status is Status.FAIL
+        f"{each.check}: {each.reason} | {each.remedy}"
+        for each in found
+        if each.status is Status.FAIL
     )
 
 

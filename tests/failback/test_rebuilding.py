@@ -32,7 +32,7 @@ def test_what_was_lost_is_told_with_what_it_costs(logs: Any) -> None:
 def test_one_that_has_lost_nothing_is_refused() -> None:
     told = found(on_source=in_order_to_d().on_source)["source-whole"]
     assert told.status is Status.FAIL
-    assert "drctl failback without --rebuild" in told.cure
+    assert "drctl failback without --rebuild" in told.remedy
 
 
 def test_where_connect_knows_nothing_an_empty_cluster_tells() -> None:
@@ -49,7 +49,7 @@ def test_an_empty_cluster_is_no_way_home_without_it() -> None:
     known = judged(in_order_to_d(), on_source=EMPTY, forward=Unavailable("no workers"))
     told = {each.check: each for each in against(known, Terms())}
     assert told["source-lost"].status is Status.FAIL
-    assert "drctl failback --link main --rebuild" in told["source-lost"].cure
+    assert "drctl failback --link main --rebuild" in told["source-lost"].remedy
 
 
 def test_what_has_come_before_its_time_is_emptied_and_clients_are_not() -> None:
@@ -62,7 +62,7 @@ def test_what_has_come_before_its_time_is_emptied_and_clients_are_not() -> None:
 def test_a_connector_that_leaves_copies_out_would_not_bring_everything() -> None:
     told = found(reverse=copying("mm2-back", "STOPPED", **DROP))["copies-left-out"]
     assert told.status is Status.FAIL
-    assert "take the filter out" in told.cure
+    assert "take the filter out" in told.remedy
     own = {"config": filter_to_add({})}
     assert "copies-left-out" not in found(reverse=copying("mm2-back", "STOPPED", **own))
 
@@ -79,7 +79,7 @@ def test_a_replicator_that_knows_its_copies_would_leave_all_of_them_out() -> Non
     marked = {**ways, "reverse": replicator("back", provenance__header__enable="true")}
     told = found(Terms(rebuilding=True, cost=COST), **marked)["copies-left-out"]
     assert told.status is Status.FAIL
-    assert f"provenance.header.filter.overrides={HERE},.*,-" in told.cure
+    assert f"provenance.header.filter.overrides={HERE},.*,-" in told.remedy
     more = {"provenance__header__enable": "true", "provenance__header__filter__overrides": "x,y,-"}
     passed = {**ways, "reverse": replicator("back", **more)}
     assert "copies-left-out" not in found(Terms(rebuilding=True, cost=COST), **passed)

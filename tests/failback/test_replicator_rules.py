@@ -33,7 +33,7 @@ def one(name: str, **config: str) -> Replication:
 
 def told(forward: Replication, reverse: Replication) -> dict[Status, str]:
     found = replicator_findings(forward, reverse)
-    return {each.status: f"{each.subject}: {each.reason} | {each.cure}" for each in found}
+    return {each.status: f"{each.subject}: {each.reason} | {each.remedy}" for each in found}
 
 
 def test_both_ways_with_one_group_and_headers() -> None:

@@ -36,7 +36,7 @@ def failing(**changed: Any) -> dict[str, str]:
     told: dict[str, str] = {}
     for each in found:
         if each.status is Status.FAIL:
-            told[each.check] = f"{told.get(each.check, '')}{each.reason} | {each.cure}"
+            told[each.check] = f"{told.get(each.check, '')}{each.reason} | {each.remedy}"
     return told
 
 
@@ -128,7 +128,7 @@ def test_one_that_runs_and_has_not_begun_at_the_boundary_is_stopped_first() -> N
 def test_where_the_workers_are_known_their_address_is_typed() -> None:
     running = judged(in_order_to_d(), reverse=copying("mm2-back", "RUNNING"))
     found = against(running, replace(TERMS, connect="http://c:8083"))
-    cures = [each.cure for each in found if each.check == "reverse-replication"]
+    cures = [each.remedy for each in found if each.check == "reverse-replication"]
     assert cures == ["curl -s -X PUT http://c:8083/connectors/mm2-back/stop"]
 
 
@@ -168,11 +168,11 @@ def test_a_connector_that_would_write_to_the_workers_own_cluster_is_refused() ->
     (told,) = written()
     assert told.status is Status.FAIL
     assert "writes to secondary, not to primary" in told.reason
-    assert f"{NAMED}=one:9092" in told.cure
-    assert "producer.override.sasl.jaas.config" in told.cure
-    assert "producer.override.security.protocol" in told.cure
-    assert "connector.client.config.override.policy=All" in told.cure
-    assert "secret" not in told.cure
+    assert f"{NAMED}=one:9092" in told.remedy
+    assert "producer.override.sasl.jaas.config" in told.remedy
+    assert "producer.override.security.protocol" in told.remedy
+    assert "connector.client.config.override.policy=All" in told.remedy
+    assert "secret" not in told.remedy
     assert "another cluster (id-3)" in written("id-3")[0].reason
     assert "reverse-writes" in PASSED, "the worker itself may name another cluster"
 
@@ -196,7 +196,7 @@ def undecided(policies: Policies, **changed: Any) -> list[str]:
     found = against(judged(in_order_to_d(), **changed), replace(TERMS, policies=policies))
     told = [each for each in found if each.check == "records-undecided"]
     assert all(each.status is Status.FAIL for each in told)
-    return [f"{each.reason} | {each.cure}" for each in told]
+    return [f"{each.reason} | {each.remedy}" for each in told]
 
 
 UNSAID = Policies(Action.REFUSE)

@@ -111,7 +111,7 @@ def test_what_the_old_replication_copied_behind_new_records_is_no_boundary(
     )
     assert rebuild_command("main") in found.steps["f"].why
     (told,) = (each for each in against(found, Terms()) if each.check == "step-order")
-    assert (told.status, told.cure) == ("fail", rebuild_command("main"))
+    assert (told.status, told.remedy) == ("fail", rebuild_command("main"))
     (rebuilt,) = (e for e in against(found, Terms(rebuilding=True)) if e.check == "step-order")
     assert rebuilt.status == "warn", "filling it anew is the way out"
     with pytest.raises(Refused, match="stand behind new ones") as refused:

@@ -18,7 +18,7 @@ from drctl.failback.facts import (
 )
 from drctl.failback.gap_results import GapEvidence, PartitionSeen, Sample
 from drctl.model.endpoints import EndpointState
-from drctl.model.fencing import Stillness
+from drctl.model.fencing import NoWrites
 from drctl.model.health import ClusterHealth, Controller
 from drctl.model.replication import Connector, Task
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
@@ -31,7 +31,7 @@ LOST_END, BOUNDARY, TARGET_END = 110, 100, 130
 PRIMARY = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END)})
 SECONDARY = Cluster(THERE, {PLACE: OffsetRange(0, TARGET_END)})
 WHOLE = ClusterHealth(HERE, Controller(1, 1), (1,), partitions=1)
-FENCED = Fence(True, "every broker (1) denies writes to User:orders-app", Stillness(2, {}))
+FENCED = Fence(True, "every broker (1) denies writes to User:orders-app", NoWrites(2, {}))
 OPEN = Fence(False, "applications may write: nothing denies it to User:orders-app on orders")
 SILENT = Unavailable("cluster primary did not answer within 10 s")
 

@@ -127,4 +127,4 @@ def test_the_search_on_the_way_home_waits_for_open_transactions(
 
     monkeypatch.setattr("drctl.app.gap.GapRuns", Runs)
     failback_search._compare(cast(Config, Kept(tmp_path)), link(keeps_partitions=True))
-    assert asked[0].patience_s == failback_search.TRANSACTIONS_S
+    assert asked[0].timeout_s == failback_search.TRANSACTIONS_S

@@ -12,7 +12,7 @@ from drctl.config.link import Link
 from drctl.gap.estimate import GapEstimate
 from drctl.gap.estimating import CROWD, Log, Narrowing, Terms, Timeline, Unit, judge
 from drctl.model.errors import ExitCode, UsageError
-from drctl.model.estimate import Doubt, EstimateResult, Missing, PartitionEstimate
+from drctl.model.estimate import EstimateResult, Missing, PartitionEstimate, Uncertainty
 from drctl.model.gap import NotCompared
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from tests.cli.documents import check
@@ -138,7 +138,7 @@ def test_transactions_let_nobody_say_at_least(both: tuple[NumberedLog, NumberedL
     found = one(numbered(marked), numbered(records.entries), source_transactions=True)
     assert found.missing.at_least == 0
     assert found.missing.at_most >= 0
-    assert Doubt.TRANSACTIONS in found.uncertainty
+    assert Uncertainty.TRANSACTIONS in found.uncertainty
     if len(marked) > len(records.entries):
         assert found.missing.estimate <= 1
 
@@ -176,7 +176,7 @@ def test_it_stopped_and_the_target_went_on_by_itself() -> None:
     assert found.ahead_on_target == 40
     assert found.diverges_from == NOON + 60_000
     assert found.stopped_at is None
-    assert found.uncertainty == (Doubt.AHEAD_ON_TARGET,)
+    assert found.uncertainty == (Uncertainty.AHEAD_ON_TARGET,)
 
 
 def test_old_losses_and_a_stop_have_two_times() -> None:
@@ -207,7 +207,7 @@ def test_clocks_out_of_order() -> None:
     found = one(log(*times), log(*times[:-300]))
     assert found.missing.at_least == found.missing.estimate == 300
     assert found.diverges_from is None
-    assert found.uncertainty == (Doubt.CLOCKS_OUT_OF_ORDER,)
+    assert found.uncertainty == (Uncertainty.CLOCKS_OUT_OF_ORDER,)
 
 
 def test_what_the_target_deleted_is_no_gap() -> None:
@@ -215,7 +215,7 @@ def test_what_the_target_deleted_is_no_gap() -> None:
     found = one(log(*times), log(*times[:90], start=30))
     assert found.missing == Missing(10, 10, 10)
     assert found.diverges_from == NOON + 900_000
-    assert found.uncertainty == (Doubt.DELETED_ON_TARGET,)
+    assert found.uncertainty == (Uncertainty.DELETED_ON_TARGET,)
 
 
 def test_what_the_source_deleted_hides_nothing() -> None:
@@ -223,7 +223,7 @@ def test_what_the_source_deleted_hides_nothing() -> None:
     found = one(log(*times, start=40), log(*times[:90]))
     assert found.missing == Missing(10, 10, 10)
     assert found.ahead_on_target == 0
-    assert found.uncertainty == (Doubt.DELETED_ON_SOURCE,)
+    assert found.uncertainty == (Uncertainty.DELETED_ON_SOURCE,)
 
 
 def test_more_than_a_target_without_records_can_have_deleted() -> None:
@@ -237,13 +237,13 @@ def test_a_target_with_its_own_clock_is_compared_by_totals() -> None:
     found = one(log(*range(50)), log(*range(HOUR, HOUR + 45)), target_configs=own)
     assert found.missing == Missing(5, 5, 50)
     assert found.diverges_from is None
-    assert found.uncertainty == (Doubt.TIMES_NOT_COMPARABLE,)
+    assert found.uncertainty == (Uncertainty.TIMES_NOT_COMPARABLE,)
 
 
 def test_an_identity_without_timestamp_is_compared_by_totals() -> None:
     found = one(log(*range(50)), log(*range(HOUR, HOUR + 45)), link(identity="key"))
     assert found.missing == Missing(5, 5, 50)
-    assert found.uncertainty == (Doubt.TIMES_NOT_COMPARABLE,)
+    assert found.uncertainty == (Uncertainty.TIMES_NOT_COMPARABLE,)
     same = one(log(*range(50)), log(*range(HOUR, HOUR + 50)), link(identity="key"))
     assert same.missing == Missing()
 
@@ -258,14 +258,14 @@ def test_of_compacted_topics_only_what_is_newer_counts(side: str) -> None:
     assert found.missing.at_least == (0 if side == "source" else 100 - len(kept))
     assert found.missing.at_most >= found.missing.estimate
     assert found.stopped_at == NOON + 80_000
-    assert Doubt.COMPACTED in found.uncertainty
+    assert Uncertainty.COMPACTED in found.uncertainty
 
 
 def test_a_configuration_that_may_not_be_read() -> None:
     dark = {"orders": Unavailable("not authorized to describe topic orders")}
     found = one(log(*range(9)), log(*range(7)), source_configs=dark)
     assert found.missing == Missing(0, 2, 2)
-    assert found.uncertainty == (Doubt.CONFIGURATION_UNKNOWN,)
+    assert found.uncertainty == (Uncertainty.CONFIGURATION_UNKNOWN,)
 
 
 def test_open_transactions() -> None:
@@ -275,10 +275,10 @@ def test_open_transactions() -> None:
     assert found.source_offsets == 15
     assert found.missing == Missing(0, 0, 2)
     assert set(found.uncertainty) == {
-        Doubt.TRANSACTIONS,
-        Doubt.TRANSACTIONS_ON_TARGET,
-        Doubt.OPEN_TRANSACTION,
-        Doubt.OPEN_TRANSACTION_ON_TARGET,
+        Uncertainty.TRANSACTIONS,
+        Uncertainty.TRANSACTIONS_ON_TARGET,
+        Uncertainty.OPEN_TRANSACTION,
+        Uncertainty.OPEN_TRANSACTION_ON_TARGET,
     }
 
 
@@ -288,7 +288,7 @@ def test_a_partition_that_the_target_lacks() -> None:
     assert found.missing == Missing(3, 3, 3)
     assert found.target_range is None
     assert found.diverges_from == found.stopped_at == NOON + 9
-    assert found.uncertainty == (Doubt.NOT_ON_TARGET,)
+    assert found.uncertainty == (Uncertainty.NOT_ON_TARGET,)
 
 
 def test_a_topic_that_the_target_lacks_and_one_that_may_not_be_seen() -> None:
@@ -336,7 +336,7 @@ def test_partitions_are_counted_together_where_they_are_not_kept() -> None:
     assert (found.partition, found.source_range, found.target_range) == (None, None, None)
     assert found.missing == Missing(2, 2, 2)
     assert found.stopped_at == NOON + 3000
-    assert found.uncertainty == (Doubt.WHOLE_TOPIC,)
+    assert found.uncertainty == (Uncertainty.WHOLE_TOPIC,)
 
 
 def test_totals_are_sums_and_the_worst_is_not_hidden_by_the_best() -> None:
@@ -366,7 +366,7 @@ def test_look_ups_are_bounded_and_the_result_says_so() -> None:
         found = judge(unit, Terms(), lines[unit])
         assert found.missing.at_least <= found.missing.estimate == 200
         assert 350 < found.missing.at_most <= 400
-        assert Doubt.COARSE in found.uncertainty
+        assert Uncertainty.COARSE in found.uncertainty
 
 
 def test_a_look_up_that_fails_ends_the_narrowing_of_its_partition() -> None:
@@ -379,7 +379,7 @@ def test_a_look_up_that_fails_ends_the_narrowing_of_its_partition() -> None:
     theirs = cluster("secondary", log(*times[:30]))
     found = estimate(ours, theirs).topics[0].partitions[0]
     assert found.missing == Missing(20, 20, 50)
-    assert Doubt.COARSE in found.uncertainty
+    assert Uncertainty.COARSE in found.uncertainty
 
 
 def test_a_topic_that_the_link_does_not_carry() -> None:

@@ -107,7 +107,7 @@ def test_where_nothing_tells_it_says_so_of_each_end() -> None:
     assert (found.seconds, found.seconds_at_most) == (None, None)
     assert found.words == "nothing tells how many records are lost"
     for figure in (found.records.at_least, found.records.likely, found.records.at_most):
-        assert figure.rests_on
+        assert figure.based_on
 
 
 def test_a_source_that_died_at_once_loses_little_however_long_ago_that_is() -> None:
@@ -129,10 +129,10 @@ def test_replication_that_hung_long_before_leaves_what_was_written_until_the_cra
     found = look(a=hung, signs=signs)
     assert numbers(found)[1] == 12_000, "60 s, until the last pass of the tracker"
     assert found.seconds == 60.0
-    assert "drctl offsets track looked at it, 10.0 s ago" in found.records.likely.rests_on
+    assert "drctl offsets track looked at it, 10.0 s ago" in found.records.likely.based_on
     blind = look(a=hung, signs=(beat(70),), halted="connector mm2 is PAUSED")
     assert numbers(blind)[1] is None, "nothing saw the source since"
-    assert blind.records.likely.rests_on.startswith("connector mm2 is PAUSED: ")
+    assert blind.records.likely.based_on.startswith("connector mm2 is PAUSED: ")
     most = numbers(blind)[2]
     assert 14_000 <= most < 15_000
     assert blind.words.startswith(f"at most {most:,} records (how many are likely is not known)")
@@ -179,7 +179,7 @@ def test_what_was_seen_and_not_copied_is_lost_at_least() -> None:
     copied = {A: 43, B: 25}
     found = look(stock(250, a=50), a=paced, copied=copied, signs=(beat(40),))
     assert numbers(found)[0] == 7
-    assert found.records.at_least.rests_on.startswith("seen on primary and not copied: a look")
+    assert found.records.at_least.based_on.startswith("seen on primary and not copied: a look")
     assert numbers(look(groups(10, 60), a=paced, copied=copied))[0] == 17
     assert numbers(look(stock(300, a=50), groups(10, 60), a=paced, copied=copied))[0] == 17
     anew = look(stock(10, a=50), groups(300, 90), a=paced, copied=copied)
@@ -204,7 +204,7 @@ def test_a_records_own_timestamp_counts_where_it_is_newest_and_not_of_the_future
     assert last_sign(replace(traces, signs=(own(-60), beat(40))), NOW) == beat(40)
     assert last_sign(replace(traces, signs=(own(4.9), beat(5))), NOW) == beat(5)
     found = look(a=written(10, 5, last=5), signs=(own(5),))
-    assert "the last resort: any producer may set it" in found.records.likely.rests_on
+    assert "the last resort: any producer may set it" in found.records.likely.based_on
     assert found.words.endswith("by the newest copy's own timestamp")
 
 
@@ -212,9 +212,9 @@ def test_an_end_that_one_partition_leaves_open_is_not_guessed() -> None:
     traces = Traces("primary", (A, B), signs=(beat(5),), arrivals={A: written(10, 5, last=5)})
     found = estimate(traces, NOW)
     assert numbers(found)[2] is None
-    assert "of 1 of 2 partitions nothing tells" in found.records.at_most.rests_on
+    assert "of 1 of 2 partitions nothing tells" in found.records.at_most.based_on
     assert numbers(found)[1] is not None
-    assert "there was a pace to tell of 1 of 2 partitions" in found.records.likely.rests_on
+    assert "there was a pace to tell of 1 of 2 partitions" in found.records.likely.based_on
     assert "no upper bound is known" in found.words
 
 

@@ -97,11 +97,11 @@ def test_a_fence_keeps_out_whom_it_names_and_is_taken_away_without_a_trace(
 
     assert writer.deny(added) == dict.fromkeys(added)
     proof = prover.prove(wanted, [name])
-    assert proof.doubts == ()
+    assert proof.unproven == ()
     assert proof.proven
-    assert proof.obedience.brokers == {1: None, 2: None}
-    assert proof.obedience.looks >= 2
-    assert proof.stillness.ends == {TopicPartition(name, 0): 1, TopicPartition(name, 1): 0}
+    assert proof.enforcement.brokers == {1: None, 2: None}
+    assert proof.enforcement.looks >= 2
+    assert proof.no_writes.ends == {TopicPartition(name, 0): 1, TopicPartition(name, 1): 0}
     for partition in (0, 1):
         assert delivery(bob, bench, name, partition) == FORBIDDEN
         assert delivery(others, bench, name, partition) == 0
@@ -130,7 +130,7 @@ def test_rules_of_the_site_outlive_a_fence(
         added = to_add(wanted, before)
         assert set(added) == set(wanted) - {reading}
         writer.deny(added)
-        assert reader.obeyed(wanted, [name]).proven
+        assert reader.enforcement(wanted, [name]).proven
         writer.restore(added)
         assert reader.lifted(added, [name]).proven
         assert rules_of(reader) == before.rules
@@ -146,7 +146,7 @@ def test_topics_that_begin_alike_and_all_topics(
         rules = denials(["User:bob"], [topics], [Denied.WRITE])
         assert writer.deny(rules) == dict.fromkeys(rules)
         try:
-            assert reader.obeyed(rules, [name]).proven
+            assert reader.enforcement(rules, [name]).proven
             assert delivery(bob, bench, name, 0) == FORBIDDEN
         finally:
             writer.restore(rules)
@@ -161,9 +161,9 @@ def test_many_rules(reader: KafkaAclReader, writer: KafkaAclWriter) -> None:
     before = rules_of(reader)
     try:
         assert writer.deny(rules) == dict.fromkeys(rules)
-        obedience = reader.obeyed(rules, [])
-        assert obedience.proven
-        assert obedience.rules == 600
+        enforcement = reader.enforcement(rules, [])
+        assert enforcement.proven
+        assert enforcement.rules == 600
     finally:
         assert writer.restore(rules) == dict.fromkeys(rules)
     assert reader.lifted(rules, []).proven
@@ -173,10 +173,10 @@ def test_many_rules(reader: KafkaAclReader, writer: KafkaAclWriter) -> None:
 def test_rules_that_are_not_there_are_missed_on_every_broker(cluster: TlsCluster) -> None:
     rules = denials(["User:bob"], [Topics("nobodys")], [Denied.WRITE])
     with KafkaAclReader(Connection("primary", cluster.properties(), timeout_s=1)) as impatient:
-        obedience = impatient.obeyed(rules, [])
-    assert not obedience.proven
-    assert obedience.looks > 4, "it goes on asking until its deadline"
-    for broker, doubt in zip((1, 2), obedience.doubts, strict=True):
+        enforcement = impatient.enforcement(rules, [])
+    assert not enforcement.proven
+    assert enforcement.looks > 4, "it goes on asking until its deadline"
+    for broker, doubt in zip((1, 2), enforcement.unproven, strict=True):
         assert doubt.startswith(
             f"not proven on broker {broker}: 1 of 1 rules are not there yet, such as DENY WRITE on"
             " nobodys to User:bob"
@@ -190,9 +190,9 @@ def test_proof_over_tls(cluster: TlsCluster, bench: Bench, mechanism: str) -> No
     here, elsewhere = bench.create(replicas=[[1]]), bench.create(replicas=[[2]])
     with KafkaFenceProver(Connection("primary", properties, timeout_s=4), settle_s=0.2) as prover:
         proof = prover.prove([], [here])
-        assert (proof.proven, proof.obedience.brokers) == (True, {1: None})
-        assert proof.stillness.unchecked is None
-        assert "not proven on broker 2" in prover.prove([], [elsewhere]).doubts[0]
+        assert (proof.proven, proof.enforcement.brokers) == (True, {1: None})
+        assert proof.no_writes.unchecked is None
+        assert "not proven on broker 2" in prover.prove([], [elsewhere]).unproven[0]
 
 
 def test_proof_with_a_certificate(cluster: TlsCluster, bench: Bench) -> None:
@@ -200,7 +200,7 @@ def test_proof_with_a_certificate(cluster: TlsCluster, bench: Bench) -> None:
     with KafkaFenceProver(Connection("primary", properties), settle_s=0.2) as prover:
         proof = prover.prove([], [bench.create(replicas=[[1]])])
     assert proof.proven
-    assert proof.stillness.unchecked is None
+    assert proof.no_writes.unchecked is None
 
 
 def test_who_may_not_see_or_change_rules_is_told_what_to_grant(
@@ -211,10 +211,10 @@ def test_who_may_not_see_or_change_rules_is_told_what_to_grant(
         seen = blind.acls()
         assert isinstance(seen, Unavailable)
         assert "grant DESCRIBE on the cluster" in seen.reason
-        obedience = blind.obeyed(rules, [name])
-        assert obedience.looks == 2, "asking again does not help"
-        assert all("grant DESCRIBE on the cluster" in doubt for doubt in obedience.doubts)
-        assert not obedience.proven
+        enforcement = blind.enforcement(rules, [name])
+        assert enforcement.looks == 2, "asking again does not help"
+        assert all("grant DESCRIBE on the cluster" in doubt for doubt in enforcement.unproven)
+        assert not enforcement.proven
     with KafkaAclWriter(Connection("primary", cluster.properties("bob"))) as powerless:
         for change in (powerless.deny, powerless.restore):
             (answer,) = change(rules).values()
@@ -236,14 +236,14 @@ def test_topics_that_still_grow_are_not_still(cluster: TlsCluster, bench: Bench,
             super()._settle()
 
     with Busy(Connection("primary", cluster.properties(), 4), settle_s=0.2) as prover:
-        stillness = prover.still([name, "no-such-topic"])
-    assert not stillness.proven
-    assert stillness.looks > 3
-    moved = stillness.moved[place]
+        no_writes = prover.still([name, "no-such-topic"])
+    assert not no_writes.proven
+    assert no_writes.looks > 3
+    moved = no_writes.moved[place]
     assert moved.after == moved.before + 1
-    assert stillness.ends == {TopicPartition(name, 0): 0}
-    assert [each.topic for each in stillness.unread] == ["no-such-topic"]
-    assert f"{place} grew from {moved.before} to {moved.after} within 0.2 s" in stillness.doubts
+    assert no_writes.ends == {TopicPartition(name, 0): 0}
+    assert [each.topic for each in no_writes.unread] == ["no-such-topic"]
+    assert f"{place} grew from {moved.before} to {moved.after} within 0.2 s" in no_writes.unproven
 
 
 def test_an_open_transaction_is_told_and_does_not_hinder(
@@ -255,9 +255,9 @@ def test_an_open_transaction_is_told_and_does_not_hinder(
     producer.begin_transaction()
     producer.produce(name, b"v", partition=0)
     assert producer.flush(20) == 0
-    stillness = prover.still([name])
-    assert (stillness.proven, stillness.undecided) == (True, (place,))
-    assert stillness.ends[place] == 1
+    no_writes = prover.still([name])
+    assert (no_writes.proven, no_writes.undecided) == (True, (place,))
+    assert no_writes.ends[place] == 1
     producer.abort_transaction(30)
     assert Patience.of(20).wait_until(lambda: prover.still([name]).undecided == ())
     assert prover.still([name]).ends[place] == 2, "the marker is written behind the fence"
@@ -277,7 +277,7 @@ def test_rules_that_another_link_needs_stay_until_it_needs_them_no_more(
     for each in (one, other, one):
         assert each.deny(rules) == dict.fromkeys(rules)
     signs = [sign(rule, link) for rule in rules for link in names]
-    assert reader.obeyed([*rules, *signs], [name]).proven
+    assert reader.enforcement([*rules, *signs], [name]).proven
     kept = one.restore(rules)
     assert {str(why and why.reason) for why in kept.values()} == {
         f"the fence of link {names[1]} rests on it"

@@ -7,11 +7,11 @@ from drctl.kafka.connection import Connection
 from drctl.model.fencing import (
     PREFIXED,
     Denied,
+    Enforcement,
     FenceProof,
     LogEnd,
     Moved,
-    Obedience,
-    Stillness,
+    NoWrites,
     Topics,
     denials,
     to_add,
@@ -64,29 +64,29 @@ def test_only_exact_rules_that_deny_are_added_or_removed(rule: Acl) -> None:
 
 
 def test_one_silent_broker_is_no_proof() -> None:
-    obedience = Obedience({1: None, 2: None, 3: SILENT}, rules=5, looks=9)
-    assert not obedience.proven
-    assert obedience.doubts == ("not proven on broker 3: no answer within 5 s",)
-    assert Obedience({1: None}, 5, 1).proven
-    assert not Obedience({}, 5, 0).proven
+    enforcement = Enforcement({1: None, 2: None, 3: SILENT}, rules=5, looks=9)
+    assert not enforcement.proven
+    assert enforcement.unproven == ("not proven on broker 3: no answer within 5 s",)
+    assert Enforcement({1: None}, 5, 1).proven
+    assert not Enforcement({}, 5, 0).proven
 
 
 def test_whatever_may_still_grow_is_no_proof() -> None:
-    assert Stillness(1.0, {P0: 5}).proven
-    assert Stillness(1.0, {P0: 5}, undecided=(P0,), unchecked=SILENT).proven
+    assert NoWrites(1.0, {P0: 5}).proven
+    assert NoWrites(1.0, {P0: 5}, undecided=(P0,), unchecked=SILENT).proven
     for doubtful, words in (
-        (Stillness(1.0, {}, moved={P0: Moved(5, 9)}), "orders-0 grew from 5 to 9 within 1 s"),
-        (Stillness(1.0, {}, unread={P0: SILENT}), "orders-0: no answer within 5 s"),
+        (NoWrites(1.0, {}, moved={P0: Moved(5, 9)}), "orders-0 grew from 5 to 9 within 1 s"),
+        (NoWrites(1.0, {}, unread={P0: SILENT}), "orders-0: no answer within 5 s"),
         (
-            Stillness(1.0, {}, unreplicated={P0: LogEnd(5, 9)}),
+            NoWrites(1.0, {}, unreplicated={P0: LogEnd(5, 9)}),
             "orders-0 ends at 5, its leader's log at 9",
         ),
     ):
         assert not doubtful.proven
-        assert doubtful.doubts == (words,)
-        proof = FenceProof(Obedience({1: None}, 1, 1), doubtful)
+        assert doubtful.unproven == (words,)
+        proof = FenceProof(Enforcement({1: None}, 1, 1), doubtful)
         assert not proven(proof)
-        assert proof.doubts == (words,)
+        assert proof.unproven == (words,)
 
 
 def proven(proof: FenceProof) -> bool:

@@ -11,7 +11,7 @@ from drctl.kafka.connection import Connection
 from drctl.kafka.group_offsets import KafkaGroupWriter
 from drctl.kafka.groups import KafkaGroupReader
 from drctl.model.errors import Unreachable
-from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Occupied
+from drctl.model.groups import Committed, Group, GroupActive, GroupProtocol, GroupState
 from drctl.model.topology import TopicPartition, Unanswered, Unavailable
 from tests.conftest import NewTopic
 from tests.kafka.members import commit, member, share_member
@@ -107,8 +107,8 @@ def test_a_group_that_somebody_reads_in_is_left_alone(
         assert len(found.members) == 1
         assert found.members[0].host == "/127.0.0.1"
         refused = writer.commit({name: {place: Committed(7)}})[name][place]
-        assert isinstance(refused, Occupied)
-        assert isinstance(writer.delete({name: [place]})[name][place], Occupied)
+        assert isinstance(refused, GroupActive)
+        assert isinstance(writer.delete({name: [place]})[name][place], GroupActive)
         assert reader.committed([name])[name] == {place: Committed(2)}
     found = reader.described([name])[name]
     assert found == Group(name, PROTOCOLS[protocol], EMPTY)
@@ -194,7 +194,7 @@ def test_very_many_groups(
     with member(secondary.properties(), names[300], topic, protocol):
         answers = writer.commit(wanted)
         busy = answers.pop(names[300])
-        assert all(isinstance(answer, Occupied) for answer in busy.values())
+        assert all(isinstance(answer, GroupActive) for answer in busy.values())
         assert {answer for of in answers.values() for answer in of.values()} == {None}
         found = reader.committed(names)
         assert found[names[300]] == {}
@@ -229,7 +229,7 @@ def test_many_at_once_come_back_as_one_by_one(
         answers = writer.commit(
             {**dict.fromkeys(names, wanted), nobody: {nowhere: Committed(1), **wanted}}
         )
-        assert all(isinstance(each, Occupied) for each in answers.pop(read_in).values())
+        assert all(isinstance(each, GroupActive) for each in answers.pop(read_in).values())
     assert isinstance(answers.pop(nobody)[nowhere], Unavailable)
     assert answers == dict.fromkeys(names[1:], dict.fromkeys(wanted))
     found = reader.committed([*names, f"{name}-none"])

@@ -329,7 +329,7 @@ def test_brokers_that_hang_for_too_long_in_the_middle_of_an_append(
     sent = moment == "_commit"
     with (
         Frozen(cluster) as brokers,
-        place.journal(beat_s=LONG_S, patience_s=2).take(holder("A")) as held,
+        place.journal(beat_s=LONG_S, timeout_s=2).take(holder("A")) as held,
     ):
         held.append([BEGAN])
         freezing(brokers, monkeypatch, moment, lambda: None)

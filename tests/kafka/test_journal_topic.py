@@ -226,7 +226,7 @@ def test_a_topic_with_more_than_one_order(place: JournalPlace) -> None:
 
 def test_a_topic_that_is_deleted_under_a_run(place: JournalPlace) -> None:
     reader = place.reader()
-    with place.journal(beat_s=LONG_S, patience_s=3).take(holder("A")) as held:
+    with place.journal(beat_s=LONG_S, timeout_s=3).take(holder("A")) as held:
         held.append(named("began"))
         assert reader.runs() == ("A",)
         place.delete()

@@ -23,9 +23,9 @@ NOON = 1_700_000_000_000
 MEGABYTE = 1 << 20
 
 
-def reader_of(properties: Mapping[str, str], patience_s: float = 20) -> KafkaLogReader:
+def reader_of(properties: Mapping[str, str], timeout_s: float = 20) -> KafkaLogReader:
     source = LogSource("primary", properties)
-    return KafkaLogReader({Side.SOURCE: source}, patience_s=patience_s)
+    return KafkaLogReader({Side.SOURCE: source}, timeout_s=timeout_s)
 
 
 @pytest.fixture
@@ -196,14 +196,14 @@ def test_records_that_are_deleted_under_the_reader(
 def test_a_log_that_ends_too_soon(primary: ClusterUnderTest, new_topic: NewTopic) -> None:
     topic = new_topic(config={"retention.ms": "-1"})
     primary.produce(topic, numbered(10))
-    hasty = reader_of(primary.properties(), patience_s=1)
+    hasty = reader_of(primary.properties(), timeout_s=1)
     assert "its log ends at offset 10, before 12" in failure(hasty, topic, OffsetRange(5, 12))
 
 
 def test_a_topic_that_is_gone(primary: ClusterUnderTest, new_topic: NewTopic) -> None:
     topic = new_topic(config={"retention.ms": "-1"})
     primary.delete_topics([topic])
-    failure(reader_of(primary.properties(), patience_s=2), topic, OffsetRange(0, 1))
+    failure(reader_of(primary.properties(), timeout_s=2), topic, OffsetRange(0, 1))
     assert topic not in primary.admin.list_topics(timeout=10).topics
 
 
@@ -227,7 +227,7 @@ def hanging(cluster: TlsCluster, bench: Bench) -> Iterator[str]:
 
 
 def test_a_leader_that_says_nothing_any_more(cluster: TlsCluster, hanging: str) -> None:
-    hasty = reader_of(cluster.properties(), patience_s=3)
+    hasty = reader_of(cluster.properties(), timeout_s=3)
     chunks = hasty.read(Side.SOURCE, {hanging: {p: (OffsetRange(0, 3),) for p in (0, 1)}})
     came: list[Chunk] = []
     with pytest.raises(ScanFailed, match=f"{hanging}-1: its leader sent nothing within 3 s"):

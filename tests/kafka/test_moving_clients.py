@@ -331,7 +331,7 @@ def test_a_cluster_without_authorizer(pair: Pair) -> None:
         KafkaAclWriter(Connection("primary", properties)) as writer,
     ):
         assert reader.acls() == Acls(enforced=False)
-        assert not reader.obeyed(rules, []).proven
+        assert not reader.enforcement(rules, []).proven
         answers: Mapping[Acl, Unavailable | None] = writer.deny(rules)
     (answer,) = answers.values()
     assert answer == Unavailable("the cluster has no authorizer: it enforces no ACLs")

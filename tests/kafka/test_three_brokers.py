@@ -128,11 +128,11 @@ def test_a_fence_is_not_proven_on_a_broker_that_stalls(
             began = monotonic()
             # The call itself comes back as if all were well.
             assert writer.deny(rules) == dict.fromkeys(rules)
-            obedience = impatient.obeyed(rules, [name])
+            enforcement = impatient.enforcement(rules, [name])
             took = monotonic() - began
-            assert not obedience.proven
-            assert {n for n, why in obedience.brokers.items() if why} == {stalled}
-            (doubt,) = obedience.doubts
+            assert not enforcement.proven
+            assert {n for n, why in enforcement.brokers.items() if why} == {stalled}
+            (doubt,) = enforcement.unproven
             assert doubt.startswith(f"not proven on broker {stalled}: broker {stalled} (")
             assert doubt.endswith("did not answer within 4 s")
             assert took < 15, "one that stalls holds the others up to the deadline and no longer"
@@ -141,9 +141,9 @@ def test_a_fence_is_not_proven_on_a_broker_that_stalls(
                 return stalled not in health(three, []).brokers
 
             assert Patience.of(RECOVERY_S).wait_until(unseen)
-            (doubt,) = impatient.obeyed(rules, [name]).doubts
+            (doubt,) = impatient.enforcement(rules, [name]).unproven
             assert doubt.startswith(f"not proven on broker {stalled}: it holds replicas and the")
-        assert patient.obeyed(rules, [name]).proven
+        assert patient.enforcement(rules, [name]).proven
         writer.restore(rules)
         assert patient.lifted(rules, [name]).proven
 
@@ -185,7 +185,7 @@ def test_records_that_a_stalled_replica_holds_back_are_no_stillness(
         assert not found.proven
         assert (found.moved, found.ends) == ({}, {})
         assert found.unreplicated[place] == (end, end + 7)
-        assert found.doubts == (f"{place} ends at {end}, its leader's log at {end + 7}",)
+        assert found.unproven == (f"{place} ends at {end}, its leader's log at {end + 7}",)
         assert patient.still([name]).ends == {place: end + 7}
 
 

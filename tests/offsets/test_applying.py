@@ -16,10 +16,10 @@ from drctl.offsets.applying import (
     WRITES,
     Action,
     ApplyPlan,
+    BasedOn,
     Bounds,
     Guard,
     Line,
-    RestsOn,
     TargetState,
     Wanted,
     Written,
@@ -238,7 +238,7 @@ def test_rows_of_a_translation() -> None:
         TopicPartition("p.orders", 0),
         Committed(70),
         Bounds(12, 0),
-        rests_on=RestsOn("offset-sync", "a sync", 3),
+        based_on=BasedOn("offset-sync", "a sync", 3),
     )
     assert (second.partition, second.to, second.blocked) == (other, None, "no such topic")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from drctl.model.errors import ConfigError, ExitCode, UsageError
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.offsets.applying import Bounds, RestsOn, Wanted
+from drctl.offsets.applying import BasedOn, Bounds, Wanted
 from drctl.offsets.documents import TranslationDocument, place_of, read_document
 from drctl.offsets.snapshot import (
     Filters,
@@ -177,13 +177,13 @@ def test_a_translation(tmp_path: Path) -> None:
         {**ROW, "partition": 4, "skips_at_most": None, "blocked": "who knows"},
     )
     found = read_document(file_of(tmp_path, translation(*rows, to="secondary", link="main")))
-    rests_on = RestsOn("offset-sync", "a sync", 3.0)
+    based_on = BasedOn("offset-sync", "a sync", 3.0)
     assert found == TranslationDocument(
         "secondary",
         "",
         (
             Wanted(
-                "g", TopicPartition("p.orders", 1), Committed(70), Bounds(12, 0), rests_on=rests_on
+                "g", TopicPartition("p.orders", 1), Committed(70), Bounds(12, 0), based_on=based_on
             ),
             Wanted("g", TopicPartition("orders", 2), None, blocked="no such topic"),
             Wanted(
@@ -192,7 +192,7 @@ def test_a_translation(tmp_path: Path) -> None:
                 Committed(70),
                 Bounds(12, None),
                 blocked="who knows",
-                rests_on=rests_on,
+                based_on=based_on,
             ),
         ),
     )

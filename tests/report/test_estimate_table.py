@@ -10,11 +10,11 @@ from rich.console import Console
 from drctl.model.estimate import (
     ASSUMED,
     MEANINGS,
-    Doubt,
     EstimateResult,
     Missing,
     PartitionEstimate,
     TopicEstimate,
+    Uncertainty,
 )
 from drctl.model.gap import NotCompared
 from drctl.model.topology import OffsetRange
@@ -49,13 +49,13 @@ def stopped() -> EstimateResult:
 
 def went_on() -> EstimateResult:
     ahead = partition(
-        3, 6_276, stopped_at=None, ahead_on_target=40, uncertainty=(Doubt.AHEAD_ON_TARGET,)
+        3, 6_276, stopped_at=None, ahead_on_target=40, uncertainty=(Uncertainty.AHEAD_ON_TARGET,)
     )
     return result(topic("orders", ahead))
 
 
 def everything_wrong() -> EstimateResult:
-    odd = partition(None, 70, diverges_from=None, stopped_at=None, uncertainty=tuple(Doubt))
+    odd = partition(None, 70, diverges_from=None, stopped_at=None, uncertainty=tuple(Uncertainty))
     dark = (NotCompared("audit", None, "secondary: not authorized"), NotCompared("x", 3, "gone"))
     return result(topic("orders", odd), not_compared=dark)
 
@@ -137,7 +137,7 @@ def test_nothing_missing_is_never_said() -> None:
 
 def test_every_doubt_is_explained_once() -> None:
     text = draw(everything_wrong())
-    for doubt in Doubt:
+    for doubt in Uncertainty:
         assert text.count(MEANINGS[doubt]) == 1
     assert "it cannot be told since when" not in text  # the target has no such partition at all
     assert "and 20 more" in draw(nothing_seen())

@@ -28,10 +28,10 @@ from tests.report import runs
 
 FINDINGS = (
     Finding("connect", Status.OK, "worker-1", "it answers"),
-    Finding("retention", Status.WARN, "orders", "5 h are left", cost="the tail", cure="raise it"),
-    Finding("lag", Status.FAIL, "orders", "1,204 records are missing", cure="wait until it is 0"),
+    Finding("retention", Status.WARN, "orders", "5 h are left", cost="the tail", remedy="raise it"),
+    Finding("lag", Status.FAIL, "orders", "1,204 records are missing", remedy="wait until it is 0"),
     Finding("caches", Status.NOT_CHECKED, "dns", "nobody can see them"),
-    Finding("alive", Status.FAIL, "primary", "it still answers", cure="fence it"),
+    Finding("alive", Status.FAIL, "primary", "it still answers", remedy="fence it"),
 )
 EXECUTE = "drctl failover --mode planned --link main --execute"
 
@@ -50,7 +50,7 @@ def test_the_document_of_a_plan() -> None:
             "by": "guard",
             "guard": "lag",
             "reason": "orders: 1,204 records are missing",
-            "cure": "wait until it is 0",
+            "remedy": "wait until it is 0",
         }
     ]
     findings = made["findings"]
@@ -138,7 +138,7 @@ def test_what_to_type() -> None:
         "drctl resume R",
         "kafka-x y",
     ):
-        typed = tuple(replace(each, cure=line) for each in lagging)
+        typed = tuple(replace(each, remedy=line) for each in lagging)
         assert what_to_type(plan, typed, (), EXECUTE)[0] == line, "it is pasted as it stands"
     for name in ("target-unreachable", "source-lost", "way-back-silent"):
         final = tuple(replace(each, check=name) for each in lagging)
@@ -157,13 +157,13 @@ def test_what_to_type() -> None:
 @pytest.mark.parametrize("bad", [runs.ATTACK, runs.CONTROLS])
 def test_hostile_names_are_printable_in_lines_and_safe_in_json(bad: str) -> None:
     plan = runs.planned(link=bad, ends=(bad, f"{bad}2"), principals=(bad,), connectors=(bad,))
-    found = tuple(replace(f, subject=bad, reason=bad, cost=bad, cure=bad) for f in FINDINGS)
+    found = tuple(replace(f, subject=bad, reason=bad, cost=bad, remedy=bad) for f in FINDINGS)
     texts = [verdict(plan, found, (bad,)), *what_to_type(plan, found, (bad,), bad)]
     texts += [*leaving_lines(plan), *loss_lines(Loss(words=bad, evidence=(bad,)))]
     for row in step_rows(plan):
         texts += [row.title, row.proof, row.way_back]
     for guard in guard_rows(found, {"lag": bad}):
-        texts += [guard.subject, guard.reason, guard.cost, guard.cure, guard.overridden]
+        texts += [guard.subject, guard.reason, guard.cost, guard.remedy, guard.overridden]
     assert [text for text in texts if not text.isprintable()] == []
     assert json.dumps(document(plan, found)).isprintable()
 
@@ -214,6 +214,6 @@ def test_what_is_lost_is_said_beside_the_plan() -> None:
     loss = Loss(LossRange(*why), 4.5, 9.0, "about 1,240\nrecords", ("a heartbeat\x1b[2J",))
     made = check(plan_document(plan, (), (), EXECUTE, loss=loss))
     assert [made["loss"][name] for name in ("at_least", "records", "at_most")] == [12, 1240, 3100]
-    assert made["loss"]["rests_on"]["at_most"] == "until now"
+    assert made["loss"]["based_on"]["at_most"] == "until now"
     assert {**made, "loss": None} == document(plan, ())
     assert loss_lines(loss) == ("about 1,240 records", "a heartbeat\\x1b[2J")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from drctl.model.endpoints import Leaving
+from drctl.model.endpoints import ClientRedirect
 from drctl.plans.inputs import Circumstances, FenceMethod
 from drctl.runbook.reading import Runbook, read
 
@@ -15,7 +15,7 @@ FULL = Circumstances(
     ("dns", "haproxy"),
     {"cluster primary": "P1", "cluster secondary": "S1"},
     {"replication-lag": "agreed"},
-    leaving=(Leaving.LOOKED_UP, Leaving.CUT),
+    leaving=(ClientRedirect.LOOKED_UP, ClientRedirect.CUT),
     replicator="mirrormaker2",
 )
 BARE = Circumstances(
@@ -28,7 +28,7 @@ SITE = Circumstances(
     (),
     ("replicator",),
     ("file",),
-    leaving=(Leaving.READ_AT_START,),
+    leaving=(ClientRedirect.READ_AT_START,),
     fence_method=FenceMethod.COMMAND,
     fence_command=("./fence", "on"),
     fence_undo=("./fence", "off"),

@@ -36,7 +36,7 @@ def observe_fence(link: Link, topics: Collection[str], reader: LinkReader) -> Fe
         told = _told_by(settings.verify, "the fence is", "set", reader)
         prover = reader.fence(link.source, _SETTLE_S)
         return Fence(
-            told.held, told.words, prover.prove((), topics).stillness if told.held else None
+            told.held, told.words, prover.prove((), topics).no_writes if told.held else None
         )
     return Fence(
         None,
@@ -80,12 +80,12 @@ def _by_rules(
         return Fence(False, f"applications may write: nothing denies it to {listed(open_)}")
     rules = tuple(dict.fromkeys(by for _, by in pairs if by is not None))
     proof = reader.fence(cluster, _SETTLE_S).prove(rules, topics)
-    if not proof.obedience.proven:
-        doubts = several(proof.obedience.doubts) or "no broker is there"
-        return Fence(False, f"the fence is set, and not every broker applies it: {doubts}")
-    brokers = listed(sorted(proof.obedience.brokers))
+    if not proof.enforcement.proven:
+        unproven = several(proof.enforcement.unproven) or "no broker is there"
+        return Fence(False, f"the fence is set, and not every broker applies it: {unproven}")
+    brokers = listed(sorted(proof.enforcement.brokers))
     words = f"every broker ({brokers}) denies writes to {listed(sorted(principals))}"
-    return Fence(True, words, proof.stillness)
+    return Fence(True, words, proof.no_writes)
 
 
 def covering(wanted: Acl, present: Acls) -> Acl | None:

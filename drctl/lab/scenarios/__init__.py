@@ -8,4 +8,4 @@ from drctl.lab.scenarios.stage import Ending, Stage
 
 Story = Callable[[Stage], Ending]
 
-STORIES: Mapping[str, Story] = MappingProxyType({"lost-primary": lost_primary.play})
+SCENARIOS: Mapping[str, Story] = MappingProxyType({"lost-primary": lost_primary.play})

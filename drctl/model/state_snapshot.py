@@ -6,7 +6,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class TopicStock:
+class TopicSnapshot:
     """What a topic is made of; of its settings those that it does not have from its brokers."""
 
     partitions: int
@@ -15,7 +15,7 @@ class TopicStock:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterStock:
+class ClusterSnapshot:
     """A cluster as it was; of whatever could not be looked at, the reason.
 
     Attributes:
@@ -27,14 +27,14 @@ class ClusterStock:
 
     error: str = ""
     cluster_id: str = ""
-    topics: Mapping[str, TopicStock | str] = field(default_factory=dict)
+    topics: Mapping[str, TopicSnapshot | str] = field(default_factory=dict)
     ends: Mapping[str, int | str] = field(default_factory=dict)
     active: tuple[str, ...] = ()
     positions: Mapping[str, Mapping[str, int] | str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectorStock:
+class ConnectorSnapshot:
     """A connector as it was, with the offsets that Connect keeps; or why that is not known."""
 
     error: str = ""
@@ -43,8 +43,8 @@ class ConnectorStock:
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
+class StateSnapshot:
     """Both clusters and the connectors as they were, by name."""
 
-    clusters: Mapping[str, ClusterStock] = field(default_factory=dict)
-    connectors: Mapping[str, ConnectorStock] = field(default_factory=dict)
+    clusters: Mapping[str, ClusterSnapshot] = field(default_factory=dict)
+    connectors: Mapping[str, ConnectorSnapshot] = field(default_factory=dict)
