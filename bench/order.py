@@ -84,12 +84,12 @@ def reordered(messages: list[Message]) -> tuple[list[Message], int]:
 
 
 def _order(comparer: SparkComparer, plan: ComparePlan, data: Filled) -> None:
-    found = comparer.disorder(plan, unheard)
+    found = comparer.check_order(plan, unheard)
     if (number := sum(found.inversions.values())) != data.inversions:
         raise WrongAnswer(f"{number} inversions were found, there are {data.inversions}")
 
 
 def _partition(comparer: SparkComparer, plan: ComparePlan, data: Filled) -> None:
-    found = comparer.disorder(replace(plan, within=OrderScope.PARTITION), unheard)
+    found = comparer.check_order(replace(plan, within=OrderScope.PARTITION), unheard)
     if (number := sum(found.inversions.values())) < data.inversions:
         raise WrongAnswer(f"{number} inversions were found, there are at least {data.inversions}")

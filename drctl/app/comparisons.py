@@ -17,11 +17,11 @@ from drctl.model.errors import ConfigError, Unknown
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.gap.arrival import Arrivals
+    from drctl.gap.arrival import ArrivalCheck
     from drctl.model.gap import GapResult
     from drctl.model.ports import ClusterReader
     from drctl.model.topology import TopicPartition
-    from drctl.reconcile.progress import LeftBefore
+    from drctl.reconcile.progress import LeftMissingBefore
 
 _COMPARING = (
     "drctl.gap.analysis",
@@ -49,20 +49,20 @@ def compared_tail(config: "Config", link: "Link", options: GapOptions) -> Tail:
         return _named(runs, before) if before else (found, {})
 
 
-def _before(link: "Link", found: "GapResult") -> "LeftBefore":
+def _before(link: "Link", found: "GapResult") -> "LeftMissingBefore":
     """What may not be read, or not understood, allows for nothing: then all of it is missing."""
     from drctl.app.reconcile_adapters import reconcile_topic
-    from drctl.reconcile.progress import left_before
+    from drctl.reconcile.progress import left_missing_before
 
     try:
         with reconcile_topic(link) as topic:
-            return left_before(topic.kept(), found)
+            return left_missing_before(topic.kept(), found)
     except (ConfigError, Unknown) as error:
         notices().detail(f"what was decided before is not known, and allows for nothing: {error}")
         return {}
 
 
-def _named(runs: GapRuns, before: "LeftBefore") -> Tail:
+def _named(runs: GapRuns, before: "LeftMissingBefore") -> Tail:
     from drctl.app.reconcile_adapters import listed_records
     from drctl.model.topology import TopicPartition
     from drctl.reconcile.progress import At, counted
@@ -89,7 +89,7 @@ class Comparisons:
 
     config: "Config"
     link: "Link"
-    _arrivals: "Arrivals | None" = field(default=None, init=False)
+    _arrival_check: "ArrivalCheck | None" = field(default=None, init=False)
     _proved: "GapResult | None" = field(default=None, init=False)
     _left: "dict[TopicPartition, int]" = field(default_factory=dict, init=False)
 
@@ -105,17 +105,19 @@ class Comparisons:
         Raises:
             Unreachable: one of the clusters did not answer.
         """
-        if self._arrivals is None:
-            self._arrivals = self._looking_for_arrivals(source, target)
-        seen = self._arrivals.look()
-        awaited = (
-            f"{place}: it has not all arrived, or was not compared" for place in seen.awaited
+        if self._arrival_check is None:
+            self._arrival_check = self._new_arrival_check(source, target)
+        seen = self._arrival_check.look()
+        pending = (
+            f"{place}: it has not all arrived, or was not compared" for place in seen.pending
         )
         left = {place: self._left.get(place, 0) for place in seen.missing}
         lacks = {place: number - left[place] for place, number in seen.missing.items()}
         told = (f"{place}: {number:,} missing" for place, number in lacks.items() if number)
-        unproven = (*seen.left_out, *awaited)
-        return Missing(sum(lacks.values()), unproven, tuple(told), left_before=sum(left.values()))
+        unproven = (*seen.left_out, *pending)
+        return Missing(
+            sum(lacks.values()), unproven, tuple(told), left_missing_before=sum(left.values())
+        )
 
     def compared(self, scope: str) -> Missing:
         """What it lacks of everything, or of the tail.
@@ -144,8 +146,10 @@ class Comparisons:
             shutil.rmtree(folder, ignore_errors=True)
         return found if before is None else _without_new(found, of_before(result, before))
 
-    def _looking_for_arrivals(self, source: "ClusterReader", target: "ClusterReader") -> "Arrivals":
-        from drctl.gap.arrival import Arrivals
+    def _new_arrival_check(
+        self, source: "ClusterReader", target: "ClusterReader"
+    ) -> "ArrivalCheck":
+        from drctl.gap.arrival import ArrivalCheck
         from drctl.model.topology import TopicPartition
 
         def compare(places: "Collection[TopicPartition]") -> "GapResult":
@@ -158,7 +162,7 @@ class Comparisons:
                     self._left[place] = left.get(place, 0)
             return result
 
-        return Arrivals(self.link, source, target, compare)
+        return ArrivalCheck(self.link, source, target, compare)
 
     def _gap(self, options: GapOptions) -> "GapResult":
         with GapRuns(self.config, self.link, options) as runs:

@@ -109,9 +109,9 @@ def _link(
                 found.evidence.append(Evidence(place, words, seen.offset))
     for copied in sight.found.copied:
         for place in places:
-            if (upto := copied.upto.get(place)) is not None:
-                words = f"copied to {link.target} up to {upto} ({copied.evidence})"
-                found.evidence.append(Evidence(place, words, upto, copied=True))
+            if (copied_to := copied.copied_to.get(place)) is not None:
+                words = f"copied to {link.target} up to {copied_to} ({copied.evidence})"
+                found.evidence.append(Evidence(place, words, copied_to, copied=True))
     found.silent += sight.found.silent
 
 

@@ -31,8 +31,8 @@ from drctl.engine.run_state import RunState
 from drctl.model.errors import ConfigError, Unreachable
 from drctl.model.typed_json import read_as
 from drctl.plans.failback import MIRRORED, leads_home
-from drctl.reconcile.guards import Guard
 from drctl.reconcile.policy import Action
+from drctl.reconcile.prechecks import Precheck
 from drctl.steps import commit_offsets
 from drctl.steps.commit_offsets import CommitFacts, CommitOffsets, VerifyGroups
 from drctl.steps.failback import ASKED_FOR, PASSED, ResolveFacts, ResolveOutstanding
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from drctl.model.producer_ids import Producers
     from drctl.model.topology import TopicPartition, Unavailable
     from drctl.offsets.applying import Translated, Wanted
-    from drctl.reconcile.guards import Objection
     from drctl.reconcile.policy import Policies
+    from drctl.reconcile.prechecks import Blocker
 
 
 @dataclass(slots=True)
@@ -346,7 +346,7 @@ def reconciliation(config: "Config", link: "Link", wish: Wish) -> Reconciliation
         stands = standing(found)
         refused = (*_refused(found, wish), *_left_out(found))
         blocked = tuple(map(_reason, found.plan.blocked)) if stands.due else ()
-        newer = sum(found.plan.grown.newer.values())
+        newer = sum(found.plan.appended.newer.values())
         return replace(stands, refused=(*refused, *blocked), newer=newer)
 
 
@@ -405,15 +405,15 @@ def _options(config: "Config", folder: Path, wish: Wish) -> ReconcileOptions:
         wish.policy,
         wish.topics,
         Action(wish.conflicting),
-        overrides={} if within else {Guard.TARGET_MOVED: _MOVED},
+        overrides={} if within else {Precheck.TARGET_MOVED: _MOVED},
         undecided=True,
         known_as=wish.result,
         spares_compacted=True,
     )
 
 
-def _reason(against: "Objection") -> str:
-    if against.guard is not Guard.TARGET_MOVED:
+def _reason(against: "Blocker") -> str:
+    if against.precheck is not Precheck.TARGET_MOVED:
         return against.reason
     return (
         f"{against.place}: {against.reason}. A way home goes on only where the copies are not"
@@ -424,7 +424,7 @@ def _reason(against: "Objection") -> str:
 def _refused(found: Opened, wish: Wish) -> Iterator[str]:
     refused: Counter[tuple[str, str]] = Counter()
     for line in found.plan.refused:
-        refused[line.lane.order.value, line.reason] += line.due.records
+        refused[line.record_set.order.value, line.reason] += line.due.records
     if refused and wish.policy is None and not wish.topics:
         yield f"nothing is said of {refused.total():,} records"
         return

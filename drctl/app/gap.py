@@ -109,7 +109,7 @@ class GapRuns:
     def _analyse(self, out: Path, work: Path) -> "GapResult":
         from drctl.gap.analysis import GapAnalysis, Scope, Scoping
         from drctl.gap.answer import with_truncation
-        from drctl.gap.freeze import Patience
+        from drctl.gap.freeze import TransactionWait
 
         self._sparked = False
         with (
@@ -151,8 +151,8 @@ class GapRuns:
                 few=self._few(),
                 within=OrderScope.PARTITION if per_partition else OrderScope.KEY,
                 order=self.options.order,
-                settle=lambda: _settle(self.options.settle_s, progress),
-                patience=Patience(self.options.timeout_s, progress),
+                stabilize=lambda: _stabilize(self.options.settle_s, progress),
+                transaction_wait=TransactionWait(self.options.timeout_s, progress),
             )
             found = analysis.run(self.options.topics)
             result = replace(found, engine=Engine.SPARK if self._sparked else Engine.DIRECT)
@@ -226,7 +226,7 @@ def _refuse_too_many(offsets: int) -> None:
         )
 
 
-def _settle(length_s: float, progress: "Callable[[str, int, int], None]") -> None:
+def _stabilize(length_s: float, progress: "Callable[[str, int, int], None]") -> None:
     """Records that were on their way when the source was frozen get this time to arrive."""
     until = time.monotonic() + length_s
     while (left := until - time.monotonic()) > 0:

@@ -18,12 +18,12 @@ from drctl.engine.run_state import understood
 from drctl.gap.loss import (
     EDGES_S,
     KEEPING_UP_MS,
-    Arrivals,
     Copied,
     Ends,
     EndSeen,
+    LossEvidence,
     Sign,
-    Traces,
+    WriteHistory,
     estimate,
 )
 from drctl.model.errors import DrctlError
@@ -101,7 +101,7 @@ class Copies:
             for place, at_ms in newest.items():
                 found = by_own_times(held[place], at_ms, self._last(place), edges, answers, place)
                 if found is not None:
-                    self.into.found.arrivals[place] = found
+                    self.into.found.write_history[place] = found
         self._noted(held, now_ms)
         self._alive(newest)
 
@@ -135,15 +135,17 @@ class Copies:
     def _noted(self, held: Iterable[TopicPartition], now_ms: int) -> None:
         """Where the copies' own timestamps tell nothing, replication's and others' notes may."""
         for place in held:
-            if place in self.into.found.arrivals:
+            if place in self.into.found.write_history:
                 continue
             told = self.into.found
             points = [EndSeen(sync.upstream + 1, sync.at_ms) for sync in self.syncs.get(place, ())]
             looks = [e.seen[place] for e in told.ends if e.exact and place in e.seen]
-            upto = max((c.upto[place] for c in told.copied if place in c.upto), default=0)
-            found = by_notes(points or looks, upto, now_ms)
+            copied_to = max(
+                (c.copied_to[place] for c in told.copied if place in c.copied_to), default=0
+            )
+            found = by_notes(points or looks, copied_to, now_ms)
             if found is not None:
-                self.into.found.arrivals[place] = found
+                self.into.found.write_history[place] = found
 
     def _alive(self, newest: Mapping[TopicPartition, int]) -> None:
         """Until when the copies' own timestamps show the source alive.
@@ -160,10 +162,10 @@ class Copies:
             # Complete only until the copies' own timestamps, which are long before.
             words = "MirrorMaker 2 was behind and noted offsets without a pause"
             self.into.found.signs.append(Sign(words, trickled))
-        own = {p: newest[p] for p, each in self.into.found.arrivals.items() if each.own}
+        own = {p: newest[p] for p, each in self.into.found.write_history.items() if each.own}
         if not own:
             return
-        lags = {p: self.into.found.arrivals[p].lag_ms for p in own}
+        lags = {p: self.into.found.write_history[p].lag_ms for p in own}
         sure = [p for p, lag in lags.items() if lag is not None and lag <= KEEPING_UP_MS]
         if sure:
             at_ms = max(own[p] for p in sure)
@@ -175,10 +177,12 @@ class Copies:
             self.into.found.signs.append(sign)
 
     def _is_own(self, place: TopicPartition) -> bool:
-        return place in self.into.found.arrivals and self.into.found.arrivals[place].own
+        return place in self.into.found.write_history and self.into.found.write_history[place].own
 
     def _is_behind(self, place: TopicPartition) -> bool:
-        return self._is_own(place) and (self.into.found.arrivals[place].lag_ms or 0) >= _BEHIND_MS
+        return (
+            self._is_own(place) and (self.into.found.write_history[place].lag_ms or 0) >= _BEHIND_MS
+        )
 
 
 def trickled_until(notes_ms: Iterable[int]) -> int | None:
@@ -215,12 +219,12 @@ def by_own_times(
     edges: Sequence[int],
     answers: Answers,
     place: TopicPartition,
-) -> Arrivals | None:
+) -> WriteHistory | None:
     """By the copies' own timestamps; None where these are no times of writing."""
     if sync is not None and sync.at_ms - newest_ms > _LAGS_MS[-1]:
         return None
     if newest_ms < edges[-1]:
-        return Arrivals(newest_ms, tuple((edge, 0) for edge in edges))
+        return WriteHistory(newest_ms, tuple((edge, 0) for edge in edges))
     lag = None
     noted = 0 if sync is None else sync.at_ms
     if sync is not None:
@@ -236,7 +240,7 @@ def by_own_times(
     oldest = answers[place, max(0, edges[-1])]
     whole = 0 <= oldest.offset <= log.log_start and oldest.timestamp_ms >= edges[-1]
     begins = oldest.timestamp_ms if whole else None
-    return Arrivals(newest_ms, tuple(since), begins, lag, noted)
+    return WriteHistory(newest_ms, tuple(since), begins, lag, noted)
 
 
 def _lag(sync: "Sync", place: TopicPartition, answers: Answers) -> int | None:
@@ -256,24 +260,24 @@ def _lag(sync: "Sync", place: TopicPartition, answers: Answers) -> int | None:
     return next((lag for lag, at_ms in lags if written_since(at_ms)), None)
 
 
-def by_notes(points: Sequence[EndSeen], upto: int, now_ms: int) -> Arrivals | None:
+def by_notes(points: Sequence[EndSeen], copied_to: int, now_ms: int) -> WriteHistory | None:
     """By when somebody noted that the source held records up to an offset.
 
     Args:
-        upto: where the copies end.
+        copied_to: where the copies end.
     """
     noted = sorted((p for p in points if p.at_ms <= now_ms), key=lambda point: point.at_ms)
     if len(noted) < 2:
         return None
     first, last = noted[0], noted[-1]
-    end = max(upto, last.offset)
+    end = max(copied_to, last.offset)
     edges = edges_before(last.at_ms)
     since = []
     for edge in edges:
         before = [point.offset for point in noted if point.at_ms <= edge]
         since.append((edge, end - (before[-1] if before else first.offset)))
     whole = first.at_ms > edges[-1]
-    return Arrivals(last.at_ms, tuple(since), first.at_ms if whole else None, own=False)
+    return WriteHistory(last.at_ms, tuple(since), first.at_ms if whole else None, own=False)
 
 
 _NEWEST = 5
@@ -441,8 +445,8 @@ class MirrorTraces:
         self.into.ask("Connect's offsets of the connector", lambda: self._copied(client, name))
 
     def _preserved(self) -> None:
-        upto = {place: log.end for place, log in self.logs().items()}
-        self.into.found.copied.append(Copied("the target's ends: it keeps offsets", upto))
+        copied_to = {place: log.end for place, log in self.logs().items()}
+        self.into.found.copied.append(Copied("the target's ends: it keeps offsets", copied_to))
 
     def _replicates(self, client: "ConnectReader", name: str) -> None:
         """Who was told to stop, or has failed, may have done so while the source lived."""
@@ -472,9 +476,11 @@ class MirrorTraces:
         next_offset = replicator.kind == "confluent-replicator"
         finder = ConnectorPositions(client, name, next_offset=next_offset)
         found, wanted = finder.positions(self.into.topics), set(self.places)
-        upto = {place: at.offset for place, at in found.items() if place in wanted}
-        if upto:
-            self.into.found.copied.append(Copied(f"Connect keeps it for connector {name}", upto))
+        copied_to = {place: at.offset for place, at in found.items() if place in wanted}
+        if copied_to:
+            self.into.found.copied.append(
+                Copied(f"Connect keeps it for connector {name}", copied_to)
+            )
 
     def _mirrored(self) -> None:
         from drctl.offsets.mirror_topics import read_mirrored
@@ -502,12 +508,14 @@ class MirrorTraces:
             self.into.found.silent.append("offset syncs: there are none on the target")
             return
         self.syncs = syncs
-        upto = {
+        copied_to = {
             place: copied_upto(syncs[place][-1], log)
             for place, log in self.logs().items()
             if place in syncs
         }
-        self.into.found.copied.append(Copied("offset syncs, and what was copied behind them", upto))
+        self.into.found.copied.append(
+            Copied("offset syncs, and what was copied behind them", copied_to)
+        )
 
     def _checkpointed(self, found: "Mirrored") -> None:
         link = self.into.link
@@ -575,7 +583,7 @@ class LossReader:
     now: Callable[[], float] = time.time
     task: "Task | None" = None
     told: str | None = None
-    found: Traces = field(default_factory=Traces, init=False)
+    found: LossEvidence = field(default_factory=LossEvidence, init=False)
 
     def loss(self) -> Loss:
         """What the target probably lacks.
@@ -583,9 +591,9 @@ class LossReader:
         Raises:
             Unreachable: the target did not answer.
         """
-        return estimate(self.traces(), round(self.now() * 1000))
+        return estimate(self.evidence_found(), round(self.now() * 1000))
 
-    def traces(self) -> Traces:
+    def evidence_found(self) -> LossEvidence:
         """All of it.
 
         Raises:

@@ -26,10 +26,10 @@ from drctl.model.errors import (
 )
 from drctl.model.moments import new_name
 from drctl.reconcile.export import digest_of
-from drctl.reconcile.guards import Guard
 from drctl.reconcile.policy import POLICIES, Action
+from drctl.reconcile.prechecks import Precheck
 from drctl.steps.records import ResultSettings
-from drctl.views.exports import exports_of, saved_lanes
+from drctl.views.exports import exports_of, saved_record_sets
 
 if TYPE_CHECKING:
     from drctl.app.reconcile_adapters import ReconcileTopic
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.model.ports import ClusterReader
     from drctl.reconcile.cluster_state import ClusterStates
-    from drctl.reconcile.gap_result import ExportedLane, Exporter, FoundGap, WantedRows
+    from drctl.reconcile.gap_result import ExportedSet, Exporter, FoundGap, WantedRows
     from drctl.reconcile.planning import Line, ReconcilePlan
     from drctl.reconcile.policy import Policies
     from drctl.reconcile.progress import Kept, RecordSet
@@ -61,7 +61,7 @@ class ReconcileOptions:
     topics: tuple[str, ...]
     conflicting: Action
     out: Path | None = None
-    overrides: "Mapping[Guard, str]" = field(default_factory=dict)
+    overrides: "Mapping[Precheck, str]" = field(default_factory=dict)
     undecided: bool = False
     known_as: str = ""
     spares_compacted: bool = False
@@ -146,8 +146,8 @@ def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "I
 
         def make(kept: "Kept", *, last: bool) -> "tuple[ReconcilePlan, ClusterStates]":
             from drctl.reconcile.cluster_state import look
-            from drctl.reconcile.guards import check_clusters
-            from drctl.reconcile.planning import build_plan, compacted, with_growth
+            from drctl.reconcile.planning import build_plan, compacted, with_appended
+            from drctl.reconcile.prechecks import check_clusters
 
             with notices().task("looking at both clusters") as task:
                 tasks.append(task)
@@ -156,7 +156,7 @@ def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "I
                 check_clusters(gap, sight)
                 plan = build_plan(gap, policies, rows, sight, kept, given.overrides)
                 spared = compacted(gap, sight) if given.spares_compacted else ()
-                return with_growth(plan, growth.look(plan, sight, last=last), spared), sight
+                return with_appended(plan, growth.look(plan, sight, last=last), spared), sight
 
         plan, _ = make(topic.kept(), last=False)
         yield Opened(plan, given, config, link, gap, rows, topic, target, make)
@@ -273,42 +273,42 @@ def must_be_done(result: "ReconcileResult") -> None:
 
 _GONE = "gone before they were exported"
 
-Saved = Mapping["RecordSet", "ExportedLane"]
+Saved = Mapping["RecordSet", "ExportedSet"]
 
 
 def standing(found: Opened) -> Reconciliation:
     """What is done by now, and what something is still to be done with."""
     lines, saved = found.plan.lines, _saved(found)
-    due = sum(_due(line, saved) for line in lines if line.guard is None)
+    due = sum(_due(line, saved) for line in lines if line.precheck is None)
     due += sum(progress.records for progress in found.plan.noted.values())
     return Reconciliation(due, done=_done(found, saved))
 
 
 def _due(line: "Line", saved: Saved) -> int:
-    return 0 if line.action is Action.EXPORT and line.lane in saved else line.due.records
+    return 0 if line.action is Action.EXPORT and line.record_set in saved else line.due.records
 
 
 def _saved(found: Opened) -> Saved:
-    """Of the lanes that are to be exported those that a file on this machine holds all of.
+    """Of the record sets that are to be exported those that a file on this machine holds all of.
 
-    An export leaves no trace on a cluster. By lane: what the export says of it.
+    An export leaves no trace on a cluster. By record set: what the export says of it.
     """
     lines = [each for each in found.plan.lines if each.action is Action.EXPORT]
     if not lines:
         return {}
-    kept = saved_lanes(found.config.state_dir, found.gap.id)
+    kept = saved_record_sets(found.config.state_dir, found.gap.id)
     fitting = (
-        (line.lane, part)
+        (line.record_set, part)
         for line in lines
-        for part in kept.get(line.lane, ())
+        for part in kept.get(line.record_set, ())
         if part.after <= line.through and _is_of(found, part)
     )
     return dict(fitting)
 
 
-def _is_of(found: Opened, part: "ExportedLane") -> bool:
+def _is_of(found: Opened, part: "ExportedSet") -> bool:
     """Whether it is of the very records: a result that was made again may have others."""
-    place, order = part.lane
+    place, order = part.record_set
     return digest_of(found.rows.offsets_after(place, {order: part.after})) == part.offsets
 
 
@@ -317,8 +317,8 @@ def _done(found: Opened, saved: Saved) -> Mapping[str, int]:
     for line in found.plan.lines:
         for segment in line.done:
             done[segment.action.value] += segment.records + segment.gone
-        if line.action is Action.EXPORT and line.lane in saved:
-            gone = min(saved[line.lane].gone, line.due.records)
+        if line.action is Action.EXPORT and line.record_set in saved:
+            gone = min(saved[line.record_set].gone, line.due.records)
             done[Action.EXPORT.value] += line.due.records - gone
             done[_GONE] += gone
     return +done
@@ -348,7 +348,8 @@ def became(result: "ReconcileResult") -> Reconciliation:
 def refused_by(plan: "ReconcilePlan") -> tuple[str, ...]:
     """Records that are left to be decided, each partition in words."""
     return tuple(
-        f"{line.due.records:,} {line.lane.order.value} records of {line.lane.place}: {line.reason}"
+        f"{line.due.records:,} {line.record_set.order.value} records of {line.record_set.place}:"
+        f" {line.reason}"
         for line in plan.refused
     )
 
@@ -374,7 +375,7 @@ class ResultReader(ClusterLinkReader):
         """How decisions on the records stand.
 
         Raises:
-            Refused: a guard stands against it.
+            Refused: a precheck stands against it.
             Unknown: the result is not on this machine, or nobody can say what was done.
         """
         if self.result is not None:
@@ -383,7 +384,9 @@ class ResultReader(ClusterLinkReader):
         plan, _ = found.make(found.topic.kept(), last=False)
         stands = standing(replace(found, plan=plan))
         if stands.due and plan.blocked:
-            raise Refused(plan.blocked[0].reason, "the plan names every guard: leave out --execute")
+            raise Refused(
+                plan.blocked[0].reason, "the plan names every precheck: leave out --execute"
+            )
         return replace(stands, refused=refused_by(plan))
 
 
@@ -415,7 +418,7 @@ def wish_of(found: Opened) -> ResultSettings:
         records=sum(line.all.records for line in found.plan.lines),
         target=found.gap.target,
         out=str(given.out.absolute()) if given.out else "",
-        overrides={guard.value: why for guard, why in given.overrides.items()},
+        overrides={precheck.value: why for precheck, why in given.overrides.items()},
     )
 
 
@@ -442,7 +445,7 @@ def options_of(wish: Wish) -> ReconcileOptions:
         wish.topics,
         conflicting,
         out,
-        {Guard(name): why for name, why in wish.overrides.items()},
+        {Precheck(name): why for name, why in wish.overrides.items()},
     )
 
 

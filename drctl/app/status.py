@@ -142,7 +142,7 @@ def _methods(evidence: "Evidence") -> "list[TranslationMethod]":
         return []
     return [
         OffsetSyncs(mirrored.syncs, {}, {}, 0),
-        CheckpointAnswers(mirrored.checkpoints, {}, mirrored.anew_ms, 0),
+        CheckpointAnswers(mirrored.checkpoints, {}, mirrored.recreated_ms, 0),
     ]
 
 

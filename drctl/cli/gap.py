@@ -497,9 +497,9 @@ def _plan(
         Refused: these are not the logs any more that were compared a moment ago.
     """
     from drctl.reconcile.cluster_state import look
-    from drctl.reconcile.guards import OVERRIDABLE, check_clusters
     from drctl.reconcile.planning import build_plan
     from drctl.reconcile.policy import Action, Policies
+    from drctl.reconcile.prechecks import OVERRIDABLE, check_clusters
 
     with adapters.both_readers(link) as (source, target):
         states = look(source, target, gap.partitions)

@@ -27,8 +27,8 @@ from drctl.model.plan import parse_overrides
 from drctl.model.text import option
 from drctl.plans.reconcile import reconcile_plan
 from drctl.reconcile.documents import document
-from drctl.reconcile.guards import OVERRIDABLE
 from drctl.reconcile.policy import Action
+from drctl.reconcile.prechecks import OVERRIDABLE
 from drctl.views.plan_text import plan_document
 from drctl.views.reconcile import reconcile_table
 from drctl.views.text import plain, plural
@@ -144,7 +144,7 @@ def in_words(plan: "ReconcilePlan") -> str:
     """`copies 12 records to orders, discards 3 records of audit for good`."""
     counts: Counter[tuple[str, str]] = Counter()
     for line in plan.recorded:
-        named = f"to {line.to}" if line.to else f"of {line.lane.place.topic} for good"
+        named = f"to {line.to}" if line.to else f"of {line.record_set.place.topic} for good"
         counts[line.action.value, plain(named)] += line.due.records
     return ", ".join(
         f"{_VERBS[action]} {plural(count, 'record')} {named}"

@@ -144,10 +144,10 @@ def run(given: Carried) -> int:
 
 
 def _site(config: "Config") -> "Site":
-    from drctl.offsets.applying import Guard
+    from drctl.offsets.applying import Precheck
     from drctl.runbook.site import site_of
 
-    return site_of(config, [guard.value for guard in Guard])
+    return site_of(config, [precheck.value for precheck in Precheck])
 
 
 def _given(values: tuple[str, ...]) -> dict[str, str]:

@@ -164,13 +164,13 @@ class EvidenceDocument(Document):
     """What tells where a log ended.
 
     Attributes:
-        upto: there were records up to here.
+        copied_to: there were records up to here.
         copied: they are on another cluster.
     """
 
     read = From(Evidence)
     words: str
-    upto: Count
+    copied_to: Count
     exact: bool
     copied: bool
 

@@ -17,14 +17,14 @@ class Evidence(NamedTuple):
     """There were records of a partition up to this offset.
 
     Attributes:
-        upto: the first offset of which it says nothing.
+        copied_to: the first offset of which it says nothing.
         exact: whether the log ended there.
         copied: whether records below it are on another cluster.
     """
 
     place: TopicPartition
     words: str
-    upto: int
+    copied_to: int
     exact: bool = False
     copied: bool = False
 
@@ -68,13 +68,13 @@ class Loss:
     @property
     def known_end(self) -> int | None:
         """The log that is lost went at least up to here; None where nothing tells."""
-        furthest = [each.upto for each in self.evidence] + [end for _, end in self.longer]
+        furthest = [each.copied_to for each in self.evidence] + [end for _, end in self.longer]
         return max(furthest, default=None)
 
     @property
     def exact(self) -> bool:
         """Whether it is known where the log ended."""
-        known = [each.upto for each in self.evidence if each.exact]
+        known = [each.copied_to for each in self.evidence if each.exact]
         return bool(known) and max(known) == self.known_end
 
     @property
@@ -88,7 +88,7 @@ class Loss:
     def elsewhere(self) -> int:
         """How many of the lost offsets another cluster holds."""
         lost = self.offsets
-        copied = max((each.upto for each in self.evidence if each.copied), default=0)
+        copied = max((each.copied_to for each in self.evidence if each.copied), default=0)
         return 0 if lost is None else OffsetRange(lost.start, min(lost.end, copied)).span
 
     @property
@@ -117,7 +117,7 @@ class Loss:
     def _best(self) -> str:
         known = self.known_end
         for each in self.evidence:
-            if each.upto == known:
+            if each.copied_to == known:
                 return each.words
         return f"the log of broker {self.longer[0][0]} goes up to there"
 
@@ -165,6 +165,6 @@ def loss_of(
         chosen,
         end,
         tuple(sorted(longer, key=lambda pair: -pair[1])) if isinstance(end, int) else (),
-        tuple(sorted(told, key=lambda each: (-each.upto, not each.exact))),
+        tuple(sorted(told, key=lambda each: (-each.copied_to, not each.exact))),
         tuple(each for each in groups if isinstance(end, int) and each.offset > end),
     )

@@ -172,8 +172,8 @@ class Missing:
         repeated: of `records`, those with an equal on the target: second copies of the source.
         undecided: partitions of the source with an open transaction, each in words: what it wrote
             counts in none of these numbers, and is a record once it is committed.
-        left_before: records that are missing as was decided, and are not counted in `records`: they
-            were quarantined or discarded in an earlier incident.
+        left_missing_before: records that were quarantined or discarded in an earlier incident; not
+            counted in `records`.
     """
 
     records: int
@@ -182,7 +182,7 @@ class Missing:
     duplicated: int = 0
     repeated: int = 0
     undecided: tuple[str, ...] = ()
-    left_before: int = 0
+    left_missing_before: int = 0
 
     @property
     def unproven(self) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def last_copies(kept: Mapping[Key, Progress], home_id: str) -> dict[TopicPartiti
     for key, progress in kept.items():
         for each in progress.segments:
             if key.source_id == home_id and each.action is Action.COPY and each.to_last >= 0:
-                place = TopicPartition(each.to, key.lane.place.partition)
+                place = TopicPartition(each.to, key.record_set.place.partition)
                 found[place] = max(each.to_last, found.get(place, -1))
     return found
 

@@ -33,7 +33,7 @@ MOST_MILESTONES = 24
 _KIND = "anchor"
 _KEY, _VALUE = "anchor key", "anchor"
 _VERSION, _WITH_MILESTONES, _WITH_UNCOMMITTED = 1, 2, 3
-_ASTRAY = 1
+_UNVERIFIED = 1
 _FINGERPRINT_BYTES = 8
 _HALF, _WHOLE = 1 << 63, 1 << 64
 
@@ -82,7 +82,7 @@ class AnchorHead(NamedTuple):
     leader_epoch: int
     topic_id: str
     observed_ms: int
-    astray: bool
+    unverified: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Anchor:
             broker gives none.
         observed_ms: when drctl saw that, in milliseconds since 1970 UTC.
         records: the last consumed one first, then those before it; empty where there was none.
-        astray: whether the position could not be seen any more when this was written; a later
+        unverified: whether the position could not be seen any more when this was written; a later
             pass (`drctl.formats.anchor_passes`) then says nothing of it.
         milestones: the nearest one first.
         passed: uncommitted records between the last consumed one and the offset.
@@ -108,7 +108,7 @@ class Anchor:
     topic_id: str
     observed_ms: int
     records: tuple[AnchorRecord, ...]
-    astray: bool = False
+    unverified: bool = False
     milestones: tuple[Milestone, ...] = ()
     passed: int = 0
     uncommitted: frozenset[int] = frozenset()
@@ -147,7 +147,7 @@ def decode_value(data: bytes | None) -> Anchor | None:
         return None
     cursor = Cursor(_VALUE, data)
     version = cursor.int8()
-    offset, epoch, topic_id, observed, astray = _head(cursor, version)
+    offset, epoch, topic_id, observed, unverified = _head(cursor, version)
     records = _records(cursor)
     milestones: tuple[Milestone, ...] = ()
     if version >= _WITH_MILESTONES:
@@ -157,7 +157,7 @@ def decode_value(data: bytes | None) -> Anchor | None:
         passed, uncommitted = _uncommitted(cursor, len(records))
     cursor.end()
     return Anchor(
-        offset, epoch, topic_id, observed, records, astray, milestones, passed, uncommitted
+        offset, epoch, topic_id, observed, records, unverified, milestones, passed, uncommitted
     )
 
 
@@ -183,7 +183,7 @@ def encode_value(value: Anchor) -> bytes:
     if value.passed or value.uncommitted:
         version = _WITH_UNCOMMITTED
     parts = [
-        bytes([version, _ASTRAY * value.astray]),
+        bytes([version, _UNVERIFIED * value.unverified]),
         primitives.int64(value.observed_ms),
         primitives.int64(value.offset),
         primitives.int32(value.leader_epoch),
@@ -229,8 +229,8 @@ def _head(cursor: Cursor, version: int) -> AnchorHead:
     if not _VERSION <= version <= _WITH_UNCOMMITTED:
         cursor.fail(f"version {version}, known are {_VERSION} to {_WITH_UNCOMMITTED}")
     flags = cursor.int8()
-    if flags & ~_ASTRAY:
-        cursor.fail(f"flags {flags}, known is {_ASTRAY}")
+    if flags & ~_UNVERIFIED:
+        cursor.fail(f"flags {flags}, known is {_UNVERIFIED}")
     observed, offset, epoch = cursor.int64(), cursor.int64(), cursor.int32()
     return AnchorHead(offset, epoch, cursor.compact_string(), observed, bool(flags))
 

@@ -23,16 +23,16 @@ from drctl.gap.comparison import (
     suspect_span,
 )
 from drctl.gap.freeze import (
-    NO_PATIENCE,
+    NO_WAIT,
     Frozen,
-    Patience,
+    TransactionWait,
     at_once,
     choose_topics,
     freeze,
     plan_comparison,
 )
 from drctl.gap.ledger import LedgerStore
-from drctl.gap.ledger_updates import Known, Remembering, nothing_known
+from drctl.gap.ledger_updates import Known, LedgerUpdate, nothing_known
 from drctl.gap.tail import Tail, too_narrow, windowed
 from drctl.model.errors import Unknown, Unreachable
 from drctl.model.gap import Example, GapResult, NotCompared, OrderScope, OrderVerdict, Window
@@ -71,7 +71,7 @@ class Work:
     frozen: Frozen
     plan: ComparePlan
     known: Known
-    remembering: Remembering | None = None
+    ledger_update: LedgerUpdate | None = None
     scope: Scope = Scope.FULL
     windows: Mapping[TopicPartition, Window] = field(default_factory=dict)
     left_out: tuple[NotCompared, ...] = ()
@@ -181,8 +181,8 @@ class GapAnalysis:
         few: fewer offsets than these are compared by another comparer than more of them.
         within: what has an order that a copy must not break.
         order: whether the order of replicated records is looked at, too.
-        settle: waits for records that are on their way, once the source is frozen.
-        patience: for transactions that are open.
+        stabilize: waits for records that are on their way, once the source is frozen.
+        transaction_wait: for transactions that are open.
     """
 
     link: Link
@@ -198,8 +198,8 @@ class GapAnalysis:
     few: int = 0
     within: OrderScope = OrderScope.KEY
     order: bool = False
-    settle: Callable[[], None] = at_once
-    patience: Patience = NO_PATIENCE
+    stabilize: Callable[[], None] = at_once
+    transaction_wait: TransactionWait = NO_WAIT
 
     def run(self, topics: Sequence[str] = ()) -> GapResult:
         """Find every source record that is not on the target.
@@ -254,7 +254,9 @@ class GapAnalysis:
             raise Unreachable(f"{failed.message}; {gone.message}", gone.hint) from gone
 
     def _freeze(self, names: Sequence[str]) -> Frozen:
-        return freeze(self.link, self.source, self.target, names, self.settle, self.patience)
+        return freeze(
+            self.link, self.source, self.target, names, self.stabilize, self.transaction_wait
+        )
 
     def _compare_scope(self, frozen: Frozen) -> tuple[Work, Answer]:
         """Compare what the scope covers, and more where what it takes for granted is not so."""
@@ -277,19 +279,19 @@ class GapAnalysis:
         if self.ledger is None:
             plan = plan_comparison(self.link, frozen, self.source, within=self.within)
             return Work(frozen, plan, nothing_known(plan))
-        remembering = Remembering(self.link, self.ledger, self.source, self.target, self.now)
-        basis = remembering.basis(frozen)
+        ledger_update = LedgerUpdate(self.link, self.ledger, self.source, self.target, self.now)
+        basis = ledger_update.basis(frozen)
         plan = plan_comparison(self.link, frozen, self.source, basis, self.within)
-        return Work(frozen, plan, remembering.recall(plan, frozen), remembering)
+        return Work(frozen, plan, ledger_update.recall(plan, frozen), ledger_update)
 
     def _compare(self, comparer: RecordComparer, work: Work) -> Answer:
         frozen, plan, known = work.frozen, work.plan, work.known
         fresh = comparer.digest(plan, known.reads, self.progress)
-        kept = work.remembering.keep(plan, frozen, known, fresh) if work.remembering else None
+        kept = work.ledger_update.keep(plan, frozen, known, fresh) if work.ledger_update else None
         digests = (*known.digests, *fresh)
         suspects = find_suspects(plan, digests)
         # Before the comparison, which lets go of what was read for it.
-        order = comparer.disorder(plan, self.progress) if self.order else None
+        order = comparer.check_order(plan, self.progress) if self.order else None
         with self._fitting(comparer, work, suspect_span(suspects)) as fitting:
             comparison = fitting.compare(plan, suspects, self.progress)
         topics = topic_gaps(frozen, plan, digests, comparison, work.windows, order)

@@ -8,9 +8,9 @@ from drctl.gap.comparison import (
     BucketDigest,
     ComparePlan,
     Comparison,
-    Disorder,
     Extra,
     Missing,
+    OrderCheck,
     Side,
     TopicPlan,
 )
@@ -75,13 +75,13 @@ def topic_gaps(
     digests: Sequence[BucketDigest],
     comparison: Comparison,
     windows: Mapping[TopicPartition, Window],
-    disorder: Disorder | None = None,
+    check_order: OrderCheck | None = None,
 ) -> tuple[TopicGap, ...]:
     """The gap of each topic, in the order of the freeze; of the partitions that were compared.
 
     Args:
         windows: that the run kept to; none where it read all.
-        disorder: None where nobody looked at the order of replicated records.
+        check_order: None where nobody looked at the order of replicated records.
     """
     read: Counter[tuple[Side, str, int]] = Counter()
     for d in digests:
@@ -116,7 +116,7 @@ def topic_gaps(
                 missing.safe,
                 missing.conflicting,
                 missing.unkeyed,
-                None if disorder is None else disorder.inversions.get(place, 0),
+                None if check_order is None else check_order.inversions.get(place, 0),
             ),
             bytes=missing.bytes,
             ranges=missing.runs,
@@ -164,9 +164,9 @@ def _notes(topic: FrozenTopic, misplaced: int, expired: bool, by_partition: bool
         notes.append("the target keeps its own time (LogAppendTime): compared without timestamps")
     if not by_partition:
         notes.append("compared as a whole: the link does not keep partitions")
-    lacking = sorted(topic.source.keys() - topic.target.keys())
-    if by_partition and lacking:
-        notes.append(f"the target lacks partitions {', '.join(map(str, lacking))}")
+    missing_ranges = sorted(topic.source.keys() - topic.target.keys())
+    if by_partition and missing_ranges:
+        notes.append(f"the target lacks partitions {', '.join(map(str, missing_ranges))}")
     if misplaced:
         notes.append(
             f"{misplaced} unreplicated records have an equal in another partition of the target:"

@@ -24,7 +24,7 @@ Raises:
 
 UNDECIDED = "{:,} offsets lie behind an open transaction: commit or abort it on the source"
 
-STILL = 6
+UNCHANGED_LOOKS = 6
 """A partition that stands still for so many looks is compared though others move."""
 
 
@@ -46,27 +46,27 @@ class Compared(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ArrivalStatus:
     """What a look showed.
 
     Attributes:
         missing: by partition of the source, records that its copy lacks; only where some are.
-        awaited: partitions of which a comparison has still to tell: something is on its way.
+        pending: partitions of which a comparison has still to tell: something is on its way.
         left_out: what could not be compared, each in words.
     """
 
     missing: Mapping[TopicPartition, int] = field(default_factory=dict)
-    awaited: tuple[TopicPartition, ...] = ()
+    pending: tuple[TopicPartition, ...] = ()
     left_out: tuple[str, ...] = ()
 
     @property
     def proven(self) -> bool:
         """Whether everything is there."""
-        return not (self.missing or self.awaited or self.left_out)
+        return not (self.missing or self.pending or self.left_out)
 
 
 @dataclass(slots=True)
-class Arrivals:
+class ArrivalCheck:
     """Looks again and again, and remembers what was compared."""
 
     link: Link
@@ -78,7 +78,7 @@ class Arrivals:
     _newest: Mapping[TopicPartition, int | None] = field(default_factory=dict, init=False)
     _looks: Mapping[TopicPartition, int] = field(default_factory=dict, init=False)
 
-    def look(self) -> Standing:
+    def look(self) -> ArrivalStatus:
         """What has arrived by now.
 
         Raises:
@@ -96,7 +96,7 @@ class Arrivals:
         if due:
             left_out += self._note(self.compare(due))
         known = self._compared
-        return Standing(
+        return ArrivalStatus(
             {p: known[p].missing for p in ends if p in known and known[p].missing},
             tuple(p for p in ends if p not in known and _written(ends[p])),
             tuple(left_out),
@@ -180,7 +180,7 @@ class Arrivals:
         still = [place for place in places if before.get(place) == ends[place]]
         self._looks = {place: self._looks.get(place, 0) + 1 for place in still}
         calm = all(before.get(place, at).target == at.target for place, at in ends.items())
-        return frozenset(place for place in still if calm or self._looks[place] >= STILL)
+        return frozenset(place for place in still if calm or self._looks[place] >= UNCHANGED_LOOKS)
 
     def _as_new(self, places: Sequence[TopicPartition]) -> Iterator[TopicPartition]:
         """Those whose copies have a record as new as the newest one at the look before."""

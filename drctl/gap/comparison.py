@@ -262,7 +262,7 @@ INVERSION_EXAMPLES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Disorder:
+class OrderCheck:
     """Replicated records that stand in another order on the target.
 
     Attributes:
@@ -293,7 +293,7 @@ class RecordComparer(Protocol):
             ScanFailed: something could not be read to its end.
         """
 
-    def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
+    def check_order(self, plan: ComparePlan, progress: Progress) -> OrderCheck:
         """Look at the order of all replicated records of the plan; reads all of them.
 
         Writes those in another order where the comparer keeps what it found.

@@ -11,7 +11,7 @@ from drctl.gap.comparison import (
     BucketDigest,
     ComparePlan,
     Comparison,
-    Disorder,
+    OrderCheck,
     Progress,
     Ranges,
     Reads,
@@ -33,7 +33,7 @@ from drctl.gap.held import (
     key_hash,
     record_digest,
 )
-from drctl.gap.matching import Judged, Match, Tally, TopicMatcher, inversions, sum_up
+from drctl.gap.matching import Classified, Match, Tally, TopicMatcher, inversions, sum_up
 from drctl.model.topology import Chunk, OffsetRange, TopicRanges
 
 HELD_OFFSETS = 1_000_000
@@ -106,14 +106,14 @@ class DirectComparer:
         }
         self._read(plan, missing, True, "comparing records", progress)
         matchers = {s.plan.topic: self._matcher(plan, s) for s in suspects}
-        self._look_behind(matchers, {s.plan.topic: s.plan for s in suspects}, progress)
-        matches = {topic: matcher.judge() for topic, matcher in matchers.items()}
+        self._read_later(matchers, {s.plan.topic: s.plan for s in suspects}, progress)
+        matches = {topic: matcher.classify() for topic, matcher in matchers.items()}
         self._writer.write(self._rows(matches))
         progress("adding up", 0, 0)
         self._forget()
         return sum_up(matches, matchers)
 
-    def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
+    def check_order(self, plan: ComparePlan, progress: Progress) -> OrderCheck:
         """Look at the order of all replicated records of the plan; the inversions are written.
 
         Raises:
@@ -126,7 +126,7 @@ class DirectComparer:
         self._read(plan, missing, True, "reading both sides for their order", progress)
         tally = Tally()
         self._writer.write_inversions(tally.counting(inversions(plan, self._held)))
-        return tally.disorder()
+        return tally.check_order()
 
     def _not_held(self, side: Side, wanted: Ranges) -> Ranges:
         return {
@@ -190,25 +190,25 @@ class DirectComparer:
         matcher.count()
         return matcher
 
-    def _look_behind(
+    def _read_later(
         self,
         matchers: Mapping[str, TopicMatcher],
         topics: Mapping[str, TopicPlan],
         progress: Progress,
     ) -> None:
         """Let each matcher see the source from its first missing records on."""
-        lacking: dict[str, dict[int, tuple[OffsetRange, ...]]] = {}
+        missing_ranges: dict[str, dict[int, tuple[OffsetRange, ...]]] = {}
         for topic, matcher in matchers.items():
-            for partition, behind in matcher.behind.items():
-                rest = (OffsetRange(min(behind.gone), topics[topic].source[partition].end),)
+            for partition, later in matcher.later.items():
+                rest = (OffsetRange(min(later.gone), topics[topic].source[partition].end),)
                 held = self._partition(Side.SOURCE, topic, partition)
                 if held.covers(rest):
-                    behind.look((entry[0], entry[3]) for entry in held.within(rest))
+                    later.look((entry[0], entry[3]) for entry in held.within(rest))
                 else:
-                    lacking.setdefault(topic, {})[partition] = rest
-        done, total = 0, span_of({Side.SOURCE: lacking})
-        for chunk in self._chunks(Side.SOURCE, lacking):
-            matchers[chunk.topic].behind[chunk.partition].look(
+                    missing_ranges.setdefault(topic, {})[partition] = rest
+        done, total = 0, span_of({Side.SOURCE: missing_ranges})
+        for chunk in self._chunks(Side.SOURCE, missing_ranges):
+            matchers[chunk.topic].later[chunk.partition].look(
                 (row[0], key_hash(row[2])) for row in chunk.rows
             )
             done += len(chunk.rows)
@@ -216,17 +216,19 @@ class DirectComparer:
 
     def _rows(self, matches: Mapping[str, Match]) -> Iterator[MissingRow]:
         for topic, match in matches.items():
-            for partition, found in groupby(match.missing, lambda judged: judged.partition):
+            for partition, found in groupby(match.missing, lambda classified: classified.partition):
                 yield from self._with_keys(topic, partition, list(found))
 
-    def _with_keys(self, topic: str, partition: int, found: list[Judged]) -> Iterator[MissingRow]:
+    def _with_keys(
+        self, topic: str, partition: int, found: list[Classified]
+    ) -> Iterator[MissingRow]:
         again = self._keys_again(
             topic, partition, [j.entry[0] for j in found if j.entry[4] == NOT_KEPT]
         )
-        for judged in found:
-            offset, time, size, _, place, length, _ = judged.entry
+        for classified in found:
+            offset, time, size, _, place, length, _ = classified.entry
             key = next(again) if place == NOT_KEPT else self._keys.key(place, length)
-            yield MissingRow(topic, partition, offset, time, key, size, *judged[2:])
+            yield MissingRow(topic, partition, offset, time, key, size, *classified[2:])
 
     def _keys_again(
         self, topic: str, partition: int, offsets: Sequence[int]

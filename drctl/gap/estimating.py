@@ -1,4 +1,4 @@
-"""From counts in stretches of time to what is missing at least, about, and at most.
+"""From counts in time ranges of time to what is missing at least, about, and at most.
 
 What the three numbers rest on is `drctl.model.estimate.ASSUMED`; all else that may be wrong with
 them is a doubt, and where a doubt would make a bound wrong the bound gives way.
@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from drctl.gap.comparison import Progress
-from drctl.model.estimate import Missing, PartitionEstimate, Stretch, Uncertainty
+from drctl.model.estimate import Missing, PartitionEstimate, TimeRange, Uncertainty
 from drctl.model.ports import OffsetReader
 from drctl.model.topology import Found, Mark, OffsetRange, TopicPartition, Unavailable
 
@@ -167,7 +167,7 @@ of order: `at least` counts only what is left of the two."""
 CROWD = 1_000
 """Offsets in one millisecond of one partition that no clock in order would give."""
 
-STRETCHES_TOLD = 20
+TIME_RANGES_SHOWN = 20
 """Stretches that the result has of one partition."""
 
 SPREAD = 0.25
@@ -254,7 +254,7 @@ class _Found(NamedTuple):
     ahead: int = 0
     diverges_from: int | None = None
     stopped_at: int | None = None
-    stretches: tuple[Stretch, ...] = ()
+    time_ranges: tuple[TimeRange, ...] = ()
     doubts: frozenset[Uncertainty] = frozenset()
 
 
@@ -302,7 +302,7 @@ class _Seen(NamedTuple):
 
 def judge(unit: Unit, terms: Terms, timeline: Timeline | None) -> PartitionEstimate:
     """What is missing of a unit; without a timeline, from its totals."""
-    found = _by_totals(unit) if timeline is None else _by_stretches(unit, terms, timeline)
+    found = _by_totals(unit) if timeline is None else _by_time(unit, terms, timeline)
     missing = found.missing
     if not terms.exact:
         missing = Missing(0, missing.estimate, missing.at_most)
@@ -319,7 +319,7 @@ def judge(unit: Unit, terms: Terms, timeline: Timeline | None) -> PartitionEstim
         undecided=unit.open_on_source,
         diverges_from=found.diverges_from,
         stopped_at=found.stopped_at,
-        stretches=found.stretches,
+        time_ranges=found.time_ranges,
         uncertainty=tuple(sorted({*found.doubts, *ahead, *_doubts(unit, terms)})),
     )
 
@@ -331,7 +331,7 @@ def _by_totals(unit: Unit) -> _Found:
     return _Found(missing, 0 if unit.deleted_on_source else max(0, target - source))
 
 
-def _by_stretches(unit: Unit, terms: Terms, timeline: Timeline) -> _Found:
+def _by_time(unit: Unit, terms: Terms, timeline: Timeline) -> _Found:
     seen = _seen(timeline)
     groups = _groups(seen.differing)
     by_tail = terms.compacted or (terms.transactions and seen.spread)
@@ -346,13 +346,13 @@ def _by_stretches(unit: Unit, terms: Terms, timeline: Timeline) -> _Found:
         begins,
         stopped,
         tuple(
-            Stretch(
+            TimeRange(
                 piece.left.at if piece.left.at > 0 else None,
                 None if piece.right is timeline.cuts[-1] else piece.right.at,
                 piece.source,
                 piece.target,
             )
-            for piece in seen.differing[:STRETCHES_TOLD]
+            for piece in seen.differing[:TIME_RANGES_SHOWN]
         ),
         seen.doubts,
     )
@@ -393,7 +393,7 @@ def _missing_of_tail(unit: Unit, terms: Terms, seen: _Seen) -> Missing:
 
 
 def _at_most(unit: Unit, seen: _Seen, never_held: int) -> int:
-    """Everything in stretches that differ, and what an open transaction may take back."""
+    """Everything in time ranges that differ, and what an open transaction may take back."""
     old = sum(piece.source for piece in seen.head) - unit.deleted_on_target if never_held else 0
     blurred = sum(piece.source for piece in seen.blurred)
     return max(old, blurred) + sum(p.source for p in seen.differing) + unit.open_on_target

@@ -70,7 +70,7 @@ _PAUSE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class TransactionWait:
     """How long open transactions are waited for.
 
     Attributes:
@@ -116,7 +116,7 @@ class Patience:
         return found
 
 
-NO_PATIENCE = Patience()
+NO_WAIT = TransactionWait()
 """Waits for nothing."""
 
 
@@ -190,19 +190,19 @@ class _Freezer:
     _link: Link
     _source: ClusterReader
     _target: ClusterReader
-    _settle: Callable[[], None]
-    _patience: Patience
+    _stabilize: Callable[[], None]
+    _transaction_wait: TransactionWait
     _left_out: list[NotCompared] = field(default_factory=list)
 
     def freeze(self, names: Sequence[str]) -> Frozen:
         ours = self._states(self._source, {name: name for name in names})
         targets = self._states(self._target, {self._link.target_topic(n): n for n in ours})
         states = {n: state for n, state in ours.items() if state is not None and n in targets}
-        source = self._patience.offsets(self._source, _partitions(states.values()))
-        self._settle()
+        source = self._transaction_wait.offsets(self._source, _partitions(states.values()))
+        self._stabilize()
         source = decided(self._source, source)
         present = [state for state in targets.values() if state is not None]
-        target = self._patience.offsets(self._target, _partitions(present))
+        target = self._transaction_wait.offsets(self._target, _partitions(present))
         topics = [
             self._topic(states[name], targets[name], source, target) for name in sorted(states)
         ]
@@ -274,19 +274,19 @@ def freeze(
     source: ClusterReader,
     target: ClusterReader,
     topics: Sequence[str],
-    settle: Callable[[], None] = at_once,
-    patience: Patience = NO_PATIENCE,
+    stabilize: Callable[[], None] = at_once,
+    transaction_wait: TransactionWait = NO_WAIT,
 ) -> Frozen:
     """Take the offsets of both sides of these source topics.
 
     Args:
-        settle: waits for records that are on their way between the two.
-        patience: for transactions that are open.
+        stabilize: waits for records that are on their way between the two.
+        transaction_wait: for transactions that are open.
 
     Raises:
         Unreachable: one of the clusters did not answer at all.
     """
-    return _Freezer(link, source, target, settle, patience).freeze(topics)
+    return _Freezer(link, source, target, stabilize, transaction_wait).freeze(topics)
 
 
 def _partitions(states: Iterable[TopicState]) -> list[TopicPartition]:

@@ -208,7 +208,7 @@ class KeyRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class HeldRange:
     """An offset range that was read.
 
     Attributes:
@@ -235,14 +235,14 @@ class Stretch:
 class Partition:
     """What is held of one partition: ranges in ascending order that do not overlap."""
 
-    stretches: list[Stretch] = field(default_factory=list)
+    ranges_held: list[HeldRange] = field(default_factory=list)
 
     def begin(self, ranges: Sequence[OffsetRange]) -> bytearray:
         """Where the entries of these ranges are to go; what was held of them is forgotten."""
         entries = bytearray()
-        kept = [s for s in self.stretches if not any(_overlap(s.range, r) for r in ranges)]
-        new = [Stretch(r, entries) for r in ranges]
-        self.stretches = sorted([*kept, *new], key=lambda s: s.range.start)
+        kept = [s for s in self.ranges_held if not any(_overlap(s.range, r) for r in ranges)]
+        new = [HeldRange(r, entries) for r in ranges]
+        self.ranges_held = sorted([*kept, *new], key=lambda s: s.range.start)
         return entries
 
     def covers(self, ranges: Sequence[OffsetRange]) -> bool:
@@ -252,15 +252,15 @@ class Partition:
     def within(self, ranges: Sequence[OffsetRange]) -> Iterator[Entry]:
         """The entries of these offsets, in order."""
         for wanted in ranges:
-            for stretch in self.stretches:
-                if _overlap(stretch.range, wanted):
-                    yield from stretch.within(wanted)
+            for held_range in self.ranges_held:
+                if _overlap(held_range.range, wanted):
+                    yield from held_range.within(wanted)
 
     def _covers(self, wanted: OffsetRange) -> bool:
         position = wanted.start
-        for stretch in self.stretches:
-            if stretch.range.start <= position < stretch.range.end:
-                position = stretch.range.end
+        for held_range in self.ranges_held:
+            if held_range.range.start <= position < held_range.range.end:
+                position = held_range.range.end
         return position >= wanted.end
 
 

@@ -73,7 +73,7 @@ def nothing_known(plan: ComparePlan) -> Known:
 
 
 @dataclass(slots=True)
-class Remembering:
+class LedgerUpdate:
     """One run's view of a ledger.
 
     Args:

@@ -45,7 +45,7 @@ class Copied:
     """Up to which offset of the source partitions are on the target, at least."""
 
     evidence: str
-    upto: Mapping[TopicPartition, int]
+    copied_to: Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Sign:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
+class WriteHistory:
     """How a partition was written to, by what was copied of it.
 
     Attributes:
@@ -88,12 +88,12 @@ class Arrivals:
 
 
 @dataclass(slots=True)
-class Traces:
+class LossEvidence:
     """All that is left.
 
     Attributes:
         places: the source's partitions that the link carries.
-        arrivals: of those that have copies, where something tells when these were written.
+        write_history: of those that have copies, where something tells when these were written.
         empty: partitions that have no copy at all.
         halted: why replication may have ended before the source did; empty where nothing says so.
         failed: whether that is so of a part of it: the other partitions were copied longer.
@@ -105,7 +105,7 @@ class Traces:
     ends: list[Ends] = field(default_factory=list)
     copied: list[Copied] = field(default_factory=list)
     signs: list[Sign] = field(default_factory=list)
-    arrivals: dict[TopicPartition, Arrivals] = field(default_factory=dict)
+    write_history: dict[TopicPartition, WriteHistory] = field(default_factory=dict)
     empty: set[TopicPartition] = field(default_factory=set)
     halted: str = ""
     failed: bool = False
@@ -166,22 +166,24 @@ class _Part:
     firm_ms: int | None = None
 
 
-def estimate(traces: Traces, now_ms: int) -> Loss:
+def estimate(evidence_found: LossEvidence, now_ms: int) -> Loss:
     """The range that the traces allow."""
-    return _Estimate(traces, now_ms).found()
+    return _Estimate(evidence_found, now_ms).found()
 
 
 class _Estimate:
     """One estimate."""
 
-    def __init__(self, traces: Traces, now_ms: int) -> None:
-        self._traces = traces
+    def __init__(self, evidence_found: LossEvidence, now_ms: int) -> None:
+        self._found = evidence_found
         self._now = now_ms
-        self._known = _newest_ends(traces)
-        self._reached = _reached(traces)
-        self._copying = min(now_ms, sign.at_ms) if (sign := _newest(_copying(traces))) else None
-        self._alive = last_sign(traces, now_ms)
-        self._parts = {place: self._part(place) for place in traces.places}
+        self._known = _newest_ends(evidence_found)
+        self._reached = _reached(evidence_found)
+        self._copying = (
+            min(now_ms, sign.at_ms) if (sign := _newest(_copying(evidence_found))) else None
+        )
+        self._alive = last_sign(evidence_found, now_ms)
+        self._parts = {place: self._part(place) for place in evidence_found.places}
 
     def found(self) -> Loss:
         """All of it."""
@@ -204,22 +206,24 @@ class _Estimate:
         return self._now if self._alive is None else min(self._now, self._alive.at_ms)
 
     def _part(self, place: TopicPartition) -> _Part:
-        known, upto = self._known.get(place), self._reached.get(place)
-        missing = None if known is None or upto is None else max(0, known.end.offset - upto)
-        arrivals = self._traces.arrivals.get(place)
-        if arrivals is None:
-            idle = place in self._traces.empty
+        known, copied_to = self._known.get(place), self._reached.get(place)
+        missing = (
+            None if known is None or copied_to is None else max(0, known.end.offset - copied_to)
+        )
+        write_history = self._found.write_history.get(place)
+        if write_history is None:
+            idle = place in self._found.empty
             if idle and not missing:
                 return _Part(missing)
             return _Part(missing, None, None)
-        newest = min(arrivals.newest_ms, self._now)
+        newest = min(write_history.newest_ms, self._now)
         behind = missing and known is not None and known.end.at_ms < (self._copying or 0)
-        since = newest if behind else self._complete_until(arrivals, newest)
-        firm = newest if _unlike_it(arrivals, newest, since) else since
+        since = newest if behind else self._complete_until(write_history, newest)
+        firm = newest if _unlike_it(write_history, newest, since) else since
         if firm == newest and self._others_continued(place, newest):
             since = newest
-        pace = _pace(arrivals, since, (self._alive_ms - since) / 1000)
-        peak, wave = _highest(arrivals, firm, (self._now - firm) / 1000)
+        pace = _pace(write_history, since, (self._alive_ms - since) / 1000)
+        peak, wave = _highest(write_history, firm, (self._now - firm) / 1000)
         peak = max(pace, peak)
         likely = _written(pace, since, self._alive_ms)
         most = max(wave, _written(peak, firm, self._now))
@@ -239,13 +243,13 @@ class _Estimate:
             missing, likely, most, pace, peak, since if active else None, firm if active else None
         )
 
-    def _complete_until(self, arrivals: Arrivals, newest: int) -> int:
+    def _complete_until(self, write_history: WriteHistory, newest: int) -> int:
         """Replication that works and keeps up has nothing to copy of a partition that is idle."""
-        if self._copying is None or self._traces.failed:
+        if self._copying is None or self._found.failed:
             return newest
         # A partition that is behind is copied, and noted, without a pause; else it has caught up.
-        still = self._copying - arrivals.noted_ms <= _PAUSE_MS
-        lag = arrivals.lag_ms or 0 if still else 0
+        still = self._copying - write_history.noted_ms <= _PAUSE_MS
+        lag = write_history.lag_ms or 0 if still else 0
         lag = 0 if lag < _SAME_MS // 2 else lag
         return max(newest, self._copying - lag)
 
@@ -255,14 +259,14 @@ class _Estimate:
         A topic that is not written to any more falls silent as a whole.
         """
         return any(
-            other.topic == place.topic and arrivals.newest_ms - newest >= _SAME_MS // 2
-            for other, arrivals in self._traces.arrivals.items()
+            other.topic == place.topic and write_history.newest_ms - newest >= _SAME_MS // 2
+            for other, write_history in self._found.write_history.items()
         )
 
     def _least(self) -> Figure:
         told = {place: part.missing for place, part in self._parts.items() if part.missing}
         looked = [part for part in self._parts.values() if part.missing is not None]
-        source = self._traces.source
+        source = self._found.source
         if not looked:
             return Figure(None, f"nobody saw where {source} ended, and how far it is copied")
         beside = self._of_all(len(looked), "both the end and the copies were seen")
@@ -274,13 +278,13 @@ class _Estimate:
 
     def _likely(self, least: int, most: int | None) -> Figure:
         known = [part for part in self._parts.values() if part.likely is not None]
-        source = self._traces.source
+        source = self._found.source
         if not known or self._alive is None:
             return Figure(None, f"nothing tells when {source} was alive last, or how it was used")
-        if self._traces.halted and not self._outlived():
+        if self._found.halted and not self._outlived():
             return Figure(
                 None,
-                f"{self._traces.halted}: replication may have ended before {source} did, and"
+                f"{self._found.halted}: replication may have ended before {source} did, and"
                 " nothing was seen of it since",
             )
         records = max(least, round(sum(part.likely or 0 for part in known)))
@@ -311,7 +315,7 @@ class _Estimate:
         peak = sum(part.peak for part in self._parts.values())
         return Figure(
             max(least, ceil(total + chance)),
-            f"if {self._traces.source} was written to until now at {peak:,.1f} records a second,"
+            f"if {self._found.source} was written to until now at {peak:,.1f} records a second,"
             f" the highest pace of the last {_ago(_LONGEST_S)} that were copied",
         )
 
@@ -336,7 +340,7 @@ class _Estimate:
         return max(0, until - min([*times, until])) / 1000
 
     def _words(self, records: LossRange) -> str:
-        source = self._traces.source
+        source = self._found.source
         if self._alive is None:
             alive = ""
         else:
@@ -350,37 +354,42 @@ class _Estimate:
         return f"{records.words} {verb} probably lost{alive}"
 
     def _evidence(self) -> Iterator[str]:
-        traces, now = self._traces, self._now
-        every = len(traces.places)
-        for sign in sorted(traces.signs, key=lambda sign: -sign.at_ms):
-            what = "replication worked" if sign.copying else f"{traces.source} was alive"
+        evidence_found, now = self._found, self._now
+        every = len(evidence_found.places)
+        for sign in sorted(evidence_found.signs, key=lambda sign: -sign.at_ms):
+            what = "replication worked" if sign.copying else f"{evidence_found.source} was alive"
             resort = " (the last resort: any producer may set it)" if sign.by_record else ""
             yield f"{what} {_since(sign.at_ms, now)}: {sign.evidence}{resort}"
-        for ends in traces.ends:
+        for ends in evidence_found.ends:
             if ends.seen:
                 when = _since(max(seen.at_ms for seen in ends.seen.values()), now)
                 least = "" if ends.exact else " at least"
                 where = f"where {len(ends.seen):,} of {every:,} partitions ended{least}"
                 yield f"{where}, {when}: {ends.evidence}"
-        for copied in traces.copied:
-            so_far = f"how far {len(copied.upto):,} of {every:,} partitions are copied"
+        for copied in evidence_found.copied:
+            so_far = f"how far {len(copied.copied_to):,} of {every:,} partitions are copied"
             yield f"{so_far}: {copied.evidence}"
-        if traces.arrivals:
-            own = sum(each.own for each in traces.arrivals.values())
-            others = len(traces.arrivals) - own
+        if evidence_found.write_history:
+            own = sum(each.own for each in evidence_found.write_history.values())
+            others = len(evidence_found.write_history) - own
             told = [f"{own:,} by the copies' own timestamps"] if own else []
             told += [f"{others:,} by when replication noted them"] if others else []
-            yield f"how {len(traces.arrivals):,} partitions were written to: {', '.join(told)}"
-        late = [a.lag_ms for a in traces.arrivals.values() if (a.lag_ms or 0) > KEEPING_UP_MS]
+            number = len(evidence_found.write_history)
+            yield f"how {number:,} partitions were written to: {', '.join(told)}"
+        late = [
+            a.lag_ms
+            for a in evidence_found.write_history.values()
+            if (a.lag_ms or 0) > KEEPING_UP_MS
+        ]
         if late:
             least = f"{len(late):,} partitions were more than {KEEPING_UP_MS / 1000:g} s behind"
             yield f"{least} the source when replication last noted it"
-        if traces.halted:
-            yield traces.halted
-        yield from (f"not known: {each}" for each in traces.silent)
+        if evidence_found.halted:
+            yield evidence_found.halted
+        yield from (f"not known: {each}" for each in evidence_found.silent)
 
 
-def last_sign(traces: Traces, now_ms: int) -> Sign | None:
+def last_sign(evidence_found: LossEvidence, now_ms: int) -> Sign | None:
     """The source's newest sign of life; of what was copied or looked at.
 
     A record's own timestamp counts where it is newer, and not of the future: copies bear the time
@@ -388,10 +397,10 @@ def last_sign(traces: Traces, now_ms: int) -> Sign | None:
     """
     looks = [
         Sign(ends.evidence, max(seen.at_ms for seen in ends.seen.values()))
-        for ends in traces.ends
+        for ends in evidence_found.ends
         if ends.seen
     ]
-    signs = [*traces.signs, *looks]
+    signs = [*evidence_found.signs, *looks]
     believed = [s for s in signs if not (s.by_record and s.at_ms > now_ms)]
     newest = _newest(believed)
     surer = _newest([s for s in believed if not s.by_record])
@@ -404,51 +413,51 @@ def _newest(signs: Sequence[Sign]) -> Sign | None:
     return max(signs, key=lambda sign: sign.at_ms, default=None)
 
 
-def _copying(traces: Traces) -> list[Sign]:
-    return [sign for sign in traces.signs if sign.copying and not sign.by_record]
+def _copying(evidence_found: LossEvidence) -> list[Sign]:
+    return [sign for sign in evidence_found.signs if sign.copying and not sign.by_record]
 
 
-def _newest_ends(traces: Traces) -> dict[TopicPartition, _Known]:
+def _newest_ends(evidence_found: LossEvidence) -> dict[TopicPartition, _Known]:
     """Of each partition the newest true end, or an offset that was seen behind it since then.
 
     What is older does not count: the topic may have been made anew meanwhile.
     """
     found: dict[TopicPartition, _Known] = {}
-    for ends in traces.ends:
+    for ends in evidence_found.ends:
         for place, seen in ends.seen.items() if ends.exact else ():
             if place not in found or seen.at_ms >= found[place].end.at_ms:
                 found[place] = _Known(seen, True, ends.evidence)
-    for ends in traces.ends:
+    for ends in evidence_found.ends:
         for place, seen in () if ends.exact else ends.seen.items():
             before = found.get(place)
             newer = before is None or seen.at_ms >= before.end.at_ms
             if newer and (before is None or seen.offset > before.end.offset):
                 found[place] = _Known(seen, False, ends.evidence)
-    wanted = set(traces.places)
+    wanted = set(evidence_found.places)
     return {place: known for place, known in found.items() if place in wanted}
 
 
-def _reached(traces: Traces) -> dict[TopicPartition, int]:
+def _reached(evidence_found: LossEvidence) -> dict[TopicPartition, int]:
     found: dict[TopicPartition, int] = {}
-    for copied in traces.copied:
-        for place, offset in copied.upto.items():
+    for copied in evidence_found.copied:
+        for place, offset in copied.copied_to.items():
             found[place] = max(offset, found.get(place, offset))
     return found
 
 
-def _course(arrivals: Arrivals, until_ms: int) -> list[tuple[float, int]]:
+def _course(write_history: WriteHistory, until_ms: int) -> list[tuple[float, int]]:
     """Seconds before a moment, ascending, and how many records were copied of since then."""
-    rows = [((until_ms - at) / 1000, count) for at, count in arrivals.since if at < until_ms]
-    if arrivals.begins_ms is not None and rows:
-        whole = max(1.0, (until_ms - arrivals.begins_ms) / 1000), rows[-1][1]
+    rows = [((until_ms - at) / 1000, count) for at, count in write_history.since if at < until_ms]
+    if write_history.begins_ms is not None and rows:
+        whole = max(1.0, (until_ms - write_history.begins_ms) / 1000), rows[-1][1]
         rows = [row for row in rows if row[0] < whole[0]] + [whole]
     return rows
 
 
-def _pace(arrivals: Arrivals, until_ms: int, horizon_s: float) -> float:
+def _pace(write_history: WriteHistory, until_ms: int, horizon_s: float) -> float:
     """What is said of a few seconds rests on the last ones; of minutes, on many of them."""
-    rows = _course(arrivals, until_ms)
-    if arrivals.begins_ms is not None and len(rows) > 2:
+    rows = _course(write_history, until_ms)
+    if write_history.begins_ms is not None and len(rows) > 2:
         # All of a log would be one record, or one wave, more than the time in it.
         rows = rows[:-1]
     wanted = min(max(3 * horizon_s, _SHORTEST_S), _LONGEST_S)
@@ -456,13 +465,13 @@ def _pace(arrivals: Arrivals, until_ms: int, horizon_s: float) -> float:
     return chosen[0][1] / chosen[0][0] if chosen else 0.0
 
 
-def _highest(arrivals: Arrivals, until_ms: int, horizon_s: float) -> tuple[float, float]:
+def _highest(write_history: WriteHistory, until_ms: int, horizon_s: float) -> tuple[float, float]:
     """The highest pace over any stretch that is long enough to be of use, and the highest wave.
 
     A wave is what came within a stretch that is longer than is asked about, and far more than in
     others: all of it may have come at once, and may come again.
     """
-    rows = [(0.0, 0), *_course(arrivals, until_ms)]
+    rows = [(0.0, 0), *_course(write_history, until_ms)]
     shortest = min(max(horizon_s / 2, 1.0), _BURST_S, rows[-1][0])
     paces = [
         (count - less) / (far - near)
@@ -484,7 +493,7 @@ def _highest(arrivals: Arrivals, until_ms: int, horizon_s: float) -> tuple[float
     return max(paces, default=0.0), max(waves, default=0.0)
 
 
-def _unlike_it(arrivals: Arrivals, newest: int, since: int) -> bool:
+def _unlike_it(write_history: WriteHistory, newest: int, since: int) -> bool:
     """Whether it was silent for longer than it ever was in the minutes before.
 
     Then it may have ended to be copied, and not to be written to.
@@ -492,7 +501,7 @@ def _unlike_it(arrivals: Arrivals, newest: int, since: int) -> bool:
     silence = (since - newest) / 1000
     if silence * 1000 < _SAME_MS:
         return True
-    rows = _course(arrivals, newest)
+    rows = _course(write_history, newest)
     steady = [b[1] > a[1] for a, b in pairwise(rows) if b[0] - a[0] <= silence]
     return bool(steady) and all(steady)
 

@@ -16,10 +16,10 @@ from drctl.gap.comparison import (
     INVERSION_EXAMPLES,
     ComparePlan,
     Comparison,
-    Disorder,
     ExampleOffset,
     Extra,
     Missing,
+    OrderCheck,
     Place,
     Side,
     TopicPlan,
@@ -50,9 +50,9 @@ class Tally:
                 self._examples.append(each)
             yield each
 
-    def disorder(self) -> Disorder:
+    def check_order(self) -> OrderCheck:
         """What went by."""
-        return Disorder(dict(self._counts), tuple(self._examples))
+        return OrderCheck(dict(self._counts), tuple(self._examples))
 
 
 def inversions(plan: ComparePlan, held: Mapping[tuple[Side, str], Held]) -> Iterator[Inversion]:
@@ -82,10 +82,10 @@ def _of_topic(
             if within is OrderScope.KEY and entry[3] == NO_KEY:
                 continue
             spot = spots[number]
-            lane = (partition, spot[1], entry[3] if within is OrderScope.KEY else None)
-            before = last.get(lane)
+            stream = (partition, spot[1], entry[3] if within is OrderScope.KEY else None)
+            before = last.get(stream)
             if before is None or spot[0] > before[0][0]:
-                last[lane] = spot, offset
+                last[stream] = spot, offset
             else:
                 yield Inversion(
                     plan.topic, partition, offset, spot[1], spot[0], before[1], before[0][0]
@@ -109,8 +109,8 @@ def _in_order(
 
 
 def _entries(held: Partition, partition: int) -> Iterator[tuple[int, int, Entry]]:
-    for stretch in held.stretches:
-        for entry in stretch.within(stretch.range):
+    for held_range in held.ranges_held:
+        for entry in held_range.within(held_range.range):
             yield entry[0], partition, entry
 
 
@@ -123,7 +123,7 @@ BucketOf = Callable[[int, bytes], int]
 _FIRST_HALF = Struct("<q")
 
 
-class Judged(NamedTuple):
+class Classified(NamedTuple):
     """A source record without an equal on the target, and what became of it."""
 
     partition: int
@@ -143,7 +143,7 @@ class Match:
         extra: by target partition (the lowest that holds an equal, where not by partition).
     """
 
-    missing: tuple[Judged, ...]
+    missing: tuple[Classified, ...]
     extra: Mapping[int, Extra]
 
 
@@ -173,7 +173,7 @@ class _Unit:
 
 
 @dataclass(slots=True)
-class Behind:
+class LaterRecords:
     """What lies behind the first missing record of a source partition.
 
     Attributes:
@@ -223,7 +223,7 @@ def bucket_of(topic: TopicPlan, buckets: int) -> BucketOf:
 
 
 class TopicMatcher:
-    """Compares the suspect buckets of a topic: `count`, let `behind` look, then `judge`.
+    """Compares the suspect buckets of a topic: `count`, let `later` look, then `classify`.
 
     Args:
         source: at least the suspect ranges; the target's likewise.
@@ -239,24 +239,24 @@ class TopicMatcher:
         self._bucket = bucket_of(self._topic, buckets)
         self._held = {Side.SOURCE: source, Side.TARGET: target}
         self._units: list[_Unit] = []
-        self.behind: dict[int, Behind] = {}
+        self.later: dict[int, LaterRecords] = {}
 
     def count(self) -> None:
         """Find what is missing."""
         names = {unit for unit, _ in self._suspects.buckets}
         self._units = [self._counted(unit) for unit in sorted(names, key=repr)]
-        behind: dict[int, Behind] = defaultdict(Behind)
+        later: dict[int, LaterRecords] = defaultdict(LaterRecords)
         for partition, entry in (place for unit in self._units for place in unit.missing):
-            behind[partition].gone.add(entry[0])
+            later[partition].gone.add(entry[0])
             if entry[3] != NO_KEY:
-                behind[partition].keys.add(entry[3])
-        self.behind = dict(behind)
+                later[partition].keys.add(entry[3])
+        self.later = dict(later)
 
-    def judge(self) -> Match:
+    def classify(self) -> Match:
         """Say what became of the missing records."""
         elsewhere = {digest for unit in self._units for digest, _, _ in unit.surplus()}
-        judged = (found for unit in self._units for found in self._judged(unit, elsewhere))
-        missing = sorted(judged, key=lambda found: (found.partition, found.entry[0]))
+        classified = (found for unit in self._units for found in self._classified(unit, elsewhere))
+        missing = sorted(classified, key=lambda found: (found.partition, found.entry[0]))
         return Match(tuple(missing), self._extra())
 
     def _places(self, side: Side, unit: int | None) -> Iterator[Located]:
@@ -299,19 +299,19 @@ class TopicMatcher:
                 extra[home] = Extra(known.only_on_target + own, known.duplicated_on_target + again)
         return extra
 
-    def _judged(self, unit: _Unit, elsewhere: set[bytes]) -> Iterator[Judged]:
+    def _classified(self, unit: _Unit, elsewhere: set[bytes]) -> Iterator[Classified]:
         own, expired = self._own_times(unit), self._expired(unit)
         youngest = self._youngest(unit) if self._within is OrderScope.PARTITION else None
         any_time = not self._topic.timestamps
         for partition, entry in unit.missing:
             offset, time, key = entry[0], entry[1], entry[3]
-            behind = self.behind[partition]
+            later = self.later[partition]
             newer = key != NO_KEY and (
-                behind.last.get(key, -1) > offset or (key in own and (any_time or own[key] >= time))
+                later.last.get(key, -1) > offset or (key in own and (any_time or own[key] >= time))
             )
             order = OrderVerdict.CONFLICTING if newer else OrderVerdict.SAFE
             if self._within is OrderScope.PARTITION:
-                any_newer = behind.newest > offset or (
+                any_newer = later.newest > offset or (
                     youngest is not None and (any_time or youngest >= time)
                 )
                 order = OrderVerdict.CONFLICTING if any_newer else OrderVerdict.SAFE
@@ -324,7 +324,7 @@ class TopicMatcher:
             else:
                 record_class = RecordClass.UNREPLICATED
             misplaced, repeated = entry[6] in elsewhere, entry[6] in unit.on_target
-            yield Judged(partition, entry, record_class, order, misplaced, repeated)
+            yield Classified(partition, entry, record_class, order, misplaced, repeated)
 
     def _own_times(self, unit: _Unit) -> dict[int, int]:
         """The youngest timestamp of the target's own records, by key of a missing record."""
@@ -363,7 +363,7 @@ class TopicMatcher:
         return min((of[partition] for of in known if partition in of), default=None)
 
 
-ByPlace = Mapping[Place, Sequence[Judged]]
+ByPlace = Mapping[Place, Sequence[Classified]]
 """Records of each source partition."""
 
 
@@ -371,12 +371,12 @@ def sum_up(matches: Mapping[str, Match], matchers: Mapping[str, TopicMatcher]) -
     """What the topics' matches amount to.
 
     Args:
-        matchers: of the same topics; `behind` has looked.
+        matchers: of the same topics; `later` has looked.
     """
-    records: dict[Place, list[Judged]] = defaultdict(list)
+    records: dict[Place, list[Classified]] = defaultdict(list)
     for topic, match in matches.items():
-        for judged in match.missing:
-            records[topic, judged.partition].append(judged)
+        for classified in match.missing:
+            records[topic, classified.partition].append(classified)
     gone = {
         place: [j for j in found if j.record_class is RecordClass.UNREPLICATED]
         for place, found in records.items()
@@ -385,7 +385,7 @@ def sum_up(matches: Mapping[str, Match], matchers: Mapping[str, TopicMatcher]) -
     missing = {}
     for (topic, partition), found in records.items():
         left = gone[topic, partition]
-        runs = matchers[topic].behind[partition].runs([j.entry[0] for j in left])
+        runs = matchers[topic].later[partition].runs([j.entry[0] for j in left])
         missing[topic, partition] = _summarised(found, left, runs, limit)
     extra = {
         (topic, partition): more
@@ -396,7 +396,10 @@ def sum_up(matches: Mapping[str, Match], matchers: Mapping[str, TopicMatcher]) -
 
 
 def _summarised(
-    missing: Sequence[Judged], gone: Sequence[Judged], runs: Sequence[tuple[int, int]], limit: int
+    missing: Sequence[Classified],
+    gone: Sequence[Classified],
+    runs: Sequence[tuple[int, int]],
+    limit: int,
 ) -> Missing:
     """Counts by class and verdict of one source partition, and its first runs.
 

@@ -46,7 +46,7 @@ def inversions(
     partition, each record that stands on the target before the last of its predecessors counts.
     """
     found = []
-    for pairs in _lanes(plan, identity, source, target, within).values():
+    for pairs in _streams(plan, identity, source, target, within).values():
         last: tuple[Record, Record] | None = None
         for here, there in sorted(pairs, key=lambda pair: pair[0].offset):
             if last is None or there.offset > last[1].offset:
@@ -66,19 +66,19 @@ def inversions(
     return tuple(sorted(found, key=lambda each: (each.partition, each.offset)))
 
 
-def _lanes(
+def _streams(
     plan: TopicPlan, identity: Identity, source: Log, target: Log, within: OrderScope
 ) -> Mapping[object, list[tuple[Record, Record]]]:
     """Each replicated record with its copy, by what has an order of its own."""
-    lanes: dict[object, list[tuple[Record, Record]]] = defaultdict(list)
+    streams: dict[object, list[tuple[Record, Record]]] = defaultdict(list)
     here, there = (_equals(plan, identity, log) for log in (source, target))
     for name, records in here.items():
         for one, copy in zip(records, there.get(name, ()), strict=False):
             if within is OrderScope.PARTITION:
-                lanes[one.partition, copy.partition].append((one, copy))
+                streams[one.partition, copy.partition].append((one, copy))
             elif one.key is not None:
-                lanes[one.partition, copy.partition, one.key].append((one, copy))
-    return lanes
+                streams[one.partition, copy.partition, one.key].append((one, copy))
+    return streams
 
 
 def _equals(plan: TopicPlan, identity: Identity, log: Log) -> Mapping[object, list[Record]]:

@@ -108,7 +108,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class TimeRange:
     """A time in which the sides hold different numbers of offsets.
 
     Attributes:
@@ -130,12 +130,12 @@ class PartitionEstimate:
         partition: None for a whole topic; the ranges are None then, too.
         source_range: `[log start, end)`; None where the source has no such partition.
         source_offsets: those up to the last stable one.
-        ahead_on_target: offsets of the target in stretches in which the source has fewer.
+        ahead_on_target: offsets of the target in time ranges in which the source has fewer.
         undecided: offsets of the source behind the last stable one.
         diverges_from: milliseconds UTC of the first stretch in which the source has more.
         stopped_at: milliseconds UTC of the first source record from which on the target has
             nothing at all.
-        stretches: the first ones in which the sides differ.
+        time_ranges: the first ones in which the sides differ.
     """
 
     partition: int | None
@@ -148,7 +148,7 @@ class PartitionEstimate:
     undecided: int = 0
     diverges_from: int | None = None
     stopped_at: int | None = None
-    stretches: tuple[Stretch, ...] = ()
+    time_ranges: tuple[TimeRange, ...] = ()
     uncertainty: tuple[Uncertainty, ...] = ()
 
     @property
@@ -293,7 +293,7 @@ class PartitionDocument(Document):
         undecided: offsets of the source behind the last stable one.
         diverges_from: first time from which on the source has more.
         stopped_at: first source record from which on the target has nothing.
-        stretches: the first times in which the sides differ.
+        time_ranges: the first times in which the sides differ.
         uncertainty: what each means stands in `uncertainty` of the document.
     """
 
@@ -310,7 +310,7 @@ class PartitionDocument(Document):
     undecided: Count
     diverges_from: TimestampDocument | None = read(lambda p: _moment(p.diverges_from))
     stopped_at: TimestampDocument | None = read(lambda p: _moment(p.stopped_at))
-    stretches: Annotated[tuple[Stretch, ...], ("maxItems", 20)]
+    time_ranges: Annotated[tuple[TimeRange, ...], ("maxItems", 20)]
     uncertainty: Annotated[tuple[Uncertainty, ...], ("uniqueItems", True)]
 
 

@@ -11,7 +11,7 @@ class Method(StrEnum):
     """How a position was found; see docs/offsets.md."""
 
     IDENTITY = "identity"
-    ANCHOR = "anchor"
+    SNAPSHOT = "snapshot"
     RECORD_MATCH = "record-match"
     MAPPING = "mapping"
     OFFSET_SYNC = "offset-sync"

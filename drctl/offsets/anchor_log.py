@@ -51,14 +51,14 @@ class AnchorLog:
     Two trackers may write the same anchor: the newer observation counts, whoever wrote last.
 
     Attributes:
-        buried: anchors of which compaction would keep an older observation than the newest.
+        shadowed: anchors of which compaction would keep an older observation than the newest.
     """
 
     def __init__(self) -> None:
         self._anchors: dict[AnchorKey, Held] = {}
         self._passes: dict[PassKey, Pass] = {}
         self._damaged: set[bytes] = set()
-        self.buried: set[AnchorKey] = set()
+        self.shadowed: set[AnchorKey] = set()
 
     @property
     def damaged(self) -> int:
@@ -113,15 +113,15 @@ class AnchorLog:
     def _note(self, key: AnchorKey, value: bytes | None) -> None:
         if value is None:
             self._anchors.pop(key, None)
-            self.buried.discard(key)
+            self.shadowed.discard(key)
             return
         found = Held(anchors.decode_head(value), value)
         known = self._anchors.get(key)
         if known is not None and found.head.observed_ms < known.head.observed_ms:
-            self.buried.add(key)
+            self.shadowed.add(key)
         else:
             self._anchors[key] = found
-            self.buried.discard(key)
+            self.shadowed.discard(key)
 
     def _note_pass(self, key: PassKey, value: bytes | None) -> None:
         found = anchor_passes.decode_value(value)
@@ -150,7 +150,7 @@ class Confirmations:
 
     def seen_ms(self, key: AnchorKey, head: AnchorHead) -> int:
         """When this position was seen last, in milliseconds since 1970 UTC."""
-        if not head.astray:
+        if not head.unverified:
             for number, each in enumerate(self._passes):
                 if each.at_ms <= head.observed_ms:
                     break

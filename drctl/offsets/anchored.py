@@ -10,7 +10,7 @@ from drctl.model.translation import Answer, GroupPartition, Method
 from drctl.offsets.consumed import LastConsumed, Step
 from drctl.offsets.methods import Answers, NoAnswer, Question, not_asked
 from drctl.offsets.record_match import answer
-from drctl.offsets.searching import Match, Sought, TargetSearch
+from drctl.offsets.searching import Match, SearchQuery, TargetSearch
 
 Line = tuple[TopicPartition, tuple[Milestone, ...]]
 """A partition of the target, and milestones of the source, the nearest one first."""
@@ -37,10 +37,10 @@ def nearest_copied(
     found: dict[Line, Copied | Unavailable] = {}
     while waiting := {line: left for line, left in ranges.items() if left}:
         middles = {line: (left.start + left.stop) // 2 for line, left in waiting.items()}
-        sought: dict[Line, Sought] = {}
+        sought: dict[Line, SearchQuery] = {}
         for line, middle in middles.items():
             milestone = line[1][middle]
-            sought[line] = Sought(line[0], LastConsumed((Step(*milestone[1:]),)))
+            sought[line] = SearchQuery(line[0], LastConsumed((Step(*milestone[1:]),)))
         matches = search.find(sought.values())
         for line, middle in middles.items():
             match = matches.get(sought[line])
@@ -67,7 +67,7 @@ class AnchorAnswers:
         now_ms: the time, to say how old an anchor is.
     """
 
-    method = Method.ANCHOR
+    method = Method.SNAPSHOT
 
     anchors: Mapping[GroupPartition, Anchor]
     search: TargetSearch
@@ -86,7 +86,7 @@ class AnchorAnswers:
             for q, anchor in known.items()
             if anchor.offset and (q.committed is None or anchor.offset <= q.committed)
         }
-        sought = {q: Sought(q.target, _trail(anchor)) for q, anchor in usable.items()}
+        sought = {q: SearchQuery(q.target, _trail(anchor)) for q, anchor in usable.items()}
         matches = self.search.find(sought.values())
         lines: dict[Question, Line] = {
             q: (q.target, anchor.milestones)

@@ -17,7 +17,7 @@ from drctl.model.groups import Committed, Group, GroupProtocol, Positions
 from drctl.model.ports import GroupReader, OffsetReader
 from drctl.model.topology import Mark, OffsetRange, TopicPartition, Unavailable
 from drctl.model.translation import Translation
-from drctl.offsets.translating import NEVER, STANDS_AHEAD
+from drctl.offsets.translating import COMMITTED_AHEAD, NEVER
 
 
 class Bounds(NamedTuple):
@@ -171,7 +171,7 @@ def _from_translation(row: Translation) -> Wanted:
     return Wanted(group, row.target, to, bounds, row.blocked, based_on=based_on)
 
 
-class Guard(StrEnum):
+class Precheck(StrEnum):
     """Why an offset is not committed; the names are those of `--override`."""
 
     NOT_READABLE = "not-readable-target"
@@ -186,19 +186,19 @@ class Guard(StrEnum):
     @property
     def overridable(self) -> bool:
         """Whether an engineer may override it; where not, Kafka itself would refuse."""
-        return self not in (Guard.NOT_READABLE, Guard.GROUP_TYPE, Guard.GROUP_ACTIVE)
+        return self not in (Precheck.NOT_READABLE, Precheck.GROUP_TYPE, Precheck.GROUP_ACTIVE)
 
 
-OVERRIDABLE = tuple(guard.value for guard in Guard if guard.overridable)
+OVERRIDABLE = tuple(precheck.value for precheck in Precheck if precheck.overridable)
 
 _MEMBERS_SHOWN = 3
 _NOT_LOOKED_AT = Unavailable("it was not looked at")
 
 
-class Objection(NamedTuple):
-    """A guard that fails, in words for a person."""
+class Blocker(NamedTuple):
+    """A precheck that fails, in words for a person."""
 
-    guard: Guard
+    precheck: Precheck
     reason: str
     final: bool
 
@@ -217,12 +217,14 @@ class Case(NamedTuple):
     unproven: bool = False
 
 
-def objections(case: Case) -> Iterator[Objection]:
-    """Every guard that fails."""
-    for guard, check in _CHECKS.items():
+def blockers(case: Case) -> Iterator[Blocker]:
+    """Every precheck that fails."""
+    for precheck, check in _CHECKS.items():
         if reason := check(case):
-            final = not guard.overridable or (case.wanted.to is None and guard is Guard.BLOCKED)
-            yield Objection(guard, reason, final)
+            final = not precheck.overridable or (
+                case.wanted.to is None and precheck is Precheck.BLOCKED
+            )
+            yield Blocker(precheck, reason, final)
 
 
 def members_in_words(group: Group) -> str:
@@ -329,15 +331,15 @@ def skips_at_most(case: Case) -> int | None:
     return max(0, to.offset - before.offset)
 
 
-_CHECKS: dict[Guard, Callable[[Case], str]] = {
-    Guard.NOT_READABLE: _not_readable,
-    Guard.GROUP_TYPE: _group_type,
-    Guard.GROUP_ACTIVE: _group_active,
-    Guard.BLOCKED: lambda case: case.wanted.blocked,
-    Guard.CHANGED_SINCE: _changed_since,
-    Guard.OUTSIDE_LOG: _outside_log,
-    Guard.MOVES_BACKWARDS: _moves_backwards,
-    Guard.SKIPS_RECORDS: _skips_records,
+_CHECKS: dict[Precheck, Callable[[Case], str]] = {
+    Precheck.NOT_READABLE: _not_readable,
+    Precheck.GROUP_TYPE: _group_type,
+    Precheck.GROUP_ACTIVE: _group_active,
+    Precheck.BLOCKED: lambda case: case.wanted.blocked,
+    Precheck.CHANGED_SINCE: _changed_since,
+    Precheck.OUTSIDE_LOG: _outside_log,
+    Precheck.MOVES_BACKWARDS: _moves_backwards,
+    Precheck.SKIPS_RECORDS: _skips_records,
 }
 
 
@@ -364,9 +366,9 @@ class Line:
     Attributes:
         before: the offset committed now; None where there is none, or it could not be read.
         to: the offset to commit; None to have none.
-        guard: that refused; None where none did.
+        precheck: that refused; None where none did.
         reason: why, in words for a person.
-        overridden: guards that failed and were overridden.
+        overridden: prechecks that failed and were overridden.
         rereads_likely: while the source is silent, if the group consumed nothing since the
             evidence; None where that is not known, or the source answers.
         skips_only_if: the condition under which it skips more than `skips_at_most` records; empty
@@ -381,9 +383,9 @@ class Line:
     rereads_at_most: int | None
     skips_at_most: int | None
     action: Action
-    guard: Guard | None = None
+    precheck: Precheck | None = None
     reason: str = ""
-    overridden: tuple[Guard, ...] = ()
+    overridden: tuple[Precheck, ...] = ()
     rereads_likely: int | None = None
     skips_only_if: str = ""
     based_on: BasedOn = NOTHING
@@ -395,7 +397,7 @@ class ApplyPlan:
 
     Attributes:
         origin: where the wanted offsets come from, in words for a person.
-        overrides: guard to the reason why it is overridden.
+        overrides: precheck to the reason why it is overridden.
         notes: what a person should know about them.
     """
 
@@ -420,8 +422,8 @@ class ApplyPlan:
 
     @property
     def refused(self) -> tuple[Line, ...]:
-        """The lines that a guard blocks."""
-        return tuple(line for line in self.lines if line.guard is not None)
+        """The lines that a precheck blocks."""
+        return tuple(line for line in self.lines if line.precheck is not None)
 
 
 def build_plan(
@@ -457,8 +459,8 @@ def build_plan(
 def _line(case: Case, overridden: frozenset[str]) -> Line:
     wanted = case.wanted
     committed = _is_committed(case)
-    failing = () if committed else tuple(objections(case))
-    blocker = next((o for o in failing if o.final or o.guard not in overridden), None)
+    failing = () if committed else tuple(blockers(case))
+    blocker = next((o for o in failing if o.final or o.precheck not in overridden), None)
     if committed:
         action = Action.SAME
     elif blocker is not None:
@@ -473,14 +475,14 @@ def _line(case: Case, overridden: frozenset[str]) -> Line:
         rereads_at_most(case),
         skips_at_most(case),
         action,
-        guard=blocker.guard if blocker else None,
+        precheck=blocker.precheck if blocker else None,
         reason=blocker.reason if blocker else "",
-        overridden=() if blocker else tuple(objection.guard for objection in failing),
+        overridden=() if blocker else tuple(blocker.precheck for blocker in failing),
         rereads_likely=wanted.bounds.rereads_likely if wanted.bounds else None,
         skips_only_if=wanted.bounds.skips_only_if if wanted.bounds else "",
         based_on=wanted.based_on,
     )
-    return _kept(line) if line.guard is Guard.MOVES_BACKWARDS else line
+    return _kept(line) if line.precheck is Precheck.MOVES_BACKWARDS else line
 
 
 def _kept(line: Line) -> Line:
@@ -499,7 +501,7 @@ def _kept(line: Line) -> Line:
         rereads_at_most=None if most is None else max(0, most - ahead),
         rereads_likely=None if likely is None else max(0, likely - ahead),
         skips_at_most=line.skips_at_most if known else None,
-        skips_only_if=line.skips_only_if if known else STANDS_AHEAD,
+        skips_only_if=line.skips_only_if if known else COMMITTED_AHEAD,
     )
 
 

@@ -27,7 +27,7 @@ class Sync(NamedTuple):
 SyncHistory = Mapping[TopicPartition, Sequence[Sync]]
 """By source partition, in the order of the topic."""
 
-BEGAN_AGAIN = NoAnswer("the source's offsets began again after the position was noted")
+OFFSETS_RESET = NoAnswer("the source's offsets began again after the position was noted")
 NO_SYNC = NoAnswer("MirrorMaker 2 kept no offset sync of this partition")
 
 
@@ -51,7 +51,7 @@ class OffsetSyncs:
         now_ms: int,
     ) -> None:
         self._usable = {place: usable(syncs) for place, syncs in history.items()}
-        self._again_ms = {place: began_again_ms(syncs) for place, syncs in history.items()}
+        self._again_ms = {place: offsets_reset_ms(syncs) for place, syncs in history.items()}
         self._targets = targets
         self._noted_ms = noted_ms
         self._now_ms = now_ms
@@ -78,7 +78,7 @@ class OffsetSyncs:
             return UNKNOWN_POSITION
         noted_ms = self._noted_ms.get(question.place)
         if noted_ms is not None and noted_ms < self._again_ms.get(question.place.partition, 0):
-            return BEGAN_AGAIN
+            return OFFSETS_RESET
         committed = question.committed
         syncs = self._usable.get(question.place.partition)
         if not syncs:
@@ -121,7 +121,7 @@ def usable(syncs: Iterable[Sync]) -> tuple[Sync, ...]:
     return tuple(kept)
 
 
-def began_again_ms(syncs: Iterable[Sync]) -> int:
+def offsets_reset_ms(syncs: Iterable[Sync]) -> int:
     """When the upstream offset last stepped back; 0 where it never did."""
     found, before = 0, -1
     for sync in syncs:
@@ -166,7 +166,7 @@ class CheckpointAnswers:
 
     Attributes:
         targets: the logs of the partitions on the target.
-        anew_ms: when partitions of the target were seen to be recreated, by source partition: older
+        recreated_ms: when partitions of the target were recreated, by source partition: older
             checkpoints do not count.
         now_ms: the time, to say how old a checkpoint is.
     """
@@ -175,7 +175,7 @@ class CheckpointAnswers:
 
     checkpoints: Checkpoints
     targets: Logs
-    anew_ms: Mapping[TopicPartition, int]
+    recreated_ms: Mapping[TopicPartition, int]
     now_ms: int
 
     def answers(self, questions: Sequence[Question]) -> Answers:
@@ -194,7 +194,7 @@ class CheckpointAnswers:
                 f"its checkpoint is of source offset {checkpoint.upstream}, behind the position "
                 f"{committed}: the group went back, and the checkpoint would skip records"
             )
-        if checkpoint.at_ms < self.anew_ms.get(question.place.partition, 0):
+        if checkpoint.at_ms < self.recreated_ms.get(question.place.partition, 0):
             return NoAnswer("its checkpoint is older than the target's topic")
         log = self.targets.get(question.target)
         end = log.end if isinstance(log, PartitionOffsets) else None

@@ -235,7 +235,7 @@ class NewestTimestamps:
                     value = None  # it cannot be decoded, and makes the older one void
             newest[key] = (offset, time, value)
         if sum(map(len, self._newest.values())) > self._held:
-            self._spill()
+            self._move_to_store()
 
     def rows(self) -> Iterator[TimestampRow]:
         """The newest row of each key, by group, topic and partition; deleted ones are left out."""
@@ -243,7 +243,7 @@ class NewestTimestamps:
         if self._store is None:
             entries = sorted(self._entries(), key=_key)
         else:
-            self._spill()
+            self._move_to_store()
             entries = self._store.entries()
         for _, of_one_key in groupby(entries, _key):
             entry = max(of_one_key, key=lambda e: (e.written_at_ms, e.at_partition))
@@ -254,7 +254,7 @@ class NewestTimestamps:
                 if row is not None:
                     yield row
 
-    def _spill(self) -> None:
+    def _move_to_store(self) -> None:
         if self._store is None:
             self._store = self._open_store()
         self._store.put(self._entries())

@@ -20,12 +20,12 @@ class CopiedPosition(NamedTuple):
     Attributes:
         known_ms: timestamp of the newest record that was copied into the same partition, in
             milliseconds UTC: the offset is true as of then.
-        told_by: the copy, in words for a person.
+        reported_by: the copy, in words for a person.
     """
 
     offset: int
     known_ms: int
-    told_by: str
+    reported_by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +128,14 @@ class LastKnown(NamedTuple):
     Attributes:
         offset: None where only the group and the partition are known.
         at_ms: as of when, in milliseconds UTC; None where that is not known.
-        told_by: the evidence, where the method does not name it itself.
+        reported_by: the evidence, where the method does not name it itself.
         followed: whether a reset would have been noted, too. MirrorMaker 2 leaves a checkpoint as
             it was where a group is reset to before its oldest sync.
     """
 
     offset: int | None
     at_ms: int | None = None
-    told_by: str = ""
+    reported_by: str = ""
     followed: bool = True
 
 
@@ -158,7 +158,10 @@ def last_known(
             for (group, there), checkpoint in checkpoints.items()
             if (topic := source_topic(there.topic)) is not None
         ),
-        *((at, LastKnown(c.offset, c.known_ms, c.told_by)) for at, c in evidence.copied.items()),
+        *(
+            (at, LastKnown(c.offset, c.known_ms, c.reported_by))
+            for at, c in evidence.copied.items()
+        ),
         *((at, LastKnown(a.offset, a.observed_ms)) for at, a in evidence.anchors.items()),
     )
     for place, note in notes:

@@ -18,7 +18,7 @@ from drctl.offsets.methods import NO_EVIDENCE, Answers, NoAnswer, Question, Tran
 from drctl.offsets.record_match import RecordMatch
 from drctl.offsets.searching import TargetSearch
 from drctl.offsets.situation import Carried, SourceGroups, Target, look_at_source, look_at_target
-from drctl.offsets.translating import Explained, Silence, translate, unread
+from drctl.offsets.translating import Explained, UnreachableSource, translate, unread
 
 CommittedOffsets = Mapping[str, Positions | Unavailable]
 """By group; the partitions are the target's."""
@@ -125,10 +125,12 @@ class LinkTranslation:
         rename = self.link.target_topic
         target = look_at_target(positions, rename, self.target.reader, self.target.groups)
         progress("translating")
-        silence = Silence(known, self.unproven, self.now_ms) if source.silent else None
+        unreachable = (
+            UnreachableSource(known, self.unproven, self.now_ms) if source.silent else None
+        )
         methods = self._methods(known, source, evidence, target, on_target)
-        rows = translate(positions, never, rename, target, methods, silence)
-        if silence is not None:
+        rows = translate(positions, never, rename, target, methods, unreachable)
+        if unreachable is not None:
             rows = tuple(row for row in rows if not _of_an_empty_log(row, target))
         return LinkTranslated(rows, source, self.target.reader.cluster_id(), evidence.missing)
 
@@ -221,7 +223,9 @@ class LinkTranslation:
         if mirrored is not None and syncs is not None:
             methods.append(syncs)
             methods.append(
-                CheckpointAnswers(mirrored.checkpoints, target.logs, mirrored.anew_ms, self.now_ms)
+                CheckpointAnswers(
+                    mirrored.checkpoints, target.logs, mirrored.recreated_ms, self.now_ms
+                )
             )
         if evidence.consumed:
             methods.append(

@@ -309,7 +309,7 @@ class _Source(NamedTuple):
         return {at: step for at, step in self.every.items() if at in self.committed or at in copies}
 
 
-class Sure(Enum):
+class HeaderTrust(Enum):
     """How far headers that name an offset are believed: anybody can write one."""
 
     PROVEN = auto()
@@ -412,15 +412,15 @@ class MappedOffsets:
         return Answer(self.method, before.offset + 1, missing, 0, evidence + compared)
 
     def _bounded(
-        self, answer: Answer | NoAnswer, question: Question, sure: Sure
+        self, answer: Answer | NoAnswer, question: Question, sure: HeaderTrust
     ) -> Answer | NoAnswer:
         """The answer with no tighter bounds than its evidence supports."""
-        if isinstance(answer, NoAnswer) or sure is Sure.PROVEN:
+        if isinstance(answer, NoAnswer) or sure is HeaderTrust.PROVEN:
             return answer
         log = self._log(question)
         # From the first record of all nothing is skipped, whoever says so.
         skips = 0 if answer.target_offset == log.log_start == 0 else None
-        if sure is Sure.LONE:
+        if sure is HeaderTrust.LONE:
             evidence = f"{answer.evidence}; {LONE}"
             return replace(answer, rereads_at_most=None, skips_at_most=skips, evidence=evidence)
         if skips == 0:
@@ -489,10 +489,10 @@ class MappedOffsets:
 
     def _sure(
         self, question: Question, near: Around, there: Mapping[TopicPartition, _Source]
-    ) -> Sure:
+    ) -> HeaderTrust:
         known = there.get(question.place.partition)
         if known is not None and _is_equal(question, near, known.log, known.copied(near)):
-            return Sure.PROVEN
+            return HeaderTrust.PROVEN
         below, above = near
         down = not below or len(below) == NEAR or below[0].upstream == 0
         up = not above or len(above) == NEAR
@@ -500,9 +500,9 @@ class MappedOffsets:
         log = self._log(question)
         # Where the target holds nothing else, there is no more to be next to it.
         if not dense and not (log.log_start == 0 and len(below) + len(above) == log.end):
-            return Sure.LONE
+            return HeaderTrust.LONE
         noted = below and above and self._are_noted(question, below)
-        return Sure.PROVEN if noted else Sure.DENSE
+        return HeaderTrust.PROVEN if noted else HeaderTrust.DENSE
 
     def _log(self, question: Question) -> PartitionOffsets:
         log = self.logs[question.target]

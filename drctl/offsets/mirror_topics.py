@@ -62,14 +62,14 @@ class Mirrored:
     Attributes:
         syncs: by source partition, in the order of the topic.
         checkpoints: by group and partition of the target.
-        anew_ms: of source partitions whose target was recreated: when that was first seen.
+        recreated_ms: of source partitions whose target was recreated: when that was first seen.
         undecodable: records that are not what they should be.
         unread: topics that could not be read, with the reason.
     """
 
     syncs: Mapping[TopicPartition, tuple[Sync, ...]]
     checkpoints: Mapping[tuple[str, TopicPartition], Checkpoint]
-    anew_ms: Mapping[TopicPartition, int]
+    recreated_ms: Mapping[TopicPartition, int]
     undecodable: int
     unread: Mapping[str, str]
 
@@ -129,7 +129,7 @@ def read_mirrored(
             found[whose.group, place] = Checkpoint(
                 checkpoint.upstream, checkpoint.downstream, at_ms
             )
-    return Mirrored(syncs.syncs, found, syncs.anew_ms, undecodable, unread)
+    return Mirrored(syncs.syncs, found, syncs.recreated_ms, undecodable, unread)
 
 
 def read_syncs(
@@ -159,7 +159,7 @@ def read_syncs(
             newest = syncs.get(source_partition)
             if newest is None or known[-1].at_ms > newest[-1].at_ms:
                 syncs[source_partition] = tuple(known)
-        for source_partition, at_ms in history.anew_ms.items():
+        for source_partition, at_ms in history.recreated_ms.items():
             anew[source_partition] = max(at_ms, anew.get(source_partition, 0))
     undecodable = sum(history.undecodable for history in histories)
     return Mirrored(syncs, {}, anew, undecodable, unread)
@@ -170,7 +170,7 @@ class _History:
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.syncs: dict[TopicPartition, list[Sync]] = {}
-        self.anew_ms: dict[TopicPartition, int] = {}
+        self.recreated_ms: dict[TopicPartition, int] = {}
         self.undecodable = 0
         places: dict[bytes | None, TopicPartition] = {}
         for _, at_ms, key, value, _ in rows:
@@ -190,7 +190,7 @@ class _History:
             return
         known = self.syncs.setdefault(place, [])
         if known and pair.downstream < known[-1].downstream:
-            self.anew_ms[place] = at_ms
+            self.recreated_ms[place] = at_ms
         known.append(Sync(pair.upstream, pair.downstream, at_ms))
 
 

@@ -36,7 +36,7 @@ from drctl.offsets.consumed import (
     trails_before,
 )
 from drctl.offsets.methods import UNKNOWN_POSITION, Answers, NoAnswer, Question, not_asked
-from drctl.offsets.searching import Match, Sought, TargetSearch
+from drctl.offsets.searching import Match, SearchQuery, TargetSearch
 
 FIRST_STEP, GROWTH = 4 * MOST_RECORDS, 4
 
@@ -114,7 +114,7 @@ def replicated_end(
         probes = {each.lost: each.probe for each in waiting}
         trails = trails_before(source, {(one.source, at): one.log for one, at in probes.items()})
         sought = {
-            one: Sought(one.target, trails[one.source, at].trail) for one, at in probes.items()
+            one: SearchQuery(one.target, trails[one.source, at].trail) for one, at in probes.items()
         }
         matches = search.find(sought.values())
         for each in waiting:
@@ -177,7 +177,7 @@ class RecordMatch:
         logs = self.source.offsets({partition for partition, _ in positions})
         clues = self._clues(positions, logs)
         sought = {
-            q: Sought(q.target, clue.trail, None if timed else self.windows(q, clue.last))
+            q: SearchQuery(q.target, clue.trail, None if timed else self.windows(q, clue.last))
             for q in questions
             if isinstance(clue := clues[_at(q)], _Clue)
             for timed in [clue.ahead or self.search.timed(q.target.topic)]

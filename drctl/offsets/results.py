@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 from drctl.model.document import Count, Document, From, Moment, Name, Seconds, rounded
 from drctl.model.groups import Committed, GroupActive, Positions
 from drctl.model.topology import TopicPartition, Unanswered, Unavailable
-from drctl.offsets.applying import OVERRIDABLE, WRITES, Action, ApplyPlan, BasedOn, Guard, Line
+from drctl.offsets.applying import OVERRIDABLE, WRITES, Action, ApplyPlan, BasedOn, Line, Precheck
 from drctl.offsets.snapshot import ClusterDocument
 
 Place = tuple[str, TopicPartition]
@@ -48,7 +48,7 @@ class Outcome(StrEnum):
     KEPT = "kept"
     REFUSED = "refused"
     FAILED = "failed"
-    """It was not written, and no guard had refused it."""
+    """It was not written, and no precheck had refused it."""
     UNKNOWN = "unknown"
     """It was sent; whether it was written is not known."""
 
@@ -69,7 +69,7 @@ class Became(NamedTuple):
     outcome: Outcome
     now: Committed | None
     reason: str = ""
-    guard: Guard | None = None
+    precheck: Precheck | None = None
     sent: bool = True
 
 
@@ -89,11 +89,11 @@ def became(change: Change, positions: Positions | Unavailable, answers: Answers)
     if not sent:
         if now == change.before:
             return Became(Outcome.FAILED, now, "it was not sent", sent=False)
-        return Became(Outcome.REFUSED, now, moved(now), Guard.CHANGED_SINCE)
+        return Became(Outcome.REFUSED, now, moved(now), Precheck.CHANGED_SINCE)
     if isinstance(answer, Unanswered):
         return Became(Outcome.UNKNOWN, now, f"no answer: {answer.reason}")
     if isinstance(answer, GroupActive):
-        return Became(Outcome.REFUSED, now, answer.reason, Guard.GROUP_ACTIVE)
+        return Became(Outcome.REFUSED, now, answer.reason, Precheck.GROUP_ACTIVE)
     said = answer.reason if answer else f"written, but {stated(now)} was read back"
     return Became(Outcome.FAILED, now, said)
 
@@ -157,17 +157,17 @@ def results_of(plan: ApplyPlan, found: Mapping[Place, Became], why: str) -> tupl
             return LineResult(line, Became(Outcome(line.action.value), line.before, line.reason))
         none = Became(Outcome.FAILED, line.before, why)
         each = found.get((line.group, line.partition), none)
-        if each.guard:
-            line = replace(line, action=Action.REFUSED, guard=each.guard)
+        if each.precheck:
+            line = replace(line, action=Action.REFUSED, precheck=each.precheck)
         return LineResult(line, each)
 
     return tuple(map(result, plan.lines))
 
 
 class OverrideDocument(Document):
-    """A guard that the engineer passes over."""
+    """A precheck that the engineer passes over."""
 
-    guard: Annotated[str, ("enum", OVERRIDABLE)]
+    precheck: Annotated[str, ("enum", OVERRIDABLE)]
     reason: Name
 
 
@@ -177,7 +177,7 @@ class HeadDocument(Document):
     Attributes:
         origin: what the positions come from, in words.
         notes: what a person should know of them.
-        overrides: guards that the engineer passes over.
+        overrides: prechecks that the engineer passes over.
     """
 
     plan = From(ApplyPlan)
@@ -186,7 +186,7 @@ class HeadDocument(Document):
     notes: tuple[str, ...]
     overrides: tuple[OverrideDocument, ...] = plan(
         lambda p: tuple(
-            OverrideDocument(guard=name, reason=why) for name, why in p.overrides.items()
+            OverrideDocument(precheck=name, reason=why) for name, why in p.overrides.items()
         )
     )
 
@@ -213,9 +213,9 @@ class LineDocument(Document):
         skips_only_if: the condition under which more is skipped than skips_at_most says; null where
             the source answers, or none is known.
         based_on: what a translation found the position by; null for others.
-        guard: that refused; null: none did.
+        precheck: that refused; null: none did.
         reason: why it is not written, or not done; empty where it is.
-        overridden: guards that failed and were passed over.
+        overridden: prechecks that failed and were passed over.
     """
 
     line = From(Line)
@@ -232,10 +232,10 @@ class LineDocument(Document):
         lambda each: BasedOnDocument.of(each.based_on) if each.based_on.method else None
     )
     action: Action
-    guard: Guard | None
+    precheck: Precheck | None
     reason: str
     overridden: tuple[Annotated[str, ("enum", OVERRIDABLE)], ...] = line(
-        lambda each: tuple(guard.value for guard in each.overridden)
+        lambda each: tuple(precheck.value for precheck in each.overridden)
     )
 
 

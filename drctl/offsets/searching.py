@@ -36,7 +36,7 @@ NEAR = BEFORE
 the next time would cost the target more."""
 
 
-class Sought(NamedTuple):
+class SearchQuery(NamedTuple):
     """A trail that is looked for in a partition of the target.
 
     Attributes:
@@ -107,7 +107,7 @@ class TargetSearch:
         """Whether records keep their timestamps in this topic of the target."""
         return self.timed_topics.get(topic, False)
 
-    def find(self, sought: Iterable[Sought]) -> Mapping[Sought, Match | Unavailable]:
+    def find(self, sought: Iterable[SearchQuery]) -> Mapping[SearchQuery, Match | Unavailable]:
         """Those that were found, and those of which the target did not say where to look.
 
         Raises:
@@ -126,7 +126,7 @@ class TargetSearch:
         held = self._held(near)
         ends, unanswered = self._ends(firsts, near, held, logs)
         unavailable |= unanswered
-        found: dict[Sought, Match] = {}
+        found: dict[SearchQuery, Match] = {}
         for width in WIDTHS:
             windows = {
                 s: window
@@ -183,14 +183,14 @@ class TargetSearch:
 
     def _ends(
         self,
-        firsts: Mapping[Sought, int],
-        near: Mapping[Sought, OffsetRange],
+        firsts: Mapping[SearchQuery, int],
+        near: Mapping[SearchQuery, OffsetRange],
         held: "_Held",
         logs: Logs,
-    ) -> tuple[Mapping[Sought, int], Mapping[Sought, Unavailable]]:
+    ) -> tuple[Mapping[SearchQuery, int], Mapping[SearchQuery, Unavailable]]:
         """The first offset after records of its newest record's time, or why it is unknown."""
-        found: dict[Sought, int] = {}
-        unseen: dict[Sought, int] = {}
+        found: dict[SearchQuery, int] = {}
+        unseen: dict[SearchQuery, int] = {}
         for s, window in near.items():
             newest, log = s.trail.steps[0].timestamp_ms, logs[s.target]
             assert isinstance(log, PartitionOffsets)
@@ -205,13 +205,13 @@ class TargetSearch:
         return {**found, **asked}, unavailable
 
     def _look_up(
-        self, times: Mapping[Sought, int]
-    ) -> tuple[dict[Sought, int], dict[Sought, Unavailable]]:
+        self, times: Mapping[SearchQuery, int]
+    ) -> tuple[dict[SearchQuery, int], dict[SearchQuery, Unavailable]]:
         """The first target offset of each time; -1 where none is as young."""
         questions = list(dict.fromkeys((s.target, at) for s, at in times.items()))
         answers = self.target.look_up(questions)() if questions else ()
         answered = dict(zip(questions, answers, strict=True))
-        found, unavailable = dict[Sought, int](), dict[Sought, Unavailable]()
+        found, unavailable = dict[SearchQuery, int](), dict[SearchQuery, Unavailable]()
         for s, at in times.items():
             answer = answered[s.target, at]
             if isinstance(answer, Unavailable):
@@ -220,7 +220,7 @@ class TargetSearch:
                 found[s] = answer.offset
         return found, unavailable
 
-    def _held(self, ranges: Mapping[Sought, OffsetRange]) -> "_Held":
+    def _held(self, ranges: Mapping[SearchQuery, OffsetRange]) -> "_Held":
         wanted = by_partition((s.target, window) for s, window in ranges.items())
         return {
             place: _PartitionRecords(steps, timed=self.timed(place.topic))
@@ -228,7 +228,7 @@ class TargetSearch:
         }
 
 
-def _near(firsts: Mapping[Sought, int], logs: Logs) -> dict[Sought, OffsetRange]:
+def _near(firsts: Mapping[SearchQuery, int], logs: Logs) -> dict[SearchQuery, OffsetRange]:
     found = {}
     for s, first in firsts.items():
         log = logs[s.target]
@@ -239,7 +239,7 @@ def _near(firsts: Mapping[Sought, int], logs: Logs) -> dict[Sought, OffsetRange]
 
 
 def _window(
-    sought: Sought, log: PartitionOffsets, first: int | None, after: int | None, width: int
+    sought: SearchQuery, log: PartitionOffsets, first: int | None, after: int | None, width: int
 ) -> _Window | None:
     """Where to look; None where there is nothing to look at."""
     if sought.within is not None:
@@ -262,7 +262,9 @@ def _window(
     return _Window(OffsetRange(start, end), begin, end == log.last_stable, sure)
 
 
-def _matches(windows: Mapping[Sought, _Window], held: "_Held") -> Iterator[tuple[Sought, Match]]:
+def _matches(
+    windows: Mapping[SearchQuery, _Window], held: "_Held"
+) -> Iterator[tuple[SearchQuery, Match]]:
     for s, window in windows.items():
         if match := held[s.target].match(s.trail, window):
             yield s, match

@@ -206,19 +206,19 @@ class AnchorDecisions:
 
     Attributes:
         seen_ms: when a position was last seen as its anchor has it.
-        buried: anchors that compaction would lose.
+        shadowed: anchors that compaction would lose.
         notes: anchors to write.
         forgotten: anchors to delete.
-        astray: how many anchors are of positions that were not seen.
+        unverified: how many anchors are of positions that were not seen.
     """
 
     cluster_id: str
     now_ms: int
     seen_ms: Callable[[AnchorKey, AnchorHead], int]
-    buried: Collection[AnchorKey]
+    shadowed: Collection[AnchorKey]
     notes: list[Change] = field(default_factory=list)
     forgotten: list[Change] = field(default_factory=list)
-    astray: int = 0
+    unverified: int = 0
 
     def moved(
         self,
@@ -245,8 +245,8 @@ class AnchorDecisions:
     def kept(self, place: GroupPartition, held: Held) -> None:
         """The position is as its anchor has it."""
         key = self._key(place)
-        if held.head.astray or key in self.buried:
-            self._rewrite(key, held, self._now(held), astray=False)
+        if held.head.unverified or key in self.shadowed:
+            self._rewrite(key, held, self._now(held), unverified=False)
 
     def lost(self, place: GroupPartition, held: Held | None, *, gone: bool) -> None:
         """The position was not seen.
@@ -258,20 +258,20 @@ class AnchorDecisions:
             return
         key = self._key(place)
         seen_ms = self.seen_ms(key, held.head)
-        if gone and held.head.astray and self.now_ms - seen_ms >= FORGET_MS:
+        if gone and held.head.unverified and self.now_ms - seen_ms >= FORGET_MS:
             self.forgotten.append((encode_key(key), None))
             return
-        self.astray += 1
-        if not held.head.astray or key in self.buried:
-            self._rewrite(key, held, seen_ms, astray=True)
+        self.unverified += 1
+        if not held.head.unverified or key in self.shadowed:
+            self._rewrite(key, held, seen_ms, unverified=True)
 
-    def _rewrite(self, key: AnchorKey, held: Held, observed_ms: int, *, astray: bool) -> None:
+    def _rewrite(self, key: AnchorKey, held: Held, observed_ms: int, *, unverified: bool) -> None:
         anchor = held.anchor
         if anchor is None:
             # It cannot be decoded; the next pass notes the position again.
             self.forgotten.append((encode_key(key), None))
         else:
-            self._write(key, held, replace(anchor, observed_ms=observed_ms, astray=astray))
+            self._write(key, held, replace(anchor, observed_ms=observed_ms, unverified=unverified))
 
     def _write(self, key: AnchorKey, held: Held | None, anchor: Anchor) -> None:
         name = encode_key(key)
@@ -294,7 +294,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class TrackingPass:
     """The outcome of one pass over a source.
 
     Attributes:
@@ -303,8 +303,8 @@ class Look:
         groups: how many the link carries.
         positions: how many they have in its topics.
         moved: positions that differ from what is noted.
-        bare: of these, how many have no consumed record left to find them by.
-        astray: anchors of positions that could not be seen.
+        without_records: of these, how many have no consumed record left to find them by.
+        unverified: anchors of positions that could not be seen.
         notes: anchors to write.
         forgotten: anchors to delete.
         own: the record that confirms all of this, once it is written.
@@ -315,8 +315,8 @@ class Look:
     groups: int
     positions: int
     moved: int
-    bare: int
-    astray: int
+    without_records: int
+    unverified: int
     notes: tuple[Change, ...]
     forgotten: tuple[Change, ...]
     own: Change
@@ -347,7 +347,7 @@ class Tracker:
     source: Cluster
     now_ms: Callable[[], int]
 
-    def look(self, log: AnchorLog, target_id: str, progress: Progress) -> Look:
+    def look(self, log: AnchorLog, target_id: str, progress: Progress) -> TrackingPass:
         """One pass.
 
         Args:
@@ -386,7 +386,7 @@ class Tracker:
             progress("reading the last consumed records")
         readings = read_before(self.source, state, moved, known, began_ms)
         seen_ms = Confirmations(log.passes(cluster_id), self.scope).seen_ms
-        decisions = AnchorDecisions(cluster_id, began_ms, seen_ms, log.buried)
+        decisions = AnchorDecisions(cluster_id, began_ms, seen_ms, log.shadowed)
         for place, position in state.positions.items():
             noted, reading = known.get(place), readings.get(place)
             if isinstance(reading, Unavailable):
@@ -405,16 +405,16 @@ class Tracker:
             for (group, partition), reading in readings.items()
             if isinstance(reading, Unavailable)
         )
-        return Look(
+        return TrackingPass(
             cluster_id=cluster_id,
             began_ms=began_ms,
             groups=state.groups,
             positions=len(state.positions),
             moved=len(readings),
-            bare=sum(
+            without_records=sum(
                 isinstance(each, Reading) and not each.trail.steps for each in readings.values()
             ),
-            astray=decisions.astray,
+            unverified=decisions.unverified,
             notes=tuple(decisions.notes),
             forgotten=tuple(decisions.forgotten),
             own=(anchor_passes.encode_key(key), anchor_passes.encode_value(own)),
@@ -439,7 +439,7 @@ class Tracked:
     seconds: float
     executed: bool
     topic_existed: bool
-    look: Look | None
+    look: TrackingPass | None
     failed: DrctlError | None
     known_ms: int | None
 
@@ -517,7 +517,7 @@ class Passes:
     def run(self, progress: Progress) -> Tracked:
         """One pass; one that fails says so, and the next may go on."""
         began, began_ms = time.monotonic(), self.tracker.now_ms()
-        look: Look | None = None
+        look: TrackingPass | None = None
         failed: DrctlError | None = None
         existed = False
         try:

@@ -15,9 +15,9 @@ from drctl.offsets.evidence import LastKnown
 from drctl.offsets.methods import NO_EVIDENCE, Answers, NoAnswer, Question, TranslationMethod
 from drctl.offsets.situation import Target
 
-Said = Sequence[tuple[str, Answer | NoAnswer]]
+MethodResults = Sequence[tuple[str, Answer | NoAnswer]]
 
-STANDS_AHEAD = (
+COMMITTED_AHEAD = (
     "the group was reset backwards after MirrorMaker 2 committed this offset on the target, or"
     " somebody else committed it there"
 )
@@ -25,9 +25,9 @@ STANDS_AHEAD = (
 _SHIFTED = "the mirror does not preserve offsets"
 
 
-def worth(
-    said: Said, known: LastKnown, log: PartitionOffsets | Unavailable | None, now_ms: int
-) -> Said:
+def adjusted_for_unreachable_source(
+    said: MethodResults, known: LastKnown, log: PartitionOffsets | Unavailable | None, now_ms: int
+) -> MethodResults:
     """The answers of one row, weighed while the source is silent.
 
     Args:
@@ -50,7 +50,7 @@ def _answer(
     if answer.method is Method.CHECKPOINT and likely == firm:
         likely = None  # MirrorMaker 2 does not say how far it stayed behind the exact offset
     if answer.method is Method.TARGET_OFFSET:
-        return replace(answer, rereads_at_most=firm, skips_only_if=STANDS_AHEAD)
+        return replace(answer, rereads_at_most=firm, skips_only_if=COMMITTED_AHEAD)
     if answer.method is Method.CONSUMER_TIMESTAMP:
         return replace(
             answer,
@@ -63,7 +63,7 @@ def _answer(
     if answer.method is Method.MAPPING and not (proven or answer.skips_only_if):
         return replace(answer, rereads_at_most=firm, age_seconds=age)  # of a lone header
     shifted = answer.skips_only_if or ("" if proven else _SHIFTED)
-    told = f"; {known.told_by}" if known.told_by else ""
+    told = f"; {known.reported_by}" if known.reported_by else ""
     return replace(
         answer,
         rereads_at_most=firm,
@@ -81,7 +81,7 @@ def _reset(age_seconds: float | None, now_ms: int) -> str:
     return f"the group was reset backwards after {utc(round(now_ms - age_seconds * 1000))}"
 
 
-def _without_contradicted(said: Said) -> Said:
+def _without_contradicted(said: MethodResults) -> MethodResults:
     """Without answers that a newer one contradicts: the group was reset between the two.
 
     Only timestamps are compared with offsets here; notes of offsets are compared as such.
@@ -110,7 +110,7 @@ NEVER = "never committed: the group begins where its auto.offset.reset says"
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
+class UnreachableSource:
     """What is known instead while the source does not answer.
 
     Attributes:
@@ -142,7 +142,7 @@ def translate(
     rename: Callable[[str], str],
     target: Target,
     methods: Sequence[TranslationMethod],
-    silence: Silence | None = None,
+    unreachable: UnreachableSource | None = None,
 ) -> tuple[Explained, ...]:
     """Every row, sorted by group, topic and partition.
 
@@ -150,7 +150,7 @@ def translate(
         positions: what each group has committed; None where that is not known.
         never: partitions in which a group has committed nothing, of topics that it reads.
         rename: a topic's name on the target.
-        silence: what is known instead of the source's own word; None where it answers.
+        unreachable: what is known instead of the source's own word; None where it answers.
 
     Raises:
         Unreachable: a cluster that a method has to ask did not answer.
@@ -176,7 +176,7 @@ def translate(
             rows.append(Explained(row, ()))
         else:
             question = questions[place]
-            rows.append(_explained(question, said[question], target, silence))
+            rows.append(_explained(question, said[question], target, unreachable))
     return tuple(rows)
 
 
@@ -222,14 +222,16 @@ def _unanswerable(there: TopicPartition, target: Target) -> str:
 
 
 def _explained(
-    question: Question, said: Said, target: Target, silence: Silence | None
+    question: Question, said: MethodResults, target: Target, unreachable: UnreachableSource | None
 ) -> Explained:
     log = target.logs.get(question.target)
-    if silence is not None:
-        said = worth(said, silence.known[question.place], log, silence.now_ms)
+    if unreachable is not None:
+        said = adjusted_for_unreachable_source(
+            said, unreachable.known[question.place], log, unreachable.now_ms
+        )
     answers = [answer for _, answer in said if isinstance(answer, Answer)]
     blocked = _occupied(target.groups.get(question.place.group))
-    unproven = silence is not None and silence.unproven
+    unproven = unreachable is not None and unreachable.unproven
     return Explained(chosen(question, answers, log, blocked, unproven=unproven), tuple(said))
 
 

@@ -163,8 +163,8 @@ def _said(method: str, said: Answer | NoAnswer) -> MethodDocument:
 def exit_code(result: LinkTranslated) -> ExitCode:
     """Unknown where evidence is missing; found where a row must be looked at; else done."""
     rows = [row.translation for row in result.rows if row.translation.blocked != NEVER]
-    lacking = any(row.blocked == NO_EVIDENCE for row in rows)
-    if lacking or result.source.unseen or result.source.silent or result.missing:
+    unanswered = any(row.blocked == NO_EVIDENCE for row in rows)
+    if unanswered or result.source.unseen or result.source.silent or result.missing:
         return ExitCode.UNKNOWN
     return ExitCode.FOUND if any(map(questionable, rows)) else ExitCode.DONE
 

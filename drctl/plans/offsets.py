@@ -32,7 +32,9 @@ def offsets_plan(
         if (each.group, each.partition) in before
     )
     left_out = tuple(
-        LeftOut(line.group, *line.partition, line.guard) for line in found.refused if line.guard
+        LeftOut(line.group, *line.partition, line.precheck)
+        for line in found.refused
+        if line.precheck
     )
     settings = ApplySettings(found.cluster, rows, left_out, found.overrides, unproven)
     steps = (ApplyOffsets().step(ApplyOffsets.name, settings, _PATIENCE_S),) if rows else ()

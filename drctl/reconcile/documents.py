@@ -4,8 +4,8 @@ from typing import Annotated
 
 from drctl.model.document import Count, Document, From, Moment, Name, Seconds
 from drctl.model.gap import OrderVerdict
-from drctl.reconcile.guards import OVERRIDABLE, Guard, Objection
 from drctl.reconcile.policy import Action
+from drctl.reconcile.prechecks import OVERRIDABLE, Blocker, Precheck
 from drctl.reconcile.progress import TOPIC, Segment
 from drctl.reconcile.results import Gone, LineResult, Outcome, ReconcileResult
 
@@ -28,7 +28,7 @@ _CONSEQUENCES = (
 )
 
 
-def way_back(result: ReconcileResult) -> str:
+def rollback(result: ReconcileResult) -> str:
     """Whether what was done, or would be, can be rolled back."""
     ours = {line.action for line in result.plan.acting}
     told = [words for action, words in _CONSEQUENCES if action in ours]
@@ -60,25 +60,25 @@ class SideDocument(Document):
     id: Name
 
 
-class ObjectionDocument(Document):
-    """A guard that failed.
+class BlockerDocument(Document):
+    """A precheck that failed.
 
     Attributes:
         topic: null: of the whole result.
     """
 
-    read = From(Objection)
-    guard: Guard
+    read = From(Blocker)
+    precheck: Precheck
     topic: Name | None = read(lambda o: o.place.topic if o.place else None)
     partition: Count | None = read(lambda o: o.place.partition if o.place else None)
     reason: Name
-    overridden: bool = read(lambda o: o.passed)
+    overridden: bool = read(lambda o: o.overridden)
 
 
 class OverrideDocument(Document):
-    """A guard that the engineer passes over."""
+    """A precheck that the engineer passes over."""
 
-    guard: Annotated[Guard, ("enum", OVERRIDABLE)]
+    precheck: Annotated[Precheck, ("enum", OVERRIDABLE)]
     reason: Name
 
 
@@ -127,16 +127,16 @@ class LineDocument(Document):
         due: records that were left before this run.
         to: the topic of the target that they go to; null: to none.
         before: what earlier runs did, in order.
-        guard: that refused the line; null: none did.
+        precheck: that refused the line; null: none did.
         reason: why it is not done, or not known to be; empty where it is.
         done: records that this run wrote, exported or noted as discarded.
         gone: records that the source did not hold any more.
     """
 
     read = From(LineResult)
-    topic: Name = read(lambda r: r.line.lane.place.topic)
-    partition: Count = read(lambda r: r.line.lane.place.partition)
-    order: OrderVerdict = read(lambda r: r.line.lane.order)
+    topic: Name = read(lambda r: r.line.record_set.place.topic)
+    partition: Count = read(lambda r: r.line.record_set.place.partition)
+    order: OrderVerdict = read(lambda r: r.line.record_set.order)
     records: Count = read(lambda r: r.line.all.records)
     bytes: Count = read(lambda r: r.line.all.bytes)
     due: Count = read(lambda r: r.line.due.records)
@@ -144,7 +144,7 @@ class LineDocument(Document):
     action: Action = read(lambda r: r.line.action)
     to: Name | None = read(lambda r: r.line.to or None)
     before: tuple[SegmentDocument, ...] = read(lambda r: SegmentDocument.each(r.line.done))
-    guard: Guard | None = read(lambda r: r.line.guard)
+    precheck: Precheck | None = read(lambda r: r.line.precheck)
     reason: str
     outcome: Outcome
     done: Count = read(lambda r: r.count.records)
@@ -177,12 +177,12 @@ class ReconcileDocument(Document):
         exported: the folder of the export.
         progress_topic: of the target: what counts as done.
         failure: why it ended early.
-        objections: guards that failed; one that is not overridden stands against all.
-        overrides: guards that the engineer passes over.
+        blockers: prechecks that failed; one that is not overridden stands against all.
+        overrides: prechecks that the engineer passes over.
         notes: what a person should know.
         lines: one for each partition and order verdict.
         gone: records that the source did not hold any more.
-        way_back: what can be taken back, in words.
+        rollback: what can be taken back, in words.
     """
 
     SCHEMA = "drctl/reconcile/1"
@@ -206,12 +206,11 @@ class ReconcileDocument(Document):
     progress_topic: Name = TOPIC
     seconds: Seconds = read(lambda r: round(r.seconds, 3))
     failure: Name | None = read(lambda r: r.failure or None)
-    objections: tuple[ObjectionDocument, ...] = read(
-        lambda r: ObjectionDocument.each(r.plan.objections)
-    )
+    blockers: tuple[BlockerDocument, ...] = read(lambda r: BlockerDocument.each(r.plan.blockers))
     overrides: tuple[OverrideDocument, ...] = read(
         lambda r: tuple(
-            OverrideDocument(guard=guard, reason=why) for guard, why in r.plan.overrides.items()
+            OverrideDocument(precheck=precheck, reason=why)
+            for precheck, why in r.plan.overrides.items()
         )
     )
     notes: tuple[str, ...] = read(lambda r: r.plan.notes)
@@ -223,7 +222,7 @@ class ReconcileDocument(Document):
             for place, gone in sorted(r.gone.items())
         )
     )
-    way_back: Name = read(way_back)
+    rollback: Name = read(rollback)
 
 
 def document(result: ReconcileResult, folder: str, execute: str) -> ReconcileDocument:

@@ -21,7 +21,7 @@ from drctl.reconcile.gap_result import (
     Copier,
     Copy,
     Exported,
-    ExportedLane,
+    ExportedSet,
     Exporter,
     Seen,
     SourceLog,
@@ -32,7 +32,7 @@ from drctl.reconcile.gap_result import (
 )
 from drctl.reconcile.planning import Line, ReconcilePlan, keys
 from drctl.reconcile.policy import LEFT_MISSING, RECORDED, SENDS, Action
-from drctl.reconcile.progress import Kept, LeftBuilder, Progress, RecordSet, Segment, encode
+from drctl.reconcile.progress import Kept, LeftMissingBuilder, Progress, RecordSet, Segment, encode
 from drctl.reconcile.results import Count, Gone, LineResult, Outcome, left_alone
 
 MOST = 1_000
@@ -63,7 +63,7 @@ Match = tuple[Work, WantedRow, Seen | None]
 
 def work_of(line: Line, source_id: str) -> Work:
     """A line with what every copy of its records needs."""
-    place = line.lane.place
+    place = line.record_set.place
     return Work(line, TopicPartition(line.to, place.partition), stamp_of(source_id, place))
 
 
@@ -148,7 +148,7 @@ class _Step:
     records: int = 0
     bytes: int = 0
     gone: int = 0
-    left: LeftBuilder | None = None
+    left: LeftMissingBuilder | None = None
 
 
 @dataclass(slots=True)
@@ -175,7 +175,7 @@ class Batch:
                 left.add(offset, timestamp_ms)
             if seen is None:
                 step.gone += 1
-                self.gone.append((work.line.lane.place, offset))
+                self.gone.append((work.line.record_set.place, offset))
                 continue
             step.records += 1
             step.bytes += size
@@ -225,13 +225,15 @@ class Batch:
                 last[work.to] if line.to and step.records else -1,
                 step.left.left if step.left else None,
             )
-            found[line.lane] = (known.get(line.lane) or beginnings[line.lane]).after(segment)
+            found[line.record_set] = (
+                known.get(line.record_set) or beginnings[line.record_set]
+            ).after(segment)
         return found
 
     def counts(self) -> Mapping[RecordSet, Count]:
         """What it adds to each record set."""
         return {
-            work.line.lane: Count(step.records, step.bytes, step.gone)
+            work.line.record_set: Count(step.records, step.bytes, step.gone)
             for work, step in self._steps.items()
         }
 
@@ -239,7 +241,7 @@ class Batch:
         step = self._steps.get(work)
         if step is None:
             stays = work.line.action in LEFT_MISSING
-            step = self._steps[work] = _Step(left=LeftBuilder() if stays else None)
+            step = self._steps[work] = _Step(left=LeftMissingBuilder() if stays else None)
         return step
 
 
@@ -310,7 +312,9 @@ class Execution:
             copier = self._writer()
             try:
                 copier.begin()
-                copier.keep([encode(keys(self.plan.gap, lane), p) for lane, p in noted.items()])
+                copier.keep(
+                    [encode(keys(self.plan.gap, record_set), p) for record_set, p in noted.items()]
+                )
                 copier.commit()
             finally:
                 copier.abort()
@@ -323,21 +327,21 @@ class Execution:
             return
         asked = []
         for line in lines:
-            place, order = line.lane
+            place, order = line.record_set
             offsets = digest_of(self.rows.offsets_after(place, {order: line.through}))
-            asked.append(ExportedLane(line.lane, line.through, offsets, line.due.records))
+            asked.append(ExportedSet(line.record_set, line.through, offsets, line.due.records))
         self.exporter.begin(asked)
         batch = Batch()
         for matches in self._matched(lines):
             batch.take(matches)
             for work, wanted, seen in matches:
                 if seen is not None:
-                    place, target_topic = work.line.lane.place, work.line.target_topic
+                    place, target_topic = work.line.record_set.place, work.line.target_topic
                     self.exporter.add(Exported(place, target_topic, seen[-1], wanted[-1]))
             self.progress(batch.records, self._total)
         self._name_gone(batch)
         counts = batch.counts()
-        found = ((part, counts.get(part.lane, Count())) for part in asked)
+        found = ((part, counts.get(part.record_set, Count())) for part in asked)
         self.exported = self.exporter.finish(
             [part._replace(records=count.records, gone=count.gone) for part, count in found]
         )
@@ -370,7 +374,7 @@ class Execution:
             return
         copier, batch = self._writer(), Batch()
         for line in lines:
-            place, order = line.lane
+            place, order = line.record_set
             rows = self.rows.after(place, {order: line.through})
             batch.add_all(work_of(line, self.plan.gap.source_id), line.due, rows)
         try:
@@ -391,16 +395,20 @@ class Execution:
     def _commit(self, copier: Copier, batch: Batch) -> None:
         source_id, target_id = self.clusters.source.topic_id, self.clusters.target.topic_id
         beginnings = {
-            line.lane: Progress(source_id(line.lane.place.topic), target_id(line.target_topic))
+            line.record_set: Progress(
+                source_id(line.record_set.place.topic), target_id(line.target_topic)
+            )
             for line in batch.lines
         }
         reached = batch.progress(self._reached, beginnings, copier.settle())
-        copier.keep([encode(keys(self.plan.gap, lane), p) for lane, p in reached.items()])
+        copier.keep(
+            [encode(keys(self.plan.gap, record_set), p) for record_set, p in reached.items()]
+        )
         self._name_gone(batch)
         try:
             copier.commit()
         except Unknown:
-            self.uncommitted = frozenset(line.lane for line in batch.lines)
+            self.uncommitted = frozenset(line.record_set for line in batch.lines)
             raise
         self._reached |= reached
         self._note(batch)
@@ -412,8 +420,8 @@ class Execution:
 
     def _note(self, batch: Batch) -> None:
         """Add what is committed to the counts."""
-        for lane, more in batch.counts().items():
-            known = self.counts.setdefault(lane, Count())
+        for record_set, more in batch.counts().items():
+            known = self.counts.setdefault(record_set, Count())
             known.records += more.records
             known.bytes += more.bytes
             known.gone += more.gone
@@ -424,10 +432,10 @@ class Execution:
 
     def _matched(self, lines: Sequence[Line]) -> Iterator[list[Match]]:
         """The records of these lines, those of a partition in the order of the source."""
-        for _, of_topic in groupby(lines, key=lambda line: line.lane.place.topic):
+        for _, of_topic in groupby(lines, key=lambda line: line.record_set.place.topic):
             by_place: dict[TopicPartition, list[Line]] = {}
             for line in of_topic:
-                by_place.setdefault(line.lane.place, []).append(line)
+                by_place.setdefault(line.record_set.place, []).append(line)
             waiting = iter(by_place.items())
             while some := dict(islice(waiting, SIDE_BY_SIDE)):
                 yield from self._read(some)
@@ -436,8 +444,10 @@ class Execution:
         matchers: dict[TopicPartition, Matcher] = {}
         throughs: dict[TopicPartition, dict[OrderVerdict, int]] = {}
         for place, lines in by_place.items():
-            throughs[place] = {line.lane.order: line.through for line in lines}
-            works = {line.lane.order: work_of(line, self.plan.gap.source_id) for line in lines}
+            throughs[place] = {line.record_set.order: line.through for line in lines}
+            works = {
+                line.record_set.order: work_of(line, self.plan.gap.source_id) for line in lines
+            }
             matchers[place] = Matcher(place, self.rows.after(place, throughs[place]), works)
         starts = {place: self.clusters.source.log_start(place) for place in by_place}
         for place, matcher in matchers.items():
@@ -479,24 +489,26 @@ def judged(
     if acted or plan.noted:
         try:
             own = (plan.gap.id, plan.gap.source_id)
-            kept = {k.lane: p for k, p in read_kept().items() if (k.result, k.source_id) == own}
+            kept = {
+                k.record_set: p for k, p in read_kept().items() if (k.result, k.source_id) == own
+            }
             sent = {
                 _there(line, segment)
                 for line in acted
-                if (known := kept.get(line.lane))
+                if (known := kept.get(line.record_set))
                 for segment in known.segments
                 if segment.to_last >= 0
             }
             logs = read_logs(sorted(sent))
         except Unknown as error:
             unread = error.message
-    acting = {line.lane for line in plan.acting}
+    acting = {line.record_set for line in plan.acting}
     found = []
     for line in plan.lines:
-        noted = plan.noted.get(line.lane)
-        if line.lane in acting:
+        noted = plan.noted.get(line.record_set)
+        if line.record_set in acting:
             found.append(_line(line, execution, kept, logs, unread, failure))
-        elif noted is None or kept.get(line.lane) == noted:
+        elif noted is None or kept.get(line.record_set) == noted:
             found.append(left_alone(line))
         else:  # what was taken over has to be there
             reason = failure or unread or "what other results have decided was not read back"
@@ -512,16 +524,16 @@ def _line(
     unread: str,
     failure: str,
 ) -> LineResult:
-    lane = line.lane
-    count = execution.counts.get(lane, Count())
+    record_set = line.record_set
+    count = execution.counts.get(record_set, Count())
     if line.action not in RECORDED:
         whole = count.records + count.gone == line.due.records and bool(execution.exported)
         return LineResult(line, Outcome.DONE if whole else Outcome.PARTIAL, count, failure)
     if unread:
         return LineResult(line, Outcome.UNKNOWN, count, f"written, not read back: {unread}")
-    known, expected = kept.get(lane), execution.reached.get(lane)
+    known, expected = kept.get(record_set), execution.reached.get(record_set)
     reached = known.through if known else -1
-    if lane in execution.uncommitted and known == expected:
+    if record_set in execution.uncommitted and known == expected:
         return LineResult(line, Outcome.UNKNOWN, count, failure)
     if reached < (expected.through if expected else -1):
         reason = f"progress was read back as {reached}"
@@ -538,7 +550,7 @@ def _line(
 
 
 def _there(line: Line, segment: Segment) -> TopicPartition:
-    return TopicPartition(segment.to, line.lane.place.partition)
+    return TopicPartition(segment.to, line.record_set.place.partition)
 
 
 def _unread(line: Line, segment: Segment, logs: Logs) -> str:

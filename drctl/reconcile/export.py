@@ -15,7 +15,7 @@ from typing import Any
 from drctl.model.gap import OrderVerdict
 from drctl.model.strict_json import read_json
 from drctl.model.topology import TopicPartition
-from drctl.reconcile.gap_result import Exported, ExportedLane
+from drctl.reconcile.gap_result import Exported, ExportedSet
 from drctl.reconcile.progress import RecordSet
 
 FORMAT = "drctl exported records, version 1"
@@ -32,12 +32,12 @@ def digest_of(offsets: Iterable[int]) -> str:
     return found.hexdigest()
 
 
-def lane_row(part: ExportedLane) -> dict[str, Any]:
+def record_set_row(part: ExportedSet) -> dict[str, Any]:
     """As it is in a manifest."""
     return {
-        "topic": part.lane.place.topic,
-        "partition": part.lane.place.partition,
-        "order": part.lane.order.value,
+        "topic": part.record_set.place.topic,
+        "partition": part.record_set.place.partition,
+        "order": part.record_set.order.value,
         "after": part.after,
         "offsets_sha256": part.offsets,
         "records": part.records,
@@ -45,17 +45,17 @@ def lane_row(part: ExportedLane) -> dict[str, Any]:
     }
 
 
-def lane_of(row: Mapping[str, Any]) -> ExportedLane:
-    """From what `lane_row` made.
+def record_set_of(row: Mapping[str, Any]) -> ExportedSet:
+    """From what `record_set_row` made.
 
     Raises:
         ValueError: it did not make that.
     """
     try:
         place = TopicPartition(str(row["topic"]), int(row["partition"]))
-        lane = RecordSet(place, OrderVerdict(row["order"]))
+        record_set = RecordSet(place, OrderVerdict(row["order"]))
         counts = int(row["records"]), int(row["gone"])
-        return ExportedLane(lane, int(row["after"]), str(row["offsets_sha256"]), *counts)
+        return ExportedSet(record_set, int(row["after"]), str(row["offsets_sha256"]), *counts)
     except (KeyError, TypeError) as wrong:
         raise ValueError(f"not a part of an export: {wrong!r}") from None
 

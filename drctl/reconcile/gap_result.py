@@ -69,7 +69,7 @@ class WantedRows(Protocol):
     def tallies(self) -> Mapping[RecordSet, Tally]:
         """What each record set holds."""
 
-    def done(self, lane: RecordSet, through: int) -> Tally:
+    def done(self, record_set: RecordSet, through: int) -> Tally:
         """What a record set holds up to this offset."""
 
     def after(
@@ -136,7 +136,7 @@ class Copier(Protocol):
 class Exporter(Protocol):
     """Takes records of an export; nothing counts before `finish`."""
 
-    def begin(self, parts: Sequence["ExportedLane"]) -> None:
+    def begin(self, parts: Sequence["ExportedSet"]) -> None:
         """Make room for an export of this, as far as it is known before.
 
         Raises:
@@ -146,7 +146,7 @@ class Exporter(Protocol):
     def add(self, to: "Exported") -> None:
         """Write one."""
 
-    def finish(self, parts: Sequence["ExportedLane"]) -> str:
+    def finish(self, parts: Sequence["ExportedSet"]) -> str:
         """Have all of it on disk; where it is.
 
         Args:
@@ -154,7 +154,7 @@ class Exporter(Protocol):
         """
 
 
-class ExportedLane(NamedTuple):
+class ExportedSet(NamedTuple):
     """What an export holds of a record set.
 
     Attributes:
@@ -164,7 +164,7 @@ class ExportedLane(NamedTuple):
         gone: how many of them the source did not hold any more.
     """
 
-    lane: RecordSet
+    record_set: RecordSet
     after: int
     offsets: str
     records: int
@@ -333,8 +333,8 @@ def check_rows(gap: FoundGap, tallies: Mapping[RecordSet, Tally], where: str) ->
         Refused: they are not.
     """
     listed: Counter[TopicPartition] = Counter()
-    for lane, tally in tallies.items():
-        listed[lane.place] += tally.records
+    for record_set, tally in tallies.items():
+        listed[record_set.place] += tally.records
     counted = Counter({p.place: p.unreplicated for p in gap.partitions if p.unreplicated})
     if listed != counted:
         place = min(p for p in listed | counted if listed[p] != counted[p])

@@ -17,9 +17,9 @@ from drctl.model.gap import OrderVerdict
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
 from drctl.reconcile.cluster_state import ClusterState, ClusterStates
 from drctl.reconcile.gap_result import FoundGap, FoundPartition, Tally, WantedRow, WantedRows
-from drctl.reconcile.guards import Changes, Guard, Objection, growth_objections, objections
 from drctl.reconcile.policy import LEFT_MISSING, RECORDED, Action, Policies, destination
-from drctl.reconcile.progress import Kept, Key, LeftBuilder, Progress, RecordSet, Segment
+from drctl.reconcile.prechecks import Blocker, Changes, Precheck, appended_blockers, blockers
+from drctl.reconcile.progress import Kept, Key, LeftMissingBuilder, Progress, RecordSet, Segment
 
 
 class Other(NamedTuple):
@@ -40,7 +40,7 @@ def others(gap: FoundGap, source: ClusterState, kept: Kept) -> Others:
     """By partition, what other results have left missing of the same topic."""
     found: dict[TopicPartition, list[Other]] = {}
     for key, progress in kept.items():
-        place = key.lane.place
+        place = key.record_set.place
         other = key.source_id == gap.source_id and key.result != gap.id
         same_topic = progress.source_topic_id == source.topic_id(place.topic)
         if other and same_topic and any(s.action in LEFT_MISSING for s in progress.segments):
@@ -48,14 +48,14 @@ def others(gap: FoundGap, source: ClusterState, kept: Kept) -> Others:
     return found
 
 
-def taken_over(lane: RecordSet, own: Progress, rows: WantedRows, others: Others) -> Progress:
+def taken_over(record_set: RecordSet, own: Progress, rows: WantedRows, others: Others) -> Progress:
     """The progress of a record set, continued by records that other results have decided on.
 
     That is up to the first record that still has to be decided on.
     """
-    decided = _decided(lane, own, rows, others.get(lane.place, []))
+    decided = _decided(record_set, own, rows, others.get(record_set.place, []))
     for (action, to), of_it in groupby(decided, key=lambda each: each[1]):
-        through, records, size, left = -1, 0, 0, LeftBuilder()
+        through, records, size, left = -1, 0, 0, LeftMissingBuilder()
         for (offset, timestamp_ms, _, of_record, _), _ in of_it:
             through, records, size = offset, records + 1, size + of_record
             left.add(offset, timestamp_ms)
@@ -65,17 +65,17 @@ def taken_over(lane: RecordSet, own: Progress, rows: WantedRows, others: Others)
 
 def decided_before(
     gap: FoundGap, lines: "Iterable[Line]", rows: WantedRows, others: Others
-) -> Iterator[Objection]:
+) -> Iterator[Blocker]:
     """Where records that are about to be acted on may have been decided on by another result.
 
     Where only the last offset of a result's records is kept, all records before it count as its.
     """
     by_place: dict[TopicPartition, list[Line]] = {}
     for line in lines:
-        if line.acts and line.action in RECORDED and line.lane.place in others:
-            by_place.setdefault(line.lane.place, []).append(line)
+        if line.acts and line.action in RECORDED and line.record_set.place in others:
+            by_place.setdefault(line.record_set.place, []).append(line)
     for place, acting in by_place.items():
-        through = {line.lane.order: line.through for line in acting}
+        through = {line.record_set.order: line.through for line in acting}
         counts: Counter[str] = Counter()
         for offset in rows.offsets_after(place, through):
             results = (other.result for other in others[place] if _is_left(other.progress, offset))
@@ -86,11 +86,11 @@ def decided_before(
                 " or discarded, which would be decided on twice: go on with that result, or pass"
                 " this over in `drctl reconcile`"
             )
-            yield Objection(Guard.DECIDED_BEFORE, place, reason)
+            yield Blocker(Precheck.DECIDED_BEFORE, place, reason)
 
 
 def _decided(
-    lane: RecordSet, own: Progress, rows: WantedRows, known: Iterable[Other]
+    record_set: RecordSet, own: Progress, rows: WantedRows, known: Iterable[Other]
 ) -> Iterator[tuple[WantedRow, _Decision]]:
     """The next records of the record set, up to the first that no other result has decided on."""
     parts = [
@@ -101,7 +101,7 @@ def _decided(
     ]
     if not parts:
         return
-    for row in rows.after(lane.place, {lane.order: own.through}):
+    for row in rows.after(record_set.place, {record_set.order: own.through}):
         found = next((what for left, what in parts if left.holds(*row[:2])), None)
         if found is None:
             return
@@ -126,19 +126,19 @@ class Line:
         due: those that are not done yet.
         done: what earlier runs did, in order.
         to: the topic they go to; empty where to none.
-        behind: whether the gap analysis found something newer of their keys on the target.
-        guard: why they are refused; None where they are not.
+        out_of_order: whether the gap analysis found something newer of their keys on the target.
+        precheck: why they are refused; None where they are not.
     """
 
-    lane: RecordSet
+    record_set: RecordSet
     target_topic: str
     all: Tally
     due: Tally
     done: tuple[Segment, ...]
     action: Action
     to: str
-    behind: bool = False
-    guard: Guard | None = None
+    out_of_order: bool = False
+    precheck: Precheck | None = None
     reason: str = ""
 
     @property
@@ -160,28 +160,28 @@ class ReconcilePlan:
         kept: progress of this gap result, with what is taken over.
         taken: what other results have decided on these records, to be kept with this one, too.
         left_out: records of topics that no policy names.
-        grown: what was appended to the target since, as far as it was read.
+        appended: what was appended to the target since, as far as it was read.
     """
 
     gap: FoundGap
     lines: tuple[Line, ...]
-    objections: tuple[Objection, ...]
-    overrides: Mapping[Guard, str]
+    blockers: tuple[Blocker, ...]
+    overrides: Mapping[Precheck, str]
     notes: tuple[str, ...]
     kept: Mapping[RecordSet, Progress]
     taken: Mapping[RecordSet, Progress] = field(default_factory=dict)
     left_out: int = 0
-    grown: Changes = field(default_factory=Changes)
+    appended: Changes = field(default_factory=Changes)
 
     @cached_property
-    def blocked(self) -> tuple[Objection, ...]:
+    def blocked(self) -> tuple[Blocker, ...]:
         """What is not overridden: nothing may be done at all."""
-        return tuple(o for o in self.objections if not o.passed)
+        return tuple(o for o in self.blockers if not o.overridden)
 
     @cached_property
     def refused(self) -> tuple[Line, ...]:
         """Lines that are left to be decided."""
-        return tuple(line for line in self.lines if line.guard is not None)
+        return tuple(line for line in self.lines if line.precheck is not None)
 
     @cached_property
     def acting(self) -> tuple[Line, ...]:
@@ -191,8 +191,10 @@ class ReconcilePlan:
     @cached_property
     def noted(self) -> Mapping[RecordSet, Progress]:
         """What is taken over and no line of the plan writes down."""
-        written = {line.lane for line in self.recorded}
-        untold = {lane: p for lane, p in self.taken.items() if lane not in written}
+        written = {line.record_set for line in self.recorded}
+        untold = {
+            record_set: p for record_set, p in self.taken.items() if record_set not in written
+        }
         return {} if self.blocked else untold
 
     @property
@@ -212,47 +214,49 @@ def build_plan(
     rows: WantedRows,
     clusters: ClusterStates,
     kept: Kept,
-    overrides: Mapping[Guard, str] = MappingProxyType({}),
+    overrides: Mapping[Precheck, str] = MappingProxyType({}),
 ) -> ReconcilePlan:
     """One line for each record set of the chosen topics that holds records."""
     chosen = [p for p in gap.partitions if policies.chooses(p.place.topic)]
-    passed = overrides.keys()
+    overridden = overrides.keys()
     own = {
-        key.lane: progress
+        key.record_set: progress
         for key, progress in kept.items()
         if (key.result, key.source_id) == (gap.id, gap.source_id)
     }
     planner = _Planner(chosen, policies, rows, rows.tallies(), clusters)
     before = others(gap, clusters.source, kept)
     taken: dict[RecordSet, Progress] = {}
-    if Guard.DECIDED_BEFORE not in passed:
+    if Precheck.DECIDED_BEFORE not in overridden:
         taken = dict(planner.taken(own, before))
     known = own | taken
     lines = tuple(planner.lines(known))
     twice = decided_before(gap, lines, rows, before)
-    found = chain(objections(gap, chosen, clusters, kept), twice)
-    blockers = tuple(replace(o, passed=o.guard in passed) for o in found)
+    found = chain(blockers(gap, chosen, clusters, kept), twice)
+    every = tuple(replace(o, overridden=o.precheck in overridden) for o in found)
     places = {p.place for p in chosen}
-    left = sum(t.records for lane, t in planner.tallies.items() if lane.place not in places)
+    left = sum(
+        t.records for record_set, t in planner.tallies.items() if record_set.place not in places
+    )
     notes = (*_taken_notes(taken, own), *_notes(lines, clusters))
-    return ReconcilePlan(gap, lines, blockers, overrides, notes, known, taken, left)
+    return ReconcilePlan(gap, lines, every, overrides, notes, known, taken, left)
 
 
-def with_growth(
-    plan: ReconcilePlan, grown: Changes, kept_from: Collection[TopicPartition] = ()
+def with_appended(
+    plan: ReconcilePlan, appended: Changes, kept_from: Collection[TopicPartition] = ()
 ) -> ReconcilePlan:
     """The plan, with what was appended to the target since its gap result.
 
     Args:
         kept_from: partitions of which `target-moved` cannot be overridden.
     """
-    passed = plan.overrides.keys()
+    overridden = plan.overrides.keys()
     more = []
-    for each in growth_objections(grown):
-        final = each.guard is Guard.TARGET_MOVED and each.place in kept_from
-        more.append(replace(each, passed=each.guard in passed and not final))
-    notes = (*plan.notes, *_growth_notes(grown))
-    return replace(plan, objections=(*plan.objections, *more), notes=notes, grown=grown)
+    for each in appended_blockers(appended):
+        final = each.precheck is Precheck.TARGET_MOVED and each.place in kept_from
+        more.append(replace(each, overridden=each.precheck in overridden and not final))
+    notes = (*plan.notes, *_appended_notes(appended))
+    return replace(plan, blockers=(*plan.blockers, *more), notes=notes, appended=appended)
 
 
 def compacted(gap: FoundGap, clusters: ClusterStates) -> frozenset[TopicPartition]:
@@ -264,9 +268,9 @@ def compacted(gap: FoundGap, clusters: ClusterStates) -> frozenset[TopicPartitio
     return frozenset(p for p, state in states if isinstance(state, TopicState) and state.compacted)
 
 
-def keys(gap: FoundGap, lane: RecordSet) -> Key:
+def keys(gap: FoundGap, record_set: RecordSet) -> Key:
     """What the progress of a record set is kept by."""
-    return Key(gap.id, gap.source_id, lane)
+    return Key(gap.id, gap.source_id, record_set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,18 +293,18 @@ class _Planner:
         Args:
             own: the progress of this gap result.
         """
-        for partition, lane, behind, action in self._record_sets():
-            tally, progress = self.tallies[lane], own.get(lane)
-            done = self.rows.done(lane, progress.through) if progress else Tally()
+        for partition, record_set, out_of_order, action in self._record_sets():
+            tally, progress = self.tallies[record_set], own.get(record_set)
+            done = self.rows.done(record_set, progress.through) if progress else Tally()
             line = Line(
-                lane,
+                record_set,
                 partition.target_topic,
                 tally,
                 tally.without(done),
                 progress.segments if progress else (),
                 action,
                 destination(action, partition.target_topic),
-                behind,
+                out_of_order,
             )
             yield self._checked(line, partition)
 
@@ -309,26 +313,28 @@ class _Planner:
     ) -> Iterator[tuple[RecordSet, Progress]]:
         """What other results have decided on the next records; an export may hold them again."""
         source, target = self.clusters.source, self.clusters.target
-        for partition, lane, _, action in self._record_sets():
-            if action is Action.EXPORT or lane.place not in before:
+        for partition, record_set, _, action in self._record_sets():
+            if action is Action.EXPORT or record_set.place not in before:
                 continue
-            topic_id = source.topic_id(lane.place.topic)
+            topic_id = source.topic_id(record_set.place.topic)
             if not topic_id:
                 continue  # a topic without an id may be another one by now
-            known = own.get(lane) or Progress(topic_id, target.topic_id(partition.target_topic))
-            progress = taken_over(lane, known, self.rows, before)
+            known = own.get(record_set) or Progress(
+                topic_id, target.topic_id(partition.target_topic)
+            )
+            progress = taken_over(record_set, known, self.rows, before)
             if progress != known:
-                yield lane, progress
+                yield record_set, progress
 
     def _record_sets(self) -> Iterator[tuple[FoundPartition, RecordSet, bool, Action]]:
         """Those that hold records, whether something newer is on the target, and what to do."""
         for partition in self.chosen:
             for order in OrderVerdict:
-                lane = RecordSet(partition.place, order)
-                if lane in self.tallies and self.tallies[lane].records:
-                    behind = self.policies.behind(order, partition.newer_on_target)
-                    action = self.policies.of(partition.place.topic, behind)
-                    yield partition, lane, behind, action
+                record_set = RecordSet(partition.place, order)
+                if record_set in self.tallies and self.tallies[record_set].records:
+                    out_of_order = self.policies.out_of_order(order, partition.newer_on_target)
+                    action = self.policies.of(partition.place.topic, out_of_order)
+                    yield partition, record_set, out_of_order, action
 
     def _checked(self, line: Line, partition: FoundPartition) -> Line:
         """The line, refused where it must be."""
@@ -336,13 +342,13 @@ class _Planner:
             return line
         if line.action is Action.REFUSE:
             reason = "the target holds something newer: say with --conflicting what becomes of them"
-            return replace(line, guard=Guard.CONFLICTING, reason=reason)
+            return replace(line, precheck=Precheck.CONFLICTING, reason=reason)
         if line.action is not Action.COPY:
             return line
         target, here = self.clusters.target, partition.there
         if not isinstance(target.log(here), PartitionOffsets):
             reason = f"{here} is not on the target, or cannot be seen: make it first"
-            return _refused(line, Guard.NOT_THERE, reason)
+            return _refused(line, Precheck.NOT_THERE, reason)
         state = target.state(here.topic)
         own_time = isinstance(state, TopicState) and state.log_append_time
         if line.due.untimed and not own_time:
@@ -350,12 +356,12 @@ class _Planner:
                 f"{line.due.untimed} of the records have no timestamp, or 0, which librdkafka"
                 " cannot write: quarantine keeps it in the header, export in the file"
             )
-            return _refused(line, Guard.NO_TIMESTAMP, reason)
+            return _refused(line, Precheck.NO_TIMESTAMP, reason)
         return line
 
 
-def _refused(line: Line, guard: Guard, reason: str) -> Line:
-    return replace(line, action=Action.REFUSE, to="", guard=guard, reason=reason)
+def _refused(line: Line, precheck: Precheck, reason: str) -> Line:
+    return replace(line, action=Action.REFUSE, to="", precheck=precheck, reason=reason)
 
 
 def _notes(lines: Iterable[Line], clusters: ClusterStates) -> Iterator[str]:
@@ -377,7 +383,7 @@ def _notes(lines: Iterable[Line], clusters: ClusterStates) -> Iterator[str]:
 def _taken_notes(
     taken: Mapping[RecordSet, Progress], own: Mapping[RecordSet, Progress]
 ) -> Iterator[str]:
-    before = sum(own[lane].records for lane in taken if lane in own)
+    before = sum(own[record_set].records for record_set in taken if record_set in own)
     records = sum(progress.records for progress in taken.values()) - before
     if records:
         yield (
@@ -386,14 +392,14 @@ def _taken_notes(
         )
 
 
-def _growth_notes(grown: Changes) -> Iterator[str]:
-    if grown.offsets:
+def _appended_notes(appended: Changes) -> Iterator[str]:
+    if appended.offsets:
         yield (
-            f"{grown.offsets:,} offsets were appended to the target since, drctl's own included:"
+            f"{appended.offsets:,} offsets were appended to the target since, drctl's own included:"
             " they were looked through for these records, and for newer ones of their keys"
         )
-    if grown.waiting:
+    if appended.waiting:
         yield (
-            f"{grown.waiting:,} of these lie behind open transactions: they are looked at before"
+            f"{appended.waiting:,} of these lie behind open transactions: they are looked at before"
             " anything is written"
         )

@@ -53,7 +53,7 @@ class Policies:
         """Whether anything is to become of this topic's records."""
         return self.everywhere is not None or topic in self.by_topic
 
-    def behind(self, order: OrderVerdict, newer_on_target: bool) -> bool:
+    def out_of_order(self, order: OrderVerdict, newer_on_target: bool) -> bool:
         """Whether something newer is on the target, as far as order counts.
 
         Args:
@@ -61,13 +61,13 @@ class Policies:
         """
         return order is OrderVerdict.CONFLICTING or (self.per_partition and newer_on_target)
 
-    def of(self, topic: str, behind: bool) -> Action:
+    def of(self, topic: str, out_of_order: bool) -> Action:
         """What is to become of a record of a topic that is chosen.
 
         Args:
-            behind: whether something newer is on the target.
+            out_of_order: whether something newer is on the target.
         """
-        if behind:
+        if out_of_order:
             return self.conflicting
         return self.by_topic.get(topic) or self.everywhere or Action.REFUSE
 

@@ -24,7 +24,7 @@ MOST_RUNS = 2_000
 """That are kept with the progress of a record set: some 40 KB."""
 
 
-class Left(NamedTuple):
+class LeftMissing(NamedTuple):
     """Records of one partition of the source.
 
     Attributes:
@@ -47,7 +47,7 @@ class Left(NamedTuple):
 
 
 @dataclass(slots=True)
-class LeftBuilder:
+class LeftMissingBuilder:
     """Takes records in ascending order, as far as few runs hold them."""
 
     _runs: list[Run] = field(default_factory=list)
@@ -62,21 +62,25 @@ class LeftBuilder:
             self._runs.append((offset, offset))
 
     @property
-    def left(self) -> Left | None:
+    def left(self) -> LeftMissing | None:
         """All of them; None where their runs are too many."""
-        return Left(tuple(self._runs), self._newest_ms) if len(self._runs) <= MOST_RUNS else None
+        return (
+            LeftMissing(tuple(self._runs), self._newest_ms)
+            if len(self._runs) <= MOST_RUNS
+            else None
+        )
 
 
-def joined(these: Left | None, behind: Left | None) -> Left | None:
+def joined(these: LeftMissing | None, out_of_order: LeftMissing | None) -> LeftMissing | None:
     """Both; None where one is not known, or their runs are too many together."""
-    if these is None or behind is None:
+    if these is None or out_of_order is None:
         return None
-    first, second = list(these.runs), list(behind.runs)
+    first, second = list(these.runs), list(out_of_order.runs)
     if first and second and first[-1][1] == second[0][0] - 1:
         second[0] = (first.pop()[0], second[0][1])
     runs = (*first, *second)
-    newest_ms = max(these.newest_ms, behind.newest_ms)
-    return Left(runs, newest_ms) if len(runs) <= MOST_RUNS else None
+    newest_ms = max(these.newest_ms, out_of_order.newest_ms)
+    return LeftMissing(runs, newest_ms) if len(runs) <= MOST_RUNS else None
 
 
 TOPIC = "__drctl_reconcile"
@@ -103,7 +107,7 @@ class Key(NamedTuple):
 
     result: str
     source_id: str
-    lane: RecordSet
+    record_set: RecordSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,7 @@ class Segment:
     gone: int = 0
     to: str = ""
     to_last: int = -1
-    left: Left | None = None
+    left: LeftMissing | None = None
 
     def __add__(self, other: "Segment") -> "Segment":
         """This one, continued by another of the same action and destination."""
@@ -182,7 +186,7 @@ Change = tuple[bytes, bytes]
 
 def encode(key: Key, progress: Progress) -> Change:
     """A record of the topic of progress."""
-    place, order = key.lane
+    place, order = key.record_set
     name = {
         "drctl": _VERSION,
         "result": key.result,
@@ -247,13 +251,13 @@ def _segment(
     newest_ms: int | None = None,
 ) -> Segment:
     whole = tuple((int(first), int(last)) for first, last in runs)
-    left = None if newest_ms is None else Left(whole, int(newest_ms))
+    left = None if newest_ms is None else LeftMissing(whole, int(newest_ms))
     return Segment(
         Action(action), int(through), int(records), int(size), int(gone), to, int(to_last), left
     )
 
 
-LeftBefore = Mapping[TopicPartition, tuple[Left, ...]]
+LeftMissingBefore = Mapping[TopicPartition, tuple[LeftMissing, ...]]
 """By partition of the source."""
 
 
@@ -265,25 +269,27 @@ class At(NamedTuple):
     timestamp_ms: int
 
 
-def left_before(kept: Kept, found: GapResult) -> LeftBefore:
+def left_missing_before(kept: Kept, found: GapResult) -> LeftMissingBefore:
     """The same of the topics that were compared, as they are now.
 
     Args:
         kept: the decisions that the target keeps, of any result.
     """
-    return left_of(kept, found.source_id, {each.topic: each.topic_id for each in found.topics})
+    return left_missing_of(
+        kept, found.source_id, {each.topic: each.topic_id for each in found.topics}
+    )
 
 
-def left_of(kept: Kept, source_id: str, topic_ids: Mapping[str, str]) -> LeftBefore:
+def left_missing_of(kept: Kept, source_id: str, topic_ids: Mapping[str, str]) -> LeftMissingBefore:
     """The records that any result has left missing on purpose, as far as they are known one by one.
 
     Args:
         topic_ids: of the source's topics now: a recreated topic holds other records, and without
             an id that is unknown.
     """
-    by_place: dict[TopicPartition, tuple[Left, ...]] = {}
+    by_place: dict[TopicPartition, tuple[LeftMissing, ...]] = {}
     for key, progress in kept.items():
-        place = key.lane.place
+        place = key.record_set.place
         topic_id = topic_ids.get(place.topic, "")
         if key.source_id == source_id and topic_id and progress.source_topic_id == topic_id:
             of_it = (s.left for s in progress.segments if s.action in LEFT_MISSING)
@@ -291,7 +297,7 @@ def left_of(kept: Kept, source_id: str, topic_ids: Mapping[str, str]) -> LeftBef
     return {place: lefts for place, lefts in by_place.items() if lefts}
 
 
-def counted(missing: Iterable[At], before: LeftBefore) -> Mapping[TopicPartition, int]:
+def counted(missing: Iterable[At], before: LeftMissingBefore) -> Mapping[TopicPartition, int]:
     """How many of these are among them, by partition."""
     return Counter(
         each.place

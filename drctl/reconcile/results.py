@@ -119,7 +119,7 @@ def _gone(result: LineResult) -> int:
 
 def left_alone(line: Line) -> LineResult:
     """The result of a line that does nothing."""
-    refused = line.guard is not None or (line.action is Action.REFUSE and line.due.records)
+    refused = line.precheck is not None or (line.action is Action.REFUSE and line.due.records)
     return LineResult(line, Outcome.REFUSED if refused else Outcome.DONE, Count(), line.reason)
 
 
@@ -147,7 +147,9 @@ def began(run: str, plan: ReconcilePlan, at: datetime) -> Entry:
         "source": [gap.source, gap.source_id],
         "target": [gap.target, gap.target_id],
         "overrides": dict(plan.overrides),
-        "passed": [f"{o.guard}: {o.place}: {o.reason}" for o in plan.objections if o.passed],
+        "overridden": [
+            f"{o.precheck}: {o.place}: {o.reason}" for o in plan.blockers if o.overridden
+        ],
     }
 
 
@@ -156,11 +158,11 @@ def taken(over: Mapping[RecordSet, Progress]) -> list[Entry]:
     return [
         {
             "entry": "taken-over",
-            "lane": [*lane.place, lane.order.value],
+            "record_set": [*record_set.place, record_set.order.value],
             "through": progress.through,
             "records": progress.records,
         }
-        for lane, progress in over.items()
+        for record_set, progress in over.items()
     ]
 
 
@@ -169,7 +171,7 @@ def intents(lines: Iterable[Line]) -> list[Entry]:
     return [
         {
             "entry": "intent",
-            "lane": [*line.lane.place, line.lane.order.value],
+            "record_set": [*line.record_set.place, line.record_set.order.value],
             "action": line.action.value,
             "to": line.to,
             "after": line.through,
@@ -195,7 +197,7 @@ def outcomes(results: Iterable[LineResult]) -> list[Entry]:
     return [
         {
             "entry": "outcome",
-            "lane": [*each.line.lane.place, each.line.lane.order.value],
+            "record_set": [*each.line.record_set.place, each.line.record_set.order.value],
             "action": each.line.action.value,
             "outcome": each.outcome.value,
             "records": each.count.records,

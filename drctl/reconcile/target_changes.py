@@ -32,9 +32,9 @@ from drctl.reconcile.gap_result import (
     key_digest,
     ranges_of,
 )
-from drctl.reconcile.guards import Changes
 from drctl.reconcile.planning import ReconcilePlan
 from drctl.reconcile.policy import SENDS, Action
+from drctl.reconcile.prechecks import Changes
 
 MOST_SUSPECTS = 50_000
 """Records of the target that are held at once, to be compared with wanted ones."""
@@ -69,7 +69,7 @@ class Sameness:
 
 
 @dataclass(frozen=True, slots=True)
-class Stake:
+class PendingRecords:
     """Records of one partition of the source that are about to be sent.
 
     Attributes:
@@ -82,10 +82,10 @@ class Stake:
     safe: set[OrderVerdict] = field(default_factory=set)
 
 
-Stakes = Mapping[TopicPartition, Stake]
+PendingByPartition = Mapping[TopicPartition, PendingRecords]
 
 
-class Sieve:
+class HashSet:
     """A set that may hold too much: what was added is found, most else is not; 16 MiB."""
 
     def __init__(self) -> None:
@@ -102,11 +102,11 @@ class Sieve:
         return bool(self._bits[at >> 3] >> (at & 7) & 1)
 
 
-class Sieves:
+class WantedHashes:
     """What is wanted of all topics: keys, and what records that are the same have in common."""
 
     def __init__(self) -> None:
-        self.keys, self.traits = Sieve(), Sieve()
+        self.keys, self.traits = HashSet(), HashSet()
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ class NewRecords:
     """
 
     topic: str
-    sieves: Sieves
+    hashes: WantedHashes
     source_id: str
     rows: WantedRows
     source: SourceLog
@@ -151,17 +151,17 @@ class NewRecords:
         """Whether there may be more keys than were counted that something newer came of."""
         return len(self._newest) >= MOST_KEYS
 
-    def want(self, stakes: Stakes) -> None:
+    def want(self, pending: PendingByPartition) -> None:
         """Put what is wanted into the sieves."""
-        for place, stake in stakes.items():
-            for row in self.rows.after(place, stake.through):
-                self.sieves.keys.add((self.topic, row[2]))
-                self.sieves.traits.add((self.topic, self._trait(row[2], row[1])))
+        for place, each in pending.items():
+            for row in self.rows.after(place, each.through):
+                self.hashes.keys.add((self.topic, row[2]))
+                self.hashes.traits.add((self.topic, self._trait(row[2], row[1])))
 
     def take(self, partition: int, rows: Iterable[Row]) -> None:
         """Take some records of a partition of the target."""
         unit, newest, topic = self._unit(partition), self._newest, self.topic
-        keys, traits = self.sieves.keys, self.sieves.traits
+        keys, traits = self.hashes.keys, self.hashes.traits
         for _, time, key, value, headers in rows:
             if headers and self._is_ours(headers):
                 continue
@@ -176,33 +176,33 @@ class NewRecords:
                 digests.add(self._digest(time, key, value, headers))
                 self._held += 1
 
-    def compare(self, stakes: Stakes, source: ClusterState) -> None:
+    def compare(self, pending: PendingByPartition, source: ClusterState) -> None:
         """Find the wanted records among those taken, and forget these.
 
         Raises:
             Unknown: wanted records could not be read from the source.
         """
-        for place, stake in stakes.items():
+        for place, each in pending.items():
             if self._suspects and place not in self.there:
-                at = self._first_there(place, stake, source.log_start(place))
+                at = self._first_there(place, each, source.log_start(place))
                 self.there |= {} if at is None else {place: at}
         self._suspects, self._held = {}, 0
 
-    def newer(self, stakes: Stakes) -> Iterator[tuple[TopicPartition, int]]:
+    def newer(self, pending: PendingByPartition) -> Iterator[tuple[TopicPartition, int]]:
         """How many records that are copied as safe have something newer on the target by now."""
-        for place, stake in stakes.items():
-            if not self._newest or not stake.safe or place in self.there:
+        for place, each in pending.items():
+            if not self._newest or not each.safe or place in self.there:
                 continue
-            through = {order: at for order, at in stake.through.items() if order in stake.safe}
+            through = {order: at for order, at in each.through.items() if order in each.safe}
             outdated = sum(self._outdated(place, row) for row in self.rows.after(place, through))
             if outdated:
                 yield place, outdated
 
-    def _first_there(self, place: TopicPartition, stake: Stake, start: int) -> int | None:
+    def _first_there(self, place: TopicPartition, each: PendingRecords, start: int) -> int | None:
         unit, suspects = self._unit(place.partition), self._suspects
         alike = (
             (row[0], digests)
-            for row in self.rows.after(place, stake.through)
+            for row in self.rows.after(place, each.through)
             if (digests := suspects.get((unit, self._trait(row[2], row[1]))))
         )
         while some := dict(islice(alike, _AT_ONCE)):
@@ -244,7 +244,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(slots=True)
-class _Came:
+class _Appended:
     """The records of a topic to be read."""
 
     offsets: int = 0
@@ -270,7 +270,7 @@ class TargetChanges:
     progress: Progress
     per_partition: bool = field(kw_only=True)
     _topics: dict[str, NewRecords] = field(default_factory=dict)
-    _sieves: Sieves | None = None
+    _hashes: WantedHashes | None = None
 
     def look(self, plan: ReconcilePlan, clusters: ClusterStates, *, last: bool) -> Changes:
         """What was appended, as far as it concerns the plan.
@@ -282,41 +282,53 @@ class TargetChanges:
             Unknown: wanted records could not be read from the source.
         """
         found = Changes()
-        by_topic: dict[str, dict[TopicPartition, Stake]] = {}
-        for place, stake in _stakes(plan).items():
-            by_topic.setdefault(place.topic, {})[place] = stake
-        for topic, stakes in by_topic.items():
-            found += self._look(topic, stakes, plan, clusters, last)
+        by_topic: dict[str, dict[TopicPartition, PendingRecords]] = {}
+        for place, each in _pending(plan).items():
+            by_topic.setdefault(place.topic, {})[place] = each
+        for topic, pending in by_topic.items():
+            found += self._look(topic, pending, plan, clusters, last)
         return found
 
     def _look(
-        self, topic: str, stakes: Stakes, plan: ReconcilePlan, clusters: ClusterStates, last: bool
+        self,
+        topic: str,
+        pending: PendingByPartition,
+        plan: ReconcilePlan,
+        clusters: ClusterStates,
+        last: bool,
     ) -> Changes:
-        target_topic = next(iter(stakes.values())).partition.target_topic
-        came = self._came(topic, stakes, plan, clusters, last)
-        came.unread |= self._unlisted(target_topic, stakes, plan, clusters)
-        if came.ranges:
-            known = self._topics.get(topic) or self._begun(topic, target_topic, stakes, clusters)
-            came.unread |= self._read(known, {target_topic: came.ranges}, stakes, clusters)
+        target_topic = next(iter(pending.values())).partition.target_topic
+        appended = self._appended(topic, pending, plan, clusters, last)
+        appended.unread |= self._unlisted(target_topic, pending, plan, clusters)
+        if appended.ranges:
+            known = self._topics.get(topic) or self._begun(topic, target_topic, pending, clusters)
+            appended.unread |= self._read(known, {target_topic: appended.ranges}, pending, clusters)
         found = self._topics.get(topic)
         if found is None:
-            return Changes(came.offsets, came.waiting, unread=came.unread)
-        there, newer = dict(found.there), dict(found.newer(stakes))
-        return Changes(came.offsets, came.waiting, there, newer, came.unread, found.uncounted)
+            return Changes(appended.offsets, appended.waiting, unread=appended.unread)
+        there, newer = dict(found.there), dict(found.newer(pending))
+        return Changes(
+            appended.offsets, appended.waiting, there, newer, appended.unread, found.uncounted
+        )
 
-    def _came(
-        self, topic: str, stakes: Stakes, plan: ReconcilePlan, clusters: ClusterStates, last: bool
-    ) -> _Came:
+    def _appended(
+        self,
+        topic: str,
+        pending: PendingByPartition,
+        plan: ReconcilePlan,
+        clusters: ClusterStates,
+        last: bool,
+    ) -> _Appended:
         """What is to be read of a topic, and what cannot be."""
-        found, known = _Came(), self._topics.get(topic)
-        for partition, log in self._logs(topic, stakes, plan, clusters):
+        found, known = _Appended(), self._topics.get(topic)
+        for partition, log in self._logs(topic, pending, plan, clusters):
             number, compared = partition.place.partition, partition.target_range
             end_then = compared.end if compared else log.log_start
             start = max(end_then, known.until.get(number, 0) if known else 0)
             if log.log_start > start:
                 why = f"it deleted its records from {start} to {log.log_start - 1} since"
                 place = partition.place
-                found.unread |= dict.fromkeys((place,) if place in stakes else stakes, why)
+                found.unread |= dict.fromkeys((place,) if place in pending else pending, why)
             start, end = max(start, log.log_start), log.end if last else log.last_stable
             found.offsets += log.end - end_then
             found.waiting += log.end - max(start, end)
@@ -325,17 +337,21 @@ class TargetChanges:
         return found
 
     def _logs(
-        self, topic: str, stakes: Stakes, plan: ReconcilePlan, clusters: ClusterStates
+        self, topic: str, pending: PendingByPartition, plan: ReconcilePlan, clusters: ClusterStates
     ) -> Iterator[tuple[FoundPartition, PartitionOffsets]]:
         """The partitions of the target that may hold the missing records by now."""
         for partition in plan.gap.partitions:
             place, log = partition.place, clusters.target.log(partition.there)
-            theirs = place in stakes if self.same.by_partition else place.topic == topic
+            theirs = place in pending if self.same.by_partition else place.topic == topic
             if theirs and isinstance(log, PartitionOffsets):
                 yield partition, log
 
     def _unlisted(
-        self, target_topic: str, stakes: Stakes, plan: ReconcilePlan, clusters: ClusterStates
+        self,
+        target_topic: str,
+        pending: PendingByPartition,
+        plan: ReconcilePlan,
+        clusters: ClusterStates,
     ) -> dict[TopicPartition, str]:
         """Where copies may be in any partition, those that the gap result says nothing of."""
         state = clusters.target.state(target_topic)
@@ -345,16 +361,16 @@ class TargetChanges:
         others = sorted(set(state.partitions) - listed)
         names = ", ".join(map(str, others))
         why = f"the gap result says nothing of partitions {names} of {target_topic}"
-        return dict.fromkeys(stakes, why) if others else {}
+        return dict.fromkeys(pending, why) if others else {}
 
     def _begun(
-        self, topic: str, target_topic: str, stakes: Stakes, clusters: ClusterStates
+        self, topic: str, target_topic: str, pending: PendingByPartition, clusters: ClusterStates
     ) -> NewRecords:
         state = clusters.target.state(target_topic)
-        self._sieves = self._sieves or Sieves()
+        self._hashes = self._hashes or WantedHashes()
         known = self._topics[topic] = NewRecords(
             topic,
-            self._sieves,
+            self._hashes,
             self.source_id,
             self.rows,
             self.source,
@@ -362,11 +378,15 @@ class TargetChanges:
             not (isinstance(state, TopicState) and state.log_append_time),
             self.per_partition,
         )
-        known.want(stakes)
+        known.want(pending)
         return known
 
     def _read(
-        self, known: NewRecords, ranges: TopicRanges, stakes: Stakes, clusters: ClusterStates
+        self,
+        known: NewRecords,
+        ranges: TopicRanges,
+        pending: PendingByPartition,
+        clusters: ClusterStates,
     ) -> dict[TopicPartition, str]:
         """Read them; by partition, why that could not be done to the end, if so.
 
@@ -380,10 +400,10 @@ class TargetChanges:
             done += len(chunk.rows)
             self.progress(done, total)
             if known.full:
-                known.compare(stakes, clusters.source)
-        known.compare(stakes, clusters.source)
+                known.compare(pending, clusters.source)
+        known.compare(pending, clusters.source)
         if failure:
-            return dict.fromkeys(stakes, failure[0])
+            return dict.fromkeys(pending, failure[0])
         for parts in ranges.values():
             known.until |= {number: runs[-1].end for number, runs in parts.items()}
         return {}
@@ -397,14 +417,14 @@ def _until_failure(target: ReadTarget, ranges: TopicRanges, failure: list[str]) 
         failure.append(failed.message)
 
 
-def _stakes(plan: ReconcilePlan) -> dict[TopicPartition, Stake]:
+def _pending(plan: ReconcilePlan) -> dict[TopicPartition, PendingRecords]:
     partitions = {p.place: p for p in plan.gap.partitions}
-    found: dict[TopicPartition, Stake] = {}
+    found: dict[TopicPartition, PendingRecords] = {}
     for line in plan.acting:
         if line.action in SENDS:
-            place, order = line.lane
-            stake = found.setdefault(place, Stake(partitions[place]))
-            stake.through[order] = line.through
-            if line.action is Action.COPY and not line.behind:
-                stake.safe.add(order)
+            place, order = line.record_set
+            each = found.setdefault(place, PendingRecords(partitions[place]))
+            each.through[order] = line.through
+            if line.action is Action.COPY and not line.out_of_order:
+                each.safe.add(order)
     return found

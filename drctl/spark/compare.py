@@ -16,8 +16,8 @@ from drctl.gap.comparison import (
     ONE_CELL,
     SECOND_SALT,
     ComparePlan,
-    Disorder,
     Identity,
+    OrderCheck,
     Place,
     Side,
     TopicPlan,
@@ -249,22 +249,22 @@ def grouped(sides: Mapping[Side, DataFrame]) -> DataFrame:
     )
 
 
-def missing_rows(plan: ComparePlan, source: DataFrame, lacking: DataFrame) -> DataFrame:
+def missing_rows(plan: ComparePlan, source: DataFrame, deficit: DataFrame) -> DataFrame:
     """The source records that are missing, with the last replicated offset of their key.
 
     Args:
         source: identified source rows from the first missing offset of each partition to its end,
             settled buckets included: those are replicated.
-        lacking: of `grouped`, the records that the source holds more often than the target.
+        deficit: of `grouped`, the records that the source holds more often than the target.
     """
     lacks = F.col("on_source") - F.col("on_target")
     repeated = F.col("on_target") > 0
-    groups = lacking.select(*IDENTITY, lacks.alias("lacks"), repeated.alias("repeated"))
+    groups = deficit.select(*IDENTITY, lacks.alias("lacks"), repeated.alias("repeated"))
     rows = source.withColumnRenamed("topic", "topic_name").withColumn(
         "topic", F.xxhash64("topic_name")
     )
     if plan.identity.key:
-        keys = lacking.select("topic", "unit", "key_digest").distinct()
+        keys = deficit.select("topic", "unit", "key_digest").distinct()
         rows = rows.join(keys, ["topic", "unit", "key_digest"], "left_semi")
     rows = _slim(rows.join(groups, list(IDENTITY), "left"))
     return _with_newer(_with_rank(plan, rows))
@@ -303,14 +303,14 @@ def _with_newer(rows: DataFrame) -> DataFrame:
     return rows.withColumn("last_replicated", last).where("missing")
 
 
-def newest_replicated(source: DataFrame, lacking: DataFrame) -> DataFrame:
+def newest_replicated(source: DataFrame, deficit: DataFrame) -> DataFrame:
     """The last replicated offset of each source partition, as `newest`.
 
     Args:
         source: identified source rows from the first missing offset of each partition to its end.
-        lacking: as for `missing_rows`.
+        deficit: as for `missing_rows`.
     """
-    groups = lacking.select(*IDENTITY, (F.col("on_source") - F.col("on_target")).alias("lacks"))
+    groups = deficit.select(*IDENTITY, (F.col("on_source") - F.col("on_target")).alias("lacks"))
     rows = source.withColumn("topic", F.xxhash64("topic")).select(*IDENTITY, "partition", "offset")
     rows = rows.join(groups, list(IDENTITY), "left")
     last_first = Window.partitionBy(*IDENTITY).orderBy(F.desc("offset"), F.desc("partition"))
@@ -324,7 +324,7 @@ def newest_replicated(source: DataFrame, lacking: DataFrame) -> DataFrame:
     )
 
 
-def judged(
+def with_order(
     plan: ComparePlan, missing: DataFrame, surplus: DataFrame, newest: DataFrame | None
 ) -> DataFrame:
     """Missing rows with order verdict, and whether their equal lies in another partition.
@@ -428,7 +428,7 @@ SCHEMA = (
     "topic string, partition int, offset long, target_partition int, target_offset long, "
     "earlier_offset long, earlier_target_offset long"
 )
-LANE = ("topic", "source_partition", "target_partition")
+STREAM = ("topic", "source_partition", "target_partition")
 
 
 def inverted(plan: ComparePlan, sides: Mapping[Side, DataFrame]) -> DataFrame:
@@ -438,15 +438,15 @@ def inverted(plan: ComparePlan, sides: Mapping[Side, DataFrame]) -> DataFrame:
         sides: the records of both.
     """
     pairs = _pairs(_narrow(plan, Side.SOURCE, sides), _narrow(plan, Side.TARGET, sides))
-    lane = Window.partitionBy(*LANE)
+    stream = Window.partitionBy(*STREAM)
     if plan.within is OrderScope.KEY:
         pairs = pairs.where(F.col("key_digest").isNotNull())
-        lane = Window.partitionBy(*LANE, "key_digest")
-    before = lane.orderBy("source_offset").rowsBetween(Window.unboundedPreceding, -1)
+        stream = Window.partitionBy(*STREAM, "key_digest")
+    before = stream.orderBy("source_offset").rowsBetween(Window.unboundedPreceding, -1)
     place = F.struct(F.col("target_offset").alias("there"), F.col("source_offset").alias("here"))
     rows = pairs.withColumn("last", F.max(place).over(before))
     return rows.where(F.col("target_offset") < F.col("last.there")).select(
-        *LANE, "source_offset", "target_offset", "last"
+        *STREAM, "source_offset", "target_offset", "last"
     )
 
 
@@ -484,7 +484,7 @@ def _pairs(source: DataFrame, target: DataFrame) -> DataFrame:
         )
     )
     return found.where("source_offset is not null and target_offset is not null").select(
-        *LANE, "source_offset", "target_offset", "key_digest"
+        *STREAM, "source_offset", "target_offset", "key_digest"
     )
 
 
@@ -513,7 +513,7 @@ def write_inversions(
     named.write.mode("overwrite").parquet(str(folder))
 
 
-def sum_inversions(spark: SparkSession, folder: Path) -> Disorder:
+def sum_inversions(spark: SparkSession, folder: Path) -> OrderCheck:
     """Count what was written there, by source partition."""
     written = spark.read.schema(SCHEMA).parquet(str(folder))
     numbers: dict[Place, int] = {
@@ -521,9 +521,9 @@ def sum_inversions(spark: SparkSession, folder: Path) -> Disorder:
         for row in written.groupBy("topic", "partition").count().collect()
     }
     if not numbers:
-        return Disorder({})
+        return OrderCheck({})
     first = written.orderBy("topic", "partition", "offset").limit(INVERSION_EXAMPLES)
-    return Disorder(numbers, tuple(Inversion(**row.asDict()) for row in first.collect()))
+    return OrderCheck(numbers, tuple(Inversion(**row.asDict()) for row in first.collect()))
 
 
 def digest_rows(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:

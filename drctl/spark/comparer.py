@@ -16,9 +16,9 @@ from drctl.gap.comparison import (
     BucketDigest,
     ComparePlan,
     Comparison,
-    Disorder,
     Extra,
     Missing,
+    OrderCheck,
     Place,
     Progress,
     Reads,
@@ -150,7 +150,7 @@ class SparkComparer:
         kept.unpersist()
         return self._summarise(suspects, balance.extra, progress)
 
-    def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
+    def check_order(self, plan: ComparePlan, progress: Progress) -> OrderCheck:
         """Look at the order of all replicated records of the plan; writes those in another one.
 
         Raises:
@@ -197,14 +197,14 @@ class SparkComparer:
         source = self._rows.rows(Side.SOURCE, tails)
         assert source is not None
         identified = compare.identified(plan, Side.SOURCE, source)
-        lacking = differing.where("on_source > on_target")
-        missing = compare.missing_rows(plan, identified, lacking)
+        deficit = differing.where("on_source > on_target")
+        missing = compare.missing_rows(plan, identified, deficit)
         newest = None
         if plan.within is OrderScope.PARTITION:
-            newest = compare.newest_replicated(identified, lacking)
+            newest = compare.newest_replicated(identified, deficit)
         surplus = differing.where("on_target > on_source")
-        judged = compare.judged(plan, missing, surplus, newest)
-        classified = compare.classified(self._spark, plan, judged, replicated)
+        with_order = compare.with_order(plan, missing, surplus, newest)
+        classified = compare.classified(self._spark, plan, with_order, replicated)
         results.write(self._spark, classified, self._out)
 
     def _summarise(
@@ -288,10 +288,10 @@ def _needed(plan: ComparePlan) -> Column:
 def _starts(suspects: Sequence[TopicSuspects], balance: results.Balance) -> Mapping[Place, int]:
     """Where the first missing record of each source partition may be."""
     starts = dict(balance.starts)
-    lacking = {topic for topic, _ in starts}
+    deficit = {topic for topic, _ in starts}
     for s in suspects:
         # A group of equal records may span partitions there: no one offset stands for it.
-        if not s.plan.by_partition and s.plan.topic in lacking:
+        if not s.plan.by_partition and s.plan.topic in deficit:
             starts |= {
                 (s.plan.topic, p): results[0].start for p, results in s.source.items() if results
             }

@@ -188,12 +188,12 @@ def balance(groups: DataFrame, names: Mapping[int, str]) -> Balance:
     """Add up `compare.grouped` by partition, in one job."""
     more = F.greatest(F.col("on_target") - F.col("on_source"), F.lit(0))
     own = F.col("on_source") == 0
-    lacking = F.col("on_source") > F.col("on_target")
+    deficit = F.col("on_source") > F.col("on_target")
     replicated = (F.col("on_source") > 0) & (F.col("on_target") > 0)
     rows = groups.groupBy("topic", "source_partition", "target_partition").agg(
         F.sum(F.when(own, more).otherwise(0)).alias("own"),
         F.sum(F.when(own, 0).otherwise(more)).alias("again"),
-        F.min(F.when(lacking, F.col("first_offset"))).alias("start"),
+        F.min(F.when(deficit, F.col("first_offset"))).alias("start"),
         F.min(F.when(replicated, F.col("first_offset"))).alias("replicated"),
     )
     extra: dict[Place, Extra] = {}

@@ -43,7 +43,7 @@ class KafkaRows:
     def _load(self, side: Side, layer: Mapping[str, Mapping[int, OffsetRange]]) -> DataFrame:
         offsets = sum(r.span for partitions in layer.values() for r in partitions.values())
         options = {
-            **IMPATIENT,
+            **FETCH_WAIT,
             **{f"kafka.{name}": value for name, value in self._properties[side].items()},
             **FETCH_OPTIONS,
             "assign": _json({t: sorted(p) for t, p in layer.items()}),
@@ -59,7 +59,7 @@ class KafkaRows:
 # At its log's end a consumer asks for more, though it needs none. The broker then holds that
 # request back, and with it whatever the same connection is asked next, by default for half a second
 # a partition. The site's own word comes before this.
-IMPATIENT = {"kafka.fetch.max.wait.ms": "10"}
+FETCH_WAIT = {"kafka.fetch.max.wait.ms": "10"}
 
 FETCH_OPTIONS = {
     "kafka.isolation.level": "read_committed",

@@ -54,7 +54,7 @@ class SparkSettings:
     java: Sequence[str] = ()
 
 
-GENTLE_SECONDS = 20
+SHUTDOWN_SECONDS = 20
 
 ROWS_A_TASK = 250_000
 """Of those that are shuffled, at most: each has about a hundred bytes."""
@@ -125,11 +125,11 @@ FIXED = {"spark.sql.ansi.enabled": "false", "spark.sql.legacy.sizeOfNull": "fals
 
 
 @contextmanager
-def opened(settings: SparkSettings, gentle_s: float = GENTLE_SECONDS) -> Iterator[SparkSession]:
+def opened(settings: SparkSettings, shutdown_s: float = SHUTDOWN_SECONDS) -> Iterator[SparkSession]:
     """A session of drctl's own, stopped at the end together with its JVM.
 
     Args:
-        gentle_s: how long the JVM has to end by itself.
+        shutdown_s: how long the JVM has to end by itself.
 
     Raises:
         SparkDidNotStart: Java is missing, the master does not answer, or the connector is wrong.
@@ -138,7 +138,7 @@ def opened(settings: SparkSettings, gentle_s: float = GENTLE_SECONDS) -> Iterato
         conf = {**defaults(settings, Path(scratch)), **settings.conf, **FIXED}
         properties = Path(scratch) / "spark.properties"
         # Not on the command line: there everybody could read the values.
-        write_secretly(properties, conf)
+        write_private(properties, conf)
         with _jvm_output(settings.log), _submitted_with(properties), _own_interrupt():
             session = _start(settings)
         process = session.sparkContext._gateway.proc  # type: ignore[union-attr]
@@ -146,7 +146,7 @@ def opened(settings: SparkSettings, gentle_s: float = GENTLE_SECONDS) -> Iterato
             yield session
             session.stop()
         finally:
-            _end(process, gentle_s)
+            _end(process, shutdown_s)
 
 
 @contextmanager
@@ -187,7 +187,7 @@ def _start(settings: SparkSettings) -> SparkSession:
     except (PySparkException, Py4JError, OSError) as error:
         if was_interrupted(error):
             raise KeyboardInterrupt from error
-        reason = _last_words(settings.log) or str(error).splitlines()[0]
+        reason = _last_error(settings.log) or str(error).splitlines()[0]
         raise SparkDidNotStart(
             f"Spark did not start on {settings.master}: {reason}",
             "Java 17 or later must be on the path (or JAVA_HOME set), and spark.master reachable",
@@ -195,14 +195,14 @@ def _start(settings: SparkSettings) -> SparkSession:
     return session
 
 
-def _last_words(log: Path | None) -> str:
+def _last_error(log: Path | None) -> str:
     """What the JVM printed last that names a fault; empty where it printed none."""
     text = log.read_text(encoding="utf-8", errors="replace") if log and log.exists() else ""
     faults = [line.strip() for line in text.splitlines() if _FAULT.search(line)]
     return faults[-1] if faults else ""
 
 
-def _end(process: Popen[bytes], gentle_s: float) -> None:
+def _end(process: Popen[bytes], shutdown_s: float) -> None:
     """End the JVM and what PySpark remembers of it.
 
     After an interrupt no call into the JVM can be trusted: its connection may still hold the
@@ -210,7 +210,7 @@ def _end(process: Popen[bytes], gentle_s: float) -> None:
     """
     process.terminate()
     try:
-        process.wait(gentle_s)
+        process.wait(shutdown_s)
     except TimeoutExpired:
         process.kill()
         process.wait()
@@ -296,7 +296,7 @@ def properties_text(properties: Mapping[str, str]) -> str:
     return "".join(lines)
 
 
-def write_secretly(path: Path, properties: Mapping[str, str]) -> None:
+def write_private(path: Path, properties: Mapping[str, str]) -> None:
     """A new file of mode 0600 from its first byte on."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

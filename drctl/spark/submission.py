@@ -19,7 +19,7 @@ import pyspark
 import drctl
 from drctl.model.errors import ConfigError
 from drctl.spark import session
-from drctl.spark.session import write_secretly
+from drctl.spark.session import write_private
 
 JOB = "drctl.spark.submit_job"
 _ROOT = Path(drctl.__file__).parent.parent
@@ -180,12 +180,12 @@ def write_command(
         staging.mkdir()
     main, packed = write_job(staging)
     spark_properties = scratch / "spark.properties"
-    write_secretly(spark_properties, _spark_conf(settings, scratch))
+    write_private(spark_properties, _spark_conf(settings, scratch))
     secrets, files = settings.secrets_path, list[Path]()
     if secrets is None:
         files = [scratch / f"{name}.properties" for name in clients]
         for file, properties in zip(files, clients.values(), strict=True):
-            write_secretly(file, properties)
+            write_private(file, properties)
         secrets = "." if settings.on_cluster else str(scratch)
     words = [str(settings.home / "bin" / "spark-submit"), "--master", settings.master]
     words += ["--deploy-mode", settings.deploy_mode, "--name", NAME]

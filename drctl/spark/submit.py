@@ -21,7 +21,7 @@ from drctl.gap.comparison import (
     BucketDigest,
     ComparePlan,
     Comparison,
-    Disorder,
+    OrderCheck,
     Progress,
     Reads,
     ScanFailed,
@@ -46,7 +46,7 @@ from drctl.spark.job_folder import (
 from drctl.spark.session import SparkDidNotStart
 from drctl.spark.submission import SubmitSettings, write_command
 
-GENTLE_S = 20.0
+SHUTDOWN_S = 20.0
 """How long an application may take to end by itself."""
 
 _FAULT = re.compile(
@@ -92,7 +92,7 @@ class Application:
         try:
             if not self.ended_within(patience):
                 self._signal(signal.SIGTERM)
-                self.ended_within(GENTLE_S)
+                self.ended_within(SHUTDOWN_S)
         finally:  # also when Ctrl-C is pressed again
             self._signal(signal.SIGKILL)
             self._process.wait()
@@ -132,7 +132,7 @@ def started(
     patience = 0.0
     try:
         yield application
-        patience = GENTLE_S
+        patience = SHUTDOWN_S
     finally:
         application.end(patience)
 
@@ -189,14 +189,14 @@ class SubmittedComparer:
             fetch(self._folder.path / name, self._out / name)
         return comparison
 
-    def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
+    def check_order(self, plan: ComparePlan, progress: Progress) -> OrderCheck:
         """Look at the order of all replicated records of the plan; the inversions are fetched.
 
         Raises:
             ScanFailed: something could not be read to its end.
         """
         asked = {"plan": plain(plan), "order": True}
-        found: Disorder = restored(Disorder, self._answered(asked, progress)["disorder"])
+        found: OrderCheck = restored(OrderCheck, self._answered(asked, progress)["check_order"])
         fetch(self._folder.path / INVERSIONS, self._out / INVERSIONS)
         return found
 
@@ -275,7 +275,7 @@ def submitted(
             started(
                 words, environ=surroundings, log=settings.log, folder=Path(scratch), umask=umask
             ) as application,
-            _stopped(folder, application, GENTLE_S if settings.on_cluster else 0),
+            _stopped(folder, application, SHUTDOWN_S if settings.on_cluster else 0),
         ):
             _await_ready(settings, folder, application)
             for read in Path(scratch).glob("*.properties"):

@@ -37,7 +37,7 @@ from drctl.spark.job_folder import (
 from drctl.spark.scan import KafkaRows
 
 POLL_S = 0.2
-LEASH_S = 180.0
+CLIENT_TIMEOUT_S = 180.0
 """How long the client may be silent; shared folders may show its signs of life late."""
 PROGRESS_S = 0.5
 
@@ -50,31 +50,31 @@ def main(arguments: Sequence[str]) -> None:
     """
     place, secrets, source, target = arguments
     folder = JobFolder(Path(place))
-    with _last_words(folder):
+    with _report_crash(folder):
         spark = SparkSession.builder.getOrCreate()
         spark.sparkContext.setLogLevel("WARN")
-        leash = Leash(folder, spark.sparkContext.cancelAllJobs)
+        watch = ClientWatch(folder, spark.sparkContext.cancelAllJobs)
         properties = {
             side: _client_properties(spark, Path(secrets) / f"{name}.properties")
             for side, name in ((Side.SOURCE, source), (Side.TARGET, target))
         }
         rows = KafkaRows(spark, properties, spark.sparkContext.defaultParallelism)
         folder.put(READY, {"application": spark.sparkContext.applicationId})
-        serve(folder, SparkComparer(spark, rows, folder.path), leash)
+        serve(folder, SparkComparer(spark, rows, folder.path), watch)
         spark.stop()
 
 
-def serve(folder: JobFolder, comparer: RecordComparer, leash: "Leash") -> None:
+def serve(folder: JobFolder, comparer: RecordComparer, watch: "ClientWatch") -> None:
     """Answer one question after the other, as long as the client holds the leash."""
     number = 1
-    with leash:
-        while not leash.released.is_set():
+    with watch:
+        while not watch.released.is_set():
             asked = folder.get(question(number))
             if asked is None:
-                leash.released.wait(POLL_S)
+                watch.released.wait(POLL_S)
                 continue
             found = _answered(asked, comparer, throttled(folder, number))
-            if not leash.released.is_set():
+            if not watch.released.is_set():
                 folder.put(answer(number), found)
             number += 1
 
@@ -86,7 +86,7 @@ def _answered(asked: Mapping[str, Any], comparer: RecordComparer, progress: Prog
             digests = comparer.digest(plan, restored(Reads, asked["reads"]), progress)
             return {"digests": digests}  # tuples, which JSON has as arrays
         if "order" in asked:
-            return {"disorder": plain(comparer.disorder(plan, progress))}
+            return {"check_order": plain(comparer.check_order(plan, progress))}
         suspects = restored(tuple[TopicSuspects, ...], asked["suspects"])
         return {"comparison": plain(comparer.compare(plan, suspects, progress))}
     except ScanFailed as failed:
@@ -109,7 +109,7 @@ def throttled(folder: JobFolder, number: int) -> Progress:
     return progress
 
 
-class Leash:
+class ClientWatch:
     """Sees whether somebody still waits for the job; where nobody does, ends what it is at.
 
     Args:
@@ -120,7 +120,7 @@ class Leash:
     """
 
     def __init__(
-        self, folder: JobFolder, end: Callable[[], object], seconds: float = LEASH_S
+        self, folder: JobFolder, end: Callable[[], object], seconds: float = CLIENT_TIMEOUT_S
     ) -> None:
         self.released = threading.Event()
         self._folder = folder
@@ -150,7 +150,7 @@ class Leash:
 
 
 @contextmanager
-def _last_words(folder: JobFolder) -> Iterator[None]:
+def _report_crash(folder: JobFolder) -> Iterator[None]:
     """Tells the client of an end that nobody foresaw; its own log may be far away."""
     try:
         yield

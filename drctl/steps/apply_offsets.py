@@ -10,7 +10,7 @@ from drctl.engine.run_state import RunState
 from drctl.model.errors import Unreachable
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition
-from drctl.offsets.applying import Action, ApplyPlan, Guard, Line, Wanted, build_plan, look
+from drctl.offsets.applying import Action, ApplyPlan, Line, Precheck, Wanted, build_plan, look
 from drctl.offsets.results import DONE, WRITTEN, Became, Change, Outcome, Place, became, moved
 from drctl.steps.repairs import counted
 
@@ -30,7 +30,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """One that is not committed, and the guard that refuses it.
+    """One that is not committed, and the precheck that refuses it.
 
     Attributes:
         reason: in words; empty where the plan said it already.
@@ -40,7 +40,7 @@ class LeftOut:
     group: str
     topic: str
     number: int
-    guard: Guard
+    precheck: Precheck
     reason: str = ""
     now: Committed | None = None
 
@@ -93,7 +93,7 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
     """Each is guarded again right before the commit, and read back; what is refused is left."""
 
     name = "apply-offsets"
-    # It asks its own guards, and its intent is the snapshot from which it is undone.
+    # It asks its own prechecks, and its intent is the snapshot from which it is undone.
     traits = (
         Trait.RUNS_PRECHECKS
         | Trait.SNAPSHOTS_STATE
@@ -115,7 +115,7 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
         )
 
     def check(self, settings: ApplySettings, facts: Facts, reader: LinkReader) -> ApplyIntent:
-        """Ask every guard again.
+        """Ask every precheck again.
 
         Raises:
             Unreachable: the cluster did not answer.
@@ -130,10 +130,10 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
             changed = now != before[line.group, line.partition]
             if line.action is Action.SAME:
                 same += 1
-            elif line.guard and not (changed and line.guard.overridable):
-                left.append(LeftOut(*at, line.guard, line.reason, now))
+            elif line.precheck and not (changed and line.precheck.overridable):
+                left.append(LeftOut(*at, line.precheck, line.reason, now))
             elif changed:
-                left.append(LeftOut(*at, Guard.CHANGED_SINCE, moved(now), now))
+                left.append(LeftOut(*at, Precheck.CHANGED_SINCE, moved(now), now))
             else:
                 due.append(line)
         return ApplyIntent(settings.cluster, changes(due), same, tuple(left))
@@ -180,7 +180,7 @@ def guarded(
     origin: str = "",
     notes: Sequence[str] = (),
 ) -> ApplyPlan:
-    """What the guards say now of everything that is wanted on a cluster.
+    """What the prechecks say now of everything that is wanted on a cluster.
 
     Args:
         origin, notes: as in the plan.
@@ -231,7 +231,7 @@ def became_of(run: RunState, reader: LinkReader) -> Mapping[Place, Became]:
         unknown = Became(Outcome.UNKNOWN, None, f"not read back: {silent.message}")
         found = {change.place: unknown for change in intent.lines}
     for each in intent.left_out:
-        found[each.place] = Became(Outcome.REFUSED, each.now, each.reason, each.guard)
+        found[each.place] = Became(Outcome.REFUSED, each.now, each.reason, each.precheck)
     rows = ApplyOffsets().read_settings(step.settings).rows
     same = {(row.wanted.group, row.wanted.partition): row.wanted.to for row in rows}
     return {place: Became(Outcome.SAME, to) for place, to in same.items()} | found
@@ -243,7 +243,7 @@ def _words(what: str, items: Sequence[str]) -> str:
 
 
 def _left_out(each: LeftOut) -> str:
-    return f"{_name(each.place)}: {each.guard}{f': {each.reason}' if each.reason else ''}"
+    return f"{_name(each.place)}: {each.precheck}{f': {each.reason}' if each.reason else ''}"
 
 
 def _name(place: Place) -> str:

@@ -144,7 +144,7 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
                 return Seen(State.DONE, told, DrainFacts(records), missing.partitions, told)
             words = f"{records:,} records are still missing"
             return Seen(State.WAITING, words, items=missing.partitions)
-        before = missing.left_before
+        before = missing.left_missing_before
         aside = f" but {before:,} that were quarantined or discarded before" if before else ""
         return Seen(State.DONE, f"no record is missing on the target{aside}", DrainFacts(0))
 

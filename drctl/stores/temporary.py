@@ -126,22 +126,22 @@ class TemporaryWantedRows:
             ) from None
 
     def tallies(self) -> Mapping[RecordSet, Tally]:
-        """What each lane holds."""
+        """What each record set holds."""
         return dict(self._tallies)
 
-    def done(self, lane: RecordSet, through: int) -> Tally:
-        """What a lane holds up to this offset."""
+    def done(self, record_set: RecordSet, through: int) -> Tally:
+        """What a record set holds up to this offset."""
         done = Tally()
-        for number, drawer in sorted(self._drawers.get(lane.place, {}).items()):
+        for number, drawer in sorted(self._drawers.get(record_set.place, {}).items()):
             if number << _SPAN <= through:
                 rows = self._rows(drawer)
-                done = _sum(done, [r for r in rows if r[4] is lane.order and r[0] <= through])
+                done = _sum(done, [r for r in rows if r[4] is record_set.order and r[0] <= through])
         return done
 
     def after(
         self, place: TopicPartition, through: Mapping[OrderVerdict, int]
     ) -> Iterator[WantedRow]:
-        """The rows of these lanes of a partition, each lane's after its offset, in order."""
+        """Yield the rows of these record sets, each after its offset, in offset order."""
         return chain.from_iterable(self._after(place, through))
 
     def offsets_after(
@@ -179,10 +179,12 @@ class TemporaryWantedRows:
     ) -> Iterator[tuple[_Drawer, bool]]:
         """The drawers that hold any of these, and whether all that they hold is of these."""
         first, last = min(through.values()), max(through.values())
-        lanes = {lane.order for lane in self._tallies if lane.place == place} <= through.keys()
+        record_sets = {
+            record_set.order for record_set in self._tallies if record_set.place == place
+        } <= through.keys()
         for number, drawer in sorted(self._drawers.get(place, {}).items()):
             if drawer.last > first:
-                yield drawer, lanes and number << _SPAN > last
+                yield drawer, record_sets and number << _SPAN > last
 
     def _take(self, rows: Iterable[Row]) -> None:
         """Put rows away, each into its drawer."""
@@ -193,9 +195,9 @@ class TemporaryWantedRows:
         for (topic, partition, number), some in held.items():
             place = TopicPartition(topic, partition)
             for order in set(map(_ORDER, some)):
-                lane = RecordSet(place, order)
-                before = self._tallies.get(lane, Tally())
-                self._tallies[lane] = _sum(before, [row for row in some if row[4] is order])
+                record_set = RecordSet(place, order)
+                before = self._tallies.get(record_set, Tally())
+                self._tallies[record_set] = _sum(before, [row for row in some if row[4] is order])
             self._put(self._drawers.setdefault(place, {}).setdefault(number, _Drawer()), some)
 
     def _put(self, drawer: _Drawer, rows: Sequence[WantedRow]) -> None:

@@ -271,7 +271,7 @@ def headline(result: GapResult, found: Truncation) -> str:
     )
 
 
-def unsaid(result: GapResult) -> tuple[str, ...]:
+def not_covered(result: GapResult) -> tuple[str, ...]:
     """What nobody looked at, and would be destroyed likewise."""
     said = []
     if result.not_compared:
@@ -351,8 +351,8 @@ def truncation_table(result: GapResult, found: Truncation) -> Iterator[Part]:
         )
         yield from ("", Table(rows, numbers=(1, 2)), "")
         columns = ("Part.", "Cut", "Only here", "Size", "Others", "Size")
-        yield from _partitions(worst_of(found), _doomed, columns, TRUNCATION_WORST)
-    yield from (Text(each, "yellow") for each in unsaid(result))
+        yield from _partitions(worst_of(found), _truncated, columns, TRUNCATION_WORST)
+    yield from (Text(each, "yellow") for each in not_covered(result))
     if told := kept(result, found):
         yield f"\n{told}"
 
@@ -406,7 +406,7 @@ def _partitions(
     )
 
 
-def _doomed(each: TruncatedPartition) -> tuple[str, ...]:
+def _truncated(each: TruncatedPartition) -> tuple[str, ...]:
     numbers = (number(each.records), size(each.bytes), number(each.others), size(each.other_bytes))
     return plain(each.topic), str(each.partition), offsets(each), *numbers
 

@@ -14,8 +14,8 @@ from typing import IO, Any
 from drctl.model.errors import Refused, Unknown
 from drctl.model.strict_json import read_json
 from drctl.model.topology import TopicPartition
-from drctl.reconcile.export import FORMAT, MANIFEST, lane_of, lane_row, line_of
-from drctl.reconcile.gap_result import Exported, ExportedLane
+from drctl.reconcile.export import FORMAT, MANIFEST, line_of, record_set_of, record_set_row
+from drctl.reconcile.gap_result import Exported, ExportedSet
 from drctl.reconcile.progress import RecordSet
 
 _CLASSES = ["unreplicated"]
@@ -27,13 +27,13 @@ class _Manifest:
 
     Attributes:
         files: name, number of records and SHA-256, by partition.
-        lanes: None where a drctl made it that did not tell them.
+        record_sets: None where a drctl made it that did not tell them.
     """
 
     result: str
     classes: Sequence[str]
     files: Mapping[TopicPartition, tuple[str, int, str]]
-    lanes: tuple[ExportedLane, ...] | None
+    record_sets: tuple[ExportedSet, ...] | None
 
 
 def folders_of(first: Path) -> Iterator[Path]:
@@ -53,24 +53,26 @@ def results_exported(state_dir: Path) -> frozenset[str]:
     return frozenset(each.parent.name.partition("-")[0] for each in found)
 
 
-def saved_lanes(state_dir: Path, result: str) -> Mapping[RecordSet, tuple[ExportedLane, ...]]:
+def saved_record_sets(state_dir: Path, result: str) -> Mapping[RecordSet, tuple[ExportedSet, ...]]:
     """What exports of a result hold, as far as their files are there and are what was written.
 
-    An export of before manifests told their lanes counts as none. Reads the files.
+    An export of before manifests told their record sets counts as none. Reads the files.
     """
-    found: dict[RecordSet, tuple[ExportedLane, ...]] = {}
+    found: dict[RecordSet, tuple[ExportedSet, ...]] = {}
     for folder in folders_of(exports_of(state_dir, result)):
         if not folder.exists():
             return found
         told = _read(folder)
         if told is None or (told.result, told.classes) != (result, _CLASSES):
             continue
-        for lane in _there(folder, told):
-            found[lane.lane] = (*found.get(lane.lane, ()), lane)
+        for record_set in _there(folder, told):
+            found[record_set.record_set] = (*found.get(record_set.record_set, ()), record_set)
     raise AssertionError("folders have no end")
 
 
-def standing_against(folder: Path, about: Mapping[str, Any], parts: Sequence[ExportedLane]) -> str:
+def replacement_blocker(
+    folder: Path, about: Mapping[str, Any], parts: Sequence[ExportedSet]
+) -> str:
     """Why an export in this folder must not be replaced by one of these; empty where it may be.
 
     Args:
@@ -79,14 +81,14 @@ def standing_against(folder: Path, about: Mapping[str, Any], parts: Sequence[Exp
     if not (folder / MANIFEST).exists():
         return ""
     told = _read(folder)
-    if told is None or told.lanes is None:
+    if told is None or told.record_sets is None:
         return "it does not say which records it holds"
     if (told.result, told.classes) != (about.get("result"), about.get("classes")):
         return f"it is of gap result {told.result}, {' and '.join(told.classes)} records"
-    new = {part.lane: part for part in parts}
-    for old in told.lanes:
-        name = f"{old.lane.order.value} records of {old.lane.place}"
-        now = new.get(old.lane)
+    new = {part.record_set: part for part in parts}
+    for old in told.record_sets:
+        name = f"{old.record_set.order.value} records of {old.record_set.place}"
+        now = new.get(old.record_set)
         if now is None or now.after > old.after:
             return f"it holds {name} that are not exported now"
         if now.records < old.records:
@@ -94,13 +96,15 @@ def standing_against(folder: Path, about: Mapping[str, Any], parts: Sequence[Exp
     return ""
 
 
-def _there(folder: Path, told: _Manifest) -> Iterator[ExportedLane]:
-    """The lanes whose files are whole."""
+def _there(folder: Path, told: _Manifest) -> Iterator[ExportedSet]:
+    """The record sets whose files are whole."""
     wanted: Counter[TopicPartition] = Counter()
-    for lane in told.lanes or ():
-        wanted[lane.lane.place] += lane.records
+    for record_set in told.record_sets or ():
+        wanted[record_set.record_set.place] += record_set.records
     whole = {place for place, number in wanted.items() if _is_whole(folder, told, place, number)}
-    yield from (lane for lane in told.lanes or () if lane.lane.place in whole)
+    yield from (
+        record_set for record_set in told.record_sets or () if record_set.record_set.place in whole
+    )
 
 
 def _is_whole(folder: Path, told: _Manifest, place: TopicPartition, records: int) -> bool:
@@ -130,8 +134,10 @@ def _read(folder: Path) -> _Manifest | None:
             )
             for row in data["files"]
         }
-        lanes = tuple(map(lane_of, data["lanes"])) if "lanes" in data else None
-        return _Manifest(data["result"], data["classes"], files, lanes)
+        record_sets = (
+            tuple(map(record_set_of, data["record_sets"])) if "record_sets" in data else None
+        )
+        return _Manifest(data["result"], data["classes"], files, record_sets)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -192,7 +198,7 @@ class ExportFolder:
     def _work(self) -> Path:
         return self._folder / _PARTIAL
 
-    def begin(self, parts: Sequence[ExportedLane]) -> None:
+    def begin(self, parts: Sequence[ExportedSet]) -> None:
         """Start anew where an earlier export was interrupted.
 
         Raises:
@@ -202,7 +208,7 @@ class ExportFolder:
         self._folder = self._place_for(parts)
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._see_no_strangers()
+            self._check_folder()
             shutil.rmtree(self._work, ignore_errors=True)
             self._work.mkdir(mode=0o700)
         except OSError as error:
@@ -227,7 +233,7 @@ class ExportFolder:
         except OSError as error:
             raise self._unwritable(error) from error
 
-    def finish(self, parts: Sequence[ExportedLane]) -> str:
+    def finish(self, parts: Sequence[ExportedSet]) -> str:
         """Move everything to its place; `manifest.json` appears last.
 
         Raises:
@@ -239,7 +245,7 @@ class ExportFolder:
                 part.close()
         except OSError as error:
             raise self._unwritable(error) from error
-        self._see_all(parts)
+        self._check_counts(parts)
         place = self._place_for(parts)
         try:
             manifest = _Part(self._work / MANIFEST)
@@ -259,10 +265,10 @@ class ExportFolder:
         manifest.rename(to / MANIFEST)
         self._work.rmdir()
 
-    def _see_all(self, parts: Sequence[ExportedLane]) -> None:
+    def _check_counts(self, parts: Sequence[ExportedSet]) -> None:
         told: Counter[TopicPartition] = Counter()
         for each in parts:
-            told[each.lane.place] += each.records
+            told[each.record_set.place] += each.records
         for place in told.keys() | self._parts.keys():
             written = self._parts[place].records if place in self._parts else 0
             if written != told[place]:
@@ -272,14 +278,14 @@ class ExportFolder:
                     "run it again",
                 )
 
-    def _place_for(self, parts: Sequence[ExportedLane]) -> Path:
+    def _place_for(self, parts: Sequence[ExportedSet]) -> Path:
         """The folder that this goes to.
 
         Raises:
             Refused: an export is there that holds what this one does not.
         """
         for folder in self._places():
-            against = standing_against(folder, self._about, parts)
+            against = replacement_blocker(folder, self._about, parts)
             if not against:
                 return folder
             if not self._beside:
@@ -298,20 +304,20 @@ class ExportFolder:
             for part in opened:
                 part.close()
 
-    def _see_no_strangers(self) -> None:
+    def _check_folder(self) -> None:
         ours = {MANIFEST, _PARTIAL}
-        strangers = [
+        foreign = [
             p.name
             for p in self._folder.iterdir()
             if p.name not in ours and not p.name.endswith(".jsonl")
         ]
-        if strangers:
+        if foreign:
             raise Refused(
-                f"{self._folder} holds {min(strangers)!r}, which is not of an export",
+                f"{self._folder} holds {min(foreign)!r}, which is not of an export",
                 "choose an empty folder with --out",
             )
 
-    def _manifest(self, parts: Sequence[ExportedLane]) -> dict[str, Any]:
+    def _manifest(self, parts: Sequence[ExportedSet]) -> dict[str, Any]:
         files = [
             {
                 "file": part.file.name,
@@ -322,8 +328,8 @@ class ExportFolder:
             }
             for place, part in sorted(self._parts.items())
         ]
-        lanes = [lane_row(part) for part in parts]
-        return {"format": FORMAT, **self._about, "files": files, "lanes": lanes}
+        record_sets = [record_set_row(part) for part in parts]
+        return {"format": FORMAT, **self._about, "files": files, "record_sets": record_sets}
 
     def _unwritable(self, error: OSError) -> Unknown:
         return Unknown(

@@ -34,12 +34,12 @@ def prepared(out: Path) -> Iterator[Path]:
     """
     try:
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
-        strangers = sorted(p.name for p in out.iterdir() if p.name not in _OURS)
+        foreign = sorted(p.name for p in out.iterdir() if p.name not in _OURS)
     except OSError as error:
         raise Unknown(f"cannot write to {out}: {error.strerror}", "choose another --out") from None
-    if strangers:
+    if foreign:
         raise Refused(
-            f"{out} holds {strangers[0]!r}, which is not of a gap analysis",
+            f"{out} holds {foreign[0]!r}, which is not of a gap analysis",
             "choose an empty folder with --out",
         )
     work = out / _PARTIAL

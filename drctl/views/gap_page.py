@@ -205,7 +205,7 @@ class TopicRow:
 
 def render(result: GapResult) -> str:
     """The page; reads nothing but the template."""
-    doomed = estimate_text.worst_of(result.truncation) if result.truncation else []
+    truncated = estimate_text.worst_of(result.truncation) if result.truncation else []
     return render_page(
         "gap.html.j2",
         result=result,
@@ -224,9 +224,9 @@ def render(result: GapResult) -> str:
         range_limit=RANGES,
         samples=result.examples[:EXAMPLES],
         show=partial(show, limit=SHOWN_BYTES),
-        doomed=doomed[:WORST_PARTITIONS],
-        doomed_words=estimate_text,
-        blind=gap_text.blind_spots(result),
+        truncated=truncated[:WORST_PARTITIONS],
+        truncation_words=estimate_text,
+        blind=gap_text.uncompared_parts(result),
         blind_limit=NOT_COMPARED,
         notes=_notes(result.topics),
         note_limit=NOTES,

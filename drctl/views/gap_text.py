@@ -46,7 +46,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Blind:
+class UncomparedPart:
     """Partitions of a topic that could not be compared for one reason; all text is printable."""
 
     topic: str
@@ -179,14 +179,14 @@ def order_lines(result: GapResult) -> tuple[Line, ...]:
     )
 
 
-def blind_spots(result: GapResult) -> tuple[Blind, ...]:
+def uncompared_parts(result: GapResult) -> tuple[UncomparedPart, ...]:
     """What could not be compared, partitions with the same topic and reason together."""
     places: dict[tuple[str, str], list[int]] = {}
     for item in result.not_compared:
         numbers = places.setdefault((item.topic, item.reason), [])
         numbers += [] if item.partition is None else [item.partition]
     return tuple(
-        Blind(plain(topic), _runs(sorted(numbers)) or "all partitions", sentence(reason))
+        UncomparedPart(plain(topic), _runs(sorted(numbers)) or "all partitions", sentence(reason))
         for (topic, reason), numbers in places.items()
     )
 
@@ -457,7 +457,9 @@ def gap_table(result: GapResult) -> Iterator[Part]:
     if found := facts(result):
         yield from (heading("Known"), Items(found))
     yield from (heading("Unknown"), Items(unknown(result)))
-    yield from uncompared([f"{b.topic} ({b.partitions}): {b.reason}" for b in blind_spots(result)])
+    yield from uncompared(
+        [f"{b.topic} ({b.partitions}): {b.reason}" for b in uncompared_parts(result)]
+    )
     steps = [f"{step.what} {step.why}" for step in next_steps(result)]
     yield from (heading("Do now"), Items(steps, numbered=True))
     yield f"\nPage: {plain(result.out)}/{PAGE}"

@@ -23,7 +23,7 @@ def plan_table(plan: ApplyPlan, execute: str) -> Iterator[Part]:
     shown = (*plan.refused, *plan.writes[:MOST])
     yield from _offsets([(line, line.action.value) for line in shown])
     yield from more(len(plan.writes) - MOST)
-    yield from why(f"{line.guard}: {sentence(line.reason)}" for line in plan.refused)
+    yield from why(f"{line.precheck}: {sentence(line.reason)}" for line in plan.refused)
     if plan.writes:
         yield from section("Nothing was written. To write:", [plain(execute)])
     else:
@@ -82,8 +82,10 @@ def _offset_cells(line: Line, what: str) -> Iterator[str]:
         yield "-" if position is None else str(position.offset)
     for bound in (line.rereads_at_most, line.skips_at_most):
         yield "?" if bound is None else number(bound)
-    guards = [f"({line.guard})"] if line.guard else [f"(over {g})" for g in line.overridden]
-    yield " ".join([what, *guards])
+    prechecks = (
+        [f"({line.precheck})"] if line.precheck else [f"(over {g})" for g in line.overridden]
+    )
+    yield " ".join([what, *prechecks])
 
 
 def _in_words(counts: Iterable[tuple[str, int]]) -> str:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from drctl.model.errors import ExitCode
-from drctl.reconcile.documents import way_back
-from drctl.reconcile.guards import Objection
+from drctl.reconcile.documents import rollback
 from drctl.reconcile.planning import Line, ReconcilePlan
 from drctl.reconcile.policy import Action
+from drctl.reconcile.prechecks import Blocker
 from drctl.reconcile.results import LineResult, Outcome, ReconcileResult
 from drctl.views.text import number, plain, plural, sentence, size
 from drctl.views.view import MOST, Part, Text, heading, listing, more, notes, section, view
@@ -37,7 +37,7 @@ def reconcile_table(result: ReconcileResult, execute: str) -> Iterator[Part]:
         style="dim",
     )
     yield from notes(plan.notes, plan.overrides.items())
-    yield from _objections([o for o in plan.objections if not o.passed])
+    yield from _blockers([o for o in plan.blockers if not o.overridden])
     yield from _table(result.results)
     yield from _reasons(result)
     if result.exported:
@@ -45,7 +45,7 @@ def reconcile_table(result: ReconcileResult, execute: str) -> Iterator[Part]:
     if plan.left_out:
         yield Text(f"\n{plural(plan.left_out, 'record')} of other topics are left as they are.")
     if plan.acting and not _in_vain(result):
-        told = way_back(result)
+        told = rollback(result)
         yield Text(f"\n{told[0].upper()}{told[1:]}.", "dim")
     to_do = any(each.outcome in (Outcome.PLANNED, Outcome.PARTIAL) for each in result.results)
     if (to_do or (plan.noted and not result.run)) and not _in_vain(result):
@@ -63,7 +63,7 @@ def _in_vain(result: ReconcileResult) -> bool:
 def _headline(result: ReconcileResult) -> str:
     plan = result.plan
     if plan.blocked:
-        return f"Refused: {plural(len(plan.blocked), 'guard')} against it, nothing was written"
+        return f"Refused: {plural(len(plan.blocked), 'precheck')} against it, nothing was written"
     if not result.run:
         due = sum(line.due.records for line in plan.acting)
         return f"Plan for cluster {plain(plan.gap.target)}: {_planned(plan, due)}"
@@ -84,11 +84,11 @@ def _planned(plan: ReconcilePlan, due: int) -> str:
     return f"{told}, {number(refused)} refused" if refused else told
 
 
-def _objections(found: Sequence[Objection]) -> Iterator[Text]:
+def _blockers(found: Sequence[Blocker]) -> Iterator[Text]:
     for each in found[:MOST]:
         which = f"{plain(str(each.place))}: " if each.place else ""
-        passable = f" (--override {each.guard}=REASON)" if each.guard.overridable else ""
-        yield Text(f"  {each.guard}: {which}{sentence(each.reason)}{passable}", "red")
+        passable = f" (--override {each.precheck}=REASON)" if each.precheck.overridable else ""
+        yield Text(f"  {each.precheck}: {which}{sentence(each.reason)}{passable}", "red")
     yield from more(len(found) - MOST)
 
 
@@ -102,14 +102,14 @@ def _table(results: Sequence[LineResult]) -> Iterator[Part]:
 
 def _cells(each: LineResult) -> Iterator[str]:
     line = each.line
-    yield plain(line.lane.place.topic)
-    yield str(line.lane.place.partition)
+    yield plain(line.record_set.place.topic)
+    yield str(line.record_set.place.partition)
     yield number(line.all.records)
     yield size(line.all.bytes)
     yield number(line.due.records - each.count.records - each.count.gone)
-    yield line.lane.order.value
+    yield line.record_set.order.value
     yield _what(line)
-    yield f"{each.outcome.value} ({line.guard})" if line.guard else _outcome(each)
+    yield f"{each.outcome.value} ({line.precheck})" if line.precheck else _outcome(each)
 
 
 def _what(line: Line) -> str:

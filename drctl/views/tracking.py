@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from drctl.model.document import Count, Document, From, Moment, Name, Seconds, rounded
 from drctl.model.moments import iso
 from drctl.offsets.anchor_log import ANCHORS_TOPIC
-from drctl.offsets.tracking import Look, Problem, Tracked
+from drctl.offsets.tracking import Problem, Tracked, TrackingPass
 from drctl.views.command_documents import ErrorBody
 from drctl.views.metrics import Metric, exposition
 from drctl.views.text import duration, number, plain, plural, sentence, utc
@@ -25,7 +25,7 @@ def pass_line(result: Tracked) -> str:
     return line if result.complete else f"{line}; {plural(len(look.problems), 'problem')}"
 
 
-def pass_lines(result: Tracked, look: Look, target: str, command: str) -> Iterator[str]:
+def pass_lines(result: Tracked, look: TrackingPass, target: str, command: str) -> Iterator[str]:
     """What a single pass found, and did or would do.
 
     Args:
@@ -40,18 +40,22 @@ def pass_lines(result: Tracked, look: Look, target: str, command: str) -> Iterat
         yield f"{number(look.moved)} moved: {plural(look.noted, 'anchor')} would be written, " + (
             f"{number(len(look.forgotten))} deleted"
         )
-    if look.bare:
-        held = "has no consumed record left" if look.bare == 1 else "have no consumed record left"
-        yield f"{plural(look.bare, 'position')} {held} to know it by on another cluster"
-    if look.astray:
-        yield f"{plural(look.astray, 'anchor')} of positions that could not be seen: kept, aging"
+    if look.without_records:
+        held = (
+            "has no consumed record left"
+            if look.without_records == 1
+            else "have no consumed record left"
+        )
+        yield f"{plural(look.without_records, 'position')} {held} to know it by on another cluster"
+    if look.unverified:
+        yield f"{plural(look.unverified, 'anchor')} could not be verified: kept"
     yield from problem_lines(look)
     if not result.executed:
         yield known(result)
         yield f"to write them: {command}"
 
 
-def problem_lines(look: Look) -> Iterator[str]:
+def problem_lines(look: TrackingPass) -> Iterator[str]:
     """What could not be looked at."""
     for problem in look.problems[:_SHOWN]:
         yield f"{_where(problem)}: {sentence(problem.reason)}"
@@ -67,11 +71,11 @@ def known(result: Tracked) -> str:
     return f"what is noted is true as of {utc(result.known_ms)} UTC, {age} ago"
 
 
-def _seen(look: Look) -> str:
+def _seen(look: TrackingPass) -> str:
     return f"{plural(look.groups, 'group')} with {plural(look.positions, 'position')}"
 
 
-def _done(look: Look) -> str:
+def _done(look: TrackingPass) -> str:
     return (
         f"{number(look.moved)} moved, {number(look.noted)} noted, "
         f"{number(len(look.forgotten))} forgotten"
@@ -93,17 +97,17 @@ class PassTotals(Document):
         without_records: of these, how many had no consumed record left.
         noted: anchors written.
         forgotten: anchors deleted.
-        astray: anchors of positions that were not seen.
+        unverified: anchors of positions that were not seen.
     """
 
-    read = From(Look)
+    read = From(TrackingPass)
     groups: Count
     positions: Count
     moved: Count
-    without_records: Count = read(lambda look: look.bare)
+    without_records: Count = read(lambda look: look.without_records)
     noted: Count
     forgotten: Count = read(lambda look: len(look.forgotten))
-    astray: Count
+    unverified: Count
 
 
 class ProblemDocument(Document):
@@ -120,7 +124,7 @@ class ProblemDocument(Document):
     reason: str
 
 
-def _noted(result: Tracked) -> Look | None:
+def _noted(result: Tracked) -> TrackingPass | None:
     """What a failed pass has seen was not noted."""
     return result.look if result.failed is None else None
 
@@ -219,9 +223,9 @@ class TrackMetrics:
                     "positions", "Their positions, last seen.", look.positions if look else None
                 ),
                 _gauge(
-                    "astray",
+                    "unverified",
                     "Anchors of positions that could not be seen, last time.",
-                    look.astray if look else None,
+                    look.unverified if look else None,
                 ),
                 _gauge(
                     "problems",

@@ -13,7 +13,7 @@ from drctl.model.errors import UsageError
 from drctl.model.finding import Finding, Status
 from drctl.model.loss import Mode
 from drctl.model.plan import parse_overrides
-from drctl.reconcile import guards as reconciling
+from drctl.reconcile import prechecks as reconciling
 from tests.checks.observing import observed
 
 LINK = {"link": {"replicator": {"kind": "mirrormaker2"}}}

@@ -75,10 +75,10 @@ def found(log: PartitionOffsets, times: Iterable[int], pace: float, last_ms: int
 
 def test_copies_tell_how_the_source_was_written_to() -> None:
     answers = found(LOG, EDGES, 1)
-    arrivals = by_own_times(LOG, LAST, None, EDGES, answers, A)
-    assert arrivals is not None
-    assert dict(arrivals.since)[LAST - 60_000] == 60
-    assert (arrivals.begins_ms, arrivals.lag_ms, arrivals.own) == (None, None, True)
+    write_history = by_own_times(LOG, LAST, None, EDGES, answers, A)
+    assert write_history is not None
+    assert dict(write_history.since)[LAST - 60_000] == 60
+    assert (write_history.begins_ms, write_history.lag_ms, write_history.own) == (None, None, True)
     young = by_own_times(LOG, LAST, None, EDGES, found(LOG, EDGES, 100), A)
     assert young is not None
     assert young.begins_ms == LAST - 10_000, "all thousand are of the last ten seconds"
@@ -98,8 +98,8 @@ def test_the_time_of_a_sync_and_that_of_its_record_tell_the_lag(
     """A record that was copied before it was written has its time from elsewhere."""
     log, at = PartitionOffsets(0, 1_001, 1_001), LAST + delay_ms
     answers = found(log, [*EDGES, *lag_times(at)], 1)
-    arrivals = by_own_times(log, LAST, Sync(1_000, 1_000, at), EDGES, answers, A)
-    assert (arrivals.lag_ms if arrivals else None) == lag_ms
+    write_history = by_own_times(log, LAST, Sync(1_000, 1_000, at), EDGES, answers, A)
+    assert (write_history.lag_ms if write_history else None) == lag_ms
 
 
 def test_times_of_events_long_ago_are_no_times_of_writing() -> None:
@@ -112,11 +112,11 @@ def test_times_of_events_long_ago_are_no_times_of_writing() -> None:
 
 def test_where_timestamps_tell_nothing_notes_do() -> None:
     points = [EndSeen(1_000, LAST - 60_000), EndSeen(1_600, LAST), EndSeen(9_000, LAST + 5)]
-    arrivals = by_notes(points, 1_650, LAST)
-    assert arrivals is not None
-    assert (arrivals.newest_ms, arrivals.own) == (LAST, False)
-    assert dict(arrivals.since)[LAST - 60_000] == 650
-    assert arrivals.begins_ms == LAST - 60_000
+    write_history = by_notes(points, 1_650, LAST)
+    assert write_history is not None
+    assert (write_history.newest_ms, write_history.own) == (LAST, False)
+    assert dict(write_history.since)[LAST - 60_000] == 650
+    assert write_history.begins_ms == LAST - 60_000
     assert by_notes(points[:1], 1_650, LAST) is None
 
 

@@ -202,15 +202,15 @@ def test_a_topic_that_was_made_anew_with_the_same_records_is_told_by_its_id(
     ended = drctl.gap()
     assert ended.code == 1, ended.stderr
     planned = drctl.json("reconcile", str(ended.out), "--policy", "copy")
-    assert planned["objections"] == []
+    assert planned["blockers"] == []
     if side == "source":
         remade(primary, topic, all_of_it)
     else:
         remade(secondary, topic, all_of_it[:3])
     refused = drctl.json("reconcile", str(ended.out), "--policy", "copy", code=3)
-    (objection,) = refused["objections"]
-    assert (objection["guard"], objection["overridden"]) == ("recreated", False)
-    assert f"topic {topic} of the {side} was made anew since" in objection["reason"]
+    (blocker,) = refused["blockers"]
+    assert (blocker["precheck"], blocker["overridden"]) == ("recreated", False)
+    assert f"topic {topic} of the {side} was made anew since" in blocker["reason"]
     order = drctl("failback", "--check-order", "--gap", str(ended.out), "--output", "json")
     assert f"topic {topic} of" in order.stdout
     assert "was made anew: its id was" in order.stdout

@@ -128,7 +128,7 @@ def test_an_engineer_may_refuse_what_is_not_proven(stage: Stage) -> None:
     plan = stage.json(*UNPLANNED, code=0)
     assert plan["groups"]["without_offset"] == sorted([stage.group, back])
     found = stage.json("offsets", "apply", code=3)
-    assert {line["guard"] for line in found["lines"]} == {"skips-records"}
+    assert {line["precheck"] for line in found["lines"]} == {"skips-records"}
     assert {each["reason"][:42] for each in found["lines"]} == {
         "it would skip records only if the group was"[:42]
     }

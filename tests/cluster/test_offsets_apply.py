@@ -131,7 +131,7 @@ def test_a_snapshot_is_put_back(stage: Stage) -> None:
     words = ("apply", "--cluster", "secondary", "--from", "snapshot.json")
     plan = stage.drctl.json(*words, code=3)
     assert plan["totals"] == {"commit": 2, "delete": 0, "same": 0, "kept": 1, "refused": 1}
-    assert [(ln["action"], ln["guard"]) for ln in plan["lines"]] == [
+    assert [(ln["action"], ln["precheck"]) for ln in plan["lines"]] == [
         ("kept", "moves-backwards"),
         ("commit", None),  # the same offset with other metadata: put back whole
         ("refused", "skips-records"),
@@ -142,15 +142,15 @@ def test_a_snapshot_is_put_back(stage: Stage) -> None:
 
     partly = stage.drctl.json(*words, *GO, code=4)
     assert partly["status"] == "stopped"
-    assert {(ln["partition"], ln["outcome"]) for ln in partly["lines"] if ln["guard"]} == {
+    assert {(ln["partition"], ln["outcome"]) for ln in partly["lines"] if ln["precheck"]} == {
         (0, "kept"),
         (2, "refused"),
     }
     overrides = ("--override", "moves-backwards=test", "--override", "skips-records=we know")
     whole = stage.drctl.json(*words, *overrides, *GO)
     assert whole["overrides"] == [
-        {"guard": "moves-backwards", "reason": "test"},
-        {"guard": "skips-records", "reason": "we know"},
+        {"precheck": "moves-backwards", "reason": "test"},
+        {"precheck": "skips-records", "reason": "we know"},
     ]
     assert stage.stands("a") == stage.at(10, 20, 30, metadata="mätä")
     assert stage.stands("b") == stage.at(5)
@@ -204,8 +204,8 @@ def test_groups_that_somebody_reads_in(
         share_member(properties, stage.group("shared"), stage.topic),
     ):
         plan = stage.drctl.json(*words, code=3)
-        guards = {ln["group"]: ln["guard"] for ln in plan["lines"]}
-        assert guards == {
+        prechecks = {ln["group"]: ln["precheck"] for ln in plan["lines"]}
+        assert prechecks == {
             stage.group("busy"): "group-active",
             stage.group("idle"): None,
             stage.group("shared"): "group-type",
@@ -249,7 +249,7 @@ def test_it_is_moved_while_the_name_is_typed(stage: Stage) -> None:
     ran = stage.drctl.typed(*words, name="secondary", before=lambda: stage.stand(a=stage.at(50)))
     assert ran.code == 3
     (line,) = ran.document()["lines"]
-    assert (line["guard"], line["now"]) == ("changed-since", 50)
+    assert (line["precheck"], line["now"]) == ("changed-since", 50)
     assert stage.stands("a") == stage.at(50)
 
 
@@ -305,7 +305,7 @@ def test_rows_that_cannot_be_applied(stage: Stage) -> None:
     )
     file = stage.translation(*rows)
     plan = stage.drctl.json("apply", "--link", stage.link, "--from", file, code=3)
-    told = {(ln["topic"], ln["partition"], ln["group"][-1]): ln["guard"] for ln in plan["lines"]}
+    told = {(ln["topic"], ln["partition"], ln["group"][-1]): ln["precheck"] for ln in plan["lines"]}
     assert told == {
         (stage.topic, 0, "a"): "blocked",
         (stage.topic, 1, "a"): "outside-log",

@@ -132,7 +132,7 @@ def test_nothing_is_written_unless_somebody_said_so(stage: Stage) -> None:
     assert document["topic_existed"] == (before >= 0)
     assert document["totals"] == {
         "groups": 1, "positions": 2, "moved": 2, "without_records": 0, "noted": 2,
-        "forgotten": 0, "astray": 0,
+        "forgotten": 0, "unverified": 0,
     }  # fmt: skip
     ran = stage.drctl("track")
     assert ran.code == 0
@@ -170,7 +170,7 @@ def test_the_primary_is_lost(stage: Stage, dead_primary: Callable[[], None]) -> 
         offset = row["source_offset"]
         # Nothing before it was consumed: what is in front on the target may be read, too.
         expected = offset + FOREIGN if offset else 0
-        assert (row["method"], row["target_offset"]) == ("anchor", expected), (name, number, row)
+        assert (row["method"], row["target_offset"]) == ("snapshot", expected), (name, number, row)
         assert row["skips_at_most"] == 0
         assert row["blocked"] is None
         assert row["rereads_at_most"] == RECORDS + FOREIGN - expected, "to the end of the target"
@@ -195,12 +195,12 @@ def test_a_topic_that_was_made_anew(stage: Stage, dead_primary: Callable[[], Non
     stage.target.produce(stage.topic, anew)
     stage.stand({"a": {0: 100}})
     totals = stage.once(*GO)["totals"]
-    assert (totals["moved"], totals["astray"]) == (1, 1)
+    assert (totals["moved"], totals["unverified"]) == (1, 1)
     document = stage.drctl.json("translate", code=0)
     assert [r["partition"] for r in document["rows"] if r["target_offset"] is not None] == [0]
     dead_primary()
     row = stage.translated()["a", 0]
-    assert (row["method"], row["target_offset"]) == ("anchor", RECORDS + FOREIGN + 100)
+    assert (row["method"], row["target_offset"]) == ("snapshot", RECORDS + FOREIGN + 100)
     assert row["skips_at_most"] == 0
 
 
@@ -255,7 +255,7 @@ def test_two_at_once_through_the_loss_of_the_primary(
         assert first["known_until"] <= second["known_until"]  # the other one may have passed later
         assert told_at(first) < told_at(second)
         row = stage.translated()["a", 0]
-        assert (row["method"], row["target_offset"]) == ("anchor", 130 + FOREIGN)
+        assert (row["method"], row["target_offset"]) == ("snapshot", 130 + FOREIGN)
         page = urllib.request.urlopen(f"http://{address}/metrics", timeout=10).read().decode()
         assert 'drctl_offsets_track_failures_total{link="main",source="primary"' in page
         assert secret not in page

@@ -182,18 +182,18 @@ def test_a_result_that_is_old_is_refused(stage: NewStage) -> None:
     found = at.gap()
     at.primary.produce(at.topic, [record(9)])
     refused = at.execute(found, "--policy", "copy", code=3)
-    assert [o["guard"] for o in refused["objections"]] == ["source-moved"]
+    assert [o["precheck"] for o in refused["blockers"]] == ["source-moved"]
     fresh = at.gap()
     done = at.execute(fresh, "--policy", "copy")
     assert done["totals"]["done"] == 6
     # The older result does not know of these copies.
     late = at.execute(found, "--policy", "copy", "--override", "source-moved=test", code=3)
-    assert [o["guard"] for o in late["objections"] if not o["overridden"]] == ["acted-since"]
+    assert [o["precheck"] for o in late["blockers"] if not o["overridden"]] == ["acted-since"]
     assert origins(at.held(at.secondary)[0]) == list(range(6))
 
 
-def guards(found: dict[str, Any]) -> list[tuple[str, int]]:
-    return [(o["guard"], o["partition"]) for o in found["objections"] if not o["overridden"]]
+def prechecks(found: dict[str, Any]) -> list[tuple[str, int]]:
+    return [(o["precheck"], o["partition"]) for o in found["blockers"] if not o["overridden"]]
 
 
 def test_what_the_old_replication_brought_meanwhile_is_not_written_twice(stage: NewStage) -> None:
@@ -205,7 +205,7 @@ def test_what_the_old_replication_brought_meanwhile_is_not_written_twice(stage: 
     at.secondary.produce(at.topic, there)
     for policy in ("copy", "quarantine"):
         refused = at.execute(found, "--policy", policy, code=3)
-        assert guards(refused) == [("target-has-them", 0), ("target-has-them", 1)]
+        assert prechecks(refused) == [("target-has-them", 0), ("target-has-them", 1)]
         assert refused["totals"]["done"] == 0
     at.drctl.json(
         *("reconcile", found, "--policy", "copy", "--override", "target-has-them=x"), code=2
@@ -223,8 +223,8 @@ def test_a_newer_record_of_a_key_that_was_safe_is_not_overtaken(stage: NewStage)
     assert at.reconcile(found, "--policy", "copy")["status"] == "planned"
     at.secondary.produce(at.topic, [record(200, key=b"k3")])
     refused = at.execute(found, "--policy", "copy", code=3)
-    assert guards(refused) == [("target-moved", 0)]
-    assert refused["objections"][0]["reason"].startswith("1 of the records")
+    assert prechecks(refused) == [("target-moved", 0)]
+    assert refused["blockers"][0]["reason"].startswith("1 of the records")
     assert origins(at.held(at.secondary)[0]) == []
     fresh = at.gap()
     assert at.reconcile(fresh, "--policy", "copy", code=3)["totals"]["refused"] == 1
@@ -258,7 +258,7 @@ def test_records_that_are_gone_meanwhile_are_named(stage: NewStage) -> None:
     found = at.gap()
     at.primary.delete_records(at.topic, 0, 2)
     refused = at.execute(found, "--policy", "copy", code=3)
-    assert [o["guard"] for o in refused["objections"]] == ["source-moved"]
+    assert [o["precheck"] for o in refused["blockers"]] == ["source-moved"]
     words = (found, "--policy", "copy", "--override", "source-moved=retention")
     done = at.execute(*words, code=1)
     assert done["gone"] == [{"topic": at.topic, "partition": 0, "records": 2, "offsets": [[0, 1]]}]
@@ -273,7 +273,7 @@ def test_a_topic_that_was_made_anew_is_not_taken_for_the_old_one(stage: NewStage
     at.primary.create_topic(at.topic)
     at.primary.produce(at.topic, [record(n + 100) for n in range(3)])
     refused = at.execute(found, "--policy", "copy", code=3)
-    assert "recreated" in [objection["guard"] for objection in refused["objections"]]
+    assert "recreated" in [blocker["precheck"] for blocker in refused["blockers"]]
     assert at.held(at.secondary)[0] == []
 
 

@@ -121,7 +121,7 @@ def test_groups_go_on_at_the_newest_copy_that_is_noted(site: Site) -> None:
     assert {name: row["source_offset"] for name, row in rows.items()} == positions
     for name, row in rows.items():
         lag = positions[name] - BEHIND
-        assert (row["method"], row["skips_at_most"], row["blocked"]) == ("anchor", 0, None)
+        assert (row["method"], row["skips_at_most"], row["blocked"]) == ("snapshot", 0, None)
         again = BEHIND - row["target_offset"]
         assert again >= 0, row
         assert row["rereads_at_most"] == BEHIND + SINCE - row["target_offset"]
@@ -210,7 +210,7 @@ def test_positions_are_exact_with_and_without_the_source(site: Site, named: Name
         likely = row["rereads_likely"]
         assert likely is None or likely <= min(WANTED[offset][1], row["rereads_at_most"])
     # The anchors, against which headers are held now, tell some of them by themselves.
-    assert {r["method"] for r in silent.values()} <= {"mapping", "anchor"}
+    assert {r["method"] for r in silent.values()} <= {"mapping", "snapshot"}
 
 
 def test_headers_of_another_cluster_are_not_believed(site: Site) -> None:

@@ -4,7 +4,7 @@ from drctl.failback.observers.journal import observe_left_missing
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.policy import Action
-from drctl.reconcile.progress import Key, Left, Progress, RecordSet, Segment
+from drctl.reconcile.progress import Key, LeftMissing, Progress, RecordSet, Segment
 
 PLACE = TopicPartition("orders", 0)
 
@@ -12,12 +12,12 @@ PLACE = TopicPartition("orders", 0)
 def kept(
     result: str, *segments: Segment, source: str = "A", topic: str = "s"
 ) -> dict[Key, Progress]:
-    lane = RecordSet(PLACE, OrderVerdict.SAFE)
-    return {Key(result, source, lane): Progress(topic, "t", segments)}
+    record_set = RecordSet(PLACE, OrderVerdict.SAFE)
+    return {Key(result, source, record_set): Progress(topic, "t", segments)}
 
 
 def left(through: int, *runs: tuple[int, int], action: Action = Action.QUARANTINE) -> Segment:
-    return Segment(action, through, 1, 1, left=Left(runs, 0))
+    return Segment(action, through, 1, 1, left=LeftMissing(runs, 0))
 
 
 def test_it_is_of_the_topics_as_they_are_and_each_offset_counts_once() -> None:

@@ -12,7 +12,7 @@ from drctl.app import failback
 from drctl.engine.failback_state import Reconciliation, Wish
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
-from drctl.reconcile.guards import Changes
+from drctl.reconcile.prechecks import Changes
 from tests.reconcile.world import T, World, row
 
 PLACE = TopicPartition(T, 0)

@@ -78,8 +78,8 @@ def test_a_group_of_which_nobody_knows_what_it_has_read_is_not_moved() -> None:
 
 def test_only_copies_of_this_cluster_count() -> None:
     def kept(action: Action, to: str, last: int, home: str = "home") -> tuple[Key, Progress]:
-        lane = RecordSet(PLACE, OrderVerdict.SAFE)
-        return Key(f"r{last}", home, lane), Progress(
+        record_set = RecordSet(PLACE, OrderVerdict.SAFE)
+        return Key(f"r{last}", home, record_set), Progress(
             "", "", (Segment(action, 9, 1, 1, 0, to, last),)
         )
 

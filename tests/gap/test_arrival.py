@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from drctl.gap.arrival import STILL, Arrivals
+from drctl.gap.arrival import UNCHANGED_LOOKS, ArrivalCheck
 from drctl.model.errors import Unreachable
 from drctl.model.gap import Counts, GapResult, NotCompared, PartitionGap, TopicGap
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
@@ -78,7 +78,7 @@ class Pair:
         counts = Counts(unreplicated=len(lacking), undecided=self.open_at.get(place, 0))
         return PartitionGap(place.partition, OffsetRange(0, len(here)), range_there, counts)
 
-    def arrivals(self, kind: str = "none", *, keeps_partitions: bool = True) -> Arrivals:
+    def arrival_check(self, kind: str = "none", *, keeps_partitions: bool = True) -> ArrivalCheck:
         over = link(
             "here",
             "there",
@@ -86,7 +86,7 @@ class Pair:
             keeps_partitions=keeps_partitions,
             replicator={"kind": kind, "rename": "copy.${topic}"},
         )
-        return Arrivals(over, self.source, self.target, self.compare)  # type: ignore[arg-type]
+        return ArrivalCheck(over, self.source, self.target, self.compare)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -99,114 +99,114 @@ def pair() -> Pair:
 
 
 def test_what_is_there_is_compared_once(pair: Pair) -> None:
-    arrivals = pair.arrivals()
-    assert [arrivals.look().proven for _ in range(3)] == [True] * 3
+    arrival_check = pair.arrival_check()
+    assert [arrival_check.look().proven for _ in range(3)] == [True] * 3
     assert pair.compared == [{A0, A1, B0}]
 
 
 def test_what_moves_is_compared_again_and_nothing_else(pair: Pair) -> None:
-    arrivals = pair.arrivals()
-    arrivals.look()
+    arrival_check = pair.arrival_check()
+    arrival_check.look()
     pair.both(A1, 4)
-    assert arrivals.look().proven
+    assert arrival_check.look().proven
     pair.target.append(B0, 9)
-    assert arrivals.look().proven
+    assert arrival_check.look().proven
     assert pair.compared[1:] == [{A1}, {B0}]
 
 
 def test_what_arrives_is_waited_for_without_a_comparison(pair: Pair) -> None:
-    arrivals = pair.arrivals()
+    arrival_check = pair.arrival_check()
     pair.source.append(A0, *range(10, 20))
     for time in range(10, 19):
         pair.target.append(A0, time)
-        seen = arrivals.look()
-        assert (seen.awaited, seen.proven) == ((A0,), False)
+        seen = arrival_check.look()
+        assert (seen.pending, seen.proven) == ((A0,), False)
     pair.target.append(A0, 19)
-    assert arrivals.look().proven
+    assert arrival_check.look().proven
     assert pair.compared == [{A1, B0}, {A0}]
 
 
 def test_what_does_not_come_is_compared_when_nothing_moves(pair: Pair) -> None:
-    arrivals = pair.arrivals()
+    arrival_check = pair.arrival_check()
     pair.source.append(A0, 4, 5)
-    assert arrivals.look().awaited == (A0,)
+    assert arrival_check.look().pending == (A0,)
     for _ in range(3):
-        seen = arrivals.look()
-        assert (dict(seen.missing), seen.awaited) == ({A0: 2}, ())
+        seen = arrival_check.look()
+        assert (dict(seen.missing), seen.pending) == ({A0: 2}, ())
     assert pair.compared == [{A1, B0}, {A0}]
 
 
 def test_a_partition_that_stands_still_among_others_is_compared_after_a_while(pair: Pair) -> None:
-    arrivals = pair.arrivals()
+    arrival_check = pair.arrival_check()
     pair.source.append(A0, 4)
-    for _ in range(STILL):
-        assert arrivals.look().awaited
+    for _ in range(UNCHANGED_LOOKS):
+        assert arrival_check.look().pending
         pair.both(B0, 4)
-    assert dict(arrivals.look().missing) == {A0: 1}
+    assert dict(arrival_check.look().missing) == {A0: 1}
 
 
 def test_a_copy_that_is_as_new_and_lacks_something_is_not_taken_for_whole(pair: Pair) -> None:
     pair.source.append(A0, 4, 5)
     pair.target.append(A0, 5)
-    assert dict(pair.arrivals().look().missing) == {A0: 1}
+    assert dict(pair.arrival_check().look().missing) == {A0: 1}
 
 
 def test_times_that_jump_back_do_not_keep_it_from_being_compared(pair: Pair) -> None:
-    arrivals = pair.arrivals()
+    arrival_check = pair.arrival_check()
     pair.both(A0, 2)
-    assert arrivals.look().proven
+    assert arrival_check.look().proven
 
 
 def test_a_copy_that_was_cut_is_compared_again(pair: Pair) -> None:
-    arrivals = pair.arrivals()
-    arrivals.look()
+    arrival_check = pair.arrival_check()
+    arrival_check.look()
     pair.target.log(pair.target.at(A0)).truncate(1)
-    arrivals.look()
-    assert dict(arrivals.look().missing) == {A0: 2}
+    arrival_check.look()
+    assert dict(arrival_check.look().missing) == {A0: 2}
 
 
 def test_a_topic_that_the_target_lacks_is_missing(pair: Pair) -> None:
     del pair.target.logs[pair.target.at(B0)]
-    arrivals = pair.arrivals()
-    assert arrivals.look().awaited == (B0,)
-    assert dict(arrivals.look().missing) == {B0: 3}
+    arrival_check = pair.arrival_check()
+    assert arrival_check.look().pending == (B0,)
+    assert dict(arrival_check.look().missing) == {B0: 3}
 
 
 def test_an_open_transaction_may_still_be_committed(pair: Pair) -> None:
-    arrivals = pair.arrivals()
+    arrival_check = pair.arrival_check()
     pair.open_at[A1] = 5
-    seen = arrivals.look()
+    seen = arrival_check.look()
     assert (seen.proven, seen.missing) == (False, {})
     (words,) = seen.left_out
     assert words.startswith("a-1: 5 offsets lie behind an open transaction")
     pair.open_at.clear()
-    assert arrivals.look().proven
+    assert arrival_check.look().proven
     assert pair.compared == [{A0, A1, B0}, {A1}]
 
 
 def test_where_offsets_are_kept_ends_tell_what_arrived(pair: Pair) -> None:
-    arrivals = pair.arrivals("offset-preserving")
+    arrival_check = pair.arrival_check("offset-preserving")
     pair.source.append(A0, 9)
     pair.target.append(B0, 8)
-    assert arrivals.look().awaited == (A0,)
+    assert arrival_check.look().pending == (A0,)
     assert pair.compared == [{A1, B0}]
 
 
 def test_a_topic_whose_partitions_are_not_kept_is_compared_as_one(pair: Pair) -> None:
-    arrivals = pair.arrivals(keeps_partitions=False)
-    assert arrivals.look().awaited == (A0, A1, B0)
-    assert arrivals.look().proven
-    assert arrivals.look().proven
+    arrival_check = pair.arrival_check(keeps_partitions=False)
+    assert arrival_check.look().pending == (A0, A1, B0)
+    assert arrival_check.look().proven
+    assert arrival_check.look().proven
     pair.both(A1, 4)
-    assert arrivals.look().awaited == (A0, A1)
-    arrivals.look()
+    assert arrival_check.look().pending == (A0, A1)
+    arrival_check.look()
     assert pair.compared == [{A0, A1, B0}, {A0, A1}]
 
 
 def test_what_cannot_be_looked_at_is_told(pair: Pair) -> None:
     pair.source.logs[A0] = Unavailable("no leader")
     pair.target.logs[pair.target.at(B0)] = Unavailable("no leader")
-    seen = pair.arrivals().look()
+    seen = pair.arrival_check().look()
     assert seen.left_out == ("a-0: here: no leader", "b-0: there: no leader")
     assert not seen.proven
     assert pair.compared == [{A1}]
@@ -214,36 +214,36 @@ def test_what_cannot_be_looked_at_is_told(pair: Pair) -> None:
 
 def test_a_topic_that_is_named_and_not_seen_is_told(pair: Pair) -> None:
     del pair.source.logs[B0]
-    seen = pair.arrivals().look()
+    seen = pair.arrival_check().look()
     assert seen.left_out == ("b: here has it not, or does not show it",)
 
 
 def test_what_could_not_be_compared_is_compared_at_the_next_look(pair: Pair) -> None:
-    arrivals = pair.arrivals()
+    arrival_check = pair.arrival_check()
     pair.left_out = (NotCompared("a", 1, "an open transaction"), NotCompared("b", None, "odd"))
-    seen = arrivals.look()
+    seen = arrival_check.look()
     assert seen.left_out == ("a-1: an open transaction", "b: odd")
-    assert seen.awaited == (A1, B0)
+    assert seen.pending == (A1, B0)
     pair.left_out = ()
-    assert arrivals.look().proven
+    assert arrival_check.look().proven
     assert pair.compared[1:] == [{A1, B0}]
 
 
 def test_a_comparison_that_failed_proves_nothing(pair: Pair) -> None:
-    arrivals = pair.arrivals()
-    arrivals.look()
+    arrival_check = pair.arrival_check()
+    arrival_check.look()
     pair.both(A0, 4)
     pair.fails = True
     with pytest.raises(Unreachable):
-        arrivals.look()
+        arrival_check.look()
     pair.fails = False
-    assert arrivals.look().proven
+    assert arrival_check.look().proven
     assert pair.compared[1:] == [{A0}, {A0}]
 
 
 def test_what_was_never_written_to_needs_no_proof(pair: Pair) -> None:
     pair.source.append(TopicPartition("b", 1))
-    assert pair.arrivals().look().proven
+    assert pair.arrival_check().look().proven
 
 
 def test_a_look_that_only_waits_asks_each_leader_a_few_times() -> None:
@@ -252,7 +252,7 @@ def test_a_look_that_only_waits_asks_each_leader_a_few_times() -> None:
     for place in places:
         pair.source.append(place, 1, 2)
         pair.target.append(place, 1)
-    arrivals = pair.arrivals()
-    arrivals.look()
+    arrival_check = pair.arrival_check()
+    arrival_check.look()
     assert pair.compared == []
     assert pair.source.asked + pair.target.asked <= 4 * len(places)

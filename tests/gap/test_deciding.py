@@ -10,7 +10,7 @@ import pytest
 from drctl.app import failback_search
 from drctl.app.gap import GapOptions
 from drctl.config.configuration import Config
-from drctl.gap.freeze import Patience, StableOffsets, freeze
+from drctl.gap.freeze import StableOffsets, TransactionWait, freeze
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
 from tests.gap.test_freeze import WHOLE, Cluster
 from tests.links import link
@@ -36,8 +36,10 @@ class Busy:
         self.clock += seconds
 
     def waited_for(self, seconds: float) -> PartitionOffsets | Unavailable:
-        patience = Patience(seconds, self.told.append, lambda: self.clock, self.pause)
-        return patience.offsets(self, [PLACE])[PLACE]
+        transaction_wait = TransactionWait(
+            seconds, self.told.append, lambda: self.clock, self.pause
+        )
+        return transaction_wait.offsets(self, [PLACE])[PLACE]
 
 
 def writing_on() -> Iterator[PartitionOffsets]:
@@ -98,8 +100,10 @@ class Writing(Cluster):
 
 def test_a_freeze_of_what_is_written_to_in_transactions_leaves_nothing_out() -> None:
     ends = Writing("primary"), Writing("secondary")
-    patience = Patience(10, pause=lambda _seconds: None)
-    found = freeze(link(keeps_partitions=True), *ends, ["orders"], patience=patience)  # type: ignore[arg-type]
+    transaction_wait = TransactionWait(10, pause=lambda _seconds: None)
+    found = freeze(
+        link(keeps_partitions=True), *ends, ["orders"], transaction_wait=transaction_wait
+    )  # type: ignore[arg-type]
     (topic,) = found.topics
     decided = {0: PartitionOffsets(0, 10, 10)}
     assert (topic.source, topic.target, found.not_compared) == (decided, decided, ())

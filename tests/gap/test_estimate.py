@@ -65,7 +65,7 @@ def numbers(log: NumberedLog, first: int, last: int) -> Counter[int | None]:
 
 
 def assumption_holds(source: NumberedLog, target: NumberedLog, timeline: Timeline | None) -> bool:
-    """Whether stretches with equal numbers hold equal records."""
+    """Whether time ranges with equal numbers hold equal records."""
     if timeline is None:
         return source.records() == target.records()
     return all(
@@ -148,7 +148,7 @@ def test_nothing_differs() -> None:
     found = one(same, same)
     assert (found.missing, found.ahead_on_target) == (Missing(), 0)
     assert (found.source_range, found.target_range) == (OffsetRange(0, 4), OffsetRange(0, 4))
-    assert (found.diverges_from, found.stopped_at, found.stretches) == (None, None, ())
+    assert (found.diverges_from, found.stopped_at, found.time_ranges) == (None, None, ())
     assert found.uncertainty == ()
     assert not found.diverges
 

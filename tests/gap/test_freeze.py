@@ -79,10 +79,10 @@ def test_what_arrives_while_it_settles_counts_and_what_is_written_meanwhile_does
     source, target = {0: PartitionOffsets(0, 7, 10)}, {0: PartitionOffsets(0, 6, 6)}
     ends = Cluster("primary", source), Cluster("secondary", target)
 
-    def settle() -> None:
+    def stabilize() -> None:
         source[0], target[0] = PartitionOffsets(0, 12, 15), WHOLE
 
-    found = freeze(link(keeps_partitions=True), *ends, ["orders"], settle)  # type: ignore[arg-type]
+    found = freeze(link(keeps_partitions=True), *ends, ["orders"], stabilize)  # type: ignore[arg-type]
     assert found.topics[0].source == {0: WHOLE}
     assert found.topics[0].target == {0: WHOLE}
 
@@ -94,6 +94,6 @@ def test_what_was_undecided_stays_so_where_nothing_else_is_known(
     before = PartitionOffsets(0, 7, 10)
     source: dict[int, PartitionOffsets | Unavailable] = {0: before}
     ends = Cluster("primary", source), Cluster("secondary", {0: WHOLE})
-    settle = lambda: source.update({0: later})  # noqa: E731
-    found = freeze(link(keeps_partitions=True), *ends, ["orders"], settle)  # type: ignore[arg-type]
+    stabilize = lambda: source.update({0: later})  # noqa: E731
+    found = freeze(link(keeps_partitions=True), *ends, ["orders"], stabilize)  # type: ignore[arg-type]
     assert found.topics[0].source == {0: before}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drctl.gap.comparison import Disorder, Identity, RecordComparer, TopicPlan
+from drctl.gap.comparison import Identity, OrderCheck, RecordComparer, TopicPlan
 from drctl.gap.direct import DirectComparer
 from drctl.gap.reference import inversions
 from drctl.model.gap import Inversion, OrderScope
@@ -53,10 +53,10 @@ def found(
 
 def direct(
     generated: Sequence[GeneratedTopic], identity: Identity, within: OrderScope
-) -> tuple[Disorder, list[Inversion]]:
+) -> tuple[OrderCheck, list[Inversion]]:
     written = Written()
     comparer: RecordComparer = DirectComparer(GeneratedLogs(generated), written)
-    said = comparer.disorder(plan_of(generated, identity, within), no_progress)
+    said = comparer.check_order(plan_of(generated, identity, within), no_progress)
     return said, written.inversions
 
 
@@ -64,7 +64,7 @@ def agree(
     generated: Sequence[GeneratedTopic],
     identity: Identity,
     within: OrderScope,
-    said: Disorder,
+    said: OrderCheck,
     written: Sequence[Inversion],
 ) -> None:
     """Numbers and what is written are the reference's; the examples are among what it finds."""
@@ -149,8 +149,8 @@ def test_what_was_digested_is_not_read_again() -> None:
     comparer = DirectComparer(logs, Written())
     comparer.digest(plan, plan.everything(), no_progress)
     read = len(logs.asked)
-    assert comparer.disorder(plan, no_progress).inversions == {(T, 0): 1}
+    assert comparer.check_order(plan, no_progress).inversions == {(T, 0): 1}
     assert len(logs.asked) == read
     other = dataclasses.replace(plan, salt=plan.salt + 1)
-    assert comparer.disorder(other, no_progress).inversions == {(T, 0): 1}
+    assert comparer.check_order(other, no_progress).inversions == {(T, 0): 1}
     assert len(logs.asked) > read

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from drctl.gap.comparison import BucketDigest, ComparePlan, Reads, Side, span_of
 from drctl.gap.freeze import Frozen, freeze, plan_comparison
-from drctl.gap.ledger_updates import Remembering
+from drctl.gap.ledger_updates import LedgerUpdate
 from drctl.gap.reference import identify
 from drctl.model.errors import ConfigError
 from drctl.model.gap import LedgerUse
@@ -89,7 +89,7 @@ class Run:
 
     plan: ComparePlan
     frozen: Frozen
-    remembering: Remembering
+    ledger_update: LedgerUpdate
     fresh: list[BucketDigest]
     use: LedgerUse | None = None
     offsets_read: int = 0
@@ -112,7 +112,7 @@ class Histories(RuleBasedStateMachine):
         over = link(topics=["t"], identity=self.identity.split(", "))
         clusters = {Side.SOURCE: self.source, Side.TARGET: self.target}
         store = DatabaseLedger(Path(self.folder.name) / "ledger.db")
-        remembering = Remembering(
+        ledger_update = LedgerUpdate(
             over,
             store,
             self.source,  # type: ignore[arg-type]
@@ -121,18 +121,18 @@ class Histories(RuleBasedStateMachine):
             CELL_BITS,
         )
         frozen = freeze(over, self.source, self.target, ["t"])  # type: ignore[arg-type]
-        basis = remembering.basis(frozen)
+        basis = ledger_update.basis(frozen)
         plan = plan_comparison(over, frozen, self.source, basis)  # type: ignore[arg-type]
-        known = remembering.recall(plan, frozen)
+        known = ledger_update.recall(plan, frozen)
         fresh = digested(plan, known.reads, clusters)
         everything = digested(plan, plan.everything(), clusters)
         assert summed([*known.digests, *fresh]) == summed(everything)
-        run = Run(plan, frozen, remembering, fresh, offsets_read=span_of(known.reads))
+        run = Run(plan, frozen, ledger_update, fresh, offsets_read=span_of(known.reads))
         self.known = known
         return run
 
     def finished(self, run: Run) -> LedgerUse:
-        return run.remembering.keep(run.plan, run.frozen, self.known, run.fresh)
+        return run.ledger_update.keep(run.plan, run.frozen, self.known, run.fresh)
 
     @initialize()
     def some_records(self) -> None:
@@ -220,7 +220,7 @@ class Histories(RuleBasedStateMachine):
         self.finished(self.begun())
         again = self.begun()
         compacted = any("compact" in c.config["cleanup.policy"] for c in (self.source, self.target))
-        behind = sum(
+        later = sum(
             log.last_stable
             - max((row[0] for row in log.read(0, log.last_stable)), default=log.start - 1)
             - 1
@@ -228,7 +228,7 @@ class Histories(RuleBasedStateMachine):
             for log in c.logs.values()
         )
         if not compacted:
-            assert again.offsets_read == behind
+            assert again.offsets_read == later
 
     @rule()
     def crash_before_the_end(self) -> None:

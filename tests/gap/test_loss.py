@@ -7,12 +7,12 @@ import pytest
 
 from drctl.gap.loss import (
     EDGES_S,
-    Arrivals,
     Copied,
     Ends,
     EndSeen,
+    LossEvidence,
     Sign,
-    Traces,
+    WriteHistory,
     estimate,
     last_sign,
 )
@@ -48,7 +48,7 @@ def written(
     last: float = 0.0,
     lag: float = 0.0,
     noted: float | None = None,
-) -> Arrivals:
+) -> WriteHistory:
     """Evenly, from `since` to `until` seconds ago.
 
     Args:
@@ -60,7 +60,7 @@ def written(
     rows = tuple((ago(age), count) for age, count in zip(ages, counts, strict=True))
     begins = ago(since) if since < ages[-1] else None
     noted = ago(last if noted is None else noted)
-    return Arrivals(ago(until), rows, begins, round(lag * 1000), noted)
+    return WriteHistory(ago(until), rows, begins, round(lag * 1000), noted)
 
 
 def stock(seconds: float, **ends: int) -> Ends:
@@ -74,27 +74,27 @@ def groups(seconds: float, offset: int) -> Ends:
 
 def look(
     *ends: Ends,
-    a: Arrivals | None = None,
-    b: Arrivals | None = None,
+    a: WriteHistory | None = None,
+    b: WriteHistory | None = None,
     copied: dict[TopicPartition, int] | None = None,
     signs: tuple[Sign, ...] = (),
     halted: str = "",
     failed: bool = False,
     now: int = NOW,
 ) -> Loss:
-    arrivals = {place: each for place, each in ((A, a), (B, b)) if each is not None}
-    traces = Traces(
+    write_history = {place: each for place, each in ((A, a), (B, b)) if each is not None}
+    evidence_found = LossEvidence(
         "primary",
         (A, B),
         ends,
         [Copied("connector", copied)] if copied else [],
         signs,
-        arrivals,
+        write_history,
         frozenset() if b else frozenset({B}),
         halted,
         failed,
     )
-    return estimate(traces, now)
+    return estimate(evidence_found, now)
 
 
 def numbers(found: Loss) -> tuple[int | None, int | None, int | None]:
@@ -102,7 +102,7 @@ def numbers(found: Loss) -> tuple[int | None, int | None, int | None]:
 
 
 def test_where_nothing_tells_it_says_so_of_each_end() -> None:
-    found = estimate(Traces("primary", (A, B)), NOW)
+    found = estimate(LossEvidence("primary", (A, B)), NOW)
     assert numbers(found) == (None, None, None)
     assert (found.seconds, found.seconds_at_most) == (None, None)
     assert found.words == "nothing tells how many records are lost"
@@ -199,18 +199,20 @@ def test_a_look_at_the_source_counts_until_then_and_the_pace_since() -> None:
 
 
 def test_a_records_own_timestamp_counts_where_it_is_newest_and_not_of_the_future() -> None:
-    traces = Traces("primary", (A,), signs=(own(5), beat(40)))
-    assert last_sign(traces, NOW) == own(5)
-    assert last_sign(replace(traces, signs=(own(-60), beat(40))), NOW) == beat(40)
-    assert last_sign(replace(traces, signs=(own(4.9), beat(5))), NOW) == beat(5)
+    evidence_found = LossEvidence("primary", (A,), signs=(own(5), beat(40)))
+    assert last_sign(evidence_found, NOW) == own(5)
+    assert last_sign(replace(evidence_found, signs=(own(-60), beat(40))), NOW) == beat(40)
+    assert last_sign(replace(evidence_found, signs=(own(4.9), beat(5))), NOW) == beat(5)
     found = look(a=written(10, 5, last=5), signs=(own(5),))
     assert "the last resort: any producer may set it" in found.records.likely.based_on
     assert found.words.endswith("by the newest copy's own timestamp")
 
 
 def test_an_end_that_one_partition_leaves_open_is_not_guessed() -> None:
-    traces = Traces("primary", (A, B), signs=(beat(5),), arrivals={A: written(10, 5, last=5)})
-    found = estimate(traces, NOW)
+    evidence_found = LossEvidence(
+        "primary", (A, B), signs=(beat(5),), write_history={A: written(10, 5, last=5)}
+    )
+    found = estimate(evidence_found, NOW)
     assert numbers(found)[2] is None
     assert "of 1 of 2 partitions nothing tells" in found.records.at_most.based_on
     assert numbers(found)[1] is not None
@@ -219,7 +221,7 @@ def test_an_end_that_one_partition_leaves_open_is_not_guessed() -> None:
 
 
 def test_each_piece_of_evidence_is_named_with_its_age() -> None:
-    traces = Traces(
+    evidence_found = LossEvidence(
         "primary",
         (A, B),
         (stock(300, a=50, b=20), groups(7200, 45)),
@@ -228,7 +230,7 @@ def test_each_piece_of_evidence_is_named_with_its_age() -> None:
         {A: written(1, 39, last=39), B: replace(written(1, 39, last=39), own=False, lag_ms=90_000)},
         silent=("Connect: no answer",),
     )
-    assert estimate(traces, NOW).evidence == (
+    assert estimate(evidence_found, NOW).evidence == (
         "primary was alive 20.0 s ago: drctl offsets track looked at it",
         "replication worked 39.0 s ago: its own timestamp (the last resort: any producer may set"
         " it)",

@@ -10,7 +10,7 @@ from drctl.cli.gap import appended
 from drctl.gap.answer import truncation_of, with_truncation
 from drctl.model.gap import Counts, Export, GapResult, NotCompared, OrderVerdict
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
-from drctl.views.estimate_text import headline, kept, procedures, truncation_table, unsaid
+from drctl.views.estimate_text import headline, kept, not_covered, procedures, truncation_table
 from drctl.views.gap_page import render
 from tests.cli.documents import check
 from tests.reconcile.world import World, row
@@ -117,7 +117,7 @@ def test_nothing_to_lose() -> None:
     assert kept(result, result.truncation) == ""
     blind = replace(result, not_compared=(NotCompared("pay", 1, "no leader"),))
     assert "of what was compared" in headline(blind, result.truncation)
-    assert len(unsaid(blind)) == 1
+    assert len(not_covered(blind)) == 1
 
 
 @pytest.mark.parametrize("name", ["nothing_missing", "tail_lost", "unknown_only"])

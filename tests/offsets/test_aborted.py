@@ -25,7 +25,7 @@ from drctl.offsets.mapping import MappedOffsets
 from drctl.offsets.methods import Question, TranslationMethod
 from drctl.offsets.record_match import RecordMatch
 from drctl.offsets.searching import TargetSearch
-from drctl.offsets.translating import chosen, worth
+from drctl.offsets.translating import adjusted_for_unreachable_source, chosen
 from tests.depth import examples
 from tests.fakes import FakeCluster, FakeLog
 from tests.offsets.answers import bounds
@@ -213,7 +213,7 @@ def test_with_the_source_silent_the_end_of_the_log_bounds_it(
     said = tuple(asked.said(alive=False).items())
     exact = world.exact(committed)
     known = LastKnown(committed, 0)
-    for name, answer in worth(said, known, asked.log, NOW):
+    for name, answer in adjusted_for_unreachable_source(said, known, asked.log, NOW):
         if isinstance(answer, Answer) and answer.skips_at_most == 0:
             again = exact - answer.target_offset
             assert again >= 0, name
@@ -245,7 +245,7 @@ def test_a_group_behind_31_aborted_records_goes_on_behind_their_copies(
     answer = Asked(found, committed).said()["record-match"]
     exact = 131 if everything else 100
     assert bounds(answer)[:2] == (exact, 0)
-    assert bounds(Asked(found, committed).said(alive=False)["anchor"])[:2] == (100, 31)
+    assert bounds(Asked(found, committed).said(alive=False)["snapshot"])[:2] == (100, 31)
 
 
 @pytest.mark.parametrize("everything", [True, False])

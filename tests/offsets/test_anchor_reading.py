@@ -50,7 +50,7 @@ def test_a_pass_says_that_an_anchor_is_still_true() -> None:
     assert seen_ms(anchored(), passed(later)) == later
     assert seen_ms(passed(NOON - HOUR), anchored()) == NOON
     assert seen_ms(anchored(), passed(later), passed(later + HOUR)) == later + HOUR
-    assert seen_ms(anchored(astray=True), passed(later)) == NOON
+    assert seen_ms(anchored(unverified=True), passed(later)) == NOON
 
 
 def test_a_pass_speaks_of_what_it_looked_at_only() -> None:

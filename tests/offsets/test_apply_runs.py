@@ -22,7 +22,7 @@ from drctl.model.errors import DamagedJournal, ExitCode
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
 from drctl.model.plan import Plan
 from drctl.model.topology import TopicPartition, Unavailable
-from drctl.offsets.applying import Action, ApplyPlan, Bounds, Guard, Wanted, build_plan, look
+from drctl.offsets.applying import Action, ApplyPlan, Bounds, Precheck, Wanted, build_plan, look
 from drctl.offsets.results import ApplyResult, Outcome, Place, results_of
 from drctl.plans.offsets import APPLY, UNDO, offsets_plan
 from drctl.steps import apply_offsets
@@ -105,7 +105,7 @@ def cluster() -> FakeCluster:
     return FakeCluster(dict(LOGS), "target", {name: group(name) for name in held}, held)
 
 
-def plan_of(standing: FakeCluster, wanted: Sequence[Wanted], *passed: Guard) -> ApplyPlan:
+def plan_of(standing: FakeCluster, wanted: Sequence[Wanted], *passed: Precheck) -> ApplyPlan:
     return build_plan(
         wanted,
         look(standing, standing, wanted),  # type: ignore[arg-type]
@@ -113,7 +113,7 @@ def plan_of(standing: FakeCluster, wanted: Sequence[Wanted], *passed: Guard) -> 
         cluster_id="id",
         origin="a test",
         made=START,
-        overrides={guard.value: "because" for guard in passed},
+        overrides={precheck.value: "because" for precheck in passed},
     )
 
 
@@ -187,7 +187,7 @@ def test_nothing_is_written_for_a_group_in_use() -> None:
     assert ran.code is ExitCode.STOPPED
     assert ran.story.status == "stopped", "nobody has to go on with it, and the link is free"
     assert {r.line.group for r in ran.result.not_done} == {"b"}
-    assert {r.line.guard for r in ran.result.not_done} == {Guard.GROUP_ACTIVE}
+    assert {r.line.precheck for r in ran.result.not_done} == {Precheck.GROUP_ACTIVE}
     assert not any(name == "b" for name, _, _ in standing.effects)
     report = run_markdown.render(report_data(ran.story))
     assert "Ended at apply-offsets: a part was done, and stays." in report
@@ -201,7 +201,7 @@ def test_somebody_comes_between_the_plan_and_the_commit() -> None:
     join(standing)
     ran = execute(standing, found)
     assert (ran.code, ran.story.status, standing.effects) == (ExitCode.REFUSED, "refused", [])
-    assert {r.line.guard for r in ran.result.results} == {Guard.GROUP_ACTIVE}
+    assert {r.line.precheck for r in ran.result.results} == {Precheck.GROUP_ACTIVE}
     assert ran.undone.origin.wanted == ()
 
 
@@ -215,7 +215,7 @@ def test_somebody_comes_after_the_last_look() -> None:
 
     ran = execute(standing, found, at=come)
     assert (ran.code, standing.effects) == (ExitCode.REFUSED, [])
-    assert {r.line.guard for r in ran.result.results} == {Guard.GROUP_ACTIVE}
+    assert {r.line.precheck for r in ran.result.results} == {Precheck.GROUP_ACTIVE}
 
 
 def join(standing: FakeCluster) -> None:
@@ -237,7 +237,7 @@ def test_somebody_moved_it_since_the_plan(at: int) -> None:
         return
     assert ran.code is ExitCode.STOPPED
     (left,) = ran.result.not_done
-    assert (left.line.guard, left.became.now) == (Guard.CHANGED_SINCE, Committed(at))
+    assert (left.line.precheck, left.became.now) == (Precheck.CHANGED_SINCE, Committed(at))
 
 
 def test_a_write_that_was_never_answered() -> None:
@@ -377,13 +377,15 @@ def test_undo_leaves_alone_what_was_moved_since() -> None:
     standing.join("c")
     ran = undo(standing, first.undone)
     assert ran.code is ExitCode.STOPPED
-    left = {(r.line.group, r.line.partition, r.line.guard) for r in ran.result.not_done}
+    left = {(r.line.group, r.line.partition, r.line.precheck) for r in ran.result.not_done}
     assert left == {
-        ("a", PLACES[0], Guard.CHANGED_SINCE),
-        ("c", PLACES[0], Guard.GROUP_ACTIVE),
-        ("c", PLACES[1], Guard.GROUP_ACTIVE),
+        ("a", PLACES[0], Precheck.CHANGED_SINCE),
+        ("c", PLACES[0], Precheck.GROUP_ACTIVE),
+        ("c", PLACES[1], Precheck.GROUP_ACTIVE),
     }
-    over = plan_of(standing, first.undone.origin.wanted, Guard.CHANGED_SINCE, Guard.GROUP_ACTIVE)
+    over = plan_of(
+        standing, first.undone.origin.wanted, Precheck.CHANGED_SINCE, Precheck.GROUP_ACTIVE
+    )
     assert [ln.action for ln in over.lines if ln.group == "a"] == [Action.DELETE, Action.SAME]
     assert {ln.action for ln in over.lines if ln.group == "c"} == {Action.REFUSED}
 

@@ -18,8 +18,8 @@ from drctl.offsets.applying import (
     ApplyPlan,
     BasedOn,
     Bounds,
-    Guard,
     Line,
+    Precheck,
     TargetState,
     Wanted,
     Written,
@@ -28,7 +28,7 @@ from drctl.offsets.applying import (
     look,
     unmatched,
 )
-from drctl.offsets.translating import NEVER, STANDS_AHEAD
+from drctl.offsets.translating import COMMITTED_AHEAD, NEVER
 from tests.fakes import FakeCluster, FakeLog, group
 
 PLACE = TopicPartition("orders", 0)
@@ -37,8 +37,8 @@ EXACT = Bounds(0, 0)
 NOW = datetime(2026, 3, 5, 14, 20, 7, tzinfo=UTC)
 
 
-def plan(wanted: list[Wanted], sight: TargetState, *passed: Guard) -> ApplyPlan:
-    overrides = {guard.value: "because" for guard in passed}
+def plan(wanted: list[Wanted], sight: TargetState, *passed: Precheck) -> ApplyPlan:
+    overrides = {precheck.value: "because" for precheck in passed}
     return build_plan(
         wanted,
         sight,
@@ -52,7 +52,7 @@ def plan(wanted: list[Wanted], sight: TargetState, *passed: Guard) -> ApplyPlan:
 
 def line(
     wanted: Wanted,
-    *passed: Guard,
+    *passed: Precheck,
     held: Group | Unavailable | None = None,
     before: Committed | None = None,
     log: OffsetRange | Unavailable = LOG,
@@ -72,7 +72,7 @@ def wants(offset: int | None, bounds: Bounds | None = EXACT, **more: object) -> 
 def test_a_group_that_has_no_position() -> None:
     found = line(wants(100))
     assert (found.action, found.before, found.to) == (Action.COMMIT, None, Committed(100))
-    assert (found.rereads_at_most, found.skips_at_most, found.guard) == (0, 0, None)
+    assert (found.rereads_at_most, found.skips_at_most, found.precheck) == (0, 0, None)
 
 
 def test_a_group_that_the_cluster_does_not_know() -> None:
@@ -96,10 +96,10 @@ def test_a_group_that_stands_there(
 
 def test_backwards_is_kept() -> None:
     found = line(wants(100), before=Committed(150))
-    assert (found.action, found.guard) == (Action.KEPT, Guard.MOVES_BACKWARDS)
+    assert (found.action, found.precheck) == (Action.KEPT, Precheck.MOVES_BACKWARDS)
     assert found.rereads_at_most == 50
-    over = line(wants(100), Guard.MOVES_BACKWARDS, before=Committed(150))
-    assert (over.action, over.overridden) == (Action.COMMIT, (Guard.MOVES_BACKWARDS,))
+    over = line(wants(100), Precheck.MOVES_BACKWARDS, before=Committed(150))
+    assert (over.action, over.overridden) == (Action.COMMIT, (Precheck.MOVES_BACKWARDS,))
 
 
 RESET = "the group was reset backwards after 2026-03-05 17:02:31 UTC"
@@ -117,11 +117,11 @@ def unproven(before: int | None, likely: int | None = 30, *, commit: bool = True
 
 def test_what_is_not_proven_is_written_unless_the_policy_refuses() -> None:
     found = unproven(None)
-    assert (found.action, found.guard, found.overridden) == (Action.COMMIT, None, ())
+    assert (found.action, found.precheck, found.overridden) == (Action.COMMIT, None, ())
     assert (found.rereads_at_most, found.rereads_likely) == (900, 30), "to the end as it is now"
     assert (found.skips_at_most, found.skips_only_if) == (None, RESET)
     refused = unproven(None, commit=False)
-    assert (refused.action, refused.guard) == (Action.REFUSED, Guard.SKIPS_RECORDS)
+    assert (refused.action, refused.precheck) == (Action.REFUSED, Precheck.SKIPS_RECORDS)
     assert refused.reason == f"it would skip records only if {RESET}"
     unknown = line(wants(100, Bounds(None, None)))
     assert unknown.action is Action.REFUSED, "a time that somebody gives has no condition"
@@ -136,17 +136,17 @@ def test_where_it_stands_further_on_it_is_not_set_back(
 ) -> None:
     """MirrorMaker 2 may have committed there before a reset: only its own doubt explains it."""
     found = unproven(before, likely)
-    assert (found.action, found.guard) == (Action.KEPT, Guard.MOVES_BACKWARDS)
+    assert (found.action, found.precheck) == (Action.KEPT, Precheck.MOVES_BACKWARDS)
     assert (found.rereads_at_most, found.rereads_likely) == (rereads, left)
-    assert found.skips_only_if == (RESET if explained else STANDS_AHEAD)
+    assert found.skips_only_if == (RESET if explained else COMMITTED_AHEAD)
 
 
 @pytest.mark.parametrize("skips", [None, 7])
 def test_skipping_needs_an_override(skips: int | None) -> None:
     found = line(wants(100, Bounds(0, skips)))
-    assert (found.action, found.guard) == (Action.REFUSED, Guard.SKIPS_RECORDS)
+    assert (found.action, found.precheck) == (Action.REFUSED, Precheck.SKIPS_RECORDS)
     assert found.skips_at_most == skips
-    assert line(wants(100, Bounds(0, skips)), Guard.SKIPS_RECORDS).action is Action.COMMIT
+    assert line(wants(100, Bounds(0, skips)), Precheck.SKIPS_RECORDS).action is Action.COMMIT
 
 
 def test_forwards_over_records_that_evidence_says_were_read() -> None:
@@ -155,16 +155,16 @@ def test_forwards_over_records_that_evidence_says_were_read() -> None:
 
 def test_forwards_with_no_evidence_of_what_was_read() -> None:
     found = line(wants(100, None), before=Committed(50))
-    assert (found.action, found.guard) == (Action.REFUSED, Guard.SKIPS_RECORDS)
+    assert (found.action, found.precheck) == (Action.REFUSED, Precheck.SKIPS_RECORDS)
     assert found.skips_at_most == 50
 
 
 @pytest.mark.parametrize(("offset", "words"), [(9, "begins at 10"), (1001, "ends at 1000")])
 def test_outside_the_log(offset: int, words: str) -> None:
     found = line(wants(offset))
-    assert (found.action, found.guard) == (Action.REFUSED, Guard.OUTSIDE_LOG)
+    assert (found.action, found.precheck) == (Action.REFUSED, Precheck.OUTSIDE_LOG)
     assert words in found.reason
-    assert line(wants(offset), Guard.OUTSIDE_LOG).action is Action.COMMIT
+    assert line(wants(offset), Precheck.OUTSIDE_LOG).action is Action.COMMIT
 
 
 @pytest.mark.parametrize("offset", [10, 1000])
@@ -174,39 +174,49 @@ def test_the_ends_of_the_log_are_in_it(offset: int) -> None:
 
 @pytest.mark.parametrize("state", [GroupState.STABLE, GroupState.PREPARING, GroupState.UNKNOWN])
 def test_a_group_in_use_is_never_written(state: GroupState) -> None:
-    found = line(wants(100), *Guard, held=group("g", state=state))
-    assert (found.action, found.guard) == (Action.REFUSED, Guard.GROUP_ACTIVE)
-    busy = line(wants(100), *Guard, held=group("g", members=5))
+    found = line(wants(100), *Precheck, held=group("g", state=state))
+    assert (found.action, found.precheck) == (Action.REFUSED, Precheck.GROUP_ACTIVE)
+    busy = line(wants(100), *Precheck, held=group("g", members=5))
     assert busy.reason.endswith("stable, with " + "reader@/127.0.0.1, " * 3 + "2 more")
 
 
 @pytest.mark.parametrize("protocol", [GroupProtocol.SHARE, GroupProtocol.STREAMS])
 def test_groups_of_other_protocols_are_never_written(protocol: GroupProtocol) -> None:
-    found = line(wants(100), *Guard, held=group("g", protocol=protocol))
-    assert (found.action, found.guard) == (Action.REFUSED, Guard.GROUP_TYPE)
+    found = line(wants(100), *Precheck, held=group("g", protocol=protocol))
+    assert (found.action, found.precheck) == (Action.REFUSED, Precheck.GROUP_TYPE)
 
 
 def test_what_cannot_be_looked_at_is_never_written() -> None:
     gone = Unavailable("partition orders-0 does not exist")
-    found = line(wants(100), *Guard, log=gone)
-    assert (found.guard, found.reason) == (Guard.NOT_READABLE, gone.reason)
-    unseen = line(wants(100), *Guard, held=Unavailable("not authorized for group g"))
-    assert (unseen.guard, unseen.action) == (Guard.NOT_READABLE, Action.REFUSED)
-    assert plan([wants(100)], TargetState({}, {}, {}), *Guard).lines[0].guard is Guard.NOT_READABLE
+    found = line(wants(100), *Precheck, log=gone)
+    assert (found.precheck, found.reason) == (Precheck.NOT_READABLE, gone.reason)
+    unseen = line(wants(100), *Precheck, held=Unavailable("not authorized for group g"))
+    assert (unseen.precheck, unseen.action) == (Precheck.NOT_READABLE, Action.REFUSED)
+    assert (
+        plan([wants(100)], TargetState({}, {}, {}), *Precheck).lines[0].precheck
+        is Precheck.NOT_READABLE
+    )
 
 
 def test_a_blocked_row() -> None:
     found = line(wants(100, blocked="who knows"), before=Committed(100))
-    assert (found.action, found.guard, found.reason) == (Action.REFUSED, Guard.BLOCKED, "who knows")
-    assert line(wants(100, blocked="who knows"), Guard.BLOCKED).action is Action.COMMIT
-    without = plan([wants(None, None, blocked="no evidence")], TargetState({}, {}, {}), *Guard)
-    assert (without.lines[0].action, without.lines[0].guard) == (Action.REFUSED, Guard.BLOCKED)
+    assert (found.action, found.precheck, found.reason) == (
+        Action.REFUSED,
+        Precheck.BLOCKED,
+        "who knows",
+    )
+    assert line(wants(100, blocked="who knows"), Precheck.BLOCKED).action is Action.COMMIT
+    without = plan([wants(None, None, blocked="no evidence")], TargetState({}, {}, {}), *Precheck)
+    assert (without.lines[0].action, without.lines[0].precheck) == (
+        Action.REFUSED,
+        Precheck.BLOCKED,
+    )
 
 
 def test_one_override_does_not_hide_another_guard() -> None:
-    found = line(wants(5, Bounds(0, 1)), Guard.SKIPS_RECORDS, before=Committed(20))
-    assert found.guard is Guard.OUTSIDE_LOG
-    passed = (Guard.SKIPS_RECORDS, Guard.OUTSIDE_LOG, Guard.MOVES_BACKWARDS)
+    found = line(wants(5, Bounds(0, 1)), Precheck.SKIPS_RECORDS, before=Committed(20))
+    assert found.precheck is Precheck.OUTSIDE_LOG
+    passed = (Precheck.SKIPS_RECORDS, Precheck.OUTSIDE_LOG, Precheck.MOVES_BACKWARDS)
     assert set(line(wants(5, Bounds(0, 1)), *passed, before=Committed(20)).overridden) == {*passed}
 
 
@@ -216,12 +226,12 @@ def test_taking_back() -> None:
     assert line(back, before=Committed(100)).action is Action.COMMIT
     assert line(back, before=Committed(50)).action is Action.SAME
     moved = line(back, before=Committed(120))
-    assert (moved.action, moved.guard) == (Action.REFUSED, Guard.CHANGED_SINCE)
-    assert line(back, Guard.CHANGED_SINCE, before=Committed(120)).action is Action.COMMIT
+    assert (moved.action, moved.precheck) == (Action.REFUSED, Precheck.CHANGED_SINCE)
+    assert line(back, Precheck.CHANGED_SINCE, before=Committed(120)).action is Action.COMMIT
     gone = Wanted("g", PLACE, None, undoes=written)
     assert line(gone, before=Committed(100)).action is Action.DELETE
     assert line(gone).action is Action.SAME
-    assert line(gone, before=Committed(101)).guard is Guard.CHANGED_SINCE
+    assert line(gone, before=Committed(101)).precheck is Precheck.CHANGED_SINCE
 
 
 def test_rows_of_a_translation() -> None:
@@ -276,13 +286,13 @@ def test_lines_are_in_order() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("group-active=I know", "no guard 'group-active' that can be passed over"),
+        ("group-active=I know", "'group-active'"),
         ("not-readable-target=x", "that can be passed over"),
         ("group-type=x", "that can be passed over"),
         ("moves-backwards", "needs a reason"),
         ("moves-backwards=  ", "needs a reason"),
-        ("backwards=x", "there is no guard 'backwards'"),
-        ("", "there is no guard ''"),
+        ("backwards=x", "'backwards'"),
+        ("", "''"),
     ],
 )
 def test_overrides_that_are_none(text: str, words: str) -> None:
@@ -315,7 +325,7 @@ wanted_rows = st.builds(
     st.sampled_from(["", "blocked"]),
     st.none() | st.builds(Written, maybe_position),
 )
-overridable = [guard for guard in Guard if guard.overridable]
+overridable = [precheck for precheck in Precheck if precheck.overridable]
 
 
 @given(wanted_rows, groups, maybe_position, logs, st.sets(st.sampled_from(overridable)))
@@ -324,13 +334,15 @@ def test_what_no_plan_ever_does(
     held: Group | Unavailable,
     before: Committed | None,
     log: OffsetRange | Unavailable,
-    passed: set[Guard],
+    passed: set[Precheck],
 ) -> None:
     positions = {} if before is None else {PLACE: before}
     sight = TargetState({"g": held}, {"g": positions}, {PLACE: log})
     found = plan([wanted], sight, *sorted(passed)).lines[0]
-    assert (found.guard is not None) == (found.action in {Action.KEPT, Action.REFUSED})
-    assert found.guard not in passed or (found.guard is Guard.BLOCKED and wanted.to is None)
+    assert (found.precheck is not None) == (found.action in {Action.KEPT, Action.REFUSED})
+    assert found.precheck not in passed or (
+        found.precheck is Precheck.BLOCKED and wanted.to is None
+    )
     assert set(found.overridden) <= passed
     if found.action not in WRITES:
         assert not found.overridden
@@ -339,13 +351,15 @@ def test_what_no_plan_ever_does(
     assert held.protocol not in {GroupProtocol.SHARE, GroupProtocol.STREAMS}
     assert not isinstance(log, Unavailable)
     assert found.before != found.to
-    assert not wanted.blocked or Guard.BLOCKED in passed
+    assert not wanted.blocked or Precheck.BLOCKED in passed
     if wanted.undoes is not None:
-        assert before == wanted.undoes.position or Guard.CHANGED_SINCE in passed
+        assert before == wanted.undoes.position or Precheck.CHANGED_SINCE in passed
     elif found.to is not None:
-        assert before is None or found.to.offset >= before.offset or Guard.MOVES_BACKWARDS in passed
-        assert found.skips_at_most == 0 or Guard.SKIPS_RECORDS in passed
-        assert log.start <= found.to.offset <= log.end or Guard.OUTSIDE_LOG in passed
+        assert (
+            before is None or found.to.offset >= before.offset or Precheck.MOVES_BACKWARDS in passed
+        )
+        assert found.skips_at_most == 0 or Precheck.SKIPS_RECORDS in passed
+        assert log.start <= found.to.offset <= log.end or Precheck.OUTSIDE_LOG in passed
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from drctl.offsets.evidence import CopiedOffsets, CopiedPosition, Evidence, last
 from drctl.offsets.evidence_topics import EvidenceTopics
 from drctl.offsets.identity import SameOffsets
 from drctl.offsets.situation import Target
-from drctl.offsets.translating import Silence, translate
+from drctl.offsets.translating import UnreachableSource, translate
 from tests.fakes import FakeCluster, FakeLog
 from tests.offsets.answers import bounds
 
@@ -109,7 +109,7 @@ def test_of_an_anchor_and_a_copy_the_newer_counts() -> None:
     for observed, offset, words in ((NOON - 1, 7, "by a copy"), (NOON, 5, ""), (NOON + 1, 5, "")):
         anchors = {place: Anchor(5, -1, "", observed, ())}
         known = last_known(Evidence(anchors=anchors, copied=copied), lambda topic: topic)
-        assert (known[place].offset, known[place].told_by) == (offset, words)
+        assert (known[place].offset, known[place].reported_by) == (offset, words)
         assert known[place].at_ms == max(observed, NOON)
 
 
@@ -166,8 +166,8 @@ def test_positions_of_the_copy_are_clamped_to_the_targets_log(
     method = SameOffsets(target, target, {}, target.offsets([ORDERS]), _anchored(target))
     state = Target({"orders": TopicState("orders", {0: 1})}, target.offsets([ORDERS]), {})
     positions = {place: position.offset for place, position in known.items()}
-    silence = Silence(known, False, NOON + 5_000)
-    (row,) = translate(positions, (), lambda topic: topic, state, [method], silence)
+    unreachable = UnreachableSource(known, False, NOON + 5_000)
+    (row,) = translate(positions, (), lambda topic: topic, state, [method], unreachable)
     found = row.translation
     assert found.answer.target_offset == position
     assert bounds(found.answer)[1:] == (rereads, skips)

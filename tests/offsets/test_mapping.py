@@ -31,7 +31,7 @@ from drctl.offsets.methods import NoAnswer, Question
 from drctl.offsets.record_match import RecordMatch
 from drctl.offsets.searching import TargetSearch
 from drctl.offsets.situation import Target
-from drctl.offsets.translating import chosen, translate, worth
+from drctl.offsets.translating import adjusted_for_unreachable_source, chosen, translate
 from drctl.offsets.translation_json import questionable
 from tests.depth import examples
 from tests.fakes import FakeCluster, FakeLog
@@ -414,7 +414,11 @@ def test_while_the_source_is_lost_what_headers_say_is_taken_under_its_condition(
         log = PartitionOffsets(0, found.target.end, found.target.end)
         known = LastKnown(committed, 1_000_000)
         answers = [("", said), *((each.method.value, each) for each in others)]
-        told = [a for _, a in worth(answers, known, log, 1_060_000) if isinstance(a, Answer)]
+        told = [
+            a
+            for _, a in adjusted_for_unreachable_source(answers, known, log, 1_060_000)
+            if isinstance(a, Answer)
+        ]
         return chosen(Question(PLACE, committed, THERE), told, log, "", unproven=True).answer
 
     for honest, at in ((world([("copies", 0, 50)]), 20), (world([("copies", 0, 2)]), 2)):

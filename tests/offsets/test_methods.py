@@ -10,7 +10,7 @@ from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
 from drctl.model.translation import Answer, GroupPartition, Method
 from drctl.offsets.by_time import Consumed, ConsumerTimestamps, GivenTime
 from drctl.offsets.checkpoints import (
-    BEGAN_AGAIN,
+    OFFSETS_RESET,
     Checkpoint,
     CheckpointAnswers,
     OffsetSyncs,
@@ -93,9 +93,9 @@ def test_steps_back_void_what_came_before(
     assert [(s.upstream, s.downstream) for s in found] == kept
 
 
-def checkpoint(upstream: int, downstream: int, anew_ms: int = 0) -> CheckpointAnswers:
+def checkpoint(upstream: int, downstream: int, recreated_ms: int = 0) -> CheckpointAnswers:
     known = {("g", THERE): Checkpoint(upstream, downstream, 40_000)}
-    return CheckpointAnswers(known, {THERE: LOG}, {HERE: anew_ms} if anew_ms else {}, NOW)
+    return CheckpointAnswers(known, {THERE: LOG}, {HERE: recreated_ms} if recreated_ms else {}, NOW)
 
 
 def test_a_checkpoint_says_no_more_than_it_knows() -> None:
@@ -107,7 +107,7 @@ def test_a_checkpoint_says_no_more_than_it_knows() -> None:
     [
         (checkpoint(100, 90), 99, "went back"),
         (checkpoint(100, 1_001), 120, "made anew"),
-        (checkpoint(100, 90, anew_ms=50_000), 120, "older than"),
+        (checkpoint(100, 90, recreated_ms=50_000), 120, "older than"),
     ],
 )
 def test_a_checkpoint_that_could_skip(
@@ -119,7 +119,7 @@ def test_a_checkpoint_that_could_skip(
 def test_an_offset_of_before_the_sources_offsets_began_again_means_another_record() -> None:
     """The topic was recreated there: the new one's syncs would lead far beyond."""
     pairs = ((100, 90), (5_000, 900), (0, 910), (100, 950))
-    assert ask(syncs(*pairs, noted_ms=40_001), 5_000) == BEGAN_AGAIN
+    assert ask(syncs(*pairs, noted_ms=40_001), 5_000) == OFFSETS_RESET
     assert isinstance(ask(syncs(*pairs, noted_ms=40_002), 100), Answer)
     assert isinstance(ask(syncs(*pairs), 100), Answer), "the source itself said so"
 
@@ -242,7 +242,7 @@ def test_offsets_that_are_not_kept() -> None:
 
 
 def answer(
-    position: int, rereads: int | None, skips: int | None = 0, method: Method = Method.ANCHOR
+    position: int, rereads: int | None, skips: int | None = 0, method: Method = Method.SNAPSHOT
 ) -> Answer:
     return Answer(method, position, rereads, skips, "by hand")
 
@@ -260,7 +260,7 @@ def test_the_fewest_to_read_again_of_those_that_skip_nothing() -> None:
 def test_answers_that_cannot_both_be_right() -> None:
     assert not contradictions([answer(95, 5), answer(100, 0)])
     (words,) = contradictions([answer(95, 4), answer(100, 0, method=Method.RECORD_MATCH)])
-    assert words == "anchor says 95 to 99, record-match says 100"
+    assert words == "snapshot says 95 to 99, record-match says 100"
 
 
 def test_what_the_target_no_longer_holds() -> None:

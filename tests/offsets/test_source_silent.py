@@ -17,7 +17,7 @@ from drctl.offsets.link_translation import TargetOffsets
 from drctl.offsets.methods import NoAnswer
 from drctl.offsets.mirror_topics import Mirrored
 from drctl.offsets.situation import Target
-from drctl.offsets.translating import Silence, translate, worth
+from drctl.offsets.translating import UnreachableSource, adjusted_for_unreachable_source, translate
 from tests.offsets.answers import bounds
 
 PLACE = TopicPartition("t", 0)
@@ -53,13 +53,13 @@ def silent(
     if found is not None:
         noted = {p: each.at_ms for p, each in known.items() if each.at_ms is not None}
         methods.append(OffsetSyncs(found.syncs, logs, noted, NOW))
-        methods.append(CheckpointAnswers(found.checkpoints, logs, found.anew_ms, NOW))
+        methods.append(CheckpointAnswers(found.checkpoints, logs, found.recreated_ms, NOW))
     held = {} if standing is None else {"g": {PLACE: Committed(standing)}}
     methods.append(TargetOffsets(held, logs))
     target = Target({"t": TopicState("t", {0: 1})}, logs, {})
     positions = {place: each.offset for place, each in known.items()}
-    silence = Silence(known, unproven, NOW)
-    (row,) = translate(positions, (), lambda topic: topic, target, methods, silence)
+    unreachable = UnreachableSource(known, unproven, NOW)
+    (row,) = translate(positions, (), lambda topic: topic, target, methods, unreachable)
     return row.translation
 
 
@@ -85,10 +85,10 @@ def test_syncs_translate_the_checkpoints_own_offset() -> None:
 @pytest.mark.parametrize("at_ms", [-(2**63), -(2**53), -1, 0, 253_402_300_800_000, 2**63 - 1])
 def test_a_note_may_be_of_any_moment(at_ms: int) -> None:
     """Whoever writes it chooses the number: a failover does not end by it."""
-    anchor = Answer(Method.ANCHOR, 440, 0, 0, "seen", max(0.0, (NOW - at_ms) / 1000))
+    anchor = Answer(Method.SNAPSHOT, 440, 0, 0, "seen", max(0.0, (NOW - at_ms) / 1000))
     times = time_of(440, 0, (NOW - at_ms) / 1000)
-    ((_, found), (_, other)) = worth(
-        [("anchor", anchor), ("time", times)], LastKnown(500, at_ms), LOG, NOW
+    ((_, found), (_, other)) = adjusted_for_unreachable_source(
+        [("snapshot", anchor), ("time", times)], LastKnown(500, at_ms), LOG, NOW
     )
     for each in (found, other):
         assert each.skips_only_if.startswith("the group was reset backwards after ")
@@ -165,7 +165,11 @@ def test_newer_evidence_of_a_lower_offset_voids_older_of_a_higher(
     checkpoint = Answer(Method.OFFSET_SYNC, 440, 5, 0, "a sync", 30)
     said = (("offset-sync", checkpoint), ("consumer-timestamp", time_of(target, 2, age)))
     known = LastKnown(500, NOW - 30_000, followed=False)
-    answers = {n for n, a in worth(said, known, LOG, NOW) if isinstance(a, Answer)}
+    answers = {
+        n
+        for n, a in adjusted_for_unreachable_source(said, known, LOG, NOW)
+        if isinstance(a, Answer)
+    }
     assert (
         answers
         == {

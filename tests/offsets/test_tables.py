@@ -23,7 +23,7 @@ BEST = Answer(
     Method.RECORD_MATCH, 3_940, 0, 0, "the last consumed record is at offset 3939 of the target"
 )
 ANCHOR = Answer(
-    Method.ANCHOR, 3_536, 404, 0,
+    Method.SNAPSHOT, 3_536, 404, 0,
     "anchor of source offset 3940: the last consumed records are not on the target; the one before "
     "source offset 3536 is, at 3535; the position is told by primary.__consumer_offsets", 31.4,
 )  # fmt: skip
@@ -36,7 +36,7 @@ ROW = Translation(PLACE, 3_940, PLACE.partition, BEST, (ANCHOR, OLD))
 EXPLAINED = Explained(
     ROW,
     (
-        ("anchor", ANCHOR),
+        ("snapshot", ANCHOR),
         ("record-match", BEST),
         ("checkpoint", WENT_BACK),
         ("consumer-timestamp", OLD),
@@ -85,7 +85,7 @@ def test_which_one_is_taken_and_how_old_it_is() -> None:
     assert lines[0] == "payments-settlement-europe in flights.orders-v2-11: source offset 3,940"
     taken = next(line for line in lines if line.startswith("  *"))
     assert taken.split()[1:6] == ["record-match", "3,940", "0", "0", "now"]
-    assert any(line.split()[:5] == ["anchor", "3,536", "404", "0", "31"] for line in lines)
+    assert any(line.split()[:5] == ["snapshot", "3,536", "404", "0", "31"] for line in lines)
     assert any(line.split()[-5:] == ["3", "d", "of", "some", "time"] for line in lines)
 
 

@@ -95,7 +95,7 @@ def test_no_record_is_left(offset: int, source: FakeCluster, topic: Topic, one: 
     source.stand("billing", orders=offset)
     result = one.run()
     assert result.complete
-    assert result.look.bare == 1
+    assert result.look.without_records == 1
     assert topic.anchors()[BILLING].records == ()
     assert noted(one) == (0, 0), "noted again"
 
@@ -188,7 +188,7 @@ def test_a_position_that_is_gone_is_forgotten_after_a_day(
         clock.after(HOUR)
         result = one.run()
         assert result.complete, "a group that is gone is no problem"
-        assert result.look.astray == 1
+        assert result.look.unverified == 1
         assert topic.anchors()[BILLING].observed_ms == seen_ms, "gone, and yet it grows no older"
     clock.now_ms = seen_ms + FORGET_MS
     assert noted(one) == (0, 1)

@@ -57,8 +57,8 @@ class Site:
         rows = self.world.rows()
 
         def make(kept: Any, *, last: bool) -> tuple[ReconcilePlan, ClusterStates]:
-            gap, passed, sight = self.world.gap, self.world.overrides, self.world.sight()
-            return build_plan(gap, policies, rows, sight, kept, passed), sight
+            gap, overridden, sight = self.world.gap, self.world.overrides, self.world.sight()
+            return build_plan(gap, policies, rows, sight, kept, overridden), sight
 
         def log(places: list[TopicPartition]) -> Mapping[TopicPartition, PartitionOffsets]:
             ends = {place: len(self.world.target.logs.get(place, [])) for place in places}

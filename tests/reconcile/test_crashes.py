@@ -11,8 +11,8 @@ from drctl.model.errors import Fenced, Unknown
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import PartitionOffsets, TopicPartition
 from drctl.reconcile.executing import Execution, Limits, judged
-from drctl.reconcile.guards import Guard
 from drctl.reconcile.policy import QUARANTINE, Action, Policies
+from drctl.reconcile.prechecks import Precheck
 from drctl.reconcile.results import Outcome, ReconcileResult
 from tests.depth import examples
 from tests.reconcile.world import FakeCopier, Killed, T, Target, World, copies, row
@@ -210,7 +210,7 @@ def test_what_is_gone_is_named_and_makes_the_end_worth_a_look() -> None:
     world.held = {place: [each for each in world.every[place] if each[0] not in (0, 3, 4)]}
     world.log_start = {place: 1}
     assert not world.plan(copies()).acting
-    world.overrides = {Guard.SOURCE_MOVED: "retention"}
+    world.overrides = {Precheck.SOURCE_MOVED: "retention"}
     execution = world.execution(copies(), FakeCopier(world.target), Limits(2))
     execution.run()
     assert (execution.gone[place].records, execution.gone[place].runs) == (3, [(0, 0), (3, 4)])

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition, TopicState
 from drctl.reconcile.executing import Limits
-from drctl.reconcile.guards import Guard
 from drctl.reconcile.planning import ReconcilePlan, build_plan
 from drctl.reconcile.policy import QUARANTINE as QUARANTINE_OF
 from drctl.reconcile.policy import Action, Policies
-from drctl.reconcile.progress import MOST_RUNS, Key, Left, Progress, RecordSet, Segment
+from drctl.reconcile.prechecks import Precheck
+from drctl.reconcile.progress import MOST_RUNS, Key, LeftMissing, Progress, RecordSet, Segment
 from tests.depth import examples
 from tests.reconcile.world import FakeCopier, Killed, T, Target, World, copies, row
 
@@ -27,7 +27,9 @@ QUARANTINE = Policies(everywhere=Action.QUARANTINE, conflicting=Action.REFUSE)
 NEWEST = row(9)[1]
 
 
-def aside(through: int, action: Action = Action.QUARANTINE, left: Left | None = None) -> Segment:
+def aside(
+    through: int, action: Action = Action.QUARANTINE, left: LeftMissing | None = None
+) -> Segment:
     """Where nothing is said of which these are, a drctl of before has kept it."""
     return Segment(action, through, 1, 1, left=left)
 
@@ -39,18 +41,20 @@ def planned(
     source: str = "A",
     topic: str = "s",
     order: OrderVerdict = SAFE,
-    passed: Mapping[Guard, str] = MappingProxyType({}),
+    overridden: Mapping[Precheck, str] = MappingProxyType({}),
 ) -> ReconcilePlan:
     """Safe records at 0 to 3, a conflicting one at 4; what was done with them before."""
     rows = [row(offset) for offset in range(5)]
     verdicts = {(PLACE, n): CONFLICTING if n == 4 else SAFE for n in range(5)}
     world = World({PLACE: rows}, verdicts, {PLACE: rows})
     kept = {Key(result, source, RecordSet(PLACE, order)): Progress(topic, "t", before)}
-    return build_plan(world.gap, policies, world.rows(), world.sight(), kept, passed)
+    return build_plan(world.gap, policies, world.rows(), world.sight(), kept, overridden)
 
 
 def reasons(plan: ReconcilePlan) -> list[str]:
-    return [o.reason.partition(" of ")[0] for o in plan.blocked if o.guard is Guard.DECIDED_BEFORE]
+    return [
+        o.reason.partition(" of ")[0] for o in plan.blocked if o.precheck is Precheck.DECIDED_BEFORE
+    ]
 
 
 @pytest.mark.parametrize("action", [Action.QUARANTINE, Action.DISCARD])
@@ -90,14 +94,16 @@ def test_what_is_about_something_else_stands_against_nothing(other: dict[str, ob
 
 
 def test_somebody_may_decide_again() -> None:
-    plan = planned(aside(2), passed={Guard.DECIDED_BEFORE: "it was for the incident of last year"})
+    plan = planned(
+        aside(2), overridden={Precheck.DECIDED_BEFORE: "it was for the incident of last year"}
+    )
     assert (not plan.blocked, [line.due.records for line in plan.acting]) == (True, [4])
 
 
 @pytest.mark.parametrize("action", [Action.QUARANTINE, Action.DISCARD])
 @pytest.mark.parametrize("everywhere", [Action.COPY, Action.QUARANTINE, Action.REFUSE])
 def test_what_is_known_to_be_decided_is_taken_over(action: Action, everywhere: Action) -> None:
-    before = aside(1, action, Left(((0, 1),), NEWEST))
+    before = aside(1, action, LeftMissing(((0, 1),), NEWEST))
     plan = planned(before, policies=Policies(everywhere))
     assert not plan.blocked
     first, second = plan.lines
@@ -111,7 +117,7 @@ def test_of_a_topic_without_an_id_nothing_is_taken_over() -> None:
     """It may be another one by now: it is refused instead."""
     rows = [row(offset) for offset in range(2)]
     world = World({PLACE: rows}, {(PLACE, n): SAFE for n in range(2)}, {PLACE: rows})
-    before = Progress("", "t", (aside(1, left=Left(((0, 1),), NEWEST)),))
+    before = Progress("", "t", (aside(1, left=LeftMissing(((0, 1),), NEWEST)),))
     kept = {Key("g0", "A", RecordSet(PLACE, SAFE)): before}
     sight = world.sight()
     state = sight.source.state(T)
@@ -123,7 +129,7 @@ def test_of_a_topic_without_an_id_nothing_is_taken_over() -> None:
 
 
 def test_an_export_holds_them_again() -> None:
-    plan = planned(aside(1, left=Left(((0, 1),), NEWEST)), policies=Policies(Action.EXPORT))
+    plan = planned(aside(1, left=LeftMissing(((0, 1),), NEWEST)), policies=Policies(Action.EXPORT))
     assert [line.due.records for line in plan.acting] == [4]
     assert not plan.taken
 
@@ -131,14 +137,16 @@ def test_an_export_holds_them_again() -> None:
 @pytest.mark.parametrize(
     ("left", "taken", "among"),
     [
-        pytest.param(Left(((0, 0), (2, 2)), NEWEST), 1, ["1"], id="one-between-is-not-decided"),
-        pytest.param(Left(((1, 3),), NEWEST), 0, ["3"], id="the-first-is-not-decided"),
-        pytest.param(Left(((0, 3),), row(1)[1]), 2, ["2"], id="others-at-these-offsets"),
-        pytest.param(Left(((7, 9),), NEWEST), 0, [], id="elsewhere"),
+        pytest.param(
+            LeftMissing(((0, 0), (2, 2)), NEWEST), 1, ["1"], id="one-between-is-not-decided"
+        ),
+        pytest.param(LeftMissing(((1, 3),), NEWEST), 0, ["3"], id="the-first-is-not-decided"),
+        pytest.param(LeftMissing(((0, 3),), row(1)[1]), 2, ["2"], id="others-at-these-offsets"),
+        pytest.param(LeftMissing(((7, 9),), NEWEST), 0, [], id="elsewhere"),
     ],
 )
 def test_a_record_that_nobody_decided_on_is_never_taken_for_one(
-    left: Left, taken: int, among: list[str]
+    left: LeftMissing, taken: int, among: list[str]
 ) -> None:
     plan = planned(aside(3, left=left))
     assert sum(progress.records for progress in plan.taken.values()) == taken

@@ -1,4 +1,4 @@
-"""What is decided before anything is done: policies, guards, plans, documents."""
+"""What is decided before anything is done: policies, prechecks, plans, documents."""
 
 import json
 from dataclasses import replace
@@ -17,9 +17,9 @@ from drctl.reconcile.cluster_state import ClusterState, ClusterStates
 from drctl.reconcile.documents import document
 from drctl.reconcile.executing import Limits
 from drctl.reconcile.gap_result import check_rows, ranges_of, read_gap
-from drctl.reconcile.guards import OVERRIDABLE, Guard, check_clusters, objections
 from drctl.reconcile.planning import build_plan
 from drctl.reconcile.policy import Action, Policies, check_names, parse_policies
+from drctl.reconcile.prechecks import OVERRIDABLE, Precheck, blockers, check_clusters
 from drctl.reconcile.progress import Key, Progress, RecordSet, Segment
 from drctl.reconcile.results import ReconcileResult, planned
 from tests.cli.documents import check
@@ -57,8 +57,8 @@ def test_named_topics_are_the_only_ones() -> None:
     found = parse_policies(Action.COPY, ("a=discard", "b"), Action.EXPORT)
     assert found.by_topic == {"a": Action.DISCARD, "b": Action.COPY}
     assert (found.chooses("a"), found.chooses("c")) == (True, False)
-    assert found.of("a", found.behind(SAFE, False)) is Action.DISCARD
-    assert found.of("b", found.behind(CONFLICTING, False)) is Action.EXPORT
+    assert found.of("a", found.out_of_order(SAFE, False)) is Action.DISCARD
+    assert found.of("b", found.out_of_order(CONFLICTING, False)) is Action.EXPORT
     with pytest.raises(UsageError):
         check_names(found, ["a"])
 
@@ -67,24 +67,24 @@ def test_where_the_order_of_a_partition_counts_everything_behind_something_newer
     None
 ):
     found = parse_policies(Action.COPY, (), Action.QUARANTINE, per_partition=True)
-    assert found.of("a", found.behind(UNKEYED, True)) is Action.QUARANTINE
-    assert found.of("a", found.behind(UNKEYED, False)) is Action.COPY
+    assert found.of("a", found.out_of_order(UNKEYED, True)) is Action.QUARANTINE
+    assert found.of("a", found.out_of_order(UNKEYED, False)) is Action.COPY
 
 
-def moved(seen: World, **log: int) -> set[Guard]:
-    """The guards that fail once the source's log is like this."""
+def moved(seen: World, **log: int) -> set[Precheck]:
+    """The prechecks that fail once the source's log is like this."""
     sight = seen.sight()
     offsets = replace(sight.source.logs[PLACE], **log)
     changed = ClusterStates(replace(sight.source, logs={PLACE: offsets}), sight.target)
-    return {o.guard for o in objections(seen.gap, seen.gap.partitions, changed, {})}
+    return {o.precheck for o in blockers(seen.gap, seen.gap.partitions, changed, {})}
 
 
 def test_a_result_is_stale_once_the_source_moved() -> None:
     seen = world(SAFE, SAFE)
     assert moved(seen, end=2) == set()
-    assert moved(seen, end=3) == {Guard.SOURCE_MOVED}
-    assert moved(seen, log_start=1) == {Guard.SOURCE_MOVED}
-    assert moved(seen, end=1) == {Guard.RECREATED}
+    assert moved(seen, end=3) == {Precheck.SOURCE_MOVED}
+    assert moved(seen, log_start=1) == {Precheck.SOURCE_MOVED}
+    assert moved(seen, end=1) == {Precheck.RECREATED}
 
 
 def test_other_clusters_are_refused() -> None:
@@ -102,35 +102,37 @@ def key(result: str = "g1") -> Key:
 
 
 @pytest.mark.parametrize(
-    ("kept", "guards"),
+    ("kept", "prechecks"),
     [
         ({key(): Progress("s", "t", (Segment(Action.COPY, 0, 1, 1, 0, T, 5),))}, set()),
-        ({key(): Progress("old", "t")}, {Guard.RECREATED}),
-        ({key(): Progress("s", "old")}, {Guard.RECREATED}),
+        ({key(): Progress("old", "t")}, {Precheck.RECREATED}),
+        ({key(): Progress("s", "old")}, {Precheck.RECREATED}),
         (
             {key("g2"): Progress("s", "t", (Segment(Action.COPY, 0, 1, 1, 0, T, 5),))},
-            {Guard.ACTED_SINCE},
+            {Precheck.ACTED_SINCE},
         ),
         ({key("g2"): Progress("s", "t", (Segment(Action.COPY, 0, 1, 1, 0, T, 4),))}, set()),
         ({key("g2"): Progress("s", "old", (Segment(Action.COPY, 0, 1, 1, 0, T, 5),))}, set()),
         ({key("g2"): Progress("s", "t", (Segment(Action.DISCARD, 0, 1, 1),))}, set()),
     ],
 )
-def test_what_earlier_runs_left_to_know(kept: dict[Key, Progress], guards: set[Guard]) -> None:
+def test_what_earlier_runs_left_to_know(
+    kept: dict[Key, Progress], prechecks: set[Precheck]
+) -> None:
     seen = world(SAFE)
     (partition,) = seen.gap.partitions
     partition = replace(partition, target_range=OffsetRange(0, 5))
     sight = seen.sight()
     logs = {PLACE: PartitionOffsets(0, 9, 9)}
     sight = replace(sight, target=replace(sight.target, logs=logs))
-    assert {o.guard for o in objections(seen.gap, [partition], sight, kept)} == guards
+    assert {o.precheck for o in blockers(seen.gap, [partition], sight, kept)} == prechecks
 
 
 def test_a_target_that_ends_earlier_than_it_did_is_refused() -> None:
     seen = world(SAFE)
     partition = replace(seen.gap.partitions[0], target_range=OffsetRange(0, 5))
-    (found,) = objections(seen.gap, [partition], seen.sight(), {})
-    assert found.guard is Guard.TARGET_MOVED_BACK
+    (found,) = blockers(seen.gap, [partition], seen.sight(), {})
+    assert found.precheck is Precheck.TARGET_MOVED_BACK
 
 
 @pytest.mark.parametrize(
@@ -148,9 +150,9 @@ def test_topics_that_were_made_anew_are_told_by_their_ids(
     seen = world(SAFE)
     (partition,) = seen.gap.partitions
     partition = replace(partition, source_topic_id=told[0], target_topic_id=told[1])
-    found = list(objections(seen.gap, [partition], seen.sight(), {}))
+    found = list(blockers(seen.gap, [partition], seen.sight(), {}))
     assert [o.reason.partition(",")[0] for o in found] == reasons
-    assert {o.guard for o in found} <= {Guard.RECREATED}
+    assert {o.precheck for o in found} <= {Precheck.RECREATED}
 
 
 def test_what_is_not_complete_blocks_everything_unless_somebody_says_why_not() -> None:
@@ -158,30 +160,30 @@ def test_what_is_not_complete_blocks_everything_unless_somebody_says_why_not() -
     seen.not_compared = ("orders-3: no leader",)
     assert seen.plan(copies()).blocked
     assert not seen.plan(copies()).acting
-    passed = build_plan(
-        seen.gap, copies(), seen.rows(), seen.sight(), {}, {Guard.INCOMPLETE: "known"}
+    overridden = build_plan(
+        seen.gap, copies(), seen.rows(), seen.sight(), {}, {Precheck.INCOMPLETE: "known"}
     )
-    assert (passed.blocked, len(passed.acting)) == ((), 1)
+    assert (overridden.blocked, len(overridden.acting)) == ((), 1)
 
 
 def test_conflicting_records_are_refused_until_somebody_decides() -> None:
     plan = world(SAFE, CONFLICTING, UNKEYED).plan(Policies(Action.COPY))
-    assert {ln.lane.order: ln.guard for ln in plan.lines} == {
+    assert {ln.record_set.order: ln.precheck for ln in plan.lines} == {
         SAFE: None,
-        CONFLICTING: Guard.CONFLICTING,
+        CONFLICTING: Precheck.CONFLICTING,
         UNKEYED: None,
     }
-    assert [line.lane.order for line in plan.acting] == [SAFE, UNKEYED]
+    assert [line.record_set.order for line in plan.acting] == [SAFE, UNKEYED]
 
 
 def test_records_without_a_time_are_not_copied_where_the_time_counts() -> None:
     seen = world(SAFE)
     untimed = [(0, 0, b"k", b"v", ())]
     seen.held = seen.every = {PLACE: untimed}
-    assert seen.plan(copies()).lines[0].guard is Guard.NO_TIMESTAMP
-    assert seen.plan(copies(Action.QUARANTINE)).lines[0].guard is None
+    assert seen.plan(copies()).lines[0].precheck is Precheck.NO_TIMESTAMP
+    assert seen.plan(copies(Action.QUARANTINE)).lines[0].precheck is None
     kept = seen.plan(copies(), **{"message.timestamp.type": "LogAppendTime"})
-    assert kept.lines[0].guard is None
+    assert kept.lines[0].precheck is None
     assert kept.notes == (
         "orders of the target keeps its own time: copies get the time of copying",
     )
@@ -190,9 +192,9 @@ def test_records_without_a_time_are_not_copied_where_the_time_counts() -> None:
 def test_a_target_topic_that_is_missing_is_refused_for_copies_only() -> None:
     seen = world(SAFE)
     sight = replace(seen.sight(), target=ClusterState("B", {T: None}))
-    for action, guard in ((Action.COPY, Guard.NOT_THERE), (Action.QUARANTINE, None)):
+    for action, precheck in ((Action.COPY, Precheck.NOT_THERE), (Action.QUARANTINE, None)):
         plan = build_plan(seen.gap, copies(action), seen.rows(), sight, {})
-        assert plan.lines[0].guard is guard
+        assert plan.lines[0].precheck is precheck
 
 
 def test_another_record_at_a_wanted_offset_ends_the_run() -> None:
@@ -277,7 +279,7 @@ def test_the_document_names_every_guard_that_may_be_passed_over() -> None:
     seen.overrides = dict.fromkeys(OVERRIDABLE, "known")
     plan = seen.plan(copies())
     told = check(document(ReconcileResult(plan, results=planned(plan)), "dir", "drctl ..."))
-    assert {each["guard"] for each in told["overrides"]} >= {"target-moved", "decided-before"}
+    assert {each["precheck"] for each in told["overrides"]} >= {"target-moved", "decided-before"}
 
 
 def test_the_document_fits_its_schema() -> None:
@@ -286,4 +288,4 @@ def test_the_document_fits_its_schema() -> None:
     plan = seen.plan(Policies(Action.COPY))
     told = check(document(ReconcileResult(plan, results=planned(plan)), "dir", "drctl ..."))
     assert told["status"] == "refused"
-    assert told["objections"][0]["guard"] == "incomplete"
+    assert told["blockers"][0]["precheck"] == "incomplete"

@@ -15,11 +15,11 @@ from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.executing import Limits
 from drctl.reconcile.export import MANIFEST, digest_of, record_of
-from drctl.reconcile.gap_result import Exported, ExportedLane
-from drctl.reconcile.guards import Guard
+from drctl.reconcile.gap_result import Exported, ExportedSet
 from drctl.reconcile.policy import Action, Policies
+from drctl.reconcile.prechecks import Precheck
 from drctl.reconcile.progress import RecordSet
-from drctl.views.exports import ExportFolder, exports_of, results_exported, saved_lanes
+from drctl.views.exports import ExportFolder, exports_of, results_exported, saved_record_sets
 from tests.reconcile.world import FakeCopier, T, World
 
 ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 0)
@@ -30,13 +30,13 @@ EXPORT = Policies(everywhere=Action.EXPORT, conflicting=Action.EXPORT)
 
 def part(
     place: TopicPartition, *offsets: int, order: OrderVerdict = SAFE, after: int = -1
-) -> ExportedLane:
-    return ExportedLane(RecordSet(place, order), after, digest_of(offsets), len(offsets))
+) -> ExportedSet:
+    return ExportedSet(RecordSet(place, order), after, digest_of(offsets), len(offsets))
 
 
 def export(
     folder: Path,
-    wanted: Mapping[ExportedLane, tuple[int, ...]],
+    wanted: Mapping[ExportedSet, tuple[int, ...]],
     about: Mapping[str, Any] = ABOUT,
     *,
     beside: bool = False,
@@ -47,7 +47,11 @@ def export(
     for each, offsets in wanted.items():
         for offset in offsets:
             row = offset, 5, b"k", b"v%d" % offset, ()
-            writer.add(Exported(each.lane.place, each.lane.place.topic, row, each.lane.order))
+            writer.add(
+                Exported(
+                    each.record_set.place, each.record_set.place.topic, row, each.record_set.order
+                )
+            )
     counts = ((each, len(offsets)) for each, offsets in wanted.items())
     return Path(writer.finish([e._replace(records=n, gone=e.records - n) for e, n in counts]))
 
@@ -67,19 +71,19 @@ def everything(folder: Path) -> dict[str, str]:
 def found(state: Path, offsets: Mapping[RecordSet, tuple[int, ...]], through: int = -1) -> Any:
     """A run that is to export these records of result r1."""
 
-    def after(place: TopicPartition, behind: Mapping[OrderVerdict, int]) -> list[int]:
-        ((order, at),) = behind.items()
+    def after(place: TopicPartition, out_of_order: Mapping[OrderVerdict, int]) -> list[int]:
+        ((order, at),) = out_of_order.items()
         return [n for n in offsets[RecordSet(place, order)] if n > at]
 
     lines = tuple(
         SimpleNamespace(
-            lane=lane,
+            record_set=record_set,
             action=Action.EXPORT,
             due=SimpleNamespace(records=sum(n > through for n in all_of_it)),
             through=through,
             done=(),
         )
-        for lane, all_of_it in offsets.items()
+        for record_set, all_of_it in offsets.items()
     )
     return SimpleNamespace(
         config=SimpleNamespace(state_dir=state),
@@ -102,7 +106,7 @@ def test_only_the_records_that_an_export_holds_count_as_exported(tmp_path: Path)
     """The run home goes on from here to empty the cluster that has the only copy."""
     of_orders, of_audit = part(ORDERS, 3, 4), part(AUDIT, 7)
     conflicting = part(ORDERS, 5, order=CONFLICTING)
-    wanted = {of_orders.lane: (3, 4), of_audit.lane: (7,), conflicting.lane: (5,)}
+    wanted = {of_orders.record_set: (3, 4), of_audit.record_set: (7,), conflicting.record_set: (5,)}
     assert stand(tmp_path, wanted) == (4, {})
     export(exports_of(tmp_path, "r1"), {of_orders: (3, 4)})
     assert stand(tmp_path, wanted) == (2, {"export": 2})
@@ -114,19 +118,19 @@ def test_only_the_records_that_an_export_holds_count_as_exported(tmp_path: Path)
 def test_an_export_counts_as_long_as_its_files_are_whole(tmp_path: Path) -> None:
     wanted = part(ORDERS, 3, 4)
     folder = export(exports_of(tmp_path, "r1"), {wanted: (3, 4)})
-    file, lane = folder / "orders-0.jsonl", {wanted.lane: (3, 4)}
+    file, record_set = folder / "orders-0.jsonl", {wanted.record_set: (3, 4)}
     whole = file.read_bytes()
-    assert stand(tmp_path, lane) == (0, {"export": 2})
+    assert stand(tmp_path, record_set) == (0, {"export": 2})
     for damaged in (whole[:-3], whole.splitlines(keepends=True)[0], b"", None):
         file.unlink() if damaged is None else file.write_bytes(damaged)
-        assert stand(tmp_path, lane) == (2, {}), damaged
+        assert stand(tmp_path, record_set) == (2, {}), damaged
     file.write_bytes(whole)
     told = json.loads((folder / MANIFEST).read_text())
-    for without in ("lanes", "files", "format", "result"):
+    for without in ("record_sets", "files", "format", "result"):
         (folder / MANIFEST).write_text(json.dumps({k: v for k, v in told.items() if k != without}))
-        assert stand(tmp_path, lane) == (2, {}), without
+        assert stand(tmp_path, record_set) == (2, {}), without
     (folder / MANIFEST).unlink()  # it comes last: where it is missing, it was interrupted
-    assert stand(tmp_path, lane) == (2, {})
+    assert stand(tmp_path, record_set) == (2, {})
 
 
 def test_an_export_of_other_records_of_the_lane_does_not_count(tmp_path: Path) -> None:
@@ -134,27 +138,27 @@ def test_an_export_of_other_records_of_the_lane_does_not_count(tmp_path: Path) -
     wanted = part(ORDERS, 3, 4)
     export(exports_of(tmp_path, "r1"), {wanted: (3, 4)})
     for others in ((3, 5), (3, 4, 5), (4,)):
-        assert stand(tmp_path, {wanted.lane: others}) == (len(others), {})
+        assert stand(tmp_path, {wanted.record_set: others}) == (len(others), {})
     superseded = {**ABOUT, "classes": ["superseded", "expired"]}
     export(exports_of(tmp_path / "other", "r1"), {wanted: (3, 4)}, superseded)
-    assert not saved_lanes(tmp_path / "other", "r1")
+    assert not saved_record_sets(tmp_path / "other", "r1")
 
 
 def test_what_was_exported_before_a_part_was_done_otherwise_counts_and_not_the_reverse(
     tmp_path: Path,
 ) -> None:
-    lane = RecordSet(ORDERS, SAFE)
+    record_set = RecordSet(ORDERS, SAFE)
     export(exports_of(tmp_path, "r1"), {part(ORDERS, 5, 6, after=4): (5, 6)})
-    assert stand(tmp_path, {lane: (3, 4, 5, 6)}, through=4) == (0, {"export": 2})
-    assert stand(tmp_path, {lane: (3, 4, 5, 6)}, through=5) == (0, {"export": 1})
-    assert stand(tmp_path, {lane: (3, 4, 5, 6)}) == (4, {})
+    assert stand(tmp_path, {record_set: (3, 4, 5, 6)}, through=4) == (0, {"export": 2})
+    assert stand(tmp_path, {record_set: (3, 4, 5, 6)}, through=5) == (0, {"export": 1})
+    assert stand(tmp_path, {record_set: (3, 4, 5, 6)}) == (4, {})
 
 
 def test_records_that_were_gone_are_not_said_to_be_exported(tmp_path: Path) -> None:
     wanted = part(ORDERS, 3, 4, 5)
     export(exports_of(tmp_path, "r1"), {wanted: (4, 5)})
     told = {"export": 2, "gone before they were exported": 1}
-    assert stand(tmp_path, {wanted.lane: (3, 4, 5)}) == (0, told)
+    assert stand(tmp_path, {wanted.record_set: (3, 4, 5)}) == (0, told)
 
 
 @pytest.mark.parametrize(
@@ -174,10 +178,7 @@ def test_records_that_were_gone_are_not_said_to_be_exported(tmp_path: Path) -> N
     ],
 )
 def test_an_export_never_goes_for_another_one(
-    tmp_path: Path,
-    later: Mapping[ExportedLane, tuple[int, ...]],
-    about: Mapping[str, Any],
-    why: str,
+    tmp_path: Path, later: Mapping[ExportedSet, tuple[int, ...]], about: Mapping[str, Any], why: str
 ) -> None:
     out = export(tmp_path / "out", {part(ORDERS, 3, 4): (3, 4)})
     before = everything(out)
@@ -194,7 +195,7 @@ def test_an_export_never_goes_for_another_one(
 def test_an_export_that_does_not_say_what_it_holds_stays(tmp_path: Path) -> None:
     out = export(tmp_path / "out", {part(ORDERS, 3, 4): (3, 4)})
     told = json.loads((out / MANIFEST).read_text())
-    del told["lanes"]  # as drctl wrote it before
+    del told["record_sets"]  # as drctl wrote it before
     (out / MANIFEST).write_text(json.dumps(told))
     with pytest.raises(Refused, match="does not say which records it holds"):
         export(out, {part(ORDERS, 3, 4): (3, 4)})
@@ -236,10 +237,10 @@ def test_a_run_says_what_its_export_holds() -> None:
         verdicts,
         {place: rows},
         log_start={place: 1},
-        overrides={Guard.SOURCE_MOVED: "they are gone"},
+        overrides={Precheck.SOURCE_MOVED: "they are gone"},
     )
     world.execution(EXPORT, FakeCopier(world.target, 0), Limits()).run()
     assert world.exporter.parts == [
-        ExportedLane(RecordSet(place, SAFE), -1, digest_of((0, 2, 3)), 2, 1),
-        ExportedLane(RecordSet(place, CONFLICTING), -1, digest_of((1,)), 1, 0),
+        ExportedSet(RecordSet(place, SAFE), -1, digest_of((0, 2, 3)), 2, 1),
+        ExportedSet(RecordSet(place, CONFLICTING), -1, digest_of((1,)), 1, 0),
     ]

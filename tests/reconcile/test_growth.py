@@ -20,9 +20,9 @@ from drctl.model.topology import (
 )
 from drctl.reconcile import target_changes
 from drctl.reconcile.cluster_state import ClusterStates
-from drctl.reconcile.guards import Guard
-from drctl.reconcile.planning import ReconcilePlan, build_plan, with_growth
+from drctl.reconcile.planning import ReconcilePlan, build_plan, with_appended
 from drctl.reconcile.policy import Action, Policies
+from drctl.reconcile.prechecks import Precheck
 from drctl.reconcile.target_changes import Sameness, TargetChanges
 from tests.reconcile.world import FakeSource, T, World, copies, row
 
@@ -68,7 +68,7 @@ class Stage:
     read: list[tuple[int, int, int]] = field(default_factory=list)
     partitions: int = 2
     newer: bool = False
-    overrides: Mapping[Guard, str] = field(default_factory=dict)
+    overrides: Mapping[Precheck, str] = field(default_factory=dict)
     growth: TargetChanges = field(init=False)
 
     def __post_init__(self) -> None:
@@ -114,58 +114,58 @@ class Stage:
         sight = self.sight()
         gap = replace(gap, partitions=parts)
         plan = build_plan(gap, policies, self.world.rows(), sight, {}, self.overrides)
-        return with_growth(plan, self.growth.look(plan, sight, last=last))
+        return with_appended(plan, self.growth.look(plan, sight, last=last))
 
 
-def against(plan: ReconcilePlan) -> list[tuple[Guard, int | None]]:
-    return [(o.guard, o.place.partition if o.place else None) for o in plan.blocked]
+def against(plan: ReconcilePlan) -> list[tuple[Precheck, int | None]]:
+    return [(o.precheck, o.place.partition if o.place else None) for o in plan.blocked]
 
 
 def test_a_record_that_came_since_is_not_written_again() -> None:
     plan = Stage({0: [at(10, wanted(3))]}).plan()
-    assert against(plan) == [(Guard.TARGET_HAS_THEM, 0)]
+    assert against(plan) == [(Precheck.TARGET_HAS_THEM, 0)]
     assert "offset 3 was missing, and is on the target by now" in plan.blocked[0].reason
     assert not plan.acting
-    assert not Guard.TARGET_HAS_THEM.overridable
+    assert not Precheck.TARGET_HAS_THEM.overridable
 
 
 @pytest.mark.parametrize(
-    ("came", "guards"),
+    ("came", "prechecks"),
     [
-        (at(10, wanted(3), value=b"other"), [(Guard.TARGET_MOVED, 0)]),
-        (at(10, wanted(3), value=b"other", time=9_999_999_999_999), [(Guard.TARGET_MOVED, 0)]),
+        (at(10, wanted(3), value=b"other"), [(Precheck.TARGET_MOVED, 0)]),
+        (at(10, wanted(3), value=b"other", time=9_999_999_999_999), [(Precheck.TARGET_MOVED, 0)]),
         (at(10, wanted(3), time=1), []),
         (at(10, wanted(3), key=b"another"), []),
         (at(10, wanted(3), key=None), []),
         (at(10, copy(wanted(3))), []),
-        (at(10, copy(wanted(3), "elsewhere")), [(Guard.TARGET_MOVED, 0)]),
+        (at(10, copy(wanted(3), "elsewhere")), [(Precheck.TARGET_MOVED, 0)]),
     ],
 )
 def test_only_newer_records_of_the_keys_that_are_copied_stand_against_it(
-    came: Row, guards: list[tuple[Guard, int]]
+    came: Row, prechecks: list[tuple[Precheck, int]]
 ) -> None:
     plan = Stage({0: [came]}).plan()
-    assert against(plan) == guards
+    assert against(plan) == prechecks
     assert NOTE in plan.notes[-1]
 
 
 def test_records_behind_something_newer_are_counted_and_may_be_copied_for_a_reason() -> None:
     stage = Stage({1: [at(9 + n, wanted(n), value=b"new") for n in (1, 2)]})
     (moved,) = stage.plan().blocked
-    assert (moved.guard, moved.place) == (Guard.TARGET_MOVED, OTHER)
+    assert (moved.precheck, moved.place) == (Precheck.TARGET_MOVED, OTHER)
     assert moved.reason.startswith("2 of the records that were safe to copy are behind something")
-    stage.overrides = {Guard.TARGET_MOVED: "known"}
+    stage.overrides = {Precheck.TARGET_MOVED: "known"}
     plan = stage.plan()
     assert not plan.blocked
     assert sum(line.due.records for line in plan.acting) == 10
-    assert plan.grown.newer == {OTHER: 2}
+    assert plan.appended.newer == {OTHER: 2}
 
 
 def test_what_is_not_copied_into_the_order_of_its_key_needs_no_order() -> None:
     newer, there = at(10, wanted(3), value=b"new"), at(11, wanted(4))
     assert against(Stage({0: [newer]}).plan(copies(Action.QUARANTINE))) == []
     assert against(Stage({0: [newer, there]}).plan(copies(Action.QUARANTINE))) == [
-        (Guard.TARGET_HAS_THEM, 0)
+        (Precheck.TARGET_HAS_THEM, 0)
     ]
     known = Stage({0: [newer]}, (SAFE, SAFE, SAFE, CONFLICTING, SAFE))
     assert against(known.plan(copies())) == []
@@ -195,38 +195,38 @@ def test_records_without_a_key_are_known_again_and_have_no_order() -> None:
         lambda _done, _total: None,
         per_partition=False,
     )
-    assert against(stage.plan()) == [(Guard.TARGET_HAS_THEM, 0)]
+    assert against(stage.plan()) == [(Precheck.TARGET_HAS_THEM, 0)]
 
 
 def test_where_the_target_keeps_its_own_time_no_time_counts() -> None:
     own = {"message.timestamp.type": "LogAppendTime"}
     there = at(10, wanted(3), time=1)
-    assert against(Stage({0: [there]}, config=own).plan()) == [(Guard.TARGET_HAS_THEM, 0)]
+    assert against(Stage({0: [there]}, config=own).plan()) == [(Precheck.TARGET_HAS_THEM, 0)]
     newer = at(10, wanted(3), time=1, value=b"new")
-    assert against(Stage({0: [newer]}, config=own).plan()) == [(Guard.TARGET_MOVED, 0)]
+    assert against(Stage({0: [newer]}, config=own).plan()) == [(Precheck.TARGET_MOVED, 0)]
 
 
 def test_a_copy_may_be_in_any_partition_where_replication_does_not_keep_them() -> None:
-    assert against(Stage({1: [at(10, wanted(3))]}).plan()) == [(Guard.TARGET_HAS_THEM, 1)]
+    assert against(Stage({1: [at(10, wanted(3))]}).plan()) == [(Precheck.TARGET_HAS_THEM, 1)]
     rows = {1: [at(10, wanted(3))]}
     anywhere = Stage(rows, by_partition=False).plan()
-    assert against(anywhere) == [(Guard.TARGET_HAS_THEM, 0), (Guard.TARGET_HAS_THEM, 1)]
+    assert against(anywhere) == [(Precheck.TARGET_HAS_THEM, 0), (Precheck.TARGET_HAS_THEM, 1)]
     (more, _) = Stage({}, by_partition=False, partitions=4).plan().blocked
-    assert more.guard is Guard.TARGET_UNREAD
+    assert more.precheck is Precheck.TARGET_UNREAD
     assert "says nothing of partitions 2, 3" in more.reason
 
 
 def test_what_cannot_be_looked_through_is_unknown_and_what_was_seen_counts() -> None:
     (silent, _) = Stage({0: [at(10, wanted(3), key=b"x")]}, fails=True).plan().blocked
-    assert silent.guard is Guard.TARGET_UNREAD
+    assert silent.precheck is Precheck.TARGET_UNREAD
     assert "cannot be looked through: a broker is silent" in silent.reason
-    assert silent.guard.overridable
+    assert silent.precheck.overridable
     seen = Stage({0: [at(10, wanted(3))]}, fails=True)
-    seen.overrides = {Guard.TARGET_UNREAD: "test"}
-    assert against(seen.plan()) == [(Guard.TARGET_HAS_THEM, 0)]
+    seen.overrides = {Precheck.TARGET_UNREAD: "test"}
+    assert against(seen.plan()) == [(Precheck.TARGET_HAS_THEM, 0)]
     gone = Stage({0: [at(10, wanted(3)), at(11, wanted(4), key=b"x")]}, log_start=11)
     (lost, *_) = gone.plan().blocked
-    assert (lost.guard, lost.place) == (Guard.TARGET_UNREAD, PLACE)
+    assert (lost.precheck, lost.place) == (Precheck.TARGET_UNREAD, PLACE)
     assert "deleted its records from 10 to 10 since" in lost.reason
 
 
@@ -235,7 +235,7 @@ def test_open_transactions_are_waited_for_before_anything_is_written() -> None:
     first = stage.plan(last=False)
     assert first.blocked == ()
     assert first.notes[-1].startswith("1 of these lie behind open transactions")
-    assert against(stage.plan()) == [(Guard.TARGET_HAS_THEM, 0)]
+    assert against(stage.plan()) == [(Precheck.TARGET_HAS_THEM, 0)]
     assert stage.read == [(0, 10, 11), (0, 11, 12)], "a second look goes on"
 
 
@@ -252,4 +252,4 @@ def test_little_is_held_of_what_came(monkeypatch: pytest.MonkeyPatch) -> None:
     (moved,) = Stage({0: came}).plan().blocked
     assert moved.reason.startswith("at least 2 of the records")
     found = Stage({0: [*came, at(14, wanted(4))]}).plan()
-    assert (Guard.TARGET_HAS_THEM, 0) in against(found)
+    assert (Precheck.TARGET_HAS_THEM, 0) in against(found)

@@ -14,8 +14,8 @@ from drctl.model.errors import Refused, Unknown
 from drctl.model.gap import OrderVerdict, RecordClass
 from drctl.model.topology import Row, TopicPartition
 from drctl.reconcile.executing import stamp_of
-from drctl.reconcile.export import MANIFEST, digest_of, lane_of, line_of, record_of
-from drctl.reconcile.gap_result import Exported, ExportedLane, Tally, key_digest
+from drctl.reconcile.export import MANIFEST, digest_of, line_of, record_of, record_set_of
+from drctl.reconcile.gap_result import Exported, ExportedSet, Tally, key_digest
 from drctl.reconcile.policy import Action
 from drctl.reconcile.progress import Key, Progress, RecordSet, Segment, decode, encode
 from drctl.stores.parquet import GapRow, ParquetRecords, read_records
@@ -92,8 +92,8 @@ def record(partition: int, offset: int) -> Exported:
     return Exported(TopicPartition("orders", partition), "orders", row, OrderVerdict.UNKEYED)
 
 
-def part(records: int, place: TopicPartition) -> ExportedLane:
-    return ExportedLane(
+def part(records: int, place: TopicPartition) -> ExportedSet:
+    return ExportedSet(
         RecordSet(place, OrderVerdict.UNKEYED), -1, digest_of(range(records)), records
     )
 
@@ -112,7 +112,7 @@ def test_an_export_is_for_its_owner_and_whole_or_not_there(tmp_path: Path) -> No
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
     manifest = json.loads((folder / MANIFEST).read_text())
     assert (manifest["link"], len(manifest["files"])) == ("main", 40)
-    assert [lane_of(row) for row in manifest["lanes"]] == parts
+    assert [record_set_of(row) for row in manifest["record_sets"]] == parts
     lines = (folder / "orders-7.jsonl").read_bytes().splitlines()
     assert [record_of(line) for line in lines] == [r for r in all_of_them if r.place.partition == 7]
 
@@ -157,21 +157,27 @@ def test_rows_come_back_in_order_whatever_order_they_came_in(
 ) -> None:
     kept = TemporaryWantedRows(rows)
     place = TopicPartition("orders", 1)
-    lanes: dict[RecordSet, list[GapRow]] = {}
+    record_sets: dict[RecordSet, list[GapRow]] = {}
     for row in rows:
-        lanes.setdefault(RecordSet(TopicPartition(*row[:2]), OrderVerdict(row[6])), []).append(row)
-    assert kept.tallies() == {lane: tally(some) for lane, some in lanes.items()}
+        record_sets.setdefault(
+            RecordSet(TopicPartition(*row[:2]), OrderVerdict(row[6])), []
+        ).append(row)
+    assert kept.tallies() == {record_set: tally(some) for record_set, some in record_sets.items()}
     wanted = sorted(
         row[2:]
-        for lane, some in lanes.items()
+        for record_set, some in record_sets.items()
         for row in some
-        if lane.place == place and lane.order in through and row[2] > through[lane.order]
+        if record_set.place == place
+        and record_set.order in through
+        and row[2] > through[record_set.order]
     )
     assert [tuple(row) for row in kept.after(place, through)] == wanted
     assert list(kept.offsets_after(place, through)) == [row[0] for row in wanted]
-    for lane, some in lanes.items():
-        behind = through.get(lane.order, 20)
-        assert kept.done(lane, behind) == tally([row for row in some if row[2] <= behind])
+    for record_set, some in record_sets.items():
+        out_of_order = through.get(record_set.order, 20)
+        assert kept.done(record_set, out_of_order) == tally(
+            [row for row in some if row[2] <= out_of_order]
+        )
     kept.close()
 
 

@@ -6,23 +6,23 @@ from drctl.reconcile.policy import Action
 from drctl.reconcile.progress import (
     At,
     Key,
-    Left,
+    LeftMissing,
     Progress,
     RecordSet,
     Segment,
     counted,
-    left_before,
+    left_missing_before,
 )
 from tests.report.gaps import gap, result
 
 PLACE = TopicPartition("orders", 0)
 FOUND = result(TopicGap("orders", "orders", (gap(0, 100, missing=10),), topic_id="s"))
-EARLIER = Left(((90, 92), (95, 95)), 1000)
-LATER = Left(((97, 97),), 2000)
+EARLIER = LeftMissing(((90, 92), (95, 95)), 1000)
+LATER = LeftMissing(((97, 97),), 2000)
 
 
 def kept(
-    *lefts: Left | None,
+    *lefts: LeftMissing | None,
     action: Action = Action.QUARANTINE,
     source: str = FOUND.source_id,
     topic_id: str = "s",
@@ -34,18 +34,18 @@ def kept(
 
 
 def test_what_is_kept_of_other_records_tells_nothing() -> None:
-    assert left_before(kept(EARLIER), FOUND) == {PLACE: (EARLIER,)}
+    assert left_missing_before(kept(EARLIER), FOUND) == {PLACE: (EARLIER,)}
     discarded = kept(LATER, action=Action.DISCARD, order=OrderVerdict.CONFLICTING, name="g2")
-    assert left_before({**kept(EARLIER), **discarded}, FOUND) == {PLACE: (EARLIER, LATER)}
+    assert left_missing_before({**kept(EARLIER), **discarded}, FOUND) == {PLACE: (EARLIER, LATER)}
     for other in (
         kept(EARLIER, action=Action.COPY),
         kept(EARLIER, source="another cluster"),
         kept(EARLIER, topic_id="made anew"),
         kept(None),
     ):
-        assert left_before(other, FOUND) == {}
+        assert left_missing_before(other, FOUND) == {}
     unnamed = result(TopicGap("orders", "orders", (gap(0, 100, missing=10),)))
-    assert left_before(kept(EARLIER, topic_id=""), unnamed) == {}
+    assert left_missing_before(kept(EARLIER, topic_id=""), unnamed) == {}
 
 
 def test_each_record_counts_by_its_offset_and_its_time() -> None:

@@ -11,7 +11,7 @@ from drctl.reconcile.executing import Execution, Limits
 from drctl.reconcile.gap_result import (
     Copy,
     Exported,
-    ExportedLane,
+    ExportedSet,
     FoundGap,
     FoundPartition,
     Piece,
@@ -19,9 +19,9 @@ from drctl.reconcile.gap_result import (
     seen_of,
     size_of,
 )
-from drctl.reconcile.guards import Guard
 from drctl.reconcile.planning import ReconcilePlan, build_plan
 from drctl.reconcile.policy import Action, Policies
+from drctl.reconcile.prechecks import Precheck
 from drctl.reconcile.progress import Change, Key, Progress, decode
 from drctl.stores.temporary import TemporaryWantedRows
 
@@ -169,15 +169,15 @@ class FakeExporter:
     """Implements `Exporter`."""
 
     added: list[Exported] = field(default_factory=list)
-    parts: list[ExportedLane] = field(default_factory=list)
+    parts: list[ExportedSet] = field(default_factory=list)
 
-    def begin(self, parts: Sequence[ExportedLane]) -> None:
+    def begin(self, parts: Sequence[ExportedSet]) -> None:
         assert not self.added
 
     def add(self, to: Exported) -> None:
         self.added.append(to)
 
-    def finish(self, parts: Sequence[ExportedLane]) -> str:
+    def finish(self, parts: Sequence[ExportedSet]) -> str:
         self.parts += parts
         return "folder"
 
@@ -199,7 +199,7 @@ class World:
     target: Target = field(default_factory=Target)
     log_start: Mapping[TopicPartition, int] = field(default_factory=dict)
     not_compared: tuple[str, ...] = ()
-    overrides: Mapping[Guard, str] = field(default_factory=dict)
+    overrides: Mapping[Precheck, str] = field(default_factory=dict)
     journal: FakeJournal = field(default_factory=FakeJournal)
     exporter: FakeExporter = field(default_factory=FakeExporter)
     result: str = "g1"
@@ -241,8 +241,8 @@ class World:
         )
 
     def plan(self, policies: Policies, **config: str) -> ReconcilePlan:
-        kept, passed = self.target.kept(), self.overrides
-        return build_plan(self.gap, policies, self.rows(), self.sight(**config), kept, passed)
+        kept, overridden = self.target.kept(), self.overrides
+        return build_plan(self.gap, policies, self.rows(), self.sight(**config), kept, overridden)
 
     def execution(
         self, policies: Policies, copier: FakeCopier, limits: Limits, chunk: int = 3

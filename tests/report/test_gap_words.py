@@ -9,7 +9,6 @@ from drctl.model.errors import ExitCode
 from drctl.model.gap import Counts, Forgotten, GapResult, LedgerUse, NotCompared, Window
 from drctl.views.gap_text import (
     Tone,
-    blind_spots,
     facts,
     known,
     next_steps,
@@ -17,6 +16,7 @@ from drctl.views.gap_text import (
     order_lines,
     tone,
     total_lines,
+    uncompared_parts,
     unknown,
     verdict,
 )
@@ -76,7 +76,7 @@ def test_all_words_are_printable(make: Callable[[], GapResult]) -> None:
     lines = (*total_lines(result), *order_lines(result))
     said = [verdict(result), *known(result), *unknown(result), *(line.meaning for line in lines)]
     said += [word for step in next_steps(result) for word in (step.what, step.why)]
-    said += [word for b in blind_spots(result) for word in (b.topic, b.partitions, b.reason)]
+    said += [word for b in uncompared_parts(result) for word in (b.topic, b.partitions, b.reason)]
     assert [word for word in said if not word.isprintable()] == []
 
 
@@ -186,9 +186,9 @@ def test_every_total_is_explained() -> None:
 def test_parts_not_compared_stand_together_by_reason() -> None:
     reason = "no leader on primary"
     parts = [NotCompared("orders", n, reason) for n in (3, 0, 1, 2, 7)]
-    (spot,) = blind_spots(replace(gaps.one_record(), not_compared=tuple(parts)))
+    (spot,) = uncompared_parts(replace(gaps.one_record(), not_compared=tuple(parts)))
     assert (spot.topic, spot.partitions, spot.reason) == ("orders", "0-3, 7", reason)
-    whole, *_ = blind_spots(gaps.not_complete())
+    whole, *_ = uncompared_parts(gaps.not_complete())
     assert (whole.topic, whole.partitions) == ("audit", "all partitions")
 
 

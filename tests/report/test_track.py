@@ -3,7 +3,7 @@
 import pytest
 
 from drctl.model.errors import Unreachable
-from drctl.offsets.tracking import Look, Problem, Tracked
+from drctl.offsets.tracking import Problem, Tracked, TrackingPass
 from drctl.views.command_documents import ErrorBody
 from drctl.views.tracking import TrackedDocument, TrackMetrics, pass_line, pass_lines
 from tests.cli.documents import check
@@ -13,21 +13,21 @@ LABELS = {"link": 'a"b', "source": "primary", "target": "secondary"}
 PROBLEMS = (Problem("bil\x1b[31mling", "", -1, "no answer"), Problem("g", "orders", 3, "gone"))
 
 
-def look(**fields: object) -> Look:
+def look(**fields: object) -> TrackingPass:
     standard: dict[str, object] = {
         "cluster_id": "A",
         "began_ms": NOON,
         "groups": 1_000,
         "positions": 4_000,
         "moved": 2,
-        "bare": 1,
-        "astray": 3,
+        "without_records": 1,
+        "unverified": 3,
         "notes": ((b"k", b"v"), (b"l", None), (b"l", b"w")),
         "forgotten": ((b"m", None),),
         "own": (b"p", b"q"),
         "problems": (),
     }
-    return Look(**{**standard, **fields})  # type: ignore[arg-type]
+    return TrackingPass(**{**standard, **fields})  # type: ignore[arg-type]
 
 
 def tracked(**fields: object) -> Tracked:
@@ -66,7 +66,7 @@ def test_what_would_be_done() -> None:
         "topic __drctl_anchors of secondary would be made",
         "2 moved: 2 anchors would be written, 1 deleted",
         "1 position has no consumed record left to know it by on another cluster",
-        "3 anchors of positions that could not be seen: kept, aging",
+        "3 anchors could not be verified: kept",
         "group bil\\x1b[31mling: no answer",
         "group g in orders-3: gone",
         "nothing is noted yet",

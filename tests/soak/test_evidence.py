@@ -6,7 +6,7 @@ from pathlib import Path
 from drctl.model.gap import OrderVerdict
 from drctl.model.topology import TopicPartition
 from drctl.reconcile.export import digest_of
-from drctl.reconcile.gap_result import Exported, ExportedLane
+from drctl.reconcile.gap_result import Exported, ExportedSet
 from drctl.reconcile.progress import RecordSet
 from drctl.views.exports import ExportFolder
 from tests.soak.evidence import exported, reconciled
@@ -16,8 +16,8 @@ def test_exported_values_are_those_of_whole_exports(tmp_path: Path) -> None:
     for name, value in (("one", b"w0-1"), ("two", b"w0-2"), ("half", b"w0-3")):
         writer = ExportFolder(tmp_path / "reconcile" / "exports" / name, {})
         place = TopicPartition("flights", 0)
-        lane = RecordSet(place, OrderVerdict.SAFE)
-        parts = [ExportedLane(lane, -1, digest_of([0]), 1)]
+        record_set = RecordSet(place, OrderVerdict.SAFE)
+        parts = [ExportedSet(record_set, -1, digest_of([0]), 1)]
         writer.begin(parts)
         writer.add(Exported(place, "flights", (0, 5, None, value, ()), OrderVerdict.SAFE))
         writer.finish(parts)

@@ -55,6 +55,6 @@ def test_spark_finds_the_inversions_of_the_reference(
     within: OrderScope,
 ) -> None:
     comparer = comparing(spark, generated, tmp_path)
-    found = comparer.disorder(plan_of(generated, identity, within), no_progress)
+    found = comparer.check_order(plan_of(generated, identity, within), no_progress)
     written = inversions_of(tmp_path / "inversions")
     test_inversions.agree(generated, identity, within, found, written)

@@ -16,9 +16,9 @@ from drctl.gap.comparison import (
     BucketDigest,
     ComparePlan,
     Comparison,
-    Disorder,
     Extra,
     Identity,
+    OrderCheck,
     Progress,
     Reads,
     ScanFailed,
@@ -36,7 +36,7 @@ from drctl.spark.job_folder import ALIVE, STOP, JobFolder, answer, question
 from drctl.spark.session import SparkDidNotStart
 from drctl.spark.submission import SubmitSettings
 from drctl.spark.submit import Application, SubmittedComparer, fetch, started, submitted
-from drctl.spark.submit_job import Leash, serve
+from drctl.spark.submit_job import ClientWatch, serve
 
 TOPIC = TopicPlan(
     "t", "t", True, True, 1, False, {0: OffsetRange(0, 9)}, {0: OffsetRange(0, 8)}, {0: 0}
@@ -44,7 +44,7 @@ TOPIC = TopicPlan(
 PLAN = ComparePlan((TOPIC,), Identity(), 8, 1)
 DIGESTS = (BucketDigest("t", Side.SOURCE, 0, 1, 9, -5, 2**62, 0, 8),)
 FOUND = Comparison({}, {("t", 0): Extra(1, 2)})
-DISORDER = Disorder({("t", 0): 3}, (Inversion("t", 0, 5, 0, 4, 3, 9),))
+ORDER_CHECK = OrderCheck({("t", 0): 3}, (Inversion("t", 0, 5, 0, 4, 3, 9),))
 
 
 class Scripted:
@@ -71,11 +71,11 @@ class Scripted:
             (self.out / name / "part-0.parquet").write_text(name)
         return FOUND
 
-    def disorder(self, plan: ComparePlan, progress: Progress) -> Disorder:
+    def check_order(self, plan: ComparePlan, progress: Progress) -> OrderCheck:
         self.asked.append((plan, "order"))
         (self.out / "inversions").mkdir()
         (self.out / "inversions" / "part-0.parquet").write_text("inversions")
-        return DISORDER
+        return ORDER_CHECK
 
 
 @pytest.fixture(autouse=True)
@@ -106,8 +106,8 @@ def run(words: Sequence[str], folder: Path) -> Any:
 @pytest.fixture
 def job(folder: JobFolder) -> Iterator[Scripted]:
     comparer = Scripted(folder.path)
-    leash = Leash(folder, lambda: None, 60)
-    thread = threading.Thread(target=serve, args=(folder, comparer, leash))
+    watch = ClientWatch(folder, lambda: None, 60)
+    thread = threading.Thread(target=serve, args=(folder, comparer, watch))
     thread.start()
     yield comparer
     folder.put(STOP, True)
@@ -128,7 +128,7 @@ def test_questions_are_answered_in_turn(
     assert comparer.digest(PLAN, reads, silent) == DIGESTS
     suspects = find_suspects(PLAN, DIGESTS)
     assert comparer.compare(PLAN, suspects, silent) == FOUND
-    assert comparer.disorder(PLAN, silent) == DISORDER
+    assert comparer.check_order(PLAN, silent) == ORDER_CHECK
     assert job.asked == [(PLAN, reads), (PLAN, suspects), (PLAN, "order")]
     assert (out / "records" / "part-0.parquet").read_text() == "records"
     assert (out / "others" / "part-0.parquet").read_text() == "others"
@@ -170,26 +170,26 @@ def test_progress_of_another_question_is_not_shown(
 
 def test_a_job_that_nobody_waits_for_ends(folder: JobFolder) -> None:
     ended: list[str] = []
-    leash = Leash(folder, lambda: ended.append("spark"), 0.5)
+    watch = ClientWatch(folder, lambda: ended.append("spark"), 0.5)
     folder.put(ALIVE, 0)
-    serve(folder, Scripted(folder.path), leash)
+    serve(folder, Scripted(folder.path), watch)
     assert ended == ["spark"]
 
 
 def test_a_job_whose_folder_is_gone_ends(folder: JobFolder) -> None:
     ended: list[str] = []
     folder.path.rmdir()
-    serve(folder, Scripted(folder.path), Leash(folder, lambda: ended.append("spark"), 600))
+    serve(folder, Scripted(folder.path), ClientWatch(folder, lambda: ended.append("spark"), 600))
     assert ended == ["spark"]
 
 
 def test_signs_of_life_keep_it(folder: JobFolder, job: Scripted) -> None:
-    leash = Leash(folder, lambda: None, 0.4)
-    with leash:
+    watch = ClientWatch(folder, lambda: None, 0.4)
+    with watch:
         for number in range(8):
             folder.put(ALIVE, number)
-            assert not leash.released.wait(0.1)
-        assert leash.released.wait(20), "and when there are none any more"
+            assert not watch.released.wait(0.1)
+        assert watch.released.wait(20), "and when there are none any more"
 
 
 def test_documents_are_for_those_who_may_see_the_folder(folder: JobFolder) -> None:

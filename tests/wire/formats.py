@@ -166,7 +166,7 @@ ANCHORS = st.builds(
     topic_id=TEXT,
     observed_ms=INT64,
     records=_ANCHOR_RECORDS,
-    astray=st.booleans(),
+    unverified=st.booleans(),
 )
 
 

@@ -237,8 +237,8 @@ def test_an_anchor_is_compact_and_has_its_bytes_for_ever() -> None:
         "0100" + "0000018bcfe56800" + "00000000000003e8" + "00000007" + "036964" + "02"
         "0000000000000000" + "0000018bcfe56800" + "0000000000000001" + "02"
     )  # fmt: skip
-    astray = Anchor(1000, 7, "id", NOON, records[:2], astray=True)
-    assert anchors.encode_value(astray) == small[:1] + b"\x01" + small[2:]
+    unverified = Anchor(1000, 7, "id", NOON, records[:2], unverified=True)
+    assert anchors.encode_value(unverified) == small[:1] + b"\x01" + small[2:]
     assert anchors.decode_head(small) == (1000, 7, "id", NOON, False)
     with pytest.raises(Undecodable, match="flags 2, known is 1"):
         anchors.decode_value(small[:1] + b"\x02" + small[2:])
@@ -303,11 +303,11 @@ def test_an_anchor_of_another_version() -> None:
 
 
 def test_an_anchor_of_a_position_that_is_gone() -> None:
-    data = anchors.encode_value(Anchor(5, -1, "", NOON, (), astray=True))
+    data = anchors.encode_value(Anchor(5, -1, "", NOON, (), unverified=True))
     assert data[:2] == b"\x01\x01"
     found = anchors.decode_value(data)
     assert found is not None
-    assert found.astray
+    assert found.unverified
     assert anchors.decode_head(data) == (5, -1, "", NOON, True)
     with pytest.raises(Undecodable, match="flags 2"):
         anchors.decode_value(b"\x01\x02" + data[2:])

@@ -13,7 +13,7 @@ from drctl.model.errors import DamagedJournal
 from drctl.model.journal import JournalReader
 from drctl.model.typed_json import read_as
 from drctl.plans.failback import leads_home
-from drctl.reconcile.progress import Key, Progress, left_of
+from drctl.reconcile.progress import Key, Progress, left_missing_of
 from drctl.steps.enable_writes import EnableWrites
 from drctl.steps.registry import KINDS
 
@@ -33,7 +33,7 @@ def observe_decisions(kept: Callable[[], Mapping[Key, Progress]], source_id: str
         if key.source_id != source_id:
             continue
         for each in progress.segments:
-            decision = Decision(key.lane.order.value, each.action.value)
+            decision = Decision(key.record_set.order.value, each.action.value)
             found.setdefault(key.result, Counter())[decision] += each.records + each.gone
     return found
 
@@ -50,7 +50,7 @@ def observe_left_missing(
         Unreachable: the target did not answer.
         Unknown: what it keeps is not what this drctl understands.
     """
-    found = left_of(kept(), source_id, topic_ids)
+    found = left_missing_of(kept(), source_id, topic_ids)
     return {
         place: _merged(run for left in lefts for run in left.runs) for place, lefts in found.items()
     }

@@ -44,7 +44,7 @@ class Changes:
         )
 
 
-class Guard(StrEnum):
+class Precheck(StrEnum):
     """Why something is refused."""
 
     INCOMPLETE = "incomplete"
@@ -67,27 +67,27 @@ class Guard(StrEnum):
 
 
 OVERRIDABLE = (
-    Guard.INCOMPLETE,
-    Guard.SOURCE_MOVED,
-    Guard.TARGET_MOVED,
-    Guard.TARGET_UNREAD,
-    Guard.DECIDED_BEFORE,
+    Precheck.INCOMPLETE,
+    Precheck.SOURCE_MOVED,
+    Precheck.TARGET_MOVED,
+    Precheck.TARGET_UNREAD,
+    Precheck.DECIDED_BEFORE,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Objection:
-    """A guard that failed.
+class Blocker:
+    """A precheck that failed.
 
     Attributes:
         place: None where it concerns the whole result.
-        passed: whether it is overridden.
+        overridden: whether it is overridden.
     """
 
-    guard: Guard
+    precheck: Precheck
     place: TopicPartition | None
     reason: str
-    passed: bool = False
+    overridden: bool = False
 
 
 def check_clusters(gap: FoundGap, clusters: ClusterStates) -> None:
@@ -107,19 +107,19 @@ def check_clusters(gap: FoundGap, clusters: ClusterStates) -> None:
             )
 
 
-def objections(
+def blockers(
     gap: FoundGap, chosen: Iterable[FoundPartition], clusters: ClusterStates, kept: Kept
-) -> Iterator[Objection]:
+) -> Iterator[Blocker]:
     """Everything that blocks acting on these partitions."""
     for reason in gap.not_compared:
-        yield Objection(Guard.INCOMPLETE, None, f"it was not compared: {reason}")
+        yield Blocker(Precheck.INCOMPLETE, None, f"it was not compared: {reason}")
     by_place: dict[TopicPartition, list[Key]] = {}
     for key in kept:
         if key.source_id == gap.source_id:
-            by_place.setdefault(key.lane.place, []).append(key)
+            by_place.setdefault(key.record_set.place, []).append(key)
     chosen = tuple(chosen)
     recreated = dict.fromkeys(name for each in chosen for name in _recreated(each, clusters))
-    yield from (Objection(Guard.RECREATED, None, reason) for reason in recreated)
+    yield from (Blocker(Precheck.RECREATED, None, reason) for reason in recreated)
     for partition in chosen:
         yield from _source(partition, clusters)
         told, log = partition.target_range, clusters.target.log(partition.there)
@@ -127,29 +127,29 @@ def objections(
             reason = (
                 f"the target ends at {log.end}, before {told.end}: it was truncated or made anew"
             )
-            yield Objection(Guard.TARGET_MOVED_BACK, partition.place, reason)
+            yield Blocker(Precheck.TARGET_MOVED_BACK, partition.place, reason)
         for key in by_place.get(partition.place, ()):
             yield from _earlier_runs(gap, partition, clusters, kept, key)
 
 
-def growth_objections(grown: Changes) -> Iterator[Objection]:
+def appended_blockers(appended: Changes) -> Iterator[Blocker]:
     """What was appended to the target since the result was made, as far as it blocks copying."""
-    for place, offset in grown.there.items():
+    for place, offset in appended.there.items():
         reason = (
             f"offset {offset} was missing, and is on the target by now: something else has copied"
             " it. Run `drctl gap` again: it sees what is there"
         )
-        yield Objection(Guard.TARGET_HAS_THEM, place, reason)
-    for place, records in grown.newer.items():
-        count = f"at least {records:,}" if grown.more else f"{records:,}"
+        yield Blocker(Precheck.TARGET_HAS_THEM, place, reason)
+    for place, records in appended.newer.items():
+        count = f"at least {records:,}" if appended.more else f"{records:,}"
         reason = (
             f"{count} of the records that were safe to copy are behind something newer by now. Run"
             " `drctl gap` again: it calls them conflicting"
         )
-        yield Objection(Guard.TARGET_MOVED, place, reason)
-    for place, why in grown.unread.items():
+        yield Blocker(Precheck.TARGET_MOVED, place, reason)
+    for place, why in appended.unread.items():
         reason = f"what came to the target since cannot be looked through: {why}"
-        yield Objection(Guard.TARGET_UNREAD, place, reason)
+        yield Blocker(Precheck.TARGET_UNREAD, place, reason)
 
 
 def _recreated(partition: FoundPartition, clusters: ClusterStates) -> Iterator[str]:
@@ -166,27 +166,27 @@ def _recreated(partition: FoundPartition, clusters: ClusterStates) -> Iterator[s
             )
 
 
-def _source(partition: FoundPartition, clusters: ClusterStates) -> Iterator[Objection]:
+def _source(partition: FoundPartition, clusters: ClusterStates) -> Iterator[Blocker]:
     place, told = partition.place, partition.source_range
     log = clusters.source.log(place)
     if not isinstance(log, PartitionOffsets):
-        yield Objection(Guard.NOT_THERE, place, _why(clusters.source.state(place.topic), log))
+        yield Blocker(Precheck.NOT_THERE, place, _why(clusters.source.state(place.topic), log))
         return
     if log.end < told.end:
         reason = f"the source ends at {log.end}, before {told.end}: it was truncated or made anew"
-        yield Objection(Guard.RECREATED, place, reason)
+        yield Blocker(Precheck.RECREATED, place, reason)
     elif log.end > told.end:
         more = log.end - told.end
         reason = f"{more} offsets were appended to the source since, and are in no gap result"
-        yield Objection(Guard.SOURCE_MOVED, place, reason)
+        yield Blocker(Precheck.SOURCE_MOVED, place, reason)
     if partition.whole and log.log_start > told.start:
         reason = f"the source deleted its records from {told.start} to {log.log_start - 1} since"
-        yield Objection(Guard.SOURCE_MOVED, place, reason)
+        yield Blocker(Precheck.SOURCE_MOVED, place, reason)
 
 
 def _earlier_runs(
     gap: FoundGap, partition: FoundPartition, clusters: ClusterStates, kept: Kept, key: Key
-) -> Iterator[Objection]:
+) -> Iterator[Blocker]:
     """What earlier runs did in this partition that blocks another one."""
     place, progress = partition.place, kept[key]
     source_id = clusters.source.topic_id(place.topic)
@@ -198,13 +198,13 @@ def _earlier_runs(
         ):
             if was and now and was != now:
                 reason = f"the {name}'s topic was made anew since records of it were acted upon"
-                yield Objection(Guard.RECREATED, place, reason)
+                yield Blocker(Precheck.RECREATED, place, reason)
     elif progress.target_topic_id == target_id and progress.source_topic_id == source_id:
         seen = partition.target_range.end if partition.target_range else 0
         copied = [s for s in progress.segments if s.to == partition.target_topic]
         if any(s.action in SENDS and s.to_last >= seen for s in copied):
             reason = f"records of it were copied since, by gap result {key.result}"
-            yield Objection(Guard.ACTED_SINCE, place, reason)
+            yield Blocker(Precheck.ACTED_SINCE, place, reason)
 
 
 def _why(state: TopicState | Unavailable | None, log: object) -> str:
