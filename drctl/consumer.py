@@ -2,7 +2,7 @@
 
     from drctl.consumer import TimestampsConsumer
 
-It takes the place of `confluent_kafka.Consumer`; see docs/consumer.md.
+It takes the place of `confluent_kafka.Consumer`; see docs/howto/python-consumer.md.
 """
 
 from drctl.kafka.timestamps_consumer import TimestampsConsumer

@@ -254,6 +254,7 @@ def _see_none_passed_on(link: "Link", first: "GapEvidence", seen: "Situation") -
             f"new records of {link.target} have the header {HEADER} and are no copies that drctl"
             f" made ({place} offset {at}; {len(found):,} partitions): a stream processor has passed"
             f" it on. What brings records home leaves them out: {link.source} would lack them",
-            f"have the processor drop the header (docs/reconcile.md), then fill {link.source} anew,"
+            "have the processor drop the header (docs/howto/reconcile.md),"
+            f" then fill {link.source} again,"
             f" which leaves nothing out: {rebuild_command(link.name)}",
         )

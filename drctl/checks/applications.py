@@ -108,7 +108,7 @@ def settings(observed: Observed) -> Verdict:
     clients = observed.survey.clients
     if not clients:
         reason = "neither cluster knows them: retries, rebootstrap, timeouts, auto.offset.reset"
-        raise NotObserved("applications", reason, f"{_GIVE}, one for each (docs/clients.md)")
+        raise NotObserved("applications", reason, f"{_GIVE}, one for each (docs/howto/clients.md)")
     told = listed([client.subject for client in clients])
     return ok("applications", f"{len(clients):,} were looked at: see rows client-...", told)
 

@@ -362,6 +362,6 @@ def ids(observed: Observed) -> Verdict:
     return ok(
         subject,
         f"ids {listed(common)} are used by both",
-        "clients that bootstrap anew forget the ids that they knew (docs/clients.md)",
+        "clients that bootstrap anew forget the ids that they knew (docs/howto/clients.md)",
         "a gateway that joins both clusters into one needs ids that are unique over both",
     )

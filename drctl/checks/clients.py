@@ -1,6 +1,6 @@
 """Whether a client follows its endpoint to the other cluster without a restart, and how soon.
 
-What each setting does was measured: docs/clients.md.
+What each setting does was measured: docs/howto/clients.md.
 """
 
 import re

@@ -359,7 +359,7 @@ def scram_users(observed: Observed) -> Verdict:
     told = f"{len(ours):,} on {link.source}, {len(theirs):,} on {link.target}"
     remedy = "add them there with the same password: kafka-configs --alter --entity-type users"
     if not theirs:
-        remedy += "; where there were any, read docs/checks.md on KAFKA-20774 before"
+        remedy += "; where there were any, read docs/troubleshooting.md on KAFKA-20774 before"
     if known:
         cost = "they cannot log in after the switch: an outage of these applications"
         return fail(subject, f"applications are missing: {listed(known)}", told, cost, remedy)

@@ -297,7 +297,8 @@ def timestamps_topic(observed: Observed) -> Verdict:
     state = require(topics.get(TOPIC), subject, "it is", look)
     if state is None:
         cost = f"no consumer ever wrote a time down: every group {_NO_TIMES}"
-        remedy = f"give consumers the {_INTERCEPTOR}, or drctl's consumer (docs/consumer.md)"
+        remedy = f"give consumers the {_INTERCEPTOR}, or use drctl.consumer"
+        remedy += " (docs/howto/python-consumer.md)"
         return fail(subject, "there is none", "", cost, remedy)
     if "cleanup.policy" not in state.config:
         raise NotObserved(subject, "its configuration is not known", look)

@@ -25,7 +25,7 @@ from drctl.model.topology import Unavailable
 )
 def unwritable(observed: Observed) -> Iterator[Verdict]:
     """A run can write its journal, wherever it is kept."""
-    remedy = "see that the topic and the state_dir can be written (docs/journal.md)"
+    remedy = "see that the topic and the state_dir can be written (docs/howto/permissions.md)"
     places = require(observed.journal, "journal", "whether it can be written is", remedy)
     if not places:
         raise NotObserved("journal", "no place was looked at", remedy)

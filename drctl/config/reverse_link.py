@@ -114,7 +114,7 @@ def _renames_again(link: Link, rename: str) -> ConfigError:
         f" there: records that were written to {link.target} do not come home to TOPIC",
         f"where applications write to {copy} on {link.target}: name a connector that brings it"
         f" home as TOPIC (`reverse:` without `rename`). Where they write to TOPIC on"
-        f" {link.target}, and read both topics on either side: docs/failback.md, Both sites write",
+        f" {link.target}, and read both topics on either side: docs/howto/two-active-sites.md",
     )
 
 

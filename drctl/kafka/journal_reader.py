@@ -61,7 +61,7 @@ def check_settings(where: str, config: Mapping[str, str]) -> None:
     if not config:
         raise ConfigError(
             f"the settings of {where} may not be read by this user: would it keep a journal?",
-            "grant DESCRIBE_CONFIGS on it (docs/journal.md)",
+            "grant DESCRIBE_CONFIGS on it (docs/howto/permissions.md)",
         )
     for name, wanted in CONFIG.items():
         found = config.get(name, wanted)

@@ -64,20 +64,20 @@ class Purpose:
 
 LEDGER = Purpose(
     what="the ledger",
-    page="docs/gap.md",
+    page="docs/howto/permissions.md",
     silent="see that its brokers run; without --ledger drctl does not need it",
     recreated="run it again: what is not in the ledger is read, and kept anew",
     ids="transactional ids that begin with drctl-ledger-",
 )
 ANCHORS = Purpose(
     what="the anchors",
-    page="docs/tracking.md",
+    page="docs/howto/permissions.md",
     silent="see that its brokers run",
     recreated="the next pass begins anew: it notes all positions",
 )
 JOURNAL = Purpose(
     what="the journal",
-    page="docs/journal.md",
+    page="docs/howto/permissions.md",
     silent="see that its brokers run; the state_dir of whoever carried the run out has a copy",
     recreated="what was journaled is gone: look at the copies in the state_dir of whoever ran"
     " drctl, and at the clusters",
@@ -85,7 +85,7 @@ JOURNAL = Purpose(
 )
 DRILL = Purpose(
     what="what a drill writes",
-    page="docs/drill.md",
+    page="docs/howto/permissions.md",
     silent="see that its brokers run",
     recreated="run it again",
     rights="CREATE, READ, WRITE and DELETE",
@@ -93,7 +93,7 @@ DRILL = Purpose(
 )
 CANARY = Purpose(
     what="the canary",
-    page="docs/failover.md",
+    page="docs/howto/permissions.md",
     silent="see that its brokers run",
     recreated="run it again",
 )

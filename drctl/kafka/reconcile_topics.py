@@ -10,7 +10,7 @@ from drctl.reconcile.progress import TOPIC, Key, Progress, decode
 
 RECONCILE = Purpose(
     what="the progress of reconciliation",
-    page="docs/reconcile.md",
+    page="docs/howto/permissions.md",
     silent="see that its brokers run; without it nobody knows what is done already",
     recreated="run `drctl gap` again: it sees what was copied, and its result begins anew",
 )

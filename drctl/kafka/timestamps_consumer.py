@@ -392,7 +392,7 @@ class TimestampsConsumer(Consumer):
     `drctl.consumer`. Offsets that a producer commits in a transaction are not seen.
 
     Args:
-        config: of the consumer, with `timestamps.*` settings (docs/consumer.md).
+        config: of the consumer, with `timestamps.*` settings (docs/howto/python-consumer.md).
 
     Raises:
         ValueError: there is no such `timestamps.*` setting, or it cannot have this value.

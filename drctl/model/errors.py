@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """The contract with scripts; see docs/commands.md."""
+    """The contract with scripts; see docs/reference/exit-codes.md."""
 
     DONE = 0
     FOUND = 1

@@ -1,6 +1,7 @@
 """An estimate of what is missing: from offsets alone, without reading a record.
 
-`to_json` is the document `drctl/gap-estimate/1`. It is never proof; see docs/gap.md.
+`to_json` is the document `drctl/gap-estimate/1`. It is never proof;
+see docs/explanation/comparison.md.
 """
 
 from collections.abc import Mapping

@@ -8,7 +8,7 @@ from drctl.model.topology import TopicPartition
 
 
 class Method(StrEnum):
-    """How a position was found; see docs/offsets.md."""
+    """How a position was found; see docs/explanation/offsets.md."""
 
     IDENTITY = "identity"
     SNAPSHOT = "snapshot"

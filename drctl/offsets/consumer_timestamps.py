@@ -272,7 +272,8 @@ def _key(entry: Entry) -> tuple[str, str, int]:
 
 _MISSING = (
     "name the cluster on which the consumers run with --cluster; the topic is made by consumers"
-    " that have Confluent's ConsumerTimestampsInterceptor, or use drctl.consumer (docs/consumer.md)"
+    " that have Confluent's ConsumerTimestampsInterceptor, or use drctl.consumer"
+    " (docs/howto/python-consumer.md)"
 )
 _FORBIDDEN = f"grant READ and DESCRIBE on topic {TOPIC}"
 _RUN_AGAIN = "see that all brokers run, and run it again"

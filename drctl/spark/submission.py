@@ -147,7 +147,7 @@ class SubmitSettings:
             raise ConfigError(
                 "a driver on Kubernetes needs spark.submit.secrets_path",
                 "put the Kafka clients' properties into a Kubernetes secret and mount it:"
-                " see docs/gap.md, on a Spark cluster",
+                " see docs/howto/spark-cluster.md",
             )
         if not (self.home / "bin" / "spark-submit").is_file():
             raise ConfigError(

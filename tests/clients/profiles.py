@@ -1,4 +1,4 @@
-"""Settings of the clients that are moved: as they come, as docs/clients.md advises, and wrong."""
+"""Settings of the tested clients: defaults, those of docs/howto/clients.md, and wrong ones."""
 
 from collections.abc import Mapping
 

@@ -266,7 +266,8 @@ def test_defaults_of_java() -> None:
 
 def test_the_page_tells_every_check() -> None:
     told = {
-        row[0].strip("`"): row[1:] for row in rows(page("docs/clients.md").section("## Checks"))
+        row[0].strip("`"): row[1:]
+        for row in rows(page("docs/howto/clients.md").section("## Checks"))
     }
     assert list(told) == [check.name for check in CLIENT_CHECKS]
     for check in CLIENT_CHECKS:
@@ -276,5 +277,5 @@ def test_the_page_tells_every_check() -> None:
 
 
 def test_the_page_advises_what_was_measured() -> None:
-    shown = [read_properties(block) for block in page("docs/clients.md").blocks("properties")]
+    shown = [read_properties(block) for block in page("docs/howto/clients.md").blocks("properties")]
     assert shown == [profiles.ADVISED["librdkafka"], profiles.ADVISED["java"]]

@@ -1,4 +1,4 @@
-"""The pipeline of docs/ci.md, run as it stands there, on real clusters with MirrorMaker 2."""
+"""The pipeline of docs/howto/ci.md, unchanged, on real clusters with MirrorMaker 2."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(240)]
 
-PAGE = page("docs/ci.md")
+PAGE = page("docs/howto/ci.md")
 DEADLINE_S = 180
 RECORDS = 60
 CONSUMED = 37

@@ -181,7 +181,7 @@ def test_what_is_needed_and_what_is_said_where_it_is_not_given(
     def refused(words: str) -> None:
         with pytest.raises(ConfigError, match=words) as caught:
             noted(place.store())
-        assert "docs/tracking.md" in caught.value.hint
+        assert "docs/howto/permissions.md" in caught.value.hint
         assert secret not in caught.value.message
 
     refused("may not be read")

@@ -341,7 +341,7 @@ def test_what_is_needed_and_what_is_said_where_it_is_not_given(
         with pytest.raises(ConfigError, match=words) as caught:
             place.journal().take(holder("A"))
         assert f"grant {right}" in caught.value.hint
-        assert "docs/journal.md" in caught.value.hint
+        assert "docs/howto/permissions.md" in caught.value.hint
         assert secret not in caught.value.message
 
     refused("may not be read", "READ")

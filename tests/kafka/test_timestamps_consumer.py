@@ -239,7 +239,7 @@ def test_the_documented_example(
     primary: ClusterUnderTest, filled: str, group: str, start_ms: int, cleaned: None
 ) -> None:
     """As it stands in the page, but for names and addresses."""
-    (example,) = page("docs/consumer.md").blocks("python")
+    (example,) = page("docs/howto/python-consumer.md").blocks("python")
     for name, ours in (
         ('"bootstrap.servers": "broker1:9092"', "**PROPERTIES"),
         ('"billing"', repr(group)),
@@ -255,7 +255,7 @@ def test_the_documented_example(
         return len(handled) < PARTITIONS * EACH and bool(patience.remaining)
 
     names = {"PROPERTIES": primary.properties(), "wanted": wanted, "handle": handled.append}
-    exec(compile(example, "docs/consumer.md", "exec"), names)
+    exec(compile(example, "docs/howto/python-consumer.md", "exec"), names)
     assert len(handled) == PARTITIONS * EACH
     offsets = dict.fromkeys(range(PARTITIONS), EACH)
     assert of_group(noted(primary), group) == expected(offsets, start_ms, group, filled)
