@@ -8,10 +8,12 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 from bench import (
+    beside,
     cold,
     cost,
     dump,
@@ -118,6 +120,18 @@ def _measures(
             options.topic_partitions,
             options.offsets.groups,
             options.estimate_runs,
+        ),
+        beside.PART: lambda: beside.measure(
+            stage,
+            Path(options.beside).absolute(),
+            beside.Sizes(
+                options.topics,
+                options.topic_partitions,
+                options.offsets.groups,
+                options.records,
+                options.cold_records,
+                options.cold_runs,
+            ),
         ),
         rto.PART: lambda: rto.measure(stage(), options.crowds, options.faults),
     }

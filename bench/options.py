@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench import (
+    beside,
     cold,
     cost,
     dump,
@@ -56,6 +57,7 @@ class Options:
         first_crash: of these; what comes before it was measured in another run.
         crowds: groups of each failover whose outage is measured, ascending.
         faults: how the primary is lost in these.
+        beside: another checkout, whose commands are run in turns with those of this one.
     """
 
     parts: tuple[str, ...]
@@ -80,6 +82,7 @@ class Options:
     seed: int
     crowds: tuple[int, ...]
     faults: tuple[str, ...]
+    beside: str
 
 
 def parse(words: Sequence[str] | None = None) -> Options:
@@ -87,7 +90,9 @@ def parse(words: Sequence[str] | None = None) -> Options:
     given = _parser().parse_args(words)
     sizes = given.memory_sizes or (_FULL if given.full else _SCALED)
     return Options(
-        parts=tuple(part for part in PARTS if part in (given.only or PARTS)),
+        parts=(beside.PART,)
+        if given.beside
+        else tuple(part for part in PARTS if part in (given.only or PARTS)),
         records=given.records,
         rounds=given.rounds,
         memory_sizes=tuple(sorted(set(sizes))),
@@ -110,6 +115,7 @@ def parse(words: Sequence[str] | None = None) -> Options:
         first_crash=given.first_crash,
         seed=given.seed,
         crowds=tuple(sorted(set(given.crowds))),
+        beside=given.beside,
         faults=tuple(how for how in rto.LIMITS_S if how in (given.fault or rto.LIMITS_S)),
     )
 
@@ -170,6 +176,12 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         choices=tuple(rto.LIMITS_S),
         help="how the primary is lost in these; may be repeated",
+    )
+    parser.add_argument(
+        "--beside",
+        default="",
+        metavar="DIR",
+        help="another checkout: only its commands beside those of this one",
     )
     parser.add_argument(
         "--full",

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from bench.crowd import Crowd, World, commit, committed, forget
 from bench.filling import create_topics, reading, write_each
@@ -26,13 +27,9 @@ def measure(stage: Stage, topics: int, partitions: int, groups: int) -> Iterator
     Raises:
         WrongAnswer: one of them did not end as it should, or groups were not moved.
     """
-    crowd = Crowd("planned", groups, topics, partitions, RECORDS * partitions, whole=True)
-    stage.tell(f"writing {topics * partitions:,} partitions")
-    world = _made(stage, crowd)
-    mine, fence = [f"{crowd.name}-.*"], {"method": "acl", "principals": ["User:orders-app"]}
-    replicator = {"kind": "offset-preserving"}
-    link = link_over(*mine, groups=mine, replicator=replicator, fence=fence)
-    config = stage.configured("plan", {"main": link})
+    crowd = crowd_of(topics, partitions, groups)
+    world = made(stage, crowd)
+    config = configured(stage, crowd)
     name = f"failover of {topics:,} topics x {partitions:,} partitions, {groups:,} groups"
     plan = drctl(config, "failover")
     stage.tell(f"plan: {plan.seconds:.1f} s, {plan.megabytes:.0f} MB")
@@ -49,13 +46,27 @@ def measure(stage: Stage, topics: int, partitions: int, groups: int) -> Iterator
         forget(cluster, world)
 
 
+def crowd_of(topics: int, partitions: int, groups: int) -> Crowd:
+    """Groups of a large failover."""
+    return Crowd("planned", groups, topics, partitions, RECORDS * partitions, whole=True)
+
+
+def configured(stage: Stage, crowd: Crowd) -> Path:
+    """A drctl.yaml with the link of these groups."""
+    mine, fence = [f"{crowd.name}-.*"], {"method": "acl", "principals": ["User:orders-app"]}
+    replicator = {"kind": "offset-preserving"}
+    link = link_over(*mine, groups=mine, replicator=replicator, fence=fence)
+    return stage.configured("plan", {"main": link})
+
+
 def _both(name: str, ran: Done) -> Iterator[Row]:
     yield Row(PART, name, (ran.seconds,))
     yield Row(PART, f"{name}: peak of its process", (ran.megabytes,), unit="MB")
 
 
-def _made(stage: Stage, crowd: Crowd) -> World:
+def made(stage: Stage, crowd: Crowd) -> World:
     """The topics on both clusters, and where each group stands on the source."""
+    stage.tell(f"writing {len(crowd.names) * crowd.partitions:,} partitions")
     names, start = crowd.names, round(time.time() * 1000) - 3_600_000
     for cluster in stage.clusters:
         for first in range(0, len(names), _AT_ONCE):
