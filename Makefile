@@ -14,7 +14,7 @@ FAST := "not jvm and not browser and not endpoints and not slow and not nightly"
 export PYTHONDONTWRITEBYTECODE :=
 MINUTES ?= 30
 
-.PHONY: help install demo test test-nightly tools test-fast coverage soak bench lint format picture lock clean
+.PHONY: help install demo test test-nightly tools test-fast coverage soak bench lint site format picture lock clean
 
 help:  ## what the targets do
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | column -t -s '|'
@@ -55,11 +55,15 @@ soak: install  ## failovers and ways home with random faults, for MINUTES (else 
 bench: install  ## measure beside named baselines, into bench/results
 	$(BIN)/python -m bench
 
-lint: install  ## ruff, mypy --strict, import-linter
+lint: install  ## ruff, mypy --strict, import-linter, links of the documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/mkdocs build --quiet --strict
+
+site: install  ## the documentation as HTML, into site/
+	$(BIN)/mkdocs build --strict
 
 format: install  ## let ruff mend what it can
 	$(BIN)/ruff check --fix .

@@ -263,6 +263,60 @@ def documents(_: str) -> Iterator[str]:
         yield ""
 
 
+PRINTED_BY: Mapping[str, str] = {
+    "completion": "completion SHELL",
+    "connect-offsets": "connect offsets export (also its file)",
+    "connect-offsets-apply": "connect offsets apply --execute",
+    "connect-offsets-plan": "connect offsets translate, connect offsets apply",
+    "connect-recover": "connect recover --execute",
+    "connect-recover-plan": "connect recover",
+    "connect-status": "connect status",
+    "consumer-timestamp": "dump-consumer-timestamps (one per line)",
+    "doctor": "doctor",
+    "drill": "drill --execute",
+    "drill-clean": "drill clean",
+    "drill-history": "drill history",
+    "drill-plan": "drill",
+    "elect": "elect preferred --execute, elect unclean --execute",
+    "elect-plan": "elect preferred, elect unclean",
+    "elect-show": "elect show, elect wait",
+    "error": "every command that ends without a result",
+    "gap": "gap (also gap.json)",
+    "gap-estimate": "gap --scope estimate",
+    "gap-identity": "duplicates",
+    "help": "COMMAND --help",
+    "init": "init",
+    "journal": "journal",
+    "lab": "lab up, status, replication, start, kill, stop, cont",
+    "lab-down": "lab down",
+    "lab-env": "lab env",
+    "lab-load": "lab load",
+    "lab-run": "lab run",
+    "offsets": "offsets translate",
+    "offsets-apply": "offsets apply --execute, offsets undo --execute",
+    "offsets-explain": "offsets explain",
+    "offsets-plan": "offsets apply, offsets undo",
+    "offsets-snapshot": "offsets snapshot (also its file)",
+    "offsets-track": "offsets track (one per pass)",
+    "order": "failback --check-order",
+    "plan": "failover, failback, doctor --fix, runbook run; every --plan-out",
+    "reconcile": "reconcile",
+    "report": "report --format json",
+    "run": "failover, failback, doctor --fix and runbook run with --execute; resume",
+    "runbook": "runbook show, runbook render",
+    "runbook-lint": "runbook lint",
+    "runbooks": "runbook list",
+    "schema": "schema NAME",
+    "status": "status (one per look)",
+    "version": "--version",
+}
+
+
+def document_commands(_: str) -> Iterator[str]:
+    """Which command prints which document."""
+    yield from table("document|printed by", ((f"`drctl/{n}/1`", PRINTED_BY[n]) for n in names()))
+
+
 def _fields(
     schema: Mapping[str, Any], inner: Mapping[str, Any], path: str, seen: tuple[str, ...]
 ) -> Iterator[tuple[str, str, str]]:
@@ -339,6 +393,7 @@ def kinds(before: str) -> Iterator[str]:
 BLOCKS: Mapping[str, Callable[[str], Iterator[str]]] = {
     "checks": checks,
     "commands": commands,
+    "document-commands": document_commands,
     "documents": documents,
     "endpoint-keys": endpoint_keys,
     "exit-codes": exit_codes,

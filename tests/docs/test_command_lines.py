@@ -1,6 +1,5 @@
 """Every command line in the pages is one that drctl takes, parsed by its own parser."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,12 +7,9 @@ import pytest
 import typer
 
 from drctl.cli import options as given
-from drctl.cli.commands import COMMANDS
 from drctl.cli.main import app
 from drctl.cli.options import shared_parameters
 from tests.docs.pages import Page, page, pages
-
-_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 
 
 @pytest.fixture(autouse=True)
@@ -33,15 +29,6 @@ def parse(words: list[str]) -> None:
         rest = [*context._protected_args, *context.args]
         name, command, rest = context.command.resolve_command(context, rest)
         context = command.make_context(name, rest, parent=context)
-
-
-def options_of(command: Any) -> frozenset[str]:
-    """Long options of a command and its subcommands, the global ones left out."""
-    ours = {name for param in shared_parameters() for name in param.opts} | {"--help"}
-    found = {name for param in command.params for name in param.opts if name.startswith("--")}
-    for inner in getattr(command, "commands", {}).values():
-        found |= options_of(inner)
-    return frozenset(found - ours)
 
 
 def look_up(words: list[str]) -> None:
@@ -99,26 +86,3 @@ def test_prose_cannot_name_what_does_not_exist() -> None:
     for words in (["fallback"], ["lab", "destroy"], ["gap", "--tail"]):
         with pytest.raises(AssertionError):
             look_up(words)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_each_command_has_a_section_with_exactly_its_options(name: str) -> None:
-    contract = page("docs/commands.md")
-    heading = next(
-        line for line in contract.text.splitlines() if re.match(rf"## `drctl {name}\b", line)
-    )
-    told = frozenset(_OPTION.findall(contract.section(heading)))
-    everywhere = {option for param in shared_parameters() for option in param.opts}
-    assert told - everywhere == options_of(root().commands[name])
-
-
-def test_each_subcommand_of_the_lab_has_a_row() -> None:
-    told = page("docs/commands.md").section("## `drctl lab`")
-    for name in root().commands["lab"].commands:
-        assert re.search(rf"^\|[^|]*`{name}\b", told, re.MULTILINE), name
-
-
-def test_the_global_options_have_a_row_each() -> None:
-    told = page("docs/commands.md").section("## Global options")
-    ours = {name for param in shared_parameters() for name in param.opts} | {"--help", "-h"}
-    assert set(re.findall(r"(?<=`)--?[a-z-]+", told)) == ours

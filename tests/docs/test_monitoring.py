@@ -96,9 +96,9 @@ def test_rules_fire_when_they_should(tmp_path: Path) -> None:
 
 def test_rules_and_panels_are_about_metrics_that_there_are() -> None:
     known = {PREFIX + family.name for family in FAMILIES}
-    known |= {
-        f"drctl_offsets_track_{row[0].strip('`')}" for row in rows(page("docs/tracking.md").text)
-    }
+    table = rows(page("docs/reference/metrics.md").section("## drctl offsets track"))
+    tracked = {name.strip("`") for row in table for name in row[0].split(", ")}
+    known |= {f"drctl_offsets_track_{name}" for name in tracked}
     used = set(METRIC.findall(" ".join(alerts().values())))
     panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
     used |= set(METRIC.findall(" ".join(t["expr"] for panel in panels for t in panel["targets"])))

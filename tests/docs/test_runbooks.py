@@ -18,7 +18,7 @@ from drctl.runbook.when import FACTS
 from drctl.steps.waiting import CONDITIONS
 from tests.docs.pages import Page, page, pages, rows
 
-PAGE = page("docs/runbooks.md")
+PAGE = page("docs/reference/runbook-steps.md")
 
 
 def table(heading: str, first: str = "") -> list[tuple[str, ...]]:
@@ -68,7 +68,7 @@ def test_every_type_of_parameter_every_key_and_every_duty() -> None:
 
 
 def test_every_runbook_that_ships() -> None:
-    told = {row[0].strip("`") for row in table("## Those that ship with drctl")}
+    told = {row[0].strip("`") for row in table("## Included runbooks")}
     assert told == {each.name for each in listing()}
 
 

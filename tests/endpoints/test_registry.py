@@ -31,8 +31,8 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "file": {"path": "bootstrap"},
     "command": {"argv": ["switch", "{cluster}"], "observe": "look"},
 }
-PAGE = "docs/endpoints.md"
-LEAVING = "## How clients leave a cluster that lives"
+PAGE = "docs/explanation/endpoints.md"
+LEAVING = "## How clients leave a cluster that is up"
 
 
 def test_every_kind_has_its_settings_and_an_example() -> None:
@@ -123,7 +123,7 @@ def _default(field: FieldInfo) -> Any:
 
 @pytest.mark.parametrize("kind", SECTIONS)
 def test_the_page_tells_every_key_and_its_default(kind: str) -> None:
-    section = page(PAGE).section(f"## {kind}")
+    section = page("docs/reference/configuration.md").section(f"### {kind}")
     told = {}
     for key, default, _ in rows(section):
         text = default.strip("`")

@@ -10,8 +10,6 @@ from drctl.checks.go import GroupsNow, judged
 from drctl.model.replication import LeftOut
 from drctl.model.topology import TopicPartition
 from drctl.views.status_text import (
-    FAMILIES,
-    PREFIX,
     StatusMetrics,
     status_document,
     status_line,
@@ -21,7 +19,6 @@ from drctl.views.status_text import (
 from tests.checks.observing import observed
 from tests.checks.test_go import HEALTHY
 from tests.cli.documents import check
-from tests.docs.pages import page, rows
 
 GROUPS = GroupsNow(2, 8, (LeftOut("jobs", TopicPartition("orders", 1), "nothing tells"),))
 CONNECTORS: dict[str, Any] = {
@@ -75,14 +72,6 @@ def test_what_is_not_known_is_no_number() -> None:
     assert 'cluster_answers{cluster="a"} 0.0' in text
     assert StatusMetrics({}).text().splitlines()[-1] == "drctl_status_up{} 0.0"
     assert "drctl_status_up{} 0.0" in StatusMetrics({}, seen(), failed=True).text()
-
-
-def test_every_metric_stands_in_the_docs() -> None:
-    told = rows(page("docs/monitoring.md").section("## Metrics"))
-    expected = [
-        (f"`{PREFIX}{f.name}`", ", ".join(f"`{n}`" for n in f.labels), f.help) for f in FAMILIES
-    ]
-    assert list(told) == expected
 
 
 def test_one_screen() -> None:

@@ -1,0 +1,70 @@
+"""The reference is what the code is: its generated parts are what scripts/reference.py makes."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from drctl.cli.commands import COMMANDS
+from drctl.config.schema import ConfigFile
+from drctl.model.errors import ExitCode
+from drctl.runbook.specs import SPECS
+from drctl.views.schemas import names
+from scripts.reference import BLOCKS, PAGES, PRINTED_BY, keys_of, page
+from tests.docs.pages import page as written
+from tests.docs.pages import rows
+
+REFERENCE = sorted(PAGES.glob("*.md"))
+
+
+@pytest.mark.parametrize("path", REFERENCE, ids=lambda path: path.name)
+def test_generated_parts_are_up_to_date(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == page(path), "run: python -m scripts.reference"
+
+
+def test_every_part_is_on_a_page() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in REFERENCE)
+    assert sorted(re.findall(r"<!-- generated: ([a-z-]+) -->", text)) == sorted(BLOCKS)
+
+
+def test_a_page_that_was_edited_by_hand_is_noticed() -> None:
+    path = PAGES / "metrics.md"
+    text = path.read_text(encoding="utf-8")
+    assert "drctl_status_up" in page(path)
+    assert text.replace("drctl_status_up", "drctl_status_on") != page(path)
+
+
+def test_every_key_has_a_meaning() -> None:
+    told = rows(written("docs/reference/configuration.md").text)
+    assert [row for row in told if len(row) != 3 or not all(row)] == []
+    assert {key for key, _ in keys_of(ConfigFile)} <= {row[0].strip("`") for row in told}
+
+
+def test_the_walk_over_the_schema_sees_all_kinds_of_sections() -> None:
+    keys = dict(keys_of(ConfigFile))
+    assert keys["clusters.NAME.bootstrap"] == "required"
+    assert keys["links.NAME.endpoints[].kind"] == "required"
+    assert keys["links.NAME.replicator.reverse.connectors.source"] is None
+    assert keys["spark.master"] == "local[*]"
+
+
+def test_every_exit_code_and_every_kind_of_step_has_a_meaning() -> None:
+    codes = rows(written("docs/reference/exit-codes.md").text.partition("## By command")[0])
+    assert [int(row[0]) for row in codes] == list(ExitCode)
+    assert all(all(row) for row in codes)
+    steps = rows(written("docs/reference/runbook-steps.md").text)
+    kinds = {row[0].strip("`"): row[1] for row in steps}
+    assert [kind for kind in SPECS if not kinds[kind]] == []
+
+
+def test_exit_codes_are_those_of_commands_that_exist() -> None:
+    table = rows(written("docs/reference/exit-codes.md").section("## By command"))
+    named = {word for row in table for word in re.findall(r"`([a-z-]+)", row[0])}
+    assert named <= set(COMMANDS)
+    assert set(COMMANDS) - named <= {"init", "schema", "completion", "help"}
+
+
+def test_every_document_has_a_command() -> None:
+    assert sorted(PRINTED_BY) == sorted(names())
+    first = {words.split()[0] for words in PRINTED_BY.values()}
+    assert first - set(COMMANDS) <= {"every", "COMMAND", "--version"}
