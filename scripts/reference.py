@@ -1,9 +1,11 @@
-"""Writes the generated parts of docs/reference from the code: python -m scripts.reference
+"""Writes the generated parts of docs/reference from the code, as `python -m scripts.reference`.
 
 A page holds `<!-- generated: NAME -->` ... `<!-- end -->`; what stands between is replaced.
 tests/docs/test_reference.py fails where a page is not what this module makes.
 """
 
+import inspect
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -91,8 +93,6 @@ def _command(command: Any, path: str, level: int) -> Iterator[str]:
 
 
 def _paragraphs(text: str) -> str:
-    import inspect
-
     return inspect.cleandoc(text).replace("\n\n", "\0").replace("\b", "")
 
 
@@ -165,7 +165,10 @@ def shown(default: Any) -> str:
         return REQUIRED
     if default is None:
         return "none"
-    return f"`{yaml.safe_dump(plain(default), default_flow_style=True).partition(chr(10))[0]}`"
+    if isinstance(default, str) and not default.isprintable():
+        return f"`{json.dumps(default)}`"
+    text = yaml.safe_dump(plain(default), default_flow_style=True, width=1000)
+    return f"`{text.partition(chr(10))[0]}`"
 
 
 def plain(default: Any) -> Any:
@@ -211,7 +214,7 @@ def _default(field: FieldInfo) -> Any:
 
 
 def checks(_: str) -> Iterator[str]:
-    """Every check by family: what is true where it passes, what else it says, an example of a fix."""
+    """Every check by family: when it passes, what else it says, an example of a fix."""
     fixes = _fixes()
     for family in Family:
         ours = [check for check in CHECKS if check.family is family]

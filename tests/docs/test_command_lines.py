@@ -60,7 +60,7 @@ def test_command_lines_in_prose_exist(each: Page) -> None:
 
 def test_there_are_command_lines_to_look_at() -> None:
     assert len(list(page("README.md").command_lines())) >= 3
-    assert len(list(page("docs/lab.md").command_lines())) >= 10
+    assert len(list(page("docs/tutorial/lab.md").command_lines())) >= 10
     assert len(list(page("runbooks/before-the-primary-returns.md").command_lines())) >= 2
 
 

@@ -7,7 +7,8 @@ from tests.docs.pages import page, rows
 
 def test_every_setting_and_its_default() -> None:
     told = {
-        row[0].strip("`"): row[1] for row in rows(page("docs/consumer.md").section("## Settings"))
+        row[0].strip("`"): row[1]
+        for row in rows(page("docs/howto/python-consumer.md").section("## Settings"))
     }
     assert told.pop("timestamps.producer.*") == "as the consumer"
     defaults = TimestampSettings({})

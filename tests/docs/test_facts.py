@@ -60,7 +60,7 @@ def test_columns_of_the_parquet() -> None:
 
 
 def test_the_lab_is_as_described() -> None:
-    lab = page("docs/lab.md")
+    lab = page("docs/tutorial/lab.md")
     settings = LabSettings(brokers=3)
     assert f"The base is {settings.port_base} " in lab.text
     told = " ".join(row[0] for row in rows(lab.section("## Look around")) if "base" in row[0])
@@ -98,7 +98,7 @@ def test_the_newest_heading_of_the_changelog_is_the_version() -> None:
 def test_jars_are_those_that_drctl_would_fetch() -> None:
     from drctl.artifacts.jars import committed_sums
 
-    named = re.findall(r"[\w.-]+\.jar", page("README.md").section("## Spark elsewhere"))
+    named = re.findall(r"[\w.-]+\.jar", page("docs/howto/air-gapped.md").section("## Jar files"))
     assert sorted(named) == sorted(committed_sums("spark-connector"))
 
 

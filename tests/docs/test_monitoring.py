@@ -109,6 +109,6 @@ def test_rules_and_panels_are_about_metrics_that_there_are() -> None:
 def test_every_alert_is_explained() -> None:
     told = [
         row[0].strip("`")
-        for row in rows(page("docs/monitoring.md").section("## Prometheus and Grafana"))
+        for row in rows(page("docs/howto/monitoring.md").section("## Prometheus and Grafana"))
     ]
     assert told == list(alerts())
