@@ -148,7 +148,8 @@ def test_numbers_in_the_pages() -> None:
 
 
 def test_steps_of_the_tables_are_steps_of_the_plans() -> None:
-    plans = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "drctl/plans").glob("*.py"))
+    made = [*(ROOT / "drctl/plans").glob("*.py"), *(ROOT / "drctl/steps").glob("*.py")]
+    plans = "".join(path.read_text(encoding="utf-8") for path in made)
     failover, failback = page("docs/explanation/failover.md"), page("docs/explanation/failback.md")
     tables = [
         rows(failover.section("## Planned: both clusters are up")),
