@@ -356,7 +356,7 @@ class Injected:
         """Of each process of the part; none where there is no such lab any more."""
         return tuple(
             str(each["state"])
-            for each in _status(self.folder).get("parts", ())
+            for each in _status(self.folder).get("components", ())
             if self.part in (each["name"], str(each["name"]).rpartition("-")[0])
         )
 

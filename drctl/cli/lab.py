@@ -29,9 +29,9 @@ def run(
         bool, typer.Option("--keep", help="Leave the lab running; end it with lab down --dir.")
     ] = False,
 ) -> int:
-    """Play a story on real clusters and hold what drctl does and says against the truth.
+    """Run a scenario on real clusters and check it against ground truth.
 
-    Exit code 1 where it differs by a single record.
+    Exit code 1 if a single record differs.
     """
     from drctl.lab.lab import Lab
     from drctl.lab.scenarios import SCENARIOS
@@ -49,25 +49,25 @@ def run(
     lab.down()
     stage.config.unlink(missing_ok=True)
     try:
-        console().progress(f"two real Kafka clusters and MirrorMaker 2 start in {lab.root}")
+        console().progress(f"Starting two Kafka clusters and MirrorMaker 2 in {lab.root}")
         lab.up(LabSettings(port_base=free_port_base(random.Random(os.getpid()))))
-        ending = SCENARIOS[scenario](stage)
+        result = SCENARIOS[scenario](stage)
     finally:
         if not keep:
-            console().progress(Lines("\nthe lab is brought down"))
+            console().progress(Lines("\nStopping the lab"))
             lab.down()
     seconds = round(time.monotonic() - began, 1)
-    document = LabRunDocument.of(ending, scenario=scenario, page=str(ending.page), seconds=seconds)
+    document = LabRunDocument.of(result, scenario=scenario, page=str(result.page), seconds=seconds)
     pages = "\n".join(
         (
-            f"Failover: {ending.report}",
-            f"Missing records: {ending.page}",
-            f"Failback: {ending.home}",
-            f"All of it took {length(seconds)}.",
+            f"Failover report:      {result.report}",
+            f"Unreplicated records: {result.page}",
+            f"Failback report:      {result.failback}",
+            f"Duration:             {length(seconds)}",
         )
     )
-    console().result(Lines(f"\n{ending.summary}\n{pages}"), document)
-    return 0 if ending.true else 1
+    console().result(Lines(f"\n{result.summary}\n\n{pages}"), document)
+    return 0 if result.correct else 1
 
 
 def _stage(lab: "Lab", out: Path) -> "Stage":
@@ -79,7 +79,7 @@ def _stage(lab: "Lab", out: Path) -> "Stage":
         *(("--verbose",) if given.verbose else ()),
         *(("--no-color",) if given.no_color else ()),
     ]
-    # What the story shows of drctl's results must not stand beside the one document on stdout.
+    # With --output json, stdout is for the document alone.
     shown = sys.stderr if given.output is Output.JSON else None
     return Stage(lab, out, console().progress, tuple(passed_on), shown)
 

@@ -1,4 +1,4 @@
-"""Classes of brokers and Connect, recorded from a lab that runs for a moment."""
+"""Class data archives of Kafka and Connect, recorded from a short-lived lab."""
 
 import random
 import tempfile
@@ -22,12 +22,12 @@ _WRITTEN_S = 120
 
 
 def record_classes(progress: Progress) -> None:
-    """Have what a lab starts from now on, on this machine, be there sooner.
+    """Record class data archives, so that labs on this machine start faster.
 
     Raises:
         Refused: Java, memory or a port is missing.
         Unknown: the jars could not be fetched, or are corrupt.
-        Stopped: a part did not start, or wrote nothing of use.
+        Stopped: a component did not start, or recorded nothing.
     """
     archives = {
         part: class_archive(resolve(kind, progress=progress)[0].parent)
@@ -35,7 +35,7 @@ def record_classes(progress: Progress) -> None:
     }
     if all(archive.is_file() for archive in archives.values()):
         return
-    progress("recording the classes of Kafka and Connect (once)")
+    progress("Recording class data of Kafka and Connect (once)")
     with tempfile.TemporaryDirectory(prefix="drctl-classes-") as scratch:
         lab = Lab(Path(scratch) / "lab", recording=True)
         try:
@@ -52,7 +52,7 @@ def _trial(jars: Path, options: Sequence[str]) -> tuple[str, ...]:
 
 
 def _end(lab: Lab) -> None:
-    # Connect cannot take its leave of brokers that are gone; and one that is killed writes nothing.
+    # Stop Connect first: it cannot leave its group without brokers. A killed JVM writes nothing.
     patience = Patience.of(_WRITTEN_S)
     running = marked_processes(lab_mark(lab.root))
     end_processes([each for each in running if not runs_broker(each)], patience, gently=True)

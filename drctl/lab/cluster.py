@@ -1,4 +1,4 @@
-"""A cluster of the lab as its clients see it: credentials, whether it answers, who may do what."""
+"""A cluster of the lab: brokers, client credentials and ACLs."""
 
 import base64
 import hashlib
@@ -41,7 +41,7 @@ _CONTROLLER, _CLIENTS = "CONTROLLER", "CLIENTS"
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A node of a cluster; its data outlives its process."""
+    """A broker; its data survives its process."""
 
     root: Path
     settings: LabSettings
@@ -55,7 +55,7 @@ class Broker:
 
     @property
     def part(self) -> Part:
-        """Its process."""
+        """The process of this broker."""
         return Part(self.name, self.root / self.cluster / str(self.node), lab_mark(self.root))
 
     @property
@@ -65,7 +65,7 @@ class Broker:
         return self.settings.broker_port(*place), self.settings.controller_port(*place)
 
     def prepare(self, jvm: Jvm) -> None:
-        """Write its properties and format its disk where that has not happened yet.
+        """Write its properties; format its storage if needed.
 
         Raises:
             Stopped: Kafka's storage tool failed.
@@ -84,10 +84,10 @@ class Broker:
         answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         (folder / "format.arguments").unlink()
         if answer.returncode != 0:
-            said = (answer.stdout + answer.stderr).strip().splitlines()
+            output = (answer.stdout + answer.stderr).strip().splitlines()
             raise Stopped(
-                f"the disk of {self.name} could not be formatted: {said[-1] if said else ''}",
-                "Remove what is left and try again: drctl lab down, then drctl lab up.",
+                f"could not format the storage of {self.name}: {output[-1] if output else ''}",
+                "remove the lab and try again: drctl lab down, then drctl lab up",
             )
 
     def start(self, jvm: Jvm) -> None:
@@ -133,8 +133,8 @@ class Broker:
         }
 
     def _authentication(self) -> Mapping[str, object]:
-        word = self._secrets.password(self.cluster, BROKER)
-        login = plain_login(BROKER, word, {BROKER: word})
+        password = self._secrets.password(self.cluster, BROKER)
+        login = plain_login(BROKER, password, {BROKER: password})
         scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
         return {
             "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
@@ -150,7 +150,7 @@ class Broker:
 
 
 def runs_broker(process: psutil.Process) -> bool:
-    """Whether this process of the lab is a broker; False where it is gone."""
+    """Whether this lab process is a broker; False if it has exited."""
     try:
         return _MAIN in process.cmdline()
     except psutil.NoSuchProcess:
@@ -158,20 +158,17 @@ def runs_broker(process: psutil.Process) -> bool:
 
 
 def cluster_id(root: Path, cluster: str) -> str:
-    """The cluster's own id, the same for all its nodes.
-
-    Follows from a secret that each lab makes anew, so that nobody has to write it first.
-    """
+    """The cluster id, derived from a secret of the lab so that all nodes agree on it."""
     seed = Secrets(root / "secrets").password(cluster, BROKER)
     digest = hashlib.sha256(f"cluster id {seed}".encode()).digest()
-    # A leading dash would make the tool take it for an option.
+    # Avoid a leading dash, which the tool would parse as an option.
     return base64.urlsafe_b64encode(b"\x44" + digest[:15]).decode().rstrip("=")
 
 
 def _sizes(replication: int) -> Mapping[str, object]:
     in_sync = min(2, replication)
     return {
-        # A quorum of one need not tell itself twice a second that it is there: idle labs cost less.
+        # A single controller needs no frequent no-op records: idle labs use less CPU.
         **({"metadata.max.idle.interval.ms": 5000} if replication == 1 else {}),
         "default.replication.factor": replication,
         "min.insync.replicas": in_sync,
@@ -183,12 +180,12 @@ def _sizes(replication: int) -> Mapping[str, object]:
         "share.coordinator.state.topic.replication.factor": replication,
         "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": 0,
-        # Any retention by time would delete the flights of 2013 at once.
+        # Retention by time would delete the flights of 2013 at once.
         "log.retention.ms": -1,
-        # What takes minutes by default is to be seen within a drill or a test.
+        # These take minutes by default; drills and tests cannot wait that long.
         "log.initial.task.delay.ms": 500,
         "log.cleaner.backoff.ms": 1000,
-        # A killed broker may not come back before its session is over.
+        # A killed broker can rejoin only after its session has expired.
         "broker.session.timeout.ms": 5000,
         "broker.heartbeat.interval.ms": 1000,
         "log.retention.check.interval.ms": 2000,
@@ -213,21 +210,21 @@ class LabCluster:
 
     @property
     def brokers(self) -> tuple[Broker, ...]:
-        """Its nodes."""
+        """The brokers of this cluster."""
         nodes = self.settings.nodes
         return tuple(Broker(self.root, self.settings, self.name, node) for node in nodes)
 
     @property
     def bootstrap(self) -> str:
-        """Addresses of its brokers."""
+        """Bootstrap servers."""
         return self.settings.bootstrap(self.name)
 
     def password_file(self, user: str) -> Path:
-        """Where the user's password stands, and nothing else."""
+        """The file with the user's password."""
         return Secrets(self.root / "secrets").file(self.name, user)
 
     def public_properties(self, user: str) -> dict[str, str]:
-        """What a librdkafka client of this user needs, but for the password."""
+        """Client properties (librdkafka) of this user, without the password."""
         return {
             "bootstrap.servers": self.bootstrap,
             "security.protocol": "SASL_PLAINTEXT",
@@ -236,15 +233,15 @@ class LabCluster:
         }
 
     def client_properties(self, user: str = "admin") -> dict[str, str]:
-        """What a librdkafka client of this user needs."""
+        """Client properties (librdkafka) of this user."""
         password = self.password_file(user).read_text(encoding="ascii")
         return {**self.public_properties(user), "sasl.password": password}
 
     def admin(self, bootstrap: str | None = None) -> AdminClient:
         """An admin client that prints nothing; keep it referenced until its futures are read.
 
-        librdkafka asks every five minutes for each topic that was asked for by name: where brokers
-        create topics by themselves, those that were deleted meanwhile would come back.
+        librdkafka refreshes the metadata of known topics every five minutes, which would recreate
+        deleted topics where the broker auto-creates them.
         """
         ours = {
             "allow.auto.create.topics": "false",
@@ -255,9 +252,9 @@ class LabCluster:
         return AdminClient({**self.client_properties(), **ours}, logger=LOGGER)
 
     def grant(self, admin: AdminClient, timeout_s: float = 20) -> None:
-        """Give each user what it needs and no more; admin and the brokers need no grant."""
+        """Grant each user its minimal ACLs; admin and the brokers are super users."""
         bindings = (binding for grant in self._grants() for binding in _bindings(*grant))
-        once = list(dict.fromkeys(bindings))  # the client refuses a grant that is given twice
+        once = list(dict.fromkeys(bindings))  # the client rejects duplicates
         for done in admin.create_acls(once, request_timeout=timeout_s).values():
             done.result()
 
@@ -284,7 +281,7 @@ class LabCluster:
 
 
 def answering_brokers(admin: AdminClient, timeout_s: float) -> int:
-    """How many brokers the cluster says it has; 0 where it says nothing."""
+    """The number of brokers that the cluster reports; 0 if it does not answer."""
     try:
         return len(admin.list_topics(timeout=timeout_s).brokers)
     except KafkaException:
@@ -304,7 +301,7 @@ def _application_grants(topics: tuple[str, ...]) -> tuple[Grant, ...]:
 
 
 def _reading_grants() -> tuple[Grant, ...]:
-    """MirrorMaker 2 on its source: reads records, configurations and groups' offsets."""
+    """MirrorMaker 2 on its source: read records, configurations and group offsets."""
     do = AclOperation
     return (
         ("replicator", ResourceType.TOPIC, "*", False, (do.READ, do.DESCRIBE_CONFIGS)),
@@ -322,17 +319,17 @@ def _writing_grants(source: str, copied: tuple[str, ...]) -> tuple[Grant, ...]:
     return (
         *(("replicator", ResourceType.TOPIC, topic, True, mine) for topic in own),
         *(("replicator", ResourceType.TOPIC, topic, True, copies) for topic in copied),
-        # Heartbeats of the other direction are copied under every naming policy.
+        # Heartbeats of the other direction are replicated under every naming policy.
         ("replicator", ResourceType.TOPIC, f"{source}.heartbeats", False, copies),
         ("replicator", ResourceType.TOPIC, "*", False, (do.DESCRIBE, do.DESCRIBE_CONFIGS)),
-        # READ: with `sync.group.offsets.enabled` it commits offsets of groups, too.
+        # READ: needed to commit group offsets with `sync.group.offsets.enabled`.
         ("replicator", ResourceType.GROUP, "*", False, (do.DESCRIBE, do.READ)),
         ("replicator", ResourceType.BROKER, "kafka-cluster", False, (do.DESCRIBE,)),
     )
 
 
 def _worker_grants() -> tuple[Grant, ...]:
-    """The Connect worker on the cluster that it keeps its own state in."""
+    """The Connect worker on the cluster that holds its internal topics."""
     do = AclOperation
     mine = (do.READ, do.WRITE, do.CREATE, do.DESCRIBE_CONFIGS)
     return (
@@ -355,7 +352,7 @@ def _bindings(
 
 READ_S = 60
 _BATCH = 10_000
-# A call lasts so long where fewer records come than it asks for.
+# How long a call waits for a full batch.
 _PAUSE_S = 0.1
 
 Position = tuple[int, int]
@@ -363,7 +360,7 @@ Position = tuple[int, int]
 
 
 def count_of(cluster: LabCluster, topic: str) -> int:
-    """How many offsets the topic has used; 0 where it does not exist yet."""
+    """Sum of the topic's end offsets; 0 if it does not exist."""
     consumer = _consumer(cluster)
     try:
         return sum(end for _, end in _ends(consumer, topic))
@@ -372,10 +369,10 @@ def count_of(cluster: LabCluster, topic: str) -> int:
 
 
 def read_topic(cluster: LabCluster, topic: str) -> Mapping[Position, bytes]:
-    """The values of all committed records, by position.
+    """Read the values of all committed records.
 
     Raises:
-        Unreachable: the end was not reached in time.
+        Unreachable: it timed out.
     """
     consumer = _consumer(cluster)
     try:
@@ -391,7 +388,7 @@ def _read(consumer: Consumer, waiting: dict[int, int], what: str) -> Mapping[Pos
     patience = Patience.of(READ_S)
     while waiting:
         if not patience.remaining:
-            raise Unreachable(f"{what} was not read to its end in {READ_S} s")
+            raise Unreachable(f"timed out after {READ_S} s while reading {what}")
         for message in consumer.consume(_BATCH, timeout=_PAUSE_S):
             if message.error():
                 raise KafkaException(message.error())

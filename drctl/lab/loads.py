@@ -1,4 +1,4 @@
-"""`lab load`: flights into a cluster, in this process or in one that goes on by itself."""
+"""`lab load`: produce flights to a cluster, in this process or in the background."""
 
 import json
 import sys
@@ -26,7 +26,7 @@ _STOP_S = 60
 
 
 class LastLoad(Document):
-    """A load that ended."""
+    """A finished load."""
 
     acknowledged: Count
     failed: Count
@@ -38,8 +38,8 @@ class LoadDocument(Document):
     """A load of real records on a lab.
 
     Attributes:
-        pid: null: no process.
-        last: the load that ended last; null while one runs.
+        pid: process id; null if none runs.
+        last: the most recent finished load; null while one runs.
     """
 
     SCHEMA = "drctl/lab-load/1"
@@ -55,12 +55,12 @@ class LoadDocument(Document):
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """The loads of one lab; one in the background for each cluster."""
+    """The loads of one lab; at most one background load per cluster."""
 
     lab: Lab
 
     def folder(self, cluster: str) -> Path:
-        """What is logged of the loads to this cluster."""
+        """The folder with the logs of all loads to this cluster."""
         return self.lab.root / "load" / cluster
 
     def spec(
@@ -71,43 +71,43 @@ class Loads:
         count: int | None = None,
         rate: float = 0,
     ) -> LoadSpec:
-        """An order; without `start` it goes on behind the last row that any load tried."""
+        """Describe a load; without `start` it continues after the last row that any load sent."""
         name = topic or self.lab.parts.settings.mirrored
         first = self.next_row(name) if start is None else start
         return LoadSpec(str(self.lab.root), cluster, name, first, count, rate)
 
     def run(self, spec: LoadSpec) -> LoadDocument:
-        """Load now; what became of the rows.
+        """Run the load in this process.
 
         Raises:
             Unreachable: the cluster does not answer.
-            Stopped: the producer could not go on.
+            Stopped: the producer failed.
         """
         ensure_topic(self.lab.cluster(spec.cluster), spec.topic)
         try:
             count = run_load(spec, self.folder(spec.cluster), threading.Event())
         except KafkaException as error:
-            raise Stopped(f"the load ended: {error.args[0].str()}") from error
+            raise Stopped(f"the load failed: {error.args[0].str()}") from error
         write_result(count, self.folder(spec.cluster))
         if count.next_row == spec.start:
             raise Refused(
-                f"there are no flights from row {spec.start} on", "Begin again: --start 0"
+                f"no flights at or after row {spec.start}", "start from the first row: --start 0"
             )
         return self.state(spec.cluster)
 
     def start(self, spec: LoadSpec) -> LoadDocument:
-        """Load in a process of its own, and see the first row through.
+        """Run the load in the background, and wait for the first acknowledged row.
 
         Raises:
-            Refused: one runs already.
+            Refused: one is already running.
             Unreachable: the cluster does not answer.
-            Stopped: the process died, or no row came through.
+            Stopped: the process died, or no row was acknowledged.
         """
         part = self._part(spec.cluster)
         if part.process():
             raise Refused(
-                f"a load to {spec.cluster} is running already",
-                f"Stop it: drctl lab load --stop --cluster {spec.cluster}",
+                f"a load to {spec.cluster} is already running",
+                f"stop it: drctl lab load --stop --cluster {spec.cluster}",
             )
         ensure_topic(self.lab.cluster(spec.cluster), spec.topic)
         before = self._logged(spec.cluster)
@@ -119,25 +119,25 @@ class Loads:
             lambda: self._logged(spec.cluster) > before or part.process() is None
         )
         if part.process() is None and not (part.folder / "result.json").exists():
-            raise Stopped(f"the load died at its start:\n{part.last_words()}")
+            raise Stopped(f"the load exited while starting:\n{part.log_tail()}")
         if not moving:
-            raise Stopped(f"no row was acknowledged by {spec.cluster} in {_FIRST_ACK_S} s")
+            raise Stopped(f"{spec.cluster} acknowledged no row within {_FIRST_ACK_S} s")
         return self.state(spec.cluster)
 
     def stop(self, cluster: str) -> LoadDocument:
-        """End the background load after what it has under way; what became of the rows.
+        """Stop the background load after its in-flight rows.
 
         Raises:
-            Refused: none was ever started.
+            Refused: none was started.
         """
         part = self._part(cluster)
         if not (part.folder / "spec.json").exists():
-            raise Refused(f"no load to {cluster} was started in the background")
+            raise Refused(f"no background load to {cluster} was started")
         part.end(Patience.of(_STOP_S), gently=True)
         return self.state(cluster)
 
     def state(self, cluster: str) -> LoadDocument:
-        """Whether a load runs, and how many rows all loads to the cluster brought in."""
+        """Whether a load runs, and the row counts of all loads to the cluster."""
         folder = self.folder(cluster)
         process = self._part(cluster).process()
         result = folder / "result.json"
@@ -154,7 +154,7 @@ class Loads:
         )
 
     def next_row(self, topic: str) -> int:
-        """Behind the last row of the topic that any load of this lab tried."""
+        """The row after the last one that any load of this lab sent to the topic."""
         files = (f(self.folder(c)) for c in CLUSTERS for f in (acks_file, failures_file))
         return max(
             (e["row"] + 1 for f in files for e in _entries(f) if e["topic"] == topic), default=0
@@ -175,14 +175,14 @@ def acknowledged_rows(folder: Path, topic: str) -> dict[tuple[int, int], int]:
 
 
 def in_words(state: LoadDocument) -> str:
-    """A load's state for people."""
-    going = f"running, pid {state.pid}" if state.running else "not running"
-    counts = f"{state.acknowledged} rows acknowledged, {state.failed} failed"
-    return f"load to {state.cluster}: {going}; {counts}; acknowledged rows: {state.acks}"
+    """The load's state as text."""
+    status = f"running, pid {state.pid}" if state.running else "not running"
+    counts = f"{state.acknowledged:,} rows acknowledged, {state.failed:,} failed"
+    return f"load to {state.cluster}: {status}; {counts}; log: {state.acks}"
 
 
 def ensure_topic(cluster: LabCluster, topic: str, partitions: int = PARTITIONS) -> None:
-    """Create the topic where it does not exist.
+    """Create the topic if it does not exist.
 
     Raises:
         Unreachable: the cluster does not answer.
@@ -195,9 +195,8 @@ def ensure_topic(cluster: LabCluster, topic: str, partitions: int = PARTITIONS) 
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise Unreachable(
-                    f"{cluster.name} did not create topic {topic}: {error.args[0].str()}",
-                    f"See whether it runs: drctl lab status; start it: drctl lab start "
-                    f"{cluster.name}",
+                    f"could not create topic {topic} on {cluster.name}: {error.args[0].str()}",
+                    f"check: drctl lab status; start it: drctl lab start {cluster.name}",
                 ) from error
 
 

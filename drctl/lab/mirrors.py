@@ -1,4 +1,4 @@
-"""MirrorMaker 2's connectors: source, checkpoint and heartbeat, one set a direction."""
+"""MirrorMaker 2's connectors: source, checkpoint and heartbeat for each direction."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """Copying from one cluster to the other."""
+    """Replication from one cluster to the other."""
 
     settings: LabSettings
     source: LabCluster
@@ -31,19 +31,19 @@ class Direction:
 
     @property
     def names(self) -> dict[str, str]:
-        """Kind of connector to its name on the worker."""
+        """Connector name by kind."""
         end = "" if self.source.name == "primary" else "-reverse"
         return {kind: f"mm2-{kind}{end}" for kind in _KINDS}
 
     @property
     def rename(self) -> str:
-        """What a topic is called on the target."""
+        """The pattern of topic names on the target."""
         return (
             "${topic}" if self.settings.policy == "identity" else f"{self.source.name}.${{topic}}"
         )
 
     def configurations(self) -> Iterator[tuple[str, dict[str, str]]]:
-        """Each connector's name and configuration; passwords are references into a folder."""
+        """Name and configuration of each connector; passwords are references to files."""
         specific: dict[str, dict[str, object]] = {
             "source": {
                 "tasks.max": 2,
@@ -66,7 +66,7 @@ class Direction:
     def _common(self) -> dict[str, object]:
         policy = "Identity" if self.settings.policy == "identity" else "Default"
         replication = self.settings.replication
-        # The worker lives beside the secondary; only copies to the primary need an override.
+        # The worker uses the secondary; only replication to the primary needs an override.
         elsewhere = login(self.target) if self.target.name == "primary" else dict[str, str]()
         return {
             "source.cluster.alias": self.source.name,
@@ -80,14 +80,14 @@ class Direction:
             "offset-syncs.topic.replication.factor": replication,
             "checkpoints.topic.replication.factor": replication,
             "heartbeats.topic.replication.factor": replication,
-            # So that nothing but a reader is needed on the source.
+            # Then the source needs read permissions only.
             "offset-syncs.topic.location": "target",
             "sync.topic.acls.enabled": "false",
             "admin.timeout.ms": 15_000,
-            # A connector that is told to stop waits so long for calls to a cluster that is dead.
+            # A stopping connector waits this long for calls to a dead cluster.
             "admin.request.timeout.ms": 5_000,
             "admin.default.api.timeout.ms": 5_000,
-            # Brokers stay where they are: whoever looks for other ones never rests meanwhile.
+            # Broker addresses never change; rebootstrap would loop while a cluster is down.
             "admin.metadata.recovery.strategy": "none",
         }
 
@@ -95,17 +95,17 @@ class Direction:
 def directions(
     settings: LabSettings, primary: LabCluster, secondary: LabCluster
 ) -> tuple[Direction, ...]:
-    """From the primary to the secondary, and back where the lab is active-active."""
+    """Primary to secondary, and back if the lab is active-active."""
     there = Direction(settings, primary, secondary)
     back = Direction(settings, secondary, primary)
     return (there, back) if settings.active_active else (there,)
 
 
 def deploy(worker: Worker, wanted: tuple[Direction, ...], patience: Patience) -> None:
-    """Put the connectors on the worker and see them run.
+    """Create or update the connectors and wait until they run.
 
     Raises:
-        Stopped: one of them does not run.
+        Stopped: a connector does not run.
     """
     client = worker.client(max(1.0, patience.remaining))
     try:
@@ -125,10 +125,10 @@ def await_state(
     states: tuple[str, ...],
     patience: Patience,
 ) -> None:
-    """Wait until every connector, and its tasks, are in one of the states.
+    """Wait until every connector and its tasks are in one of the states.
 
     Raises:
-        Stopped: the time was over first.
+        Stopped: it timed out.
     """
     names = [name for direction in wanted for name in direction.names.values()]
 
@@ -143,12 +143,12 @@ def await_state(
         bad = [f"{name} is {known[name].state if name in known else 'missing'}" for name in names]
         raise Stopped(
             f"MirrorMaker 2 is not {' or '.join(states)}: {', '.join(bad)}",
-            "The log of the Connect worker says why: drctl lab status names it.",
+            "see the log of the Connect worker: drctl lab status shows its path",
         )
 
 
 def login(cluster: LabCluster) -> dict[str, str]:
-    """How the replicator reaches a cluster, with the password left to Connect's own provider."""
+    """Client properties of the replicator; Connect's config provider reads the password."""
     file = cluster.password_file("replicator")
     return {
         "bootstrap.servers": cluster.bootstrap,

@@ -1,4 +1,4 @@
-"""Which processes a lab consists of, and their names."""
+"""The components of a lab and their names."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ CONNECT = "connect"
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Everything in a lab that has a name."""
+    """The components of one lab."""
 
     root: Path
     settings: LabSettings
@@ -26,7 +26,7 @@ class Parts:
 
     @property
     def clusters(self) -> tuple[LabCluster, ...]:
-        """Both."""
+        """Primary and secondary."""
         return tuple(self.cluster(name) for name in CLUSTERS)
 
     @property
@@ -36,7 +36,7 @@ class Parts:
 
     @property
     def directions(self) -> tuple[Direction, ...]:
-        """Which way MirrorMaker 2 copies."""
+        """The directions in which MirrorMaker 2 replicates."""
         return directions(self.settings, *self.clusters)
 
     @property
@@ -46,20 +46,20 @@ class Parts:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every process: `primary-1`, ..., `connect`."""
+        """Names of all processes: `primary-1`, ..., `connect`."""
         return (*(broker.name for broker in self.brokers), CONNECT)
 
     def named(self, name: str) -> tuple[str, ...]:
-        """The processes meant by `primary`, `secondary`, `connect` or the name of one.
+        """Resolve `primary`, `secondary`, `connect` or a node to process names.
 
         Raises:
-            UsageError: there is no such part.
+            UsageError: there is no such component.
         """
         found = tuple(each for each in self.names if name in (each, each.rpartition("-")[0]))
         if not found:
             raise UsageError(
-                f"the lab has no part {name!r}",
-                f"Choose primary, secondary, or one of {', '.join(self.names)}.",
+                f"unknown lab component {name!r}",
+                f"choose primary, secondary, or one of {', '.join(self.names)}",
             )
         return found
 
@@ -68,7 +68,7 @@ class Parts:
         return self.worker.part if name == CONNECT else self._broker(name).part
 
     def ports(self, name: str) -> tuple[int, ...]:
-        """Where it listens; for clients first."""
+        """The ports of a component; the client port first."""
         return (self.settings.connect_port,) if name == CONNECT else self._broker(name).ports
 
     def _broker(self, name: str) -> Broker:

@@ -1,4 +1,4 @@
-"""Java command lines of the lab's parts: small, marked as this lab's, free of secrets."""
+"""Java processes of the lab: command lines without secrets, marked with the lab's folder."""
 
 import json
 import os
@@ -18,16 +18,16 @@ from drctl.model.errors import Stopped
 
 
 def lab_mark(root: Path) -> str:
-    """The word by which every process of this lab is known in the process list."""
+    """The argument that identifies this lab's processes in the process list."""
     return f"-Ddrctl.lab={root}"
 
 
 @dataclass(frozen=True, slots=True)
 class Jvm:
-    """Java and the jars of one kind of part.
+    """Java and the jars of one kind of component.
 
     Attributes:
-        recording: whether each part writes down what it loads, for those that start later.
+        recording: whether components record the classes that they load, for faster starts.
     """
 
     java: Path
@@ -37,7 +37,7 @@ class Jvm:
     recording: bool = False
 
     def command(self, part: str, main_class: str, *arguments: str) -> tuple[str, ...]:
-        """Start a long-running part."""
+        """The command of a long-running component."""
         return (
             *(str(self.java), f"-Xms{min(128, self.settings.heap_mb)}m"),
             *(f"-Xmx{self.settings.heap_mb}m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"),
@@ -49,7 +49,7 @@ class Jvm:
         )
 
     def command_in_file(self, file: Path, main_class: str, *arguments: str) -> tuple[str, ...]:
-        """Run a tool whose arguments nobody may see: they stand in a private file."""
+        """The command of a tool with secret arguments, which go into a private file."""
         words = ("-cp", self._classpath(), main_class, *arguments)
         write_private(file, "".join(f'"{word}"\n' for word in words))
         quick = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
@@ -71,17 +71,17 @@ class Jvm:
 
 
 def recorded_classes(root: Path, part: str) -> Path:
-    """Where a part that records writes down what it has loaded."""
+    """The file with the classes that a component recorded."""
     return root / f"{part}.jsa"
 
 
 def logging_file(root: Path) -> Path:
-    """Where the logging of all parts is configured."""
+    """The logging configuration of all components."""
     return root / "log4j2.properties"
 
 
 def write_logging(root: Path) -> None:
-    """Everything from INFO up goes to the part's own log."""
+    """Configure logging: INFO and above go to the component's own log."""
     write_properties(
         logging_file(root),
         {
@@ -97,7 +97,7 @@ def write_logging(root: Path) -> None:
 
 
 _CLOCK_STEP_S = 5
-# The shell starts it in a session of its own and goes: no terminal, no zombie of ours.
+# The shell starts the process in its own session and exits: no terminal, no zombie.
 _DETACH = '"$@" >>"$DRCTL_PART_LOG" 2>&1 </dev/null & echo $!'
 
 
@@ -178,8 +178,8 @@ class Part:
         if process is not None:
             end_processes((process,), patience, gently)
 
-    def last_words(self, lines: int = 12) -> str:
-        """The end of its log."""
+    def log_tail(self, lines: int = 12) -> str:
+        """The last lines of its log."""
         try:
             text = self.log.read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
@@ -192,7 +192,7 @@ class Part:
 
 
 def marked_processes(mark: str) -> tuple[psutil.Process, ...]:
-    """All living processes that have this word in their command line."""
+    """All live processes with this argument in their command line."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -206,10 +206,10 @@ def marked_processes(mark: str) -> tuple[psutil.Process, ...]:
 def end_processes(
     processes: Sequence[psutil.Process], patience: Patience, gently: bool = False
 ) -> None:
-    """End them all: with time to finish, or at once.
+    """Stop the processes: cleanly (`gently`), or at once.
 
     Raises:
-        Stopped: one outlived even SIGKILL.
+        Stopped: one survives SIGKILL.
     """
     alive = list(processes)
     if gently:
@@ -222,8 +222,8 @@ def end_processes(
     alive = psutil.wait_procs(alive, timeout=10)[1]
     if left := [p for p in alive if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]:
         raise Stopped(
-            f"process {', '.join(str(p.pid) for p in left)} of the lab does not end",
-            "It waits in the kernel, usually for a disk; look at it with ps, and try again.",
+            f"lab processes survive SIGKILL: pids {', '.join(str(p.pid) for p in left)}",
+            "they wait in the kernel, usually for a disk: check with ps, then try again",
         )
 
 

@@ -1,4 +1,4 @@
-"""What a lab is made of, and where its parts listen."""
+"""Settings of a lab: its shape, ports and passwords."""
 
 import json
 import os
@@ -12,14 +12,14 @@ from drctl.model.errors import Refused, UsageError
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder (and its parents) that only its owner may enter."""
+    """Create a folder (and its parents) with mode 0700."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.chmod(0o700)
     return path
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace a file at once; at no moment may anybody else read it."""
+    """Replace a file atomically; it is never readable by other users."""
     private_folder(path.parent)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     partial.unlink(missing_ok=True)
@@ -30,7 +30,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def write_properties(path: Path, properties: Mapping[str, object]) -> None:
-    """A Java properties file."""
+    """Write a Java properties file."""
     escapes = str.maketrans({"\\": "\\\\", "\n": "\\n"})
     lines = (f"{name}={str(value).translate(escapes)}\n" for name, value in properties.items())
     write_private(path, "".join(lines))
@@ -43,16 +43,16 @@ Policy = Literal["identity", "default"]
 
 @dataclass(frozen=True, slots=True)
 class LabSettings:
-    """Chosen once, by the first `lab up`.
+    """Settings of a lab, fixed by the first `lab up`.
 
     Attributes:
-        port_base: all ports of the lab are this number plus something below 100.
-        brokers: of each cluster.
-        policy: how MirrorMaker 2 names topics on the target: as they are, or `primary.NAME`.
-        active_active: whether the secondary is copied to the primary, too.
-        mirrored: prefix of the topics that MirrorMaker 2 copies and the application may use.
-        heap_mb: of each broker and of Connect.
-        full_speed: whether Java compiles thoroughly; costs seconds at the start.
+        port_base: first of the lab's 100 ports.
+        brokers: number of brokers per cluster.
+        policy: how MirrorMaker 2 names topics on the target: unchanged, or `primary.NAME`.
+        active_active: whether the secondary is also replicated to the primary.
+        mirrored: prefix of the topics that MirrorMaker 2 replicates and the application uses.
+        heap_mb: Java heap of each broker and of Connect.
+        full_speed: enable Java's optimizing compiler; starts take seconds longer.
     """
 
     port_base: int = 19000
@@ -64,44 +64,41 @@ class LabSettings:
     full_speed: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what cannot work.
+        """Validate the settings.
 
         Raises:
-            UsageError: a value is out of range, or two do not go together.
+            UsageError: a value is out of range, or two values conflict.
         """
         if self.brokers not in (1, 3):
-            raise UsageError(f"--brokers {self.brokers} is not possible", "Choose 1 or 3.")
+            raise UsageError(f"invalid --brokers {self.brokers}", "use 1 or 3")
         if not 1024 <= self.port_base <= 65435:
-            raise UsageError(
-                f"--port-base {self.port_base} is not possible", "Choose 1024 to 65435."
-            )
+            raise UsageError(f"invalid --port-base {self.port_base}", "use 1024 to 65435")
         if self.active_active and self.policy == "identity":
             raise UsageError(
-                "--active-active with --policy identity would copy every record round for ever: "
-                "each direction takes the other's copies for new records",
-                "Add --policy default: copies are called primary.NAME and secondary.NAME then.",
+                "--active-active with --policy identity would replicate records in an endless loop",
+                "add --policy default: copies are then named primary.NAME and secondary.NAME",
             )
 
     @property
     def replication(self) -> int:
-        """Replicas of every topic."""
+        """Replication factor of every topic."""
         return self.brokers
 
     def broker_port(self, cluster: str, node: int) -> int:
-        """Where clients of a broker connect (SASL_PLAINTEXT)."""
+        """Client port of a broker (SASL_PLAINTEXT)."""
         return self._port(cluster, 10, node)
 
     def controller_port(self, cluster: str, node: int) -> int:
-        """Where the KRaft controllers talk."""
+        """Port of a KRaft controller."""
         return self._port(cluster, 20, node)
 
     @property
     def connect_port(self) -> int:
-        """Where Connect's REST interface listens."""
+        """Port of Connect's REST interface."""
         return self.port_base + 83
 
     def bootstrap(self, cluster: str) -> str:
-        """All brokers of a cluster."""
+        """Bootstrap servers of a cluster."""
         ports = (self.broker_port(cluster, node) for node in self.nodes)
         return ",".join(f"{HOST}:{port}" for port in ports)
 
@@ -115,70 +112,69 @@ class LabSettings:
 
 
 def default_root() -> Path:
-    """Where the lab is kept unless told otherwise."""
+    """The default folder of the lab."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(base) / "drctl" / "lab"
 
 
 def stored_settings(root: Path) -> LabSettings | None:
-    """The settings of the lab in this folder; None where there is none."""
+    """Read the settings of the lab in this folder; None if there is no lab."""
     try:
         return LabSettings(**json.loads((root / "lab.json").read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
     except (ValueError, TypeError) as error:
         raise Refused(
-            f"{root / 'lab.json'} does not describe a lab of this drctl: {error}",
-            f"Remove the lab: drctl lab down --dir {root}",
+            f"{root / 'lab.json'} is not a lab of this version of drctl: {error}",
+            f"remove the lab: drctl lab down --dir {root}",
         ) from error
 
 
 def changed_settings(root: Path, given: Mapping[str, Any]) -> LabSettings:
-    """The stored settings, or the usual ones, with what was given (and is not None) instead.
+    """The stored or default settings, overridden by the given values that are not None.
 
     Raises:
-        UsageError: they do not go together.
+        UsageError: a value is out of range, or two values conflict.
     """
     base = stored_settings(root) or LabSettings()
     return replace(base, **{name: value for name, value in given.items() if value is not None})
 
 
 def keep_settings(root: Path, wanted: LabSettings) -> None:
-    """Remember them for the next drctl that opens the lab."""
+    """Store the settings of the lab."""
     write_private(root / "lab.json", json.dumps(asdict(wanted), indent=2) + "\n")
 
 
 def require_same(root: Path, stored: LabSettings, wanted: LabSettings) -> None:
-    """Do not turn an existing lab into another one.
+    """Require the settings of an existing lab to be unchanged.
 
     Raises:
-        Refused: the lab in this folder was made with other settings.
+        Refused: the lab in this folder has other settings.
     """
     if stored != wanted:
         was, now = asdict(stored), asdict(wanted)
         differing = ", ".join(f"{k} {was[k]}, not {now[k]}" for k in was if was[k] != now[k])
         raise Refused(
             f"the lab in {root} has {differing}",
-            "Run drctl lab up without options to go on with it, or drctl lab down first.",
+            "run drctl lab up without options, or drctl lab down first",
         )
 
 
 USERS = ("admin", "replicator", "orders-app")
 BROKER = "broker"
-"""The brokers' own user; nobody else has it."""
+"""The user that the brokers log in as."""
 FIRST = "keep-users-lyzutqr"
-"""A user who may do nothing, and whom nobody deletes: the others outlive a restart by it.
+"""A user without rights that is never deleted: a workaround for KAFKA-20774 (seen on 4.3.1).
 
-A broker that starts reads all changes of SCRAM users since the last snapshot into one map by
-name. Where a deletion leaves it with nobody, all who come behind in that map are lost
-(KAFKA-20774, seen on 4.3.1). Java's hash of this name is 0: in a map that got it first, it is
-the first.
+A starting broker reads all changes of SCRAM users since the last snapshot into a map by name. If a
+deletion leaves a user without credentials, all users after it in the map are lost. Java's hash of
+this name is 0, so that it comes first.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Password files of one lab."""
+    """The password files of one lab."""
 
     folder: Path
 
@@ -187,11 +183,11 @@ class Secrets:
         return self.folder / f"{cluster}-{user}"
 
     def password(self, cluster: str, user: str) -> str:
-        """The password itself."""
+        """Read the password."""
         return self.file(cluster, user).read_text(encoding="ascii")
 
     def create(self) -> None:
-        """Write those that do not exist yet."""
+        """Create the missing password files."""
         private_folder(self.folder)
         for cluster in CLUSTERS:
             for user in (*USERS, BROKER):

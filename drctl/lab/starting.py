@@ -1,4 +1,4 @@
-"""Bringing parts of a lab up: both clusters side by side, then Connect, then MirrorMaker 2."""
+"""Start a lab: both clusters in parallel, then Connect, then MirrorMaker 2."""
 
 import signal
 import socket
@@ -25,18 +25,18 @@ _OUTSIDE_HEAP_MB = 150
 
 
 class PortTaken(Refused):
-    """Another program listens where a part of the lab should."""
+    """Another program uses a port of the lab."""
 
 
 class TooLittleMemory(Refused):
-    """The machine has not enough free memory for the lab."""
+    """Not enough free memory for the lab."""
 
 
 def require_ports(ports: Collection[int]) -> None:
-    """See that nobody listens there.
+    """Require these ports to be free.
 
     Raises:
-        PortTaken: somebody does; who it is where the system tells.
+        PortTaken: one is in use; names the process if the system shows it.
     """
     for port in sorted(ports):
         with socket.socket() as probe:
@@ -45,20 +45,19 @@ def require_ports(ports: Collection[int]) -> None:
                 probe.bind((HOST, port))
             except OSError as error:
                 raise PortTaken(
-                    f"port {port} of {HOST} is taken by {_owner(port)} ({error.strerror})",
-                    f"End that program, or choose other ports: drctl lab up --port-base "
+                    f"port {port} on {HOST} is in use by {_owner(port)} ({error.strerror})",
+                    f"stop that program, or use other ports: drctl lab up --port-base "
                     f"{port + 1000 - port % 1000}",
                 ) from error
 
 
 def free_port_base(random: Random, first: int = 20000, last: int = 30000) -> int:
-    """A port base whose hundred ports are all free now, chosen at random.
+    """Choose a random port base whose hundred ports are free.
 
-    No other process is given the same one as long as this one lives: a lab takes its ports seconds
-    later.
+    No other process gets the same base while this one lives: a lab opens its ports seconds later.
 
     Raises:
-        PortTaken: there is none between the two.
+        PortTaken: there is none in the range.
     """
     for base in random.sample(range(first, last, 100), (last - first) // 100):
         try:
@@ -67,11 +66,11 @@ def free_port_base(random: Random, first: int = 20000, last: int = 30000) -> int
             continue
         if _claimed(base + 99):
             return base
-    raise PortTaken(f"no hundred ports in a row are free between {first} and {last}")
+    raise PortTaken(f"no 100 consecutive free ports between {first} and {last}")
 
 
 def _claimed(port: int) -> bool:
-    """Whether nobody was faster; kept until the process ends."""
+    """Claim the port base until this process ends; False if another process has it."""
     claim = socket.socket()
     try:
         claim.bind((HOST, port))
@@ -84,17 +83,17 @@ def _claimed(port: int) -> bool:
 
 
 def require_memory(settings: LabSettings, parts: int) -> None:
-    """See that the parts that are to start have room.
+    """Require enough free memory for the components to start.
 
     Raises:
-        TooLittleMemory: they have not.
+        TooLittleMemory: there is not.
     """
     needed = parts * (settings.heap_mb + _OUTSIDE_HEAP_MB)
     available = psutil.virtual_memory().available >> 20
     if available < needed:
         raise TooLittleMemory(
-            f"{parts} parts of the lab need about {needed} MB of memory; {available} MB are free",
-            "End other programs, or choose smaller heaps: drctl lab up --heap-mb 256",
+            f"{parts} lab components need about {needed} MB of memory; {available} MB are free",
+            "stop other programs, or use smaller heaps: drctl lab up --heap-mb 256",
         )
 
 
@@ -108,17 +107,17 @@ def _owner(port: int) -> str:
     return "another program"
 
 
-START_S_PER_PART = 60  # a machine may be busy; a part that died is noticed at once
+START_S_PER_PART = 60  # generous for busy machines: a component that dies is noticed at once
 _GRANT_S = 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """One attempt to have the named parts answer.
+    """One attempt to start the named components.
 
     Attributes:
-        wanted: names of parts.
-        missing: those of them that do not run.
+        wanted: names of components.
+        missing: those that are not running.
     """
 
     parts: Parts
@@ -131,10 +130,10 @@ class Startup:
     patience: Patience
 
     def run(self) -> None:
-        """Start what is missing, wake what is frozen, and see all of it answer.
+        """Start missing components, resume suspended ones, and wait until all answer.
 
         Raises:
-            Stopped: a part does not answer in time, or died.
+            Stopped: a component died or does not answer in time.
         """
         self._wake()
         clusters = [c for c in self.parts.clusters if self._touches(c)]
@@ -154,7 +153,7 @@ class Startup:
         )
         if self.wanted >= set(self.parts.names):
             deploy(self.parts.worker, self.parts.directions, self.patience)
-            self._say("MirrorMaker 2 copies", ", ".join(map(str, self.parts.directions)))
+            self._say("MirrorMaker 2 replicates", ", ".join(map(str, self.parts.directions)))
 
     def _touches(self, cluster: LabCluster) -> bool:
         return any(broker.name in self.wanted for broker in cluster.brokers)
@@ -164,7 +163,7 @@ class Startup:
             part = self.parts.part(name)
             if part.frozen():
                 part.signal(signal.SIGCONT)
-                self.progress(f"{name} was stopped by a signal and goes on")
+                self.progress(f"{name} was suspended and is resumed")
 
     def _cluster(self, cluster: LabCluster) -> None:
         starting = [broker for broker in cluster.brokers if broker.name in self.missing]
@@ -173,7 +172,7 @@ class Startup:
         for broker in starting:
             broker.start(self.brokers_jvm)
         mine = [broker for broker in cluster.brokers if broker.name in self.wanted]
-        # Each itself: the others go on naming a dead broker until its session ends.
+        # Ask each broker: the others report a dead broker until its session expires.
         admins = [cluster.admin(f"{HOST}:{broker.ports[0]}") for broker in mine]
         self._await(
             [broker.part for broker in mine],
@@ -183,10 +182,10 @@ class Startup:
         self._say(f"{cluster.name} answers", cluster.bootstrap)
 
     def _grant(self, cluster: LabCluster, address: str) -> None:
-        """Asked anew until the deadline: a quorum that has just come back may have no leader.
+        """Create the ACLs, with a new client for each attempt.
 
-        Until it has one, its brokers name a dead one as the controller, too; a client that was
-        told so once asks nobody else.
+        A quorum that has just started may have no leader; until it has one, brokers report a dead
+        controller, and a client that got this answer never asks again.
         """
         refused = ""
 
@@ -201,7 +200,9 @@ class Startup:
             return True
 
         if not self.patience.wait_until(granted):
-            raise Stopped(f"{cluster.name} took no ACLs: {refused}", "Run drctl lab up again.")
+            raise Stopped(
+                f"could not create ACLs on {cluster.name}: {refused}", "run drctl lab up again"
+            )
 
     def _worker(self) -> None:
         worker = self.parts.worker
@@ -218,15 +219,15 @@ class Startup:
         answered = self.patience.wait_until(settled)
         if dead := next((part for part in parts if part.process() is None), None):
             raise Stopped(
-                f"{dead.name} died at its start; its log {dead.log} ends:\n{dead.last_words()}",
-                "Remove the cause and run drctl lab up again; it goes on from here.",
+                f"{dead.name} exited while starting; end of its log {dead.log}:\n{dead.log_tail()}",
+                "fix the cause, then run drctl lab up again: it continues from here",
             )
         if not answered:
             names = ", ".join(part.name for part in parts)
             raise Stopped(
-                f"{names} did not answer in {self._seconds:.0f} s; the log {parts[0].log} ends:\n"
-                f"{parts[0].last_words()}",
-                "On a busy machine run drctl lab up again; it goes on from here.",
+                f"{names}: no answer within {self._seconds:.0f} s; end of log {parts[0].log}:\n"
+                f"{parts[0].log_tail()}",
+                "if the machine is busy, run drctl lab up again: it continues from here",
             )
 
     def _say(self, what: str, where: str) -> None:
@@ -245,10 +246,10 @@ def prepare_startup(
     progress: Callable[[str], None],
     recording: bool = False,
 ) -> Startup:
-    """Check what must be so, fetch the jars and write the files; nothing is started yet.
+    """Check requirements, fetch the jars and write the files; start nothing.
 
     Args:
-        recording: whether the parts write down which classes they load.
+        recording: whether components record the classes that they load.
 
     Raises:
         Refused: Java, memory or a port is missing.

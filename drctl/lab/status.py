@@ -1,4 +1,4 @@
-"""What of a lab runs, answers and copies: the document `drctl/lab/1` and its text."""
+"""Status of the lab: the document `drctl/lab/1` and its text."""
 
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -17,11 +17,11 @@ from drctl.model.errors import Unknown
 _ANSWER_S = 3.0
 
 
-class PartDocument(Document):
+class ComponentDocument(Document):
     """A process of the lab.
 
     Attributes:
-        pid: null: no process.
+        pid: process id; null if it is not running.
     """
 
     name: Name
@@ -47,10 +47,10 @@ class LoadState(LoadDocument):
 
 
 class LabDocument(Document):
-    """What of a lab runs, answers and copies.
+    """Status of the lab.
 
     Attributes:
-        answering: whether every part answers.
+        answering: whether every component answers.
     """
 
     SCHEMA = "drctl/lab/1"
@@ -60,13 +60,13 @@ class LabDocument(Document):
     answering: bool
     clusters: Mapping[Literal["primary", "secondary"], BootstrapDocument]
     connect: Name
-    parts: tuple[PartDocument, ...]
+    components: tuple[ComponentDocument, ...]
     connectors: tuple[ConnectorDocument, ...]
     loads: tuple[LoadState, ...]
 
 
 def look(lab: Lab) -> LabDocument:
-    """Ask every part of the lab whether it answers.
+    """Ask every component of the lab.
 
     Raises:
         Refused: there is no lab in the folder.
@@ -89,16 +89,17 @@ def look(lab: Lab) -> LabDocument:
         answering=all(answering.values()),
         clusters=bootstraps(parts),
         connect=parts.worker.url,
-        parts=tuple(_part(parts, name, answering[name]) for name in parts.names),
+        components=tuple(_part(parts, name, answering[name]) for name in parts.names),
         connectors=connectors,
         loads=tuple(LoadState(**vars(each)) for each in states),
     )
 
 
 def in_words(document: LabDocument) -> str:
-    """The same for people."""
-    lines = [f"lab in {document.dir}"]
-    for part in document.parts:
+    """The status as text."""
+    up = "all components answer" if document.answering else "NOT all components answer"
+    lines = [f"Lab in {document.dir}: {up}"]
+    for part in document.components:
         pid = f"pid {part.pid}" if part.pid else "no process"
         lines.append(f"  {part.name:<24}{part.state:<12}{part.address:<18}{pid}")
     for connector in document.connectors:
@@ -119,7 +120,7 @@ def _answers(parts: Parts, name: str) -> bool:
     return answering_brokers(admin, _ANSWER_S) > 0
 
 
-def _part(parts: Parts, name: str, answering: bool) -> PartDocument:
+def _part(parts: Parts, name: str, answering: bool) -> ComponentDocument:
     part = parts.part(name)
     process = part.process()
     state: Literal["answering", "silent", "stopped", "dead"]
@@ -129,7 +130,7 @@ def _part(parts: Parts, name: str, answering: bool) -> PartDocument:
         state = "stopped"
     else:
         state = "answering" if answering else "silent"
-    return PartDocument(
+    return ComponentDocument(
         name=name,
         state=state,
         pid=process.pid if process else None,

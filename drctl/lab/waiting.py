@@ -1,4 +1,4 @@
-"""Waiting for something to become true: with a deadline, and with a way to give up together."""
+"""Wait for conditions with a shared deadline and shared cancellation."""
 
 import threading
 import time
@@ -13,11 +13,11 @@ _PAUSE_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait, shared by all that wait together.
+    """A deadline that several waiting threads share.
 
     Attributes:
-        until: on the monotonic clock.
-        given_up: set when one of them failed, so that the others need not wait.
+        until: deadline on the monotonic clock.
+        given_up: set when one thread fails, so that the others stop waiting.
     """
 
     until: float
@@ -25,7 +25,7 @@ class Patience:
 
     @classmethod
     def of(cls, seconds: float) -> "Patience":
-        """That ends in so many seconds."""
+        """A deadline this many seconds from now."""
         return cls(time.monotonic() + seconds)
 
     @property
@@ -34,24 +34,24 @@ class Patience:
         return max(0.0, self.until - time.monotonic())
 
     def wait_until(self, condition: Callable[[], bool]) -> bool:
-        """Ask again and again; False when the time is over first.
+        """Poll the condition; return False at the deadline.
 
         Raises:
-            Stopped: another part failed meanwhile.
+            Stopped: another thread failed.
         """
         while not condition():
             if self.given_up.wait(min(_PAUSE_S, self.remaining)):
-                raise Stopped("waiting was given up because another part of the lab failed")
+                raise Stopped("stopped waiting: another lab component failed")
             if not self.remaining:
                 return condition()
         return True
 
 
 def together(patience: Patience, *actions: Callable[[], object]) -> None:
-    """Run the actions side by side; the first failure ends the waiting of all.
+    """Run the actions in parallel; the first failure cancels the others.
 
     Raises:
-        DrctlError: whatever the first action to fail raised.
+        DrctlError: raised by the first action that failed.
     """
     with ThreadPoolExecutor(max_workers=max(1, len(actions))) as threads:
         futures: list[Future[object]] = [threads.submit(action) for action in actions]

@@ -45,7 +45,7 @@ class Worker:
         self.part.start(jvm.command("connect", main, properties))
 
     def answering(self, timeout_s: float = _ANSWER_S) -> bool:
-        """Whether it has joined its group and can tell of its connectors."""
+        """Whether the worker has joined its group and lists its connectors."""
         client = self.client(timeout_s)
         try:
             client.connectors()
@@ -75,7 +75,7 @@ class Worker:
         replication = self.settings.replication
         return {
             "group.id": CONNECT_GROUP,
-            # A worker that was killed and is back gets its connectors at once, not after 5 minutes.
+            # A restarted worker gets its connectors at once, not after 5 minutes.
             "scheduled.rebalance.max.delay.ms": 0,
             "config.storage.topic": "connect-configs",
             "offset.storage.topic": "connect-offsets",
@@ -89,14 +89,14 @@ class Worker:
         }
 
     def _surface(self) -> dict[str, object]:
-        bytes_as_they_are = "org.apache.kafka.connect.converters.ByteArrayConverter"
+        raw_bytes = "org.apache.kafka.connect.converters.ByteArrayConverter"
         provider = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
         return {
             "listeners": self.url,
             "rest.advertised.host.name": HOST,
             "rest.advertised.port": self.settings.connect_port,
-            "key.converter": bytes_as_they_are,
-            "value.converter": bytes_as_they_are,
+            "key.converter": raw_bytes,
+            "value.converter": raw_bytes,
             # Scanning 60 jars for plugins takes half a minute; their service files do not.
             "plugin.discovery": "service_load",
             "plugin.path": self.part.folder / "plugins",

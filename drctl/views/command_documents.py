@@ -101,16 +101,17 @@ class RunbooksDocument(Document):
 
 
 class LabRunDocument(Document):
-    """A story played on real clusters.
+    """The result of a lab scenario.
 
     Attributes:
-        true: whether drctl's answer was the truth.
-        seconds: from the start of the lab to its end.
+        correct: whether every record matches ground truth.
+        page: HTML page of the unreplicated records.
+        seconds: duration, including start and stop of the lab.
     """
 
     SCHEMA = "drctl/lab-run/1"
     scenario: Name
-    true: bool
+    correct: bool
     summary: Name
     page: Name
     seconds: Seconds

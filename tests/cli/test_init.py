@@ -110,4 +110,4 @@ def test_a_connect_that_does_not_exist(
 def test_the_lab_s_own_documents_fit_their_schema(lab: Lab, drctl: Run) -> None:
     ran = drctl("lab", "status", "--dir", str(lab.root), "-o", "json")
     assert (ran.code, ran.stderr) == (0, "")
-    assert CONNECT in {part["name"] for part in check(ran.document())["parts"]}
+    assert CONNECT in {part["name"] for part in check(ran.document())["components"]}

@@ -42,7 +42,9 @@ def drctl_lab(lab: Lab, tmp_path: Path) -> Command:
 def test_up_of_what_is_up(drctl_lab: Command) -> None:
     ran = drctl_lab("up")
     assert ran.code == 0
-    assert ran.stdout.startswith(f"lab in {drctl_lab.lab.root}\n  primary-1 ")
+    assert ran.stdout.startswith(
+        f"Lab in {drctl_lab.lab.root}: all components answer\n  primary-1 "
+    )
     assert "primary answers: 127.0.0.1:" in ran.stderr
     quiet = drctl_lab("up", "--quiet", "--output", "json")
     assert (quiet.code, quiet.stderr) == (0, "")
@@ -53,7 +55,7 @@ def test_up_with_another_shape(drctl_lab: Command) -> None:
     ran = drctl_lab("up", "--brokers", "3")
     assert (ran.code, ran.stdout) == (3, "")
     assert "has brokers 1, not 3" in ran.stderr
-    assert "hint: Run drctl lab up without options" in ran.stderr
+    assert "hint: run drctl lab up without options" in ran.stderr
     ran = drctl_lab("up", "--brokers", "2")
     assert (ran.code, ran.stdout) == (2, "")
 

@@ -29,7 +29,7 @@ def part(tmp_path: Path) -> Iterator[Part]:
 
 def start(part: Part, program: str = SLEEPER) -> psutil.Process:
     part.start([sys.executable, "-c", program, part.mark])
-    assert Patience.of(20).wait_until(lambda: part.last_words() == "started")
+    assert Patience.of(20).wait_until(lambda: part.log_tail() == "started")
     process = part.process()
     assert process is not None
     return process

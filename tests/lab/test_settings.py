@@ -23,7 +23,7 @@ from drctl.model.errors import ExitCode, Refused, UsageError
 
 
 def test_the_identity_policy_cannot_go_both_ways() -> None:
-    with pytest.raises(UsageError, match="round for ever") as caught:
+    with pytest.raises(UsageError, match="endless loop") as caught:
         LabSettings(active_active=True)
     assert "--policy default" in caught.value.hint
     assert LabSettings(active_active=True, policy="default").active_active
@@ -66,7 +66,7 @@ def test_a_description_of_another_drctl(tmp_path: Path) -> None:
     lab = Lab(tmp_path / "lab")
     lab.root.mkdir()
     (lab.root / "lab.json").write_text('{"wheels": 4}', encoding="utf-8")
-    with pytest.raises(Refused, match="does not describe a lab of this drctl"):
+    with pytest.raises(Refused, match="is not a lab of this version"):
         lab.up()
     assert lab.down() == 0
     assert not lab.root.exists()
@@ -75,7 +75,7 @@ def test_a_description_of_another_drctl(tmp_path: Path) -> None:
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work", encoding="utf-8")
     lab = Lab(tmp_path)
-    with pytest.raises(Refused, match=r"holds other files \(thesis\.txt\)"):
+    with pytest.raises(Refused, match=r"contains other files \(thesis\.txt\)"):
         lab.up()
     assert lab.down() == 0
     assert (tmp_path / "thesis.txt").read_text(encoding="utf-8") == "years of work"
@@ -88,7 +88,7 @@ def test_there_is_no_lab(tmp_path: Path) -> None:
         lab.start("primary")
     assert (caught.value.exit_code, caught.value.hint) == (
         ExitCode.REFUSED,
-        "Start one: drctl lab up",
+        "start one: drctl lab up",
     )
 
 
@@ -125,7 +125,7 @@ def test_ports_that_a_lab_has_yet_to_take_are_given_to_nobody_else() -> None:
 
 
 def test_no_room_for_the_heaps() -> None:
-    with pytest.raises(TooLittleMemory, match="3 parts of the lab need about 30000") as caught:
+    with pytest.raises(TooLittleMemory, match="3 lab components need about 30000") as caught:
         require_memory(LabSettings(heap_mb=10_000_000), 3)
     assert "--heap-mb" in caught.value.hint
     require_memory(LabSettings(heap_mb=1), 1)

@@ -76,7 +76,7 @@ def test_three_brokers_both_ways_with_prefixed_names(tmp_path: Path) -> None:
         assert patience.wait_until(lambda: copied(primary, "secondary.flights") == 5)
 
         state = look(lab).to_json()
-        assert len(state["parts"]) == 7
+        assert len(state["components"]) == 7
         assert state["answering"]
         assert not [t for c in state["connectors"] for t in c["tasks"] if t == "FAILED"]
 
@@ -84,7 +84,9 @@ def test_three_brokers_both_ways_with_prefixed_names(tmp_path: Path) -> None:
         primary.produce("flights", [Record(0, 0, 1000, b"k", b"v")])
         lab.start("primary-2")
         dead = [
-            part["name"] for part in look(lab).to_json()["parts"] if part["state"] != "answering"
+            part["name"]
+            for part in look(lab).to_json()["components"]
+            if part["state"] != "answering"
         ]
         assert dead == []
 

@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from drctl.lab.cluster import LabCluster
-from drctl.lab.scenarios.clients import USER, Signpost
+from drctl.lab.scenarios.clients import USER, EndpointFile
 from drctl.model.errors import DrctlError
 from tests.soak.client_log import ClientLog
 from tests.soak.logs import Committed, Log, Processed, What
@@ -42,10 +42,10 @@ _SETTINGS: dict[str, str | int | float | bool] = {
 
 
 class Member:
-    """The only member of a group, in a thread; it goes where the signpost says."""
+    """The only member of a group, in a thread; it goes where the endpoint says."""
 
     def __init__(
-        self, group: str, signpost: Signpost, topic: str, folder: Path, batch: int
+        self, group: str, endpoint: EndpointFile, topic: str, folder: Path, batch: int
     ) -> None:
         self.group = group
         self.failure = ""
@@ -53,7 +53,7 @@ class Member:
         self.log = Log(folder / f"{group}.jsonl")
         self.client_log = ClientLog(group)
         self.reached: dict[str, dict[int, int]] = {}
-        self._signpost = signpost
+        self._endpoint = endpoint
         self._topic = topic
         self._batch = batch
         self._stay = -1
@@ -81,7 +81,7 @@ class Member:
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
-                self._read_on(self._signpost.cluster())
+                self._read_on(self._endpoint.cluster())
         except DrctlError as error:
             self.failure = f"{self.group}: {error.message}"
         except KafkaException as error:
@@ -118,7 +118,7 @@ class Member:
             threading.Thread(target=consumer.close, name="leaving", daemon=True).start()
 
     def _stays(self, cluster: LabCluster) -> bool:
-        return not self._stopping.is_set() and self._signpost.cluster().name == cluster.name
+        return not self._stopping.is_set() and self._endpoint.cluster().name == cluster.name
 
     def _deal_with(
         self, consumer: Consumer, stay: int, cluster: str, messages: Sequence[Message]

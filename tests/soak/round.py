@@ -205,7 +205,7 @@ class Round:
             self._seconds[wanted] = time.monotonic() - began
         if striker.failures:
             raise Stopped(f"the lab was not mended: {'; '.join(striker.failures)}")
-        if at.signpost.cluster().name != wanted:
+        if at.endpoint.cluster().name != wanted:
             raise Stopped(f"drctl {words[0]} did not point the applications to the {wanted}")
 
     def _come_to_rest(self, at: World, serving: str) -> None:

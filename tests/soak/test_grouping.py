@@ -15,8 +15,8 @@ def test_who_is_in_no_group_begins_anew(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(grouping, "ALONE_S", 0.2)
     nobody = {"bootstrap.servers": "127.0.0.1:1"}
     cluster = SimpleNamespace(name="primary", client_properties=lambda _user: nobody)
-    signpost: Any = SimpleNamespace(cluster=lambda: cluster)
-    member = Member("g", signpost, "flights", tmp_path, 20)
+    endpoint: Any = SimpleNamespace(cluster=lambda: cluster)
+    member = Member("g", endpoint, "flights", tmp_path, 20)
     member.start()
     try:
         assert Patience.of(20).wait_until(lambda: member.begun_anew >= 2)

@@ -15,7 +15,7 @@ from drctl.lab.cluster import LabCluster
 from drctl.lab.lab import Lab
 from drctl.lab.loads import ensure_topic
 from drctl.lab.scenarios import stage
-from drctl.lab.scenarios.clients import USER, Signpost
+from drctl.lab.scenarios.clients import USER, EndpointFile
 from drctl.lab.waiting import Patience
 from drctl.model.errors import DrctlError, Stopped
 from drctl.reconcile.policy import QUARANTINE
@@ -49,7 +49,7 @@ class World:
     folder: Path
     name: str
     stopping: threading.Event
-    signpost: Signpost
+    endpoint: EndpointFile
     writers: tuple[Writer, ...]
     members: tuple[Member, ...]
     failures: list[str] = field(default_factory=list)
@@ -102,17 +102,17 @@ class World:
 def world(lab: Lab, folder: Path, name: str, stopping: threading.Event) -> Iterator[World]:
     """Everything is made, nobody has begun; at the end it is taken away again."""
     folder.mkdir(parents=True, exist_ok=True)
-    signpost = Signpost(folder / "bootstrap", lab.parts.clusters)
-    signpost.point_to(PRIMARY)
+    endpoint = EndpointFile(folder / "bootstrap", lab.parts.clusters)
+    endpoint.point_to(PRIMARY)
     topic = topic_of(name)
     for cluster in lab.parts.clusters:
         ensure_topic(cluster, topic, PARTITIONS)
-    writers = tuple(Writer(n, signpost, topic, folder, RATE) for n in range(WRITERS))
+    writers = tuple(Writer(n, endpoint, topic, folder, RATE) for n in range(WRITERS))
     members = tuple(
-        Member(f"{USER}-{name}-{n}", signpost, topic, folder, batch)
+        Member(f"{USER}-{name}-{n}", endpoint, topic, folder, batch)
         for n, batch in enumerate(BATCHES)
     )
-    made = World(lab, folder, name, stopping, signpost, writers, members)
+    made = World(lab, folder, name, stopping, endpoint, writers, members)
     groups = [each.group for each in members]
     (folder / "drctl.yaml").write_text(_configuration(lab, name, groups), encoding="utf-8")
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from drctl.lab.cluster import LOGGER, LabCluster
-from drctl.lab.scenarios.clients import USER, Signpost
+from drctl.lab.scenarios.clients import USER, EndpointFile
 from drctl.model.errors import DrctlError
 from tests.soak.logs import Acknowledged, Failed, Log
 
@@ -32,13 +32,13 @@ class Writer:
     """One producer, in a thread; what is refused or not answered is never sent a second time."""
 
     def __init__(
-        self, number: int, signpost: Signpost, topic: str, folder: Path, rate: float
+        self, number: int, endpoint: EndpointFile, topic: str, folder: Path, rate: float
     ) -> None:
         self.name = f"w{number}"
         self.failure = ""
         self.acknowledged: dict[str, int] = {}
         self.log = Log(folder / f"writer-{number}.jsonl")
-        self._signpost = signpost
+        self._endpoint = endpoint
         self._topic = topic
         self._rate = rate
         self._next = 0
@@ -80,7 +80,7 @@ class Writer:
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
-                self._write_to(self._signpost.cluster())
+                self._write_to(self._endpoint.cluster())
                 self._stopping.wait(RETRY_S)
         except DrctlError as error:
             self.failure = f"{self.name}: {error.message}"
@@ -88,7 +88,7 @@ class Writer:
             self.failure = f"{self.name}: {error.args[0].str()}"
 
     def _write_to(self, cluster: LabCluster) -> None:
-        """Until it refuses, or the signpost points elsewhere."""
+        """Until it refuses, or the endpoint points elsewhere."""
         producer = Producer({**_SETTINGS, **cluster.client_properties(USER)}, logger=LOGGER)
         self._refused = False
         due = time.monotonic()
@@ -114,7 +114,7 @@ class Writer:
 
     def _stays(self, cluster: LabCluster) -> bool:
         here = not (self._stopping.is_set() or self._refused)
-        return here and self._signpost.cluster().name == cluster.name
+        return here and self._endpoint.cluster().name == cluster.name
 
     def _send(self, producer: Producer, cluster: str) -> None:
         number, self._next = self._next, self._next + 1

@@ -1,11 +1,11 @@
-"""Stories that play on the lab: `drctl lab run NAME`. One file a story, one line here."""
+"""Scenarios that run on the lab: `drctl lab run NAME`. One module each, registered here."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from drctl.lab.scenarios import lost_primary
-from drctl.lab.scenarios.stage import Ending, Stage
+from drctl.lab.scenarios.stage import ScenarioResult, Stage
 
-Story = Callable[[Stage], Ending]
+Scenario = Callable[[Stage], ScenarioResult]
 
-SCENARIOS: Mapping[str, Story] = MappingProxyType({"lost-primary": lost_primary.play})
+SCENARIOS: Mapping[str, Scenario] = MappingProxyType({"lost-primary": lost_primary.play})

@@ -26,8 +26,8 @@ USER = "orders-app"
 
 
 @dataclass(frozen=True, slots=True)
-class Signpost:
-    """Applications look at it before they connect, and while they are at work.
+class EndpointFile:
+    """The file that tells applications which cluster to use; they check it continuously.
 
     Attributes:
         file: holds the bootstrap address of one of the clusters.
@@ -37,46 +37,46 @@ class Signpost:
     clusters: tuple[LabCluster, ...]
 
     def point_to(self, name: str) -> None:
-        """As it stands before the story begins."""
+        """Write the address of this cluster."""
         bootstrap = next(each.bootstrap for each in self.clusters if each.name == name)
         self.file.write_text(f"{bootstrap}\n", encoding="utf-8")
 
     def cluster(self) -> LabCluster:
-        """Where applications are sent.
+        """The cluster whose address the file holds.
 
         Raises:
-            Stopped: to none of the lab's clusters.
+            Stopped: it is not the address of a lab cluster.
         """
-        said = self.file.read_text(encoding="utf-8").strip()
+        address = self.file.read_text(encoding="utf-8").strip()
         for each in self.clusters:
-            if each.bootstrap == said:
+            if each.bootstrap == address:
                 return each
-        raise Stopped(f"{self.file} names no cluster of the lab: {said}")
+        raise Stopped(f"{self.file} does not name a cluster of the lab: {address}")
 
 
 _BATCH = 500
 _POLL_S = 0.2
 _END_S = 60
-# A group must find its position on a cluster that it is sent to: none is an error, not a reset.
+# After a move, a group must have a committed offset: a missing one is an error, not a reset.
 _RESET = {True: "earliest", False: "error"}
-# That a topic may not be read can be a fence, which passes.
-_HOPELESS = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.GROUP_AUTHORIZATION_FAILED})
+# TOPIC_AUTHORIZATION_FAILED is not fatal: it can be a fence, which is lifted later.
+_FATAL = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.GROUP_AUTHORIZATION_FAILED})
 _SETTINGS: dict[str, str | int | float | bool] = {
     "enable.auto.commit": False,
     "session.timeout.ms": 6_000,
     "reconnect.backoff.max.ms": 500,
-    # A little of every partition at a time: slow groups read in all of them, too.
+    # Small fetches, so that slow groups read from all partitions.
     "max.partition.fetch.bytes": 32_768,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Habit:
-    """How a group reads on the cluster on which the story begins.
+class ReaderProfile:
+    """How a group reads on the first cluster.
 
     Attributes:
-        rate: records a second; 0 is as fast as they come.
-        most: it leaves after about so many, and comes back elsewhere; 0 is never.
+        rate: records per second; 0 is unlimited.
+        most: it goes idle after about this many records, until the move; 0 is never.
     """
 
     group: str
@@ -86,11 +86,11 @@ class Habit:
 
 @dataclass(frozen=True, slots=True)
 class GroupReads:
-    """What a group has read on one cluster.
+    """The records that a group consumed on one cluster.
 
     Attributes:
-        values: by position.
-        committed: the next position of each partition, as far as the cluster acknowledged it.
+        values: record values by partition and offset.
+        committed: the committed offset of each partition, as acknowledged by the cluster.
     """
 
     values: Mapping[Position, bytes]
@@ -98,7 +98,7 @@ class GroupReads:
 
     @property
     def finished(self) -> set[bytes]:
-        """Values at offsets that the group has committed."""
+        """Values of the records below the committed offsets."""
         return {
             value
             for (partition, offset), value in self.values.items()
@@ -107,92 +107,92 @@ class GroupReads:
 
 
 class Reader:
-    """The only member of a group, in a thread of its own."""
+    """The single member of a consumer group, in its own thread."""
 
-    def __init__(self, signpost: Signpost, topic: str, habit: Habit) -> None:
-        self.habit = habit
+    def __init__(self, endpoint: EndpointFile, topic: str, profile: ReaderProfile) -> None:
+        self.profile = profile
         self.failure = ""
-        self._signpost = signpost
+        self._endpoint = endpoint
         self._topic = topic
-        self._home = signpost.cluster().name
+        self._first = endpoint.cluster().name
         self._values: dict[str, dict[Position, bytes]] = {name: {} for name in CLUSTERS}
         self._committed: dict[str, dict[int, int]] = {name: {} for name in CLUSTERS}
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=habit.group, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=profile.group, daemon=True)
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> bool:
-        """Leave the group; whether it has left in time."""
+        """Leave the group; return whether it left in time."""
         self._stopping.set()
         self._thread.join(_END_S)
         return not self._thread.is_alive()
 
     def ask_to_stop(self) -> None:
-        """Do not wait for it."""
+        """Ask the thread to stop, without waiting."""
         self._stopping.set()
 
     def committed(self, cluster: str) -> Mapping[int, int]:
-        """The next position of each partition; may be asked while it reads."""
+        """The committed offset of each partition; may be called while it reads."""
         return self._committed[cluster]
 
-    def standing(self) -> str:
-        """Where it stands, in words."""
+    def committed_offsets(self) -> str:
+        """The committed offsets on both clusters, for messages."""
         places = ", ".join(f"{name} {self._committed[name]}" for name in CLUSTERS)
-        return f"{self.habit.group} has committed on {places}"
+        return f"{self.profile.group} has committed on {places}"
 
     def reads(self, cluster: str) -> GroupReads:
-        """What it has read there; to be asked once it has stopped."""
+        """The records it consumed on this cluster; call it after `stop`."""
         return GroupReads(self._values[cluster], self._committed[cluster])
 
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
-                self._read_on(self._signpost.cluster())
+                self._read_on(self._endpoint.cluster())
         except KafkaException as error:
-            self.failure = f"{self.habit.group}: {error.args[0].str()}"
+            self.failure = f"{self.profile.group}: {error.args[0].str()}"
         except DrctlError as error:
-            self.failure = f"{self.habit.group}: {error.message}"
+            self.failure = f"{self.profile.group}: {error.message}"
 
     def _read_on(self, cluster: LabCluster) -> None:
-        """Read until the signpost points elsewhere."""
-        at_home = cluster.name == self._home
-        consumer = self._consumer(cluster, _RESET[at_home])
+        """Read from the cluster until the endpoint names the other one."""
+        on_first = cluster.name == self._first
+        consumer = self._consumer(cluster, _RESET[on_first])
         try:
             consumer.subscribe([self._topic])
-            while self._stays(cluster) and not (at_home and self._has_enough(consumer)):
-                messages = _sound(consumer.consume(_BATCH, timeout=_POLL_S))
+            while self._should_stay(cluster) and not (on_first and self._is_done(consumer)):
+                messages = _without_transient_errors(consumer.consume(_BATCH, timeout=_POLL_S))
                 if messages:
                     self._take(consumer, cluster.name, messages)
-                if at_home:
-                    self._rest(len(messages))
+                if on_first:
+                    self._throttle(len(messages))
         finally:
-            _leave(consumer, waited_for=self._stays(cluster) or not at_home)
-        while self._stays(cluster):
+            _close_consumer(consumer, wait=self._should_stay(cluster) or not on_first)
+        while self._should_stay(cluster):
             self._stopping.wait(_POLL_S)
 
     def _consumer(self, cluster: LabCluster, reset: str) -> Consumer:
         settings: dict[str, Any] = {
             **_SETTINGS,
             **cluster.client_properties(USER),
-            "group.id": self.habit.group,
+            "group.id": self.profile.group,
             "auto.offset.reset": reset,
-            "on_commit": partial(self._told, cluster.name),
+            "on_commit": partial(self._committed_callback, cluster.name),
         }
         return Consumer(settings, logger=LOGGER)
 
-    def _stays(self, cluster: LabCluster) -> bool:
-        return not self._stopping.is_set() and self._signpost.cluster().name == cluster.name
+    def _should_stay(self, cluster: LabCluster) -> bool:
+        return not self._stopping.is_set() and self._endpoint.cluster().name == cluster.name
 
-    def _has_enough(self, consumer: Consumer) -> bool:
-        """Whether it may leave: what it has read is committed, too."""
-        places, committed = consumer.assignment(), self._committed[self._home]
-        read = self._values[self._home]
-        if not 0 < self.habit.most <= len(read):
+    def _is_done(self, consumer: Consumer) -> bool:
+        """Whether it has read and committed enough to go idle."""
+        places, committed = consumer.assignment(), self._committed[self._first]
+        read = self._values[self._first]
+        if not 0 < self.profile.most <= len(read):
             return False
-        # Of a partition of which it has read nothing it still waits for a first record.
+        # It still waits for a first record of each partition.
         known = {partition for partition, _ in read}
         consumer.pause([each for each in places if each.partition in known])
         return 0 < len(places) <= len(committed) and sum(committed.values()) >= len(read)
@@ -203,37 +203,39 @@ class Reader:
             self._values[cluster][place] = message.value() or b""
         following = {(m.partition() or 0): (m.offset() or 0) + 1 for m in messages}
         wanted = [TopicPartition(self._topic, p, offset) for p, offset in following.items()]
-        # A commit that is waited for can wait for ever where the cluster dies meanwhile.
+        # A synchronous commit can block forever if the cluster dies.
         consumer.commit(offsets=wanted, asynchronous=True)
 
-    def _told(self, cluster: str, error: KafkaError | None, places: list[TopicPartition]) -> None:
-        """What became of a commit; what the cluster has not acknowledged is not so."""
+    def _committed_callback(
+        self, cluster: str, error: KafkaError | None, places: list[TopicPartition]
+    ) -> None:
+        """Store the offsets that the cluster acknowledged."""
         done = {each.partition: each.offset for each in places if each.error is None}
         if error is None:
             self._committed[cluster] = {**self._committed[cluster], **done}
 
-    def _rest(self, records: int) -> None:
-        if self.habit.rate:
-            self._stopping.wait(records / self.habit.rate)
+    def _throttle(self, records: int) -> None:
+        if self.profile.rate:
+            self._stopping.wait(records / self.profile.rate)
 
 
-def _leave(consumer: Consumer, *, waited_for: bool) -> None:
-    """Close it; one whose cluster may be dead is not waited for, for that can take for ever."""
-    if waited_for:
+def _close_consumer(consumer: Consumer, *, wait: bool) -> None:
+    """Close the consumer; do not wait if its cluster may be dead, since that can block forever."""
+    if wait:
         consumer.close()
     else:
         threading.Thread(target=consumer.close, name="leaving", daemon=True).start()
 
 
-def _sound(messages: Sequence[Message]) -> Sequence[Message]:
-    """Without errors that pass.
+def _without_transient_errors(messages: Sequence[Message]) -> Sequence[Message]:
+    """Drop transient errors.
 
     Raises:
-        KafkaException: one that does not.
+        KafkaException: an error is fatal.
     """
     for message in messages:
         error = message.error()
-        if error is not None and error.code() in _HOPELESS:
+        if error is not None and error.code() in _FATAL:
             raise KafkaException(error)
     return [message for message in messages if message.error() is None]
 
@@ -242,11 +244,11 @@ _LOOK_S = 0.1
 
 
 class Writer:
-    """An application that writes; each of its records carries the time at which it was made."""
+    """A producing application; each record carries its creation time."""
 
-    def __init__(self, lab: Lab, signpost: Signpost, topic: str) -> None:
+    def __init__(self, lab: Lab, endpoint: EndpointFile, topic: str) -> None:
         self._lab = lab
-        self._signpost = signpost
+        self._endpoint = endpoint
         self._topic = topic
         self._next = 0
         self._acknowledged: dict[str, int] = {}
@@ -258,85 +260,85 @@ class Writer:
 
     @property
     def next_row(self) -> int:
-        """The first row that was not tried yet."""
+        """The first row that was not produced yet."""
         return self._next
 
     def acknowledged(self, cluster: str) -> int:
-        """How many records the cluster said it has; may be asked while it writes."""
+        """Number of acknowledged records; may be called while it writes."""
         return self._acknowledged.get(cluster, 0)
 
     def failed(self, cluster: str) -> int:
-        """Of how many nobody knows."""
+        """Number of records that were not acknowledged."""
         return self._failed.get(cluster, 0)
 
     def log(self, cluster: str) -> Path:
-        """The folder of the log of what was acknowledged there."""
+        """The folder with the log of acknowledged records."""
         return Loads(self._lab).folder(cluster)
 
     def write(
         self, count: int | None = None, rate: float = 0, until: Callable[[], bool] = lambda: False
     ) -> None:
-        """Write, until so many are through, or it is so.
+        """Write until `count` rows are produced or `until` returns true.
 
         Raises:
-            Stopped: the producer could not go on.
+            Stopped: the producer failed.
             Unreachable: the cluster does not answer.
         """
-        cluster = self._signpost.cluster()
+        cluster = self._endpoint.cluster()
         ensure_topic(cluster, self._topic)
-        rows = _made_now(flights(self._next, count))
+        rows = _with_current_time(flights(self._next, count))
         try:
             with AckLog.opened(self.log(cluster.name)) as log:
                 self._load(cluster.name, rows, log, rate, until)
         except KafkaException as error:
-            raise Stopped(f"the application ended: {error.args[0].str()}") from error
+            raise Stopped(f"the application failed: {error.args[0].str()}") from error
 
     def start(self, rate: int) -> None:
-        """Go on writing in a thread, until told to stop; where it is refused, it waits."""
+        """Write in a thread until stopped; pause while the cluster refuses writes."""
         self._rate = rate
-        self._thread = threading.Thread(target=self._go_on, name="writer", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
         self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """Do not wait for it: what it has under way to a dead cluster takes its time."""
+        """Ask the thread to stop, without waiting for in-flight records."""
         self._stopping.set()
 
     def stop(self) -> None:
-        """See it ended.
+        """Stop the thread and wait for it.
 
         Raises:
-            Stopped: it does not end, or had failed.
+            Stopped: it does not stop, or it failed.
         """
         self._stopping.set()
         thread = self._thread
         if thread is not None:
             thread.join(_END_S)
         if thread is not None and thread.is_alive():
-            raise Stopped(f"the application did not end in {_END_S} s")
+            raise Stopped(f"the application did not stop within {_END_S} s")
         if self.failure:
             raise Stopped(self.failure)
         self._stopping.clear()
 
-    def _go_on(self) -> None:
+    def _run(self) -> None:
         try:
             while not self._stopping.is_set():
-                self._write_where_it_is_sent()
+                self._write_to_active_cluster()
         except Stopped as error:
             self.failure = error.message
 
-    def _write_where_it_is_sent(self) -> None:
-        """Write to one cluster until it refuses; then wait until the signpost points elsewhere."""
-        name = self._signpost.cluster().name
+    def _write_to_active_cluster(self) -> None:
+        """Write to one cluster until it refuses; then wait for the endpoint to change."""
+        name = self._endpoint.cluster().name
         failed = self.failed(name)
 
-        def sent_elsewhere() -> bool:
-            return self._signpost.cluster().name != name
+        def endpoint_changed() -> bool:
+            return self._endpoint.cluster().name != name
 
         def refused() -> bool:
             return self.failed(name) > failed
 
-        self.write(rate=self._rate, until=lambda: refused() or sent_elsewhere())
-        while refused() and not (sent_elsewhere() or self._stopping.is_set()):
+        self.write(rate=self._rate, until=lambda: refused() or endpoint_changed())
+        while refused() and not (endpoint_changed() or self._stopping.is_set()):
             self._stopping.wait(_LOOK_S)
 
     def _load(
@@ -364,8 +366,8 @@ class Writer:
         self._next = max(self._next, count.next_row)
 
 
-def _made_now(rows: Iterator[Row]) -> Iterator[Row]:
-    """With the time at which they are sent: the age of what is lost is then a real one."""
+def _with_current_time(rows: Iterator[Row]) -> Iterator[Row]:
+    """Set the current time as timestamp, so that the age of lost records is realistic."""
     for row in rows:
         yield replace(row, timestamp_ms=int(time.time() * 1000))
 
@@ -376,85 +378,85 @@ _WAIT_S = 90
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
-    """How much happens, and to whom.
+class Workload:
+    """The amount of work in each phase.
 
     Attributes:
-        before: records that are written in peace.
-        rate: at which the application then goes on, in records a second.
-        behind: records that are written while replication hangs.
-        after: records that are written on the secondary.
-        home: records that are written at home in the end.
-        habits: of the groups.
+        before: records written at first.
+        rate: records per second after that.
+        while_stalled: records written while replication is suspended.
+        after: records written to the secondary after the failover.
+        on_primary: records written to the primary after the failback.
+        profiles: how the groups read.
     """
 
     topic: str = "flights"
     before: int = 30_000
     rate: int = 2_000
-    behind: int = 6_000
+    while_stalled: int = 6_000
     after: int = 3_000
-    home: int = 1_500
-    habits: tuple[Habit, ...] = (
-        Habit("orders-app-billing"),
-        Habit("orders-app-shipping", rate=1_500),
-        Habit("orders-app-audit", most=12_000),
+    on_primary: int = 1_500
+    profiles: tuple[ReaderProfile, ...] = (
+        ReaderProfile("orders-app-billing"),
+        ReaderProfile("orders-app-shipping", rate=1_500),
+        ReaderProfile("orders-app-audit", most=12_000),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
-    """Everybody, at work on a stage."""
+class Applications:
+    """The producer and the consumer groups of a scenario."""
 
     stage: Stage
-    script: Script
-    signpost: Signpost
+    workload: Workload
+    endpoint: EndpointFile
     writer: Writer
     readers: tuple[Reader, ...]
 
     def wait(self, what: str, condition: Callable[[], bool]) -> None:
-        """Until it is so.
+        """Wait for a condition.
 
         Raises:
-            Stopped: not in time, or one of the company has failed.
+            Stopped: it timed out, or an application failed.
         """
 
-        def so() -> bool:
+        def met() -> bool:
             failures = (self.writer.failure, *(each.failure for each in self.readers))
             if any(failures):
                 raise Stopped("; ".join(filter(None, failures)))
             return condition()
 
-        if not Patience.of(_WAIT_S).wait_until(so):
-            stand = "; ".join(each.standing() for each in self.readers)
-            raise Stopped(f"{what}: not in {_WAIT_S} s; {stand}")
+        if not Patience.of(_WAIT_S).wait_until(met):
+            offsets = "; ".join(each.committed_offsets() for each in self.readers)
+            raise Stopped(f"timed out after {_WAIT_S} s, waiting until {what}; {offsets}")
 
     def leave(self) -> None:
-        """See every group left.
+        """Stop the members of all groups.
 
         Raises:
-            Stopped: one does not end.
+            Stopped: a member does not stop.
         """
         for each in self.readers:
             each.ask_to_stop()
         for each in self.readers:
             if not each.stop():
-                raise Stopped(f"the member of {each.habit.group} does not end")
+                raise Stopped(f"the member of {each.profile.group} does not stop")
 
 
 @contextmanager
-def company(stage: Stage, script: Script) -> Iterator[Company]:
-    """Everybody, and the configuration; nobody has begun yet."""
+def applications(stage: Stage, workload: Workload) -> Iterator[Applications]:
+    """Write the configuration and create the applications; they are not started."""
     parts = stage.lab.parts
-    groups = [habit.group for habit in script.habits]
-    write_environment(parts, stage.config, (script.topic,), groups, ENDPOINT, NAME)
+    groups = [profile.group for profile in workload.profiles]
+    write_environment(parts, stage.config, (workload.topic,), groups, ENDPOINT, NAME)
     with stage.config.open("a", encoding="utf-8") as config:
         config.write(f"runbooks: {RUNBOOKS}\n")
-    signpost = Signpost(stage.folder / ENDPOINT, parts.clusters)
-    signpost.point_to("primary")
-    writer = Writer(stage.lab, signpost, script.topic)
-    readers = tuple(Reader(signpost, script.topic, habit) for habit in script.habits)
+    endpoint = EndpointFile(stage.folder / ENDPOINT, parts.clusters)
+    endpoint.point_to("primary")
+    writer = Writer(stage.lab, endpoint, workload.topic)
+    readers = tuple(Reader(endpoint, workload.topic, profile) for profile in workload.profiles)
     try:
-        yield Company(stage, script, signpost, writer, readers)
+        yield Applications(stage, workload, endpoint, writer, readers)
     finally:
         writer.ask_to_stop()
         for each in readers:

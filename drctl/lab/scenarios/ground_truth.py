@@ -1,6 +1,6 @@
-"""What is true, from what was acknowledged and what plain consumers found; drctl is not asked.
+"""Ground truth: acknowledged records and what plain consumers read. drctl is not involved.
 
-No two flights are alike, so a record is known by its value on either cluster.
+No two flights are alike, so the value identifies a record on both clusters.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,54 +14,58 @@ from drctl.model.errors import Stopped
 Values = Mapping[Position, bytes]
 
 _LEGEND = """
-  before: on the primary; after: on the secondary; ahead: read on the primary, and never copied;
-  skipped: on the secondary, and neither read there nor finished before"""
+  consumed before: on the primary; consumed after: on the secondary; not replicated: consumed on the
+  primary and missing on the secondary; skipped: on the secondary, never consumed"""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTruth:
-    """What became of a group that moved.
+    """What a group consumed before and after the failover.
 
     Attributes:
-        before: records that it read on the primary; after: on the secondary.
-        twice: records that it read on both.
-        ahead: records that it read on the primary and that the secondary never got.
-        skipped: records of the secondary that it neither read there nor had finished before.
+        before: records consumed on the primary.
+        after: records consumed on the secondary.
+        duplicated: records consumed on both.
+        unreplicated_reads: records consumed on the primary that never reached the secondary.
+        skipped: records of the secondary that it did not consume on either cluster.
     """
 
     group: str
     before: int
     after: int
-    twice: int
-    ahead: int
+    duplicated: int
+    unreplicated_reads: int
     skipped: int
 
 
 def group_truth(
     group: str, primary: GroupReads, secondary: GroupReads, there: Iterable[bytes]
 ) -> GroupTruth:
-    """Hold what a group read against all that the secondary has.
+    """Compare what a group consumed with the records of the secondary.
 
-    What was read on the primary counts as finished only where the group's position behind it was
-    acknowledged: an application that dies before its commit reads again.
+    A record counts as consumed on the primary only if its offset was committed: an application
+    that dies before the commit consumes it again.
     """
     before, after = set(primary.values.values()), set(secondary.values.values())
-    all_there = set(there)
+    on_target = set(there)
     return GroupTruth(
         group,
         len(before),
         len(after),
         len(before & after),
-        len(before - all_there),
-        len(all_there - primary.finished - after),
+        len(before - on_target),
+        len(on_target - primary.finished - after),
     )
 
 
-def in_table(groups: Sequence[GroupTruth]) -> str:
-    """A row for each group, and what the columns mean."""
-    headings = ("group", "read before", "read after", "of these twice", "ahead", "skipped")
+def as_table(groups: Sequence[GroupTruth]) -> str:
+    """One row per group, and a legend."""
+    headings = ("group", "consumed before", "consumed after", "twice", "not replicated", "skipped")
     rows = [
-        (g.group, *map("{:,}".format, (g.before, g.after, g.twice, g.ahead, g.skipped)))
+        (
+            g.group,
+            *map("{:,}".format, (g.before, g.after, g.duplicated, g.unreplicated_reads, g.skipped)),
+        )
         for g in groups
     ]
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
@@ -75,75 +79,75 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join((f"  {first:<{width}}", *aligned))
 
 
-def require_kept(
+def require_acknowledged(
     cluster: str, held: Values, acknowledged: Mapping[Position, int], rows: Mapping[int, bytes]
 ) -> None:
-    """See that a cluster holds every record where it acknowledged it.
+    """Require every acknowledged record at its acknowledged offset.
 
     Args:
-        acknowledged: number of the row by position.
-        rows: the records by their numbers.
+        acknowledged: row number by partition and offset.
+        rows: the record value of each row number.
 
     Raises:
-        Stopped: one is not there.
+        Stopped: a record is missing.
     """
     for position, number in acknowledged.items():
         if held.get(position) != rows[number]:
-            raise Stopped(f"{cluster} lost row {number}, which it had acknowledged at {position}")
+            raise Stopped(f"{cluster} lost row {number}, acknowledged at {position}")
 
 
 @dataclass(frozen=True, slots=True)
 class GapTruth:
-    """What drctl's answer is held against.
+    """The records that `drctl gap` must report.
 
     Attributes:
-        missing: positions on the primary of the records that the secondary never got.
-        acknowledged: how many records the primary had acknowledged.
-        promised: how many of the missing ones it had acknowledged.
+        missing: partition and offset on the primary of each unreplicated record.
+        acknowledged: number of records that the primary acknowledged.
+        acknowledged_missing: number of unreplicated records among them.
     """
 
     missing: frozenset[Position]
     acknowledged: int
-    promised: int
+    acknowledged_missing: int
 
 
 def gap_truth(
     primary: Values, there: Iterable[bytes], acknowledged: Mapping[Position, int]
 ) -> GapTruth:
-    """Which records of the primary nobody finds on the secondary."""
-    all_there = set(there)
-    missing = frozenset(place for place, value in primary.items() if value not in all_there)
+    """Find the records of the primary that are not on the secondary."""
+    on_target = set(there)
+    missing = frozenset(place for place, value in primary.items() if value not in on_target)
     return GapTruth(missing, len(acknowledged), len(missing & acknowledged.keys()))
 
 
 @dataclass(frozen=True, slots=True)
 class GapVerdict:
-    """Whether an answer is the truth.
+    """The result of `drctl gap`, compared with ground truth.
 
     Attributes:
-        differing: too many, and not found, in words; empty where it is.
+        difference: surplus and missing records; empty if the result is correct.
     """
 
-    named: int
-    differing: str
+    reported: int
+    difference: str
 
 
 def judge_gap(truth: GapTruth, answer: Mapping[str, Any], exit_code: int) -> GapVerdict:
-    """Hold drctl's answer against the truth, position by position."""
-    named = frozenset(
+    """Compare the result of `drctl gap` with ground truth, offset by offset."""
+    reported = frozenset(
         (partition["partition"], offset)
         for topic in answer["topics"]
         for partition in topic["partitions"]
         for first, last in partition["ranges"]
         for offset in range(first, last + 1)
     )
-    true = (
+    correct = (
         answer["complete"]
         and exit_code == 1
         and bool(truth.missing)
-        and named == truth.missing
+        and reported == truth.missing
         and answer["totals"]["unreplicated"] == len(truth.missing)
     )
-    too_many, not_found = len(named - truth.missing), len(truth.missing - named)
-    differing = f"{too_many:,} too many, {not_found:,} not found, exit code {exit_code}"
-    return GapVerdict(len(named), "" if true else differing)
+    too_many, not_found = len(reported - truth.missing), len(truth.missing - reported)
+    difference = f"{too_many:,} surplus, {not_found:,} missing, exit code {exit_code}"
+    return GapVerdict(len(reported), "" if correct else difference)

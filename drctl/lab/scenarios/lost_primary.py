@@ -1,10 +1,10 @@
-"""The primary is lost while replication lags: clients move, and in the end they come home.
+"""Scenario: lose the primary while replication lags, fail over, recover the primary, fail back.
 
-A real application writes, real groups read and commit. The truth is gathered beside drctl: which
-records were acknowledged, what each group read on either side, what plain consumers find in both
-topics. The groups must skip none of what the secondary has, and `drctl gap` must name exactly the
-records that never got there. `drctl failback` then brings them over, and leads everybody home:
-nothing is lost, nothing is there twice, no group skips, and records of a key keep their order.
+A real producer writes, and real consumer groups read and commit. Ground truth is collected without
+drctl: the acknowledged records, the records that each group consumed on either cluster, and the
+records that plain consumers read from both topics. The scenario passes if no group skips a record
+that reached the secondary, if `drctl gap` names exactly the unreplicated records, and if after
+`drctl failback` no record is lost or duplicated and every key keeps its order.
 """
 
 import signal
@@ -18,27 +18,34 @@ from drctl.lab.cluster import Position, count_of, read_topic
 from drctl.lab.loading import Row, flights
 from drctl.lab.loads import PARTITIONS, acknowledged_rows
 from drctl.lab.mirrors import await_state
-from drctl.lab.scenarios.clients import RUNBOOKS, Company, Habit, Reader, Script, company
+from drctl.lab.scenarios.clients import (
+    RUNBOOKS,
+    Applications,
+    Reader,
+    ReaderProfile,
+    Workload,
+    applications,
+)
 from drctl.lab.scenarios.ground_truth import (
     GroupTruth,
+    as_table,
     gap_truth,
     group_truth,
-    in_table,
     judge_gap,
-    require_kept,
+    require_acknowledged,
 )
-from drctl.lab.scenarios.stage import Ending, Stage, Tracker, deploy, remove
+from drctl.lab.scenarios.stage import ScenarioResult, Stage, Tracker, deploy, remove
 from drctl.lab.settings import CLUSTERS
 from drctl.lab.waiting import Patience
 from drctl.model.errors import ExitCode, Stopped
 from drctl.reconcile.policy import QUARANTINE
 
-CLOSE = "close-the-primary"
+FENCE_PRIMARY = "fence-recovered-primary"
 RUNBOOK = f"""\
-name: {CLOSE}
+name: {FENCE_PRIMARY}
 about: |
-  The lost primary is back, and the failover still owes its fence. Nobody writes to it, and nothing
-  replicates from it, until its records are found.
+  The lost primary is back, and the failover could not fence it. Keep producers and replication off
+  it until its unreplicated records are found.
 steps:
   - id: secondary-works
     check: [target-unreachable]
@@ -52,106 +59,111 @@ steps:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """What was missing, and whether drctl said so.
+class GapOutcome:
+    """The ground truth about unreplicated records, compared with the result of `drctl gap`.
 
     Attributes:
-        words: both, in a sentence or two.
+        words: ground truth and comparison, for the summary.
     """
 
-    true: bool
+    correct: bool
     words: str
     page: Path
 
 
-def bring_back(people: Company, there: Mapping[Position, bytes], rows: Mapping[int, bytes]) -> Gap:
-    """Start the primary, fence it, and let drctl find what never got to the secondary.
+def restore_primary(
+    apps: Applications, there: Mapping[Position, bytes], rows: Mapping[int, bytes]
+) -> GapOutcome:
+    """Start the primary, fence it, and run `drctl gap` to find its unreplicated records.
 
     Args:
-        there: what the secondary has.
-        rows: the records by their numbers.
+        there: the records of the secondary.
+        rows: the record value of each row number.
 
     Raises:
-        Stopped: it does not come back, or lost what it had acknowledged.
+        Stopped: the primary does not start, or lost an acknowledged record.
     """
-    stage, topic = people.stage, people.script.topic
-    stage.act(5, "The primary comes back: it is fenced, then its records are looked for")
+    stage, topic = apps.stage, apps.workload.topic
+    stage.heading(5, "Recover the primary: start it, fence it, find its unreplicated records")
     stage.lab.start("primary")
     deploy(stage.lab, topic)
-    _close(people)
-    stage.tell("")
+    _fence_primary(apps)
+    stage.say("")
     out = stage.folder / "gap"
-    stage.tell("so few records drctl would compare by itself; here Spark does, as with many")
+    stage.say("Compare with Spark, as for large topics (drctl compares small topics in-process).")
     code = stage.drctl("gap", "--engine", "spark", "--out", str(out))
     answer = stage.answer(out)
     primary = read_topic(stage.lab.cluster("primary"), topic)
-    acknowledged = acknowledged_rows(people.writer.log("primary"), topic)
-    require_kept("the primary", primary, acknowledged, rows)
+    acknowledged = acknowledged_rows(apps.writer.log("primary"), topic)
+    require_acknowledged("the primary", primary, acknowledged, rows)
     truth = gap_truth(primary, there.values(), acknowledged)
     verdict = judge_gap(truth, answer, code)
-    said = (
-        f"The primary had acknowledged {truth.acknowledged:,} records; {len(truth.missing):,} of "
-        f"its records never reached the secondary ({truth.promised:,} of them acknowledged)."
-    )
-    named = "exactly these" if not verdict.differing else f"{verdict.named:,}: {verdict.differing}"
     spark = answer["engine"] == "spark"
-    how = f"compared by {'Spark' if spark else 'drctl, not by Spark'}, in {answer['seconds']:.1f} s"
-    words = f"{said} drctl gap named {named} ({how})."
-    return Gap(spark and not verdict.differing, words, out / "gap.html")
+    found = "exactly these records" if not verdict.difference else verdict.difference
+    words = (
+        f"Ground truth: the primary acknowledged {truth.acknowledged:,} records;"
+        f" {len(truth.missing):,} of its records never reached the secondary"
+        f" ({truth.acknowledged_missing:,} of them acknowledged).\n"
+        f"drctl gap reported {verdict.reported:,}: {found}"
+        f" ({'Spark' if spark else 'in-process, not Spark'}, {answer['seconds']:.1f} s)."
+    )
+    return GapOutcome(spark and not verdict.difference, words, out / "gap.html")
 
 
-def _close(people: Company) -> None:
-    folder = people.stage.folder / RUNBOOKS
+def _fence_primary(apps: Applications) -> None:
+    folder = apps.stage.folder / RUNBOOKS
     folder.mkdir(exist_ok=True)
-    (folder / f"{CLOSE}.yaml").write_text(RUNBOOK, encoding="utf-8")
-    code = people.stage.drctl("runbook", "run", CLOSE, "--execute", "--yes")
+    (folder / f"{FENCE_PRIMARY}.yaml").write_text(RUNBOOK, encoding="utf-8")
+    code = apps.stage.drctl("runbook", "run", FENCE_PRIMARY, "--execute", "--yes")
     if code != ExitCode.DONE:
-        raise Stopped(f"runbook {CLOSE} ended with exit code {code}")
+        raise Stopped(f"runbook {FENCE_PRIMARY} ended with exit code {code}")
 
 
 Held = Mapping[Position, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What became of records on one cluster.
+class ClusterCheck:
+    """The records of one cluster, compared with ground truth.
 
     Attributes:
-        lost: acknowledged ones that it does not hold, and nobody decided to leave behind.
-        twice: how many are there more often than once.
-        disordered: records behind a later one of their key.
+        lost: acknowledged records that the cluster does not hold and that are not in quarantine.
+        duplicated: surplus copies.
+        out_of_order: records stored after a later record of the same key.
     """
 
     cluster: str
     held: int
     lost: int
-    twice: int
-    disordered: int
+    duplicated: int
+    out_of_order: int
 
     @property
-    def true(self) -> bool:
-        """Whether nothing is wrong."""
-        return not (self.lost or self.twice or self.disordered)
+    def correct(self) -> bool:
+        """Whether no record is lost, duplicated or out of order."""
+        return not (self.lost or self.duplicated or self.out_of_order)
 
 
-def kept_on(
-    cluster: str, held: Held, acknowledged: Set[int], rows: Sequence[Row], aside: Set[bytes]
-) -> Kept:
-    """Hold a cluster against what was acknowledged, by either.
+def check_cluster(
+    cluster: str, held: Held, acknowledged: Set[int], rows: Sequence[Row], quarantined: Set[bytes]
+) -> ClusterCheck:
+    """Compare a cluster's records with those that either cluster acknowledged.
 
     Args:
-        acknowledged: numbers of rows.
-        rows: all that were tried, by their numbers.
-        aside: values that were put aside by decision.
+        acknowledged: row numbers.
+        rows: every row that was produced, by number.
+        quarantined: values of the records in quarantine.
     """
     counted = Counter(held.values())
-    lost = sum(rows[n].value not in counted and rows[n].value not in aside for n in acknowledged)
-    twice = counted.total() - len(counted)
-    return Kept(cluster, len(held), lost, twice, _disordered(held, rows))
+    lost = sum(
+        rows[n].value not in counted and rows[n].value not in quarantined for n in acknowledged
+    )
+    duplicated = counted.total() - len(counted)
+    return ClusterCheck(cluster, len(held), lost, duplicated, _out_of_order(held, rows))
 
 
-def _disordered(held: Held, rows: Sequence[Row]) -> int:
-    """The application writes its rows in the order of their numbers."""
+def _out_of_order(held: Held, rows: Sequence[Row]) -> int:
+    """Count records stored after a later row of the same key."""
     known = {row.value: row for row in rows}
     last: dict[bytes, int] = {}
     found = 0
@@ -163,141 +175,143 @@ def _disordered(held: Held, rows: Sequence[Row]) -> int:
     return found
 
 
-def skipped(home: Iterable[bytes], aside: Set[bytes], read: Iterable[Set[bytes]]) -> int:
-    """How many records of the home cluster a group has read nowhere, but those put aside."""
-    return len(set(home).difference(aside, *read))
+def skipped(primary: Iterable[bytes], quarantined: Set[bytes], read: Iterable[Set[bytes]]) -> int:
+    """Count the primary's records that a group never read; quarantined records do not count."""
+    return len(set(primary).difference(quarantined, *read))
 
 
-_WORDS = ("failback", "--policy", "copy", "--conflicting", "quarantine", "--grace", "2s")
+_FAILBACK = ("failback", "--policy", "copy", "--conflicting", "quarantine", "--grace", "2s")
 
-_LESS = 8
-"""The application writes so much less than before: a run takes its time."""
+_SLOWDOWN = 8
+"""During the failback the application writes at this fraction of the rate."""
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
-    """How it ended.
+class FailbackOutcome:
+    """The state of both clusters after the failback, compared with ground truth.
 
     Attributes:
-        words: what was held against the truth, in a sentence or two.
-        report: the page of the run.
+        words: the comparison, for the summary.
+        report: HTML report of the run.
     """
 
-    true: bool
+    correct: bool
     words: str
     report: Path
 
 
-def go_home(people: Company, gap: Path) -> Home:
-    """Judge the order of things, lead everybody home, and hold it against the truth.
+def fail_back(apps: Applications, gap: Path) -> FailbackOutcome:
+    """Check the failback order, fail back, and compare both clusters with ground truth.
 
     Args:
-        gap: the folder of what drctl gap found.
+        gap: results folder of drctl gap.
 
     Raises:
-        Stopped: a part of the lab, or drctl, did not do what the story needs.
+        Stopped: a lab component or drctl failed.
     """
-    stage = people.stage
-    stage.act(6, "Order: what has happened, and what comes next, as seen on both clusters")
+    stage = apps.stage
+    stage.heading(6, "Check the failback order: which steps are done, which one is next")
     code = stage.drctl("failback", "--check-order", "--gap", str(gap))
     if code != ExitCode.DONE:
         raise Stopped(f"drctl failback --check-order ended with exit code {code}")
-    with _back_at_work(people) as others:
-        _move(others)
-        _work_at_home(others)
-    return _judged(people, others.readers, stage.reports()[-1])
+    with _new_members(apps) as others:
+        _run_failback(others)
+        _work_on_primary(others)
+    return _failback_result(apps, others.readers, stage.reports()[-1])
 
 
 @contextmanager
-def _back_at_work(people: Company) -> Iterator[Company]:
-    """New members of all groups, that keep up; the application is still quiet."""
-    topic, signpost = people.script.topic, people.signpost
-    groups = [each.habit.group for each in people.readers]
-    readers = tuple(Reader(signpost, topic, Habit(group)) for group in groups)
+def _new_members(apps: Applications) -> Iterator[Applications]:
+    """Start a new member in each group; the producer stays stopped."""
+    topic, endpoint = apps.workload.topic, apps.endpoint
+    groups = [each.profile.group for each in apps.readers]
+    readers = tuple(Reader(endpoint, topic, ReaderProfile(group)) for group in groups)
     for each in readers:
         each.start()
     try:
-        yield replace(people, readers=readers)
+        yield replace(apps, readers=readers)
     finally:
-        people.writer.ask_to_stop()
+        apps.writer.ask_to_stop()
         for each in readers:
             each.ask_to_stop()
 
 
-def _move(people: Company) -> None:
-    stage, writer = people.stage, people.writer
-    stage.act(7, "Home: the plan first, then the same with --execute, while work goes on")
-    if stage.drctl(*_WORDS) != ExitCode.DONE:
-        raise Stopped("something stands against the plan")
-    stage.tell("")
-    with stage.running(*_WORDS, "--execute", "--yes") as run:
-        # What is written while records are brought over could be newer than one of them.
-        people.wait("records are brought over", lambda: run.has_done("reconcile"))
-        rate = people.script.rate // _LESS
-        stage.tell(f"the application goes on, with {rate:,} records a second")
+def _run_failback(apps: Applications) -> None:
+    stage, writer = apps.stage, apps.writer
+    stage.heading(7, "Fail back: show the plan, then execute it while the applications run")
+    if stage.drctl(*_FAILBACK) != ExitCode.DONE:
+        raise Stopped("the plan has blockers")
+    stage.say("")
+    with stage.running(*_FAILBACK, "--execute", "--yes") as run:
+        # A record written during the copy could supersede one of the copied records.
+        apps.wait("failback copies the unreplicated records", lambda: run.has_done("reconcile"))
+        rate = apps.workload.rate // _SLOWDOWN
+        stage.say(f"The application resumes at {rate:,} records/s.")
         writer.start(rate)
         code = run.ended()
     if code != ExitCode.DONE:
         raise Stopped(f"drctl failback ended with exit code {code}")
-    if people.signpost.cluster().name != "primary":
-        raise Stopped("the failback did not point the applications to the primary")
+    if apps.endpoint.cluster().name != "primary":
+        raise Stopped("the failback did not switch the endpoint to the primary")
 
 
-def _work_at_home(people: Company) -> None:
-    stage, writer, script = people.stage, people.writer, people.script
-    stage.act(8, "Proof: the applications work at home, and everything is counted")
+def _work_on_primary(apps: Applications) -> None:
+    stage, writer, workload = apps.stage, apps.writer, apps.workload
+    stage.heading(8, "Verify: the applications run on the primary; count every record")
     before = writer.acknowledged("primary")
-    people.wait(
-        "the application writes at home",
-        lambda: writer.acknowledged("primary") >= before + script.home,
+    apps.wait(
+        "the application writes to the primary",
+        lambda: writer.acknowledged("primary") >= before + workload.on_primary,
     )
     writer.stop()
-    home = stage.lab.cluster("primary")
-    end = count_of(home, script.topic)
-    people.wait(
+    primary = stage.lab.cluster("primary")
+    end = count_of(primary, workload.topic)
+    apps.wait(
         "every group reads to the end of the primary",
-        lambda: all(sum(each.committed("primary").values()) == end for each in people.readers),
+        lambda: all(sum(each.committed("primary").values()) == end for each in apps.readers),
     )
     away = stage.lab.cluster("secondary")
-    wanted = len(set(read_topic(home, script.topic).values()))
-    aside = len(read_topic(away, QUARANTINE + script.topic))
-    people.wait(
-        "MirrorMaker 2 copies to the secondary again",
-        lambda: count_of(away, script.topic) + aside >= wanted,
+    wanted = len(set(read_topic(primary, workload.topic).values()))
+    quarantined = len(read_topic(away, QUARANTINE + workload.topic))
+    apps.wait(
+        "MirrorMaker 2 replicates to the secondary again",
+        lambda: count_of(away, workload.topic) + quarantined >= wanted,
     )
-    people.leave()
+    apps.leave()
 
 
-def _judged(people: Company, after: Sequence[Reader], report: Path) -> Home:
-    topic, lab, writer = people.script.topic, people.stage.lab, people.writer
+def _failback_result(apps: Applications, after: Sequence[Reader], report: Path) -> FailbackOutcome:
+    topic, lab, writer = apps.workload.topic, apps.stage.lab, apps.writer
     rows = tuple(flights(0, writer.next_row))
     acknowledged = {
         row for name in CLUSTERS for row in acknowledged_rows(writer.log(name), topic).values()
     }
     held = {name: read_topic(lab.cluster(name), topic) for name in CLUSTERS}
-    aside = set(read_topic(lab.cluster("secondary"), QUARANTINE + topic).values())
-    kept = [
-        kept_on("primary", held["primary"], acknowledged, rows, frozenset()),
-        kept_on("secondary", held["secondary"], acknowledged, rows, aside),
+    quarantined = set(read_topic(lab.cluster("secondary"), QUARANTINE + topic).values())
+    checked = [
+        check_cluster("primary", held["primary"], acknowledged, rows, frozenset()),
+        check_cluster("secondary", held["secondary"], acknowledged, rows, quarantined),
     ]
-    gone = {
-        each.habit.group: skipped(held["primary"].values(), aside, _read(each, again))
-        for each, again in zip(people.readers, after, strict=True)
+    missed = {
+        each.profile.group: skipped(held["primary"].values(), quarantined, _read(each, again))
+        for each, again in zip(apps.readers, after, strict=True)
     }
-    true = all(each.true for each in kept) and not any(gone.values()) and bool(acknowledged)
-    told = [f"Of {len(acknowledged):,} records that either cluster had acknowledged"]
-    told += [
-        f"{each.cluster} holds {each.held:,}: {each.lost:,} lost, {each.twice:,} twice,"
-        f" {each.disordered:,} out of order by key"
-        for each in kept
+    correct = (
+        all(each.correct for each in checked) and not any(missed.values()) and bool(acknowledged)
+    )
+    lines = [f"After the failback, of {len(acknowledged):,} acknowledged records:"]
+    lines += [
+        f"  {each.cluster} holds {each.held:,}: {each.lost:,} lost, {each.duplicated:,} duplicated,"
+        f" {each.out_of_order:,} out of order by key"
+        for each in checked
     ]
-    told.append(f"{len(gone)} groups skipped {sum(gone.values()):,}")
-    words = "; ".join(told)
-    return Home(true, f"{words}; {len(aside):,} older ones are in quarantine.", report)
+    lines.append(f"  {len(missed)} groups skipped {sum(missed.values()):,}")
+    lines.append(f"  {len(quarantined):,} conflicting records are in quarantine")
+    return FailbackOutcome(correct, "\n".join(lines), report)
 
 
 def _read(before: Reader, after: Reader) -> tuple[set[bytes], ...]:
-    """What a group has read, on either side of each move."""
+    """The records that a group read before and after each move, per cluster."""
     return (
         before.reads("primary").finished,
         set(before.reads("secondary").values.values()),
@@ -306,90 +320,92 @@ def _read(before: Reader, after: Reader) -> tuple[set[bytes], ...]:
     )
 
 
-_FAST = 10_000
+_INITIAL_RATE = 10_000
 _STATE_S = 60
 
 
-def play(stage: Stage, script: Script | None = None) -> Ending:
-    """Lose the primary, fail over, go on on the secondary, get the primary back, and go home.
+def play(stage: Stage, workload: Workload | None = None) -> ScenarioResult:
+    """Lose the primary, fail over, work on the secondary, recover the primary, fail back.
 
     Raises:
-        Stopped: a part of the lab, or drctl, did not do what the story needs.
+        Stopped: a lab component or drctl failed.
     """
-    with company(stage, script or Script()) as people:
-        stage.act(1, "Work: an application writes to the primary, groups read there and commit")
+    with applications(stage, workload or Workload()) as apps:
+        stage.heading(1, "Normal operation: a producer and three consumer groups on the primary")
         with stage.tracked() as tracker:
-            _work(people, tracker)
-            _lose(people)
-        _fail_over(people)
-        _go_on(people)
-        rows = {row.number: row.value for row in flights(0, people.writer.next_row)}
-        there = _held(people, rows)
-        groups = [_truth(each, there) for each in people.readers]
-        for line in ("", *in_table(groups).splitlines()):
-            stage.tell(line)
+            _start_work(apps, tracker)
+            _lose_primary(apps)
+        _fail_over(apps)
+        _work_on_secondary(apps)
+        rows = {row.number: row.value for row in flights(0, apps.writer.next_row)}
+        there = _read_secondary(apps, rows)
+        groups = [_group_truth(each, there) for each in apps.readers]
+        for line in ("", *as_table(groups).splitlines()):
+            stage.say(line)
         report = stage.reports()[-1]
         try:
-            gap = bring_back(people, there, rows)
-            home = go_home(people, gap.page.parent)
+            gap = restore_primary(apps, there, rows)
+            failback = fail_back(apps, gap.page.parent)
         finally:
             remove(stage.lab)
     skipped = sum(each.skipped for each in groups)
-    said = f"{_of_groups(groups, len(there))}\n{gap.words}\n{home.words}"
-    true = not skipped and all(each.after for each in groups) and gap.true and home.true
-    words = f"{'True' if true else 'WRONG'}: {said}"
-    return Ending(true, words, gap.page, report, home.report)
+    consumed = not skipped and all(each.after for each in groups)
+    correct = consumed and gap.correct and failback.correct
+    headline = "PASSED: drctl matches ground truth." if correct else "FAILED: see the differences."
+    summary = "\n".join((headline, _groups_summary(groups, len(there)), gap.words, failback.words))
+    return ScenarioResult(correct, summary, gap.page, report, failback.report)
 
 
-def _work(people: Company, tracker: Tracker) -> None:
-    stage, script, writer = people.stage, people.script, people.writer
-    stage.tell(f"{script.before:,} real records (flights of 2013) go into topic {script.topic}")
-    writer.write(script.before, _FAST)
-    for each in people.readers:
-        stage.tell(f"  group {each.habit.group} {_in_words(each)}")
+def _start_work(apps: Applications, tracker: Tracker) -> None:
+    stage, workload, writer = apps.stage, apps.workload, apps.writer
+    stage.say(f"Produce {workload.before:,} records (flights of 2013) to topic {workload.topic}.")
+    writer.write(workload.before, _INITIAL_RATE)
+    for each in apps.readers:
+        stage.say(f"  {each.profile.group}: {_profile_text(each)}")
         each.start()
-    writer.start(script.rate)
-    stage.tell(f"the application goes on, with {script.rate:,} records a second")
+    writer.start(workload.rate)
+    stage.say(f"The application continues at {workload.rate:,} records/s.")
     target = stage.lab.cluster("secondary")
-    people.wait(
-        "MirrorMaker 2 copies to the secondary",
-        lambda: count_of(target, script.topic) >= script.before,
+    apps.wait(
+        "MirrorMaker 2 replicates to the secondary",
+        lambda: count_of(target, workload.topic) >= workload.before,
     )
-    people.wait("every group reads", lambda: all(map(_settled, people.readers)))
+    apps.wait("every group reads", lambda: all(map(_has_caught_up, apps.readers)))
     seen = tracker.passes()
-    # The pass under way may have begun before the last of them settled.
-    people.wait("drctl offsets track sees the groups", lambda: tracker.passes() > seen + 1)
-    stage.tell("MirrorMaker 2 copies; drctl offsets track notes where the groups stand")
+    # The pass in progress may have started before the last group committed.
+    apps.wait("drctl offsets track records the groups", lambda: tracker.passes() > seen + 1)
+    stage.say("MirrorMaker 2 replicates; drctl offsets track records committed offsets.")
 
 
-def _in_words(reader: Reader) -> str:
-    habit = reader.habit
-    if habit.most:
-        return f"reads about {habit.most:,} of them, and rests"
-    return f"is slow: {habit.rate:,} records a second" if habit.rate else "keeps up"
+def _profile_text(reader: Reader) -> str:
+    profile = reader.profile
+    if profile.most:
+        return f"reads about {profile.most:,} records, then goes idle"
+    return f"lags: reads {profile.rate:,} records/s" if profile.rate else "keeps up"
 
 
-def _settled(reader: Reader) -> bool:
+def _has_caught_up(reader: Reader) -> bool:
     committed = reader.committed("primary")
-    return len(committed) == PARTITIONS and sum(committed.values()) >= reader.habit.most
+    return len(committed) == PARTITIONS and sum(committed.values()) >= reader.profile.most
 
 
-def _lose(people: Company) -> None:
-    stage, writer, behind = people.stage, people.writer, people.script.behind
-    stage.act(2, "Loss: replication hangs, then the primary dies in the middle of writes")
+def _lose_primary(apps: Applications) -> None:
+    stage, writer = apps.stage, apps.writer
+    stage.heading(2, "Outage: replication stalls, then the primary is killed during writes")
     stage.lab.signal("connect", signal.SIGSTOP)
-    stage.tell("MirrorMaker 2 hangs (SIGSTOP); the application goes on")
-    seen = writer.acknowledged("primary")
+    stage.say("MirrorMaker 2 is suspended (SIGSTOP); the application keeps writing.")
+    wanted = writer.acknowledged("primary") + apps.workload.while_stalled
     try:
-        people.wait(
-            "the primary acknowledges", lambda: writer.acknowledged("primary") >= seen + behind
+        apps.wait(
+            "the primary acknowledges more records",
+            lambda: writer.acknowledged("primary") >= wanted,
         )
         stage.lab.signal("primary", signal.SIGKILL)
         writer.ask_to_stop()
     finally:
         stage.lab.signal("connect", signal.SIGCONT)
-    stage.tell("the primary is lost (SIGKILL); MirrorMaker 2 answers again, and finds nobody")
-    stage.tell(f"{writer.acknowledged('primary'):,} records were acknowledged by the primary")
+    stage.say("The primary is killed (SIGKILL); MirrorMaker 2 resumes and cannot reach it.")
+    stage.say(f"The primary acknowledged {writer.acknowledged('primary'):,} records.")
     parts = stage.lab.parts
     client = parts.worker.client()
     try:
@@ -398,55 +414,55 @@ def _lose(people: Company) -> None:
         client.close()
 
 
-def _fail_over(people: Company) -> None:
-    stage = people.stage
-    stage.act(3, "Failover: the plan first, then the same with --execute")
+def _fail_over(apps: Applications) -> None:
+    stage = apps.stage
+    stage.heading(3, "Fail over: show the plan, then execute it")
     words = ("failover", "--mode", "unplanned")
     if stage.drctl(*words) != ExitCode.DONE:
-        raise Stopped("something stands against the plan")
-    stage.tell("")
+        raise Stopped("the plan has blockers")
+    stage.say("")
     code = stage.drctl(*words, "--execute", "--yes")
     if code not in (ExitCode.DONE, ExitCode.FOUND):
         raise Stopped(f"drctl failover ended with exit code {code}")
-    if people.signpost.cluster().name != "secondary":
-        raise Stopped("the failover did not point the applications to the secondary")
+    if apps.endpoint.cluster().name != "secondary":
+        raise Stopped("the failover did not switch the endpoint to the secondary")
 
 
-def _go_on(people: Company) -> None:
-    stage, writer, after = people.stage, people.writer, people.script.after
-    stage.act(4, "Work goes on: the applications look at their endpoint, and find the secondary")
+def _work_on_secondary(apps: Applications) -> None:
+    stage, writer, after = apps.stage, apps.writer, apps.workload.after
+    stage.heading(4, "After the failover: the applications reconnect to the secondary")
     writer.stop()
-    stage.tell(f"of {writer.failed('primary'):,} records nobody knows what became of them")
-    stage.tell(f"the application writes {after:,} records to the secondary")
+    stage.say(f"{writer.failed('primary'):,} records were not acknowledged by the primary.")
+    stage.say(f"The application writes {after:,} records to the secondary.")
     writer.write(after)
-    end = count_of(stage.lab.cluster("secondary"), people.script.topic)
-    stage.tell("every group reads from its position to the end")
-    people.wait(
+    end = count_of(stage.lab.cluster("secondary"), apps.workload.topic)
+    stage.say("Every group reads from its committed offset to the end.")
+    apps.wait(
         "every group reads to the end of the secondary",
-        lambda: all(sum(each.committed("secondary").values()) == end for each in people.readers),
+        lambda: all(sum(each.committed("secondary").values()) == end for each in apps.readers),
     )
-    people.leave()
+    apps.leave()
 
 
-def _held(people: Company, rows: Mapping[int, bytes]) -> Mapping[Position, bytes]:
-    """What the secondary has, all that it acknowledged among it."""
-    topic = people.script.topic
-    there = read_topic(people.stage.lab.cluster("secondary"), topic)
-    acknowledged = acknowledged_rows(people.writer.log("secondary"), topic)
-    require_kept("the secondary", there, acknowledged, rows)
+def _read_secondary(apps: Applications, rows: Mapping[int, bytes]) -> Mapping[Position, bytes]:
+    """Read the secondary's records; each one it acknowledged must be there."""
+    topic = apps.workload.topic
+    there = read_topic(apps.stage.lab.cluster("secondary"), topic)
+    acknowledged = acknowledged_rows(apps.writer.log("secondary"), topic)
+    require_acknowledged("the secondary", there, acknowledged, rows)
     return there
 
 
-def _truth(reader: Reader, there: Mapping[Position, bytes]) -> GroupTruth:
-    group = reader.habit.group
+def _group_truth(reader: Reader, there: Mapping[Position, bytes]) -> GroupTruth:
+    group = reader.profile.group
     return group_truth(group, reader.reads("primary"), reader.reads("secondary"), there.values())
 
 
-def _of_groups(groups: list[GroupTruth], held: int) -> str:
-    twice = sum(each.twice for each in groups)
+def _groups_summary(groups: list[GroupTruth], held: int) -> str:
+    reread = sum(each.duplicated for each in groups)
     skipped = {each.group: each.skipped for each in groups if each.skipped}
-    told = "; ".join(f"{group} skipped {count:,}" for group, count in skipped.items())
+    found = ", ".join(f"{count:,} ({group})" for group, count in skipped.items())
     return (
-        f"of the {held:,} records of the secondary, {len(groups)} groups skipped "
-        f"{told or 'none'}; {twice:,} were read twice."
+        f"After the failover, of {held:,} records on the secondary: {len(groups)} groups skipped"
+        f" {found or 0} and read {reread:,} twice."
     )

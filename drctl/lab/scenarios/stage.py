@@ -1,4 +1,4 @@
-"""What a story plays on: a lab of its own, a narrator, and drctl as an engineer would call it."""
+"""What a scenario runs with: its own lab, progress output, and drctl as a subprocess."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ NAME = "mm2-source-reverse"
 
 
 def configuration(lab: Lab) -> dict[str, str]:
-    """Of the connector; as administrator, for the lab's replicator may not write to the primary."""
+    """The connector logs in as admin: user `replicator` may not write to the primary."""
     ends = lab.cluster("secondary"), lab.cluster("primary")
     known = dict(Direction(lab.parts.settings, *ends).configurations())
     config = known[NAME]
@@ -31,10 +31,10 @@ def configuration(lab: Lab) -> dict[str, str]:
 
 
 def deploy(lab: Lab, topic: str, name: str = NAME) -> None:
-    """Put it on the worker, STOPPED; it has copied nothing, and knows nowhere to begin.
+    """Create the reverse connector in state STOPPED and without source offsets.
 
     Raises:
-        ConnectRejected: there is one of this name.
+        ConnectRejected: a connector of this name exists.
         Unreachable: the worker does not answer.
     """
     client: ConnectWriter = lab.parts.worker.client()
@@ -45,7 +45,7 @@ def deploy(lab: Lab, topic: str, name: str = NAME) -> None:
 
 
 def remove(lab: Lab, name: str = NAME) -> None:
-    """Take it away, and what it keeps of how far it got.
+    """Delete the connector and its source offsets.
 
     Raises:
         Unreachable: the worker does not answer.
@@ -63,38 +63,38 @@ _END_S = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """How a story ended.
+class ScenarioResult:
+    """The outcome of a scenario.
 
     Attributes:
-        true: whether everything that was held against the truth was so, record by record.
-        summary: in a few sentences.
-        page: the HTML page of the missing records.
-        report: the HTML page of the failover.
-        home: that of the failback.
+        correct: whether every record matches ground truth.
+        summary: headline and facts.
+        page: HTML page of the unreplicated records.
+        report: HTML report of the failover.
+        failback: HTML report of the failback.
     """
 
-    true: bool
+    correct: bool
     summary: str
     page: Path
     report: Path
-    home: Path
+    failback: Path
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where a story plays.
+    """Runs drctl commands for a scenario and prints its progress.
 
     Attributes:
         folder: for the configuration and results.
-        tell: says what happens, a line each.
-        options: global options of drctl, for how it prints.
-        shown: where its results appear; None is this process's own stdout.
+        say: prints a line.
+        options: drctl's global output options.
+        shown: where the results of drctl go; None is this process's stdout.
     """
 
     lab: Lab
     folder: Path
-    tell: Callable[[str], None]
+    say: Callable[[str], None]
     options: tuple[str, ...] = ()
     shown: TextIO | None = None
 
@@ -103,18 +103,18 @@ class Stage:
         """The lab's drctl.yaml."""
         return self.folder / "drctl.yaml"
 
-    def act(self, number: int, title: str) -> None:
-        """Say what comes now."""
+    def heading(self, number: int, title: str) -> None:
+        """Print a numbered heading."""
         for line in ("", f"--- {number}. {title}", ""):
-            self.tell(line)
+            self.say(line)
 
     def drctl(self, *words: str) -> int:
-        """Run a command of drctl to its end, its result on this terminal; the exit code.
+        """Run a drctl command, print its result, and return its exit code.
 
         Raises:
-            Unknown: it did not end in time.
+            Unknown: the command timed out.
         """
-        self.tell(f"$ drctl {' '.join(words)}")
+        self.say(f"$ drctl {' '.join(words)}")
         try:
             done = subprocess.run(
                 self._command(*words),
@@ -124,48 +124,48 @@ class Stage:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise Unknown(f"drctl {words[0]} did not end in {DEADLINE_S} s") from None
+            raise Unknown(f"drctl {words[0]} did not finish within {DEADLINE_S} s") from None
         return done.returncode
 
     @contextmanager
-    def running(self, *words: str) -> Iterator["Running"]:
-        """A command of drctl that runs while the story goes on; ended where that does not.
+    def running(self, *words: str) -> Iterator["RunningCommand"]:
+        """Run a drctl command in the background; it is killed if the scenario fails.
 
         Raises:
-            Unknown: it did not end in time.
+            Unknown: the command timed out.
         """
-        self.tell(f"$ drctl {' '.join(words)}")
+        self.say(f"$ drctl {' '.join(words)}")
         process = subprocess.Popen(
             self._command(*words), stdin=subprocess.DEVNULL, stdout=self.shown
         )
         try:
-            yield Running(process, self.folder / ".drctl" / "runs")
+            yield RunningCommand(process, self.folder / ".drctl" / "runs")
         finally:
             if process.poll() is None:
                 process.kill()
                 process.wait(_END_S)
 
     def answer(self, out: Path) -> dict[str, Any]:
-        """What `drctl gap --out` left there.
+        """Read the document that `drctl gap --out` wrote.
 
         Raises:
-            Unknown: nothing.
+            Unknown: there is none.
         """
         document = out / "gap.json"
         if not document.is_file():
-            raise Unknown(f"drctl gap left no answer in {out}")
+            raise Unknown(f"drctl gap wrote no gap.json to {out}")
         found: dict[str, Any] = json.loads(document.read_text(encoding="utf-8"))
         return found
 
     def reports(self) -> tuple[Path, ...]:
-        """The pages of all runs so far, the oldest first."""
+        """HTML reports of all runs so far, oldest first."""
         return tuple(sorted((self.folder / ".drctl" / "runs").glob("*/report.html")))
 
     @contextmanager
     def tracked(self) -> Iterator["Tracker"]:
-        """Let `drctl offsets track` note every second where groups stand."""
+        """Run `drctl offsets track` in the background, one pass a second."""
         words = ("offsets", "track", "--every", "1s", "--execute", "--yes", "--output", "json")
-        self.tell("$ drctl offsets track --every 1s --execute --yes    (in the background)")
+        self.say("$ drctl offsets track --every 1s --execute --yes    (in the background)")
         log = self.folder / "track.jsonl"
         with log.open("wb") as said, (self.folder / "track.log").open("wb") as complaints:
             process = subprocess.Popen(
@@ -197,20 +197,20 @@ class Tracker:
     log: Path
 
     def passes(self) -> int:
-        """How many of its passes saw everything.
+        """Count the complete passes so far.
 
         Raises:
-            Stopped: it does not run any more.
+            Stopped: the process has exited.
         """
         if self.process.poll() is not None:
-            raise Stopped(f"drctl offsets track ended with exit code {self.process.returncode}")
+            raise Stopped(f"drctl offsets track exited with code {self.process.returncode}")
         lines = self.log.read_bytes().split(b"\n")[:-1]
         return sum(bool(json.loads(line)["complete"]) for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
-    """A command of drctl that carries a plan out.
+class RunningCommand:
+    """A running drctl command that executes a plan.
 
     Attributes:
         runs: the folder of all runs.
@@ -220,28 +220,28 @@ class Running:
     runs: Path
 
     def has_done(self, step: str) -> bool:
-        """Whether its journal says that a step is done.
+        """Whether the run's journal records the step as done.
 
         Raises:
-            Stopped: it ended before that.
+            Stopped: the command exited first.
         """
         for line in self._journal():
             if b'"entry":"done"' in line and f'"step":"{step}"'.encode() in line:
                 return True
         if self.process.poll() is not None:
-            raise Stopped(f"drctl ended with exit code {self.process.returncode} before {step}")
+            raise Stopped(f"drctl exited with code {self.process.returncode} before step {step}")
         return False
 
     def ended(self) -> int:
-        """Its exit code, once it has ended.
+        """Wait for the command and return its exit code.
 
         Raises:
-            Unknown: it did not in time.
+            Unknown: it did not finish in time.
         """
         try:
             return self.process.wait(DEADLINE_S)
         except subprocess.TimeoutExpired:
-            raise Unknown(f"drctl did not end in {DEADLINE_S} s") from None
+            raise Unknown(f"drctl did not finish within {DEADLINE_S} s") from None
 
     def _journal(self) -> list[bytes]:
         newest = sorted(self.runs.glob("*/journal.jsonl"))[-1:]

@@ -1,4 +1,4 @@
-"""What a story holds drctl against: one record too few, or one too many, is seen."""
+"""Ground truth of scenarios: one record too few or too many is detected."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ import pytest
 from drctl.lab.scenarios.clients import GroupReads
 from drctl.lab.scenarios.ground_truth import (
     GroupTruth,
+    as_table,
     gap_truth,
     group_truth,
-    in_table,
     judge_gap,
-    require_kept,
+    require_acknowledged,
 )
 from drctl.model.errors import Stopped
 
@@ -29,23 +29,27 @@ def after(*rows: int) -> GroupReads:
     return GroupReads({(7, n): str(row).encode() for n, row in enumerate(rows)}, {})
 
 
-def test_a_group_that_goes_on_where_it_stood_skips_nothing_and_reads_nothing_twice() -> None:
+def test_a_group_that_resumes_at_its_offset_skips_and_rereads_nothing() -> None:
     found = group_truth("g", reads(0, 1, 2), after(3, 6), THERE)
-    assert found == GroupTruth("g", before=3, after=2, twice=0, ahead=0, skipped=0)
+    assert found == GroupTruth(
+        "g", before=3, after=2, duplicated=0, unreplicated_reads=0, skipped=0
+    )
 
 
-def test_what_it_reads_again_and_what_never_arrived_is_counted() -> None:
+def test_reread_and_unreplicated_records_are_counted() -> None:
     found = group_truth("g", reads(0, 1, 2, 3, 4, 5), after(2, 3, 6), THERE)
-    assert found == GroupTruth("g", before=6, after=3, twice=2, ahead=2, skipped=0)
+    assert found == GroupTruth(
+        "g", before=6, after=3, duplicated=2, unreplicated_reads=2, skipped=0
+    )
 
 
-def test_a_record_that_it_read_on_neither_side_was_skipped() -> None:
+def test_a_record_consumed_on_neither_cluster_is_skipped() -> None:
     assert group_truth("g", reads(0, 1, 2), after(6), THERE).skipped == 1
     assert group_truth("g", reads(0, 1, 2), after(3), THERE).skipped == 1
 
 
-def test_what_was_read_and_not_committed_is_not_finished() -> None:
-    """The application died in between: it has to get these again."""
+def test_uncommitted_records_do_not_count_as_consumed() -> None:
+    """The application died before the commit and must consume these again."""
     unfinished = reads(0, 1, 2, committed={0: 1, 1: 1})
     assert group_truth("g", unfinished, after(3, 6), THERE).skipped == 1
     assert group_truth("g", unfinished, after(2, 3, 6), THERE).skipped == 0
@@ -53,22 +57,22 @@ def test_what_was_read_and_not_committed_is_not_finished() -> None:
 
 def test_the_table_has_a_row_for_each_group_under_its_heading() -> None:
     rows = [GroupTruth("orders", 12_000, 9, 8, 7, 6), GroupTruth("o", 1, 2, 3, 4, 5)]
-    heading, first, second, *legend = in_table(rows).splitlines()
-    assert heading.split() == ["group", "read", "before", "read", "after", "of", "these", "twice",
-                               "ahead", "skipped"]  # fmt: skip
+    heading, first, second, *legend = as_table(rows).splitlines()
+    words = "group consumed before consumed after twice not replicated skipped"
+    assert heading.split() == words.split()
     assert first.split() == ["orders", "12,000", "9", "8", "7", "6"]
     assert second.split() == ["o", "1", "2", "3", "4", "5"]
     assert len(heading) == len(first) == len(second)
-    assert all(f"{word}: " in "\n".join(legend) for word in ("before", "after", "ahead", "skipped"))
+    assert all(f"{word}:" in " ".join(legend) for word in ("before", "after", "skipped"))
 
 
-def test_a_cluster_that_lost_what_it_had_acknowledged_ends_the_story() -> None:
+def test_a_lost_acknowledged_record_fails_the_scenario() -> None:
     rows = {number: str(number).encode() for number in range(6)}
-    require_kept("primary", PRIMARY, {(0, 1): 2, (1, 2): 5}, rows)
-    with pytest.raises(Stopped, match="lost row 4, which it had acknowledged"):
-        require_kept("primary", PRIMARY, {(0, 1): 4}, rows)
+    require_acknowledged("primary", PRIMARY, {(0, 1): 2, (1, 2): 5}, rows)
+    with pytest.raises(Stopped, match="lost row 4, acknowledged at"):
+        require_acknowledged("primary", PRIMARY, {(0, 1): 4}, rows)
     with pytest.raises(Stopped, match="lost row 3"):
-        require_kept("primary", PRIMARY, {(1, 7): 3}, rows)
+        require_acknowledged("primary", PRIMARY, {(1, 7): 3}, rows)
 
 
 def answer(*ranges: list[int], complete: bool = True, unreplicated: int = 2) -> dict[str, Any]:
@@ -77,11 +81,11 @@ def answer(*ranges: list[int], complete: bool = True, unreplicated: int = 2) -> 
     return {"topics": [{"partitions": partitions}], "complete": complete, "totals": totals}
 
 
-def test_an_answer_that_names_exactly_what_is_missing_is_true() -> None:
+def test_a_result_with_exactly_the_missing_records_is_correct() -> None:
     truth = gap_truth(PRIMARY, THERE, {(0, 2): 4, (0, 0): 0})
     assert truth.missing == {(0, 2), (1, 2)}
-    assert (truth.acknowledged, truth.promised) == (2, 1)
-    assert judge_gap(truth, answer([2, 2], [2, 2]), 1).differing == ""
+    assert (truth.acknowledged, truth.acknowledged_missing) == (2, 1)
+    assert judge_gap(truth, answer([2, 2], [2, 2]), 1).difference == ""
 
 
 @pytest.mark.parametrize(
@@ -94,10 +98,10 @@ def test_an_answer_that_names_exactly_what_is_missing_is_true() -> None:
         (answer([2, 2], [2, 2], unreplicated=3), 1),
     ],
 )
-def test_any_other_answer_is_wrong(said: dict[str, Any], code: int) -> None:
-    assert judge_gap(gap_truth(PRIMARY, THERE, {}), said, code).differing
+def test_any_other_result_is_wrong(said: dict[str, Any], code: int) -> None:
+    assert judge_gap(gap_truth(PRIMARY, THERE, {}), said, code).difference
 
 
-def test_a_story_in_which_nothing_got_lost_proves_nothing() -> None:
+def test_a_scenario_without_loss_proves_nothing() -> None:
     truth = gap_truth({(0, 0): b"0"}, THERE, {})
-    assert judge_gap(truth, answer(unreplicated=0), 1).differing
+    assert judge_gap(truth, answer(unreplicated=0), 1).difference

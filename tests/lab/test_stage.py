@@ -1,4 +1,4 @@
-"""What stories play with, as far as it needs no cluster."""
+"""The parts of a scenario that need no cluster."""
 
 import subprocess
 import sys
@@ -12,8 +12,8 @@ from drctl.config.schema import LinkConfig
 from drctl.lab.environment import describe
 from drctl.lab.lab import Lab
 from drctl.lab.parts import Parts
-from drctl.lab.scenarios.clients import Signpost
-from drctl.lab.scenarios.lost_primary import CLOSE, RUNBOOK
+from drctl.lab.scenarios.clients import EndpointFile
+from drctl.lab.scenarios.lost_primary import FENCE_PRIMARY, RUNBOOK
 from drctl.lab.scenarios.stage import Stage, Tracker
 from drctl.lab.settings import LabSettings
 from drctl.model.errors import Stopped, Unknown
@@ -42,55 +42,55 @@ def test_the_configuration_of_a_lab_loads_with_and_without_an_endpoint(
     assert str(endpoint.path) == "clients/bootstrap"
 
 
-def test_a_connector_that_copies_back_can_be_named(parts: Parts, tmp_path: Path) -> None:
+def test_the_reverse_connector_can_be_named(parts: Parts, tmp_path: Path) -> None:
     reverse = link_of(describe(parts, reverse="back"), tmp_path).replicator.reverse
     assert reverse is not None
     assert reverse.connectors.source == "back"
     assert link_of(describe(parts), tmp_path).replicator.reverse is None
 
 
-def test_applications_are_sent_where_the_file_says(parts: Parts, tmp_path: Path) -> None:
-    signpost = Signpost(tmp_path / "bootstrap", parts.clusters)
+def test_applications_follow_the_endpoint_file(parts: Parts, tmp_path: Path) -> None:
+    endpoint = EndpointFile(tmp_path / "bootstrap", parts.clusters)
     for name in ("secondary", "primary"):
-        signpost.point_to(name)
-        assert signpost.cluster().name == name
-    signpost.file.write_text("127.0.0.1:9\n", encoding="utf-8")
-    with pytest.raises(Stopped, match="names no cluster of the lab"):
-        signpost.cluster()
+        endpoint.point_to(name)
+        assert endpoint.cluster().name == name
+    endpoint.file.write_text("127.0.0.1:9\n", encoding="utf-8")
+    with pytest.raises(Stopped, match="does not name a cluster of the lab"):
+        endpoint.cluster()
 
 
-def test_the_runbook_that_closes_the_primary_is_sound(tmp_path: Path) -> None:
-    path = tmp_path / f"{CLOSE}.yaml"
+def test_the_runbook_that_fences_the_primary_passes_lint(tmp_path: Path) -> None:
+    path = tmp_path / f"{FENCE_PRIMARY}.yaml"
     path.write_text(RUNBOOK, encoding="utf-8")
     assert lint(path).lines == ()
 
 
-def test_a_stage_shows_what_drctl_printed_and_tells_how_it_ended(tmp_path: Path) -> None:
-    told: list[str] = []
+def test_a_stage_prints_the_output_of_drctl_and_returns_its_exit_code(tmp_path: Path) -> None:
+    printed_lines: list[str] = []
     with (tmp_path / "shown").open("w+", encoding="utf-8") as shown:
-        stage = Stage(Lab(tmp_path / "lab"), tmp_path, told.append, ("--no-color",), shown)
+        stage = Stage(Lab(tmp_path / "lab"), tmp_path, printed_lines.append, ("--no-color",), shown)
         assert stage.drctl("schema", "gap") == 0
         assert stage.drctl("schema", "nothing", "-o", "json") == 2
         shown.seek(0)
         printed = shown.read()
     assert '"$id": "drctl/gap/1"' in printed
     assert '"code": 2' in printed
-    assert told == ["$ drctl schema gap", "$ drctl schema nothing -o json"]
+    assert printed_lines == ["$ drctl schema gap", "$ drctl schema nothing -o json"]
     assert stage.reports() == ()
-    with pytest.raises(Unknown, match="left no answer"):
+    with pytest.raises(Unknown, match="wrote no gap"):
         stage.answer(tmp_path)
 
 
-def test_a_tracker_that_ended_is_not_waited_for(tmp_path: Path) -> None:
-    """It is drctl without a configuration here, which ends at once."""
+def test_a_tracker_that_exited_is_reported(tmp_path: Path) -> None:
+    """Without a configuration, drctl exits at once."""
     stage = Stage(Lab(tmp_path / "lab"), tmp_path, lambda _line: None)
     with stage.tracked() as tracker:
         tracker.process.wait(60)
-        with pytest.raises(Stopped, match="ended with exit code 2"):
+        with pytest.raises(Stopped, match="exited with code 2"):
             tracker.passes()
 
 
-def test_only_passes_that_saw_everything_count(tmp_path: Path) -> None:
+def test_only_complete_passes_count(tmp_path: Path) -> None:
     log = tmp_path / "lines"
     log.write_text('{"complete": true}\n{"complete": false}\n{"compl', encoding="utf-8")
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as alive:
