@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from drctl.checks.check import Family
-from drctl.checks.registry import CHECKS, GUARDS
+from drctl.checks.registry import CHECKS, PRECHECKS
 from drctl.cli.commands import COMMANDS
 from drctl.cli.main import app
 from drctl.cli.options import shared_parameters
@@ -246,8 +246,8 @@ def prechecks(_: str) -> Iterator[str]:
         return ", ".join(mode.value for mode in Mode if mode in set(some)) or "-"
 
     found = []
-    for name, check in GUARDS.items():
-        rule = check.guards
+    for name, check in PRECHECKS.items():
+        rule = check.prechecks
         assert rule is not None
         allowed = "yes" if rule.overridable else "no"
         found.append((f"`{name}`", modes(rule.modes), modes(rule.needed), allowed))

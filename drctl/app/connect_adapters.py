@@ -243,12 +243,16 @@ def treated(story: "RunState", outcome: "Outcome", folder: str) -> "Treated":
     """How a remedy ended."""
     from drctl.connectors.results import Treated
 
-    stands = {effect.step for effect in story.effects if effect.done and effect.stands}
+    stands = {effect.step for effect in story.effects if effect.done and effect.current}
     words = {e["step"]: str(e["words"]) for e in story.entries if e["entry"] == What.DONE}
     done = tuple(words[step.id] for step in story.plan.steps if step.id in stands & words.keys())
     kept = any(story.plan.step(step).kind == SaveSourcePositions.name for step in stands)
-    owed = next(iter(story.owed.values()), "")
-    told = f"{owed}: drctl connect status says why" if owed else outcome.words or done[-1]
+    outstanding = next(iter(story.outstanding.values()), "")
+    told = (
+        f"{outstanding}: drctl connect status says why"
+        if outstanding
+        else outcome.words or done[-1]
+    )
     return Treated(outcome.exit_code, told, str(Path(folder) / BEFORE) if kept else "", done)
 
 

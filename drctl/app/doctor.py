@@ -296,6 +296,8 @@ def _runs(config: "Config", link: "Link") -> "tuple[RunSeen, ...]":
     return tuple(
         RunSeen(run.run, run.plan, "ended")
         if run.plan == NAME and run.status != _NOT_ENDED
-        else RunSeen(run.run, run.plan, "" if run.status == _NOT_ENDED else run.status, run.owed)
+        else RunSeen(
+            run.run, run.plan, "" if run.status == _NOT_ENDED else run.status, run.outstanding
+        )
         for run in observe_journal(reader, link.source)
     )

@@ -25,7 +25,7 @@ from drctl.app.reconcile import (
 )
 from drctl.app.way import Way
 from drctl.checks.bounded_query import BoundedQuery
-from drctl.engine.failback_state import Owed, Reconciliation, Search, Wish
+from drctl.engine.failback_state import OutstandingAction, Reconciliation, Search, Wish
 from drctl.engine.kind import Trait
 from drctl.engine.run_state import RunState
 from drctl.model.errors import ConfigError, Unreachable
@@ -85,7 +85,7 @@ class FailbackReader(ClusterLinkReader):
         """
         return reconciliation(self.config, self.old, wish)
 
-    def owed(self) -> Sequence[Owed]:
+    def outstanding(self) -> Sequence[OutstandingAction]:
         """Outstanding actions since the last finished failback, and what that left, newest first.
 
         Raises:
@@ -144,9 +144,9 @@ def failback_reader(
     from drctl.config.reverse_link import way_home
 
     back = way_home(link, map(config.link, config.links))
-    guards = partial(_prechecks, policies)
+    prechecks = partial(_prechecks, policies)
     return FailbackReader(
-        config, back, guards, asked, opposite=ClusterLinkReader(config, link, judged, asked)
+        config, back, prechecks, asked, opposite=ClusterLinkReader(config, link, judged, asked)
     )
 
 
@@ -290,13 +290,13 @@ def home_with(policies: "Policies") -> Way:
     return replace(HOME, sight=lambda c, link, asked, _: failback_reader(c, link, asked, policies))
 
 
-def owed_since_the_last(stories: Iterable[RunState]) -> Sequence[Owed]:
+def owed_since_the_last(stories: Iterable[RunState]) -> Sequence[OutstandingAction]:
     """Outstanding actions of runs that ended; the last failback settled or kept what is older.
 
     Args:
         stories: the newest first; no more of them are asked for than is needed.
     """
-    found: list[Owed] = []
+    found: list[OutstandingAction] = []
     for story in stories:
         if story.status:
             found += _owed_by(story)
@@ -305,8 +305,8 @@ def owed_since_the_last(stories: Iterable[RunState]) -> Sequence[Owed]:
     return found
 
 
-def _owed_by(story: RunState) -> Iterator[Owed]:
-    for step, what in story.owed.items():
+def _owed_by(story: RunState) -> Iterator[OutstandingAction]:
+    for step, what in story.outstanding.items():
         kind, facts = story.plan.step(step).kind, story.facts.get(step, {})
         if kind == ResolveOutstanding.name:
             # What it could not settle is still what it was.
@@ -321,7 +321,7 @@ def _owed_by(story: RunState) -> Iterator[Owed]:
         elif kind == VerifyGroups.name and facts:
             groups = set(read_as(commit_offsets.VerifyFacts, facts).wrong_groups)
         ends = (story.plan.source, story.plan.target)
-        yield Owed(story.run, what, kind, *ends, fences, tuple(sorted(groups)))
+        yield OutstandingAction(story.run, what, kind, *ends, fences, tuple(sorted(groups)))
 
 
 _MOVED = "applications write on while a run leads home, where the order is right in any case"

@@ -188,7 +188,7 @@ def _search(link: "Link", seen: "Situation") -> Search:
     _see_none_behind(link, seen)
     _see_none_passed_on(link, first, seen)
     found = told_by(result, first.ends, boundaries)
-    return replace(found, begun=seen.way_back_begun, duplicated=result.duplicated)
+    return replace(found, started=seen.way_back_begun, duplicated=result.duplicated)
 
 
 def told_by(result: "GapEvidence", ends: Offsets, boundaries: Offsets) -> Search:

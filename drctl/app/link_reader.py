@@ -12,7 +12,7 @@ from drctl.app import adapters, run_adapters
 from drctl.app.comparisons import Comparisons
 from drctl.app.notices import Nobody, People
 from drctl.app.run_adapters import run_command
-from drctl.engine.failback_state import Owed, Reconciliation, Search, Wish
+from drctl.engine.failback_state import OutstandingAction, Reconciliation, Search, Wish
 from drctl.engine.ports import CommandEnded, ConnectorState, ConnectorTasks, Missing
 from drctl.host import connections
 from drctl.model.errors import DrctlError, Unreachable, UsageError
@@ -226,7 +226,7 @@ class NoFailback:
         """
         raise UsageError(NO_WAY_BACK)
 
-    def owed(self) -> Sequence[Owed]:
+    def outstanding(self) -> Sequence[OutstandingAction]:
         """Only a way back settles what is owed.
 
         Raises:

@@ -88,7 +88,7 @@ def refuse_another(plan: Plan, file: Path) -> None:
 
 def _plan_in(document: Mapping[str, Any], file: Path) -> Plan:
     try:
-        overrides = {each["guard"]: each["reason"] for each in document["overrides"]}
+        overrides = {each["precheck"]: each["reason"] for each in document["overrides"]}
         found = Plan.from_json({**document, "overrides": overrides})
         found.to_json()
     except (KeyError, TypeError, ValueError) as error:

@@ -44,7 +44,7 @@ def known_overrides(given: Iterable[str]) -> Mapping[str, str]:
 def judged(sight: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
     """What the prechecks say now; what does not answer is said not to."""
     from drctl.checks.observing import Observer
-    from drctl.checks.registry import guard_findings
+    from drctl.checks.registry import precheck_findings
 
     config, clock = sight.config, lambda: int(time.time() * 1000)
     # Only before a planned failover somebody asks which positions have no place.
@@ -55,7 +55,7 @@ def judged(sight: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
     with opened_ports(sight, left_out, beats) as ports, notices().task("asking the guards"):
         others = config.beside(sight.link)
         observer = Observer(sight.link, config.policy, ports, clock, others)
-        return guard_findings(observer.observe(Mode(mode)))
+        return precheck_findings(observer.observe(Mode(mode)))
 
 
 def left_out_of(sight: ClusterLinkReader) -> "Callable[[], Sequence[LeftOut]]":

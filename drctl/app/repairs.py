@@ -13,7 +13,7 @@ from drctl.model.errors import ExitCode, Unreachable, UsageError
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Plan
 from drctl.model.topology import Unavailable
-from drctl.plans.repair import GUARDS, Repair, repair
+from drctl.plans.repair import PRECHECKS, Repair, repair
 from drctl.steps.repairs import AGAIN
 
 if TYPE_CHECKING:
@@ -101,18 +101,18 @@ def _basis(looked: Differences) -> Mapping[str, str]:
 def _judged(sight: ClusterLinkReader, asked: str) -> Sequence[Finding]:
     assert isinstance(sight, RepairReader)
     if asked == _PLAN and sight.last is not None:
-        return (*_guards(sight.last), *_left(sight.last), *_beyond(sight.last))
+        return (*_prechecks(sight.last), *_left(sight.last), *_beyond(sight.last))
     looked = look_at(sight)
     if asked == AGAIN:
         return (*_open(looked.fixes.changes), *_left(looked))
-    return tuple(_guards(looked))
+    return tuple(_prechecks(looked))
 
 
-def _guards(looked: Differences) -> Iterator[Finding]:
-    from drctl.checks.registry import guard_findings
+def _prechecks(looked: Differences) -> Iterator[Finding]:
+    from drctl.checks.registry import precheck_findings
     from drctl.checks.repairs import clients_on_source
 
-    yield from (each for each in guard_findings(looked.observed) if each.check in GUARDS)
+    yield from (each for each in precheck_findings(looked.observed) if each.check in PRECHECKS)
     yield clients_on_source(looked.observed)
 
 
@@ -135,12 +135,12 @@ def _finding(left: "Left", status: Status = Status.WARN) -> Finding:
 
 def _passed_over(given: Sequence[str]) -> Mapping[str, str]:
     from drctl.checks.diagnosis import checked_overrides
-    from drctl.checks.repairs import GUARD
+    from drctl.checks.repairs import PRECHECK
 
-    found = checked_overrides(given, [GUARD])
-    others = sorted(found.keys() - {GUARD})
+    found = checked_overrides(given, [PRECHECK])
+    others = sorted(found.keys() - {PRECHECK})
     if others:
-        raise UsageError(f"a repair does not ask {others[0]}", f"it can pass over {GUARD}")
+        raise UsageError(f"a repair does not ask {others[0]}", f"it can pass over {PRECHECK}")
     return found
 
 

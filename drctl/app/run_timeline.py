@@ -84,7 +84,7 @@ class Snapshot:
     current: str = ""
     wait: Wait | None = None
     note: str = ""
-    turned_back: str = ""
+    rollback_reason: str = ""
 
 
 @dataclass(slots=True)
@@ -108,9 +108,9 @@ class LiveCourse:
     def __post_init__(self) -> None:
         """Begin with what is known."""
         self._read()
-        turned = (str(e["why"]) for e in self.entries if e["entry"] == What.TURNED_BACK)
+        turned = (str(e["why"]) for e in self.entries if e["entry"] == What.ROLLING_BACK)
         self.snapshot = Snapshot(
-            self.plan, self.run, self.monotonic(), self._lines(), turned_back=next(turned, "")
+            self.plan, self.run, self.monotonic(), self._lines(), rollback_reason=next(turned, "")
         )
 
     def step(self, identity: str, number: int, total: int) -> None:
@@ -134,8 +134,8 @@ class LiveCourse:
         self._read()
         for entry in entries:
             what, step = What(entry["entry"]), str(entry.get("step", ""))
-            if what is What.TURNED_BACK:
-                self.snapshot = replace(self.snapshot, turned_back=str(entry["why"]))
+            if what is What.ROLLING_BACK:
+                self.snapshot = replace(self.snapshot, rollback_reason=str(entry["why"]))
             elif what is What.UNDOING:
                 self._begin(step)
             elif what in _OVER:
@@ -179,7 +179,7 @@ class LiveCourse:
             track, since = self._tracks.get(step.id), self._since.get(step.id)
             spent = self._spent.get(step.id, None if since is None else 0.0)
             became = track.became if track else Became.NOT_STARTED
-            words = (track.taken_back or track.words) if track else ""
+            words = (track.rolled_back or track.words) if track else ""
             title = self.kinds[step.kind].describe(step.settings).title
             lines.append(Line(number, step.id, title, became, spent, since, words))
         return tuple(lines)

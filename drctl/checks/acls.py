@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from drctl.checks.check import PLANNED, Family, Guards, check, listed, several
+from drctl.checks.check import PLANNED, Family, Prechecks, check, listed, several
 from drctl.checks.observed import Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, require_asked, warn
 from drctl.config.link import Link
@@ -77,7 +77,7 @@ def _concerns(rule: Acl, principal: str, topic: str) -> bool:
 _COMMAND = "fence by a command of the site: `fence: {method: command, command: [...]}`"
 
 
-@check("fence-not-possible", Family.FENCE, Status.WARN, Status.FAIL, guards=Guards())
+@check("fence-not-possible", Family.FENCE, Status.WARN, Status.FAIL, prechecks=Prechecks())
 def possible(observed: Observed) -> Verdict:
     """The source enforces ACLs, and drctl's user may ALTER them."""
     subject = f"fence of cluster {observed.link.source}"
@@ -136,7 +136,9 @@ class Refusal(NamedTuple):
     copy: str
 
 
-@check("parity-of-acls", Family.PARITY, Status.WARN, Status.FAIL, guards=Guards(needed=PLANNED))
+@check(
+    "parity-of-acls", Family.PARITY, Status.WARN, Status.FAIL, prechecks=Prechecks(needed=PLANNED)
+)
 def acls(observed: Observed) -> Verdict:
     """No application (`fence.principals`, else any) may do less there than on the source."""
     link = observed.link

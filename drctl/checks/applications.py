@@ -4,7 +4,17 @@ import re
 from collections.abc import Iterator
 
 from drctl.checks.acls import RuleBook
-from drctl.checks.check import BOTH, PLANNED, Family, Guards, check, listed, reasons, several, split
+from drctl.checks.check import (
+    BOTH,
+    PLANNED,
+    Family,
+    Prechecks,
+    check,
+    listed,
+    reasons,
+    several,
+    split,
+)
 from drctl.checks.observed import Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, not_checked, ok, require, warn
 from drctl.model.finding import Status
@@ -12,7 +22,7 @@ from drctl.model.groups import OFFSETS_TOPIC, Group
 from drctl.model.survey import of_applications
 
 
-@check("groups-active-on-target", Family.GROUPS, Status.FAIL, guards=Guards(BOTH, PLANNED))
+@check("groups-active-on-target", Family.GROUPS, Status.FAIL, prechecks=Prechecks(BOTH, PLANNED))
 def active(observed: Observed) -> Iterator[Verdict]:
     """Nobody reads in the link's groups on the target."""
     if not observed.link.settings.translate:
@@ -38,7 +48,7 @@ def active(observed: Observed) -> Iterator[Verdict]:
         yield ok(subject, "nobody reads in the link's groups", f"{len(groups):,} groups")
 
 
-@check("groups-unseen", Family.GROUPS, Status.FAIL, guards=Guards(PLANNED))
+@check("groups-unseen", Family.GROUPS, Status.FAIL, prechecks=Prechecks(PLANNED))
 def unseen(observed: Observed) -> Verdict | None:
     """Before a planned failover, the source has a coordinator for every group."""
     if not observed.link.settings.translate:
@@ -66,7 +76,7 @@ def unseen(observed: Observed) -> Verdict | None:
     return ok(subject, "every group has a coordinator", f"{found.partitions:,} partitions")
 
 
-@check("groups-left-out", Family.GROUPS, Status.FAIL, guards=Guards(PLANNED, PLANNED))
+@check("groups-left-out", Family.GROUPS, Status.FAIL, prechecks=Prechecks(PLANNED, PLANNED))
 def left_out(observed: Observed) -> Verdict | None:
     """Before a planned failover, every position of the link's groups has a place on the target."""
     if not observed.link.settings.translate:

@@ -78,7 +78,7 @@ class Family(StrEnum):
         return not self.translates or (settings.replicator.kind == self and settings.translate)
 
 
-class Guards(NamedTuple):
+class Prechecks(NamedTuple):
     """How a check counts as a precheck of a failover.
 
     Attributes:
@@ -111,7 +111,7 @@ class Check:
     about: str
     worse: tuple[Status, ...]
     judge: Judge
-    guards: Guards | None = None
+    prechecks: Prechecks | None = None
 
     @property
     def statuses(self) -> frozenset[Status]:
@@ -120,7 +120,7 @@ class Check:
 
     def findings(self, observed: Observed) -> tuple[Finding, ...]:
         """What it says; nothing where it does not concern the link, or the failover."""
-        if self.guards is not None and observed.mode not in self.guards.modes:
+        if self.prechecks is not None and observed.mode not in self.prechecks.modes:
             return ()
         if not self.family.concerns(observed):
             return ()
@@ -138,10 +138,10 @@ def _because(verdict: Verdict, observed: Observed) -> Because | None:
 
 
 def check(
-    name: str, family: Family, *worse: Status, guards: Guards | None = None
+    name: str, family: Family, *worse: Status, prechecks: Prechecks | None = None
 ) -> Callable[[Judge], Check]:
     """Make a check of a function, whose docstring says what is true where it is ok."""
-    return lambda judge: Check(name, family, first_line(judge), worse, judge, guards)
+    return lambda judge: Check(name, family, first_line(judge), worse, judge, prechecks)
 
 
 def first_line(judge: Callable[..., object]) -> str:

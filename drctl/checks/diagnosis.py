@@ -9,14 +9,14 @@ from drctl.checks.causes import causes_first
 from drctl.checks.check import Family
 from drctl.checks.clients import CLIENT_CHECKS
 from drctl.checks.observed import Observed
-from drctl.checks.registry import CHECKS, GUARDS, findings
+from drctl.checks.registry import CHECKS, PRECHECKS, findings
 from drctl.model.errors import ExitCode
 from drctl.model.finding import Finding, Status
 from drctl.model.loss import Mode
 from drctl.model.plan import parse_overrides
 from drctl.model.topology import Unavailable
 
-_ADVICE = frozenset(check.name for check in CHECKS) - GUARDS.keys()
+_ADVICE = frozenset(check.name for check in CHECKS) - PRECHECKS.keys()
 """Checks that `doctor` asks and no failover is refused for."""
 
 
@@ -45,13 +45,15 @@ def checked_overrides(given: Iterable[str], others: Collection[str] = ()) -> Map
         UsageError: there is no such guard, it cannot be overridden, or no reason is given.
     """
     known = overridable(others)
-    final = {name: check.about for name, check in GUARDS.items() if name not in known}
+    final = {name: check.about for name, check in PRECHECKS.items() if name not in known}
     return parse_overrides(given, known, final)
 
 
 def overridable(others: Collection[str] = ()) -> Sequence[str]:
     """Names of all guards that may be overridden, sorted."""
-    own = (name for name, check in GUARDS.items() if check.guards and check.guards.overridable)
+    own = (
+        name for name, check in PRECHECKS.items() if check.prechecks and check.prechecks.overridable
+    )
     return sorted({*own, *others})
 
 
@@ -60,13 +62,13 @@ def _blocks(finding: Finding, mode: Mode) -> bool:
         return False
     if finding.status is not Status.NOT_CHECKED:
         return finding.status is Status.FAIL
-    check = GUARDS.get(finding.check)
-    return check is not None and check.guards is not None and mode in check.guards.needed
+    check = PRECHECKS.get(finding.check)
+    return check is not None and check.prechecks is not None and mode in check.prechecks.needed
 
 
 def _overridden(name: str, overrides: Collection[str]) -> bool:
-    check = GUARDS.get(name)
-    final = check is not None and check.guards is not None and not check.guards.overridable
+    check = PRECHECKS.get(name)
+    final = check is not None and check.prechecks is not None and not check.prechecks.overridable
     return name in overrides and not final
 
 

@@ -3,7 +3,7 @@
 import stat
 from collections.abc import Iterator
 
-from drctl.checks.check import BOTH, Family, Guards, check, listed, several
+from drctl.checks.check import BOTH, Family, Prechecks, check, listed, several
 from drctl.checks.observed import Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, not_checked, ok, require, warn
 from drctl.model.endpoints import EndpointState
@@ -43,7 +43,7 @@ _FAMILY = Family.ENDPOINTS
 _LOOK = "ask it as clients do"
 
 
-@check("endpoint-unreachable", _FAMILY, Status.FAIL, guards=Guards(BOTH, BOTH))
+@check("endpoint-unreachable", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, BOTH))
 def unreachable(observed: Observed) -> Iterator[Verdict]:
     """Every endpoint of the link answers."""
     settings = observed.link.settings.endpoints
@@ -65,7 +65,7 @@ def unreachable(observed: Observed) -> Iterator[Verdict]:
             yield ok(state.endpoint, "it answers", state.words)
 
 
-@check("endpoint-elsewhere", _FAMILY, Status.WARN, Status.FAIL, guards=Guards())
+@check("endpoint-elsewhere", _FAMILY, Status.WARN, Status.FAIL, prechecks=Prechecks())
 def elsewhere(observed: Observed) -> Iterator[Verdict]:
     """Every endpoint of the link points to the source."""
     link = observed.link

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from drctl.checks.causes import MOVED, causes_first
 from drctl.checks.diagnosis import standing_against
 from drctl.checks.observed import Observed
-from drctl.checks.registry import guard_findings
+from drctl.checks.registry import precheck_findings
 from drctl.config.schema import PolicyConfig
 from drctl.model.errors import ExitCode
 from drctl.model.finding import Finding, Status
@@ -286,7 +286,7 @@ def judged(observed: Observed, groups: GroupsNow, lost: Rpo | None, took_s: floa
 def _asked(observed: Observed) -> tuple[Finding, ...]:
     """What the guards say; that the source is alive is no reproach."""
     beside = (*NOT_ASKED, _IF_LOST)
-    found = tuple(f for f in guard_findings(observed) if f.check not in beside)
+    found = tuple(f for f in precheck_findings(observed) if f.check not in beside)
     return causes_first(found)
 
 

@@ -77,7 +77,7 @@ class RunSeen(NamedTuple):
     run: str
     plan: str
     status: str
-    owed: tuple[str, ...] = ()
+    outstanding: tuple[str, ...] = ()
 
 
 class SecretFile(NamedTuple):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from drctl.checks.brokers import DESCRIBE_CLUSTER, Side, sides
-from drctl.checks.check import BOTH, PLANNED, Family, Guards, check, listed, reasons, several
+from drctl.checks.check import BOTH, PLANNED, Family, Prechecks, check, listed, reasons, several
 from drctl.checks.observed import NOT_LOOKED_AT, Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, not_checked, ok, require, warn
 from drctl.model.finding import Status
@@ -107,7 +107,7 @@ def does_less(topic: str, copy: str) -> bool:
     return policies(copy) < policies(topic)
 
 
-@check("topics-missing-on-target", _FAMILY, Status.FAIL, guards=Guards(BOTH, PLANNED))
+@check("topics-missing-on-target", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, PLANNED))
 def missing(observed: Observed) -> Iterator[Verdict]:
     """Every topic of the link has its copy on the target."""
     found = compared(observed)
@@ -125,7 +125,7 @@ def missing(observed: Observed) -> Iterator[Verdict]:
     yield from _unread(found)
 
 
-@check("fewer-partitions-on-target", _FAMILY, Status.FAIL, guards=Guards(BOTH, PLANNED))
+@check("fewer-partitions-on-target", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, PLANNED))
 def fewer(observed: Observed) -> Iterator[Verdict]:
     """No copy has fewer partitions than its topic."""
     found = compared(observed)
@@ -148,7 +148,7 @@ def fewer(observed: Observed) -> Iterator[Verdict]:
     )
 
 
-@check("parity-of-settings", _FAMILY, Status.WARN, Status.FAIL, guards=Guards())
+@check("parity-of-settings", _FAMILY, Status.WARN, Status.FAIL, prechecks=Prechecks())
 def settings(observed: Observed) -> Iterator[Verdict]:
     """Copies are not weaker in `min.insync.replicas`, `max.message.bytes`, `cleanup.policy`."""
     found = compared(observed)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from drctl.checks.brokers import Side, each_cluster, of_each, sides
 from drctl.checks.causes import NOBODY
-from drctl.checks.check import Family, Guards, check, listed, several
+from drctl.checks.check import Family, Prechecks, check, listed, several
 from drctl.checks.observed import Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, require_asked, warn
 from drctl.model.finding import Status
@@ -17,7 +17,7 @@ _LOOK = "ask each broker: `kafka-broker-api-versions --bootstrap-server HOST:POR
 _METADATA = "metadata.version"
 
 
-@check(NOBODY, _FAMILY, Status.FAIL, guards=Guards(overridable=False))
+@check(NOBODY, _FAMILY, Status.FAIL, prechecks=Prechecks(overridable=False))
 def nobody(observed: Observed) -> Verdict:
     """At least one of the two clusters answers."""
     ends = {observed.link.source: observed.source, observed.link.target: observed.target}

@@ -36,7 +36,9 @@ CHECKS: tuple[Check, ...] = tuple(
 )
 """By family; in each as the modules have them."""
 
-GUARDS: Mapping[str, Check] = MappingProxyType({c.name: c for c in CHECKS if c.guards is not None})
+PRECHECKS: Mapping[str, Check] = MappingProxyType(
+    {c.name: c for c in CHECKS if c.prechecks is not None}
+)
 """Those that a failover is refused for, by name."""
 
 
@@ -45,6 +47,8 @@ def findings(observed: Observed) -> tuple[Finding, ...]:
     return tuple(finding for check in CHECKS for finding in check.findings(observed))
 
 
-def guard_findings(observed: Observed) -> tuple[Finding, ...]:
+def precheck_findings(observed: Observed) -> tuple[Finding, ...]:
     """What the guards say before the failover that was looked at."""
-    return tuple(finding for guard in GUARDS.values() for finding in guard.findings(observed))
+    return tuple(
+        finding for precheck in PRECHECKS.values() for finding in precheck.findings(observed)
+    )

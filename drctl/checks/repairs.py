@@ -126,7 +126,7 @@ class Fixes:
         return Fixes(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
-GUARD = "clients-on-source"
+PRECHECK = "clients-on-source"
 _DONE = "done"
 _COST = "the target would follow a source that is no longer what clients use"
 _FAIL_BACK_FIRST = (
@@ -142,13 +142,15 @@ def clients_on_source(observed: Observed) -> Finding:
     if moved:
         told = "; ".join(moved)
         reason = f"clients were moved to {link.target}"
-        return Finding(GUARD, Status.FAIL, subject, reason, told, _COST, _FAIL_BACK_FIRST)
+        return Finding(PRECHECK, Status.FAIL, subject, reason, told, _COST, _FAIL_BACK_FIRST)
     runs = observed.survey.runs
     if isinstance(runs, Unavailable):
         reason = f"whether clients were moved is not known: {runs.reason}"
-        return Finding(GUARD, Status.NOT_CHECKED, subject, reason, remedy="drctl journal")
+        return Finding(PRECHECK, Status.NOT_CHECKED, subject, reason, remedy="drctl journal")
     told = f"{len(runs)} runs in the journal"
-    return Finding(GUARD, Status.OK, subject, f"nothing says that they are on {link.target}", told)
+    return Finding(
+        PRECHECK, Status.OK, subject, f"nothing says that they are on {link.target}", told
+    )
 
 
 def _moved(observed: Observed) -> list[str]:

@@ -8,7 +8,7 @@ from drctl.checks.check import (
     BOTH,
     PLANNED,
     Family,
-    Guards,
+    Prechecks,
     check,
     duration,
     listed,
@@ -42,7 +42,7 @@ _BY_HAND = ("STOPPED", "PAUSED")
 _CONNECT = "set `replicator.connect` of the link in drctl.yaml to the workers' REST interface"
 
 
-@check("connect-unreachable", _FAMILY, Status.FAIL, guards=Guards(BOTH, BOTH))
+@check("connect-unreachable", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, BOTH))
 def unreachable(observed: Observed) -> Verdict | None:
     """The Connect workers that replicate the link answer."""
     if not _on_connect(observed):
@@ -63,7 +63,7 @@ def unreachable(observed: Observed) -> Verdict | None:
     return ok("Connect", "it answers", f"connectors: {listed(sorted(known)) or 'none'}")
 
 
-@check("connectors-not-named", _FAMILY, Status.FAIL, guards=Guards(BOTH, PLANNED))
+@check("connectors-not-named", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, PLANNED))
 def named(observed: Observed) -> Verdict | None:
     """The link names the connector that copies its records, and the workers have it."""
     if not _on_connect(observed):
@@ -81,7 +81,7 @@ def named(observed: Observed) -> Verdict | None:
     return fail(f"connector {name}", "the workers have none of this name", evidence, cost, remedy)
 
 
-@check("replication-not-running", _FAMILY, Status.FAIL, guards=Guards(BOTH, PLANNED))
+@check("replication-not-running", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, PLANNED))
 def not_running(observed: Observed) -> Iterable[Verdict] | None:
     """Before a planned failover, the link's connectors and all their tasks are RUNNING."""
     if not _on_connect(observed):
@@ -91,7 +91,7 @@ def not_running(observed: Observed) -> Iterable[Verdict] | None:
     return separately(partial(_running, *each, observed.mode) for each in connectors)
 
 
-@check("replication-lag", _FAMILY, Status.WARN, Status.FAIL, guards=Guards(BOTH, PLANNED))
+@check("replication-lag", _FAMILY, Status.WARN, Status.FAIL, prechecks=Prechecks(BOTH, PLANNED))
 def lag(observed: Observed) -> Iterator[Verdict]:
     """The target lacks at most `policy.max_lag_records` of the source's records."""
     subject = f"link {observed.link.name}"
@@ -201,7 +201,9 @@ def _stopped(connector: Connector) -> tuple[str, str]:
 _DAY_MS = 24 * 3_600_000
 
 
-@check("retention-near-tail", Family.RETENTION, Status.WARN, Status.FAIL, guards=Guards(PLANNED))
+@check(
+    "retention-near-tail", Family.RETENTION, Status.WARN, Status.FAIL, prechecks=Prechecks(PLANNED)
+)
 def near_tail(observed: Observed) -> Iterator[Verdict]:
     """The source keeps unreplicated records for more than a quarter of its `retention.ms`."""
     subject = f"unreplicated tails on cluster {observed.link.source}"

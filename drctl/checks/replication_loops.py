@@ -5,7 +5,7 @@ import re
 from drctl.checks.check import (
     BOTH,
     Family,
-    Guards,
+    Prechecks,
     check,
     duration,
     listed,
@@ -31,7 +31,7 @@ _IDLE = ("STOPPED", "PAUSED")
 _LOOK = "look whether both directions run at once"
 
 
-@check("cycles", _FAMILY, Status.FAIL, guards=Guards(BOTH))
+@check("cycles", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH))
 def cycles(observed: Observed) -> Verdict | None:
     """No record is copied back to where it came from."""
     link = observed.link

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from drctl.checks.check import BOTH, Family, Guards, check, listed, several
+from drctl.checks.check import BOTH, Family, Prechecks, check, listed, several
 from drctl.checks.observed import NOT_LOOKED_AT, Observed
 from drctl.checks.verdict import Verdict, fail, ok, require, warn
 from drctl.config.fields import for_commands
@@ -16,7 +16,7 @@ from drctl.model.topology import Unavailable
 _STOPPED = ("STOPPED", "PAUSED")
 
 
-@check("clients-moved", Family.JOURNAL, Status.FAIL, guards=Guards())
+@check("clients-moved", Family.JOURNAL, Status.FAIL, prechecks=Prechecks())
 def moved(observed: Observed) -> Iterator[Verdict]:
     """No run has moved the link's clients to its target, or they have come home since."""
     if observed.whereabouts is NOT_LOOKED_AT:
@@ -89,7 +89,7 @@ def _stops(observed: Observed) -> str:
     Family.JOURNAL,
     Status.WARN,
     Status.FAIL,
-    guards=Guards(BOTH, overridable=False),
+    prechecks=Prechecks(BOTH, overridable=False),
 )
 def unfinished(observed: Observed) -> Verdict | None:
     """No run of the link stands half-way, and none owes anything."""
@@ -102,11 +102,13 @@ def unfinished(observed: Observed) -> Verdict | None:
         return _half_way(subject, known.unfinished)
     # What is owed only `doctor` asks; what one that has ended came to keeps nobody from beginning.
     every = () if isinstance(runs, Unavailable) else runs
-    owed = [run for run in every if run.owed]
-    if owed:
-        told = several(f"{run.run}: {owe}" for run in owed for owe in run.owed)
+    outstanding = [run for run in every if run.outstanding]
+    if outstanding:
+        told = several(f"{run.run}: {owe}" for run in outstanding for owe in run.outstanding)
         cost = "what was left out then is still to be done before the lost cluster may return"
-        return warn(subject, f"{len(owed):,} owe something", told, cost, "do it; drctl report RUN")
+        return warn(
+            subject, f"{len(outstanding):,} owe something", told, cost, "do it; drctl report RUN"
+        )
     told = f"the newest: {every[0].run} ({every[0].status})" if every else ""
     return ok(subject, "none stands half-way", told)
 

@@ -2,7 +2,16 @@
 
 from collections.abc import Iterator
 
-from drctl.checks.check import PLANNED, UNPLANNED, Family, Guards, check, duration, several, split
+from drctl.checks.check import (
+    PLANNED,
+    UNPLANNED,
+    Family,
+    Prechecks,
+    check,
+    duration,
+    several,
+    split,
+)
 from drctl.checks.observed import Observed
 from drctl.checks.replication_flow import Arriving
 from drctl.checks.verdict import Verdict, fail, not_checked, ok, require, require_asked, warn
@@ -24,7 +33,7 @@ _LOOK = "compare `kafka-transactions describe-producers` of both clusters"
     Family.PRODUCERS,
     Status.WARN,
     Status.FAIL,
-    guards=Guards(needed=PLANNED),
+    prechecks=Prechecks(needed=PLANNED),
 )
 def collide(observed: Observed) -> Iterator[Verdict]:
     """No producer of the source would meet another one of its id on the target."""
@@ -76,7 +85,10 @@ _OLD_MS = 5 * 60_000
 
 
 @check(
-    "source-unreachable", _FAMILY, Status.FAIL, guards=Guards(PLANNED, PLANNED, overridable=False)
+    "source-unreachable",
+    _FAMILY,
+    Status.FAIL,
+    prechecks=Prechecks(PLANNED, PLANNED, overridable=False),
 )
 def unreachable(observed: Observed) -> Verdict:
     """Before a planned failover, the source answers."""
@@ -94,7 +106,7 @@ def unreachable(observed: Observed) -> Verdict:
     return ok(subject, "it answers", f"cluster id {identity}")
 
 
-@check(ALIVE, _FAMILY, Status.FAIL, guards=Guards(UNPLANNED, UNPLANNED))
+@check(ALIVE, _FAMILY, Status.FAIL, prechecks=Prechecks(UNPLANNED, UNPLANNED))
 def alive(observed: Observed) -> Verdict:
     """Before an unplanned failover, the source does not answer."""
     subject = _subject(observed)
@@ -145,7 +157,7 @@ def _arrived(come: Arriving) -> str:
     return " and ".join(filter(None, (records, beats)))
 
 
-@check("hanging-transactions", _FAMILY, Status.FAIL, guards=Guards(PLANNED, PLANNED))
+@check("hanging-transactions", _FAMILY, Status.FAIL, prechecks=Prechecks(PLANNED, PLANNED))
 def hanging(observed: Observed) -> Iterator[Verdict]:
     """No transaction on the source hangs, or is older than 5 minutes."""
     subject = f"transactions on cluster {observed.link.source}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from drctl.checks.check import BOTH, Family, Guards, check, duration, listed, several
+from drctl.checks.check import BOTH, Family, Prechecks, check, duration, listed, several
 from drctl.checks.observed import Observed
 from drctl.checks.verdict import (
     NotObserved,
@@ -21,7 +21,10 @@ from drctl.model.topology import Unavailable
 
 
 @check(
-    "journal-unwritable", Family.JOURNAL, Status.FAIL, guards=Guards(BOTH, BOTH, overridable=False)
+    "journal-unwritable",
+    Family.JOURNAL,
+    Status.FAIL,
+    prechecks=Prechecks(BOTH, BOTH, overridable=False),
 )
 def unwritable(observed: Observed) -> Iterator[Verdict]:
     """A run can write its journal, wherever it is kept."""
@@ -74,7 +77,9 @@ _NOWHERE = "clients that were sent there could neither write nor read: an outage
 _LOOK = "see that its brokers run; `kafka-topics --describe` shows what is amiss"
 
 
-@check("target-unreachable", _FAMILY, Status.FAIL, guards=Guards(BOTH, BOTH, overridable=False))
+@check(
+    "target-unreachable", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, BOTH, overridable=False)
+)
 def unreachable(observed: Observed) -> Verdict:
     """The target answers."""
     subject = _subject(observed)
@@ -87,7 +92,7 @@ def unreachable(observed: Observed) -> Verdict:
     return ok(subject, "it answers", f"cluster id {identity}")
 
 
-@check("target-no-controller", _FAMILY, Status.FAIL, guards=Guards())
+@check("target-no-controller", _FAMILY, Status.FAIL, prechecks=Prechecks())
 def no_controller(observed: Observed) -> Verdict:
     """The target has an active controller."""
     health, subject = _health(observed), _subject(observed)
@@ -105,7 +110,7 @@ def no_controller(observed: Observed) -> Verdict:
     )
 
 
-@check("target-offline-partitions", _FAMILY, Status.FAIL, guards=Guards(BOTH, BOTH))
+@check("target-offline-partitions", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, BOTH))
 def offline(observed: Observed) -> Verdict:
     """Every copy has a leader."""
     health = _health(observed)
@@ -122,7 +127,7 @@ def offline(observed: Observed) -> Verdict:
     )
 
 
-@check("target-under-min-isr", _FAMILY, Status.FAIL, guards=Guards(BOTH, BOTH))
+@check("target-under-min-isr", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, BOTH))
 def under_min_isr(observed: Observed) -> Iterator[Verdict]:
     """Every copy has as many replicas in sync as `min.insync.replicas` asks for."""
     health, subject = _health(observed), _subject(observed)

@@ -158,7 +158,7 @@ def recover(given: Recover) -> int:
     backoff = Backoff(initial, longest, given.attempts)
     settle_s = seconds(given.settle, "--settle", zero=True)
     given.check()
-    overrides = parse_overrides(given.override, [recovery_plan.GUARD])
+    overrides = parse_overrides(given.override, [recovery_plan.PRECHECK])
     wanted = _remedy(given)
     config = configuration()
     cluster = connect_adapters.only_workers(config, given.connect, given.link)

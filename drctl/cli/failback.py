@@ -136,13 +136,13 @@ def home_or_there(
 
     def look(sight: "ClusterLinkReader", passed: Mapping[str, str]) -> "Plan":
         way = _inputs(sight, passed, *times(Failback.patience, Failback.grace))
-        seen = replace(way.old, basis=way.home.basis, overrides=passed, way_back=way)
+        seen = replace(way.old, basis=way.home.basis, overrides=passed, failback=way)
         return make(sight.config, seen)
 
     return show_or_go(given, words, look, HOME, lost=lost)
 
 
-def with_way_back(config: "Config", link: "Link", seen: "Circumstances") -> "Circumstances":
+def with_failback(config: "Config", link: "Link", seen: "Circumstances") -> "Circumstances":
     """What drctl.yaml says of a link and of its way home; nobody looks at it."""
     from drctl.config.reverse_link import way_home
 
@@ -150,7 +150,7 @@ def with_way_back(config: "Config", link: "Link", seen: "Circumstances") -> "Cir
         back = way_home(link, map(config.link, config.links))
     except ConfigError:
         return seen
-    return replace(seen, way_back=turned(seen, back.settings.replicator.connectors.named))
+    return replace(seen, failback=turned(seen, back.settings.replicator.connectors.named))
 
 
 def _policies(given: Failback) -> Policies:

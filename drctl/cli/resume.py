@@ -177,16 +177,21 @@ def _readable_part(lines: Sequence[bytes]) -> RunState | None:
         return None
 
 
-def _show_abandoned(run: str, status: Status, owed: Sequence[str] = ()) -> None:
+def _show_abandoned(run: str, status: Status, outstanding: Sequence[str] = ()) -> None:
     """The contract's document of a run, of which nothing else is known."""
     from drctl.views.run_json import RunDocument, RunRpoDocument
 
     nothing = RunRpoDocument(records=None, at_least=None, at_most=None, seconds=None, exact=False)
     document = RunDocument(
-        run=run, status=status.value, steps=(), rto_seconds=None, rpo=nothing, owed=tuple(owed)
+        run=run,
+        status=status.value,
+        steps=(),
+        rto_seconds=None,
+        rpo=nothing,
+        outstanding=tuple(outstanding),
     )
     became = "was left behind" if status is Status.STOPPED else "cannot be read"
-    console().result(meant((f"run {run} {became}", *owed)), document)
+    console().result(meant((f"run {run} {became}", *outstanding)), document)
 
 
 def _confirmed(link: "Link", story: RunState) -> str:

@@ -13,10 +13,10 @@ from drctl.views.run_words import BECAME, length
 
 _STEP_STYLES = {
     Became.DONE: "green",
-    Became.PASSED: "dim",
+    Became.SKIPPED: "dim",
     Became.NOT_STARTED: "dim",
     Became.ROLLED_BACK: "yellow",
-    Became.OWED: "yellow",
+    Became.OUTSTANDING: "yellow",
 }
 _BAR = 20
 _WIDE = 72
@@ -79,7 +79,7 @@ class Picture:
         plan, run = self._seen.plan, self._seen.run
         ends = f"{one_line(plan.source)} to {one_line(plan.target)}"
         passed = length(self._now - self._seen.began)
-        back = ", taking everything back" if self._seen.turned_back else ""
+        back = ", taking everything back" if self._seen.rollback_reason else ""
         return Text(f"{one_line(plan.name)}, {ends}, {passed}{back} (run {one_line(run)})", "bold")
 
     def _steps(self, width: int, room: int) -> Iterator[_Shown]:
@@ -98,13 +98,13 @@ class Picture:
         for number, line in enumerate(self._seen.lines):
             if self._is_now(line):
                 return number
-        through = (Became.DONE, Became.PASSED, Became.OWED)
+        through = (Became.DONE, Became.SKIPPED, Became.OUTSTANDING)
         waiting = (n for n, line in enumerate(self._seen.lines) if line.became not in through)
         return next(waiting, max(0, len(self._seen.lines) - 1))
 
     def _row(self, line: Line, width: int) -> Text:
         now = self._is_now(line)
-        running = "taking back" if now and self._seen.turned_back else "now"
+        running = "taking back" if now and self._seen.rollback_reason else "now"
         state = running if now else "" if line.became is Became.NOT_STARTED else BECAME[line.became]
         room = max(8, width - 32)
         name = one_line(line.id)[:room].ljust(min(self._longest, room))

@@ -96,7 +96,7 @@ def render(given: Filled) -> int:
     Where no link is named, and drctl.yaml has several, placeholders stand for what a link says.
     """
     from drctl.app.plan_inputs import configured
-    from drctl.cli.failback import with_way_back
+    from drctl.cli.failback import with_failback
     from drctl.runbook.reading import find
     from drctl.runbook.rendering import PLACEHOLDERS
     from drctl.runbook.rendering import render as page
@@ -106,7 +106,7 @@ def render(given: Filled) -> int:
     seen = PLACEHOLDERS
     if given.link is not None or len(config.links) == 1:
         wanted = config.link(given.link)
-        seen = with_way_back(config, wanted, configured(wanted))
+        seen = with_failback(config, wanted, configured(wanted))
     text = page(runbook, seen, _given(given.values), _site(config))
     return _text(given.name, runbook.path, text)
 

@@ -137,7 +137,7 @@ def _prefixed(key: str, partition: Partition, to: Connector) -> Translated:
     return Translated({**partition, key: prefix})
 
 
-class Guard(StrEnum):
+class Precheck(StrEnum):
     """Why a position is not written."""
 
     NO_CONNECTOR = "no-connector"
@@ -153,7 +153,7 @@ class Guard(StrEnum):
         return self in OVERRIDABLE
 
 
-OVERRIDABLE = (Guard.MISFIT, Guard.UNKNOWN)
+OVERRIDABLE = (Precheck.MISFIT, Precheck.UNKNOWN)
 
 
 class Action(StrEnum):
@@ -182,7 +182,7 @@ class Line:
     action: Action
     before: Mapping[str, Any] | None = None
     to: Mapping[str, Any] | None = None
-    guard: Guard | None = None
+    precheck: Precheck | None = None
     reason: str = ""
     overridden: bool = False
 
@@ -199,7 +199,7 @@ class OffsetsPlan:
     workers: str
     origin: str
     lines: tuple[Line, ...]
-    overrides: Mapping[Guard, str]
+    overrides: Mapping[Precheck, str]
 
     @property
     def writes(self) -> tuple[Line, ...]:
@@ -218,7 +218,7 @@ def build_plan(
     renamed: Mapping[str, str],
     workers: Workers,
     where: str,
-    overrides: Mapping[Guard, str],
+    overrides: Mapping[Precheck, str],
 ) -> OffsetsPlan:
     """Look at the other workers, and say what would be written.
 
@@ -246,20 +246,20 @@ def build_plan(
 
 
 def _lines(
-    kept: Kept, name: str, to: Connector | None, workers: Workers, overrides: Mapping[Guard, str]
+    kept: Kept, name: str, to: Connector | None, workers: Workers, overrides: Mapping[Precheck, str]
 ) -> Iterator[Line]:
     blocker = _blocker(kept, name, to)
     if blocker or to is None:
-        guard, reason = blocker or (Guard.NO_CONNECTOR, "")
+        precheck, reason = blocker or (Precheck.NO_CONNECTOR, "")
         for each in kept.offsets or (Position({}, None),):
-            yield Line(name, kept.name, each.partition, Action.REFUSE, None, None, guard, reason)
+            yield Line(name, kept.name, each.partition, Action.REFUSE, None, None, precheck, reason)
         return
     now = workers.positions(name)
     for each in kept.offsets:
         found = translate(kept, each.partition, to)
         before = next((p.offset for p in now if p.partition == found.partition), None)
-        guard = Guard.UNKNOWN if found.unknown else Guard.MISFIT
-        overridden = bool(found.doubt) and guard in overrides
+        precheck = Precheck.UNKNOWN if found.unknown else Precheck.MISFIT
+        overridden = bool(found.doubt) and precheck in overrides
         action = Action.KEEP if before == each.offset else Action.WRITE
         yield Line(
             name,
@@ -268,28 +268,28 @@ def _lines(
             Action.REFUSE if found.doubt and not overridden else action,
             before,
             each.offset,
-            guard if found.doubt else None,
+            precheck if found.doubt else None,
             found.doubt,
             overridden,
         )
 
 
-def _blocker(kept: Kept, name: str, to: Connector | None) -> tuple[Guard, str] | None:
+def _blocker(kept: Kept, name: str, to: Connector | None) -> tuple[Precheck, str] | None:
     """What blocks all positions of a connector, and cannot be overridden."""
     if kept.unread:
-        return Guard.UNREAD, f"its positions could not be read: {kept.unread}"
+        return Precheck.UNREAD, f"its positions could not be read: {kept.unread}"
     if kept.kind == SINK:
-        return Guard.SINK, (
+        return Precheck.SINK, (
             f"its positions are those of group {kept.group}, which are translated with its"
             " topics: drctl offsets apply"
         )
     if to is None:
-        return Guard.NO_CONNECTOR, (
+        return Precheck.NO_CONNECTOR, (
             f"there is no connector {name} on these workers: make it with initial_state STOPPED,"
             " or give --rename"
         )
     if to.state != STOPPED:
-        return Guard.NOT_STOPPED, (
+        return Precheck.NOT_STOPPED, (
             f"connector {name} is {to.state}: Connect takes positions of stopped ones only (PUT"
             f" /connectors/{name}/stop)"
         )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from drctl.connectors import applying, recovery_plan
-from drctl.connectors.applying import Guard, Line
+from drctl.connectors.applying import Line, Precheck
 from drctl.connectors.diagnosis import ExplainedDocument
 from drctl.connectors.recovery_plan import RecoverLine, Row
 from drctl.connectors.remedies import Remedy
@@ -87,7 +87,7 @@ class LineDocument(Document):
     partition: Mapping[str, Any]
     before: Offset
     to: Offset
-    guard: Guard | None
+    precheck: Precheck | None
     reason: str
     overridden: bool
 

@@ -55,7 +55,7 @@ class Backoff:
             delay = min(2 * delay, self.maximum_s)
 
 
-GUARD = "cause"
+PRECHECK = "cause"
 """The one guard: the stack trace shows that this does not help."""
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from drctl.elections.cluster_state import Kind, Partition, PartitionStates, Replica
 from drctl.elections.loss import Beyond, Evidence, Loss
-from drctl.elections.planning import Action, ElectionPlan, Guard, Line
+from drctl.elections.planning import Action, ElectionPlan, Line, Precheck
 from drctl.elections.results import ElectionResult, LineResult, Outcome
 from drctl.model.document import Count, Document, From, Name, Seconds
 from drctl.model.health import Controller
@@ -135,7 +135,7 @@ def show_document(
 class ObjectionDocument(Document):
     """What blocks an election, or was overridden."""
 
-    guard: Guard
+    precheck: Precheck
     reason: str
 
 

@@ -11,7 +11,7 @@ from drctl.model.groups import OFFSETS_TOPIC
 from drctl.model.topology import TopicPartition, Unavailable
 
 
-class Guard(StrEnum):
+class Precheck(StrEnum):
     """Why a partition gets no election."""
 
     UNCLEAN = "unclean"
@@ -30,7 +30,7 @@ class Guard(StrEnum):
         return self in OVERRIDABLE
 
 
-OVERRIDABLE = (Guard.UNCLEAN, Guard.SHORTER)
+OVERRIDABLE = (Precheck.UNCLEAN, Precheck.SHORTER)
 
 
 class Action(StrEnum):
@@ -44,7 +44,7 @@ class Action(StrEnum):
 class Objection(NamedTuple):
     """A guard that blocks an election of a partition, or was overridden."""
 
-    guard: Guard
+    precheck: Precheck
     reason: str
 
 
@@ -120,7 +120,7 @@ class Aim:
             known_end=loss.known_end,
             exact=loss.exact,
             clean=loss.candidate.clean,
-            overridden=tuple((each.guard.value, each.reason) for each in line.overridden),
+            overridden=tuple((each.precheck.value, each.reason) for each in line.overridden),
         )
 
     def is_still(self, line: Line) -> bool:
@@ -158,7 +158,7 @@ class ElectionPlan:
     cluster: str
     cluster_id: str
     lines: tuple[Line, ...]
-    overrides: Mapping[Guard, str]
+    overrides: Mapping[Precheck, str]
     notes: tuple[str, ...] = ()
 
     @property
@@ -194,7 +194,7 @@ def unclean_plan(
     places: Sequence[TopicPartition],
     evidence: Sequence[Evidence],
     groups: Mapping[TopicPartition, Sequence[Beyond]],
-    overrides: Mapping[Guard, str],
+    overrides: Mapping[Precheck, str],
     notes: Sequence[str] = (),
 ) -> ElectionPlan:
     """Have these partitions led by whoever lives, and say what is lost."""
@@ -218,7 +218,7 @@ def plan_again(
     kind: Kind,
     states: PartitionStates,
     places: Sequence[TopicPartition],
-    overrides: Mapping[Guard, str],
+    overrides: Mapping[Precheck, str],
 ) -> ElectionPlan:
     """What would be planned for these partitions now; what was lost is known already."""
     if kind is Kind.PREFERRED:
@@ -239,7 +239,7 @@ def _unread(states: PartitionStates) -> Iterable[str]:
 
 def _absent(place: TopicPartition) -> Line:
     reason = "there is no such partition, or this user may not see it"
-    return Line(place, None, Action.REFUSE, refused=(Objection(Guard.NOT_THERE, reason),))
+    return Line(place, None, Action.REFUSE, refused=(Objection(Precheck.NOT_THERE, reason),))
 
 
 def _preferred(seen: Partition, states: PartitionStates) -> Line:
@@ -247,20 +247,20 @@ def _preferred(seen: Partition, states: PartitionStates) -> Line:
     if seen.leader == node:
         return Line(seen.place, seen, Action.NOTHING, node)
     if node not in states.alive:
-        against = Objection(Guard.DOWN, f"broker {node}, its first replica, does not answer")
+        against = Objection(Precheck.DOWN, f"broker {node}, its first replica, does not answer")
     elif not seen.holds_everything(node):
-        against = Objection(Guard.NOT_IN_SYNC, f"broker {node}, its first replica, is behind")
+        against = Objection(Precheck.NOT_IN_SYNC, f"broker {node}, its first replica, is behind")
     else:
         return Line(seen.place, seen, Action.ELECT, node)
     return Line(seen.place, seen, Action.REFUSE, node, refused=(against,))
 
 
 def _unclean(
-    seen: Partition, loss: Loss | None, states: PartitionStates, overrides: Mapping[Guard, str]
+    seen: Partition, loss: Loss | None, states: PartitionStates, overrides: Mapping[Precheck, str]
 ) -> Line:
     found = tuple(_against(seen, loss, states))
-    refused = tuple(each for each in found if each.guard not in overrides)
-    passed = tuple(each for each in found if each.guard in overrides)
+    refused = tuple(each for each in found if each.precheck not in overrides)
+    passed = tuple(each for each in found if each.precheck in overrides)
     action = Action.REFUSE if refused else Action.ELECT
     to = loss.candidate.node if loss else None
     return Line(seen.place, seen, action, to, refused, passed, loss)
@@ -268,20 +268,20 @@ def _unclean(
 
 def _against(seen: Partition, loss: Loss | None, states: PartitionStates) -> Iterable[Objection]:
     if seen.leader is not None:
-        yield Objection(Guard.LED, _led(seen, states))
+        yield Objection(Precheck.LED, _led(seen, states))
         return
     if isinstance(states.controller, Unavailable):
         reason = f"nobody can be elected without a controller: {states.controller.reason}"
-        yield Objection(Guard.NO_CONTROLLER, reason)
+        yield Objection(Precheck.NO_CONTROLLER, reason)
     if loss is None:
         nodes = ", ".join(map(str, seen.replicas))
-        yield Objection(Guard.NOBODY, f"none of its replicas answers (brokers {nodes})")
+        yield Objection(Precheck.NOBODY, f"none of its replicas answers (brokers {nodes})")
         return
-    yield Objection(Guard.UNCLEAN, f"would be lost for good: {loss.words}")
+    yield Objection(Precheck.UNCLEAN, f"would be lost for good: {loss.words}")
     if loss.longer and not loss.candidate.clean:
         node, end = loss.longer[0]
         yield Objection(
-            Guard.SHORTER,
+            Precheck.SHORTER,
             f"the controller takes the first living replica, broker {loss.candidate.node} (log end"
             f" {loss.log_end}); broker {node} holds more (log end {end}): put it first with"
             " kafka-reassign-partitions.sh, or stop the other one",

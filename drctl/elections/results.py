@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from drctl.elections.cluster_state import Declined, ElectionReader, Kind, PartitionStates
 from drctl.elections.loss import lost_behind
-from drctl.elections.planning import Action, Aim, ElectionPlan, Guard, Line, Objection
+from drctl.elections.planning import Action, Aim, ElectionPlan, Line, Objection, Precheck
 from drctl.model.errors import ExitCode
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
@@ -184,7 +184,9 @@ def _result_of(
     if line.place in found:
         return LineResult(line, found[line.place])
     if line.place in changed:
-        against = Objection(Guard.CHANGED, "it has changed since the plan was made: make it anew")
+        against = Objection(
+            Precheck.CHANGED, "it has changed since the plan was made: make it anew"
+        )
         return LineResult(line, Became(Outcome.REFUSED, changed[line.place]), (against,))
     leader = line.partition.leader if line.partition else None
     if line.action is Action.NOTHING:

@@ -50,7 +50,7 @@ def standing(run: RunState, kinds: Mapping[str, Kind]) -> Mapping[str, str]:
         except MALFORMED:
             found[step.id] = f"{_became(left)}: step {step.id}, which drctl did not write"
             continue
-        back = f"; its way back: {words.way_back}" if words.way_back else ""
+        back = f"; its way back: {words.rollback}" if words.rollback else ""
         found[step.id] = f"{_became(left)}: {words.title}{back}"
     return found
 

@@ -30,11 +30,11 @@ class What(StrEnum):
     APPLIED = "applied"
     DONE = "done"
     FAILED = "failed"
-    LOOKED = "looked"
+    OBSERVED = "observed"
     STALE = "stale"
-    OWED = "owed"
-    PASSED = "passed"
-    TURNED_BACK = "turned-back"
+    OUTSTANDING = "outstanding"
+    SKIPPED = "skipped"
+    ROLLING_BACK = "rolling-back"
     UNDOING = "undoing"
     UNDONE = "undone"
     NOT_UNDONE = "not-undone"
@@ -53,9 +53,9 @@ def resumed(who: Mapping[str, str], at: datetime, overrides: Mapping[str, str] =
     return _entry(What.RESUMED, at, who=dict(who), overrides=dict(overrides))
 
 
-def abandoned(why: str, stands: Mapping[str, str], at: datetime) -> Entry:
+def abandoned(why: str, left_changed: Mapping[str, str], at: datetime) -> Entry:
     """Nobody resumes it, and this stays changed: step to words."""
-    return _entry(What.ABANDONED, at, why=why, stands=dict(stands))
+    return _entry(What.ABANDONED, at, why=why, left_changed=dict(left_changed))
 
 
 def intend(step: str, effect: int, intent: Json, at: datetime) -> Entry:
@@ -79,10 +79,10 @@ def failed(step: str, seen: Seen, at: datetime) -> Entry:
     return _entry(What.FAILED, at, step=step, **_observed(seen))
 
 
-def looked(step: str, effect: int, seen: Seen, at: datetime) -> Entry:
+def observed(step: str, effect: int, seen: Seen, at: datetime) -> Entry:
     """What a later look at an effect showed."""
     state, words = seen.state.value, seen.words
-    return _entry(What.LOOKED, at, step=step, effect=effect, state=state, words=words)
+    return _entry(What.OBSERVED, at, step=step, effect=effect, state=state, words=words)
 
 
 def stale(step: str, effect: int, why: str, at: datetime) -> Entry:
@@ -90,19 +90,19 @@ def stale(step: str, effect: int, why: str, at: datetime) -> Entry:
     return _entry(What.STALE, at, step=step, effect=effect, words=why)
 
 
-def owed(step: str, what: str, at: datetime) -> Entry:
+def outstanding(step: str, what: str, at: datetime) -> Entry:
     """A later run must do this."""
-    return _entry(What.OWED, at, step=step, what=what)
+    return _entry(What.OUTSTANDING, at, step=step, what=what)
 
 
-def passed(step: str, seen: Seen, at: datetime) -> Entry:
+def skipped(step: str, seen: Seen, at: datetime) -> Entry:
     """It was not done, and need not be."""
-    return _entry(What.PASSED, at, step=step, **_observed(seen))
+    return _entry(What.SKIPPED, at, step=step, **_observed(seen))
 
 
-def turned_back(step: str, why: str, at: datetime) -> Entry:
+def rolling_back(step: str, why: str, at: datetime) -> Entry:
     """From here on effects are rolled back, the newest first."""
-    return _entry(What.TURNED_BACK, at, step=step, why=why)
+    return _entry(What.ROLLING_BACK, at, step=step, why=why)
 
 
 def undoing(step: str, effect: int, at: datetime) -> Entry:

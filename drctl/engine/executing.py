@@ -165,16 +165,16 @@ class Effects:
     def note_done(self, run: RunState, effect: Effect, seen: Seen) -> None:
         """Write down that it is done, and which part of it a later run must do."""
         self.write(run, entries.done(effect.step, effect.number, seen, self.now()))
-        if seen.owes:
-            self.note_owed(run, effect.step, seen.owes)
+        if seen.outstanding:
+            self.note_outstanding(run, effect.step, seen.outstanding)
 
     def note_looked(self, run: RunState, effect: Effect, seen: Seen) -> None:
         """Write down what a later look at an effect showed."""
-        self.write(run, entries.looked(effect.step, effect.number, seen, self.now()))
+        self.write(run, entries.observed(effect.step, effect.number, seen, self.now()))
 
-    def note_owed(self, run: RunState, step: str, what: str) -> None:
+    def note_outstanding(self, run: RunState, step: str, what: str) -> None:
         """Write down what a later run must do."""
-        self.write(run, entries.owed(step, what, self.now()))
+        self.write(run, entries.outstanding(step, what, self.now()))
 
     def write(self, run: RunState, entry: Entry) -> None:
         """Make an entry durable, then let the run take it.
@@ -234,11 +234,11 @@ class Execution(Effects):
         return outcome
 
     def _walk(self, run: RunState, resumed: bool) -> Outcome:
-        if resumed and not run.turned_back:
+        if resumed and not run.rollback_reason:
             FencedPhase(self).look_again(run)
-        if not run.turned_back:
+        if not run.rollback_reason:
             outcome = self._forward(run)
-            if not run.turned_back:
+            if not run.rollback_reason:
                 return outcome
         return Rollback(self).of(run)
 
@@ -255,7 +255,7 @@ class Execution(Effects):
             self.watcher.ended(step.id, seen.words, {"seconds": self.clock.monotonic() - began})
             if seen.state is not State.DONE and (outcome := self._not_done(run, step, seen)):
                 return outcome
-        return Outcome(Status.DONE, owes=bool(run.owed))
+        return Outcome(Status.DONE, outstanding=bool(run.outstanding))
 
     def _do(self, run: RunState, step: Step) -> Seen:
         kind = self.kinds[step.kind]
@@ -329,17 +329,17 @@ class Execution(Effects):
         """None where the run continues all the same."""
         if step.duty is Duty.BEST_EFFORT:
             title = self.kinds[step.kind].describe(step.settings).title
-            self.note_owed(run, step.id, f"{title}: {seen.words}")
+            self.note_outstanding(run, step.id, f"{title}: {seen.words}")
             return None
         if step.duty is Duty.OPTIONAL:
-            self.write(run, entries.passed(step.id, seen, self.now()))
+            self.write(run, entries.skipped(step.id, seen, self.now()))
             return None
         self.write(run, entries.failed(step.id, seen, self.now()))
         status = Status.STOPPED
         if seen.state is State.UNKNOWN:
             status = Status.UNKNOWN
         elif not FencedPhase(self).is_opened(run):
-            self.write(run, entries.turned_back(step.id, seen.words, self.now()))
+            self.write(run, entries.rolling_back(step.id, seen.words, self.now()))
         elif self.has(step, Trait.VERIFIES):
             status = Status.UNKNOWN
         return Outcome(status, step.id, seen.words, seen.items)
@@ -382,7 +382,7 @@ class FencedPhase:
         """What came through a fence is not on the target because somebody overrode the check."""
         why = run.overrides.get(MOVED)
         for step in self._source_fences(run) if why else ():
-            if step.id in run.facts and step.id not in run.owed:
+            if step.id in run.facts and step.id not in run.outstanding:
                 self._owe_writes(run, step, f"{MOVED} was passed over: {why}")
 
     def is_opened(self, run: RunState) -> bool:
@@ -456,11 +456,11 @@ class FencedPhase:
     def _owe_writes(self, run: RunState, step: Step, why: str) -> None:
         plan = run.plan
         what = _WRITTEN_THROUGH.format(source=plan.source, target=plan.target, why=why)
-        self.effects.note_owed(run, step.id, what)
+        self.effects.note_outstanding(run, step.id, what)
 
     def _newest_fence(self, run: RunState) -> str:
         """The last step that fences and is done; empty where none is."""
-        done = {effect.step for effect in run.effects if effect.done and effect.stands}
+        done = {effect.step for effect in run.effects if effect.done and effect.current}
         fences = (
             step.id
             for step in reversed(run.plan.steps)
@@ -580,15 +580,15 @@ def _outcome(run: RunState, changed: bool, remaining: Observed, staying: Observe
     if remaining:
         unknown = any(seen.state is State.UNKNOWN for _, seen in remaining)
         items = tuple(f"{effect.step}: {seen.words}" for effect, seen in remaining)
-        words = f"not everything could be put back after: {run.turned_back}"
+        words = f"not everything could be put back after: {run.rollback_reason}"
         status = Status.UNKNOWN if unknown else Status.STOPPED
         return Outcome(status, remaining[0][0].step, words, items)
-    turned = (each for each in reversed(run.entries) if each["entry"] == What.TURNED_BACK)
+    turned = (each for each in reversed(run.entries) if each["entry"] == What.ROLLING_BACK)
     step = str(next(turned)["step"])
     if staying:
         items = tuple(f"{effect.step}: {seen.words}" for effect, seen in reversed(staying))
-        words = f"some of it stays as it is, and should, after: {run.turned_back}"
+        words = f"some of it stays as it is, and should, after: {run.rollback_reason}"
         return Outcome(Status.STOPPED, step, words, items, over=True)
     put_back = changed or any(effect.undone for effect in run.effects)
-    words = f"everything was put back: {run.turned_back}" if put_back else run.turned_back
+    words = f"everything was put back: {run.rollback_reason}" if put_back else run.rollback_reason
     return Outcome(Status.REFUSED, step, words)

@@ -42,7 +42,7 @@ class Search:
         folder: of the result of the comparison.
         ends: where the returned cluster's logs ended before anything was replicated to them.
         boundaries: where the records begin, on the surviving cluster, that only it has.
-        begun: whether the failback has replicated some of these already.
+        started: whether the failback has replicated some of these already.
         duplicated: records that the surviving cluster held more often than the returned one.
         aside: records that the surviving cluster had, and has compacted or deleted since.
         id: of the result; the surviving cluster keeps under it what was decided.
@@ -55,7 +55,7 @@ class Search:
     unkeyed: int
     ends: JournaledOffsets
     boundaries: JournaledOffsets
-    begun: bool = False
+    started: bool = False
     duplicated: int = 0
     aside: int = 0
     id: str = ""
@@ -106,7 +106,7 @@ class Reconciliation:
 
 
 @dataclass(frozen=True, slots=True)
-class Owed:
+class OutstandingAction:
     """An outstanding action: something that a run left to a later one.
 
     Attributes:

@@ -90,14 +90,14 @@ class Outcome:
     step: str = ""
     words: str = ""
     items: tuple[str, ...] = ()
-    owes: bool = False
+    outstanding: bool = False
     over: bool = False
     abandoned: bool = False
 
     @property
     def exit_code(self) -> ExitCode:
         """What the process exits with: never 0 where something is owed."""
-        if self.abandoned or (self.status is Status.DONE and self.owes):
+        if self.abandoned or (self.status is Status.DONE and self.outstanding):
             return ExitCode.FOUND
         return _CODES[self.status]
 
@@ -130,7 +130,7 @@ class Seen(Generic[F]):
     words: str
     facts: F | None = None
     items: tuple[str, ...] = ()
-    owes: str = ""
+    outstanding: str = ""
     stays: bool = False
 
 
@@ -183,7 +183,7 @@ class Description:
 
     title: str
     proof: str
-    way_back: str = ""
+    rollback: str = ""
     clients: str = ""
 
 

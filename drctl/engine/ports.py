@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from drctl.elections.cluster_state import ElectionReader, ElectionWriter
-from drctl.engine.failback_state import Owed, Reconciliation, Search, Wish
+from drctl.engine.failback_state import OutstandingAction, Reconciliation, Search, Wish
 from drctl.model.endpoints import EndpointReader, EndpointWriter
 from drctl.model.fencing import AclReader, AclWriter, FenceProver
 from drctl.model.finding import Finding
@@ -417,7 +417,7 @@ class LinkReader(Protocol):
             Unknown: the result is elsewhere, and not everything could be compared.
         """
 
-    def owed(self) -> Sequence[Owed]:
+    def outstanding(self) -> Sequence[OutstandingAction]:
         """What earlier runs over this link owe.
 
         Raises:

@@ -280,16 +280,16 @@ _SEEN: Mapping[str, Check] = {"state": _state, "words": _text, "items": _texts}
 _SHAPES: Mapping[What, Mapping[str, Check]] = {
     What.BEGAN: {"run": is_run, "fingerprint": _text, "who": _named_texts, "plan": _mapping},
     What.RESUMED: {"who": _named_texts},
-    What.ABANDONED: {"why": _text, "stands": _named_texts},
+    What.ABANDONED: {"why": _text, "left_changed": _named_texts},
     What.INTEND: {**_EFFECT, "intent": _mapping},
     What.APPLIED: {**_EFFECT, "complaints": _texts},
     What.DONE: {**_EFFECT, "words": _text, "facts": _mapping, "items": _texts},
     What.FAILED: {**_STEP, **_SEEN},
-    What.LOOKED: {**_EFFECT, "state": _state, "words": _text},
+    What.OBSERVED: {**_EFFECT, "state": _state, "words": _text},
     What.STALE: {**_EFFECT, "words": _text},
-    What.OWED: {**_STEP, "what": _text},
-    What.PASSED: {**_STEP, **_SEEN},
-    What.TURNED_BACK: {**_STEP, "why": _text},
+    What.OUTSTANDING: {**_STEP, "what": _text},
+    What.SKIPPED: {**_STEP, **_SEEN},
+    What.ROLLING_BACK: {**_STEP, "why": _text},
     What.UNDOING: _EFFECT,
     What.UNDONE: {**_EFFECT, "words": _text},
     What.NOT_UNDONE: {**_EFFECT, **_SEEN},
@@ -337,7 +337,7 @@ class Effect:
     stale: bool = False
 
     @property
-    def stands(self) -> bool:
+    def current(self) -> bool:
         """Whether it is the current effect of its step."""
         return not (self.undone or self.stale)
 
@@ -354,7 +354,7 @@ class RunState:
         overrides: prechecks that were overridden at a resume: name to reason.
         turned_back: why effects are rolled back; empty while the run goes forward.
         abandoned: why nobody may resume it; empty where somebody may.
-        stands: where it was abandoned, what it left changed, by step.
+        left_changed: where it was abandoned, what it left changed, by step.
         status: what it ended with; empty while it has not.
     """
 
@@ -364,12 +364,12 @@ class RunState:
     began: datetime
     effects: list[Effect] = field(default_factory=list)
     facts: dict[str, Json] = field(default_factory=dict)
-    owed: dict[str, str] = field(default_factory=dict)
-    passed: set[str] = field(default_factory=set)
+    outstanding: dict[str, str] = field(default_factory=dict)
+    skipped: set[str] = field(default_factory=set)
     overrides: dict[str, str] = field(default_factory=dict)
-    turned_back: str = ""
+    rollback_reason: str = ""
     abandoned: str = ""
-    stands: dict[str, str] = field(default_factory=dict)
+    left_changed: dict[str, str] = field(default_factory=dict)
     status: str = ""
     entries: list[Entry] = field(default_factory=list)
     _steps: frozenset[str] = frozenset()
@@ -392,11 +392,11 @@ class RunState:
 
     def effect_of(self, step: str) -> Effect | None:
         """The newest effect of a step that is neither rolled back nor stale."""
-        return next((e for e in reversed(self.effects) if e.step == step and e.stands), None)
+        return next((e for e in reversed(self.effects) if e.step == step and e.current), None)
 
     def is_done(self, step: str) -> bool:
         """Whether the run is through with the step: it was done, is owed or was passed."""
-        return step in self.facts or step in self.owed or step in self.passed
+        return step in self.facts or step in self.outstanding or step in self.skipped
 
     def facts_by_kind(self) -> Facts:
         """The facts of the steps: by kind, the newest of each."""
@@ -413,8 +413,8 @@ class RunState:
     def forget(self, step: str) -> None:
         """Drop what the step showed: it does not hold any more."""
         self.facts.pop(step, None)
-        self.owed.pop(step, None)
-        self.passed.discard(step)
+        self.outstanding.pop(step, None)
+        self.skipped.discard(step)
 
     def _take(self, entry: Entry) -> None:
         what = check_entry(entry)
@@ -425,7 +425,7 @@ class RunState:
                 # Older journals do not have them.
                 self.overrides.update(entry.get("overrides", {}))
             case What.ABANDONED:
-                self.abandoned, self.stands = str(entry["why"]), dict(entry["stands"])
+                self.abandoned, self.left_changed = str(entry["why"]), dict(entry["left_changed"])
             case What.INTEND:
                 number = int(entry["effect"])
                 if number != len(self.effects) + 1:
@@ -436,7 +436,7 @@ class RunState:
             case What.DONE:
                 self._effect(entry).done = True
                 self.facts[entry["step"]] = _json(entry["facts"])
-            case What.LOOKED:
+            case What.OBSERVED:
                 if entry["state"] != "done":
                     self._effect(entry).done = False
                     self.forget(entry["step"])
@@ -448,12 +448,12 @@ class RunState:
             case What.UNDONE:
                 self._effect(entry).undone = True
                 self.forget(entry["step"])
-            case What.OWED:
-                self.owed[self.plan.step(entry["step"]).id] = str(entry["what"])
-            case What.PASSED:
-                self.passed.add(self.plan.step(entry["step"]).id)
-            case What.TURNED_BACK:
-                self.turned_back = str(entry["why"])
+            case What.OUTSTANDING:
+                self.outstanding[self.plan.step(entry["step"]).id] = str(entry["what"])
+            case What.SKIPPED:
+                self.skipped.add(self.plan.step(entry["step"]).id)
+            case What.ROLLING_BACK:
+                self.rollback_reason = str(entry["why"])
             case What.ENDED:
                 self.status = str(entry["status"])
             case _:

@@ -268,7 +268,7 @@ class RunTold:
     run: str
     plan: str
     status: str
-    owed: tuple[str, ...] = ()
+    outstanding: tuple[str, ...] = ()
     home: bool = False
     halfway: bool = False
     left: datetime | None = None

@@ -26,7 +26,7 @@ def parse_overrides(
     Raises:
         UsageError: there is no such guard, it cannot be overridden, or no reason is given.
     """
-    guards, found = {str(guard): guard for guard in known}, {}
+    prechecks, found = {str(precheck): precheck for precheck in known}, {}
     for text in given:
         name, _, reason = (part.strip() for part in text.partition("="))
         if name in final:
@@ -34,19 +34,19 @@ def parse_overrides(
                 f"guard {name} cannot be passed over: without it the run could not be made",
                 f"it holds where {final[name]}",
             )
-        if name not in guards:
-            near = get_close_matches(name, guards, 1)
+        if name not in prechecks:
+            near = get_close_matches(name, prechecks, 1)
             meant = f"did you mean {near[0]}? " if near else ""
             raise UsageError(
                 f"there is no guard {name!r} that can be passed over",
-                f"{meant}those that can: {', '.join(guards)}",
+                f"{meant}those that can: {', '.join(prechecks)}",
             )
         if not reason:
             raise UsageError(
                 f"--override {name} needs a reason",
                 f"write --override {name}=REASON: it is kept in the journal and the report",
             )
-        found[guards[name]] = reason
+        found[prechecks[name]] = reason
     return found
 
 
@@ -232,7 +232,7 @@ def _differing(planned: Mapping[str, str], now: Mapping[str, str]) -> Iterator[s
 
 def _head(plan: Plan) -> Mapping[str, str]:
     ends = {"plan": plan.name, "link": plan.link, "from": plan.source, "to": plan.target}
-    return {**ends, **{f"override {guard}": why for guard, why in plan.overrides.items()}}
+    return {**ends, **{f"override {precheck}": why for precheck, why in plan.overrides.items()}}
 
 
 def _there(steps: Mapping[str, Step]) -> Mapping[str, str]:

@@ -94,9 +94,10 @@ def set_positions(found: OffsetsPlan, link: str, keeper: str) -> Plan:
         steps.append(SaveSourcePositions().step("save-source-positions", kept, _WRITING_S))
     for number, each in enumerate(moves.values(), 1):
         steps.append(SetSourcePositions().step(f"set-positions-{number}", each, _WRITING_S))
-    overrides = {guard.value: why for guard, why in found.overrides.items()}
+    overrides = {precheck.value: why for precheck, why in found.overrides.items()}
     refused = {
-        f"refused {n}": f"{line.connector}: {line.guard}" for n, line in enumerate(found.refused, 1)
+        f"refused {n}": f"{line.connector}: {line.precheck}"
+        for n, line in enumerate(found.refused, 1)
     }
     basis = {"workers": found.workers, "from": found.origin, **refused}
     return Plan("connect-offsets", link, keeper, keeper, tuple(steps), basis, overrides)

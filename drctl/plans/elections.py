@@ -13,12 +13,12 @@ def election(found: ElectionPlan, link: str) -> Plan:
     Args:
         link: what runs of this cluster have for a link: see `Config.inside`.
     """
-    overrides = {guard.value: why for guard, why in found.overrides.items()}
+    overrides = {precheck.value: why for precheck, why in found.overrides.items()}
     aims = tuple(Aim.of(line) for line in found.elected)
     settings = ElectSettings(found.cluster, found.kind, aims, overrides)
     steps = (ElectLeaders().step("elect", settings, _PATIENCE_S),) if aims else ()
     refused = {
-        f"refused {line.place}": ", ".join(each.guard for each in line.refused)
+        f"refused {line.place}": ", ".join(each.precheck for each in line.refused)
         for line in found.refused
     }
     basis = {f"cluster {found.cluster}": found.cluster_id, **refused}

@@ -81,7 +81,7 @@ class Circumstances:
     target_answers: bool = True
     fields: tuple[str, ...] = FIELDS
     unproven_offsets: str = "commit"
-    way_back: "FailbackInputs | None" = None
+    failback: "FailbackInputs | None" = None
 
     @property
     def offset_overrides(self) -> Mapping[str, str]:

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from drctl.checks.repairs import GUARD, Fix, Fixes
+from drctl.checks.repairs import PRECHECK, Fix, Fixes
 from drctl.engine.kind import BothClusters
 from drctl.model.loss import Mode
 from drctl.model.plan import Duty, Plan, Step
-from drctl.steps.prechecks import CheckGuards, CheckSettings, SnapshotSettings, SnapshotState
+from drctl.steps.prechecks import CheckSettings, RunPrechecks, SnapshotSettings, SnapshotState
 from drctl.steps.repairs import (
     AddPartitions,
     AddRules,
@@ -27,7 +27,7 @@ from drctl.steps.repairs import (
 
 NAME = "doctor-fix"
 
-GUARDS = ("source-unreachable", "target-unreachable", "target-no-controller", GUARD)
+PRECHECKS = ("source-unreachable", "target-unreachable", "target-no-controller", PRECHECK)
 """What is asked before anything is changed; the last one is asked by repairs alone."""
 
 
@@ -56,8 +56,8 @@ def repair(given: Repair) -> Plan:
 
 
 def _steps(given: Repair) -> Iterator[Step]:
-    guards = CheckSettings(GUARDS, Mode.PLANNED.value, given.overrides)
-    yield CheckGuards().step("guards", guards, 30)
+    prechecks = CheckSettings(PRECHECKS, Mode.PLANNED.value, given.overrides)
+    yield RunPrechecks().step("prechecks", prechecks, 30)
     stock = SnapshotSettings((given.source, given.target), given.connectors)
     yield SnapshotState().step(SnapshotState.name, stock, 30)
     yield from _changes(given)

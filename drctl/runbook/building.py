@@ -47,7 +47,7 @@ _REQUIRED: Mapping[Trait, str] = {
     Trait.FINDS_GAP: "records that nobody found cannot be brought over",
     Trait.RECONCILES: "reverse replication would bury the records that were not brought over",
 }
-_SHORT_KEYS = {"manual": "text", "check": "guards", "sequence": "name"}
+_SHORT_KEYS = {"manual": "text", "check": "prechecks", "sequence": "name"}
 """Short forms that hold the value of one setting."""
 
 _BY_PEOPLE = frozenset({"manual", "manual-check", "manual-change", "command"})
@@ -302,12 +302,12 @@ def _not_here(ready: Ready, site: Site, document: Document) -> Iterator[Problem]
     """Commands and guards that the site does not have."""
     settings, head = ready.settings, (*ready.path, "command")
     if isinstance(settings, CheckSettings):
-        for number, guard in enumerate(settings.guards):
-            if guard not in site.guards:
-                text = none_of(guard, tuple(sorted(site.guards)), "guard")
+        for number, precheck in enumerate(settings.prechecks):
+            if precheck not in site.prechecks:
+                text = none_of(precheck, tuple(sorted(site.prechecks)), "precheck")
                 place = (*ready.path, "check", number)
                 if document.entry(place) is None:
-                    place = (*ready.path, "with", "guards", number)
+                    place = (*ready.path, "with", "prechecks", number)
                 yield at_value(document, place, text)
     if isinstance(settings, CommandSettings):
         where = head if document.entry(head) else (*ready.path, "with")

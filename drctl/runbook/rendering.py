@@ -309,8 +309,8 @@ def _step(
         yield f"{_IN}- Within: {_length(step.timeout_s)}."
     if told.clients:
         yield f"{_IN}- Clients: {line(told.clients)}."
-    if told.way_back:
-        yield f"{_IN}- The way back: {line(told.way_back)}."
+    if told.rollback:
+        yield f"{_IN}- The way back: {line(told.rollback)}."
     if step.duty is not Duty.REQUIRED:
         yield f"{_IN}- If it cannot be done: {_DUTIES[step.duty]}."
     if by_people:

@@ -19,20 +19,20 @@ class Site:
     """
 
     commands: tuple[tuple[str, ...], ...] | None = None
-    guards: frozenset[str] = frozenset(check.name for check in CHECKS)
+    prechecks: frozenset[str] = frozenset(check.name for check in CHECKS)
 
     def allows(self, argv: Sequence[str]) -> bool:
         """Whether a command may be run; where nothing is known, nothing is refused."""
         return self.commands is None or any(_fits(argv, words) for words in self.commands)
 
 
-def site_of(config: Config, guards: Sequence[str] = ()) -> Site:
+def site_of(config: Config, prechecks: Sequence[str] = ()) -> Site:
     """The site of a configuration.
 
     Args:
         guards: beside the checks.
     """
-    return Site(config.file.commands, Site().guards | frozenset(guards))
+    return Site(config.file.commands, Site().prechecks | frozenset(prechecks))
 
 
 def _fits(argv: Sequence[str], words: Sequence[str]) -> bool:

@@ -32,7 +32,7 @@ from drctl.steps.manual import (
     MANUAL_STOP_REPLICATION,
     Manual,
 )
-from drctl.steps.prechecks import CheckGuards
+from drctl.steps.prechecks import RunPrechecks
 from drctl.steps.records import FindGap
 from drctl.steps.start_replication import MANUAL_START_REPLICATION, ManualStartSettings
 from drctl.steps.stop_replication import MeasureLoss
@@ -149,7 +149,7 @@ class WaitSettings(Section):
 class CheckSettings(Section):
     """Of `check`."""
 
-    guards: Annotated[tuple[Text, ...], Field(min_length=1)]
+    prechecks: Annotated[tuple[Text, ...], Field(min_length=1)]
 
 
 class GapSettings(Section):
@@ -360,8 +360,8 @@ def _wait(own: WaitSettings, seen: Circumstances, given: Given) -> Iterator[Step
 
 def _check(own: CheckSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
     mode = Mode.PLANNED if seen.source_answers else Mode.UNPLANNED
-    settings = prechecks.CheckSettings(own.guards, mode.value, seen.overrides)
-    yield given.step(CheckGuards(), settings, 30)
+    settings = prechecks.CheckSettings(own.prechecks, mode.value, seen.overrides)
+    yield given.step(RunPrechecks(), settings, 30)
 
 
 def _gap(own: GapSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
@@ -382,7 +382,7 @@ def _sequence_steps(own: SequenceSettings, seen: Circumstances) -> Iterator[Step
             raise Misfit("policy", f"goes with {NAME}: {own.name} brings no records over")
         yield from failover(Mode(own.name.removeprefix("failover-")), seen).steps
         return
-    way = seen.way_back or turned(seen, tuple(f"{name}-BACK" for name in seen.connectors))
+    way = seen.failback or turned(seen, tuple(f"{name}-BACK" for name in seen.connectors))
     yield from failback(replace(way, policy=own.policy, conflicting=own.conflicting)).steps
 
 

@@ -220,7 +220,7 @@ class CommandFence(_Runs[CommandFenceSettings, CommandFenceIntent, FenceFacts]):
         """The step in words."""
         told = super().describe(settings)
         title = f"fence {settings.cluster}: {told.title}"
-        return Description(title, f"{told.proof}, and end offsets do not move", told.way_back)
+        return Description(title, f"{told.proof}, and end offsets do not move", told.rollback)
 
     def check(
         self, settings: CommandFenceSettings, facts: Facts, reader: LinkReader

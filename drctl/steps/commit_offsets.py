@@ -285,10 +285,10 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
             words = f"{len(others)} of {lines} positions are not there: {others[0]}"
             return Seen(State.WAITING, words, facts, others)
         words = f"{lines} positions of {facts.groups} groups read back as committed"
-        owes = (
+        outstanding = (
             f"{len(left_out)} positions or groups were left out: {left_out[0]}" if left_out else ""
         )
-        return Seen(State.DONE, words, facts, left_out, owes)
+        return Seen(State.DONE, words, facts, left_out, outstanding)
 
     def undo(self, intent: CommitIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Put back what was there."""

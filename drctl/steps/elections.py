@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from drctl.elections.cluster_state import Kind as Election
 from drctl.elections.loss import lost_behind
-from drctl.elections.planning import Aim, Guard, plan_again
+from drctl.elections.planning import Aim, Precheck, plan_again
 from drctl.elections.results import Became, Outcome, observed
 from drctl.engine.kind import Description, Facts, Permanent, Seen, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
@@ -120,7 +120,7 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
         states = reader.elections(settings.cluster).look(
             sorted({*topics, OFFSETS_TOPIC} if unclean else topics), ends_of if unclean else ()
         )
-        passed = {Guard(name): why for name, why in settings.overrides.items()}
+        passed = {Precheck(name): why for name, why in settings.overrides.items()}
         now = {line.place: line for line in plan_again(election, states, ends_of, passed).lines}
         there = tuple(aim for aim in aims if aim.came_true(election, states))
         due = tuple(aim for aim in aims if aim.is_still(now[aim.place]))

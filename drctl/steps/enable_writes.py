@@ -116,11 +116,11 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         if not reader.heard(cluster, CANARY_TOPIC, intent.text):
             return Seen(State.WAITING, f"the canary is not on {cluster} yet")
         words = f"{cluster} took a record and gave it back"
-        owes = ""
+        outstanding = ""
         if intent.unseen:
             # The probe record is drctl's own: it says nothing of what applications may do.
-            owes = f"look whether rules of {cluster} deny applications: {intent.unseen}"
-        return Seen(State.DONE, words, EnableFacts(len(intent.lifted)), owes=owes)
+            outstanding = f"look whether rules of {cluster} deny applications: {intent.unseen}"
+        return Seen(State.DONE, words, EnableFacts(len(intent.lifted)), outstanding=outstanding)
 
     def undo(self, intent: EnableIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Deny again."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from drctl.engine.failback_state import Owed
+from drctl.engine.failback_state import OutstandingAction
 from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
 from drctl.engine.ports import LinkReader
 from drctl.model.errors import Refused
@@ -145,7 +145,7 @@ class ResolveIntent:
 
     question: str
     settled: tuple[str, ...]
-    kept: tuple[Owed, ...]
+    kept: tuple[OutstandingAction, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class ResolveFacts:
     """The same, with what a person knows."""
 
     settled: tuple[str, ...] = ()
-    kept: tuple[Owed, ...] = ()
+    kept: tuple[OutstandingAction, ...] = ()
 
 
 class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
@@ -174,7 +174,7 @@ class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
             Unreachable: the journal did not answer.
         """
         shown, settled, kept = Shown(settings.source, settings.target, facts), [], []
-        for each in reader.owed():
+        for each in reader.outstanding():
             if why := settled_by(each, shown):
                 settled.append(_told(each, why))
             else:
@@ -194,22 +194,22 @@ class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
         words = f"{words}, {len(kept)} stay owed"
         shown = "; ".join(map(_named, kept[:_SHOWN]))
         more = f"; and {len(kept) - _SHOWN} more" if len(kept) > _SHOWN else ""
-        owes = f"nothing has proven that this is settled: {shown}{more}"
+        outstanding = f"nothing has proven that this is settled: {shown}{more}"
         if question:
-            owes += f"; once it is: --answer {question}=yes at the next way home"
+            outstanding += f"; once it is: --answer {question}=yes at the next way home"
         items = (*settled, *(f"still owed: {_named(each)}" for each in kept))
-        return Seen(State.DONE, words, facts, items, owes)
+        return Seen(State.DONE, words, facts, items, outstanding)
 
 
-def _told(each: Owed, why: str) -> str:
+def _told(each: OutstandingAction, why: str) -> str:
     return f"{_named(each)}: {why}"
 
 
-def _named(each: Owed) -> str:
+def _named(each: OutstandingAction) -> str:
     return f"{each.what} (run {each.run})"
 
 
-def _asked(kept: tuple[Owed, ...]) -> str:
+def _asked(kept: tuple[OutstandingAction, ...]) -> str:
     return f"say whether this is settled, which nothing has proven: {'; '.join(map(_named, kept))}"
 
 
@@ -239,35 +239,39 @@ class Shown:
         return any(kind in self.facts for kind in kinds)
 
 
-def settled_by(owed: Owed, shown: Shown) -> str:
+def settled_by(outstanding: OutstandingAction, shown: Shown) -> str:
     """The proof that settles it, in words; empty where there is none."""
-    if owed.fences:
-        return _fence(owed, shown)
-    proof = _PROOFS.get(owed.kind)
-    return proof(owed, shown) if proof else ""
+    if outstanding.fences:
+        return _fence(outstanding, shown)
+    proof = _PROOFS.get(outstanding.kind)
+    return proof(outstanding, shown) if proof else ""
 
 
-def _fence(owed: Owed, shown: Shown) -> str:
+def _fence(outstanding: OutstandingAction, shown: Shown) -> str:
     """A fence that was not set, or that something came through."""
-    if owed.source == shown.home and shown.any_of(_CLOSED) and _SECONDARY in shown.facts:
+    if outstanding.source == shown.home and shown.any_of(_CLOSED) and _SECONDARY in shown.facts:
         return (
             f"{shown.home} was closed before its records were found, and {shown.left} lacks none"
             " but what was decided on (verify-secondary)"
         )
-    if owed.source == shown.left and shown.any_of(_FENCED) and _PRIMARY in shown.facts:
+    if outstanding.source == shown.left and shown.any_of(_FENCED) and _PRIMARY in shown.facts:
         return f"{shown.left} was fenced, and {shown.home} lacks nothing of it (verify-primary)"
     return ""
 
 
-def _of_clients(owed: Owed, shown: Shown) -> str:
+def _of_clients(outstanding: OutstandingAction, shown: Shown) -> str:
     """What clients needed on the cluster to which they were moved."""
-    if owed.target == shown.left and shown.any_of(_FENCED) and VerifyClients.name in shown.facts:
+    if (
+        outstanding.target == shown.left
+        and shown.any_of(_FENCED)
+        and VerifyClients.name in shown.facts
+    ):
         return f"{shown.left} is fenced, and clients have left it (verify-clients)"
     return ""
 
 
-def _second_copies(owed: Owed, shown: Shown) -> str:
-    cluster = owed.target if owed.kind == _PRIMARY else owed.source
+def _second_copies(outstanding: OutstandingAction, shown: Shown) -> str:
+    cluster = outstanding.target if outstanding.kind == _PRIMARY else outstanding.source
     proof, step = (
         (_PRIMARY, "verify-primary") if cluster == shown.home else (_SECONDARY, "verify-secondary")
     )
@@ -277,25 +281,25 @@ def _second_copies(owed: Owed, shown: Shown) -> str:
     return ""
 
 
-def _copied_back(owed: Owed, shown: Shown) -> str:
+def _copied_back(outstanding: OutstandingAction, shown: Shown) -> str:
     """What was to be replicated to the cluster that is active again."""
-    if owed.source == shown.home and _PRIMARY in shown.facts:
+    if outstanding.source == shown.home and _PRIMARY in shown.facts:
         return f"{shown.home} has all that {shown.left} has (verify-primary)"
     return ""
 
 
-def _positions(owed: Owed, shown: Shown) -> str:
+def _positions(outstanding: OutstandingAction, shown: Shown) -> str:
     """Groups that had no offset to resume from, or were moved back."""
     put, proven = shown.facts.of(CommitOffsets()), shown.facts.of(VerifyGroups())
     if not put or not proven or proven.wrong != 0:
         return ""
-    if owed.groups and all(group in put.stand for group in owed.groups):
-        names = ", ".join(owed.groups)
+    if outstanding.groups and all(group in put.stand for group in outstanding.groups):
+        names = ", ".join(outstanding.groups)
         return f"{names}: each has a place on {shown.home} now, and stands there (verify-groups)"
     return ""
 
 
-_PROOFS: Mapping[str, Callable[[Owed, Shown], str]] = {
+_PROOFS: Mapping[str, Callable[[OutstandingAction, Shown], str]] = {
     PrepareGroups.name: _of_clients,
     AdvanceProducerIds.name: _of_clients,
     EnableWrites.name: _of_clients,

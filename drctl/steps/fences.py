@@ -200,7 +200,7 @@ class FencedReturned(OppositeDirection[S, I, FenceFacts]):
 
     def describe(self, settings: S) -> Description:
         """The step in words."""
-        return replace(self.kind.describe(settings), way_back=f"none: {_WHY}", clients="")
+        return replace(self.kind.describe(settings), rollback=f"none: {_WHY}", clients="")
 
     def verify(self, intent: I, reader: LinkReader) -> Seen[FenceFacts]:
         """Whether it holds; and, while nothing copies to the cluster, whether nothing grows."""

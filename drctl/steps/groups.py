@@ -130,7 +130,7 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
             f" {len(names)} of them new"
         )
         facts = PrepareFacts(len(names), intent.ready, intent.silent)
-        return Seen(State.DONE, words, facts, (*intent.left, *intent.unknown), _owes(intent))
+        return Seen(State.DONE, words, facts, (*intent.left, *intent.unknown), _outstanding(intent))
 
     def undo(self, intent: PrepareIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Nothing: they are empty."""
@@ -176,7 +176,7 @@ def _said(group: Group | Unavailable) -> str:
     return "not there" if group.state is GroupState.DEAD else group.protocol.value
 
 
-def _owes(intent: PrepareIntent) -> str:
+def _outstanding(intent: PrepareIntent) -> str:
     left, unknown = intent.left, intent.unknown
     if intent.silent:
         told = f"which groups of {intent.source} are of KIP-848's protocol is not known"

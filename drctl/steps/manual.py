@@ -103,16 +103,16 @@ class ManualChange(Manual):
 
     def undone(self, intent: ManualIntent, reader: LinkReader) -> Seen[SaidFacts]:
         """What the person says; where nothing undoes it, that it stays."""
-        return taken_back(intent, reader)
+        return verify_undo(intent, reader)
 
 
 def changing(settings: ManualSettings) -> Description:
     """A change in words."""
-    way_back = one_line(settings.undo or "")
-    return Description(one_line(settings.text), settings.expect or PROOF, way_back)
+    rollback = one_line(settings.undo or "")
+    return Description(one_line(settings.text), settings.expect or PROOF, rollback)
 
 
-def taken_back(intent: ManualIntent, reader: LinkReader) -> Seen[Any]:
+def verify_undo(intent: ManualIntent, reader: LinkReader) -> Seen[Any]:
     """Whether a person says that a change was rolled back."""
     if not intent.undo:
         return Seen(State.FAILED, f"there is no way back from: {intent.text}")
@@ -222,7 +222,7 @@ class ManualFence(Polling[ManualFenceSettings, ManualFenceIntent, FenceFacts]):
 
     def undone(self, intent: ManualFenceIntent, reader: LinkReader) -> Seen[FenceFacts]:
         """What the person says; where nothing undoes it, that it stays."""
-        return taken_back(intent, reader)
+        return verify_undo(intent, reader)
 
 
 MANUAL_FENCE = ManualFence()

@@ -73,7 +73,7 @@ class PreflightFacts:
 
     warnings: tuple[str, ...] = ()
     unseen: tuple[Unseen, ...] = ()
-    passed_over: Mapping[str, str] = field(default_factory=dict)
+    overridden: Mapping[str, str] = field(default_factory=dict)
 
 
 class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
@@ -131,7 +131,7 @@ _AGAINST = frozenset({Status.FAIL, Status.NOT_CHECKED})
 class CheckSettings:
     """Which prechecks are asked, and which are overridden, each with the reason."""
 
-    guards: tuple[str, ...]
+    prechecks: tuple[str, ...]
     mode: str
     overrides: Mapping[str, str]
 
@@ -140,11 +140,11 @@ class CheckSettings:
 class CheckFacts:
     """Which prechecks were asked, and what they said."""
 
-    guards: tuple[str, ...]
+    prechecks: tuple[str, ...]
     told: tuple[str, ...]
 
 
-class CheckGuards(Polling[CheckSettings, CheckFacts, CheckFacts]):
+class RunPrechecks(Polling[CheckSettings, CheckFacts, CheckFacts]):
     """Refuses where one of them fails, could not look, or has nothing to say."""
 
     name = "check"
@@ -152,7 +152,7 @@ class CheckGuards(Polling[CheckSettings, CheckFacts, CheckFacts]):
 
     def describe(self, settings: CheckSettings) -> Description:
         """The step in words."""
-        return Description(f"ask the guards: {', '.join(settings.guards)}", "none of them fails")
+        return Description(f"ask the guards: {', '.join(settings.prechecks)}", "none of them fails")
 
     def check(self, settings: CheckSettings, facts: Facts, reader: LinkReader) -> CheckFacts:
         """Ask them.
@@ -160,7 +160,7 @@ class CheckGuards(Polling[CheckSettings, CheckFacts, CheckFacts]):
         Raises:
             Refused: one fails that is not overridden; each is named.
         """
-        names = settings.guards
+        names = settings.prechecks
         found = [each for each in reader.findings(settings.mode) if each.check in names]
         against = list(_against(names, found, settings.overrides))
         if against:
@@ -172,7 +172,7 @@ class CheckGuards(Polling[CheckSettings, CheckFacts, CheckFacts]):
 
     def verify(self, intent: CheckFacts, reader: LinkReader) -> Seen[CheckFacts]:
         """They were asked a moment ago."""
-        return Seen(State.DONE, f"none of {len(intent.guards)} guards fails", intent)
+        return Seen(State.DONE, f"none of {len(intent.prechecks)} guards fails", intent)
 
 
 def _against(
@@ -194,7 +194,7 @@ def modes_of(steps: Iterable[Step]) -> frozenset[str]:
     return frozenset(
         kind.read_settings(step.settings).mode
         for step in steps
-        for kind in (Preflight(), CheckGuards())
+        for kind in (Preflight(), RunPrechecks())
         if step.kind == kind.name
     )
 

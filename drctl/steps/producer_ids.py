@@ -183,10 +183,14 @@ class AdvanceProducerIds(Permanent[AdvanceSettings, AdvanceIntent, AdvanceFacts]
     def verify(self, intent: AdvanceIntent, reader: LinkReader) -> Seen[AdvanceFacts]:
         """Whether every broker of the target gives higher ids."""
         beyond, source, target = intent.beyond, intent.source, intent.target
-        facts, items, owes = AdvanceFacts(beyond, intent.unread), intent.named, _owes(intent)
+        facts, items, outstanding = (
+            AdvanceFacts(beyond, intent.unread),
+            intent.named,
+            _outstanding(intent),
+        )
         if beyond == NOBODY:
             words = f"no producer id is known to be in use on {source}: none is skipped"
-            return Seen(State.DONE, words, facts, items, owes)
+            return Seen(State.DONE, words, facts, items, outstanding)
         try:
             given = reader.producer_ids(target).next_ids()
         except ConfigError as error:
@@ -201,7 +205,7 @@ class AdvanceProducerIds(Permanent[AdvanceSettings, AdvanceIntent, AdvanceFacts]
             f"all {len(given)} brokers of {target} give producer ids above {beyond:,}, the highest"
             f" in use on {source}{_cost(given, intent)}"
         )
-        return Seen(State.DONE, words, facts, items, owes)
+        return Seen(State.DONE, words, facts, items, outstanding)
 
     def undone(self, intent: AdvanceIntent, reader: LinkReader) -> Seen[AdvanceFacts]:
         """What was skipped stays so."""
@@ -256,7 +260,7 @@ def _cost(given: Given, intent: AdvanceIntent) -> str:
     return f"; it cost {now - max(before):,} of 2^63" if before else ""
 
 
-def _owes(intent: AdvanceIntent) -> str:
+def _outstanding(intent: AdvanceIntent) -> str:
     source, unread = intent.source, intent.unread
     if intent.silent:
         return f"{RESTART}; which ones they bring from {source} is not known: {intent.silent}"

@@ -73,14 +73,14 @@ class EmptyIntent:
     question: str
     text: str
     held: tuple[Held, ...]
-    begun: bool
+    started: bool
 
 
 @dataclass(frozen=True, slots=True)
 class EmptyFacts:
     """Whether all that is there was replicated by this failback."""
 
-    begun: bool
+    started: bool
 
 
 class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
@@ -111,10 +111,10 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
         held = {place: log.end for place, log in logs.items() if log.log_start < log.end}
         text, question = one_line(settings.text), settings.question
         found = EmptyIntent(
-            cluster, settings.survivor, tuple(topics), question, text, (), begun=False
+            cluster, settings.survivor, tuple(topics), question, text, (), started=False
         )
         if held and _begun(settings, facts, reader):
-            return replace(found, begun=True)
+            return replace(found, started=True)
         ids = _ids(reader, cluster, {place.topic for place in held})
         found = replace(
             found, held=tuple(Held(*p, end, ids[p.topic]) for p, end in sorted(held.items()))
@@ -128,8 +128,8 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
 
     def verify(self, intent: EmptyIntent, reader: LinkReader) -> Seen[EmptyFacts]:
         """Whether what was there is gone; a word that it is does not do."""
-        left, facts = tuple(_left(intent, reader)), EmptyFacts(intent.begun)
-        if not left and intent.begun:
+        left, facts = tuple(_left(intent, reader)), EmptyFacts(intent.started)
+        if not left and intent.started:
             words = f"{intent.cluster} holds what this way home has brought, and no more"
             return Seen(State.DONE, words, facts)
         if not left:
@@ -223,7 +223,7 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
         copies, survivor = copies_of(reader), reader.site(settings.source)
         start = {place: log.log_start for place, log in logs_of(survivor, reader.topics()).items()}
         at_home, empty = logs_of(reader.site(target), copies), facts.of(EmptyReturned())
-        if empty and empty.begun:
+        if empty and empty.started:
             # What has begun there resumes from where it is.
             ends = {place: log.log_start for place, log in at_home.items()}
             return SeedIntent(

@@ -475,5 +475,7 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
             return Seen(State.WAITING, words, items=found.partitions)
         twice = found.duplicated - intent.twice_before
         words = f"{target} lacks {missing:,} records, as decided; {max(0, twice):,} are twice"
-        owes = f"{twice:,} records are on {target} more often than once" if twice > 0 else ""
-        return Seen(State.DONE, words, VerifyFacts(missing, found.duplicated), owes=owes)
+        outstanding = f"{twice:,} records are on {target} more often than once" if twice > 0 else ""
+        return Seen(
+            State.DONE, words, VerifyFacts(missing, found.duplicated), outstanding=outstanding
+        )

@@ -35,7 +35,7 @@ from drctl.steps.manual import (
     MANUAL_RECONCILE,
     MANUAL_STOP_REPLICATION,
 )
-from drctl.steps.prechecks import CheckGuards, Preflight, SnapshotState
+from drctl.steps.prechecks import Preflight, RunPrechecks, SnapshotState
 from drctl.steps.producer_ids import AdvanceProducerIds
 from drctl.steps.rebuild import EmptyReturned, SetStartOffsetsEarliest
 from drctl.steps.records import (
@@ -99,7 +99,7 @@ _ALL: tuple[StepKind, ...] = (
     EnableWrites(),
     SwitchEndpoint(),
     VerifyClients(),
-    CheckGuards(),
+    RunPrechecks(),
     Wait(),
     FindGap(),
     MANUAL,

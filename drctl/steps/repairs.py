@@ -592,9 +592,9 @@ class FinalPrecheck(Polling[BothClusters, BothClusters, FinalPrecheckFacts]):
         words = "no difference is left that drctl would change"
         if not left:
             return Seen(State.DONE, words, FinalPrecheckFacts(0))
-        owes = f"left to a person: {counted(len(left), 'difference')}: {'; '.join(left)}"
+        outstanding = f"left to a person: {counted(len(left), 'difference')}: {'; '.join(left)}"
         words = f"{words}; left to a person: {len(left)}"
-        return Seen(State.DONE, words, FinalPrecheckFacts(len(left)), left, owes)
+        return Seen(State.DONE, words, FinalPrecheckFacts(len(left)), left, outstanding)
 
 
 def changes_of(steps: Iterable[Step]) -> tuple[Change, ...]:

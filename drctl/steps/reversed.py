@@ -129,7 +129,7 @@ class Irreversible(Wrapped[S, I, F]):
 
     def describe(self, settings: S) -> Description:
         """The step in words."""
-        return replace(self.kind.describe(settings), way_back=f"none: {self.why}", clients="")
+        return replace(self.kind.describe(settings), rollback=f"none: {self.why}", clients="")
 
     def undo(self, intent: I, writer: LinkWriter) -> tuple[str, ...]:
         """Nothing is rolled back."""
@@ -214,11 +214,11 @@ class ReportMovedReplication(Wrapped[T, J, F]):
         seen = self.kind.verify(intent, reader)
         if seen.state is not State.DONE or not intent.gone_on:
             return seen
-        owes = (
+        outstanding = (
             f"{_told(intent.gone_on)}: it was let go on while it was to stay stopped; what it"
             " copied stands behind newer records, and may be there twice"
         )
-        return replace(seen, owes="; ".join(filter(None, (seen.owes, owes))))
+        return replace(seen, outstanding="; ".join(filter(None, (seen.outstanding, outstanding))))
 
 
 def _refuse_if_running(facts: Facts, reader: LinkReader) -> None:

@@ -87,7 +87,7 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
         """
         name, connectors = settings.connector, reader.connectors()
         search = found(facts) if self.from_search else None
-        if search and search.begun:
+        if search and search.started:
             # What has begun at the right place resumes from where it is.
             _see_where_it_goes_on(settings, search.boundaries, reader)
             return SeedSinceStopped(

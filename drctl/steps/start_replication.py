@@ -28,7 +28,7 @@ from drctl.steps.manual import (
     answered,
     asked,
     changing,
-    taken_back,
+    verify_undo,
 )
 from drctl.steps.records import found
 from drctl.steps.reversed import SinceStopped
@@ -217,7 +217,7 @@ class ManualStartIntent(ManualIntent):
     begins: Annotated[JournaledOffsets | None, Field(alias="from")] = None
     ends: JournaledOffsets = field(default_factory=dict)
     whole: bool = False
-    begun: bool = False
+    started: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, SaidFacts]):
         """
         if not settings.begins:
             return ManualStartIntent(**asked(settings))
-        seeds, begun = _WHERE[settings.begins](settings, facts, reader)
+        seeds, started = _WHERE[settings.begins](settings, facts, reader)
         if settings.mirrors:
             # What it appends stands at the same offset, whatever stood there before.
             ends = {
@@ -262,7 +262,7 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, SaidFacts]):
             begins=seeds.begins,
             ends=seeds.ends,
             whole=seeds.whole,
-            begun=begun,
+            started=started,
         )
         return replace(intent, text=f"{intent.text}; {_told(intent, seeds.begins)}")
 
@@ -298,7 +298,7 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, SaidFacts]):
 
     def undone(self, intent: ManualStartIntent, reader: LinkReader) -> Seen[SaidFacts]:
         """What the person says; where nothing undoes it, that it stays."""
-        return taken_back(intent, reader)
+        return verify_undo(intent, reader)
 
 
 Seeds = tuple[SeedFacts, bool]
@@ -307,7 +307,7 @@ Seeds = tuple[SeedFacts, bool]
 
 def _at_boundary(settings: ManualStartSettings, facts: Facts, reader: LinkReader) -> Seeds:
     search = found(facts)
-    return SeedFacts(search.boundaries, search.ends), search.begun
+    return SeedFacts(search.boundaries, search.ends), search.started
 
 
 def _at_end(settings: ManualStartSettings, facts: Facts, reader: LinkReader) -> Seeds:
@@ -338,7 +338,7 @@ def _told(intent: ManualStartIntent, begins: Offsets) -> str:
     if not at:
         return "there is no partition yet"
     words = f"{'both part at' if intent.mirrors else 'begin at'} {at}"
-    if intent.begun:
+    if intent.started:
         words = f"it began at {at}: let it go on from where it came to, do not set it back"
     words += f"; all of it, as topic,partition,offset: {_file(intent, 'csv')} in the run's folder"
     words += ", and the journal"

@@ -347,7 +347,7 @@ class ConfirmStop(_Stopping[ConfirmSettings, ConfirmIntent, StopFacts]):
         words = f"{len(states)} connectors are stopped, and none has a task"
         facts = StopFacts(_boundary(states, connectors))
         # Connectors may have ended because their source is back: it is asked after them.
-        return Seen(State.DONE, words, facts, owes=_is_back(source, reader, newly=True))
+        return Seen(State.DONE, words, facts, outstanding=_is_back(source, reader, newly=True))
 
 
 def _is_back(source: str, reader: LinkReader, *, newly: bool = False) -> str:

@@ -99,11 +99,11 @@ class DrainIntent:
     Attributes:
         second_copies: that the source is known to hold. Equal records are counted, so that each of
             these is missing on the target, for good.
-        passed: why whatever else is missing is overridden; empty where it is not.
+        overridden: why whatever else is missing is overridden; empty where it is not.
     """
 
     second_copies: int = 0
-    passed: str = ""
+    overridden: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,8 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
             return Seen(State.WAITING, words, items=unproven)
         records = missing.but_for(second)
         if records:
-            if intent.passed:
-                told = f"{records:,} records are missing, which is passed over: {intent.passed}"
+            if intent.overridden:
+                told = f"{records:,} records are missing, which is passed over: {intent.overridden}"
                 return Seen(State.DONE, told, DrainFacts(records), missing.partitions, told)
             words = f"{records:,} records are still missing"
             return Seen(State.WAITING, words, items=missing.partitions)

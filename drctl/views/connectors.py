@@ -163,7 +163,7 @@ def offsets_result_table(result: OffsetsResult, undo: str) -> Iterator[Part]:
 
 
 def _line_cells(line: Line) -> tuple[str, ...]:
-    what = f"{line.action} ({line.guard})" if line.guard else line.action
+    what = f"{line.action} ({line.precheck})" if line.precheck else line.action
     places = map(_json, (line.partition, line.before, line.to))
     return plain(line.connector), *places, what
 

@@ -6,7 +6,7 @@ from itertools import groupby
 from drctl.checks.causes import Unseen, network_suspected, told_once
 from drctl.checks.check import Family
 from drctl.checks.diagnosis import Diagnosis, Row
-from drctl.checks.repairs import GUARD
+from drctl.checks.repairs import PRECHECK
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Plan
 from drctl.steps.repairs import Change, changes_of
@@ -147,8 +147,8 @@ def _what_to_do(
     if against:
         yield from (f"{sentence(each)}." for each in against)
         yield from (f"Cure: {sentence(each.remedy)}." for each in failing if each.remedy)
-        if any(each.check == GUARD for each in failing):
-            yield f"Or, where that is wrong: --override {GUARD}=REASON"
+        if any(each.check == PRECHECK for each in failing):
+            yield f"Or, where that is wrong: --override {PRECHECK}=REASON"
     elif changes:
         yield f"Nothing has been changed. To carry it out: {plain(execute)}"
     elif left:

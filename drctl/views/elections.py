@@ -81,9 +81,9 @@ def plan_table(plan: ElectionPlan, execute: str) -> Iterator[Part]:
         yield from section("Nobody was elected. To do it:", [plain(execute)])
     elif plan.refused:
         yield heading("Nobody is elected while this stands against it.")
-        passed = {each.guard for line in plan.refused for each in line.refused}
-        if all(guard.overridable for guard in passed):
-            words = " ".join(f"--override {guard}=REASON" for guard in sorted(passed))
+        passed = {each.precheck for line in plan.refused for each in line.refused}
+        if all(precheck.overridable for precheck in passed):
+            words = " ".join(f"--override {precheck}=REASON" for precheck in sorted(passed))
             yield Text(f"To pass over it: {words}")
     else:
         yield heading("There is nobody to elect.")
@@ -148,7 +148,7 @@ _RESULT_COLUMNS = ("Topic", "Part.", "Leader before", "Leader now", "What")
 
 def _cells(line: Line) -> tuple[str, ...]:
     seen = line.partition
-    guards = " ".join(f"({each.guard})" for each in line.refused)
+    prechecks = " ".join(f"({each.precheck})" for each in line.refused)
     return (
         plain(line.place.topic),
         str(line.place.partition),
@@ -157,7 +157,7 @@ def _cells(line: Line) -> tuple[str, ...]:
         "?" if seen is None or seen.eligible is None else _nodes(seen.eligible),
         _node(seen.leader if seen else None),
         _node(line.to),
-        f"{line.action.value} {guards}".strip(),
+        f"{line.action.value} {prechecks}".strip(),
     )
 
 
@@ -180,7 +180,7 @@ def _objections(title: str, found: Sequence[tuple[object, Objection]]) -> Iterat
     yield from section(
         title,
         (
-            f"{plain(str(place))}: {each.guard}: {sentence(each.reason)}"
+            f"{plain(str(place))}: {each.precheck}: {sentence(each.reason)}"
             for place, each in found[:MOST]
         ),
     )

@@ -131,5 +131,5 @@ def _journal(facts: Facts) -> Iterator[Part]:
         yield Text("  no runs")
     for run in facts.journal:
         yield Text(f"  {sentence(run.run)}  {sentence(run.plan)}  {sentence(run.status)}")
-        for owed in run.owed:
-            yield Text(f"    owed: {sentence(owed)}")
+        for outstanding in run.outstanding:
+            yield Text(f"    owed: {sentence(outstanding)}")

@@ -95,8 +95,8 @@ def _add(suite: Element, case: Case, classname: str) -> None:
 _OF_DRILL = {
     Became.DONE: "",
     # A fence that a dead source cannot have is owed in every such rehearsal.
-    Became.OWED: "skipped",
-    Became.PASSED: "skipped",
+    Became.OUTSTANDING: "skipped",
+    Became.SKIPPED: "skipped",
     Became.ROLLED_BACK: "skipped",
     Became.NOT_STARTED: "skipped",
     Became.FAILED: "failure",
@@ -183,10 +183,10 @@ def _drill_lines(result: Result) -> Iterator[str]:
 
 
 _OF_RUN = {
-    Became.PASSED: "skipped",
+    Became.SKIPPED: "skipped",
     Became.ROLLED_BACK: "skipped",
     Became.NOT_STARTED: "skipped",
-    Became.OWED: "failure",
+    Became.OUTSTANDING: "failure",
     Became.FAILED: "failure",
     Became.UNKNOWN: "error",
     Became.STARTED: "error",
@@ -211,7 +211,7 @@ def run_to_junit(data: ReportData) -> str:
 
 def _run_element(step: StepReport, data: ReportData) -> str:
     """The element that says what became of it; empty where it was done."""
-    if step.became is Became.DONE and step.owed and step.id in data.owed:
+    if step.became is Became.DONE and step.outstanding and step.id in data.outstanding:
         return "failure"
     found = _OF_RUN.get(step.became, "")
     ended_here = step.id == (data.ending.step or data.steps[-1].id)
@@ -233,7 +233,9 @@ def _run_properties(data: ReportData) -> Iterator[tuple[str, str]]:
 
 
 def _run_case(step: StepReport, found: str) -> Case:
-    message = f"{BECAME[step.became]}: {sentence(step.owed or step.words)}".removesuffix(": ")
+    message = f"{BECAME[step.became]}: {sentence(step.outstanding or step.words)}".removesuffix(
+        ": "
+    )
     text = f"{sentence(step.title)}\n{sentence(detail(step))}".rstrip()
     return Case(plain(step.id), found, message, text, step.became.value, step.seconds or 0.0)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from drctl.checks.causes import CAUSES, Unseen, network_suspected, told_once, without_consequences
 from drctl.checks.diagnosis import overridable, standing_against
-from drctl.checks.repairs import GUARD
+from drctl.checks.repairs import PRECHECK
 from drctl.engine.kind import Kind, Trait
 from drctl.model.document import Count, Document, From, Name, Seconds, rounded
 from drctl.model.finding import Finding, Status
@@ -27,7 +27,7 @@ from drctl.views.run_reading import described
 from drctl.views.text import duration, number, plain, plural, sentence
 from drctl.views.view import Part, Text, heading, section, table, view
 
-_PASSABLE = frozenset(overridable((*PASSED, GUARD)))
+_PASSABLE = frozenset(overridable((*PASSED, PRECHECK)))
 """Guards that nobody may pass over are not offered."""
 
 _MOST_NAMED = 5
@@ -57,13 +57,13 @@ class PlanRow:
     id: str
     title: str
     proof: str
-    way_back: str
+    rollback: str
     unless: str
     opens: bool
 
 
 @dataclass(frozen=True, slots=True)
-class GuardRow:
+class PrecheckRow:
     """What a guard says.
 
     Attributes:
@@ -93,7 +93,7 @@ def step_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[PlanRow, .
                 plain(step.id),
                 sentence(words.title),
                 sentence(words.proof),
-                sentence(words.way_back) if Trait.CHANGES in traits else "",
+                sentence(words.rollback) if Trait.CHANGES in traits else "",
                 _DUTIES[step.duty],
                 Trait.ENABLES_WRITES in traits,
             )
@@ -123,7 +123,7 @@ class Objection(NamedTuple):
         guard: the first one that says it.
     """
 
-    guard: str
+    precheck: str
     words: str
     remedy: str
 
@@ -146,9 +146,9 @@ def mode_of(plan: Plan) -> Mode:
     return Mode.UNPLANNED if Mode.UNPLANNED in modes_of(plan.steps) else Mode.PLANNED
 
 
-def guard_rows(
+def precheck_rows(
     findings: Sequence[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
-) -> tuple[GuardRow, ...]:
+) -> tuple[PrecheckRow, ...]:
     """What the guards say, the worst first; what is well is only counted: see `guards_in_words`.
 
     What could not be looked at for one cause is one row.
@@ -156,7 +156,7 @@ def guard_rows(
     against = standing_against(findings, overrides, mode)
     told, unseen = told_once([e for e in worst_first(findings) if e.status is not Status.OK])
     rows = [
-        GuardRow(
+        PrecheckRow(
             each.status,
             plain(each.check),
             sentence(each.subject),
@@ -172,8 +172,8 @@ def guard_rows(
     return (*rows[:failing], *(_unseen_row(u, against) for u in unseen), *rows[failing:])
 
 
-def _unseen_row(unseen: Unseen, against: Sequence[Finding]) -> GuardRow:
-    return GuardRow(
+def _unseen_row(unseen: Unseen, against: Sequence[Finding]) -> PrecheckRow:
+    return PrecheckRow(
         Status.NOT_CHECKED,
         f"{unseen.count} could not look",
         sentence(unseen.because.why),
@@ -185,7 +185,7 @@ def _unseen_row(unseen: Unseen, against: Sequence[Finding]) -> GuardRow:
     )
 
 
-def guards_in_words(
+def prechecks_in_words(
     findings: Sequence[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
 ) -> str:
     """How many say what: `2 fail (1 passed over), 1 not checked, 3 warn, 40 ok`."""
@@ -295,7 +295,7 @@ class PlanStepDocument(Document):
     kind: Name
     title: Name
     proof: str
-    way_back: str
+    rollback: str
     settings: Json
     duty: Duty
     timeout_seconds: Seconds
@@ -307,7 +307,7 @@ def _step(step: Step, kinds: Mapping[str, Kind]) -> PlanStepDocument:
         step,
         title=words.title,
         proof=words.proof,
-        way_back=words.way_back,
+        rollback=words.rollback,
         timeout_seconds=step.timeout_s,
     )
 
@@ -364,8 +364,8 @@ class RefusedDocument(Document):
         guard: null: a rule of order.
     """
 
-    by: Literal["guard", "order"]
-    guard: Name | None
+    by: Literal["precheck", "order"]
+    precheck: Name | None
     reason: Name
     remedy: str
 
@@ -428,9 +428,13 @@ def plan_document(
         groups: where groups would resume by what is known now; likewise.
     """
     told = told_once([each for each in findings if each.status is not Status.OK])[1]
-    order = (RefusedDocument(by="order", guard=None, reason=each, remedy="") for each in violations)
-    guards = (
-        RefusedDocument(by="guard", guard=each.guard, reason=each.words, remedy=each.remedy)
+    order = (
+        RefusedDocument(by="order", precheck=None, reason=each, remedy="") for each in violations
+    )
+    prechecks = (
+        RefusedDocument(
+            by="precheck", precheck=each.precheck, reason=each.words, remedy=each.remedy
+        )
         for each in objections_told(plan, findings)
     )
     return PlanDocument.of(
@@ -441,7 +445,7 @@ def plan_document(
         groups=None if groups is None else ForeseenGroups.of(groups),
         findings=FindingDocument.each(beside(worst_first(findings), told)),
         causes=CauseDocument.each(told),
-        refused=(*order, *guards),
+        refused=(*order, *prechecks),
         execute=execute,
     )
 
@@ -475,10 +479,10 @@ def plan_table(
     yield table(steps, "", "Step", "What is done", "How it is known", "Way back")
     yield from section("Clients that are connected to the source", leaving_lines(plan))
     mode = mode_of(plan)
-    guards = guards_in_words(findings, plan.overrides, mode)
-    yield heading(f"Guards: {guards}")
-    for guard in guard_rows(findings, plan.overrides, mode):
-        yield from _guard(guard)
+    prechecks = prechecks_in_words(findings, plan.overrides, mode)
+    yield heading(f"Guards: {prechecks}")
+    for precheck in precheck_rows(findings, plan.overrides, mode):
+        yield from _precheck(precheck)
     yield from section("Do now", what_to_type(plan, findings, violations, execute))
 
 
@@ -490,14 +494,14 @@ def _with_evidence(title: str, lines: Sequence[str]) -> Iterator[Part]:
 
 def _cells(row: PlanRow) -> tuple[Text, ...]:
     title = f"{row.title}; {row.unless}" if row.unless else row.title
-    back = row.way_back or "-"
+    back = row.rollback or "-"
     if row.opens:
         back = f"{back}; from here on nothing goes back by itself"
     style = "bold" if row.opens else ""
     return tuple(Text(part, style) for part in (str(row.number), row.id, title, row.proof, back))
 
 
-def _guard(row: GuardRow) -> Iterator[Text]:
+def _precheck(row: PrecheckRow) -> Iterator[Text]:
     head = f"  {row.status.value:<11} "
     words = f"{row.check}: {row.subject}: {row.reason}"
     yield Text(words, _GUARD_STYLES.get(row.status.value, ""), head)

@@ -34,9 +34,9 @@ class Became(StrEnum):
     """What became of a step."""
 
     DONE = "done"
-    OWED = "owed"
+    OUTSTANDING = "outstanding"
     """Not done; a later run must."""
-    PASSED = "passed"
+    SKIPPED = "skipped"
     """Not done, and need not be."""
     FAILED = "failed"
     UNKNOWN = "unknown"
@@ -125,7 +125,7 @@ class StepReport:
     kind: Name
     title: Name
     proof: str
-    way_back: str
+    rollback: str
     duty: Duty
     changes: bool
     became: Annotated[Became, ("key", "status")]
@@ -135,8 +135,8 @@ class StepReport:
     words: str = ""
     items: tuple[str, ...] = ()
     complaints: tuple[str, ...] = ()
-    owed: str = ""
-    taken_back: str = ""
+    outstanding: str = ""
+    rolled_back: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,12 +284,12 @@ class ReportData:
     steps: tuple[StepReport, ...]
     spans: tuple[Span, ...]
     ending: Ending
-    turned_back: str
+    rollback_reason: str
     writes: Writes
     rto: Rto
     rpo: Rpo
     warned: tuple[Warned, ...]
-    owed: Mapping[str, str]
+    outstanding: Mapping[str, str]
     positions: Positions | None
     not_checked: tuple[str, ...]
     began: datetime

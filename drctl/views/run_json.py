@@ -94,17 +94,17 @@ class RunDocument(Document):
     steps: tuple[RunStepDocument, ...]
     rto_seconds: Seconds | None = read(lambda d: d.rto.seconds)
     rpo: RunRpoDocument
-    owed: tuple[Name, ...] = read(lambda d: tuple(d.owed.values()))
+    outstanding: tuple[Name, ...] = read(lambda d: tuple(d.outstanding.values()))
     report: Name | None = None
 
 
 def detail(step: StepReport) -> str:
     """What was seen of a step, with everything that is not as wanted."""
     told = [step.words, *step.items, *step.complaints]
-    if step.taken_back:
-        told.append(f"taken back: {step.taken_back}")
-    if step.owed and step.owed != step.words:
-        told.append(f"owed: {step.owed}")
+    if step.rolled_back:
+        told.append(f"taken back: {step.rolled_back}")
+    if step.outstanding and step.outstanding != step.words:
+        told.append(f"owed: {step.outstanding}")
     return "; ".join(part for part in dict.fromkeys(told) if part)
 
 
@@ -156,7 +156,7 @@ class EndingDocument(Document):
     step: Name | None = read(lambda e: e.step or None)
     words: str
     items: tuple[str, ...]
-    turned_back: str
+    rollback_reason: str
 
 
 class WritesDocument(Document):
@@ -213,11 +213,11 @@ class SpanDocument(Document):
 class OverrideDocument(Document):
     """A guard that was overridden."""
 
-    guard: Name
+    precheck: Name
     reason: Name
 
 
-class OwedDocument(Document):
+class OutstandingDocument(Document):
     """What a later run must do."""
 
     step: Name
@@ -262,7 +262,9 @@ class ReportDocument(Document):
     began: datetime
     until: datetime
     attempts: tuple[Attempt, ...]
-    ending: EndingDocument = read(lambda d: EndingDocument.of(d.ending, turned_back=d.turned_back))
+    ending: EndingDocument = read(
+        lambda d: EndingDocument.of(d.ending, rollback_reason=d.rollback_reason)
+    )
     writes: WritesDocument = read(WritesDocument.of)
     endpoints: EndpointsDocument = read(EndpointsDocument.of)
     rto: Rto
@@ -274,8 +276,10 @@ class ReportDocument(Document):
     spans: tuple[SpanDocument, ...]
     warned: tuple[Warned, ...]
     overrides: tuple[OverrideDocument, ...] = read(lambda d: overrides_told(d.overrides))
-    owed: tuple[OwedDocument, ...] = read(
-        lambda d: tuple(OwedDocument(step=step, what=what) for step, what in d.owed.items())
+    outstanding: tuple[OutstandingDocument, ...] = read(
+        lambda d: tuple(
+            OutstandingDocument(step=step, what=what) for step, what in d.outstanding.items()
+        )
     )
     positions: Positions | None
     not_checked: tuple[Name, ...]
@@ -291,4 +295,4 @@ class ReportDocument(Document):
 
 def overrides_told(overrides: Mapping[str, str]) -> tuple[OverrideDocument, ...]:
     """Overridden guards, each with its reason."""
-    return tuple(OverrideDocument(guard=name, reason=why) for name, why in overrides.items())
+    return tuple(OverrideDocument(precheck=name, reason=why) for name, why in overrides.items())

@@ -35,7 +35,7 @@ from drctl.views.run_words import (
 from drctl.views.text import collected, number, plain, plural, sentence
 from drctl.views.view import Figure, Part, Text, figures_table, heading, section, table, view
 
-_BAD = (Became.FAILED, Became.UNKNOWN, Became.NOT_ROLLED_BACK, Became.OWED, Became.STARTED)
+_BAD = (Became.FAILED, Became.UNKNOWN, Became.NOT_ROLLED_BACK, Became.OUTSTANDING, Became.STARTED)
 """What a person has to look at."""
 
 
@@ -47,8 +47,8 @@ def known(data: ReportData) -> Iterator[str]:
         yield f"{writes_now(data)}{since}."
     if data.abandoned:
         yield f"Why it was left behind: {closed(data.abandoned)}"
-    elif data.turned_back and data.ending.standing in (Standing.REFUSED, Standing.STOPPED):
-        yield f"Why it was {turning(data)}: {closed(data.turned_back)}"
+    elif data.rollback_reason and data.ending.standing in (Standing.REFUSED, Standing.STOPPED):
+        yield f"Why it was {turning(data)}: {closed(data.rollback_reason)}"
     elif data.ending.words and data.ending.standing is Standing.STOPPED:
         yield f"Step {plain(data.ending.step)}: {closed(data.ending.words)}"
     back = data.became(Became.ROLLED_BACK)
@@ -74,8 +74,10 @@ def known(data: ReportData) -> Iterator[str]:
     if data.positions is not None:
         yield _positions(data.positions, data.mode)
     if data.overrides:
-        told = "; ".join(f"{plain(guard)}: {plain(why)}" for guard, why in data.overrides.items())
-        yield f"{plural(len(data.overrides), 'guard')} passed over: {closed(told)}"
+        told = "; ".join(
+            f"{plain(precheck)}: {plain(why)}" for precheck, why in data.overrides.items()
+        )
+        yield f"{plural(len(data.overrides), 'precheck')} passed over: {closed(told)}"
 
 
 def _positions(found: Positions, mode: str) -> str:
@@ -103,7 +105,7 @@ def unknown(data: ReportData) -> Iterator[str]:
     if data.writes is Writes.TARGET and not data.fenced:
         yield f"Whether {plain(data.plan.source)} takes writes, too: nobody saw it fenced."
     for step in data.became(Became.UNKNOWN, Became.STARTED, Became.NOT_ROLLED_BACK):
-        words = closed(step.taken_back or step.words or "nothing more was written down")
+        words = closed(step.rolled_back or step.words or "nothing more was written down")
         asked = "What became of" if step.changes else "What would have been seen by"
         yield f"{asked} {plain(step.id)}: {words}"
     if data.ending.standing is Standing.UNKNOWN:
@@ -213,7 +215,7 @@ def step_rows(data: ReportData) -> tuple[StepRow, ...]:
             plain(step.id),
             BECAME[step.became],
             "" if step.seconds is None else length(step.seconds),
-            sentence(step.taken_back or step.words),
+            sentence(step.rolled_back or step.words),
             step.became in _BAD,
         )
         for step in data.steps
@@ -228,7 +230,7 @@ def named(data: ReportData) -> tuple[str, ...]:
         if step.became in _BAD
         for each in (*step.items, *step.complaints)
     ]
-    told += [f"owed by {plain(step)}: {sentence(what)}" for step, what in data.owed.items()]
+    told += [f"owed by {plain(step)}: {sentence(what)}" for step, what in data.outstanding.items()]
     return tuple(told)
 
 
@@ -280,7 +282,7 @@ def next_steps(data: ReportData) -> Iterator[NextStep]:
 
 
 def _after_abandoned(data: ReportData) -> Iterator[NextStep]:
-    for step, what in data.owed.items():
+    for step, what in data.outstanding.items():
         yield NextStep(
             f"Look at {plain(step)}, and take it back if it is in the way.",
             closed(what[:1].upper() + what[1:]),
@@ -296,9 +298,9 @@ def _stopped(data: ReportData) -> Iterator[NextStep]:
     stuck = data.became(Became.FAILED, Became.UNKNOWN, Became.NOT_ROLLED_BACK)
     for step in stuck:
         items = f" ({plural(len(step.items), 'item')} named below)" if step.items else ""
-        words = closed(step.taken_back or step.words)
+        words = closed(step.rolled_back or step.words)
         yield NextStep(f"Look at {plain(step.id)}{items}.", words)
-    if data.turned_back:
+    if data.rollback_reason:
         why = "It puts back what still stands, the newest first; nothing else is begun."
     elif data.writes is Writes.TARGET:
         why = "It looks at that step first and does what is left; what is done is not done again."
@@ -325,25 +327,25 @@ def _stopped(data: ReportData) -> Iterator[NextStep]:
 
 def _past(data: ReportData, stuck: tuple[StepReport, ...]) -> Iterator[NextStep]:
     # A drain that stops a run was done before: a fence fell while its target was half open.
-    stopped = data.ending.standing is Standing.STOPPED and not data.turned_back
+    stopped = data.ending.standing is Standing.STOPPED and not data.rollback_reason
     for step in stuck:
-        for guard in (ALIVE, MOVED):
-            moved = guard == MOVED and step.kind == Drain.name and stopped
-            named = step.words.startswith(f"{guard}: ")
-            if (named or moved) and guard not in data.overrides:
+        for precheck in (ALIVE, MOVED):
+            moved = precheck == MOVED and step.kind == Drain.name and stopped
+            named = step.words.startswith(f"{precheck}: ")
+            if (named or moved) and precheck not in data.overrides:
                 yield NextStep(
-                    f"Or pass {guard} over, where {plain(data.plan.source)} is to be given up.",
+                    f"Or pass {precheck} over, where {plain(data.plan.source)} is to be given up.",
                     f"What it took meanwhile, {plain(data.plan.target)} lacks: it is owed, and"
                     " drctl gap finds it.",
-                    f"{_resume(data)} --override {quote(guard)}=REASON",
+                    f"{_resume(data)} --override {quote(precheck)}=REASON",
                 )
 
 
 def _after_done(data: ReportData) -> Iterator[NextStep]:
-    for step, what in data.owed.items():
+    for step, what in data.outstanding.items():
         yield NextStep(closed(what), f"Owed by step {plain(step)}: {_later(data)}.")
     if data.writes is not Writes.TARGET:
-        if not data.owed:
+        if not data.outstanding:
             yield NextStep("Nothing has to be done.", "Every step was seen to be done.")
         return
     if failback.leads_home(data.plan.steps):
@@ -430,10 +432,10 @@ def _decisions(data: ReportData) -> str:
 
 def _again(data: ReportData) -> NextStep:
     # A reason that names another way home stands in that one's place.
-    named = f"drctl {failback.NAME} " in data.turned_back
+    named = f"drctl {failback.NAME} " in data.rollback_reason
     return NextStep(
         "Clear the reason, then look at the plan again.",
-        closed(data.turned_back) if data.turned_back else "The run changed nothing.",
+        closed(data.rollback_reason) if data.rollback_reason else "The run changed nothing.",
         None if named else _plan_again(data) or None,
     )
 

@@ -48,7 +48,7 @@ def _lines(data: ReportData) -> Iterator[str]:
     yield from _section("Steps", _steps(data.steps))
     left = (f"- {text(each)}" for each in leaving_told(data))
     yield from _section("Clients that are connected to the source", left)
-    yield from _section("Owed", (f"- {_both(s, w)}" for s, w in data.owed.items()))
+    yield from _section("Owed", (f"- {_both(s, w)}" for s, w in data.outstanding.items()))
     yield from _section("Guards passed over", (f"- {_both(*o)}" for o in data.overrides.items()))
     yield from _section("Guards to know of", (f"- {_warned(each)}" for each in data.warned))
     yield from _section("Groups", _groups(data))
@@ -85,10 +85,10 @@ def _steps(steps: Iterable[StepReport]) -> Iterator[str]:
         yield f"{step.number}. **{run_words.BECAME[step.became]}**{took}: {title}"
         told = [sentence(step.words)] if step.words else []
         told += [sentence(each) for each in (*step.items, *step.complaints)]
-        if step.taken_back:
-            told.append(f"taken back: {sentence(step.taken_back)}")
-        if step.owed and step.owed != step.words:
-            told.append(f"owed: {sentence(step.owed)}")
+        if step.rolled_back:
+            told.append(f"taken back: {sentence(step.rolled_back)}")
+        if step.outstanding and step.outstanding != step.words:
+            told.append(f"owed: {sentence(step.outstanding)}")
         yield from (f"    - {text(each)}" for each in dict.fromkeys(told))
 
 

@@ -41,7 +41,9 @@ from drctl.views.run_data import (
 )
 from drctl.views.text import collected
 
-_FORWARD = frozenset({What.DONE, What.FAILED, What.LOOKED, What.OWED, What.PASSED, What.APPLIED})
+_FORWARD = frozenset(
+    {What.DONE, What.FAILED, What.OBSERVED, What.OUTSTANDING, What.SKIPPED, What.APPLIED}
+)
 _BACKWARD = frozenset({What.UNDOING, What.UNDONE, What.NOT_UNDONE})
 _PROVING = (Doing.EFFECT, Doing.WAITING)
 _ENDINGS = {
@@ -76,7 +78,7 @@ class Track:
     words: str = ""
     items: tuple[str, ...] = ()
     complaints: list[str] = field(default_factory=list)
-    taken_back: str = ""
+    rolled_back: str = ""
 
 
 @dataclass(slots=True)
@@ -159,7 +161,7 @@ def _note(track: Track, what: What, entry: Entry, at: datetime) -> None:
     match what:
         case What.INTEND:
             track.became, track.announced, track.proven = Became.STARTED, at, None
-            track.words, track.items, track.taken_back = "", (), ""
+            track.words, track.items, track.rolled_back = "", (), ""
             track.complaints.clear()
         case What.APPLIED:
             track.complaints += map(str, entry["complaints"])
@@ -171,23 +173,23 @@ def _note(track: Track, what: What, entry: Entry, at: datetime) -> None:
             unknown = entry["state"] == "unknown"
             track.became, track.failed = (Became.UNKNOWN if unknown else Became.FAILED), True
             _say(track, entry)
-        case What.PASSED:
-            track.became = Became.PASSED
+        case What.SKIPPED:
+            track.became = Became.SKIPPED
             _say(track, entry)
-        case What.OWED if track.became is not Became.DONE:
-            track.became, track.words = Became.OWED, str(entry["what"])
-        case What.LOOKED if entry["state"] != "done":
+        case What.OUTSTANDING if track.became is not Became.DONE:
+            track.became, track.words = Became.OUTSTANDING, str(entry["what"])
+        case What.OBSERVED if entry["state"] != "done":
             track.became, track.proven, track.words = Became.STARTED, None, str(entry["words"])
         case What.STALE:
             track.became, track.announced, track.proven = Became.NOT_STARTED, None, None
             track.words = str(entry["words"])
         case What.UNDOING:
-            track.became, track.taken_back = Became.NOT_ROLLED_BACK, _BEGUN_BACK
+            track.became, track.rolled_back = Became.NOT_ROLLED_BACK, _BEGUN_BACK
         case What.UNDONE:
             track.became = Became.FAILED if track.failed else Became.ROLLED_BACK
-            track.taken_back = str(entry["words"])
+            track.rolled_back = str(entry["words"])
         case What.NOT_UNDONE:
-            track.taken_back = str(entry["words"])
+            track.rolled_back = str(entry["words"])
             track.items = tuple(map(str, entry["items"]))
         case _:
             pass
@@ -226,7 +228,7 @@ def ending(story: RunState, kinds: Mapping[str, Kind], course: Course) -> Ending
     if standing is Standing.NOT_ENDED:
         return Ending(standing, step, words, items, None)
     outcome = Outcome(
-        Status(standing.value), owes=bool(story.owed), abandoned=bool(story.abandoned)
+        Status(standing.value), outstanding=bool(story.outstanding), abandoned=bool(story.abandoned)
     )
     over = standing is Standing.STOPPED and bool(story.status) and not story.abandoned
     return Ending(standing, step, words, items, outcome.exit_code, over)
@@ -245,7 +247,7 @@ def _standing(
             return Standing.INTERRUPTED, str(last["step"])
         case What.FAILED:
             return _failed(story, kinds, told)
-        case What.LOOKED if last["state"] == "unknown":
+        case What.OBSERVED if last["state"] == "unknown":
             return Standing.UNKNOWN, str(last["step"])
         case What.UNDONE | What.NOT_UNDONE:
             return _put_back(story, kinds, told, first)
@@ -298,7 +300,7 @@ def _told(story: RunState, standing: Standing, step: str) -> tuple[str, tuple[st
             for entry in reversed(story.entries)
             if entry["entry"] == What.FAILED and entry.get("step") == step
         )
-        return story.turned_back, tuple(map(str, next(failed, {}).get("items", ())))
+        return story.rollback_reason, tuple(map(str, next(failed, {}).get("items", ())))
     for entry in reversed(story.entries):
         if entry.get("step") == step and "words" in entry:
             return str(entry["words"]), tuple(map(str, entry.get("items", ())))
@@ -306,7 +308,7 @@ def _told(story: RunState, standing: Standing, step: str) -> tuple[str, tuple[st
 
 
 def _turned_at(told: Sequence[Entry]) -> str:
-    return next((str(e["step"]) for e in reversed(told) if e["entry"] == What.TURNED_BACK), "")
+    return next((str(e["step"]) for e in reversed(told) if e["entry"] == What.ROLLING_BACK), "")
 
 
 def _next(story: RunState) -> str:
@@ -438,7 +440,7 @@ def not_checked(story: RunState, course: Course) -> Iterator[str]:
                 " through it, too"
             )
     for name, track in course.tracks.items():
-        if track.became in (Became.PASSED, Became.UNKNOWN, Became.STARTED):
+        if track.became in (Became.SKIPPED, Became.UNKNOWN, Became.STARTED):
             yield f"step {name}: {track.words or 'nobody saw whether it was done'}"
 
 
@@ -471,7 +473,7 @@ def rto(story: RunState, kinds: Mapping[str, Kind], course: Course) -> Rto:
     step, opens = last
     end = course.tracks[step].proven
     if end is None:
-        why = "the run was turned back" if story.turned_back else f"step {step} is not done"
+        why = "the run was turned back" if story.rollback_reason else f"step {step} is not done"
         return Rto(None, f"not measured: {why}", start)
     if start is None:
         return Rto(
@@ -538,10 +540,12 @@ def rpo(story: RunState, kinds: Mapping[str, Kind], course: Course) -> Rpo:
     ):
         return _not_measured("not measured: the target was not opened")
     facts = story.facts_by_kind()
-    fell = [step for step in steps_with(story, kinds, Trait.FENCES_WRITES) if step in story.owed]
+    fell = [
+        step for step in steps_with(story, kinds, Trait.FENCES_WRITES) if step in story.outstanding
+    ]
     drained, loss, gap = facts.of(Drain()), facts.of(MeasureLoss()), facts.of(FindGap())
     if fell and drained:
-        return _not_measured(story.owed[fell[0]])
+        return _not_measured(story.outstanding[fell[0]])
     if drained and drained.missing == 0:
         how = "a comparison by content found no missing record behind the fence"
         return Rpo(exactly(0, how), 0.0, True, how)
@@ -621,14 +625,14 @@ def report_data(
         ),
         spans=tuple(course.spans),
         ending=end,
-        turned_back=story.turned_back,
+        rollback_reason=story.rollback_reason,
         abandoned=story.abandoned,
         writes=last_writes,
         rto=rto(story, kinds, course),
         rpo=rpo(story, kinds, course),
         warned=warned(story),
         # What was put back owes nothing any more.
-        owed={} if end.standing is Standing.REFUSED else _owed(story),
+        outstanding={} if end.standing is Standing.REFUSED else _outstanding(story),
         positions=positions(story),
         not_checked=not_checked(story, course),
         began=course.times[0],
@@ -644,10 +648,10 @@ def report_data(
     )
 
 
-def _owed(story: RunState) -> Mapping[str, str]:
+def _outstanding(story: RunState) -> Mapping[str, str]:
     """By step; of one that is owed and stands as well, both."""
-    told = (story.owed, story.stands)
-    names = dict.fromkeys((*story.owed, *story.stands))
+    told = (story.outstanding, story.left_changed)
+    names = dict.fromkeys((*story.outstanding, *story.left_changed))
     return {name: "; ".join(each[name] for each in told if name in each) for name in names}
 
 
@@ -688,7 +692,7 @@ def _step(
         kind=step.kind,
         title=words.title,
         proof=words.proof,
-        way_back=words.way_back,
+        rollback=words.rollback,
         duty=step.duty,
         changes=step.kind in kinds and Trait.CHANGES in kinds[step.kind].traits,
         became=track.became,
@@ -698,8 +702,8 @@ def _step(
         words=track.words,
         items=track.items,
         complaints=tuple(track.complaints),
-        owed=story.owed.get(step.id, ""),
-        taken_back=track.taken_back,
+        outstanding=story.outstanding.get(step.id, ""),
+        rolled_back=track.rolled_back,
     )
 
 

@@ -32,8 +32,8 @@ CHIPS = {
 
 BECAME = {
     Became.DONE: "done",
-    Became.OWED: "owed",
-    Became.PASSED: "not needed",
+    Became.OUTSTANDING: "outstanding",
+    Became.SKIPPED: "not needed",
     Became.FAILED: "failed",
     Became.UNKNOWN: "unknown",
     Became.STARTED: "started",
@@ -46,7 +46,7 @@ BECAME = {
 def tone(data: ReportData) -> Tone:
     """How it is to be taken."""
     if data.ending.standing is Standing.DONE:
-        return Tone.FOUND if data.owed else Tone.FINE
+        return Tone.FOUND if data.outstanding else Tone.FINE
     if data.ending.standing in (Standing.REFUSED, Standing.STOPPED):
         return Tone.FOUND
     return Tone.INCOMPLETE
@@ -54,7 +54,7 @@ def tone(data: ReportData) -> Tone:
 
 def chip(data: ReportData) -> str:
     """One word, or two."""
-    if data.ending.standing is Standing.DONE and data.owed:
+    if data.ending.standing is Standing.DONE and data.outstanding:
         return "Done, and something is owed"
     if data.abandoned:
         return "Left behind"
@@ -77,7 +77,7 @@ def verdict(data: ReportData) -> str:
             if leads_home(data.plan.steps):
                 return f"Turned back at {at}: what must stay as it is was left so."
             return f"Ended at {at}: a part was done, and stays."
-        case Standing.STOPPED if data.turned_back:
+        case Standing.STOPPED if data.rollback_reason:
             return f"Turned back at {_turned_at(data)}, but not everything could be put back."
         case Standing.STOPPED:
             return f"Stopped at {at}: {_where(data)}, and {_left(data)}."
@@ -165,7 +165,7 @@ def _where(data: ReportData) -> str:
 
 
 def _left(data: ReportData) -> str:
-    left = len(data.steps) - len(data.became(Became.DONE, Became.PASSED, Became.OWED))
+    left = len(data.steps) - len(data.became(Became.DONE, Became.SKIPPED, Became.OUTSTANDING))
     return f"{plural(left, 'step')} {'remains' if left == 1 else 'remain'}"
 
 
@@ -191,7 +191,7 @@ def circumstances(data: ReportData) -> str:
 
 def turning(data: ReportData) -> str:
     """Whether something had to be put back."""
-    return "turned back" if any(step.taken_back for step in data.steps) else "refused"
+    return "turned back" if any(step.rolled_back for step in data.steps) else "refused"
 
 
 def rto_in_brief(data: ReportData) -> str:

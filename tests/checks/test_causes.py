@@ -5,11 +5,11 @@ from typing import Any
 from drctl.checks.causes import causes_first, in_words, told_once, without_consequences
 from drctl.checks.diagnosis import diagnosed
 from drctl.checks.go import GroupsNow, judged
-from drctl.checks.registry import guard_findings
+from drctl.checks.registry import precheck_findings
 from drctl.model.finding import Finding, Status
 from drctl.model.loss import Mode
 from drctl.views.findings import DoctorDocument
-from drctl.views.plan_text import guard_rows, plan_document, verdict, what_to_type
+from drctl.views.plan_text import plan_document, precheck_rows, verdict, what_to_type
 from drctl.views.status_text import status_document, status_line
 from tests.checks.observing import observed
 from tests.checks.test_go import HEALTHY
@@ -94,16 +94,16 @@ def test_a_run_that_stands_half_way_comes_before_everything() -> None:
 
 
 def test_a_plan_names_the_run_alone_and_is_not_ready() -> None:
-    findings = causes_first(guard_findings(observed(HALF_WAY)))
+    findings = causes_first(precheck_findings(observed(HALF_WAY)))
     plan = runs.planned()
     assert verdict(plan, findings, ()).startswith("Refused")
-    assert guard_rows(findings, {})[0].check == "runs-unfinished"
+    assert precheck_rows(findings, {})[0].check == "runs-unfinished"
     (line,) = what_to_type(plan, findings, (), "drctl failover --execute")
     assert line.startswith("`drctl resume R2 --execute` goes on with it")
 
 
 def test_a_plan_after_a_failover_names_the_way_home_alone() -> None:
-    findings = causes_first(guard_findings(observed(AFTER)))
+    findings = causes_first(precheck_findings(observed(AFTER)))
     lines = what_to_type(runs.planned(), findings, (), "drctl failover --execute")
     assert "drctl failback --check-order" in lines[0]
     told = "\n".join(lines)
@@ -112,7 +112,7 @@ def test_a_plan_after_a_failover_names_the_way_home_alone() -> None:
 
 
 def test_whoever_passes_the_cause_over_is_told_the_rest() -> None:
-    findings = guard_findings(observed(AFTER))
+    findings = precheck_findings(observed(AFTER))
     assert causes_first(findings, {"clients-moved": "home by hand"}) == findings
     assert without_consequences(findings, {"clients-moved": "home by hand"}) == findings
     assert "stop these consumers" in cures(causes_first(findings, ["clients-moved"]))
@@ -134,13 +134,13 @@ DEAD: dict[str, Any] = {
 
 
 def test_a_source_that_is_dead_is_told_once_in_a_plan() -> None:
-    findings = causes_first(guard_findings(observed(DEAD)))
+    findings = causes_first(precheck_findings(observed(DEAD)))
     told, (unseen,) = told_once(findings)
     assert unseen.because.why == WHY
     assert unseen.said_by == "source-unreachable"
     assert {"fence-not-possible", "hanging-transactions", "replication-lag"} <= set(unseen.checks)
     assert "source-unreachable" in {each.check for each in told}
-    rows = guard_rows(findings, {})
+    rows = precheck_rows(findings, {})
     assert [row.check for row in rows if WHY in f"{row.subject} {row.reason}"] == [
         f"{len(unseen.checks)} checks could not look"
     ]
@@ -151,7 +151,7 @@ def test_a_source_that_is_dead_is_told_once_in_a_plan() -> None:
     (cause,) = plan["causes"]
     assert (cause["why"], cause["count"]) == (WHY, len(unseen.checks))
     (refused,) = plan["refused"]
-    assert refused["guard"] == "source-unreachable"
+    assert refused["precheck"] == "source-unreachable"
     assert f"{len(unseen.checks)} checks could not look (" in refused["reason"]
     mine = [each for each in plan["findings"] if each["because"] == cause["because"]]
     assert {each["check"] for each in mine} >= set(unseen.checks)
@@ -172,20 +172,20 @@ def test_it_is_told_once_by_the_doctor_and_by_status() -> None:
 
 
 def test_an_unplanned_plan_tells_once_what_the_dead_source_keeps_from_looking() -> None:
-    findings = causes_first(guard_findings(observed({**DEAD, "mode": "unplanned"})))
-    rows = guard_rows(findings, {}, Mode.UNPLANNED)
+    findings = causes_first(precheck_findings(observed({**DEAD, "mode": "unplanned"})))
+    rows = precheck_rows(findings, {}, Mode.UNPLANNED)
     assert sum(WHY in f"{row.subject} {row.reason}" for row in rows) <= 1
 
 
 def test_one_check_alone_that_could_not_look_is_told_as_it_is() -> None:
-    findings = guard_findings(observed({**HEALTHY, "link": LINK, "lag": "it hung up"}))
+    findings = precheck_findings(observed({**HEALTHY, "link": LINK, "lag": "it hung up"}))
     told, unseen = told_once(findings)
     assert unseen == () or all(len(each.checks) > 1 for each in unseen)
     assert len(told) + sum(len(each.findings) for each in unseen) == len(findings)
 
 
 def test_a_source_that_is_dead_is_one_cause() -> None:
-    findings = causes_first(guard_findings(observed(DEAD)))
+    findings = causes_first(precheck_findings(observed(DEAD)))
     by_name = {each.check: each for each in findings}
     assert by_name["fence-not-possible"].remedy == "see source-unreachable"
     assert by_name["hanging-transactions"].remedy == "see source-unreachable"

@@ -17,7 +17,7 @@ from drctl.checks.diagnosis import standing_against
 from drctl.checks.observed import Observed
 from drctl.checks.observing import Observer
 from drctl.checks.ports import ClusterPorts, LinkPorts
-from drctl.checks.registry import guard_findings
+from drctl.checks.registry import precheck_findings
 from drctl.config.loading import load
 from drctl.connect.client import ConnectReader
 from drctl.kafka.acls import KafkaAclReader
@@ -110,7 +110,7 @@ def topic(site: Site) -> str:
 
 def statuses(observed: Observed) -> Mapping[str, set[Status]]:
     found: dict[str, set[Status]] = {}
-    for finding in guard_findings(observed):
+    for finding in precheck_findings(observed):
         found.setdefault(finding.check, set()).add(finding.status)
     return found
 
@@ -152,7 +152,7 @@ def test_everything_is_seen(site: Site, topic: str, primary: ClusterUnderTest) -
     assert unseen == {"worker", "arriving"}
     found = statuses(observed)
     assert found["endpoint-elsewhere"] == {Status.NOT_CHECKED}
-    refused = standing_against(guard_findings(observed), {}, Mode.PLANNED)
+    refused = standing_against(precheck_findings(observed), {}, Mode.PLANNED)
     assert {each.check for each in refused} <= {"replication-lag"}, refused
     fine = (
         *("target-no-controller", "target-under-min-isr", "topics-missing-on-target"),
@@ -198,7 +198,7 @@ def test_nobody_waits_for_a_dead_source(site: Site, listens: bool) -> None:
     assert not isinstance(observed.target_health, Unavailable)
     assert not isinstance(observed.connectors, Unavailable)
     assert statuses(observed)["source-alive"] == {Status.OK}
-    refused = standing_against(guard_findings(observed), {}, Mode.UNPLANNED)
+    refused = standing_against(precheck_findings(observed), {}, Mode.UNPLANNED)
     assert refused == ()
     assert seconds < 3 * QUICK_S
 
@@ -223,7 +223,7 @@ def test_a_source_that_only_replication_reaches_is_not_dead(
         writer.join()
     assert isinstance(observed.source, Silent)
     assert statuses(observed)["source-alive"] == {Status.FAIL}
-    told = next(each for each in guard_findings(observed) if each.check == "source-alive")
+    told = next(each for each in precheck_findings(observed) if each.check == "source-alive")
     assert told.reason == "it does not answer here, and its copies still grow"
 
 
@@ -234,6 +234,6 @@ def test_a_dead_target_refuses(site: Site) -> None:
     )
     observed = replace(observer, ports=ports).observe(Mode.UNPLANNED)
     refused = standing_against(
-        guard_findings(observed), {"target-unreachable": "x"}, Mode.UNPLANNED
+        precheck_findings(observed), {"target-unreachable": "x"}, Mode.UNPLANNED
     )
     assert "target-unreachable" in {finding.check for finding in refused}

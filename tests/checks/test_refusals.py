@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from drctl.checks.diagnosis import overridable, standing_against
-from drctl.checks.registry import GUARDS
+from drctl.checks.registry import PRECHECKS
 from drctl.model.finding import Status
 from drctl.model.loss import Mode
 from tests.checks.test_cases import FOLDER, scenarios
@@ -45,9 +45,9 @@ def test_it_is_refused_with_a_reason_and_a_cure_and_passed_over_with_a_reason(na
         assert each.reason
         assert each.cost
         assert each.remedy
-    guard = GUARDS[name].guards
-    assert guard is not None
-    for mode in guard.modes & {Mode.PLANNED} or guard.modes:
+    precheck = PRECHECKS[name].prechecks
+    assert precheck is not None
+    for mode in precheck.modes & {Mode.PLANNED} or precheck.modes:
         assert standing_against(failing, (), mode) == tuple(failing)
         passed = standing_against(failing, {name: "agreed with the owner"}, mode)
         assert passed == (tuple(failing) if name in FINAL else ())

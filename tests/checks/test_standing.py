@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from drctl.checks.diagnosis import checked_overrides, overridable, standing_against
-from drctl.checks.registry import CHECKS, GUARDS, findings, guard_findings
+from drctl.checks.registry import CHECKS, PRECHECKS, findings, precheck_findings
 from drctl.connectors import applying as positions
 from drctl.connectors import recovery_plan as recovery
 from drctl.elections import planning as elections
@@ -28,33 +28,33 @@ def names(found: tuple[Finding, ...]) -> set[str]:
 
 
 @pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize("name", GUARDS)
+@pytest.mark.parametrize("name", PRECHECKS)
 def test_what_fails_stands_against_it_unless_it_is_passed_over(name: str, mode: Mode) -> None:
     failing = (said(name, Status.FAIL),)
-    guards = GUARDS[name].guards
-    assert guards is not None
+    prechecks = PRECHECKS[name].prechecks
+    assert prechecks is not None
     assert standing_against(failing, {}, mode) == failing
     left = standing_against(failing, {name: "because"}, mode)
-    assert left == (() if guards.overridable else failing)
+    assert left == (() if prechecks.overridable else failing)
 
 
 @pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize("name", GUARDS)
+@pytest.mark.parametrize("name", PRECHECKS)
 def test_what_nobody_looked_at_stands_against_it_where_it_is_needed(name: str, mode: Mode) -> None:
-    guards = GUARDS[name].guards
-    assert guards is not None
+    prechecks = PRECHECKS[name].prechecks
+    assert prechecks is not None
     unknown = (said(name, Status.NOT_CHECKED),)
-    assert bool(standing_against(unknown, {}, mode)) == (mode in guards.needed)
+    assert bool(standing_against(unknown, {}, mode)) == (mode in prechecks.needed)
 
 
 @pytest.mark.parametrize("status", [Status.OK, Status.WARN])
 def test_what_is_ok_or_costs_something_does_not(status: Status) -> None:
-    every = tuple(said(name, status) for name in GUARDS)
+    every = tuple(said(name, status) for name in PRECHECKS)
     assert standing_against(every, {}, Mode.PLANNED) == ()
 
 
 def test_advice_never_does_and_what_nobody_knows_always_does() -> None:
-    advice = next(check.name for check in CHECKS if check.guards is None)
+    advice = next(check.name for check in CHECKS if check.prechecks is None)
     found = (said(advice, Status.FAIL), said("of-a-later-drctl", Status.FAIL))
     assert names(standing_against(found, {}, Mode.PLANNED)) == {"of-a-later-drctl"}
 
@@ -62,11 +62,11 @@ def test_advice_never_does_and_what_nobody_knows_always_does() -> None:
 @pytest.mark.parametrize("mode", Mode)
 def test_blind_nothing_goes_ahead(mode: Mode) -> None:
     seen = observed({**LINK, "mode": mode.value})
-    standing = names(standing_against(guard_findings(seen), {}, mode))
+    standing = names(standing_against(precheck_findings(seen), {}, mode))
     always = {"target-unreachable", "target-under-min-isr", "connect-unreachable"}
     assert standing >= {*always, "journal-unwritable", "connectors-not-named"}
     every = dict.fromkeys(overridable(), "because")
-    left = names(standing_against(guard_findings(seen), every, mode))
+    left = names(standing_against(precheck_findings(seen), every, mode))
     final = {"target-unreachable", "journal-unwritable"}
     assert left == final | ({"source-unreachable"} if mode is Mode.PLANNED else set())
 
@@ -74,14 +74,16 @@ def test_blind_nothing_goes_ahead(mode: Mode) -> None:
 @pytest.mark.parametrize("mode", Mode)
 def test_guards_are_the_checks_of_the_doctor(mode: Mode) -> None:
     seen = observed({**LINK, "mode": mode.value})
-    every, guards = findings(seen), guard_findings(seen)
-    assert guards
-    assert set(guards) < set(every)
-    assert names(guards) <= GUARDS.keys()
+    every, prechecks = findings(seen), precheck_findings(seen)
+    assert prechecks
+    assert set(prechecks) < set(every)
+    assert names(prechecks) <= PRECHECKS.keys()
 
 
 def test_each_is_asked_before_the_failovers_it_is_for() -> None:
-    before = {mode: names(guard_findings(observed({**LINK, "mode": mode.value}))) for mode in Mode}
+    before = {
+        mode: names(precheck_findings(observed({**LINK, "mode": mode.value}))) for mode in Mode
+    }
     assert before[Mode.PLANNED] - before[Mode.UNPLANNED] == {
         "source-unreachable",
         "hanging-transactions",
@@ -123,7 +125,7 @@ def test_what_cannot_be_passed_over(given: str, message: str, hint: str) -> None
     [
         (elections.OVERRIDABLE, "unclean", "led"),
         (positions.OVERRIDABLE, "misfit", "sink"),
-        ([recovery.GUARD], "cause", "unclean"),
+        ([recovery.PRECHECK], "cause", "unclean"),
         (reconciling.OVERRIDABLE, "source-moved", "recreated"),
     ],
 )

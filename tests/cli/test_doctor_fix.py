@@ -10,7 +10,7 @@ from rich.console import Console
 from drctl.app import doctor
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.checks.observed import Observed
-from drctl.checks.repairs import GUARD
+from drctl.checks.repairs import PRECHECK
 from drctl.config.configuration import Config
 from drctl.config.link import Link
 from drctl.model.finding import Finding, Status
@@ -37,11 +37,11 @@ def config(tmp_path: Path) -> None:
         (("--execute",), "--execute: doctor changes nothing without --fix"),
         (("--execute", "--yes"), "--execute and --yes: doctor changes nothing without --fix"),
         (("--plan-out", "x.json"), "--plan-out: doctor changes nothing without --fix"),
-        (("--override", f"{GUARD}=why"), "--override: doctor changes nothing without --fix"),
+        (("--override", f"{PRECHECK}=why"), "--override: doctor changes nothing without --fix"),
         (("--fix", "--client", "x"), "--client goes with the rows of doctor, not with --fix"),
         (("--fix", "--yes"), "--yes goes with --execute"),
         (("--fix", "--override", "replication-lag=why"), "a repair does not ask replication-lag"),
-        (("--fix", "--override", GUARD), f"--override {GUARD} needs a reason"),
+        (("--fix", "--override", PRECHECK), f"--override {PRECHECK} needs a reason"),
     ],
 )
 def test_what_does_not_go_together(called: Run, words: tuple[str, ...], said: str) -> None:
@@ -80,9 +80,11 @@ def test_a_plan_shows_each_change_and_what_is_left() -> None:
 
 
 def test_a_refused_plan_says_why_and_what_to_do() -> None:
-    moved = Finding(GUARD, Status.FAIL, "link main", "clients were moved", remedy="go home first")
-    text = drawn((moved,), (f"{GUARD}: link main: clients were moved",))
+    moved = Finding(
+        PRECHECK, Status.FAIL, "link main", "clients were moved", remedy="go home first"
+    )
+    text = drawn((moved,), (f"{PRECHECK}: link main: clients were moved",))
     assert text.startswith("Refused: link main, primary -> secondary; 1 objection below")
     assert "Cure: go home first." in text
-    assert f"--override {GUARD}=REASON" in text
+    assert f"--override {PRECHECK}=REASON" in text
     assert "To carry it out" not in text

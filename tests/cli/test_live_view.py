@@ -117,14 +117,14 @@ def test_a_run_that_comes_to_its_end() -> None:
     last = stage.run()
     assert stage.currents() == [step.id for step in plan().steps]
     assert set(became(last).values()) == {Became.DONE}
-    assert (last.current, last.wait, last.turned_back) == ("", None, "")
+    assert (last.current, last.wait, last.rollback_reason) == ("", None, "")
 
 
 def test_one_that_is_turned_back_and_gone_on_with() -> None:
     world = World(stuck={"offsets"})
     stage = Stage(world)
     last = stage.run()
-    assert last.turned_back
+    assert last.rollback_reason
     assert stage.currents()[-2:] == ["stop", "fence"]
     assert stage.currents().count("stop") == 2
     assert became(last)["fence"] is Became.ROLLED_BACK

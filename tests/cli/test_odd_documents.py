@@ -180,7 +180,7 @@ DOCUMENT = {
     "schema": "drctl/plan/1",
     "fingerprint": "another",
     **PLAN.to_json(),
-    "overrides": [{"guard": "lag", "reason": "known"}],
+    "overrides": [{"precheck": "lag", "reason": "known"}],
 }
 
 
@@ -382,7 +382,7 @@ def test_one_damaged_run_does_not_hide_the_others() -> None:
     assert len(list(run_lines(listed))) == 4
     told = observe_journal(kept, "primary")
     assert [each.status for each in told] == [DAMAGED, "done", DAMAGED, DAMAGED]
-    assert all(each.owed for each in told if each.status == DAMAGED)
+    assert all(each.outstanding for each in told if each.status == DAMAGED)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     plan = failover(Mode.PLANNED, Circumstances("main", "a", "b"))
     with RunFiles(tmp_path / ".drctl" / "runs").anew(RUN) as file:
         file.append([entries.began(RUN, plan, {"user": "ada", "host": "h"}, AT)])
-        file.append([entries.turned_back("preflight", "a guard fails", AT)])
+        file.append([entries.rolling_back("preflight", "a guard fails", AT)])
         file.append([entries.ended("refused", AT)])
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -85,7 +85,7 @@ def test_a_run_that_drctl_gap_completes(folder: Path, called: Run) -> None:
 def test_the_journal_itself(folder: Path, called: Run) -> None:
     document = check(called("journal", RUN, "--local", "-o", "json").document())
     told = document["runs"][0]["entries"]
-    assert [entry["entry"] for entry in told] == ["began", "turned-back", "ended"]
+    assert [entry["entry"] for entry in told] == ["began", "rolling-back", "ended"]
     assert json.loads(told[1]["line"])["why"] == "a guard fails"
 
 

@@ -801,7 +801,7 @@ def test_a_run_that_no_drctl_wrote_is_damaged(
         {**entries.done("notify", 0, Seen(State.DONE, ""), AT)},
         {**entries.done("stock", 3, Seen(State.DONE, ""), AT)},
         {**entries.done("notify", 3, Seen(State.DONE, ""), AT), "facts": 3},
-        entries.owed("nobody", "x", AT),
+        entries.outstanding("nobody", "x", AT),
         {**entries.resumed(WHO, AT), "overrides": 5},
     ],
 )

@@ -306,8 +306,8 @@ def test_a_plan_with_a_secret_in_it_is_the_one_that_its_file_holds(
     text = file.read_text(encoding="utf-8")
     assert SECRET not in text
     held = json.loads(text)
-    assert held["overrides"] == [{"guard": "replication-lag", "reason": "as *** said"}]
-    overrides = {each["guard"]: each["reason"] for each in held["overrides"]}
+    assert held["overrides"] == [{"precheck": "replication-lag", "reason": "as *** said"}]
+    overrides = {each["precheck"]: each["reason"] for each in held["overrides"]}
     plan = Plan.from_json({**held, "overrides": overrides})
     assert plan.fingerprint == held["fingerprint"] == shown["fingerprint"]
 

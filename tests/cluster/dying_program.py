@@ -27,7 +27,7 @@ from drctl.stores.journal_files import JournalFile, RunFile
 from drctl.views.exports import ExportFolder
 
 JOURNALS: dict[str, Any] = {"run": BothPlaces, "drill": RunFile}
-POINTS = {"behind": {"intend"}, "before": {"done", "owed", "passed", "ended"}}
+POINTS = {"behind": {"intend"}, "before": {"done", "outstanding", "skipped", "ended"}}
 CALLS: dict[str, tuple[Any, Sequence[str]]] = {
     **{n: (TransactionalCopier, [n]) for n in ("begin", "append", "settle", "keep", "commit")},
     **{name: (ExportFolder, [name]) for name in ("add", "finish")},

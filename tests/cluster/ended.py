@@ -33,6 +33,8 @@ def told_of(on: LinkCommand, name_of: Callable[[str], str] = str) -> dict[str, A
         "writes": told["writes"]["to"],
         "steps": {step: one["status"] for one in told["steps"] if (step := name_of(one["id"]))},
         # Behind the colon stands how a dead cluster failed to answer, which is never the same.
-        "owed": {name_of(one["step"]): one["what"].partition(":")[0] for one in told["owed"]},
+        "outstanding": {
+            name_of(one["step"]): one["what"].partition(":")[0] for one in told["outstanding"]
+        },
         "lost": {name: told["rpo"][name] for name in ("at_least", "exact")},
     }

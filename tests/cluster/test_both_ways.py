@@ -85,7 +85,7 @@ def test_the_lost_site_comes_back_and_the_other_direction_only_waited(sites: Bot
     sites.write_west("alone")
     lost = sites.json("failover", "--mode", "unplanned", *GO, code=1)
     assert lost["status"] == "done"
-    (fence,) = [what for what in lost["owed"] if "fence" in what]
+    (fence,) = [what for what in lost["outstanding"] if "fence" in what]
     assert sites.led_to == sites.secondary.bootstrap
     assert sites.states(*FORWARD.values()) == ["STOPPED"] * 3
     assert sites.states(sites.westward) != ["STOPPED"], "nobody asked for that"
@@ -97,13 +97,13 @@ def test_the_lost_site_comes_back_and_the_other_direction_only_waited(sites: Bot
     runbook = ("runbook", "run", "failback", "--set", "policy=copy", *yes(*BY_PEOPLE))
     done = sites.came_home(*runbook)
     assert f"{TAIL} copy" in steps_of(done, "detail")["home.reconcile"]
-    assert done["owed"] == []
+    assert done["outstanding"] == []
     (shown,) = [each["facts"] for each in sites.entries("done", "home.resolve-outstanding")]
     # The journal says in whose words the cluster did not answer; the report says it once.
     what = fence.removesuffix(": cluster primary does not answer")
     (by,) = [each for each in shown["settled"] if each.startswith(what)]
     assert f"(run {lost['run']}): primary was closed before its records were found" in by
-    assert (len(shown["settled"]), shown["kept"]) == (len(lost["owed"]), [])
+    assert (len(shown["settled"]), shown["kept"]) == (len(lost["outstanding"]), [])
     sites.runs_forward()
     assert sites.states(sites.westward) == ["RUNNING"]
 

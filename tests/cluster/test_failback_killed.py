@@ -54,7 +54,7 @@ def test_killed_in_every_step_it_ends_as_one_that_nobody_interrupted(
 
     end = left_alone.end
     assert killed.end == end
-    assert (end["standing"], end["writes"], end["owed"]) == ("done", "target", {})
+    assert (end["standing"], end["writes"], end["outstanding"]) == ("done", "target", {})
     assert [*end["steps"]] == steps
     assert end["led_to"] == killed.primary.bootstrap
     assert end["connectors"] == ["RUNNING", "STOPPED"]

@@ -62,7 +62,7 @@ def test_a_planned_one_loses_nothing_and_skips_nothing(stage: Stage) -> None:
 
     done = stage.json("failover", *GO, code=0)
     assert done["status"] == "done"
-    assert set(steps_of(done, "status").values()) <= {"done", "passed"}
+    assert set(steps_of(done, "status").values()) <= {"done", "skipped"}
     assert done["rpo"] == NOTHING_LOST
     assert 0 < done["rto_seconds"] < 120
     assert stage.all_states() == {"STOPPED"}
@@ -184,7 +184,7 @@ def test_ctrl_c_stops_between_two_effects(stage: Stage) -> None:
     assert stage.journaled()[-1]["entry"] == "interrupted"
     assert "drctl resume" in stage.said
     first = stage.json("failover", code=3)["refused"][0]
-    assert first["guard"] == "runs-unfinished"
+    assert first["precheck"] == "runs-unfinished"
     assert first["remedy"].startswith("`drctl resume ")
     assert stage.json("resume", *GO, code=0)["status"] == "done"
 
@@ -229,9 +229,9 @@ def test_an_unplanned_one_needs_no_source_and_says_what_is_owed(stage: Stage) ->
     estimated_before(stage)
     done = stage.json("failover", "--mode", "unplanned", *GO, code=1)
     assert done["status"] == "done"
-    assert any("fence" in each for each in done["owed"])
-    assert any("restart idempotent producers" in each for each in done["owed"])
-    assert any("of KIP-848's protocol is not known" in each for each in done["owed"])
+    assert any("fence" in each for each in done["outstanding"])
+    assert any("restart idempotent producers" in each for each in done["outstanding"])
+    assert any("of KIP-848's protocol is not known" in each for each in done["outstanding"])
     assert done["rpo"]["exact"] is False
     placed = resumes_as_was_said(stage)
     assert stage.leads_to("secondary")

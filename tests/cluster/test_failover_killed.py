@@ -51,7 +51,7 @@ def test_killed_in_every_step_it_ends_as_one_that_nobody_interrupted(
 
     end = end_of(left_alone)
     assert end_of(killed) == end
-    assert (end["standing"], end["writes"], end["owed"]) == ("done", "target", {})
+    assert (end["standing"], end["writes"], end["outstanding"]) == ("done", "target", {})
     assert [*end["steps"]] == steps
     assert end["lost"] == {"at_least": 0, "exact": True}
     assert end["positions"] == dict.fromkeys(range(PARTITIONS), READ)

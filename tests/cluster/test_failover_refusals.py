@@ -173,7 +173,7 @@ class Case:
     """
 
     harm: Harm
-    guards: tuple[str, ...]
+    prechecks: tuple[str, ...]
     beside: tuple[str, ...] = ()
     answering: bool = True
 
@@ -208,7 +208,7 @@ SLOW = ("a-frozen-worker",)
 )
 def test_it_is_refused_with_a_cure_and_leaves_no_trace(stage: Stage, name: str) -> None:
     case = CASES[name]
-    passing = [f"{guard}={WHY}" for guard in (*case.guards, *case.beside)]
+    passing = [f"{precheck}={WHY}" for precheck in (*case.prechecks, *case.beside)]
     words = [word for each in passing for word in ("--override", each)]
     with case.harm(stage):
         before = picture(stage, answering=case.answering)
@@ -218,13 +218,13 @@ def test_it_is_refused_with_a_cure_and_leaves_no_trace(stage: Stage, name: str) 
         )
         assert picture(stage, answering=case.answering) == before
     plan = check(passed.document())
-    failing = {each["check"]: each for each in plan["findings"] if each["check"] in case.guards}
-    assert set(failing) == set(case.guards)
+    failing = {each["check"]: each for each in plan["findings"] if each["check"] in case.prechecks}
+    assert set(failing) == set(case.prechecks)
     assert {each["status"] for each in failing.values()} == {"fail"}
     is_refused(refused, *failing.values())
     assert (passed.code, plan["refused"]) == (0, []), passed.stdout
-    assert {each["guard"] for each in plan["overrides"]} == {*case.guards, *case.beside}
-    assert all(each in plan["execute"] for each in case.guards)
+    assert {each["precheck"] for each in plan["overrides"]} == {*case.prechecks, *case.beside}
+    assert all(each in plan["execute"] for each in case.prechecks)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,10 @@ def test_without_a_journal_no_override_helps(
         )
         assert picture(stage) == before
     plan = check(shown.document())
-    assert (shown.code, [each["guard"] for each in plan["refused"]]) == (3, ["journal-unwritable"])
+    assert (shown.code, [each["precheck"] for each in plan["refused"]]) == (
+        3,
+        ["journal-unwritable"],
+    )
     (finding,) = [f for f in plan["findings"] if f["status"] == "fail"]
     assert evidence in finding["evidence"]
     is_refused(refused, finding)

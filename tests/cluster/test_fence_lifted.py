@@ -71,7 +71,7 @@ def test_before_the_opening_it_begins_anew_at_the_fence(link: Stage) -> None:
     assert stage.all_of(stage.source) == stage.all_of(stage.target) == Counter(written)
     assert stage.write(1, "refused") == []
     since = stage.journaled()[before:]
-    first = next(each for each in since if each["entry"] == "looked")
+    first = next(each for each in since if each["entry"] == "observed")
     assert (first["step"], first["state"]) == (FENCE, "waiting")
     assert {"drain", "quiesce-consumers"} < set(steps_with(stage, "stale"))
     proof = [each for each in since if each["entry"] == "done" and each["step"] == FENCE][-1]
@@ -111,8 +111,8 @@ def test_behind_the_opening_it_is_set_again_and_what_came_through_is_owed(link: 
     assert done["status"] == "done"
     assert done["rpo"] == {**dict.fromkeys(NOTHING_LOST), "exact": False}
     assert stage.leads_to("secondary")
-    (owed,) = done["owed"]
-    assert owed.startswith("primary may have taken records after secondary was opened: ")
+    (outstanding,) = done["outstanding"]
+    assert outstanding.startswith("primary may have taken records after secondary was opened: ")
     told = told_of(stage)
     assert LOST in told
     assert ALL_THERE not in told
@@ -129,7 +129,7 @@ def test_behind_the_opening_nothing_is_owed_where_nothing_came_through(link: Sta
     at_work(stage)
     killed_and_unfenced(stage, "switch-endpoint-1")
     done = stage.json("resume", *GO, code=0)
-    assert (done["owed"], done["rpo"]["exact"]) == ([], True)
+    assert (done["outstanding"], done["rpo"]["exact"]) == ([], True)
     assert ALL_THERE in told_of(stage)
     assert stage.write(1, "refused") == []
 
@@ -165,10 +165,10 @@ def test_behind_the_opening_clients_do_not_wait_for_a_fence_that_nobody_can_set(
         stage.ends(process, 1)
         assert written
     since = stage.journaled()[before:]
-    looked = next(each for each in since if each["entry"] == "looked")
-    owed = next(each for each in since if each["entry"] == "owed")
-    assert looked["step"] == owed["step"] == FENCE
-    assert BRIEFLY_S <= seconds_between(looked, owed) <= BRIEFLY_S + LOOK_S
+    looked = next(each for each in since if each["entry"] == "observed")
+    outstanding = next(each for each in since if each["entry"] == "outstanding")
+    assert looked["step"] == outstanding["step"] == FENCE
+    assert BRIEFLY_S <= seconds_between(looked, outstanding) <= BRIEFLY_S + LOOK_S
     assert stage.leads_to("secondary")
     told = told_of(stage)
     assert LOST in told
@@ -194,7 +194,7 @@ def test_on_the_way_home_a_record_behind_the_search_is_named_at_its_end(home: Ow
         home.says(process, lacks)
         process.send_signal(signal.SIGINT)
         home.ends(process, 130)
-    looked = home.entries("looked")[0]
+    looked = home.entries("observed")[0]
     assert (looked["step"], looked["state"]) == ("fence-primary", "waiting")
     assert home.led_to == home.primary.bootstrap
     there = home.all_of(home.primary)

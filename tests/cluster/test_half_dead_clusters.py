@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined, unused-ignore]
 
-from drctl.checks.registry import guard_findings
+from drctl.checks.registry import precheck_findings
 from drctl.engine.ports import LinkReader
 from drctl.kafka.connection import Connection
 from drctl.kafka.groups import KafkaGroupReader
@@ -42,7 +42,7 @@ GROUPS = tuple(f"half-{number}" for number in range(8))
 """Their hashes follow each other: each of two brokers coordinates every other one."""
 RETURNED = "returned"
 """The link the other way: what limps is the cluster that was lost and is back."""
-GUARDS = {
+PRECHECKS = {
     "target-offline-partitions": f"1 partitions have no leader: {DARK}-0",
     "target-under-min-isr": f"1 partitions have too few replicas in sync: {SHORT}-0 has 1 of 2",
 }
@@ -133,7 +133,7 @@ def command(
 def test_a_target_that_would_not_take_every_record_is_refused(
     limping: Limping, primary: ClusterUnderTest, command: Command
 ) -> None:
-    words = [word for guard in GUARDS for word in ("--override", f"{guard}={WHY}")]
+    words = [word for precheck in PRECHECKS for word in ("--override", f"{precheck}={WHY}")]
     before = [end(each, PREFIX) for each in (primary, limping)]
     refused, shown, passed = side_by_side(
         lambda: command.run("failover", *GO, "--output", "json"),
@@ -144,10 +144,10 @@ def test_a_target_that_would_not_take_every_record_is_refused(
     assert command.journaled() == []
     plan = check(shown.document())
     failing = {each["check"]: each for each in plan["findings"] if each["status"] == "fail"}
-    assert {name: each["reason"] for name, each in failing.items()} == GUARDS
+    assert {name: each["reason"] for name, each in failing.items()} == PRECHECKS
     is_refused_as_document(refused, *failing.values())
     # What else rests on the partition that nobody leads is not known, and refused by itself.
-    left = {each["guard"] for each in check(passed.document())["refused"]}
+    left = {each["precheck"] for each in check(passed.document())["refused"]}
     assert left == {"producer-ids-collide"}
 
 
@@ -164,8 +164,8 @@ def test_nobody_is_led_home_to_a_cluster_that_would_not_take_every_record(comman
         f"it does not take all records: 1 partitions have no leader ({DARK}-0);"
         f" 1 partitions are below min.insync.replicas ({SHORT}-0)"
     )
-    assert "source-broken" in {each["guard"] for each in check(refused.document())["refused"]}
-    assert "source-broken" not in {each["guard"] for each in check(passed.document())["refused"]}
+    assert "source-broken" in {each["precheck"] for each in check(refused.document())["refused"]}
+    assert "source-broken" not in {each["precheck"] for each in check(passed.document())["refused"]}
 
 
 class Looking:
@@ -207,7 +207,7 @@ def test_groups_that_nobody_coordinates_refuse_a_planned_failover(limping: Limpi
         found = reader.health([OFFSETS_TOPIC], {OFFSETS_TOPIC: {}})
     assert 0 < len(found.offline) < found.partitions
     looked = replace(observed({"link": {}}), source_coordinators=found)
-    said = [each for each in guard_findings(looked) if each.check == "groups-unseen"]
+    said = [each for each in precheck_findings(looked) if each.check == "groups-unseen"]
     assert [each.status for each in said] == [Status.FAIL]
     assert f"{len(found.offline)} of {found.partitions} partitions" in said[0].reason
 

@@ -41,8 +41,8 @@ def test_a_run_that_is_left_behind_frees_its_link_and_names_what_stands(
 
     left = stage.json("resume", run, "--abandon", WHY, *GO, code=1)
     assert left["status"] == "stopped"
-    assert len(left["owed"]) == 1
-    assert "fence producers on primary" in left["owed"][0]
+    assert len(left["outstanding"]) == 1
+    assert "fence producers on primary" in left["outstanding"][0]
     assert stage.denials(stage.source) == stood, "it changed something outside the journal"
     told = stage.json("report", run, "--verify", code=0)
     assert told["ending"]["words"] == WHY
@@ -94,7 +94,7 @@ def test_one_whose_journal_is_damaged_is_left_behind_with_what_can_be_read(stage
 
     left = stage.json("resume", run, "--abandon", WHY, *GO, code=1)
     assert left["status"] == "stopped"
-    fenced, unknown = left["owed"]
+    fenced, unknown = left["outstanding"]
     assert "fence producers on primary" in fenced
     assert unknown.startswith(f"not known: what run {run} changed behind line ")
     assert stage.json("failover", *GO, code=0)["status"] == "done"

@@ -76,7 +76,7 @@ class Front:
     def _gone_on(self) -> bool:
         """Whether the run has gone on from the step."""
         on, step = self.stage, self.behind
-        return on is not None and (on.has("done", step) or on.has("owed", step))
+        return on is not None and (on.has("done", step) or on.has("outstanding", step))
 
 
 @pytest.fixture
@@ -145,8 +145,8 @@ def test_what_is_only_owed_keeps_nobody_from_the_target(placed: Placed, kind: st
     stage, front, *_ = placed
     front.behind, front.odd = "switch-endpoint-1", cycle([ODD[kind]])
     no_bug(stage.run("failover", *GO), 1)
-    owed = [each["step"] for each in stage.entries("owed")]
-    assert owed == ["confirm-stop"]
+    outstanding = [each["step"] for each in stage.entries("outstanding")]
+    assert outstanding == ["confirm-stop"]
     assert stage.journaled()[-1]["status"] == "done"
     whole(placed)
 

@@ -327,7 +327,7 @@ def test_positions_move_to_another_connector_and_nothing_is_copied_twice(
         primary.produce(topic, rows(50, 30))
         moving = ("--from", str(file), "--rename", f"{old}={new}")
         (line,) = command.json("offsets", "translate", *moving, code=3)["lines"]
-        assert line["guard"] == "no-connector"
+        assert line["precheck"] == "no-connector"
         connect.create_stopped(new, {**config, "name": new})
         assert Patience.of(DEADLINE_S).wait_until(lambda: new in connect.statuses())
         (line,) = command.json("offsets", "translate", *moving)["lines"]
@@ -342,7 +342,7 @@ def test_positions_move_to_another_connector_and_nothing_is_copied_twice(
         connect.resume(new)
         assert Patience.of(DEADLINE_S).wait_until(lambda: copied(80))
         (line,) = command.json("offsets", "translate", *moving, code=3)["lines"]
-        assert line["guard"] == "not-stopped"
+        assert line["precheck"] == "not-stopped"
         assert secondary.end_offsets(copy) == {0: 80}, "30 more, and none of the 50 again"
     finally:
         for name in {old, new} & set(connect.connectors()):

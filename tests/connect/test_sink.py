@@ -103,7 +103,7 @@ def test_a_sink_goes_where_its_group_goes(sink: Sink) -> None:
 
     from_file = ("offsets", "apply", "--from", "kept.json")
     (line,) = sink.worker_says(*from_file, *GO, code=3)["lines"]
-    assert line["guard"] == "sink"
+    assert line["precheck"] == "sink"
     assert GROUP in line["reason"]
 
     snapshot = ("snapshot", "--group", GROUP, "--out", "group.json")

@@ -11,8 +11,8 @@ from drctl.app.link_reader import ClusterLinkReader
 from drctl.connectors.applying import (
     Action,
     Export,
-    Guard,
     OffsetsPlan,
+    Precheck,
     build_plan,
     kept,
     read_export,
@@ -37,7 +37,7 @@ def planned(
     world: World,
     exported: Export,
     renamed: Mapping[str, str] | None = None,
-    overrides: Mapping[Guard, str] | None = None,
+    overrides: Mapping[Precheck, str] | None = None,
 ) -> OffsetsPlan:
     return build_plan(exported, (), renamed or {}, world, "new:8083", overrides or {})
 
@@ -96,48 +96,50 @@ def test_positions_of_mirrors_hold_for_the_same_brokers_only() -> None:
     assert line.action is Action.WRITE
     assert line.partition == {"cluster": "old", "topic": "orders", "partition": 3}
     (line,) = planned(world, mirrored(source_cluster_bootstrap_servers="c:1")).lines
-    assert (line.action, line.guard) == (Action.REFUSE, Guard.MISFIT)
+    assert (line.action, line.precheck) == (Action.REFUSE, Precheck.MISFIT)
     assert "those of another cluster" in line.reason
-    passed = {Guard.MISFIT: "the same cluster by another name"}
+    passed = {Precheck.MISFIT: "the same cluster by another name"}
     (line,) = planned(world, mirrored(), None, passed).lines
     assert (line.action, line.overridden) == (Action.WRITE, True)
 
 
 @pytest.mark.parametrize(
-    ("there", "exported", "guard", "words"),
+    ("there", "exported", "precheck", "words"),
     [
-        ({}, shop(), Guard.NO_CONNECTOR, "there is no connector shop"),
-        ({"shop": connector()}, shop(), Guard.NOT_STOPPED, "connector shop is RUNNING"),
+        ({}, shop(), Precheck.NO_CONNECTOR, "there is no connector shop"),
+        ({"shop": connector()}, shop(), Precheck.NOT_STOPPED, "connector shop is RUNNING"),
         (
             {"shop": stopped(plugin=MONGO, topic_prefix="shop")},
             shop(),
-            Guard.MISFIT,
+            Precheck.MISFIT,
             "it is a io.debezium.connector.mongodb.MongoDbConnector, not",
         ),
         (
             {"shop": stopped(topic_prefix="shop")},
             export(connector(), Position({"server_id": "shop"}, {"lsn": 1})),
-            Guard.MISFIT,
+            Precheck.MISFIT,
             "it has no server",
         ),
         (
             {"shop": stopped(plugin="x.Source")},
             export(connector(plugin="x.Source"), AT),
-            Guard.UNKNOWN,
+            Precheck.UNKNOWN,
             "drctl does not know partitions of x.Source",
         ),
         (
             {"shop": stopped(kind="sink")},
             export(connector(kind="sink"), AT),
-            Guard.SINK,
+            Precheck.SINK,
             "its positions are those of group connect-shop",
         ),
     ],
 )
-def test_guards(there: dict[str, Connector], exported: Export, guard: Guard, words: str) -> None:
+def test_guards(
+    there: dict[str, Connector], exported: Export, precheck: Precheck, words: str
+) -> None:
     plan = planned(World(there), exported)
     (line,) = plan.refused
-    assert line.guard is guard
+    assert line.precheck is precheck
     assert words in line.reason
 
 

@@ -10,7 +10,7 @@ from drctl.app.election_adapters import became
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.elections.cluster_state import Declined, Kind, PartitionStates
 from drctl.elections.loss import Evidence
-from drctl.elections.planning import ElectionPlan, Guard, preferred_plan, unclean_plan
+from drctl.elections.planning import ElectionPlan, Precheck, preferred_plan, unclean_plan
 from drctl.elections.results import ElectionResult, Outcome, results_of
 from drctl.engine.executing import Execution
 from drctl.engine.kind import Outcome as Ended
@@ -81,7 +81,7 @@ class Cluster(World):
 
 def planned(seen: PartitionStates) -> ElectionPlan:
     evidence = [Evidence(PLACE, "group app has read up to 180", 180)]
-    return unclean_plan("main", seen, [PLACE], evidence, {}, {Guard.UNCLEAN: "given up"})
+    return unclean_plan("main", seen, [PLACE], evidence, {}, {Precheck.UNCLEAN: "given up"})
 
 
 @dataclass
@@ -161,8 +161,8 @@ def test_what_has_changed_since_is_left_alone(now: PartitionStates) -> None:
     result = run.result()
     assert run.cluster.elected == []
     assert result.exit_code is ExitCode.REFUSED
-    assert result.results[0].objections[0].guard is Guard.CHANGED
-    assert run.told == ["began", "failed", "turned-back", "ended"]
+    assert result.results[0].objections[0].precheck is Precheck.CHANGED
+    assert run.told == ["began", "failed", "rolling-back", "ended"]
 
 
 def test_who_has_the_leader_by_now_needs_no_election() -> None:

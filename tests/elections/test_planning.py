@@ -8,7 +8,7 @@ from drctl.elections.planning import (
     Action,
     Aim,
     ElectionPlan,
-    Guard,
+    Precheck,
     plan_again,
     preferred_plan,
     unclean_plan,
@@ -17,15 +17,15 @@ from drctl.model.topology import TopicPartition, Unavailable
 from tests.elections.seen import PLACE, partition, sight
 
 EVIDENCE = (Evidence(PLACE, "group app has read up to 180", 180),)
-REASON = {Guard.UNCLEAN: "the owner said so"}
+REASON = {Precheck.UNCLEAN: "the owner said so"}
 
 
-def planned(seen: PartitionStates, overrides: dict[Guard, str] | None = None) -> ElectionPlan:
+def planned(seen: PartitionStates, overrides: dict[Precheck, str] | None = None) -> ElectionPlan:
     return unclean_plan("main", seen, [PLACE], EVIDENCE, {}, overrides or {})
 
 
-def guards(plan: ElectionPlan) -> list[Guard]:
-    return [each.guard for line in plan.lines for each in line.refused]
+def prechecks(plan: ElectionPlan) -> list[Precheck]:
+    return [each.precheck for line in plan.lines for each in line.refused]
 
 
 def behind(alive: tuple[int, ...] = (1, 2)) -> PartitionStates:
@@ -33,43 +33,43 @@ def behind(alive: tuple[int, ...] = (1, 2)) -> PartitionStates:
 
 
 def test_an_unclean_election_needs_a_reason() -> None:
-    assert guards(planned(behind())) == [Guard.UNCLEAN]
+    assert prechecks(planned(behind())) == [Precheck.UNCLEAN]
     plan = planned(behind(), REASON)
-    assert guards(plan) == []
+    assert prechecks(plan) == []
     (line,) = plan.elected
-    assert (line.to, line.overridden[0].guard) == (2, Guard.UNCLEAN)
+    assert (line.to, line.overridden[0].precheck) == (2, Precheck.UNCLEAN)
     assert "at least 80 offsets, 100 to 179" in line.overridden[0].reason
 
 
 def test_a_shorter_replica_needs_a_reason_of_its_own() -> None:
     seen = sight(partition((2, 1, 3), (3,)), alive=(1, 2), ends={1: 140, 2: 100})
-    assert guards(planned(seen, REASON)) == [Guard.SHORTER]
-    assert planned(seen, {**REASON, Guard.SHORTER: "no time"}).elected
+    assert prechecks(planned(seen, REASON)) == [Precheck.SHORTER]
+    assert planned(seen, {**REASON, Precheck.SHORTER: "no time"}).elected
 
 
 @pytest.mark.parametrize(
-    ("seen", "guard", "words"),
+    ("seen", "precheck", "words"),
     [
-        (sight(partition((2, 3), (2, 3), leader=2)), Guard.LED, "broker 2 leads it"),
+        (sight(partition((2, 3), (2, 3), leader=2)), Precheck.LED, "broker 2 leads it"),
         (
             sight(partition((2, 3), (3,), leader=3), alive=(1, 2)),
-            Guard.LED,
+            Precheck.LED,
             "takes broker 3 for its leader, which does not answer here",
         ),
-        (behind(alive=(1,)), Guard.NOBODY, "none of its replicas answers (brokers 2, 3)"),
-        (sight(), Guard.NOT_THERE, "there is no such partition"),
+        (behind(alive=(1,)), Precheck.NOBODY, "none of its replicas answers (brokers 2, 3)"),
+        (sight(), Precheck.NOT_THERE, "there is no such partition"),
     ],
 )
-def test_what_nobody_may_pass_over(seen: PartitionStates, guard: Guard, words: str) -> None:
-    plan = planned(seen, {**REASON, Guard.SHORTER: "no time"})
-    assert guards(plan) == [guard]
+def test_what_nobody_may_pass_over(seen: PartitionStates, precheck: Precheck, words: str) -> None:
+    plan = planned(seen, {**REASON, Precheck.SHORTER: "no time"})
+    assert prechecks(plan) == [precheck]
     assert words in plan.lines[0].refused[0].reason
 
 
 def test_without_a_controller_nobody_is_elected() -> None:
     headless = Unavailable("no answer")
     seen = sight(partition((2, 3), (3,)), alive=(2,), ends={2: 100}, controller=headless)
-    assert guards(planned(seen, REASON)) == [Guard.NO_CONTROLLER]
+    assert prechecks(planned(seen, REASON)) == [Precheck.NO_CONTROLLER]
 
 
 def test_groups_that_cannot_be_read_are_told() -> None:
@@ -108,4 +108,4 @@ def test_preferred_leaders() -> None:
     plan = preferred_plan("main", seen, None)
     told = {line.place.partition: (line.action, line.to) for line in plan.lines}
     assert told == {1: (Action.ELECT, 1), 2: (Action.REFUSE, 3), 3: (Action.REFUSE, 4)}
-    assert guards(plan) == [Guard.NOT_IN_SYNC, Guard.DOWN]
+    assert prechecks(plan) == [Precheck.NOT_IN_SYNC, Precheck.DOWN]

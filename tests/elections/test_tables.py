@@ -6,7 +6,7 @@ from io import StringIO
 from rich.console import Console, RenderableType
 
 from drctl.elections.loss import Beyond, Evidence
-from drctl.elections.planning import ElectionPlan, Guard, preferred_plan, unclean_plan
+from drctl.elections.planning import ElectionPlan, Precheck, preferred_plan, unclean_plan
 from drctl.elections.results import Became, ElectionResult, LineResult, Outcome
 from drctl.model.topology import Unavailable
 from drctl.views.elections import plan_table, result_table, show_table
@@ -24,7 +24,7 @@ def drawn(table: RenderableType) -> str:
 
 
 def planned(**overrides: str) -> ElectionPlan:
-    passed = {Guard(name): why for name, why in overrides.items()}
+    passed = {Precheck(name): why for name, why in overrides.items()}
     groups = {PLACE: [Beyond("app", 180)]}
     return unclean_plan("main", BEHIND, [PLACE], EVIDENCE, groups, passed, ["b is silent"])
 

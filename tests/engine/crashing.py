@@ -22,7 +22,7 @@ from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
 from tests.engine.truths import MAY_CHANGE, ROLLED_BACK, TRUTHS
 
 WHO = {"user": "ada", "host": "laptop"}
-_BEFORE_A_CHANGE = {What.INTEND, What.LOOKED, What.APPLIED, What.UNDOING}
+_BEFORE_A_CHANGE = {What.INTEND, What.OBSERVED, What.APPLIED, What.UNDOING}
 _ATTEMPTS = 4
 
 Change = Callable[[Pair], None]

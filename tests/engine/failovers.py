@@ -94,7 +94,7 @@ def by_hand(pair: Pair) -> dict[str, Deed]:
     }
 
 
-def guard_fails(pair: Pair) -> None:
+def precheck_fails(pair: Pair) -> None:
     """Something stands against it from the beginning."""
     pair.against.add("target-unreachable")
 
@@ -126,7 +126,7 @@ def nothing_wrong(pair: Pair) -> None:
 
 WRONG: dict[Change, tuple[Status, Status]] = {
     nothing_wrong: (Status.DONE, Status.DONE),
-    guard_fails: (Status.REFUSED, Status.REFUSED),
+    precheck_fails: (Status.REFUSED, Status.REFUSED),
     positions_refused: (Status.REFUSED, Status.REFUSED),
     opening_refused: (Status.REFUSED, Status.REFUSED),
     endpoint_refused: (Status.STOPPED, Status.DONE),

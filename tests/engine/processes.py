@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 from zlib import crc32
 
-from drctl.checks.registry import GUARDS
-from drctl.engine.failback_state import Owed, Reconciliation, Search
+from drctl.checks.registry import PRECHECKS
+from drctl.engine.failback_state import OutstandingAction, Reconciliation, Search
 from drctl.engine.ports import CommandEnded, Missing
 from drctl.kafka.acls import SharedRules
 from drctl.model.fencing import AclReader, FenceProof, Moved, NoWrites
@@ -113,7 +113,7 @@ class Sight:
             against.add("source-alive")
         if self.target in dead:
             against.add("target-unreachable")
-        status = {name: Status.FAIL if name in against else Status.OK for name in GUARDS}
+        status = {name: Status.FAIL if name in against else Status.OK for name in PRECHECKS}
         return [Finding(name, each, LINK, "as seen") for name, each in status.items()]
 
     def translated(self) -> Translated:
@@ -185,9 +185,13 @@ class Sight:
     def reconciliation(self, wish: Json) -> Reconciliation:
         return self.pair.reconciliation()
 
-    def owed(self) -> Sequence[Owed]:
+    def outstanding(self) -> Sequence[OutstandingAction]:
         self.pair.trace.look("journals")
-        return (Owed("r0", "fence primary", "fence-producers", "primary", "secondary", True),)
+        return (
+            OutstandingAction(
+                "r0", "fence primary", "fence-producers", "primary", "secondary", True
+            ),
+        )
 
     def _site(self, name: str) -> Site:
         return self.pair.sites[name]

@@ -13,7 +13,7 @@ from drctl.model.finding import Finding, Status
 from drctl.model.plan import Plan
 from drctl.model.repairs import Acl, Acls, Alteration, TopicSetting, TopicShape, WantedTopic
 from drctl.model.topology import Unavailable
-from drctl.plans.repair import GUARDS, Repair, repair
+from drctl.plans.repair import PRECHECKS, Repair, repair
 from drctl.steps.registry import KINDS
 from drctl.steps.repairs import AGAIN
 from tests.engine.switches import Deaf, Hurried, Notes, World
@@ -64,7 +64,7 @@ class Lagging(World):
         if asked == AGAIN:
             open_ = [Finding("doctor-fix", Status.FAIL, w, "still") for w in self.differences()]
             return open_ + [Finding("x", Status.WARN, what, "for a person") for what in self.left]
-        status = {name: Status.FAIL if name in self.against else Status.OK for name in GUARDS}
+        status = {name: Status.FAIL if name in self.against else Status.OK for name in PRECHECKS}
         return [Finding(name, each, "link main", "as seen") for name, each in status.items()]
 
     def differences(self) -> list[str]:

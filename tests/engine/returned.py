@@ -49,7 +49,7 @@ class Returned(Pair):
             tail = len(tuple(self._tail()))
             ends = {place: len(log) for place, log in self.home.logs.items()}
             self.search = Search("gap/main-1", tail, tail, 0, 0, ends, self._boundaries())
-        return replace(self.search, begun=begun)
+        return replace(self.search, started=begun)
 
     def reconciliation(self) -> Reconciliation:
         self.away.overview()

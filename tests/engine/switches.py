@@ -210,7 +210,7 @@ REAL: Mapping[str, Json] = {
 }
 """Settings of those kinds that are drctl's own."""
 
-GUARDS: Json = {"mode": "planned", "overrides": {}}
+PRECHECKS: Json = {"mode": "planned", "overrides": {}}
 
 
 def plan(**duties: Duty) -> Plan:
@@ -220,7 +220,7 @@ def plan(**duties: Duty) -> Plan:
         Step(
             name,
             name,
-            GUARDS if name == "preflight" else REAL.get(name, {}),
+            PRECHECKS if name == "preflight" else REAL.get(name, {}),
             5,
             usual.get(name, Duty.REQUIRED),
         )

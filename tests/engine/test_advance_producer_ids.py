@@ -54,7 +54,7 @@ def test_every_broker_gives_higher_ids_and_what_that_cost_is_said() -> None:
     world = Arrivals()
     intent = applied(world)
     told = seen(intent, world)
-    assert (told.state, told.owes, told.items) == (State.DONE, "", ())
+    assert (told.state, told.outstanding, told.items) == (State.DONE, "", ())
     assert told.words == (
         "all 2 brokers of secondary give producer ids above 2,500, the highest in use on primary;"
         " it cost 1,462 of 2^63"
@@ -85,7 +85,7 @@ def test_where_no_id_is_in_use_none_is_skipped_and_none_spent() -> None:
     intent = checked(world)
     assert KIND.apply(intent, cast(LinkWriter, Blind())) == ()
     told = seen(intent, world)
-    assert (told.state, told.owes) == (State.DONE, "")
+    assert (told.state, told.outstanding) == (State.DONE, "")
     assert told.words == "no producer id is known to be in use on primary: none is skipped"
     assert world.given == {1: 40, 2: 1040}
 
@@ -106,7 +106,7 @@ def test_a_dead_source_is_asked_once_and_what_nobody_knows_is_owed() -> None:
     told = seen(intent, world)
     assert points == [f"look at {SOURCE}"], "the target has nothing to tell"
     assert told.state is State.DONE
-    assert told.owes == (
+    assert told.outstanding == (
         f"{RESTART}; which ones they bring from primary is not known: cluster primary did not"
         " answer within 3 s"
     )
@@ -118,7 +118,7 @@ def test_a_source_that_was_silent_a_moment_ago_is_not_waited_for_again() -> None
     world = Arrivals()
     intent = KIND.check(settings(), before, cast(LinkReader, Blind()))
     told = seen(intent, world)
-    assert told.owes.endswith("is not known: cluster primary did not answer within 3 s")
+    assert told.outstanding.endswith("is not known: cluster primary did not answer within 3 s")
     assert world.given == {1: 40, 2: 1040}
 
 
@@ -128,7 +128,7 @@ def test_partitions_that_do_not_tell_are_owed_and_the_others_count() -> None:
     assert told.state is State.DONE
     assert told.facts == {"beyond": 1500, "unread": 1}
     assert told.items == ("z-0: its leader did not answer for it",)
-    assert told.owes == (
+    assert told.outstanding == (
         f"{RESTART}; those in use in 1 partitions of primary are not known: z-0: its leader did not"
         " answer for it"
     )
@@ -141,7 +141,7 @@ def test_a_source_of_which_nothing_comes_back_is_not_asked_on() -> None:
     assert (intent["unread"], len(intent["named"])) == (10_000, NAMED)
     told = seen(intent, world)
     assert told.state is State.DONE
-    assert "those in use in 10,000 partitions of primary are not known" in told.owes
+    assert "those in use in 10,000 partitions of primary are not known" in told.outstanding
 
 
 @pytest.mark.parametrize(("at_most_s", "times"), [(5, 1), (30, 3), (60, 6)])
@@ -187,16 +187,16 @@ def test_nothing_is_taken_back_and_that_is_said() -> None:
     intent = applied(world)
     assert KIND.undo(intent, cast(LinkWriter, Blind())) == ()
     assert KIND.undone(intent, cast(LinkReader, Blind())).state is State.DONE
-    assert "none is needed" in KIND.describe(settings()).way_back
+    assert "none is needed" in KIND.describe(settings()).rollback
 
 
 def test_a_run_goes_on_without_it_and_owes_it() -> None:
     world = World(remembered=remembered(10**9))
     notes = Notes(world)
     story, outcome = execution(world, notes).start(plan(), WHO)
-    assert (outcome.status, outcome.owes) == (Status.DONE, True)
-    assert list(story.owed) == ["advance-producer-ids"]
-    told = story.owed["advance-producer-ids"]
+    assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
+    assert list(story.outstanding) == ["advance-producer-ids"]
+    told = story.outstanding["advance-producer-ids"]
     assert told.startswith("have secondary skip the producer ids that are in use on primary: ")
     assert RESTART in told
     assert world.on["open"]

@@ -124,7 +124,7 @@ def test_groups_of_which_nothing_is_known_are_named() -> None:
     STEP.apply(planned, hands(found))
     seen = STEP.verify(planned, look(found))
     assert seen.state is State.DONE
-    assert seen.owes == f"2 positions or groups were left out: b: {reason}"
+    assert seen.outstanding == f"2 positions or groups were left out: b: {reason}"
     with pytest.raises(Refused, match="2 positions or groups cannot be committed: b: no group"):
         STEP.check({**SETTINGS, "leave_out": False}, {}, look(found))
 

@@ -234,7 +234,7 @@ def test_what_may_fail_is_owed_and_the_run_goes_on() -> None:
     story, outcome = execution(world, notes).start(plan(fence=Duty.BEST_EFFORT), WHO)
     assert outcome.status is Status.DONE
     assert outcome.exit_code is ExitCode.FOUND
-    assert story.owed == {"fence": "switch fence on: fence does not answer"}
+    assert story.outstanding == {"fence": "switch fence on: fence does not answer"}
 
 
 def test_a_wish_to_stop_is_heard_while_waiting_and_the_run_can_be_gone_on_with() -> None:

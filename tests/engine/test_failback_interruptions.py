@@ -76,7 +76,7 @@ def test_a_whole_run(prepare: Change) -> None:
     assert_looked_at(ran.pair)
     if ran.outcome.status is Status.DONE:
         assert_home(ran.pair)
-        assert not ran.ledger.told(What.OWED)
+        assert not ran.ledger.told(What.OUTSTANDING)
 
 
 def assert_home(pair: Pair) -> None:
@@ -115,7 +115,7 @@ def test_what_is_discarded_stays_behind_and_is_counted() -> None:
     done = {each["step"]: each for each in ran.ledger.entries if each["entry"] == What.DONE}
     assert done["reconcile"]["facts"] == {"left_behind": 2, "done": {"discard": 2}}
     assert done["verify-secondary"]["facts"]["missing"] == 2
-    assert not ran.ledger.told(What.OWED)
+    assert not ran.ledger.told(What.OUTSTANDING)
 
 
 @pytest.mark.slow
@@ -155,7 +155,7 @@ def test_a_fence_that_fell_meanwhile_is_set_again() -> None:
         ran = run(given, number)
         assert ran.outcome.status is Status.DONE, number
         assert_home(ran.pair)
-        assert not ran.ledger.told(What.OWED)
+        assert not ran.ledger.told(What.OUTSTANDING)
         begun_anew += bool(ran.ledger.told(What.STALE))
     assert begun_anew > 15
 

@@ -141,7 +141,7 @@ def test_a_whole_run(kind: Kind) -> None:
     assert ran.outcome.status is Status.DONE, ran.ledger.entries[-1]
     assert_looked_at(ran.pair)
     assert_home(ran.pair, kind)
-    assert not ran.ledger.told(What.OWED)
+    assert not ran.ledger.told(What.OUTSTANDING)
     assert {
         "begin-start-reverse-replication.csv",
         "begin-restart-forward-replication.csv",

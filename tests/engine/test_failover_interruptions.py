@@ -32,12 +32,12 @@ from tests.engine.failovers import (
     case,
     denials_of,
     endpoint_refused,
-    guard_fails,
     named,
     nothing_wrong,
     opening_refused,
     plan,
     positions_refused,
+    precheck_fails,
 )
 from tests.engine.pair import BACK, OF_A_PERSON, PRIMARY, SECONDARY, Deed, Pair, linked
 from tests.engine.workers import CONNECT
@@ -61,10 +61,13 @@ def assert_failed_over(ran: Ran, mode: Mode, method: FenceMethod) -> None:
     assert pair.active(SECONDARY, "app")
     assert pair.state["connectors"]["mm2"][0] == "STOPPED"
     assert OF_A_PERSON in pair.sites[PRIMARY].rules.rules
-    fenced = {What.OWED: ran.ledger.told(What.OWED), What.DONE: ran.ledger.told(What.DONE)}
+    fenced = {
+        What.OUTSTANDING: ran.ledger.told(What.OUTSTANDING),
+        What.DONE: ran.ledger.told(What.DONE),
+    }
     done = mode is Mode.PLANNED
     assert ("fence-producers" in fenced[What.DONE]) is done
-    assert ("fence-producers" in fenced[What.OWED]) is not done
+    assert ("fence-producers" in fenced[What.OUTSTANDING]) is not done
     if done:
         assert set(pair.state["records"][PRIMARY]) <= set(pair.state["records"][SECONDARY])
 
@@ -103,7 +106,7 @@ def test_what_is_put_back_is_as_it_was(mode: Mode, method: FenceMethod, prepare:
 
 
 def test_where_a_guard_fails_nothing_is_touched() -> None:
-    given = case(Mode.PLANNED, prepare=guard_fails)
+    given = case(Mode.PLANNED, prepare=precheck_fails)
     ran = run(given)
     assert ran.ledger.told(What.INTEND) == []
     assert not [how for _, how in ran.pair.trace.happened if how]

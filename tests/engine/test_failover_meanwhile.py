@@ -50,7 +50,7 @@ def test_a_fence_that_fell_meanwhile_is_set_again_and_all_behind_it_done_anew() 
         if stale:
             begun_anew += 1
             assert ran.pair.state == whole.pair.state, "consumers are fenced again, too"
-            assert ran.ledger.told(What.LOOKED)[0] == "fence-producers", number
+            assert ran.ledger.told(What.OBSERVED)[0] == "fence-producers", number
     assert begun_anew > (12 if QUICK else 25)
 
 
@@ -79,9 +79,9 @@ def test_a_record_that_was_written_while_the_fence_was_gone_is_not_lost_silently
             where = SECONDARY if done else PRIMARY
             assert ran.pair.endpoints[0].cluster == where
             arrived = "behind the fence" in ran.pair.sites[where].logs.all_keys()
-            owed = "fence-producers" in ran.ledger.told(What.OWED)
-            assert ran.outcome.owes is owed is not arrived, number
-            seen.add((ran.first, ran.outcome.status, owed))
+            outstanding = "fence-producers" in ran.ledger.told(What.OUTSTANDING)
+            assert ran.outcome.outstanding is outstanding is not arrived, number
+            seen.add((ran.first, ran.outcome.status, outstanding))
     done, refused, stopped = Status.DONE, Status.REFUSED, Status.STOPPED
     assert seen == {
         (done, done, False),
@@ -100,10 +100,12 @@ def test_nobody_waits_for_a_word_on_the_fence_once_the_target_is_open() -> None:
     given = replace(case(Mode.PLANNED, FenceMethod.NONE), meanwhile=nobody_is_there)
     (opened,) = (n for n, name in enumerate(points(given)) if name == "before endpoint 1 secondary")
     ran = run(given, opened)
-    assert (ran.outcome.status, ran.outcome.owes) == (Status.DONE, True)
-    owed = [each["what"] for each in ran.ledger.entries if each["entry"] == What.OWED]
-    assert len(owed) == 1
-    assert owed[0].startswith("primary may have taken records after secondary was opened: not ans")
+    assert (ran.outcome.status, ran.outcome.outstanding) == (Status.DONE, True)
+    outstanding = [each["what"] for each in ran.ledger.entries if each["entry"] == What.OUTSTANDING]
+    assert len(outstanding) == 1
+    assert outstanding[0].startswith(
+        "primary may have taken records after secondary was opened: not ans"
+    )
 
 
 def writing(pair: Pair) -> None:
@@ -175,10 +177,10 @@ def test_what_came_through_a_fence_is_owed_where_it_is_passed_over() -> None:
         if ran.first is not Status.STOPPED:
             continue
         passed += 1
-        assert (ran.outcome.status, ran.outcome.owes) == (Status.DONE, True), number
-        owed = read_story(ran.ledger.entries).owed
+        assert (ran.outcome.status, ran.outcome.outstanding) == (Status.DONE, True), number
+        outstanding = read_story(ran.ledger.entries).outstanding
         why = f"{MOVED} was passed over: {passing[MOVED]}; drctl gap tells"
-        assert owed["fence-producers"].endswith(why)
+        assert outstanding["fence-producers"].endswith(why)
         assert "behind the fence" not in ran.pair.sites[SECONDARY].logs.all_keys()
     assert passed > 0
 
@@ -205,10 +207,10 @@ def test_a_run_that_is_left_behind_names_what_it_changed() -> None:
         assert pair.state == before, "nothing is put back"
         read = read_story(ledger.entries)
         assert (read.status, read.abandoned) == ("stopped", "the primary was scrapped")
-        assert {*read.stands} == announced, number
+        assert {*read.left_changed} == announced, number
         data = report_data(read)
         assert data.ending.exit_code is ExitCode.FOUND
         assert run_words.verdict(data).startswith("Nobody goes on with it; it came to ")
         told = " ".join(step.why for step in run_lines.next_steps(data))
-        assert all(what[1:] in told for what in read.stands.values())
+        assert all(what[1:] in told for what in read.left_changed.values())
         assert "Leave secondary closed" not in told

@@ -136,8 +136,8 @@ def test_connectors_that_nobody_named_cannot_be_waited_for() -> None:
     assert seen.state is State.FAILED
 
 
-def guards(*names: str, said: tuple[Finding, ...], **overrides: str) -> Seen:
-    settings = {"guards": list(names), "mode": "planned", "overrides": overrides}
+def prechecks(*names: str, said: tuple[Finding, ...], **overrides: str) -> Seen:
+    settings = {"prechecks": list(names), "mode": "planned", "overrides": overrides}
     return looked("check", settings, Two(said=said))
 
 
@@ -148,7 +148,7 @@ UNSEEN = Finding("acls", Status.NOT_CHECKED, "orders", "nobody may look")
 
 
 def test_guards_that_have_nothing_against_it() -> None:
-    seen = guards("syncs", "pace", said=(FINE, WARNS, FAILS))
+    seen = prechecks("syncs", "pace", said=(FINE, WARNS, FAILS))
     assert seen.state is State.DONE
     assert seen.facts["told"] == ["syncs: mm2: ok", "pace: mm2: warn"]
 
@@ -163,10 +163,10 @@ def test_guards_that_have_nothing_against_it() -> None:
 )
 def test_a_guard_that_fails_or_did_not_look_refuses(name: str, said: str) -> None:
     with pytest.raises(Refused) as caught:
-        guards(name, said=(FINE, FAILS, UNSEEN))
+        prechecks(name, said=(FINE, FAILS, UNSEEN))
     assert caught.value.message == said
     assert caught.value.hint == ("rename it" if name == "names" else "")
-    passed = guards(name, said=(FINE, FAILS, UNSEEN), **{name: "we know"})
+    passed = prechecks(name, said=(FINE, FAILS, UNSEEN), **{name: "we know"})
     assert passed.state is State.DONE
 
 

@@ -77,7 +77,11 @@ ENDS = {"source": PRIMARY, "target": SECONDARY}
 COMMAND = {"argv": [FENCE, "on"], "undo": [FENCE, "off"], "verify": [FENCE, "look"], "env": {}}
 ASKED = {"question": "by-hand", "text": "do it", "undo": "undo it"}
 OF_RUNBOOKS: dict[str, dict[str, Any]] = {
-    "check": {"guards": ["source-alive"], "mode": "unplanned", "overrides": {"source-alive": "?"}},
+    "check": {
+        "prechecks": ["source-alive"],
+        "mode": "unplanned",
+        "overrides": {"source-alive": "?"},
+    },
     "wait": {**ENDS, "for": "replication caught up", "connectors": ["mm2"]},
     "gap": {**ENDS, "scope": "full", "at_most": None},
     "command": {**COMMAND, "question": "command", "timeout_seconds": 5},

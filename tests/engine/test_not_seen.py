@@ -42,13 +42,15 @@ def opened(found: Acls | Unavailable) -> Any:
 def test_an_opening_whose_rules_nobody_saw_is_owed_a_look() -> None:
     told = opened(Unavailable("this user may not see ACLs"))
     assert told.state is State.DONE
-    assert told.owes == "look whether rules of b deny applications: this user may not see ACLs"
+    assert (
+        told.outstanding == "look whether rules of b deny applications: this user may not see ACLs"
+    )
 
 
 @pytest.mark.parametrize("rules", [(), (DENIAL,)])
 def test_one_whose_rules_were_seen_is_owed_nothing(rules: tuple[Acl, ...]) -> None:
     told = opened(Acls(True, rules))
-    assert (told.state, told.owes, told.facts) == (State.DONE, "", {"lifted": len(rules)})
+    assert (told.state, told.outstanding, told.facts) == (State.DONE, "", {"lifted": len(rules)})
 
 
 def consumers(committed: Any) -> LinkReader:

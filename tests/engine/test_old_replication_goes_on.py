@@ -109,14 +109,14 @@ def test_what_it_copied_while_clients_were_moved_is_owed() -> None:
     """It is on both sides by then: no comparison tells, and no way back takes it away."""
     ran = going(Behind(FENCED, goes_on_for_a_moment))
     assert ran.outcome.status is Status.DONE
-    assert ran.outcome.owes
-    assert ran.ledger.told(What.OWED) == ["set-forward-start-offsets"]
-    owed = next(each for each in ran.ledger.entries if each["entry"] == What.OWED)
-    assert "mm2 stood at offset 3 of orders-0, and stands at offset" in owed["what"]
+    assert ran.outcome.outstanding
+    assert ran.ledger.told(What.OUTSTANDING) == ["set-forward-start-offsets"]
+    outstanding = next(each for each in ran.ledger.entries if each["entry"] == What.OUTSTANDING)
+    assert "mm2 stood at offset 3 of orders-0, and stands at offset" in outstanding["what"]
     assert ran.pair.state["records"][PRIMARY].count(TAIL[0]) == 2
 
 
 def test_a_move_that_is_the_runs_own_is_not_owed() -> None:
     ran = going(lambda pair: None)
     assert_home(ran.pair)
-    assert not ran.ledger.told(What.OWED)
+    assert not ran.ledger.told(What.OUTSTANDING)

@@ -90,7 +90,7 @@ def test_what_a_person_changed_a_person_takes_back(kind: str) -> None:
     assert seen(kind, Room({"q": True}), FENCE, back=True).state is State.FAILED
     assert seen(kind, Room({"q.undo": True}), FENCE, back=True).state is State.DONE
     told = KINDS[kind].describe(FENCE)
-    assert (told.title, told.way_back) == ("stop it", "start it")
+    assert (told.title, told.rollback) == ("stop it", "start it")
 
 
 def test_a_change_without_a_way_back_says_so() -> None:

@@ -40,7 +40,7 @@ def test_those_of_the_new_protocol_are_made_and_no_others() -> None:
     source = [empty("absent", NEW), empty("ready", NEW), empty("known", NEW), empty("old", OLD)]
     world = clusters(source, [empty("ready", NEW), empty("known", OLD), empty("old", OLD)])
     told = done(world)
-    assert (told.state, told.owes) == (State.DONE, "")
+    assert (told.state, told.outstanding) == (State.DONE, "")
     assert told.words == "3 groups of KIP-848's protocol are ready on secondary, 2 of them new"
     assert told.facts == {"created": 2, "ready": 1, "silent": ""}
     protocols = {name: group.protocol for name, group in world.groups_of[TARGET].items()}  # type: ignore[union-attr]
@@ -61,7 +61,7 @@ def test_one_that_is_read_in_on_the_target_is_left_alone_and_owed() -> None:
     assert told.state is State.DONE
     said = "busy: somebody reads in it on secondary, as a group of another protocol"
     assert told.items == (said,)
-    assert told.owes == f"{RESTART}; 1 groups were not made ready: {said}"
+    assert told.outstanding == f"{RESTART}; 1 groups were not made ready: {said}"
 
 
 @pytest.mark.parametrize("site", [SOURCE, TARGET])
@@ -70,7 +70,9 @@ def test_one_that_a_cluster_does_not_describe_is_owed(site: str) -> None:
     world.groups_of[site]["app"] = Unavailable("its coordinator is away")
     told = done(world)
     assert told.state is State.DONE
-    assert told.owes == f"{RESTART}; 1 groups were not made ready: app: its coordinator is away"
+    assert (
+        told.outstanding == f"{RESTART}; 1 groups were not made ready: app: its coordinator is away"
+    )
 
 
 def test_one_that_was_not_made_is_named_until_it_is_there() -> None:
@@ -112,7 +114,7 @@ def test_types_that_a_dead_source_takes_along_are_not_guessed() -> None:
     assert told.state is State.DONE
     assert told.facts == {"created": 0, "ready": 1, "silent": silent}
     assert told.items == ("app", "other")
-    assert told.owes == (
+    assert told.outstanding == (
         f"{RESTART}; which groups of primary are of KIP-848's protocol is not known (2 of secondary"
         f" may be): {silent}"
     )
@@ -121,9 +123,9 @@ def test_types_that_a_dead_source_takes_along_are_not_guessed() -> None:
 def test_a_run_whose_source_is_dead_goes_on_and_owes_both() -> None:
     world = World(silent={SOURCE})
     story, outcome = execution(world, Notes(world)).start(plan(), {})
-    assert (outcome.status, outcome.owes) == (Status.DONE, True)
-    assert list(story.owed) == ["prepare-groups", "advance-producer-ids"]
-    assert all(told.startswith("restart ") for told in story.owed.values())
+    assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
+    assert list(story.outstanding) == ["prepare-groups", "advance-producer-ids"]
+    assert all(told.startswith("restart ") for told in story.outstanding.values())
     assert world.on["switch"]
 
 
@@ -131,7 +133,7 @@ def test_nothing_is_taken_back_and_that_is_said() -> None:
     intent = checked(clusters([empty("app", NEW)], []))
     assert KIND.undo(intent, cast(LinkWriter, Blind())) == ()
     assert KIND.undone(intent, cast(LinkReader, Blind())).state is State.DONE
-    assert "forgotten by themselves" in KIND.describe(ENDS).way_back
+    assert "forgotten by themselves" in KIND.describe(ENDS).rollback
 
 
 def test_share_groups_are_none_of_its_business() -> None:

@@ -59,7 +59,7 @@ def test_what_the_survivor_holds_twice_is_not_missing_at_home() -> None:
     world = Around(found=Missing(7, repeated=7))
     intent = check("verify-copies", HOME, world, find_missing=search(7))
     seen = verify("verify-copies", intent, world)
-    assert (seen.state, seen.facts, seen.owes) == (
+    assert (seen.state, seen.facts, seen.outstanding) == (
         State.DONE, {"missing": 0, "duplicated": 0}, "",
     )  # fmt: skip
     world.found = Missing(8, repeated=7)
@@ -69,7 +69,7 @@ def test_what_the_survivor_holds_twice_is_not_missing_at_home() -> None:
 def test_what_came_home_twice_is_owed_there_and_not_missing_away() -> None:
     world = Around(found=Missing(0, duplicated=3))
     home = verify("verify-copies", check("verify-copies", HOME, world), world)
-    assert home.owes == "3 records are on primary more often than once"
+    assert home.outstanding == "3 records are on primary more often than once"
     left = {"left_behind": 2, "done": {}}
     intent = check(
         "verify-forward-copies", AWAY, world, verify_copies=home.facts, reconcile=left,
@@ -77,6 +77,6 @@ def test_what_came_home_twice_is_owed_there_and_not_missing_away() -> None:
     )  # fmt: skip
     world.found = Missing(5, repeated=3)
     seen = verify("verify-forward-copies", intent, world)
-    assert (seen.state, seen.facts["missing"], seen.owes) == (State.DONE, 2, "")
+    assert (seen.state, seen.facts["missing"], seen.outstanding) == (State.DONE, 2, "")
     world.found = Missing(6, repeated=3)
     assert verify("verify-forward-copies", intent, world).state is State.WAITING

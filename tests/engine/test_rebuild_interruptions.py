@@ -79,7 +79,7 @@ def test_a_whole_run(prepare: Change, make: Callable[[], Rebuilt]) -> None:
     assert_looked_at(ran.pair)
     if ran.outcome.status is Status.DONE:
         assert_home(ran.pair, make)
-        assert not ran.ledger.told(What.OWED)
+        assert not ran.ledger.told(What.OUTSTANDING)
 
 
 def assert_home(pair: Pair, make: Callable[[], Rebuilt]) -> None:
@@ -159,7 +159,7 @@ def test_a_fence_that_fell_meanwhile_is_set_again_and_what_has_come_is_gone_on_w
             ran = run(given, number)
             assert ran.outcome.status is Status.DONE, (number, ran.ledger.entries[-1])
             assert_home(ran.pair, make)
-            assert not ran.ledger.told(What.OWED)
+            assert not ran.ledger.told(What.OUTSTANDING)
             begun_anew += bool(ran.ledger.told(What.STALE))
         assert begun_anew > 15
 

@@ -78,7 +78,7 @@ def test_a_whole_run(kind: Kind, make: Callable[[], Rebuilt]) -> None:
     assert ran.outcome.status is Status.DONE, ran.ledger.entries[-1]
     assert_looked_at(ran.pair)
     assert_home(ran.pair, make)
-    assert not ran.ledger.told(What.OWED)
+    assert not ran.ledger.told(What.OUTSTANDING)
 
 
 @pytest.mark.slow
@@ -93,7 +93,7 @@ def test_it_comes_home_or_turns_back_wherever_the_process_ends(
     """
     given = case(kind, make)
     whole = run(given)
-    turned_back = 0
+    rollback_reason = 0
     numbers = ends(given)[::2]
     for number in numbers:
         ran = run(given, number)
@@ -101,14 +101,14 @@ def test_it_comes_home_or_turns_back_wherever_the_process_ends(
         if ran.outcome.status is Status.DONE:
             assert ran.pair.state == whole.pair.state, number
             continue
-        turned_back += 1
+        rollback_reason += 1
         assert ran.outcome.status is Status.STOPPED
         assert ran.ledger.told(What.FAILED)[-1] == QUESTION, (number, ran.ledger.entries[-1])
         assert "enable-writes" in ran.ledger.told(What.INTEND)
         assert ran.pair.state["endpoints"] == [SECONDARY, SECONDARY]
         assert ran.pair.active(SECONDARY, "app")
         assert len(set(ran.pair.home.all_keys())) == len(ran.pair.home.all_keys())
-    assert turned_back <= (len(numbers) // 10 if make is wiped else 0)
+    assert rollback_reason <= (len(numbers) // 10 if make is wiped else 0)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=named)

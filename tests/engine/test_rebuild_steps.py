@@ -164,7 +164,7 @@ def test_one_that_runs_or_leaves_copies_out_does_not_begin() -> None:
         check("set-start-offsets-earliest", SEEDS, pair)
 
 
-def begun(pair: Rebuilt) -> Json:
+def started(pair: Rebuilt) -> Json:
     """What a start of the connector that brings everything home intends."""
     seeded = {**check("set-start-offsets-earliest", SEEDS, unfiltered(pair)), "whole": True}
     intent = check("start-replication", STARTS, pair, set_start_offsets_earliest=seeded)
@@ -177,7 +177,7 @@ def begun(pair: Rebuilt) -> Json:
 def test_the_first_record_may_be_a_copy_of_drctls() -> None:
     pair = wiped()
     pair.away.logs[AUDIT] = [replace(record("a1"), offset=0, headers=COPY)]
-    intent = begun(pair)
+    intent = started(pair)
     assert verify("start-replication", intent, pair).state is State.WAITING
     pair.home.append(AUDIT, record("a1", COPY))
     pair.home.append(ORDERS, record("o1"))
@@ -186,7 +186,7 @@ def test_the_first_record_may_be_a_copy_of_drctls() -> None:
 
 def test_another_first_record_is_no_beginning() -> None:
     pair = wiped()
-    intent = begun(pair)
+    intent = started(pair)
     pair.home.append(ORDERS, record("o3"))
     assert verify("start-replication", intent, pair).state is State.FAILED
 
@@ -195,7 +195,7 @@ def test_where_the_oldest_were_deleted_meanwhile_nothing_tells(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pair = wiped()
-    intent = begun(pair)
+    intent = started(pair)
     pair.home.append(ORDERS, record("o1"))
     pair.home.append(AUDIT, record("a1"))
     first, known = pair.away.following, pair.away.offsets
@@ -231,7 +231,7 @@ def test_what_an_interrupted_run_has_brought_is_not_emptied_again() -> None:
     pair.deeds.clear()
     intent = check("empty-returned", BEGUN, pair, find_missing=NOTHING_ALONE)
     seen = verify("empty-returned", intent, pair)
-    assert (seen.state, seen.facts) == (State.DONE, {"begun": True})
+    assert (seen.state, seen.facts) == (State.DONE, {"started": True})
     kept = dict(pair.workers.connectors[BACK].kept)
     seeds = check("set-start-offsets-earliest", SEEDS, pair, empty_returned=seen.facts)
     apply("set-start-offsets-earliest", seeds, pair)
@@ -346,7 +346,7 @@ def test_where_logs_have_holes_records_are_compared_one_by_one(
     monkeypatch.setattr(first_records, "_AT_ONCE", 2)
     assert brought_by(BACK, SECONDARY, PRIMARY, look(holed))
     intent = check("empty-returned", BEGUN, holed, find_missing=NOTHING_ALONE)
-    assert intent["begun"] is True
+    assert intent["started"] is True
 
 
 def another_in_the_middle(pair: Rebuilt) -> None:
@@ -383,5 +383,5 @@ def test_where_they_are_too_many_to_compare_they_are_emptied(
 def test_where_something_was_found_there_alone_nothing_is_gone_on_with() -> None:
     pair = interrupted()
     found = to_json(Search("", 1, 1, 0, 0, {}, {}))
-    assert check("empty-returned", BEGUN, pair, find_missing=found)["begun"] is False
-    assert check("empty-returned", ASKING, pair, find_missing=NOTHING_ALONE)["begun"] is False
+    assert check("empty-returned", BEGUN, pair, find_missing=found)["started"] is False
+    assert check("empty-returned", ASKING, pair, find_missing=NOTHING_ALONE)["started"] is False

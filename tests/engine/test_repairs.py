@@ -61,13 +61,13 @@ def a_topic_is_refused(world: Lagging) -> None:
     world.declines.add("invoices")
 
 
-def a_guard_fails(world: Lagging) -> None:
+def a_precheck_fails(world: Lagging) -> None:
     """Nothing is begun."""
     world.against.add("target-no-controller")
 
 
 CASES: tuple[Prepare, ...] = (
-    *(nothing, a_rule_is_refused, a_setting_is_refused, a_topic_is_refused, a_guard_fails),
+    *(nothing, a_rule_is_refused, a_setting_is_refused, a_topic_is_refused, a_precheck_fails),
 )
 
 
@@ -144,7 +144,7 @@ def test_what_cannot_be_taken_back_stays_and_is_named_item_by_item() -> None:
 
 def test_a_guard_that_fails_keeps_everything_as_it_was() -> None:
     world = Lagging()
-    a_guard_fails(world)
+    a_precheck_fails(world)
     before = world.state
     outcome = run(world)
     assert outcome.status is Status.REFUSED
@@ -173,8 +173,8 @@ def test_what_is_left_to_a_person_is_owed() -> None:
     notes = Notes(world)
     story, outcome = execution(world, notes).start(plan(), WHO)
     assert (outcome.status, outcome.exit_code) == (Status.DONE, ExitCode.FOUND)
-    assert list(story.owed) == ["final-precheck"]
-    assert "SCRAM user app is not on b: for a person" in story.owed["final-precheck"]
+    assert list(story.outstanding) == ["final-precheck"]
+    assert "SCRAM user app is not on b: for a person" in story.outstanding["final-precheck"]
 
 
 def test_a_difference_that_comes_back_is_owed_and_undoes_nothing() -> None:
@@ -187,7 +187,7 @@ def test_a_difference_that_comes_back_is_owed_and_undoes_nothing() -> None:
     world.fall = taken_back
     story, outcome = execution(world, Notes(world)).start(plan(), WHO)
     assert (outcome.status, outcome.exit_code) == (Status.DONE, ExitCode.FOUND)
-    assert f"topic orders: {SIZE}" in story.owed["final-precheck"]
+    assert f"topic orders: {SIZE}" in story.outstanding["final-precheck"]
     assert world.partitions["orders"] == 4
 
 

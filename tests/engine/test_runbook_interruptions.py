@@ -22,7 +22,7 @@ BOOKS = {path.stem: load(path) for path in files(resources.shipped("runbooks"))}
 HOME = replace(SEEN, replicator="mirrormaker2")
 ON: dict[str, tuple[Callable[[], Pair], Circumstances]] = {
     "unplanned-failover": (lost, replace(SEEN, source_answers=False)),
-    "failback": (returned, replace(HOME, way_back=turned(HOME, (BACK,)))),
+    "failback": (returned, replace(HOME, failback=turned(HOME, (BACK,)))),
 }
 """What a runbook is for, where that is not a link at work."""
 

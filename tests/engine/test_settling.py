@@ -9,7 +9,7 @@ import pytest
 
 from drctl.app.failback import owed_since_the_last
 from drctl.engine import entries
-from drctl.engine.failback_state import Owed
+from drctl.engine.failback_state import OutstandingAction
 from drctl.engine.kind import Facts, Seen, State
 from drctl.engine.ports import LinkReader
 from drctl.engine.run_state import RunState, read_story
@@ -21,8 +21,10 @@ AT = datetime(2026, 11, 23, tzinfo=UTC)
 WHO = {"user": "ada", "host": "laptop"}
 OUT = ("primary", "secondary")
 SETTINGS = {"source": "secondary", "target": "primary", "question": "resolve-outstanding"}
-FENCE = Owed("r1", "fence primary", "fence-producers", *OUT, fences=True)
-THROUGH = Owed("r2", "it let records through", "fence-producers", "secondary", "primary", True)
+FENCE = OutstandingAction("r1", "fence primary", "fence-producers", *OUT, fences=True)
+THROUGH = OutstandingAction(
+    "r2", "it let records through", "fence-producers", "secondary", "primary", True
+)
 COUNTS = {"positions": 1, "groups": 1, "same": 0, "rereads_at_most": 0}
 WHOLE: Facts = {
     "fence-returned": {},
@@ -40,11 +42,11 @@ WHOLE: Facts = {
 class Asked:
     """A journal that owes something, and a person, or nobody."""
 
-    owing: Sequence[Owed]
+    owing: Sequence[OutstandingAction]
     says: bool | None = None
     heard: str = ""
 
-    def owed(self) -> Sequence[Owed]:
+    def outstanding(self) -> Sequence[OutstandingAction]:
         return self.owing
 
     def answer(self, question: str, text: str) -> bool | None:
@@ -59,81 +61,90 @@ def settled(world: Asked, facts: Facts = WHOLE) -> Seen:
 
 
 @pytest.mark.parametrize(
-    ("owed", "proof", "without"),
+    ("outstanding", "proof", "without"),
     [
         (FENCE, "primary was closed before its records were found", "fence-returned"),
         (FENCE, "lacks none but what was decided on (verify-secondary)", "verify-forward-copies"),
         (THROUGH, "primary lacks nothing of it (verify-primary)", "verify-copies"),
         (
-            Owed("r1", "groups of KIP-848", "prepare-groups", *OUT),
+            OutstandingAction("r1", "groups of KIP-848", "prepare-groups", *OUT),
             "clients have left it (verify-clients)",
             "verify-clients",
         ),
         (
-            Owed("r1", "2 are twice", "verify-copies", "secondary", "primary"),
+            OutstandingAction("r1", "2 are twice", "verify-copies", "secondary", "primary"),
             "primary holds no record twice (verify-primary)",
             "verify-copies",
         ),
-        (Owed("r1", "2 are twice", "verify-forward-copies", "secondary", "primary"), "primary", ""),
         (
-            Owed("r1", "it does not copy back", "restart-replication", *OUT),
+            OutstandingAction("r1", "2 are twice", "verify-forward-copies", "secondary", "primary"),
+            "primary",
+            "",
+        ),
+        (
+            OutstandingAction("r1", "it does not copy back", "restart-replication", *OUT),
             "primary has all that secondary has (verify-primary)",
             "verify-copies",
         ),
         (
-            Owed("r1", "1 left out", "commit-offsets", *OUT, groups=("app",)),
+            OutstandingAction("r1", "1 left out", "commit-offsets", *OUT, groups=("app",)),
             "app: each has a place on primary now",
             "verify-groups",
         ),
     ],
 )
-def test_a_proof_settles_what_it_is_about(owed: Owed, proof: str, without: str) -> None:
-    seen = settled(Asked((owed,)))
+def test_a_proof_settles_what_it_is_about(
+    outstanding: OutstandingAction, proof: str, without: str
+) -> None:
+    seen = settled(Asked((outstanding,)))
     if not without:
         # It is about the other cluster than the one that the name suggests.
         assert "secondary holds no record twice (verify-secondary)" in seen.items[0]
         return
-    assert (seen.state, seen.owes) == (State.DONE, "")
-    assert seen.items[0].startswith(f"{owed.what} (run {owed.run}): ")
+    assert (seen.state, seen.outstanding) == (State.DONE, "")
+    assert seen.items[0].startswith(f"{outstanding.what} (run {outstanding.run}): ")
     assert proof in seen.items[0]
     less = {kind: facts for kind, facts in WHOLE.items() if kind != without}
-    kept = settled(Asked((owed,)), less)
-    assert f"{owed.what} (run {owed.run})" in kept.owes
-    assert kept.facts["kept"] == [to_json(owed, whole=True)]
+    kept = settled(Asked((outstanding,)), less)
+    assert f"{outstanding.what} (run {outstanding.run})" in kept.outstanding
+    assert kept.facts["kept"] == [to_json(outstanding, whole=True)]
 
 
 @pytest.mark.parametrize(
-    ("owed", "facts"),
+    ("outstanding", "facts"),
     [
         (
-            Owed("r1", "2 are twice", "verify-copies", "secondary", "primary"),
+            OutstandingAction("r1", "2 are twice", "verify-copies", "secondary", "primary"),
             {"verify-copies": {"missing": 0, "duplicated": 2}},
         ),
-        (Owed("r1", "1 left out", "commit-offsets", *OUT, groups=("other",)), {}),
+        (OutstandingAction("r1", "1 left out", "commit-offsets", *OUT, groups=("other",)), {}),
         (
-            Owed("r1", "1 thrown back", "verify-groups", *OUT, groups=("app",)),
+            OutstandingAction("r1", "1 thrown back", "verify-groups", *OUT, groups=("app",)),
             {"verify-groups": {"positions": 1, "groups": 1, "wrong": 1}},
         ),
-        (Owed("r1", "nobody knows which", "commit-offsets", *OUT), {}),
-        (Owed("r1", "something of a runbook", "manual-change", *OUT), {}),
+        (OutstandingAction("r1", "nobody knows which", "commit-offsets", *OUT), {}),
+        (OutstandingAction("r1", "something of a runbook", "manual-change", *OUT), {}),
     ],
 )
-def test_what_nothing_shows_stays_owed(owed: Owed, facts: Any) -> None:
-    seen = settled(Asked((owed, FENCE)), {**WHOLE, **facts})
+def test_what_nothing_shows_stays_owed(outstanding: OutstandingAction, facts: Any) -> None:
+    seen = settled(Asked((outstanding, FENCE)), {**WHOLE, **facts})
     assert seen.words == "1 things that were owed are settled, 1 stay owed"
-    assert seen.owes == (
-        f"nothing has proven that this is settled: {owed.what} (run r1);"
+    assert seen.outstanding == (
+        f"nothing has proven that this is settled: {outstanding.what} (run r1);"
         " once it is: --answer resolve-outstanding=yes at the next way home"
     )
 
 
 def test_a_person_may_know_better() -> None:
-    owed = Owed("r1", "something of a runbook", "manual-change", *OUT)
-    world = Asked((owed,), says=True)
+    outstanding = OutstandingAction("r1", "something of a runbook", "manual-change", *OUT)
+    world = Asked((outstanding,), says=True)
     seen = settled(world)
     assert world.heard.endswith("something of a runbook (run r1)")
-    assert (seen.owes, seen.items) == ("", ("something of a runbook (run r1): a person says so",))
-    assert settled(Asked((owed,), says=False)).owes
+    assert (seen.outstanding, seen.items) == (
+        "",
+        ("something of a runbook (run r1): a person says so",),
+    )
+    assert settled(Asked((outstanding,), says=False)).outstanding
 
 
 def test_nothing_is_owed() -> None:
@@ -148,7 +159,7 @@ def story(run: str, step: Step, what: str, *, home: bool = False, ended: str = "
         entries.began(run, plan, WHO, AT),
         entries.intend(step.id, 1, {}, AT),
         entries.done(step.id, 1, Seen(State.DONE, "", _facts(step)), AT),
-        entries.owed(step.id, what, AT),
+        entries.outstanding(step.id, what, AT),
     ]
     return read_story([*lines, *([entries.ended(ended, AT)] if ended else [])])
 
@@ -182,6 +193,8 @@ def test_journals_are_read_back_to_the_last_finished_way_home_and_that_is_read_t
     found = owed_since_the_last(newest_first())
     assert asked[-1] == "home"
     assert len(found) == 32, "more than twenty runs may have passed since"
-    assert found[0] == Owed("out-0", "fence primary", "fence-producers", *OUT, fences=True)
+    assert found[0] == OutstandingAction(
+        "out-0", "fence primary", "fence-producers", *OUT, fences=True
+    )
     assert found[-2].groups == ("app",)
     assert found[-1] == FENCE, "what a way home could not settle is what it was"

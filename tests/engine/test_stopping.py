@@ -59,7 +59,7 @@ def test_what_was_requested_is_not_sent_again_and_is_taken_back_as_it_was_before
 def confirmed(pair: Pair) -> tuple[State, str, str]:
     intent = CONFIRM.check({**NAMED, "source": PRIMARY}, {}, sight(pair))
     seen = CONFIRM.verify(intent, sight(pair))
-    return seen.state, seen.words, seen.owes
+    return seen.state, seen.words, seen.outstanding
 
 
 def stopped() -> Pair:
@@ -75,9 +75,9 @@ def test_connectors_that_ended_and_a_silent_source_leave_nothing_to_do() -> None
 
 
 def test_a_source_that_answers_again_is_said_and_is_outstanding() -> None:
-    state, _, owes = confirmed(stopped())
+    state, _, outstanding = confirmed(stopped())
     assert state is State.DONE
-    assert "primary answers again" in owes
+    assert "primary answers again" in outstanding
 
 
 @pytest.mark.parametrize(("wanted", "state"), [(RUNNING, RUNNING), (RUNNING, STOPPED)])
@@ -131,7 +131,9 @@ def test_of_a_source_that_lives_connectors_are_seen_to_be_stopped_and_the_rest_l
     assert CONFIRM.apply(intent, grip) == ()
     pair.workers.copy()
     seen = CONFIRM.verify(intent, sight(pair))
-    assert (seen.state, seen.owes) == (State.DONE, ""), "nobody expects this source to be silent"
+    assert (seen.state, seen.outstanding) == (State.DONE, ""), (
+        "nobody expects this source to be silent"
+    )
 
 
 def test_what_no_application_waits_for_is_stopped_last_and_let_go_on_where_it_ran() -> None:

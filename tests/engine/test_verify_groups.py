@@ -47,7 +47,7 @@ def seen(look: LinkReader, stand: Any = PUT) -> Any:
 @pytest.mark.parametrize("at", [STOOD, {PLACE: 9, OTHER: 3}])
 def test_a_group_that_stands_there_or_further_on_is_where_it_should_be(at: Any) -> None:
     found = seen(standing(at))
-    assert (found.state, found.owes) == (State.DONE, "")
+    assert (found.state, found.outstanding) == (State.DONE, "")
     assert found.words == "2 positions of 1 groups are where they were put or further on"
 
 
@@ -62,7 +62,7 @@ def test_a_group_that_stands_there_or_further_on_is_where_it_should_be(at: Any) 
 def test_one_that_moved_backwards_or_is_gone_is_named_and_owed(at: Any, words: str) -> None:
     found = seen(standing(at))
     assert (found.state, found.items) == (State.DONE, (words,))
-    assert found.owes == f"1 of 2 positions on primary are not where they should be: {words}"
+    assert found.outstanding == f"1 of 2 positions on primary are not where they should be: {words}"
 
 
 def test_what_cannot_be_read_is_waited_for() -> None:
@@ -71,7 +71,7 @@ def test_what_cannot_be_read_is_waited_for() -> None:
 
 def test_nothing_was_put_anywhere() -> None:
     found = seen(standing(STOOD), {})
-    assert (found.state, found.owes) == (State.DONE, "")
+    assert (found.state, found.outstanding) == (State.DONE, "")
 
 
 def test_a_group_that_is_thrown_back_while_clients_come_home_is_owed() -> None:
@@ -82,7 +82,7 @@ def test_a_group_that_is_thrown_back_while_clients_come_home_is_owed() -> None:
     whole = run(Case(plan, lambda: pair))
     put = pair.sites[PRIMARY].positions.positions["old"][ORDERS].offset
     assert put > 0
-    assert "verify-groups" not in whole.ledger.told(What.OWED)
+    assert "verify-groups" not in whole.ledger.told(What.OUTSTANDING)
 
     thrown = returned()
 
@@ -92,6 +92,8 @@ def test_a_group_that_is_thrown_back_while_clients_come_home_is_owed() -> None:
 
     ran = run(Case(plan, lambda: thrown), throw_back)
     assert ran.outcome.status is Status.DONE
-    assert ran.ledger.told(What.OWED) == ["verify-groups"]
-    (owed,) = [each["what"] for each in ran.ledger.entries if each["entry"] == What.OWED]
-    assert f"old stands at {put - 1} of orders-0, and was put at {put}" in owed
+    assert ran.ledger.told(What.OUTSTANDING) == ["verify-groups"]
+    (outstanding,) = [
+        each["what"] for each in ran.ledger.entries if each["entry"] == What.OUTSTANDING
+    ]
+    assert f"old stands at {put - 1} of orders-0, and was put at {put}" in outstanding

@@ -23,7 +23,7 @@ from drctl.steps.registry import KINDS
 from tests.depth import some
 from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
 from tests.engine.test_way_back_steps import Around, Site
-from tests.engine.test_way_home import way_back
+from tests.engine.test_way_home import failback_inputs
 
 WHO = {"user": "ada", "host": "laptop"}
 PLACE = TopicPartition("orders", 0)
@@ -38,7 +38,7 @@ STEPS = (
 
 def plan() -> Plan:
     """The part of the real one that is about records and what copies them."""
-    whole = failback(way_back())
+    whole = failback(failback_inputs())
     return replace(whole, steps=tuple(step for step in whole.steps if step.id in STEPS))
 
 

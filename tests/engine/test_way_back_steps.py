@@ -184,10 +184,10 @@ def test_at_the_beginning_there_is_nothing_to_keep() -> None:
     assert world.kept == {}
 
 
-BEGUN = {**SEARCH, "boundaries": [["orders", 0, 2]], "begun": True}
+BEGUN = {**SEARCH, "boundaries": [["orders", 0, 2]], "started": True}
 
 
-def begun(kept: Mapping[TopicPartition, int], alias: str = "sec", *keys: str) -> Around:
+def started(kept: Mapping[TopicPartition, int], alias: str = "sec", *keys: str) -> Around:
     """Records have come home behind `a` and `b`, through a connector that keeps where it is."""
     sites = {"secondary": Site("secondary", log(*(keys or ("a", "b", "n1", "n2"))))}
     config = {"source.cluster.alias": alias}
@@ -197,11 +197,11 @@ def begun(kept: Mapping[TopicPartition, int], alias: str = "sec", *keys: str) ->
 @pytest.mark.parametrize(
     "world",
     [
-        begun({PLACE: 2}),
-        begun({PLACE: 1}),
+        started({PLACE: 2}),
+        started({PLACE: 1}),
         # What it leaves out moves nothing that it keeps.
-        begun({PLACE: 0}, "sec", "a", "t1*", "n1"),
-        begun({PLACE: 0}, "sec", "a", "t1*"),
+        started({PLACE: 0}, "sec", "a", "t1*", "n1"),
+        started({PLACE: 0}, "sec", "a", "t1*"),
     ],
 )
 def test_a_way_home_that_has_begun_goes_on_where_it_stands(world: Around) -> None:
@@ -214,7 +214,7 @@ def test_a_way_home_that_has_begun_goes_on_where_it_stands(world: Around) -> Non
 
 @pytest.mark.parametrize(
     ("world", "first"),
-    [(begun({}), 0), (begun({PLACE: 0}), 1), (begun({PLACE: 3}, "other"), 0)],
+    [(started({}), 0), (started({PLACE: 0}), 1), (started({PLACE: 3}, "other"), 0)],
     ids=["deleted", "set back", "another alias"],
 )
 def test_one_that_has_begun_and_forgotten_it_does_not_begin_again(
@@ -360,14 +360,17 @@ def test_what_is_left_behind_by_decision_may_be_missing_at_the_end() -> None:
     assert verify("verify-copies", home, world).state is State.WAITING
     world.found = Missing(0, duplicated=3)
     seen = verify("verify-copies", home, world)
-    assert (seen.state, seen.owes) == (State.DONE, "3 records are on primary more often than once")
+    assert (seen.state, seen.outstanding) == (
+        State.DONE,
+        "3 records are on primary more often than once",
+    )
 
 
 def test_what_was_twice_before_is_not_owed() -> None:
     old = {"source": "primary", "target": "secondary", "old_way": True}
     world = Around(found=Missing(0, duplicated=3))
     intent = check("verify-forward-copies", old, world, find_missing={**SEARCH, "duplicated": 3})
-    assert verify("verify-forward-copies", intent, world).owes == ""
+    assert verify("verify-forward-copies", intent, world).outstanding == ""
 
 
 def test_nothing_to_decide_on_is_done() -> None:

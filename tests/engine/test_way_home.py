@@ -24,7 +24,7 @@ WHO = {"user": "ada", "host": "laptop"}
 Prepare = Callable[[World], None]
 
 
-def way_back(
+def failback_inputs(
     connectors: tuple[str, ...] = ("mm2",),
     endpoints: tuple[str, ...] = ("file",),
     fence: FenceMethod = FenceMethod.ACL,
@@ -58,7 +58,7 @@ def way_back(
 def test_the_rules_are_kept(
     connectors: tuple[str, ...], endpoints: tuple[str, ...], fence: FenceMethod
 ) -> None:
-    plan = failback(way_back(connectors, endpoints, fence))
+    plan = failback(failback_inputs(connectors, endpoints, fence))
     assert violations(plan, KINDS) == ()
     assert len({step.id for step in plan.steps}) == len(plan.steps)
     assert Plan.from_json(plan.to_json()) == plan
@@ -81,7 +81,7 @@ def test_what_closed_the_returned_cluster_opens_it_again(
     fence: FenceMethod, undo: tuple[str, ...], kind: str
 ) -> None:
     """Rules of ACLs go when it is opened; what drctl cannot see, nobody else lifts."""
-    way = way_back(fence=fence)
+    way = failback_inputs(fence=fence)
     plan = failback(replace(way, old=replace(way.old, fence_undo=undo)))
     names = [step.id for step in plan.steps]
     assert ("lift-fence" in names) is bool(kind)
@@ -97,7 +97,7 @@ def test_where_a_person_closes_the_survivor_no_fence_is_asked_of_the_link(
     fence: FenceMethod,
 ) -> None:
     """A command of the site was written for the other cluster."""
-    plan = failback(turned(way_back(fence=fence).old, ("mm2-back",)))
+    plan = failback(turned(failback_inputs(fence=fence).old, ("mm2-back",)))
     passed = plan.step("preflight").settings["overrides"]
     by_a_person = plan.step("fence-producers").kind == "manual-fence"
     assert ("fence-not-possible" in passed) is by_a_person is (fence is not FenceMethod.ACL)
@@ -106,7 +106,7 @@ def test_where_a_person_closes_the_survivor_no_fence_is_asked_of_the_link(
 
 @pytest.mark.parametrize("kind", ["confluent-replicator", "offset-preserving", "none"])
 def test_what_drctl_does_not_set_a_person_starts_where_it_has_to_begin(kind: str) -> None:
-    old = replace(way_back(("copy",)).old, replicator=kind)
+    old = replace(failback_inputs(("copy",)).old, replicator=kind)
     plan = failback(replace(turned(old, ("copy",)), policy="copy"))
     assert violations(plan, KINDS) == ()
     kinds_of = {step.id: step.kind for step in plan.steps}
@@ -134,7 +134,9 @@ def test_what_drctl_does_not_set_a_person_starts_where_it_has_to_begin(kind: str
 
 def test_a_link_turned_round_has_no_command_of_the_other_direction() -> None:
     old = replace(
-        way_back(fence=FenceMethod.COMMAND).old, replicator="mirrormaker2", stop_command=("stop",)
+        failback_inputs(fence=FenceMethod.COMMAND).old,
+        replicator="mirrormaker2",
+        stop_command=("stop",),
     )
     way = turned(old, ("mm2-back",))
     assert (way.home.source, way.home.target) == ("secondary", "primary")
@@ -171,7 +173,7 @@ def moved(plan: Plan, step: str, before: str) -> Plan:
     ],
 )
 def test_a_plan_that_breaks_one_is_named(change: Callable[[Plan], Plan], said: str) -> None:
-    assert said in " ".join(violations(change(failback(way_back())), KINDS))
+    assert said in " ".join(violations(change(failback(failback_inputs())), KINDS))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,7 @@ def test_a_plan_that_breaks_one_is_named(change: Callable[[Plan], Plan], said: s
     ],
 )
 def test_a_rebuild_that_breaks_one_is_named(change: Callable[[Plan], Plan], said: str) -> None:
-    plan = rebuild(way_back(), empty=False)
+    plan = rebuild(failback_inputs(), empty=False)
     assert violations(plan, KINDS) == ()
     assert said in " ".join(violations(change(plan), KINDS))
 
@@ -199,13 +201,13 @@ def test_a_rebuild_that_breaks_one_is_named(change: Callable[[Plan], Plan], said
 def test_a_rebuild_keeps_the_rules(
     connectors: tuple[str, ...], fence: FenceMethod, empty: bool
 ) -> None:
-    plan = rebuild(way_back(connectors, ("dns",), fence), empty=empty)
+    plan = rebuild(failback_inputs(connectors, ("dns",), fence), empty=empty)
     assert violations(plan, KINDS) == ()
     assert len({step.id for step in plan.steps}) == len(plan.steps)
     assert Plan.from_json(plan.to_json()) == plan
     assert rebuilds(plan.steps)
     assert leads_home(plan.steps)
-    assert not rebuilds(failback(way_back()).steps)
+    assert not rebuilds(failback(failback_inputs()).steps)
     assert ("question" in plan.step("empty-primary").settings) is not empty
     for step in plan.steps:
         told = KINDS[step.kind].describe(step.settings)
@@ -215,12 +217,12 @@ def test_a_rebuild_keeps_the_rules(
 
 def test_every_kind_of_the_way_back_is_in_some_plan() -> None:
     plans = [
-        failback(way_back(connectors, ("file",), fence))
+        failback(failback_inputs(connectors, ("file",), fence))
         for connectors, fence in product(((), ("mm2",)), FenceMethod)
     ]
-    by_command = replace(way_back(()).old, stop_command=("./mirror", "stop"))
+    by_command = replace(failback_inputs(()).old, stop_command=("./mirror", "stop"))
     plans.append(failback(replace(turned(by_command), policy="copy")))
-    plans.append(rebuild(way_back(), empty=True))
+    plans.append(rebuild(failback_inputs(), empty=True))
     assert {step.kind for plan in plans for step in plan.steps} >= WAY_BACK
 
 
@@ -246,7 +248,7 @@ def _kind(name: str, traits: Trait) -> Kind:
     return (Staying if Trait.IRREVERSIBLE in traits else Switch)(name, traits)
 
 
-PLAN = failback(way_back())
+PLAN = failback(failback_inputs())
 
 
 def execution(world: World, notes: Notes) -> Execution:

@@ -31,8 +31,8 @@ def test_the_run_that_opened_the_target_moved_them_and_says_when() -> None:
 
 
 def test_what_turned_back_moved_nobody_and_a_way_home_brings_them_home() -> None:
-    away = story(runs.owed())
-    back = story(runs.turned_back())
+    away = story(runs.outstanding())
+    back = story(runs.rolled_back())
     assert moved([back], "secondary", KINDS) is None
     found = moved([back, away], "secondary", KINDS)
     assert found is not None
@@ -54,5 +54,5 @@ def test_one_that_died_behind_the_fence_stands_half_way_and_nobody_can_write() -
 
 
 def test_what_has_ended_does_not_however_it_ended() -> None:
-    for run in (runs.done(), runs.refused(), runs.turned_back()):
+    for run in (runs.done(), runs.refused(), runs.rolled_back()):
         assert unfinished(story(run), KINDS) is None

@@ -113,7 +113,7 @@ def _copied(source: str, target: str) -> Truth:
         ours, theirs = (
             pair.sites[getattr(pair, name)].logs.all_keys() for name in (source, target)
         )
-        return bool(intent.get("passed")) or set(ours) <= set(theirs)
+        return bool(intent.get("overridden")) or set(ours) <= set(theirs)
 
     return all_there
 

@@ -155,7 +155,7 @@ def test_a_complete_failback_of_a_link_without_endpoints_or_workers() -> None:
 
 
 def test_a_complete_failback_with_outstanding_actions_names_them() -> None:
-    owing = replace(LED_BACK, owed=("restart consumers of readers",))
+    owing = replace(LED_BACK, outstanding=("restart consumers of readers",))
     found = judged(at_home(), journal=(owing,))
     assert (found.verdict, found.next) == (Verdict.OK, "k")
     assert "restart consumers of readers" in found.steps["k"].why

@@ -30,10 +30,13 @@ class Journal:
         return self.all[run]
 
 
-def run(name: str, plan: str, owed: str, status: str) -> list[Mapping[str, Any]]:
+def run(name: str, plan: str, outstanding: str, status: str) -> list[Mapping[str, Any]]:
     first = (Step("order", "failback-order"),) if plan == "failback" else ()
     made = Plan(plan, "main", "a", "b", (*first, Step("fence", "fence-producers")))
-    told = [entries.began(name, made, {"user": "ada"}, AT), entries.owed("fence", owed, AT)]
+    told = [
+        entries.began(name, made, {"user": "ada"}, AT),
+        entries.outstanding("fence", outstanding, AT),
+    ]
     return [*told, entries.ended(status, AT)]
 
 
@@ -80,15 +83,17 @@ def test_of_copies_on_this_machine_those_of_the_link_count() -> None:
     assert (silent.led_away, silent.never_moved) == (True, False)
 
 
-@pytest.mark.parametrize(("status", "owed"), [("done", ()), ("stopped", ("fence a",))])
-def test_a_way_home_that_came_to_its_end_settles_it(status: str, owed: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("status", "outstanding"), [("done", ()), ("stopped", ("fence a",))])
+def test_a_way_home_that_came_to_its_end_settles_it(
+    status: str, outstanding: tuple[str, ...]
+) -> None:
     journal = Journal(
         r2=run("r2", "failback", "restart clients", status),
         r1=run("r1", "failover-unplanned", "fence a", "done"),
     )
     newer, older = observe_journal(cast(JournalReader, journal), "a")
-    assert newer.owed == ("restart clients",), "what it owes itself is told"
-    assert older.owed == owed
+    assert newer.outstanding == ("restart clients",), "what it owes itself is told"
+    assert older.outstanding == outstanding
 
 
 def test_a_run_that_was_set_aside_hides_no_other() -> None:
@@ -115,12 +120,12 @@ def test_a_run_that_was_set_aside_hides_no_other() -> None:
         r1=run("r1", "failover-unplanned", "fence a", "done"),
     )
     found = observe_journal(cast(JournalReader, journal), "a")
-    told = [(each.run, each.status, each.owed) for each in found]
+    told = [(each.run, each.status, each.outstanding) for each in found]
     assert told == [("r2", "stopped", ("fence b",)), ("r1", "done", ("fence a",))]
     journal.aside = frozenset()
     damaged, *others = observe_journal(cast(JournalReader, journal), "a")
     assert (damaged.run, damaged.status) == ("r3", DAMAGED)
-    assert "what it did is not known" in damaged.owed[0]
+    assert "what it did is not known" in damaged.outstanding[0]
     assert [each.run for each in others] == ["r2", "r1"]
 
 

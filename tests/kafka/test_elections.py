@@ -270,7 +270,10 @@ def test_who_is_there_and_what_they_hold(story: Story, topics: Topics) -> None:
 
 def test_it_needs_a_reason(story: Story, topics: Topics) -> None:
     (line,) = story.refused["lines"]
-    assert (line["action"], [each["guard"] for each in line["refused"]]) == ("refuse", ["unclean"])
+    assert (line["action"], [each["precheck"] for each in line["refused"]]) == (
+        "refuse",
+        ["unclean"],
+    )
     assert "at least 80 offsets, 100 to 179" in story.told.stdout
     assert (story.told.code, "--execute" in story.told.stdout) == (3, False)
 
@@ -310,7 +313,7 @@ def test_the_journal_has_it(story: Story, elect: Elect) -> None:
 
 def test_a_leader_that_lives_is_left_alone(story: Story) -> None:
     (line,) = story.again["lines"]
-    assert [each["guard"] for each in line["refused"]] == ["led"]
+    assert [each["precheck"] for each in line["refused"]] == ["led"]
 
 
 def test_waiting_tells_who_is_back_and_loses_nothing(story: Story, topics: Topics) -> None:

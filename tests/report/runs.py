@@ -45,7 +45,7 @@ class Part:
     end: State = State.DONE
     items: tuple[str, ...] = ()
     complaints: tuple[str, ...] = ()
-    owes: str = ""
+    outstanding: str = ""
     refuses: Refused | None = None
     dies: bool = False
     stays: bool = False
@@ -104,7 +104,7 @@ class Played:
                 raise Crash
             return Seen(State.WAITING, part.words, part.facts, part.items)
         facts = {**FACTS.get(self.real.name, {}), **part.facts}
-        return Seen(part.end, part.words, facts, part.items, part.owes)
+        return Seen(part.end, part.words, facts, part.items, part.outstanding)
 
     def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
         self.stage.clock.seconds += 0.7
@@ -327,16 +327,16 @@ def done() -> Run:
     return Run(planned(overrides={"retention": "the tail is copied in minutes"})).play(GOOD)
 
 
-def owed() -> Run:
+def outstanding() -> Run:
     return Run(unplanned()).play(LOST)
 
 
 def refused() -> Run:
-    guard = Refused(
+    precheck = Refused(
         "replication-lag: orders: 1,204 records are not on the target",
         "wait until it is 0, or --override replication-lag=REASON",
     )
-    return Run(planned()).play({**GOOD, "preflight": Part(refuses=guard, looks=3)})
+    return Run(planned()).play({**GOOD, "preflight": Part(refuses=precheck, looks=3)})
 
 
 NO_PLACE = Refused(
@@ -345,7 +345,7 @@ NO_PLACE = Refused(
 )
 
 
-def turned_back() -> Run:
+def rolled_back() -> Run:
     return Run(planned()).play({**GOOD, "commit-offsets": Part(refuses=NO_PLACE, looks=4)})
 
 
@@ -416,10 +416,10 @@ def vast() -> Run:
         {"positions": 10_000, "same": 0, "rereads_at_most": 1_234_567, "left_out": left_out},
         {"lines": lines, "rereads": {f"group-{number}": number for number in range(1000)}},
         items=tuple(left_out),
-        owes=f"400 positions were left out: {left_out[0]}",
+        outstanding=f"400 positions were left out: {left_out[0]}",
     )
-    guards = replace(GOOD["preflight"], facts={"warnings": WARNINGS * 200})
-    return Run(unplanned()).play({**LOST, "preflight": guards, "commit-offsets": offsets})
+    prechecks = replace(GOOD["preflight"], facts={"warnings": WARNINGS * 200})
+    return Run(unplanned()).play({**LOST, "preflight": prechecks, "commit-offsets": offsets})
 
 
 def hostile() -> Run:
@@ -431,14 +431,14 @@ def hostile() -> Run:
         connectors=(bad,),
         overrides={bad: bad},
     )
-    part = Part(bad, {"warnings": [bad, WARNINGS[0]]}, items=(bad,) * 30, owes=bad)
+    part = Part(bad, {"warnings": [bad, WARNINGS[0]]}, items=(bad,) * 30, outstanding=bad)
     lines = [[f"group {bad}", bad, 0, None, [1, -1, ""]]]
     offsets = Part(
         bad,
         {"positions": 1, "groups": 1, "same": 0, "rereads_at_most": 1, "left_out": [bad]},
         {"lines": lines},
         complaints=(bad,),
-        owes=bad,
+        outstanding=bad,
     )
     script = {
         **GOOD,
@@ -452,9 +452,9 @@ def hostile() -> Run:
 
 EVERY = {
     "done": done,
-    "owed": owed,
+    "outstanding": outstanding,
     "refused": refused,
-    "turned-back": turned_back,
+    "turned-back": rolled_back,
     "half-back": half_back,
     "stopped": stopped,
     "unknown": unknown,

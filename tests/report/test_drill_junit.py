@@ -17,7 +17,7 @@ from tests.report import junit
 
 STEPS = (
     StepTime("preflight", "ask", "done", 1.5, "no guard fails"),
-    StepTime("fence-producers", "fence", "owed", None, "the source is dead"),
+    StepTime("fence-producers", "fence", "outstanding", None, "the source is dead"),
 )
 ENDS: tuple[dict[str, Any], ...] = (
     {},
@@ -78,6 +78,6 @@ def test_what_was_measured_is_in_it() -> None:
 def test_every_end_of_a_step_is_known(status: Became) -> None:
     suite = suite_of(result(steps=(replace(STEPS[0], status=status.value),)))
     red = status not in (
-        Became.DONE, Became.OWED, Became.PASSED, Became.ROLLED_BACK, Became.NOT_STARTED,
+        Became.DONE, Became.OUTSTANDING, Became.SKIPPED, Became.ROLLED_BACK, Became.NOT_STARTED,
     )  # fmt: skip
     assert (junit.reds(suite) > 0) == red

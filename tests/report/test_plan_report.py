@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from drctl.checks.registry import GUARDS
-from drctl.checks.repairs import GUARD
+from drctl.checks.registry import PRECHECKS
+from drctl.checks.repairs import PRECHECK
 from drctl.engine.invariants import violations
 from drctl.model.finding import Finding, Status
 from drctl.model.loss import Figure, Loss, LossRange, Mode
@@ -15,10 +15,10 @@ from drctl.steps.failback import PASSED
 from drctl.steps.registry import KINDS
 from drctl.views.client_moves import leaving_lines, leaving_rows
 from drctl.views.plan_text import (
-    guard_rows,
-    guards_in_words,
     loss_lines,
     plan_document,
+    precheck_rows,
+    prechecks_in_words,
     step_rows,
     verdict,
     what_to_type,
@@ -47,8 +47,8 @@ def test_the_document_of_a_plan() -> None:
     assert made["fingerprint"] == plan.fingerprint
     assert made["refused"] == [
         {
-            "by": "guard",
-            "guard": "lag",
+            "by": "precheck",
+            "precheck": "lag",
             "reason": "orders: 1,204 records are missing",
             "remedy": "wait until it is 0",
         }
@@ -56,7 +56,7 @@ def test_the_document_of_a_plan() -> None:
     findings = made["findings"]
     assert isinstance(findings, list)
     assert [f["check"] for f in findings] == ["alive", "lag", "caches", "retention", "connect"]
-    assert made["overrides"] == [{"guard": "alive", "reason": "it is a drill"}]
+    assert made["overrides"] == [{"precheck": "alive", "reason": "it is a drill"}]
     assert made["execute"] == EXECUTE
 
 
@@ -65,9 +65,9 @@ def test_a_plan_comes_back_from_its_document() -> None:
     made = document(plan)
     steps = made["steps"]
     assert isinstance(steps, list)
-    overrides = {o["guard"]: o["reason"] for o in made["overrides"]}  # type: ignore[attr-defined]
+    overrides = {o["precheck"]: o["reason"] for o in made["overrides"]}  # type: ignore[attr-defined]
     assert Plan.from_json({**made, "overrides": overrides}) == plan
-    assert steps[2]["way_back"] == "remove exactly the rules that were added"
+    assert steps[2]["rollback"] == "remove exactly the rules that were added"
 
 
 def test_the_same_plan_is_the_same_text_whoever_asked_first() -> None:
@@ -80,7 +80,7 @@ def test_a_plan_that_breaks_a_rule_is_refused_by_order() -> None:
     broken = replace(plan, steps=tuple(s for s in plan.steps if s.id != "fence-producers"))
     refused = document(broken, ())["refused"]
     assert isinstance(refused, list)
-    assert {(each["by"], each["guard"]) for each in refused} == {("order", None)}
+    assert {(each["by"], each["precheck"]) for each in refused} == {("order", None)}
     told = what_to_type(broken, (), violations(broken, KINDS), EXECUTE)
     assert all(line.startswith("The plan itself breaks a rule: step ") for line in told)
     assert verdict(broken, (), violations(broken, KINDS)).startswith("Refused: ")
@@ -94,13 +94,13 @@ def test_the_rows_of_the_steps() -> None:
         == "fence producers on primary: deny WRITE to User:orders-app, User:payments-app"
     )
     assert fence.unless == "where it cannot be done, it is owed and the run goes on"
-    assert (rows[0].way_back, fence.way_back != "") == ("", True)
+    assert (rows[0].rollback, fence.rollback != "") == ("", True)
     assert [row.number for row in rows] == list(range(1, 11))
     assert opening.id == "enable-writes"
 
 
 def test_the_rows_of_the_guards_are_the_worst_first() -> None:
-    rows = guard_rows(FINDINGS, {"alive": "it is a drill"})
+    rows = precheck_rows(FINDINGS, {"alive": "it is a drill"})
     told = [(row.status.value, row.check, row.overridden, row.against) for row in rows]
     assert told == [
         ("fail", "alive", "it is a drill", False),
@@ -108,22 +108,22 @@ def test_the_rows_of_the_guards_are_the_worst_first() -> None:
         ("not-checked", "caches", "", False),
         ("warn", "retention", "", False),
     ]
-    words = guards_in_words(FINDINGS, {"alive": "it is a drill"})
+    words = prechecks_in_words(FINDINGS, {"alive": "it is a drill"})
     assert words == "2 fail (1 passed over), 1 not checked, 1 warn, 1 ok"
-    assert guards_in_words((), {}) == "no guard was asked"
+    assert prechecks_in_words((), {}) == "no guard was asked"
 
 
 def test_what_was_not_checked_is_against_the_failover_that_rests_on_it() -> None:
     name = next(
         name
-        for name, check_ in GUARDS.items()
-        if check_.guards and check_.guards.needed == {Mode.PLANNED}
+        for name, check_ in PRECHECKS.items()
+        if check_.prechecks and check_.prechecks.needed == {Mode.PLANNED}
     )
     unseen = (Finding(name, Status.NOT_CHECKED, "x", "it did not answer"),)
     assert verdict(runs.planned(), unseen, ()).startswith("Refused: ")
     assert verdict(runs.unplanned(), unseen, ()).startswith("Ready: ")
-    assert [row.against for row in guard_rows(unseen, {}, Mode.PLANNED)] == [True]
-    assert [row.against for row in guard_rows(unseen, {}, Mode.UNPLANNED)] == [False]
+    assert [row.against for row in precheck_rows(unseen, {}, Mode.PLANNED)] == [True]
+    assert [row.against for row in precheck_rows(unseen, {}, Mode.UNPLANNED)] == [False]
 
 
 def test_what_to_type() -> None:
@@ -143,7 +143,7 @@ def test_what_to_type() -> None:
     for name in ("target-unreachable", "source-lost", "way-back-silent"):
         final = tuple(replace(each, check=name) for each in lagging)
         assert what_to_type(plan, final, (), EXECUTE) == ("Wait until it is 0.",), name
-    for name in (*PASSED, GUARD):
+    for name in (*PASSED, PRECHECK):
         others = tuple(replace(each, check=name) for each in lagging)
         assert f"({name})" in what_to_type(plan, others, (), EXECUTE)[-1]
     assert verdict(plan, FINDINGS, ()) == (
@@ -161,9 +161,15 @@ def test_hostile_names_are_printable_in_lines_and_safe_in_json(bad: str) -> None
     texts = [verdict(plan, found, (bad,)), *what_to_type(plan, found, (bad,), bad)]
     texts += [*leaving_lines(plan), *loss_lines(Loss(words=bad, evidence=(bad,)))]
     for row in step_rows(plan):
-        texts += [row.title, row.proof, row.way_back]
-    for guard in guard_rows(found, {"lag": bad}):
-        texts += [guard.subject, guard.reason, guard.cost, guard.remedy, guard.overridden]
+        texts += [row.title, row.proof, row.rollback]
+    for precheck in precheck_rows(found, {"lag": bad}):
+        texts += [
+            precheck.subject,
+            precheck.reason,
+            precheck.cost,
+            precheck.remedy,
+            precheck.overridden,
+        ]
     assert [text for text in texts if not text.isprintable()] == []
     assert json.dumps(document(plan, found)).isprintable()
 

@@ -34,7 +34,7 @@ BLIND = cast(LinkReader, Blind())
 
 ENDINGS = {
     "done": (Standing.DONE, 0, "", Writes.TARGET),
-    "owed": (Standing.DONE, 1, "", Writes.TARGET),
+    "outstanding": (Standing.DONE, 1, "", Writes.TARGET),
     "refused": (Standing.REFUSED, 3, "preflight", Writes.AS_BEFORE),
     "turned-back": (Standing.REFUSED, 3, "commit-offsets", Writes.AS_BEFORE),
     "half-back": (Standing.STOPPED, 4, "fence-producers", Writes.UNKNOWN),
@@ -58,8 +58,8 @@ def test_how_each_run_stands(name: str) -> None:
 
 
 def test_a_source_that_was_given_up_takes_no_writes_as_before() -> None:
-    guard = Refused("records are not on the target", "wait")
-    data = Run(runs.unplanned()).play({**GOOD, "preflight": Part(refuses=guard, looks=3)}).data
+    precheck = Refused("records are not on the target", "wait")
+    data = Run(runs.unplanned()).play({**GOOD, "preflight": Part(refuses=precheck, looks=3)}).data
     assert data.writes is Writes.AS_BEFORE
     assert writes_now(data) == "Secondary is not open yet, and primary was given up as lost"
     told = {figure.name: (figure.value, figure.how) for figure in figures(data)}
@@ -92,13 +92,13 @@ def test_without_endpoints_the_rto_ends_where_the_target_was_seen_to_be_open() -
 
 
 def test_an_unplanned_run_tells_an_estimate_and_what_it_owes() -> None:
-    data = runs.owed().data
+    data = runs.outstanding().data
     assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (1240, 4.5, False)
     assert data.rto.seconds is None
     assert "no fence was set" in data.rto.how
     assert not data.fenced
-    assert list(data.owed) == ["fence-producers"]
-    assert _step(data, "fence-producers").became is Became.OWED
+    assert list(data.outstanding) == ["fence-producers"]
+    assert _step(data, "fence-producers").became is Became.OUTSTANDING
     assert data.not_checked[0] == "primary did not answer before anything was changed"
 
 
@@ -123,28 +123,28 @@ def test_a_fence_that_worked_in_an_unplanned_run_is_measured_from() -> None:
 
 
 def test_what_was_done_but_owes_is_done_and_owed() -> None:
-    offsets = replace(GOOD["commit-offsets"], owes="1 position was left out: a orders-0")
+    offsets = replace(GOOD["commit-offsets"], outstanding="1 position was left out: a orders-0")
     data = Run(runs.planned()).play({**GOOD, "commit-offsets": offsets}).data
     step = _step(data, "commit-offsets")
-    assert (step.became, step.owed) == (Became.DONE, "1 position was left out: a orders-0")
+    assert (step.became, step.outstanding) == (Became.DONE, "1 position was left out: a orders-0")
     assert data.ending.exit_code is ExitCode.FOUND
 
 
 def test_what_was_taken_back_owes_nothing_and_tells_what_failed() -> None:
-    data = runs.turned_back().data
+    data = runs.rolled_back().data
     taken = [step.id for step in data.became(Became.ROLLED_BACK)]
     assert taken == ["fence-producers", "fence-consumers", "stop-replication"]
     failed = _step(data, "commit-offsets")
     assert (failed.became, failed.waited) == (Became.FAILED, None)
-    assert data.turned_back.startswith("3 positions cannot be committed")
-    assert (data.owed, data.positions, data.rto.seconds) == ({}, None, None)
+    assert data.rollback_reason.startswith("3 positions cannot be committed")
+    assert (data.outstanding, data.positions, data.rto.seconds) == ({}, None, None)
 
 
 def test_what_could_not_be_taken_back_is_named() -> None:
     data = runs.half_back().data
     step = _step(data, "fence-producers")
     assert (step.became, step.items) == (Became.NOT_ROLLED_BACK, ("broker 2",))
-    assert step.taken_back == "the rules are still on broker 2"
+    assert step.rolled_back == "the rules are still on broker 2"
     assert (data.rpo.records, data.rpo.how) == (None, "not measured: the target was not opened")
 
 
@@ -257,7 +257,7 @@ def test_the_report_says_of_every_crash_and_resume_what_the_engine_said(prepare:
             assert ending.step == outcome.step
 
 
-@pytest.mark.parametrize("name", ["done", "owed", "half-back", "resumed", "stopped"])
+@pytest.mark.parametrize("name", ["done", "outstanding", "half-back", "resumed", "stopped"])
 def test_every_beginning_of_a_journal_makes_a_sound_document(name: str) -> None:
     whole = runs.EVERY[name]().entries
     for length in range(1, len(whole) + 1):
@@ -316,7 +316,7 @@ def test_where_the_fence_fell_behind_the_opening_nobody_says_that_nothing_was_lo
     assert data.ending.exit_code == 1
     assert (data.rpo.records, data.rpo.exact) == (None, False)
     assert "primary may have taken records after secondary was opened" in data.rpo.how
-    assert list(data.owed) == ["fence-producers"]
+    assert list(data.outstanding) == ["fence-producers"]
 
 
 def test_a_cause_that_kept_guards_from_looking_is_told_once_in_every_form() -> None:

@@ -67,7 +67,7 @@ def test_the_documents_fit_their_schemas(name: str) -> None:
     short = check(RunDocument.of(data, report="report.html"))
     assert short["rto_seconds"] == whole["rto"]["seconds"]
     assert [s["status"] for s in short["steps"]] == [s["status"] for s in whole["steps"]]
-    assert short["owed"] == [each["what"] for each in whole["owed"]]
+    assert short["outstanding"] == [each["what"] for each in whole["outstanding"]]
     assert short["report"] == "report.html"
 
 
@@ -75,7 +75,7 @@ def test_the_documents_fit_their_schemas(name: str) -> None:
     ("name", "status"),
     [
         ("done", "done"),
-        ("owed", "done"),
+        ("outstanding", "done"),
         ("refused", "refused"),
         ("stopped", "stopped"),
         ("unknown", "unknown"),
@@ -119,7 +119,7 @@ def test_junit_tells_failed_from_unknown_and_from_skipped() -> None:
         return {c.attrib["name"]: c[0].tag for c in suite.iter("testcase") if len(c)}
 
     assert tags("done") == {"wait-for-consumers": "skipped"}
-    assert tags("owed") == {"fence-producers": "failure"}
+    assert tags("outstanding") == {"fence-producers": "failure"}
     turned = tags("turned-back")
     assert (turned["commit-offsets"], turned["fence-producers"]) == ("failure", "skipped")
     assert tags("unknown")["drain"] == "error"
@@ -130,7 +130,7 @@ def test_junit_tells_failed_from_unknown_and_from_skipped() -> None:
 def test_what_is_bad_stands_out_in_the_rows() -> None:
     bad = [row.id for row in run_lines.step_rows(runs.half_back().data) if row.bad]
     assert bad == ["fence-producers", "commit-offsets"]
-    assert run_lines.named(runs.owed().data) == (
+    assert run_lines.named(runs.outstanding().data) == (
         "owed by fence-producers: fence producers on primary: deny WRITE to User:orders-app, "
         "User:payments-app: primary does not answer: it is owed",
     )

@@ -6,18 +6,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from drctl.engine.entries import owed
+from drctl.engine.entries import outstanding
 from drctl.engine.source_fence import MOVED
 from drctl.model.errors import Refused
 from drctl.plans.failback import failback, rebuild
 from drctl.views.run_data import Became
 from drctl.views.run_lines import known, next_steps
 from drctl.views.run_words import verdict
-from tests.engine.test_way_home import way_back
+from tests.engine.test_way_home import failback_inputs
 from tests.report import runs
 from tests.report.runs import Part, Run
 
-HOME = {"failback": failback(way_back()), "rebuild": rebuild(way_back(), empty=True)}
+HOME = {"failback": failback(failback_inputs()), "rebuild": rebuild(failback_inputs(), empty=True)}
 
 
 @pytest.mark.parametrize("name", HOME)
@@ -71,18 +71,18 @@ def test_what_was_filled_anew_for_its_order_says_so_and_is_planned_with_the_reas
 
 def test_a_reason_that_names_another_way_home_stands_in_the_place_of_the_same_again() -> None:
     turned = replace(
-        runs.turned_back().data, turned_back="no: drctl failback --link main --rebuild"
+        runs.rolled_back().data, rollback_reason="no: drctl failback --link main --rebuild"
     )
     assert next_steps(turned)[-1].command is None
-    assert next_steps(runs.turned_back().data)[-1].command
+    assert next_steps(runs.rolled_back().data)[-1].command
 
 
 def test_what_is_owed_of_a_step_is_not_hidden_by_what_stands_of_it() -> None:
     run = runs.lost()
     through = "primary may have taken records: it was not compared"
     at = datetime.fromtimestamp(run.clock.now(), UTC)
-    run.notes.append([owed("fence-producers", through, at)])
-    told = run.leave("scrapped").data.owed["fence-producers"]
+    run.notes.append([outstanding("fence-producers", through, at)])
+    told = run.leave("scrapped").data.outstanding["fence-producers"]
     assert told.startswith(f"{through}; stands as it was done: fence producers on primary")
 
 
@@ -93,7 +93,7 @@ def test_a_drain_that_stops_a_half_open_run_can_be_passed_over() -> None:
     moved = replace(data, steps=steps, ending=replace(data.ending, step="drain"))
     commands = [step.command for step in next_steps(moved)]
     assert f"drctl resume {data.run} --override {MOVED}=REASON" in commands
-    back = replace(moved, turned_back="it was refused")
+    back = replace(moved, rollback_reason="it was refused")
     assert not [c for c in (s.command for s in next_steps(back)) if MOVED in (c or "")]
 
 

@@ -30,7 +30,7 @@ def test_the_page_has_every_step_with_its_proof_and_its_way_back(name: str) -> N
     data = runs.EVERY[name]().data
     text = Document(run_page(name)).text
     assert text.count("Proof: ") == len(data.steps)
-    assert text.count("Way back: ") == sum(step.way_back != "" for step in data.steps)
+    assert text.count("Way back: ") == sum(step.rollback != "" for step in data.steps)
 
 
 def test_a_planned_run_shows_guards_groups_people_and_the_journal() -> None:
@@ -101,7 +101,7 @@ def test_a_long_absence_takes_little_room_and_is_marked() -> None:
 
 
 def test_what_was_taken_back_is_drawn_and_ends_the_time_without_writes() -> None:
-    shown = picture(runs.turned_back().data)
+    shown = picture(runs.rolled_back().data)
     assert shown is not None
     assert shown.refused is not None
     fence = next(row for row in shown.rows if row.id == "fence-producers")

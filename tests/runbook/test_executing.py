@@ -23,7 +23,7 @@ about: x
 parameters: {most: {type: integer, about: x, default: 5}}
 steps:
   - {id: agreed, manual: "the owner of ${source} agrees"}
-  - {id: guards, check: [mm2-topics]}
+  - {id: prechecks, check: [mm2-topics]}
   - {id: led, wait: {for: source led, at_most: 1m}}
   - {id: empty, wait: {for: groups empty, at_most: 1m}, duty: optional}
   - {id: found, gap: {scope: full, at_most: "${most}"}}
@@ -68,7 +68,7 @@ def test_all_steps_are_done_and_the_answers_are_in_the_journal() -> None:
     [
         (Asked(said=(FINE,)), [], Status.REFUSED, "agreed"),
         (Asked(said=(FINE,)), ["agreed=no"], Status.REFUSED, "agreed"),
-        (Asked(), ["agreed=yes"], Status.REFUSED, "guards"),
+        (Asked(), ["agreed=yes"], Status.REFUSED, "prechecks"),
         (Asked(said=(FINE,), leaders={0: None}), ["agreed=yes"], Status.REFUSED, "led"),
         (Asked(said=(FINE,), lacking=Missing(6)), ["agreed=yes"], Status.REFUSED, "found"),
         (Asked(said=(FINE,), lacking=Missing(0, ("x",))), ["agreed=yes"], Status.UNKNOWN, "found"),
@@ -84,6 +84,6 @@ def test_it_ends_where_a_step_cannot_be_done(
 
 def test_what_nobody_answered_and_may_be_left_out_is_owed() -> None:
     outcome, notes = carried_out(Asked(said=(FINE,)), "agreed=yes")
-    assert (outcome.status, outcome.owes) == (Status.DONE, True)
-    owed = [e["what"] for e in notes.entries if e["entry"] == What.OWED]
-    assert owed[0].startswith("they know: not answered")
+    assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
+    outstanding = [e["what"] for e in notes.entries if e["entry"] == What.OUTSTANDING]
+    assert outstanding[0].startswith("they know: not answered")

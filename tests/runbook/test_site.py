@@ -48,7 +48,7 @@ def test_what_is_not_known_refuses_nothing_and_an_empty_list_everything() -> Non
 
 
 def test_guards_are_the_checks_and_those_that_are_named(site: Site) -> None:
-    assert {"doctor", "mm2-topics"} <= site.guards
+    assert {"doctor", "mm2-topics"} <= site.prechecks
 
 
 def test_the_folder_of_the_sites_own_starts_from_the_configuration(tmp_path: Path) -> None:

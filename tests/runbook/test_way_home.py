@@ -21,7 +21,7 @@ HOME = "sequence: {name: failback, policy: copy}"
 def test_the_shipped_one_goes_the_whole_way_of_drctl_failback(seen: Circumstances) -> None:
     way = turned(seen, tuple(f"{name}-home" for name in seen.connectors))
     plan = build(
-        SHIPPED, {"policy": "copy", "conflicting": "quarantine"}, replace(seen, way_back=way)
+        SHIPPED, {"policy": "copy", "conflicting": "quarantine"}, replace(seen, failback=way)
     )
     assert (plan.source, plan.target) == (seen.target, seen.source)
     made = [step for step in plan.steps if step.id.startswith("home.")]

@@ -116,7 +116,7 @@ def _told(story: RunState, source: str, home: bool) -> RunTold:
         story.run,
         story.plan.name,
         story.status or "not ended",
-        () if home else tuple(story.owed.values()),
+        () if home else tuple(story.outstanding.values()),
         led_home,
         way_home and not story.status,
         story.began if not way_home and _opened(story) else None,
