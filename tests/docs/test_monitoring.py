@@ -52,14 +52,13 @@ CASES = {
                 alert("10m", "StatusMissing"),
                 alert("40m", "NoGoPlanned"),
                 alert(
-                    *("70m", "NoGoPlanned", "A planned failover of link main would be refused"),
-                    "drctl status names what is in the way.",
+                    *("70m", "NoGoPlanned", "A planned failover of link main would be blocked"),
+                    "drctl status lists the blockers.",
                     **{"mode": "planned", "severity": "warning"},
                 ),
                 alert(
                     *("10m", "RpoExceeded", "Link main would lose 45s of writes"),
-                    "Replication is behind by more than policy.max_rpo_seconds allows."
-                    " drctl doctor says why.",
+                    "Replication lags by more than policy.max_rpo_seconds. drctl doctor says why.",
                     severity="critical",
                 ),
             ],
@@ -69,8 +68,8 @@ CASES = {
             "input_series": [series("up", "0x20")],
             "alert_rule_test": [
                 alert(
-                    *("10m", "StatusMissing", "Nobody knows whether a failover would work"),
-                    "drctl status gives no fresh look. See whether it runs, and what it says.",
+                    *("10m", "StatusMissing", "It is unknown whether a failover would work"),
+                    "drctl status has no current result. Check that it runs.",
                     severity="warning",
                 )
             ],
