@@ -1,0 +1,157 @@
+"""Words that the project does not use: each has an ordinary one in Kafka's or SRE's language.
+
+`WORDS` only grows. `BOUNDS` says how many an area still holds, and only goes down. A use that is
+right (somebody else's name, the ordinary meaning of a word) is a line in `LEGITIMATE`.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT
+
+# What stands on the left of the glossary, and what to write instead.
+WORDS: Mapping[str, str] = {
+    r"(?:way|(?:lead\w*|led|br(?:ing|ings|ought)|go(?:es|ing)?|c[oa]mes?)(?: \w+){0,3}) home": "fail back",
+    r"(?:at|is|are) home|homewards?": "on the source, failed back",
+    r"ways? back": "rollback, failback",
+    r"owe[ds]?|owing": "outstanding",
+    r"st(?:and|ands|ood|anding) against|objections?": "blocker, blocked by",
+    r"guards?": "precheck",
+    r"pass(?:es|ed|ing)? over": "override, skip",
+    r"cures?|cured": "remedy, fix",
+    r"brought over|br(?:ing|ings|ought) the rest": "replicated, catch up",
+    r"(?:left|leaves?) (?:\w+ )?behind": "not replicated",
+    r"lack(?:s|ing|ed)?": "is missing",
+    r"(?:tak(?:e|es|en|ing)|took|put(?:s|ting)?|turn(?:s|ed|ing)?) (?:\w+ )?back": "roll back",
+    r"(?:go|goes|going|went|gone) on": "continue, resume",
+    r"anew": "again, recreated",
+    r"st(?:and|ands|ood|anding) still|stillness": "unchanged, stable",
+    r"(?:is|are|was|were|be) read in(?= (?:on|at|by|there|now|before)|[.,;:)])|(?:some|no)body reads": "active, has members",
+    r"take stock|last look|second look": "snapshot-state, final precheck",
+    r"begin at (?:boundary|end|start)|leave copies out": "the step's new id",
+    r"prove (?:home|away|groups)|seed replication|settle owed": "the step's new id",
+    r"-- ?(?:settle|patience|grace|budget|within)": "--stabilize, --timeout, --wait-for-consumers",
+    r"the truth": "ground truth",
+    r"survivors?": "the surviving cluster",
+    r"still to copy": "backlog",
+    r"the site(?: |'?)s|site's": "user-supplied, your",
+    r"sight|hands(?! out)|wards?|patients?|lanes?": "reader, writer, record set",
+    r"canar(?:y|ies) (?:that )?sings?|heard": "probe record, readable",
+    r"whereabouts|going round|standing behind|newcomers|farewell": "the glossary's word",
+    r"told(?! apart)|tells? (?:of|by|from)": "reported, observed, known",
+    r"in peace(?: time)?|peacetime": "in normal operation",
+    r"no yes|plays? a story|stories": "counts as failure, scenario",
+    r"thrown back|st(?:and|ands|anding) before": "moved backwards, precede",
+}
+
+# (file or folder, phrase, why): the phrase is not looked at there.
+LEGITIMATE: tuple[tuple[str, str, str], ...] = (
+    ("docs/howto/runbooks.md", "switch over at night", "a runbook about a night"),
+)
+
+AREAS = (
+    *sorted(f"drctl/{p.name}" for p in (ROOT / "drctl").iterdir() if (p / "__init__.py").is_file()),
+    *("templates", "runbooks", "docs", "README.md", "CHANGELOG.md"),
+)
+BOUNDS: Mapping[str, int] = {
+    "drctl/app": 505,
+    "drctl/artifacts": 4,
+    "drctl/checks": 402,
+    "drctl/cli": 361,
+    "drctl/config": 24,
+    "drctl/connect": 35,
+    "drctl/connectors": 36,
+    "drctl/drill": 13,
+    "drctl/elections": 71,
+    "drctl/endpoints": 17,
+    "drctl/engine": 139,
+    "drctl/failback": 341,
+    "drctl/formats": 13,
+    "drctl/gap": 54,
+    "drctl/host": 3,
+    "drctl/kafka": 189,
+    "drctl/lab": 72,
+    "drctl/model": 59,
+    "drctl/offsets": 37,
+    "drctl/plans": 41,
+    "drctl/reconcile": 53,
+    "drctl/runbook": 70,
+    "drctl/spark": 24,
+    "drctl/steps": 425,
+    "drctl/stores": 13,
+    "drctl/views": 598,
+    "templates": 32,
+    "runbooks": 38,
+    "docs": 205,
+}
+_WORD = re.compile(r"(?<![a-z])(?:" + "|".join(WORDS) + r")(?![a-z])")
+_ENDINGS = {".py", ".j2", ".css", ".js", ".md", ".yaml", ".yml", ".json"}
+
+
+def spoken(text: str) -> str:
+    """A text as it is read: names taken apart, lines joined, in lower case."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
+    return re.sub(r"[\s_#*`\"]+|(?<=\w)-(?=\w)", " ", apart).lower()
+
+
+@cache
+def found(area: str) -> Counter[str]:
+    """Each use of a word with the file that has it."""
+    path = ROOT / area
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    return Counter(use for each in files if each.suffix in _ENDINGS for use in _uses(each))
+
+
+def _uses(path: Path) -> Iterator[str]:
+    name = str(path.relative_to(ROOT))
+    text = f"{spoken(path.stem)} . {spoken(path.read_text(encoding='utf-8'))}"
+    for place, phrase, _ in LEGITIMATE:
+        if name == place or name.startswith(f"{place}/"):
+            text = text.replace(spoken(phrase), "")
+    for match in _WORD.finditer(text):
+        yield f"{name}: {text[max(0, match.start() - 30) : match.end() + 30]}"
+
+
+@pytest.mark.parametrize("area", AREAS)
+def test_no_word_of_the_glossary_s_left_column(area: str) -> None:
+    uses = sorted(found(area).elements())
+    shown = "\n".join(uses[:200])
+    assert len(uses) <= BOUNDS.get(area, 0), f"{shown}\nInstead: docs/glossary.md and WORDS"
+
+
+def test_every_legitimate_use_is_there() -> None:
+    for place, phrase, why in LEGITIMATE:
+        path = ROOT / place
+        files = [p for p in path.rglob("*") if p.suffix in _ENDINGS] if path.is_dir() else [path]
+        texts = (spoken(each.read_text(encoding="utf-8")) for each in files)
+        assert any(spoken(phrase) in text for text in texts), (place, phrase)
+        assert why
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Lead the clients home",
+        "what_is_owed",
+        "TakenBack",
+        "`taken-back`",
+        "2 objections stand",
+        "It goes\n    # on from there.",
+        "links.NAME lacks it",
+        "--patience 5m",
+    ],
+)
+def test_such_words_are_found(text: str) -> None:
+    assert _WORD.search(spoken(text)), text
+
+
+@pytest.mark.parametrize(
+    "text", ["safeguard", "homepage", "black", "cooked", "backwards", "security", "told apart"]
+)
+def test_other_words_are_not(text: str) -> None:
+    assert not _WORD.search(spoken(text)), text
