@@ -88,9 +88,11 @@ BOUNDS: Mapping[str, int] = {
     "drctl/views": 453,
     "templates": 16,
     "runbooks": 39,
-    "docs": 174,
+    "docs": 4,
 }
 _WORD = re.compile(r"(?<![a-z])(?:" + "|".join(WORDS) + r")(?![a-z])")
+# The code's own words; they are counted there.
+_GENERATED = re.compile(r"<!-- generated: .*?<!-- end -->", re.DOTALL)
 _ENDINGS = {".py", ".j2", ".css", ".js", ".md", ".yaml", ".yml", ".json"}
 
 
@@ -110,7 +112,8 @@ def found(area: str) -> Counter[str]:
 
 def _uses(path: Path) -> Iterator[str]:
     name = str(path.relative_to(ROOT))
-    text = f"{spoken(path.stem)} . {spoken(path.read_text(encoding='utf-8'))}"
+    ours = _GENERATED.sub("", path.read_text(encoding="utf-8"))
+    text = f"{spoken(path.stem)} . {spoken(ours)}"
     for place, phrase, _ in LEGITIMATE:
         if name == place or name.startswith(f"{place}/"):
             text = text.replace(spoken(phrase), "")
