@@ -433,8 +433,8 @@ def _estimated(config: Path, later_s: float) -> Loss:
     """As `drctl failover --mode unplanned` says it, now or when the outage has lasted longer."""
     loaded = load(config)
     link = loaded.link(None)
-    with ClusterLinkReader(loaded, link, lambda *_: (), lost=True) as sight:
-        target = sight.site(link.target)
+    with ClusterLinkReader(loaded, link, lambda *_: (), lost=True) as reader:
+        target = reader.site(link.target)
         topics = link.topics_of(target.topic_names())
         return LossReader(loaded, link, target, topics, lambda: time.time() + later_s).loss()
 

@@ -208,7 +208,7 @@ def link_named(config: "Config", name: str) -> WorkersLink:
 
 
 def restarted(
-    names: "Sequence[str]", story: "RunState", sight: "ClusterLinkReader"
+    names: "Sequence[str]", state: "RunState", reader: "ClusterLinkReader"
 ) -> "tuple[Restarted, ...]":
     """What became of connectors that a run restarted: how often the journal says, the rest a look.
 
@@ -217,20 +217,20 @@ def restarted(
     """
     from drctl.connectors.results import restarted as became
 
-    now = sight.workers().all()
+    now = reader.workers().all()
     sent = [
         name
-        for effect in story.effects
-        if story.plan.step(effect.step).kind == RestartConnectors.name
+        for effect in state.effects
+        if state.plan.step(effect.step).kind == RestartConnectors.name
         for name in RestartConnectors().read_intent(effect.intent).restarted
     ]
-    return tuple(became(n, now.get(n), sent.count(n), _said(n, story)) for n in names)
+    return tuple(became(n, now.get(n), sent.count(n), _said(n, state)) for n in names)
 
 
-def _said(name: str, story: "RunState") -> str:
+def _said(name: str, state: "RunState") -> str:
     """What a worker answered to its last restart; empty where that was taken."""
     said = ""
-    for entry in story.entries:
+    for entry in state.entries:
         if entry["entry"] == What.INTEND:
             said = ""
         elif entry["entry"] == What.APPLIED:
@@ -239,15 +239,15 @@ def _said(name: str, story: "RunState") -> str:
     return said
 
 
-def treated(story: "RunState", outcome: "Outcome", folder: str) -> "Treated":
+def treated(state: "RunState", outcome: "Outcome", folder: str) -> "Treated":
     """How a remedy ended."""
     from drctl.connectors.results import Treated
 
-    stands = {effect.step for effect in story.effects if effect.done and effect.current}
-    words = {e["step"]: str(e["words"]) for e in story.entries if e["entry"] == What.DONE}
-    done = tuple(words[step.id] for step in story.plan.steps if step.id in stands & words.keys())
-    kept = any(story.plan.step(step).kind == SaveSourcePositions.name for step in stands)
-    outstanding = next(iter(story.outstanding.values()), "")
+    stands = {effect.step for effect in state.effects if effect.done and effect.current}
+    words = {e["step"]: str(e["words"]) for e in state.entries if e["entry"] == What.DONE}
+    done = tuple(words[step.id] for step in state.plan.steps if step.id in stands & words.keys())
+    kept = any(state.plan.step(step).kind == SaveSourcePositions.name for step in stands)
+    outstanding = next(iter(state.outstanding.values()), "")
     told = (
         f"{outstanding}: drctl connect status says why"
         if outstanding
@@ -258,9 +258,9 @@ def treated(story: "RunState", outcome: "Outcome", folder: str) -> "Treated":
 
 def written(
     plan: "OffsetsPlan",
-    story: "RunState",
+    state: "RunState",
     outcome: "Outcome",
-    sight: "ClusterLinkReader",
+    reader: "ClusterLinkReader",
     before: str,
 ) -> "OffsetsResult":
     """What became of positions that a run wrote, as read back."""
@@ -269,9 +269,9 @@ def written(
     now, why = {}, [outcome.words]
     for name in dict.fromkeys(line.connector for line in plan.writes):
         try:
-            now[name] = sight.workers().positions(name)
+            now[name] = reader.workers().positions(name)
         except DrctlError as error:
             why.append(error.message)
     told = "; ".join(filter(None, why))
-    results = results_of(plan, now, told, open_=not story.status)
-    return OffsetsResult(plan, results, story.run, before)
+    results = results_of(plan, now, told, open_=not state.status)
+    return OffsetsResult(plan, results, state.run, before)

@@ -176,10 +176,10 @@ def observe(config: "Config", link: "Link") -> "Observed":
     from drctl.checks.observing import Observer, Survey
     from drctl.model.loss import Mode
 
-    with ClusterLinkReader(config, link, lambda *_: ()) as sight:
-        sight.meet()
+    with ClusterLinkReader(config, link, lambda *_: ()) as reader:
+        reader.meet()
         with (
-            opened_ports(sight, None) as ports,
+            opened_ports(reader, None) as ports,
             _survey_ports(config, link) as beyond,
             notices().task("looking at both clusters and at what is around them"),
         ):
@@ -189,7 +189,7 @@ def observe(config: "Config", link: "Link") -> "Observed":
             seen = observer.observe(Mode.PLANNED)
             beside = replace(survey.seen(), principals=_principals(link), ledger=config.file.ledger)
             seen = replace(seen, survey=beside)
-        return _translated(sight, seen) if link.settings.translate else seen
+        return _translated(reader, seen) if link.settings.translate else seen
 
 
 def _principals(link: "Link") -> dict[str, str]:
@@ -204,7 +204,7 @@ def _principals(link: "Link") -> dict[str, str]:
     return found
 
 
-def _translated(sight: ClusterLinkReader, seen: "Observed") -> "Observed":
+def _translated(reader: ClusterLinkReader, seen: "Observed") -> "Observed":
     """With the positions that have no place; nobody translates where a cluster is silent."""
     from drctl.model.errors import Unreachable
     from drctl.model.topology import Unavailable
@@ -213,7 +213,7 @@ def _translated(sight: ClusterLinkReader, seen: "Observed") -> "Observed":
     if silent is not None:
         return replace(seen, left_out=silent)
     try:
-        return replace(seen, left_out=tuple(left_out_of(sight)()))
+        return replace(seen, left_out=tuple(left_out_of(reader)()))
     except Unreachable as error:
         return replace(seen, left_out=Unavailable(error.message))
 

@@ -98,34 +98,34 @@ def _link(
     config: "Config", link: "Link", places: Sequence[TopicPartition], found: Gathered
 ) -> None:
     with adapters.reader(link.target, link.target_config).topics as target:
-        sight = LossReader(config, link, target, sorted({place.topic for place in places}))
-        sight.ask(f"traces on {link.target}", lambda: KnownEnds(sight).gather())
-        sight.ask(f"traces on {link.target}", lambda: MirrorTraces(sight, places).gather())
-    for ends in sight.found.ends:
+        reader = LossReader(config, link, target, sorted({place.topic for place in places}))
+        reader.ask(f"traces on {link.target}", lambda: KnownEnds(reader).gather())
+        reader.ask(f"traces on {link.target}", lambda: MirrorTraces(reader, places).gather())
+    for ends in reader.found.ends:
         for place in places:
             if seen := ends.seen.get(place):
                 at = datetime.fromtimestamp(seen.at_ms / 1000, UTC)
                 words = f"{ends.evidence} up to {seen.offset}, at {at:%Y-%m-%d %H:%M:%S} UTC"
                 found.evidence.append(Evidence(place, words, seen.offset))
-    for copied in sight.found.copied:
+    for copied in reader.found.copied:
         for place in places:
             if (copied_to := copied.copied_to.get(place)) is not None:
                 words = f"copied to {link.target} up to {copied_to} ({copied.evidence})"
                 found.evidence.append(Evidence(place, words, copied_to, copied=True))
-    found.silent += sight.found.silent
+    found.silent += reader.found.silent
 
 
 def became(
-    story: "RunState", sight: "ClusterLinkReader"
+    state: "RunState", link_reader: "ClusterLinkReader"
 ) -> tuple[Mapping[TopicPartition, Became], Mapping[TopicPartition, int | None]]:
     """What became of the partitions that a run asked for, and which it left alone, by their leader.
 
     What has its leader without having been asked for was not needed.
     """
-    step = story.plan.step(story.plan.steps[0].id)
+    step = state.plan.step(state.plan.steps[0].id)
     settings = ElectLeaders().read_settings(step.settings)
-    effect = next((e for e in reversed(story.effects) if e.step == step.id), None)
-    reader = sight.elections(settings.cluster)
+    effect = next((e for e in reversed(state.effects) if e.step == step.id), None)
+    reader = link_reader.elections(settings.cluster)
     answers = reader.answers()
     try:
         found = dict(observed(settings.election, settings.partitions, reader, answers))

@@ -13,6 +13,7 @@ from drctl.app import adapters, reconcile_adapters, run_adapters
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.link_writer import ClusterLinkWriter
 from drctl.app.notices import notices
+from drctl.app.operation import Operation
 from drctl.app.plan_inputs import connector_names
 from drctl.app.prechecks import judged, logs_of_copies
 from drctl.app.reconcile import (
@@ -23,14 +24,13 @@ from drctl.app.reconcile import (
     opened,
     standing,
 )
-from drctl.app.way import Way
 from drctl.checks.bounded_query import BoundedQuery
 from drctl.engine.failback_state import OutstandingAction, Reconciliation, Search, Wish
 from drctl.engine.kind import Trait
 from drctl.engine.run_state import RunState
 from drctl.model.errors import ConfigError, Unreachable
 from drctl.model.typed_json import read_as
-from drctl.plans.failback import MIRRORED, leads_home
+from drctl.plans.failback import MIRRORED, is_failback
 from drctl.reconcile.policy import Action
 from drctl.reconcile.prechecks import Precheck
 from drctl.steps import commit_offsets
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from drctl.failback.facts import Facts
     from drctl.failback.observing import Results
     from drctl.failback.ports import FailbackPorts
-    from drctl.failback.suggested_commands import Site
+    from drctl.failback.suggested_commands import CommandContext
     from drctl.model.finding import Finding
     from drctl.model.producer_ids import Producers
     from drctl.model.topology import TopicPartition, Unavailable
@@ -91,11 +91,11 @@ class FailbackReader(ClusterLinkReader):
         Raises:
             Unreachable: the journal did not answer.
         """
-        from drctl.engine.run_state import stories
+        from drctl.engine.run_state import run_states
 
         link = self.old
         reader = run_adapters.journal_reader(link)
-        return owed_since_the_last(stories(reader))
+        return outstanding_since_failback(run_states(reader))
 
     def translated(self) -> "Translated":
         """Target offsets of groups: before every record that they have not read.
@@ -114,19 +114,19 @@ class FailbackReader(ClusterLinkReader):
         from drctl.failback import unread_copies as copies
 
         survivor, home = self.link.source, self.link.target
-        home_id = self.site(home).cluster_id()
+        source_id = self.site(home).cluster_id()
         with reconcile_adapters.reconcile_topic(self.old) as topic:
-            last = copies.last_copies(topic.kept(), home_id)
+            last = copies.last_copies(topic.kept(), source_id)
         if not last:
             return wanted
         stands = self.groups(survivor).committed(sorted({each.group for each in wanted}))
         since = copies.unread_from(last, stands)
         far = frozenset(p for p, at in since.items() if last[p] - at > copies.MOST)
         near = {place: at for place, at in since.items() if place not in far}
-        reader, home_topic = self.site(survivor), self.link.target_topic
-        found = copies.find_copies(reader, near, last, home_id, home_topic)
-        brought = copies.CopiedRecords(last, found, far)
-        return copies.held_back(wanted, stands, brought, self.link.source_topic)
+        reader, source_topic = self.site(survivor), self.link.target_topic
+        found = copies.find_copies(reader, near, last, source_id, source_topic)
+        copied = copies.CopiedRecords(last, found, far)
+        return copies.held_back(wanted, stands, copied, self.link.source_topic)
 
 
 def failback_reader(
@@ -141,23 +141,23 @@ def failback_reader(
     Raises:
         ConfigError: nothing says what copies back.
     """
-    from drctl.config.reverse_link import way_home
+    from drctl.config.reverse_link import reversed_link
 
-    back = way_home(link, map(config.link, config.links))
+    back = reversed_link(link, map(config.link, config.links))
     prechecks = partial(_prechecks, policies)
     return FailbackReader(
         config, back, prechecks, asked, opposite=ClusterLinkReader(config, link, judged, asked)
     )
 
 
-def failback_writer(config: "Config", sight: ClusterLinkReader, folder: Path) -> ClusterLinkWriter:
+def failback_writer(config: "Config", reader: ClusterLinkReader, folder: Path) -> ClusterLinkWriter:
     """The writer for it."""
-    old = ClusterLinkWriter(config, sight.other_way().link, folder, sight.other_way().commands)
-    return ClusterLinkWriter(config, sight.link, folder, sight.commands, old)
+    old = ClusterLinkWriter(config, reader.other_way().link, folder, reader.other_way().commands)
+    return ClusterLinkWriter(config, reader.link, folder, reader.commands, old)
 
 
 def prechecks_of(
-    sight: ClusterLinkReader,
+    reader: ClusterLinkReader,
     mode: str,
     of_the_way: str,
     terms: "Callable[[ClusterLinkReader, Terms], Terms]" = lambda _, terms: terms,
@@ -169,28 +169,28 @@ def prechecks_of(
         terms: what is said of the failback beside drctl.yaml.
     """
     if mode != of_the_way:
-        return judged(sight, mode)
+        return judged(reader, mode)
     from drctl.failback.answer import answer
     from drctl.failback.blockers import against
 
-    found = answer(look_at(sight.config, sight.other_way().link, None))
-    known = terms(sight, _terms(sight, found))
+    found = answer(look_at(reader.config, reader.other_way().link, None))
+    known = terms(reader, _terms(reader, found))
     # Rebuilt, the recovered cluster remembers no producer.
-    met = () if known.rebuilding else producers_that_meet(sight, found.seen.facts)
-    return (*against(found, known), *met, *_other_links(sight))
+    met = () if known.rebuilding else producer_id_conflicts(reader, found.seen.facts)
+    return (*against(found, known), *met, *_other_links(reader))
 
 
 def _prechecks(
-    policies: "Policies | None", sight: ClusterLinkReader, mode: str
+    policies: "Policies | None", reader: ClusterLinkReader, mode: str
 ) -> "Sequence[Finding]":
-    return prechecks_of(sight, mode, ASKED_FOR, lambda _, terms: replace(terms, policies=policies))
+    return prechecks_of(reader, mode, ASKED_FOR, lambda _, terms: replace(terms, policies=policies))
 
 
-def producers_that_meet(sight: ClusterLinkReader, facts: "Facts") -> "tuple[Finding, ...]":
+def producer_id_conflicts(reader: ClusterLinkReader, facts: "Facts") -> "tuple[Finding, ...]":
     """What the precheck says now.
 
     Args:
-        sight: for the failback, from the surviving cluster to the recovered one.
+        reader: for the failback, from the surviving cluster to the recovered one.
         facts: of the link as it was.
     """
     from drctl.checks.observed import Observed
@@ -200,23 +200,23 @@ def producers_that_meet(sight: ClusterLinkReader, facts: "Facts") -> "tuple[Find
     home, survivor = facts.on_source, facts.on_target
     if not (isinstance(home, Cluster) and isinstance(survivor, Cluster)):
         return ()
-    link = sight.link
+    link = reader.link
     return collide.findings(
         Observed(
             link,
-            source_producers=_in_use(sight, link.source, survivor.logs),
-            target_producers=_in_use(sight, link.target, home.logs),
+            source_producers=_in_use(reader, link.source, survivor.logs),
+            target_producers=_in_use(reader, link.target, home.logs),
         )
     )
 
 
 def _in_use(
-    sight: ClusterLinkReader, cluster: str, places: "Collection[TopicPartition]"
+    reader: ClusterLinkReader, cluster: str, places: "Collection[TopicPartition]"
 ) -> "Producers | Unavailable":
     from drctl.model.topology import Unavailable
 
     try:
-        return sight.producer_ids(cluster).in_use(list(places))
+        return reader.producer_ids(cluster).in_use(list(places))
     except (Unreachable, ConfigError) as error:
         return Unavailable(error.message)
 
@@ -224,18 +224,18 @@ def _in_use(
 _CONNECT_S = 20.0
 
 
-def _other_links(sight: ClusterLinkReader) -> "tuple[Finding, ...]":
+def _other_links(reader: ClusterLinkReader) -> "tuple[Finding, ...]":
     """What replicates between the two clusters beside the link."""
     from drctl.failback.blockers import OtherLink, other_links
 
-    ours = sight.other_way().link
+    ours = reader.other_way().link
     others = [
         each
-        for each in map(sight.config.link, sight.config.links)
+        for each in map(reader.config.link, reader.config.links)
         if {each.source, each.target} == {ours.source, ours.target} and each.name != ours.name
     ]
     # What copies over the link itself is looked at by the failback.
-    mine = {*connector_names(ours), *connector_names(sight.link)}
+    mine = {*connector_names(ours), *connector_names(reader.link)}
     found = []
     for link in others:
         lister = adapters.connect_of(link)
@@ -246,19 +246,19 @@ def _other_links(sight: ClusterLinkReader) -> "tuple[Finding, ...]":
     return tuple(other_links(found))
 
 
-def _terms(sight: ClusterLinkReader, found: "Answer") -> "Terms":
+def _terms(reader: ClusterLinkReader, found: "Answer") -> "Terms":
     """What drctl.yaml says of the failback."""
     from drctl.config.fields import for_commands
     from drctl.failback.blockers import Terms
     from drctl.failback.facts import Cluster
 
-    replicator, target = sight.link.settings.replicator, found.seen.facts.on_target
+    replicator, target = reader.link.settings.replicator, found.seen.facts.on_target
     beside = target.beside if isinstance(target, Cluster) else ()
-    links = list(map(sight.config.link, sight.config.links))
-    ends = (sight.link.source, sight.link.target)
+    links = list(map(reader.config.link, reader.config.links))
+    ends = (reader.link.source, reader.link.target)
     others = [each for each in links if (each.source, each.target) == ends]
     return Terms(
-        connector_names(sight.link) if replicator.connect else (),
+        connector_names(reader.link) if replicator.connect else (),
         frozenset(p.topic for p in beside if any(each.carries(p.topic) for each in others)),
         connect=for_commands(replicator.connect),
     )
@@ -276,7 +276,7 @@ def known_overrides(given: Sequence[str]) -> Mapping[str, str]:
     return checked_overrides(given, (*OVERRIDABLE, *PASSED))
 
 
-HOME = Way(
+HOME = Operation(
     lambda config, link, asked, _lost: failback_reader(config, link, asked),
     failback_writer,
     known_overrides,
@@ -285,29 +285,29 @@ HOME = Way(
 """From a link's target to its source, which was lost and is back."""
 
 
-def home_with(policies: "Policies") -> Way:
+def failback_with(policies: "Policies") -> Operation:
     """The same, where somebody was to say what becomes of the records that only it has."""
-    return replace(HOME, sight=lambda c, link, asked, _: failback_reader(c, link, asked, policies))
+    return replace(HOME, reader=lambda c, link, asked, _: failback_reader(c, link, asked, policies))
 
 
-def owed_since_the_last(stories: Iterable[RunState]) -> Sequence[OutstandingAction]:
+def outstanding_since_failback(run_states: Iterable[RunState]) -> Sequence[OutstandingAction]:
     """Outstanding actions of runs that ended; the last failback settled or kept what is older.
 
     Args:
-        stories: the newest first; no more of them are asked for than is needed.
+        run_states: the newest first; no more of them are asked for than is needed.
     """
     found: list[OutstandingAction] = []
-    for story in stories:
-        if story.status:
-            found += _owed_by(story)
-        if leads_home(story.plan.steps) and story.status == "done":
+    for state in run_states:
+        if state.status:
+            found += _owed_by(state)
+        if is_failback(state.plan.steps) and state.status == "done":
             break
     return found
 
 
-def _owed_by(story: RunState) -> Iterator[OutstandingAction]:
-    for step, what in story.outstanding.items():
-        kind, facts = story.plan.step(step).kind, story.facts.get(step, {})
+def _owed_by(state: RunState) -> Iterator[OutstandingAction]:
+    for step, what in state.outstanding.items():
+        kind, facts = state.plan.step(step).kind, state.facts.get(step, {})
         if kind == ResolveOutstanding.name:
             # What it could not settle is still what it was.
             yield from read_as(ResolveFacts, facts).kept
@@ -320,8 +320,8 @@ def _owed_by(story: RunState) -> Iterator[OutstandingAction]:
             groups = {row.partition(" ")[0].rstrip(":") for row in left_out}
         elif kind == VerifyGroups.name and facts:
             groups = set(read_as(commit_offsets.VerifyFacts, facts).wrong_groups)
-        ends = (story.plan.source, story.plan.target)
-        yield OutstandingAction(story.run, what, kind, *ends, fences, tuple(sorted(groups)))
+        ends = (state.plan.source, state.plan.target)
+        yield OutstandingAction(state.run, what, kind, *ends, fences, tuple(sorted(groups)))
 
 
 _MOVED = "applications write on while a run leads home, where the order is right in any case"
@@ -482,10 +482,10 @@ def look_at(config: "Config", link: "Link", gap: Path | None, most: int | None =
     Raises:
         UsageError: the folder that was named holds no result of `drctl gap`.
     """
-    from drctl.failback.observers.copies import AT_A_LOOK
+    from drctl.failback.observers.copies import QUICK_LIMIT
     from drctl.failback.observing import FailbackObserver
 
-    most = AT_A_LOOK if most is None else most
+    most = QUICK_LIMIT if most is None else most
     results = _results(config, link, gap)
     with _ports(config, link) as ports, notices().task("looking at both clusters and at Connect"):
         # Nobody waits for one silent party after another: Connect is asked meanwhile.
@@ -550,8 +550,8 @@ def _ports(config: "Config", link: "Link") -> "Iterator[FailbackPorts]":
         )
 
 
-def site_of(config: "Config", link: "Link", answer: "Answer") -> "Site":
+def site_of(config: "Config", link: "Link", answer: "Answer") -> "CommandContext":
     """What command lines need of the link."""
-    from drctl.failback.suggested_commands import Site
+    from drctl.failback.suggested_commands import CommandContext
 
-    return Site(link, answer.seen, _link_back(config, link))
+    return CommandContext(link, answer.seen, _link_back(config, link))

@@ -66,7 +66,7 @@ def searched(config: "Config", link: "Link") -> Search:
     """
     seen = _resting_on_decisions(config, link, _seen(config, link))
     if not _rested_on(seen):
-        if seen.way_back_begun:
+        if seen.reverse_started:
             raise Refused(
                 f"{link.target} has begun to come home, and what only {link.source} has is not"
                 f" known: {seen.gap.why}",
@@ -140,7 +140,7 @@ def _rested_on(seen: "Situation") -> bool:
     valid = seen.gap.valid
     if valid is None:
         return False
-    return seen.way_back_begun or _decided(seen.facts, valid)
+    return seen.reverse_started or _decided(seen.facts, valid)
 
 
 def _decided(facts: "Facts", result: "GapEvidence") -> bool:
@@ -176,11 +176,11 @@ def _compare(config: "Config", link: "Link") -> Path:
 
 
 def _search(link: "Link", seen: "Situation") -> Search:
-    from drctl.failback.situation import Standing
+    from drctl.failback.situation import ResultStatus
 
     result, first, boundaries = seen.gap.valid, seen.first, seen.facts.boundaries
     if result is None:
-        uncertain = (Standing.INCOMPLETE, Standing.UNKNOWN)
+        uncertain = (ResultStatus.INCOMPLETE, ResultStatus.UNKNOWN)
         raise (Unknown if seen.gap.standing in uncertain else Refused)(seen.gap.why, _AGAIN)
     if isinstance(boundaries, Unavailable) or first is None:
         why = boundaries.reason if isinstance(boundaries, Unavailable) else seen.gap.why
@@ -188,7 +188,7 @@ def _search(link: "Link", seen: "Situation") -> Search:
     _see_none_behind(link, seen)
     _see_none_passed_on(link, first, seen)
     found = told_by(result, first.ends, boundaries)
-    return replace(found, started=seen.way_back_begun, duplicated=result.duplicated)
+    return replace(found, started=seen.reverse_started, duplicated=result.duplicated)
 
 
 def told_by(result: "GapEvidence", ends: Offsets, boundaries: Offsets) -> Search:
@@ -214,14 +214,14 @@ def _see_none_behind(link: "Link", seen: "Situation") -> None:
     """
     from drctl.failback.situation import out_of_order, rebuild_command
 
-    behind = seen.facts.behind
+    behind = seen.facts.out_of_order
     if isinstance(behind, Unavailable):
         raise Unknown(
             f"whether old records stand behind new ones of {link.target} is not known:"
             f" {behind.reason}",
             f"{_AGAIN}; where nobody can tell, let it be filled anew: {rebuild_command(link.name)}",
         )
-    if seen.stand_behind:
+    if seen.out_of_order_in:
         raise Refused(out_of_order(seen), f"let it be filled anew: {rebuild_command(link.name)}")
 
 
@@ -235,7 +235,7 @@ def _see_none_passed_on(link: "Link", first: "GapEvidence", seen: "Situation") -
         Unreachable: the target could not be read.
     """
     from drctl.failback.facts import Cluster
-    from drctl.failback.observers.copies import passed_on
+    from drctl.failback.observers.copies import forwarded_headers
     from drctl.failback.situation import rebuild_command
     from drctl.formats.provenance import HEADER
     from drctl.plans.failback import MIRRORED
@@ -245,9 +245,11 @@ def _see_none_passed_on(link: "Link", first: "GapEvidence", seen: "Situation") -
         return
     if link.settings.replicator.kind == MIRRORED:
         return
-    homes = {each.copy: each.place for each in first.partitions}
+    source_partitions = {each.copy: each.place for each in first.partitions}
     with adapters.both_readers(link) as (_, reader):
-        found = passed_on(seen.boundaries, homes, source.identity, target, reader)
+        found = forwarded_headers(
+            seen.boundaries, source_partitions, source.identity, target, reader
+        )
     if found:
         place, at = min(found.items())
         raise Refused(

@@ -696,7 +696,7 @@ class ClusterLinkReader(NoFailback):
         return self._opened[what, name]
 
 
-def _known(sight: ClusterLinkReader | None) -> ClusterLinkReader:
-    if sight is None:
+def _known(reader: ClusterLinkReader | None) -> ClusterLinkReader:
+    if reader is None:
         raise UsageError(NO_WAY_BACK)
-    return sight
+    return reader

@@ -97,7 +97,7 @@ class Origin:
     notes: tuple[str, ...] = ()
 
 
-def translated(sight: "ClusterLinkReader", groups: Sequence[str]) -> Origin:
+def translated(reader: "ClusterLinkReader", groups: Sequence[str]) -> Origin:
     """What the rows of `drctl offsets translate` want.
 
     Raises:
@@ -106,7 +106,7 @@ def translated(sight: "ClusterLinkReader", groups: Sequence[str]) -> Origin:
     """
     from drctl.offsets.applying import from_translations
 
-    link, unproven = sight.link, sight.config.policy.commits_unproven
+    link, unproven = reader.link, reader.config.policy.commits_unproven
     found = link_translated(link, groups, None, unproven=unproven)
     wanted = from_translations(row.translation for row in found.rows)
     return Origin(wanted, f"translation of link {link.name}")
@@ -116,7 +116,7 @@ def origin_of(
     found: "Snapshot | TranslationDocument",
     file: Path,
     groups: Sequence[str],
-    sight: "ClusterLinkReader",
+    reader: "ClusterLinkReader",
 ) -> Origin:
     """What a file wants of the cluster that is to be written.
 
@@ -127,10 +127,10 @@ def origin_of(
     """
     from drctl.offsets.snapshot import Snapshot, of_groups
 
-    target = sight.link.target
-    target_id = sight.site(target).cluster_id()
+    target = reader.link.target
+    target_id = reader.site(target).cluster_id()
     if isinstance(found, Snapshot):
-        origin = _from_snapshot(found, file, sight, target_id)
+        origin = _from_snapshot(found, file, reader, target_id)
     else:
         of = found.target_id or found.target
         if of and of != (target_id if found.target_id else target):
@@ -144,17 +144,17 @@ def origin_of(
 
 
 def _from_snapshot(
-    snapshot: "Snapshot", file: Path, sight: "ClusterLinkReader", target_id: str
+    snapshot: "Snapshot", file: Path, reader: "ClusterLinkReader", target_id: str
 ) -> Origin:
     from drctl.offsets.snapshot import renamed, restored
 
-    link, wanted = sight.link, restored(snapshot)
+    link, wanted = reader.link, restored(snapshot)
     told = f"snapshot {file} of {snapshot.cluster}, {snapshot.taken:%Y-%m-%d %H:%M:%S} UTC"
     notes = [
         f"the snapshot lacks group {name}: {why}" for name, why in snapshot.unavailable.items()
     ]
     if snapshot.cluster_id != target_id:
-        if not _of_source(snapshot, sight):
+        if not _of_source(snapshot, reader):
             raise Refused(
                 f"the snapshot is of cluster {snapshot.cluster} ({snapshot.cluster_id}), not of"
                 f" {link.target} ({target_id}): its offsets mean other records there",
@@ -167,19 +167,19 @@ def _from_snapshot(
     return Origin(wanted, told, tuple(notes))
 
 
-def _of_source(snapshot: "Snapshot", sight: "ClusterLinkReader") -> bool:
+def _of_source(snapshot: "Snapshot", reader: "ClusterLinkReader") -> bool:
     """Whether it was taken of the source of a link that keeps offsets; by name if that is dead."""
-    link = sight.link
+    link = reader.link
     if link.settings.replicator.kind != "offset-preserving":
         return False
     try:
-        return snapshot.cluster_id == sight.site(link.source).cluster_id()
+        return snapshot.cluster_id == reader.site(link.source).cluster_id()
     except Unreachable:
         return snapshot.cluster == link.source
 
 
 def planned(
-    sight: "ClusterLinkReader",
+    reader: "ClusterLinkReader",
     cluster: str,
     origin: Origin,
     overrides: Mapping[str, str],
@@ -197,7 +197,7 @@ def planned(
     """
     from drctl.steps.apply_offsets import guarded
 
-    identity = sight.site(cluster).cluster_id()
+    identity = reader.site(cluster).cluster_id()
     if written_to not in ("", identity):
         raise Refused(
             f"the run wrote to cluster {written_to}; {cluster} of drctl.yaml is {identity} now",
@@ -206,9 +206,9 @@ def planned(
     return guarded(
         origin.wanted,
         cluster,
-        sight,
+        reader,
         overrides=overrides,
-        unproven=sight.config.policy.commits_unproven,
+        unproven=reader.config.policy.commits_unproven,
         origin=origin.told,
         notes=origin.notes,
     )
@@ -240,7 +240,7 @@ def undoable(config: "Config", run: str | None, link: str | None, cluster: str |
         UsageError: there is no such run, or it changed no offset.
         Unknown: its journal cannot be read, or is damaged.
     """
-    from drctl.engine.run_state import read_story
+    from drctl.engine.run_state import read_run
 
     here = run_adapters.run_files(config)
     if run is None and link is None and cluster is None:
@@ -251,7 +251,7 @@ def undoable(config: "Config", run: str | None, link: str | None, cluster: str |
     chosen = run or next(filter(None, names), None)
     if chosen is None:
         raise UsageError(f"there is no run to undo over {over.name}", "drctl journal lists all")
-    found = undo_of(read_story(reader.entries(chosen)), over)
+    found = undo_of(read_run(reader.entries(chosen)), over)
     if not found.origin.wanted:
         raise UsageError(f"run {chosen} committed no offset", "drctl journal lists all runs")
     reader.must_be_signed(chosen)
@@ -260,17 +260,17 @@ def undoable(config: "Config", run: str | None, link: str | None, cluster: str |
 
 def _applied(reader: "JournalReader", run: str) -> str | None:
     """The run, where it is one of `offsets apply` that may have changed something."""
-    from drctl.engine.run_state import read_story
+    from drctl.engine.run_state import read_run
     from drctl.plans.offsets import APPLY
 
     with suppress(DrctlError):
-        story = read_story(reader.entries(run))
-        if story.plan.name == APPLY and any(each.intent.get("lines") for each in story.effects):
+        state = read_run(reader.entries(run))
+        if state.plan.name == APPLY and any(each.intent.get("lines") for each in state.effects):
             return run
     return None
 
 
-def undo_of(story: "RunState", link: "Link") -> Undoable:
+def undo_of(state: "RunState", link: "Link") -> Undoable:
     """What it takes to put back what a run of the link may have changed.
 
     Whether an announced commit was made is seen on the cluster: an offset that is as it was before
@@ -287,10 +287,10 @@ def undo_of(story: "RunState", link: "Link") -> Undoable:
 
     kinds = {kind.name: kind for kind in (ApplyOffsets(), CommitOffsets())}
     changes: dict[Place, Change] = {}
-    cluster = story.plan.target
-    with understood(story.run):
-        for effect in story.effects:
-            kind = kinds.get(story.plan.step(effect.step).kind)
+    cluster = state.plan.target
+    with understood(state.run):
+        for effect in state.effects:
+            kind = kinds.get(state.plan.step(effect.step).kind)
             if kind is None or effect.undone:
                 continue
             intent = kind.read_intent(effect.intent)
@@ -303,7 +303,7 @@ def undo_of(story: "RunState", link: "Link") -> Undoable:
         Wanted(each.group, each.partition, each.before, undoes=Written(each.to))
         for each in changes.values()
     )
-    notes = () if story.status else ("the run did not come to its end",)
-    origin = Origin(wanted, f"undo of run {story.run}", notes)
-    identity = story.plan.basis.get(f"cluster {cluster}", "")
-    return Undoable(story.run, link, cluster, identity, origin, bool(story.status))
+    notes = () if state.status else ("the run did not come to its end",)
+    origin = Origin(wanted, f"undo of run {state.run}", notes)
+    identity = state.plan.basis.get(f"cluster {cluster}", "")
+    return Undoable(state.run, link, cluster, identity, origin, bool(state.status))

@@ -28,10 +28,10 @@ def configured(link: "Link") -> "Circumstances":
     return _with(link, silent, {})
 
 
-def look_at(link: "Link", sight: "LinkReader", overrides: Mapping[str, str]) -> "Circumstances":
+def look_at(link: "Link", reader: "LinkReader", overrides: Mapping[str, str]) -> "Circumstances":
     """What there is; a cluster that does not answer is part of it."""
     with notices().task("looking at both clusters"):
-        seen = basis(link, sight, (*connector_names(link), *_reverse(link)))
+        seen = basis(link, reader, (*connector_names(link), *_reverse(link)))
     return _with(link, seen, overrides)
 
 
@@ -78,17 +78,17 @@ def _with(link: "Link", seen: Mapping[str, str], overrides: Mapping[str, str]) -
     )
 
 
-def basis(link: "Link", sight: "LinkReader", connectors: tuple[str, ...]) -> Mapping[str, str]:
+def basis(link: "Link", reader: "LinkReader", connectors: tuple[str, ...]) -> Mapping[str, str]:
     """What a plan is built from: each part in words that change when it does."""
     found: dict[str, str] = {}
     for name in (link.source, link.target):
         try:
-            overview = sight.site(name).overview()
+            overview = reader.site(name).overview()
         except Unreachable:
             found[f"cluster {name}"] = _SILENT
             continue
         found[f"cluster {name}"] = overview.cluster_id
-        topics = {t: len(overview.partitions.get(t, ())) for t in _topics(link, sight, name)}
+        topics = {t: len(overview.partitions.get(t, ())) for t in _topics(link, reader, name)}
         partitions = sum(topics.values())
         found[f"topics of {name}"] = (
             f"{len(topics)} topics, {partitions} partitions, {_digest(topics)}"
@@ -96,21 +96,21 @@ def basis(link: "Link", sight: "LinkReader", connectors: tuple[str, ...]) -> Map
     back = _reverse(link)
     for name in connectors:
         try:
-            workers = sight.other_way().connectors() if name in back else sight.connectors()
+            workers = reader.other_way().connectors() if name in back else reader.connectors()
             found[f"connector {name}"] = workers.state(name).state
         except DrctlError as error:
             found[f"connector {name}"] = error.message
     for number, endpoint in enumerate(link.settings.endpoints):
         try:
-            cluster = sight.endpoint(number).observe().cluster or "no known cluster"
+            cluster = reader.endpoint(number).observe().cluster or "no known cluster"
         except DrctlError as error:
             cluster = error.message
         found[f"endpoint {number + 1} ({endpoint.kind})"] = cluster
     return found
 
 
-def _topics(link: "Link", sight: "LinkReader", name: str) -> tuple[str, ...]:
-    topics = sight.topics()
+def _topics(link: "Link", reader: "LinkReader", name: str) -> tuple[str, ...]:
+    topics = reader.topics()
     return topics if name == link.source else tuple(map(link.target_topic, topics))
 
 
@@ -119,25 +119,25 @@ def _digest(topics: Mapping[str, int]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def estimated(plan: Plan, sight: "ClusterLinkReader") -> Loss | None:
+def estimated(plan: Plan, reader: "ClusterLinkReader") -> Loss | None:
     """What a step of the plan would say now; None where it has no step that estimates."""
     if not any(step.kind == MeasureLoss.name for step in plan.steps):
         return None
     try:
         with notices().task(ESTIMATING) as task:
-            return sight.loss(task)
+            return reader.loss(task)
     except DrctlError as error:
         return not_estimated(error.message)
 
 
-def warn_of_loss(plan: Plan, sight: "ClusterLinkReader") -> None:
+def warn_of_loss(plan: Plan, reader: "ClusterLinkReader") -> None:
     """Say it to whoever is about to be asked whether the plan is to be carried out."""
-    loss = estimated(plan, sight)
+    loss = estimated(plan, reader)
     if loss is not None:
         notices().warn(f"{loss.words}; without --execute it is shown what this rests on")
 
 
-def resuming(plan: Plan, sight: "ClusterLinkReader") -> Foreseen | None:
+def resuming(plan: Plan, reader: "ClusterLinkReader") -> Foreseen | None:
     """What the plan would do with groups; None where the source is not lost, or nobody can say."""
     kind = CommitOffsets()
     found = [kind.read_settings(each.settings) for each in plan.steps if each.kind == kind.name]
@@ -145,14 +145,14 @@ def resuming(plan: Plan, sight: "ClusterLinkReader") -> Foreseen | None:
         return None
     try:
         with notices().task("looking for the groups' offsets"):
-            return foreseen(found[0], sight)
+            return foreseen(found[0], reader)
     except DrctlError as error:
         notices().warn(f"where groups would resume cannot be seen: {error.message}")
         return None
 
 
-def warn_of_groups(plan: Plan, sight: "ClusterLinkReader") -> None:
+def warn_of_groups(plan: Plan, reader: "ClusterLinkReader") -> None:
     """Name the groups without an offset to whoever is about to confirm the plan."""
-    found = resuming(plan, sight)
+    found = resuming(plan, reader)
     if found is not None and found.without_offset:
         notices().warn(without_offset(found.without_offset, plan.target))

@@ -41,27 +41,27 @@ def known_overrides(given: Iterable[str]) -> Mapping[str, str]:
     return checked_overrides(given, OVERRIDABLE)
 
 
-def judged(sight: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
+def judged(reader: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
     """What the prechecks say now; what does not answer is said not to."""
     from drctl.checks.observing import Observer
     from drctl.checks.registry import precheck_findings
 
-    config, clock = sight.config, lambda: int(time.time() * 1000)
+    config, clock = reader.config, lambda: int(time.time() * 1000)
     # Only before a planned failover somebody asks which positions have no place.
-    left_out = left_out_of(sight) if mode == Mode.PLANNED else None
-    beats, target = "", sight.site(sight.link.target)
+    left_out = left_out_of(reader) if mode == Mode.PLANNED else None
+    beats, target = "", reader.site(reader.link.target)
     if mode == Mode.UNPLANNED:
-        beats = heartbeats_of(sight.link, target)
-    with opened_ports(sight, left_out, beats) as ports, notices().task("asking the guards"):
-        others = config.beside(sight.link)
-        observer = Observer(sight.link, config.policy, ports, clock, others)
+        beats = heartbeats_of(reader.link, target)
+    with opened_ports(reader, left_out, beats) as ports, notices().task("asking the guards"):
+        others = config.beside(reader.link)
+        observer = Observer(reader.link, config.policy, ports, clock, others)
         return precheck_findings(observer.observe(Mode(mode)))
 
 
-def left_out_of(sight: ClusterLinkReader) -> "Callable[[], Sequence[LeftOut]]":
+def left_out_of(reader: ClusterLinkReader) -> "Callable[[], Sequence[LeftOut]]":
     """Positions without a place; translated here, for the observer's threads must not draw."""
     try:
-        wanted = sight.translated().wanted
+        wanted = reader.translated().wanted
     except Unreachable as error:
         silent = error
 
@@ -75,7 +75,7 @@ def left_out_of(sight: ClusterLinkReader) -> "Callable[[], Sequence[LeftOut]]":
 
 @contextmanager
 def opened_ports(
-    sight: ClusterLinkReader, left_out: "Callable[[], Sequence[LeftOut]] | None", beats: str = ""
+    reader: ClusterLinkReader, left_out: "Callable[[], Sequence[LeftOut]] | None", beats: str = ""
 ) -> "Iterator[LinkPorts]":
     """What looks at a link and at what is around it.
 
@@ -85,10 +85,10 @@ def opened_ports(
     """
     from drctl.checks.ports import LinkPorts
 
-    config, link = sight.config, sight.link
+    config, link = reader.config, reader.link
     with (
         run_adapters.cluster_ports(
-            link.source, link.source_config, sight.patience(link.source)
+            link.source, link.source_config, reader.patience(link.source)
         ) as source,
         run_adapters.cluster_ports(link.target, link.target_config) as target,
         adapters.both_readers(link) as (asked_source, asked_target),
@@ -100,26 +100,26 @@ def opened_ports(
             adapters.position_finder(link, asked_source, asked_target),
             adapters.connect_of(link),
             adapters.reverse_connect_of(link),
-            tuple(sight.endpoint(n) for n in range(len(link.settings.endpoints))),
+            tuple(reader.endpoint(n) for n in range(len(link.settings.endpoints))),
             run_adapters.journal_places(config, link),
             left_out,
             lambda: ends_of_copies(link, watched, beats),
             beats,
-            _journaled(sight),
-            sight.copies_before,
+            _journaled(reader),
+            reader.copies_before,
         )
 
 
-def _journaled(sight: ClusterLinkReader) -> "Callable[[], ActiveCluster] | None":
+def _journaled(link_reader: ClusterLinkReader) -> "Callable[[], ActiveCluster] | None":
     """What the journal of the link tells; None where it is turned round, and kept elsewhere."""
-    config, link = sight.config, sight.link
+    config, link = link_reader.config, link_reader.link
     if link.name not in config.links or config.link(link.name).source != link.source:
         return None
     reader = run_adapters.journal_reader(link)
-    return partial(whereabouts, link, reader)
+    return partial(active_cluster, link, reader)
 
 
-def whereabouts(link: "Link", reader: "JournalTopicReader") -> "ActiveCluster":
+def active_cluster(link: "Link", reader: "JournalTopicReader") -> "ActiveCluster":
     """Where the link's clients are, and which run stands half-way.
 
     Raises:
@@ -128,11 +128,11 @@ def whereabouts(link: "Link", reader: "JournalTopicReader") -> "ActiveCluster":
         Unknown: it cannot be read, or is damaged.
     """
     from drctl.engine.active_cluster import moved
-    from drctl.engine.run_state import stories
+    from drctl.engine.run_state import run_states
     from drctl.model.active_cluster import ActiveCluster
     from drctl.steps.registry import KINDS
 
-    return ActiveCluster(moved(stories(reader), link.target, KINDS), half_way(reader))
+    return ActiveCluster(moved(run_states(reader), link.target, KINDS), half_way(reader))
 
 
 def half_way(reader: "JournalTopicReader") -> "Unfinished | None":
@@ -142,13 +142,13 @@ def half_way(reader: "JournalTopicReader") -> "Unfinished | None":
         ConfigError, Unreachable, Unknown: as above.
     """
     from drctl.engine.active_cluster import unfinished
-    from drctl.engine.run_state import read_story
+    from drctl.engine.run_state import read_run
     from drctl.steps.registry import KINDS
 
     newest = next((run for run in reader.runs() if not reader.set_aside(run)), None)
     if newest is None:
         return None
-    found = unfinished(read_story(reader.entries(newest)), KINDS)
+    found = unfinished(read_run(reader.entries(newest)), KINDS)
     held = reader.holder_of(newest)
     if found is None or (held and (held.host, held.pid) == (socket.gethostname(), os.getpid())):
         return None
@@ -171,7 +171,9 @@ def unfinished_run(link: "Link") -> "Sequence[Finding]":
         run = half_way(reader)
     except DrctlError:
         return ()
-    return unfinished.findings(Observed(link, whereabouts=ActiveCluster(None, run))) if run else ()
+    return (
+        unfinished.findings(Observed(link, active_cluster=ActiveCluster(None, run))) if run else ()
+    )
 
 
 def heartbeats_of(link: "Link", target: "ClusterReader") -> str:

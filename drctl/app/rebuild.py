@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from drctl.app.failback import FailbackReader, failback_writer, known_overrides, prechecks_of
 from drctl.app.link_reader import ClusterLinkReader
+from drctl.app.operation import Operation
 from drctl.app.prechecks import judged
-from drctl.app.way import Way
 from drctl.engine.failback_state import Reconciliation, Search, Wish
 from drctl.model.errors import DrctlError, Unknown, Unreachable
 from drctl.steps.failback import REBUILDING
@@ -96,27 +96,27 @@ def rebuild_reader(config: "Config", link: "Link", asked: "People") -> RebuildRe
     Raises:
         ConfigError: nothing says what copies back.
     """
-    from drctl.config.reverse_link import way_home
+    from drctl.config.reverse_link import reversed_link
 
-    back = way_home(link, map(config.link, config.links))
+    back = reversed_link(link, map(config.link, config.links))
     old = FormerLinkReader(config, link, judged, asked)
     return RebuildReader(config, back, _prechecks, asked, opposite=old)
 
 
-def holds_nothing(sight: ClusterLinkReader) -> bool:
+def holds_nothing(reader: ClusterLinkReader) -> bool:
     """Whether the recovered cluster has no record of the link, nor a partition too many.
 
     Raises:
         Unreachable: a cluster did not answer.
     """
-    home = sight.site(sight.link.target)
-    logs = logs_of(home, {*copies_of(sight), *sight.other_way().topics()})
+    home = reader.site(reader.link.target)
+    logs = logs_of(home, {*copies_of(reader), *reader.other_way().topics()})
     if any(log.log_start < log.end for log in logs.values()):
         return False
-    return not any(misshapen(sight.link.source, sight.link.target, sight))
+    return not any(misshapen(reader.link.source, reader.link.target, reader))
 
 
-def cost_of(sight: ClusterLinkReader) -> str:
+def cost_of(reader: ClusterLinkReader) -> str:
     """What copying everything takes, in words; of what nobody has measured nothing is said.
 
     Raises:
@@ -126,8 +126,8 @@ def cost_of(sight: ClusterLinkReader) -> str:
     from drctl.model.topology import Unavailable
     from drctl.views.text import duration, size
 
-    survivor = sight.site(sight.link.source)
-    logs = {p: log for p, log in logs_of(survivor, sight.topics()).items() if log.end}
+    survivor = reader.site(reader.link.source)
+    logs = {p: log for p, log in logs_of(survivor, reader.topics()).items() if log.end}
     records = sum(log.end - log.log_start for log in logs.values())
     largest = sorted(logs, key=lambda p: logs[p].log_start - logs[p].end)[:_PARTITIONS]
     starts = {p: max(logs[p].log_start, logs[p].last_stable - _SAMPLED) for p in largest}
@@ -140,7 +140,7 @@ def cost_of(sight: ClusterLinkReader) -> str:
     told = (
         f"about {records:,} records are copied from {survivor.name}, {size(round(mean * records))}"
     )
-    rate = adapters.measured_rate(sight.config).offsets_a_second()
+    rate = adapters.measured_rate(reader.config).offsets_a_second()
     if rate is None:
         return f"{told} by the newest of them; how long that takes was never measured here"
     took = duration(2 * records / rate)
@@ -149,19 +149,19 @@ def cost_of(sight: ClusterLinkReader) -> str:
     )
 
 
-def _prechecks(sight: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
-    return prechecks_of(sight, mode, REBUILDING, _terms)
+def _prechecks(reader: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
+    return prechecks_of(reader, mode, REBUILDING, _terms)
 
 
-def _terms(sight: ClusterLinkReader, terms: "Terms") -> "Terms":
+def _terms(reader: ClusterLinkReader, terms: "Terms") -> "Terms":
     try:
-        cost = cost_of(sight)
+        cost = cost_of(reader)
     except DrctlError as error:
         cost = f"what that costs is not known: {error.message}"
     return replace(terms, rebuilding=True, cost=cost)
 
 
-REBUILD = Way(
+REBUILD = Operation(
     lambda config, link, asked, _lost: rebuild_reader(config, link, asked),
     failback_writer,
     known_overrides,

@@ -13,7 +13,7 @@ from drctl.app import adapters, reconcile_adapters
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.link_writer import ClusterLinkWriter
 from drctl.app.notices import Task, notices, wants_to_stop
-from drctl.app.way import Way
+from drctl.app.operation import Operation
 from drctl.engine.failback_state import Reconciliation, Wish
 from drctl.model.errors import (
     DrctlError,
@@ -152,11 +152,11 @@ def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "I
             with notices().task("looking at both clusters") as task:
                 tasks.append(task)
                 chosen = [p for p in gap.partitions if policies.chooses(p.place.topic)]
-                sight = look(source, target, chosen)
-                check_clusters(gap, sight)
-                plan = build_plan(gap, policies, rows, sight, kept, given.overrides)
-                spared = compacted(gap, sight) if given.spares_compacted else ()
-                return with_appended(plan, growth.look(plan, sight, last=last), spared), sight
+                reader = look(source, target, chosen)
+                check_clusters(gap, reader)
+                plan = build_plan(gap, policies, rows, reader, kept, given.overrides)
+                spared = compacted(gap, reader) if given.spares_compacted else ()
+                return with_appended(plan, growth.look(plan, reader, last=last), spared), reader
 
         plan, _ = make(topic.kept(), last=False)
         yield Opened(plan, given, config, link, gap, rows, topic, target, make)
@@ -213,7 +213,7 @@ def carried_out(opened: Opened) -> "ReconcileResult":
             copier = stack.enter_context(reconcile_adapters.copier(opened.link))
         # Whoever wrote before is fenced now: what counts, counts for good.
         kept = opened.topic.settled() if copier else opened.topic.kept()
-        plan, sight = opened.make(kept, last=True)
+        plan, reader = opened.make(kept, last=True)
         if plan.blocked:
             moved = "something moved since the plan was made: " + plan.blocked[0].reason
             raise Refused(moved, "see the plan anew: run it without --execute")
@@ -229,7 +229,7 @@ def carried_out(opened: Opened) -> "ReconcileResult":
             plan,
             opened.rows,
             reconcile_adapters.source_log(opened.link),
-            sight,
+            reader,
             copier,
             _exporter(opened),
             journal,
@@ -451,17 +451,17 @@ def options_of(wish: Wish) -> ReconcileOptions:
 
 def reader_of(config: "Config", link: "Link") -> ResultReader:
     """What looks at the records of a gap result of a link."""
-    return ResultReader(config, link, lambda _sight, _mode: ())
+    return ResultReader(config, link, lambda _reader, _mode: ())
 
 
-def _hands(config: "Config", sight: ClusterLinkReader, folder: Path) -> ResultWriter:
-    assert isinstance(sight, ResultReader)
-    return ResultWriter(config, sight.link, folder, sight.commands, reader=sight)
+def _writer(config: "Config", reader: ClusterLinkReader, folder: Path) -> ResultWriter:
+    assert isinstance(reader, ResultReader)
+    return ResultWriter(config, reader.link, folder, reader.commands, reader=reader)
 
 
-RECONCILE = Way(
+RECONCILE = Operation(
     lambda config, link, _asked, _lost: reader_of(config, link),
-    _hands,
+    _writer,
     lambda _given: {},
     lambda _plan: "",
 )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.link_writer import ClusterLinkWriter
+from drctl.app.operation import Operation, Prepared
 from drctl.app.plan_inputs import connector_names
-from drctl.app.way import Prepared, Way
 from drctl.model.errors import ExitCode, Unreachable, UsageError
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Plan
@@ -42,15 +42,15 @@ class RepairReader(ClusterLinkReader):
     last: Differences | None = None
 
 
-def make_plan(sight: ClusterLinkReader, overrides: Mapping[str, str]) -> Plan:
+def make_plan(reader: ClusterLinkReader, overrides: Mapping[str, str]) -> Plan:
     """Look, and plan the repair.
 
     Raises:
         Unreachable: a cluster did not answer.
     """
-    assert isinstance(sight, RepairReader)
-    looked = sight.last = look_at(sight)
-    link = sight.link
+    assert isinstance(reader, RepairReader)
+    looked = reader.last = look_at(reader)
+    link = reader.link
     given = Repair(
         link.name,
         link.source,
@@ -63,7 +63,7 @@ def make_plan(sight: ClusterLinkReader, overrides: Mapping[str, str]) -> Plan:
     return repair(given)
 
 
-def look_at(sight: ClusterLinkReader) -> Differences:
+def look_at(reader: ClusterLinkReader) -> Differences:
     """All differences there are now.
 
     Raises:
@@ -73,16 +73,16 @@ def look_at(sight: ClusterLinkReader) -> Differences:
     from drctl.checks.repair_plan import all_fixes, concerned
     from drctl.checks.repairs import Seen, tried
 
-    link = sight.link
-    observed = observe(sight.config, link)
+    link = reader.link
+    observed = observe(reader.config, link)
     for answer in (observed.source, observed.target):
         if isinstance(answer, Unavailable):
             raise Unreachable(answer.reason, "see that its brokers run: drctl doctor")
     names = concerned(observed)
     copies = tuple(map(link.target_topic, names))
-    target = sight.shapes(link.target)
-    there = sight.site(link.target).topic_names()
-    seen = Seen(sight.shapes(link.source).shapes(names), target.shapes(copies), there)
+    target = reader.shapes(link.target)
+    there = reader.site(link.target).topic_names()
+    seen = Seen(reader.shapes(link.source).shapes(names), target.shapes(copies), there)
     return Differences(observed, tried(all_fixes(observed, seen), target))
 
 
@@ -98,11 +98,11 @@ def _basis(looked: Differences) -> Mapping[str, str]:
     }
 
 
-def _judged(sight: ClusterLinkReader, asked: str) -> Sequence[Finding]:
-    assert isinstance(sight, RepairReader)
-    if asked == _PLAN and sight.last is not None:
-        return (*_prechecks(sight.last), *_left(sight.last), *_beyond(sight.last))
-    looked = look_at(sight)
+def _judged(reader: ClusterLinkReader, asked: str) -> Sequence[Finding]:
+    assert isinstance(reader, RepairReader)
+    if asked == _PLAN and reader.last is not None:
+        return (*_prechecks(reader.last), *_left(reader.last), *_beyond(reader.last))
+    looked = look_at(reader)
     if asked == AGAIN:
         return (*_open(looked.fixes.changes), *_left(looked))
     return tuple(_prechecks(looked))
@@ -144,7 +144,7 @@ def _passed_over(given: Sequence[str]) -> Mapping[str, str]:
     return found
 
 
-def _sight(config: "Config", link: "Link", asked: "People", _lost: bool) -> RepairReader:
+def _reader(config: "Config", link: "Link", asked: "People", _lost: bool) -> RepairReader:
     return RepairReader(config, link, _judged, asked)
 
 
@@ -155,9 +155,9 @@ def _code(prepared: Prepared) -> ExitCode:
     return ExitCode.FOUND if prepared.plan.steps or left else ExitCode.DONE
 
 
-FIX = Way(
-    _sight,
-    lambda config, sight, folder: ClusterLinkWriter(config, sight.link, folder, sight.commands),
+FIX = Operation(
+    _reader,
+    lambda config, reader, folder: ClusterLinkWriter(config, reader.link, folder, reader.commands),
     _passed_over,
     lambda _plan: _PLAN,
     _code,

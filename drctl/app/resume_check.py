@@ -22,7 +22,7 @@ from drctl.app import run_adapters
 from drctl.app.connect_adapters import WorkersLink
 from drctl.app.plan_inputs import connector_names
 from drctl.config.endpoints import DnsEndpoint, EndpointConfig, HaproxyEndpoint
-from drctl.config.reverse_link import name_of, way_home
+from drctl.config.reverse_link import name_of, reversed_link
 from drctl.engine.abandoning import MALFORMED
 from drctl.engine.failback_state import Wish, is_own_change
 from drctl.engine.kind import Journaled, Kind
@@ -119,14 +119,14 @@ class Permitted:
         return believed or _known(name, self.connectors, self.runbook.connectors)
 
 
-def permitted(config: "Config", link: "Link", story: RunState) -> Permitted:
+def permitted(config: "Config", link: "Link", state: RunState) -> Permitted:
     """What this machine's drctl.yaml lets a run over the link do."""
     settings, replicator = link.settings, link.settings.replicator
     ways = [link]
     # Where nothing copies back no step of the run may be about that.
     with suppress(ConfigError):
-        ways.append(way_home(link, map(config.link, config.links)))
-    runbook = _runbook(config, story)
+        ways.append(reversed_link(link, map(config.link, config.links)))
+    runbook = _runbook(config, state)
     own = (
         settings.fence.command,
         settings.fence.undo,
@@ -156,38 +156,38 @@ def permitted(config: "Config", link: "Link", story: RunState) -> Permitted:
     )
 
 
-def must_be_permitted(config: "Config", link: "Link", story: RunState) -> None:
+def must_be_permitted(config: "Config", link: "Link", state: RunState) -> None:
     """See that this machine's configuration names all that the run does, or would do.
 
     Raises:
         Refused: it does not; each step and intent is named.
     """
-    found = list(dict.fromkeys(objections(story, permitted(config, link, story))))
+    found = list(dict.fromkeys(objections(state, permitted(config, link, state))))
     if not found:
         return
     more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
     raise Refused(
-        f"run {story.run} asks for what {config.path.name} of this machine does not allow:"
+        f"run {state.run} asks for what {config.path.name} of this machine does not allow:"
         f" {'; '.join((*found[:_SHOWN], *more))}",
         "resume it where the drctl.yaml and the runbook are that it began with. If those are here,"
         " somebody else wrote to the journal: see who can write __drctl_journal, then"
-        f" `drctl resume {quote(story.run)} --abandon REASON`",
+        f" `drctl resume {quote(state.run)} --abandon REASON`",
     )
 
 
-def objections(story: RunState, allowed: Permitted) -> Iterator[str]:
+def objections(state: RunState, allowed: Permitted) -> Iterator[str]:
     """What the run does, or would do, that is not allowed; each in words."""
-    if story.plan.link not in allowed.links:
-        yield f"the plan is of link {story.plan.link!r}"
-    for step in story.plan.steps:
+    if state.plan.link not in allowed.links:
+        yield f"the plan is of link {state.plan.link!r}"
+    for step in state.plan.steps:
         yield from _told(f"step {step.id}", partial(_settings, step, allowed))
-    for effect in story.effects:
+    for effect in state.effects:
         yield from _told(
-            f"the intent of step {effect.step}", partial(_intent, story, effect, allowed)
+            f"the intent of step {effect.step}", partial(_intent, state, effect, allowed)
         )
 
 
-def must_be_differences(story: RunState, allowed: Permitted, sight: "ClusterLinkReader") -> None:
+def must_be_differences(state: RunState, allowed: Permitted, reader: "ClusterLinkReader") -> None:
     """See that a repair changes what differs between the two clusters now, or is so already.
 
     What it would change is in no configuration: without a signature the clusters have to say it.
@@ -198,24 +198,24 @@ def must_be_differences(story: RunState, allowed: Permitted, sight: "ClusterLink
     """
     from drctl.app.repairs import RepairReader, look_at
 
-    changes = _changes(story)
+    changes = _changes(state)
     if allowed.signed or not changes:
         return
-    if not isinstance(sight, RepairReader):
+    if not isinstance(reader, RepairReader):
         raise Refused(
-            f"plan {story.plan.name} of run {story.run} has steps that only doctor-fix has",
-            f"somebody else wrote it: `drctl resume {quote(story.run)} --abandon REASON`",
+            f"plan {state.plan.name} of run {state.run} has steps that only doctor-fix has",
+            f"somebody else wrote it: `drctl resume {quote(state.run)} --abandon REASON`",
         )
-    fixes, target = look_at(sight).fixes, sight.link.target
+    fixes, target = look_at(reader).fixes, reader.link.target
     rules = {fix.change for fix in fixes.rules}
     wanted = {(f.change.topic, f.change.key, f.change.after) for f in fixes.settings}
     counts = {(f.change.topic, f.change.total) for f in fixes.partitions}
     made = {fix.change.name: fix.change for fix in fixes.topics}
-    found = sight.acls(target).acls()
+    found = reader.acls(target).acls()
     there = frozenset() if isinstance(found, Unavailable) else frozenset(found.rules)
 
     topics = topics_of(change for change in changes if not isinstance(change, RuleChange))
-    shapes = sight.shapes(target).shapes(sorted(topics)) if topics else {}
+    shapes = reader.shapes(target).shapes(sorted(topics)) if topics else {}
 
     def is_one(change: Change) -> bool:
         if isinstance(change, RuleChange):
@@ -239,22 +239,22 @@ def must_be_differences(story: RunState, allowed: Permitted, sight: "ClusterLink
     if wrong:
         more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
         raise Refused(
-            f"run {story.run} would change what does not differ between {sight.link.source} and"
+            f"run {state.run} would change what does not differ between {reader.link.source} and"
             f" {target} now: {'; '.join((*wrong[:_SHOWN], *more))}",
-            f"`drctl resume {quote(story.run)} --abandon REASON`, then `drctl doctor --fix` plans"
+            f"`drctl resume {quote(state.run)} --abandon REASON`, then `drctl doctor --fix` plans"
             " what differs now",
         )
 
 
-def _changes(story: RunState) -> tuple[Change, ...]:
+def _changes(state: RunState) -> tuple[Change, ...]:
     """What the plan and the intents of a repair would change."""
-    found = [*changes_of(story.plan.steps)]
-    for effect in story.effects:
-        found += changes_in(story.plan.step(effect.step).kind, effect.intent)
+    found = [*changes_of(state.plan.steps)]
+    for effect in state.effects:
+        found += changes_in(state.plan.step(effect.step).kind, effect.intent)
     return tuple(found)
 
 
-def held_kinds(story: RunState, allowed: Permitted) -> Mapping[str, Kind]:
+def held_kinds(state: RunState, allowed: Permitted) -> Mapping[str, Kind]:
     """The kinds of steps, for a run that goes on.
 
     A rollback writes what was there before. Where only an unsigned journal tells that, and nothing
@@ -263,8 +263,8 @@ def held_kinds(story: RunState, allowed: Permitted) -> Mapping[str, Kind]:
     if allowed.signed:
         return KINDS
     unproven = {AddRules.name, ConfigureTopics.name}
-    for effect in story.effects:
-        if story.plan.step(effect.step).kind == SwitchEndpoint.name and _foreign(
+    for effect in state.effects:
+        if state.plan.step(effect.step).kind == SwitchEndpoint.name and _foreign(
             read_as(SwitchIntent, effect.intent), allowed
         ):
             unproven.add(SwitchEndpoint.name)
@@ -274,9 +274,9 @@ def held_kinds(story: RunState, allowed: Permitted) -> Mapping[str, Kind]:
     }
 
 
-def _runbook(config: "Config", story: RunState) -> Named:
+def _runbook(config: "Config", state: RunState) -> Named:
     """What the plan's runbook names, where this machine has the same one, byte for byte."""
-    plan = story.plan
+    plan = state.plan
     fingerprint = plan.basis.get(f"runbook {plan.name}")
     if fingerprint is None:
         return Named()
@@ -342,17 +342,17 @@ def _settings(step: Step, allowed: Permitted) -> Iterator[str]:
             yield _not_carried(topic)
 
 
-def _intent(story: RunState, effect: Effect, allowed: Permitted) -> Iterator[str]:
-    step = story.plan.step(effect.step)
+def _intent(state: RunState, effect: Effect, allowed: Permitted) -> Iterator[str]:
+    step = state.plan.step(effect.step)
     kind, intent = KINDS[step.kind], effect.intent
     yield from _names(step.kind, intent, allowed)
     for key in (*_COMMANDS, "env", "timeout_seconds"):
         if "argv" in intent and intent.get(key) != step.settings.get(key):
             yield f"{key} is not that of its step"
-    hands = _Rehearsal(allowed)
-    kind.apply(intent, cast(LinkWriter, hands))
-    kind.undo(intent, cast(LinkWriter, hands))
-    yield from hands.found
+    writer = _Rehearsal(allowed)
+    kind.apply(intent, cast(LinkWriter, writer))
+    kind.undo(intent, cast(LinkWriter, writer))
+    yield from writer.found
 
 
 def _names(kind: str, told: Json, allowed: Permitted) -> Iterator[str]:
@@ -512,7 +512,7 @@ class _Rehearsal:
 class _Cluster:
     """Everything about a cluster but its rules and the shapes of its topics."""
 
-    hands: _Rehearsal
+    writer: _Rehearsal
 
     def commit(self, wanted: Mapping[str, Iterable[TopicPartition]]) -> Mapping[str, Any]:
         for group, places in wanted.items():
@@ -533,7 +533,7 @@ class _Cluster:
         return {}
 
     def advance(self, beyond: int) -> Mapping[int, Any]:
-        self.hands.hold(isinstance(beyond, int), "it skips to what is no producer id")
+        self.writer.hold(isinstance(beyond, int), "it skips to what is no producer id")
         return {}
 
     def sing(self, topic: str, text: str) -> None:
@@ -541,22 +541,22 @@ class _Cluster:
 
     def deny(self, rules: Collection[Acl]) -> Mapping[Acl, Any]:
         """Fences are denying rules of the link's principals and topics, in either direction."""
-        allowed = self.hands.allowed
+        allowed = self.writer.allowed
         for rule in rules:
             known = allowed.knows_principal(rule.principal)
             denies = rule.permission == DENY and rule.operation in {each.value for each in Denied}
             told = f"{rule.permission} {rule.operation} on {rule.name} to {rule.principal}"
-            self.hands.hold(known and denies, f"{told} is no rule of the link's fence")
+            self.writer.hold(known and denies, f"{told} is no rule of the link's fence")
             self.topic(rule.name)
         return {}
 
     restore = deny
 
     def topic(self, name: str) -> None:
-        self.hands.hold(self.hands.allowed.carries(name), _not_carried(name))
+        self.writer.hold(self.writer.allowed.carries(name), _not_carried(name))
 
     def _group(self, name: str) -> None:
-        self.hands.hold(self.hands.allowed.carries_group(name), _foreign_group(name))
+        self.writer.hold(self.writer.allowed.carries_group(name), _foreign_group(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -566,9 +566,9 @@ class _Rules:
     cluster: _Cluster
 
     def add(self, rules: Collection[Acl]) -> Mapping[Acl, Any]:
-        allowed = self.cluster.hands.allowed
+        allowed = self.cluster.writer.allowed
         for rule in rules:
-            self.cluster.hands.hold(_is_about(rule.name, rule, allowed), _not_carried(rule.name))
+            self.cluster.writer.hold(_is_about(rule.name, rule, allowed), _not_carried(rule.name))
         return {}
 
     remove = add
@@ -597,10 +597,10 @@ class _Shapes:
 
 @dataclass(frozen=True, slots=True)
 class _Connectors:
-    hands: _Rehearsal
+    writer: _Rehearsal
 
     def stop(self, name: str) -> None:
-        self.hands.found += _connector(name, self.hands.allowed)
+        self.writer.found += _connector(name, self.writer.allowed)
 
     pause = resume = restart = delete_positions = stop
 
@@ -615,20 +615,20 @@ class _Connectors:
         """Its configuration may hold anything: only the filter of drctl's copies is changed."""
         self.stop(name)
         for key, value in changes.items():
-            self.hands.hold(is_own_change(key, value), f"{key} of {name} is none of drctl's keys")
+            self.writer.hold(is_own_change(key, value), f"{key} of {name} is none of drctl's keys")
 
     def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]]) -> None:
         self.stop(name)
         for each in offsets:
-            _Cluster(self.hands).topic(each["partition"]["topic"])
+            _Cluster(self.writer).topic(each["partition"]["topic"])
 
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    hands: _Rehearsal
+    writer: _Rehearsal
 
     def switch(self, to: str, before: EndpointState) -> None:
-        self.hands.hold(to in self.hands.allowed.clusters, _no("cluster", to))
+        self.writer.hold(to in self.writer.allowed.clusters, _no("cluster", to))
 
     def restore(self, before: EndpointState) -> None:
         """What is put back is held where a rollback is planned: see `held_kinds`."""

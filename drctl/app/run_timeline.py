@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from drctl.engine.entries import What
 from drctl.engine.kind import Kind
-from drctl.engine.run_state import read_story
+from drctl.engine.run_state import read_run
 from drctl.model.journal import Entry, HeldJournal
 from drctl.model.plan import Plan
 from drctl.views.run_data import Became
@@ -171,7 +171,7 @@ class LiveCourse:
     def _read(self) -> None:
         """What became of each step; a wait looks often, and changes nothing of it."""
         if self.entries:
-            self._tracks = course_of(read_story(self.entries), self.kinds).tracks
+            self._tracks = course_of(read_run(self.entries), self.kinds).tracks
 
     def _lines(self) -> tuple[Line, ...]:
         lines = []

@@ -160,7 +160,7 @@ class StatusReader:
 
     config: "Config"
     link: "Link"
-    sight: ClusterLinkReader
+    reader: ClusterLinkReader
     ports: "LinkPorts"
     groups: GroupPorts
 
@@ -198,7 +198,7 @@ class StatusReader:
             return unknown("neither cluster answers")
         names = (self.link.source_topic(name) for name in copies)
         topics = self.link.topics_of(name for name in names if name is not None)
-        target = self.sight.site(self.link.target)
+        target = self.reader.site(self.link.target)
         try:
             loss = LossReader(self.config, self.link, target, topics).loss()
         except Unreachable as error:
@@ -222,20 +222,20 @@ def looking(config: "Config", link: "Link") -> Iterator[StatusReader]:
         ConfigError: a secret that the configuration refers to is missing.
     """
     with (
-        ClusterLinkReader(config, link, lambda *_: ()) as sight,
-        opened_ports(sight, None) as ports,
+        ClusterLinkReader(config, link, lambda *_: ()) as reader,
+        opened_ports(reader, None) as ports,
         adapters.both_readers(link) as (source, target),
         adapters.reader(link.source, link.source_config, _GROUPS_S).groups as source_groups,
         adapters.reader(link.target, link.target_config, _GROUPS_S).groups as target_groups,
     ):
-        sight.meet()
+        reader.meet()
         lean = replace(
             ports,
             source=replace(ports.source, not_asked=_NOT_ASKED),
             target=replace(ports.target, not_asked=_NOT_ASKED),
         )
         groups = GroupPorts(source, source_groups, target, target_groups)
-        yield StatusReader(config, link, sight, lean, groups)
+        yield StatusReader(config, link, reader, lean, groups)
 
 
 def _now_ms() -> int:

@@ -186,7 +186,7 @@ class Observed:
         left_out: positions of groups that have no place on the target.
         endpoints: the link's, in their order.
         journal: by place that a run writes its journal to None where it can, or why not.
-        whereabouts: of the link's clients, as the journal of its runs tells.
+        active_cluster: of the link's clients, as the journal of its runs tells.
         survey: what only `doctor` looks at.
     """
 
@@ -219,7 +219,7 @@ class Observed:
     left_out: tuple[LeftOut, ...] | Unavailable = NOT_LOOKED_AT
     endpoints: tuple[EndpointState | Unavailable, ...] | Unavailable = NOT_LOOKED_AT
     journal: Mapping[str, Unavailable | None] | Unavailable = NOT_LOOKED_AT
-    whereabouts: ActiveCluster | Unavailable = NOT_LOOKED_AT
+    active_cluster: ActiveCluster | Unavailable = NOT_LOOKED_AT
     survey: Surveyed = field(default_factory=Surveyed)
 
 

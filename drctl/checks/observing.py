@@ -71,7 +71,7 @@ class Observer:
         left_out = BoundedQuery(ports.left_out, self.translation_s) if ports.left_out else None
         endpoints = [BoundedQuery(each.observe, self.timeout_s) for each in ports.endpoints]
         journal = [(each.where, BoundedQuery(each.check, self.timeout_s)) for each in ports.journal]
-        where = BoundedQuery(ports.whereabouts, self.timeout_s) if ports.whereabouts else None
+        where = BoundedQuery(ports.active_cluster, self.timeout_s) if ports.active_cluster else None
         source, target, behind = ends.source, ends.target, ends.behind.answer()
         rows = left_out.answer() if left_out else _NO_TRANSLATION
         return Observed(
@@ -103,7 +103,7 @@ class Observer:
             left_out=rows if isinstance(rows, Unavailable) else tuple(rows),
             endpoints=tuple(each.answer() for each in endpoints),
             journal={place: each.answer() for place, each in journal},
-            whereabouts=where.answer() if where else NOT_LOOKED_AT,
+            active_cluster=where.answer() if where else NOT_LOOKED_AT,
         )
 
     def _arriving(self, mode: Mode, source: Source) -> BoundedQuery[Arriving] | None:

@@ -45,8 +45,8 @@ class LinkPorts:
         left_out: which positions of groups have no place on the target; may raise `Unreachable`.
         copies: where the target's copies end; uses none of the readers here; may raise
             `Unreachable`. None where nobody looks.
-        whereabouts: of the link's clients, by the journal; may raise any `DrctlError`. None where
-            nobody looks.
+        active_cluster: of the link's clients, by the journal; may raise any `DrctlError`. None
+            where nobody looks.
         copies_before: where the copies ended when somebody looked a while ago; may raise
             `Unreachable`. None where nobody did.
         beats: the topic among these that holds copied heartbeats; empty where none is known.
@@ -62,5 +62,5 @@ class LinkPorts:
     left_out: Callable[[], Sequence[LeftOut]] | None
     copies: Ends | None = None
     beats: str = ""
-    whereabouts: Callable[[], ActiveCluster] | None = None
+    active_cluster: Callable[[], ActiveCluster] | None = None
     copies_before: Callable[[], Before] | None = None

@@ -19,11 +19,11 @@ _STOPPED = ("STOPPED", "PAUSED")
 @check("clients-moved", Family.JOURNAL, Status.FAIL, prechecks=Prechecks())
 def moved(observed: Observed) -> Iterator[Verdict]:
     """No run has moved the link's clients to its target, or they have come home since."""
-    if observed.whereabouts is NOT_LOOKED_AT:
+    if observed.active_cluster is NOT_LOOKED_AT:
         return
     link = observed.link
     subject = f"clients of link {link.name}"
-    known = require(observed.whereabouts, subject, "where they are is", "drctl journal")
+    known = require(observed.active_cluster, subject, "where they are is", "drctl journal")
     if known.moved is None:
         yield ok(subject, f"no run has moved them to {link.target}, or they have come home since")
         return
@@ -93,7 +93,7 @@ def _stops(observed: Observed) -> str:
 )
 def unfinished(observed: Observed) -> Verdict | None:
     """No run of the link stands half-way, and none owes anything."""
-    where, runs = observed.whereabouts, observed.survey.runs
+    where, runs = observed.active_cluster, observed.survey.runs
     if where is NOT_LOOKED_AT and runs is NOT_LOOKED_AT:
         return None
     subject = f"runs of link {observed.link.name}"

@@ -164,7 +164,7 @@ def recover(given: Recover) -> int:
     cluster = connect_adapters.only_workers(config, given.connect, given.link)
     over = connect_adapters.link_of(config, cluster)
     execute = _command(("connect", "recover"), given)
-    with OVER_LINK.sight(config, over, Nobody(), False) as sight:
+    with OVER_LINK.reader(config, over, Nobody(), False) as reader:
         with console().task("asking the workers"):
             found = _recover_plan(given, wanted, cluster, overrides)
         steps = plans.recover(found, backoff, settle_s, over.name, over.target)
@@ -174,10 +174,10 @@ def recover(given: Recover) -> int:
         if not plan.steps:
             return _recovered(found, "", ExitCode.REFUSED if found.refused else ExitCode.DONE)
         confirm(found.workers, _recovery_in_words(found), yes=given.yes)
-        story, outcome, where = carried_out(config, OVER_LINK, sight, plan)
+        state, outcome, where = carried_out(config, OVER_LINK, reader, plan)
         if outcome.status is Status.INTERRUPTED:
-            raise _interrupted(story, where, given.connect)
-        return _ended(found, story, outcome, sight, str(run_journal.folder(config, story.run)))
+            raise _interrupted(state, where, given.connect)
+        return _ended(found, state, outcome, reader, str(run_journal.folder(config, state.run)))
 
 
 def _command(words: tuple[str, ...], given: "Recover | Positions", **instead: object) -> str:
@@ -199,9 +199,9 @@ def _held(plan: Plan, execute: str, given: Acting) -> Plan:
     return plan
 
 
-def _interrupted(story: RunState, where: str, connect: str | None) -> Interrupted:
+def _interrupted(state: RunState, where: str, connect: str | None) -> Interrupted:
     typed = ["--connect", connect_adapters.retyped(connect)] if connect else []
-    resume = command_line(["resume", story.run, *typed])
+    resume = command_line(["resume", state.run, *typed])
     return Interrupted(f"interrupted: what was done stands in {where}", resume)
 
 
@@ -241,21 +241,21 @@ def _show_recovery(plan: RecoverPlan, backoff: Backoff, execute: str) -> int:
 
 
 def _ended(
-    found: RecoverPlan, story: RunState, outcome: Outcome, sight: ClusterLinkReader, folder: str
+    found: RecoverPlan, state: RunState, outcome: Outcome, reader: ClusterLinkReader, folder: str
 ) -> int:
     """What became of it, by the journal and by a look at the workers."""
     from drctl.connectors.results import Ending
 
     if found.remedy is not None:
-        treated = connect_adapters.treated(story, outcome, folder)
-        return _recovered(found, story.run, treated.code, (), treated)
+        treated = connect_adapters.treated(state, outcome, folder)
+        return _recovered(found, state.run, treated.code, (), treated)
     try:
-        became = connect_adapters.restarted(found.restarted, story, sight)
+        became = connect_adapters.restarted(found.restarted, state, reader)
     except Unreachable as silent:
-        raise Unreachable(f"run {story.run} has ended; {silent.message}", silent.hint) from None
+        raise Unreachable(f"run {state.run} has ended; {silent.message}", silent.hint) from None
     runs = {each.ending for each in became} == {Ending.RUNNING}
     code = ExitCode.DONE if runs and not found.refused else ExitCode.FOUND
-    return _recovered(found, story.run, outcome.exit_code if not story.status else code, became)
+    return _recovered(found, state.run, outcome.exit_code if not state.status else code, became)
 
 
 def _recovered(
@@ -384,10 +384,10 @@ def _apply_offsets(given: Positions) -> int:
     config = configuration()
     cluster = connect_adapters.only_workers(config, given.connect, given.link)
     over = connect_adapters.link_of(config, cluster)
-    with OVER_LINK.sight(config, over, Nobody(), False) as sight:
+    with OVER_LINK.reader(config, over, Nobody(), False) as reader:
         with console().task("asking the workers"):
             found = applying.build_plan(
-                exported, given.connector, renamed, sight.workers(), cluster.place, overrides
+                exported, given.connector, renamed, reader.workers(), cluster.place, overrides
             )
         steps = plans.set_positions(found, over.name, over.target)
         plan = _held(steps, execute, given)
@@ -398,12 +398,12 @@ def _apply_offsets(given: Positions) -> int:
         names = {line.connector for line in found.writes}
         written = plural(len(found.writes), "position")
         confirm(found.workers, f"{written} of {plural(len(names), 'connector')}", yes=given.yes)
-        story, outcome, where = carried_out(config, OVER_LINK, sight, plan)
+        state, outcome, where = carried_out(config, OVER_LINK, reader, plan)
         if outcome.status is Status.INTERRUPTED:
-            raise _interrupted(story, where, given.connect)
-        before = str(run_journal.folder(config, story.run) / BEFORE)
+            raise _interrupted(state, where, given.connect)
+        before = str(run_journal.folder(config, state.run) / BEFORE)
         return _show_result(
-            connect_adapters.written(found, story, outcome, sight, before),
+            connect_adapters.written(found, state, outcome, reader, before),
             _command(words, given, source=before, connector=(), rename=()),
         )
 

@@ -11,7 +11,7 @@ from drctl.cli.settings import configuration
 from drctl.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from drctl.app.way import Prepared
+    from drctl.app.operation import Prepared
     from drctl.views.view import View
 
 

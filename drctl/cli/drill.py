@@ -214,8 +214,8 @@ def _principals(link: "Link", scratch: Scratch, source: "Ports") -> tuple[str, .
 
 
 def _show(stage: Stage, covered: Coverage, left: Leftovers, given: Drill) -> int:
-    with stage.sight() as sight:
-        planned = stage.plan(sight)
+    with stage.reader() as reader:
+        planned = stage.plan(reader)
     words = words_of(given, "records", "work", "budget", link=None)
     execute = command_line(["drill", *words, "--link", stage.link.name, "--execute"])
     document = DrillPlanDocument.of(
@@ -242,7 +242,7 @@ def _carried_out(stage: Stage, left: Leftovers, given: Drill) -> int:
         with leaving_nothing(stage, before, ending):
             logs = stage.run()
             if logs is not None:
-                facts = stage.story.facts_by_kind() if stage.story else Facts()
+                facts = stage.state.facts_by_kind() if stage.state else Facts()
                 ending.measures = measured(logs, facts.of(CommitOffsets()))
         result = _result(stage, ending, given, stage.clock.monotonic() - start)
         return _show_end(stage.config, result, given.junit)
@@ -266,7 +266,7 @@ def _result(stage: Stage, ending: Ending, given: Drill, seconds: float) -> Resul
         ending.unanswered or stage.not_seen_done,
         ending.interrupted,
         ending.measures,
-        _step_times(stage.story),
+        _step_times(stage.state),
         stage.left_out,
         tuple(ending.deleted),
         tuple(ending.left),
@@ -276,15 +276,15 @@ def _result(stage: Stage, ending: Ending, given: Drill, seconds: float) -> Resul
     )
 
 
-def _step_times(story: "RunState | None") -> tuple[StepTime, ...]:
+def _step_times(state: "RunState | None") -> tuple[StepTime, ...]:
     """The engine's steps, as its journal tells them."""
     from drctl.views.run_json import detail
     from drctl.views.run_reading import report_data
 
-    if story is None:
+    if state is None:
         return ()
     try:
-        steps = report_data(story).steps
+        steps = report_data(state).steps
     except DrctlError as error:
         console().warn(f"the steps are not known: {error.message}")
         return ()

@@ -90,7 +90,7 @@ class Stage:
 
     Attributes:
         principals: whom the fence denies; empty where none is set.
-        story: of the engine's part; None until it began.
+        state: of the engine's part; None until it began.
         left_out: steps of the real plan that it does without.
         journal: where the engine's part is written down; empty until it began.
     """
@@ -104,7 +104,7 @@ class Stage:
     source: "Ports"
     target: "Ports"
     fault: "Injected | None" = None
-    story: RunState | None = field(default=None, init=False)
+    state: RunState | None = field(default=None, init=False)
     outcome: Outcome | None = field(default=None, init=False)
     left_out: tuple[LeftOut, ...] = field(default=(), init=False)
     journal: str = field(default="", init=False)
@@ -134,13 +134,13 @@ class Stage:
         """Whether the engine sent something and did not see it done."""
         return self.outcome is not None and self.outcome.status is Status.UNKNOWN
 
-    def plan(self, sight: DrillLinkReader) -> Rehearsal:
+    def plan(self, reader: DrillLinkReader) -> Rehearsal:
         """The engine's plan over what is there now."""
         fenced = bool(self.principals)
-        seen = plan_inputs.look_at(sight.link, sight, overrides(fenced))
+        seen = plan_inputs.look_at(reader.link, reader, overrides(fenced))
         return rehearsal(self.mode, seen, readers=(self.scratch.principal,))
 
-    def sight(self) -> DrillLinkReader:
+    def reader(self) -> DrillLinkReader:
         """What looks over the narrowed link."""
         over = narrowed(self.link, self.scratch, self.principals)
         canary = self.scratch.canary
@@ -202,23 +202,23 @@ class Stage:
 
     def _fail_over(self, applications: Applications) -> None:
         held = run_journal.holder(self.scratch.drill)
-        with self.sight() as sight:
-            planned = self.plan(sight)
+        with self.reader() as reader:
+            planned = self.plan(reader)
             plan, self.left_out = planned.plan, planned.left_out
-            if FenceMethod(sight.link.settings.fence.method) is FenceMethod.NONE:
+            if FenceMethod(reader.link.settings.fence.method) is FenceMethod.NONE:
                 applications.stop_writing(wait=self.mode is Mode.PLANNED)
             folder = drill_adapters.folder(self.config) / self.scratch.drill
-            inner = ClusterLinkWriter(self.config, sight.link, folder, sight.commands)
+            inner = ClusterLinkWriter(self.config, reader.link, folder, reader.commands)
             own = DrillLinkWriter(inner, self.scratch.canary, applications.fence_set)
-            hands = cast(LinkWriter, own)
+            writer = cast(LinkWriter, own)
             with (
                 drill_adapters.journals(self.config).anew(self.scratch.drill) as journal,
                 watched(plan, journal, self.clock) as seen,
             ):
                 self.journal = journal.where
                 watcher = Conducted(plan, applications, seen.watcher)
-                engine = Execution(KINDS, sight, hands, seen.journal, self.clock, watcher)
-                self.story, self.outcome = engine.start(plan, run_journal.who(held))
+                engine = Execution(KINDS, reader, writer, seen.journal, self.clock, watcher)
+                self.state, self.outcome = engine.start(plan, run_journal.who(held))
         if self.outcome.status is Status.INTERRUPTED:
             raise Interrupted("stopped between two effects")
 

@@ -157,9 +157,9 @@ def preferred(given: Preferred) -> int:
     answer did not come: drctl resume looks first; 130 interrupted.
     """
 
-    def planned(sight: "ClusterLinkReader", cluster: str) -> ElectionPlan:
+    def planned(reader: "ClusterLinkReader", cluster: str) -> ElectionPlan:
         with console().task(f"looking at {cluster}"):
-            states = sight.elections(cluster).look(given.topic or None, ())
+            states = reader.elections(cluster).look(given.topic or None, ())
         return preferred_plan(cluster, states, None)
 
     return _elect(given, given.cluster, Kind.PREFERRED, planned)
@@ -177,12 +177,12 @@ def unclean(given: Unclean) -> int:
     numbers = tuple(dict.fromkeys(given.partition))
     ends = known_ends(given.known_end, numbers)
 
-    def planned(sight: "ClusterLinkReader", cluster: str) -> ElectionPlan:
+    def planned(reader: "ClusterLinkReader", cluster: str) -> ElectionPlan:
         places = [TopicPartition(topic, number) for number in numbers]
         with console().task(f"looking for traces of {topic}"):
-            found = gather(sight.config, cluster, topic, numbers, ends)
+            found = gather(reader.config, cluster, topic, numbers, ends)
         with console().task(f"looking at {cluster}"):
-            states = sight.elections(cluster).look((topic, OFFSETS_TOPIC), places)
+            states = reader.elections(cluster).look((topic, OFFSETS_TOPIC), places)
         known = found.evidence, found.groups, overrides, found.silent
         return unclean_plan(cluster, states, places, *known)
 
@@ -200,8 +200,8 @@ def _elect(
     cluster = config.chosen(name)
     link = config.inside(cluster)
     execute = command_line(["elect", kind.value, *words_of(given), "--execute"])
-    with OVER_LINK.sight(config, link, Nobody(), False) as sight:
-        found = planned(sight, cluster)
+    with OVER_LINK.reader(config, link, Nobody(), False) as reader:
+        found = planned(reader, cluster)
         plan = without_secrets(election(found, link.name))
         plan_files(plan, engine_document(plan, (), (), execute), given)
         if not given.execute:
@@ -209,7 +209,7 @@ def _elect(
         if not plan.steps:
             return _show_result(ElectionResult(found, results_of(found, {}, {})))
         confirm(cluster, _in_words(found), yes=given.yes)
-        return _show_result(_elected(config, sight, found, plan))
+        return _show_result(_elected(config, reader, found, plan))
 
 
 def _show(plan: ElectionPlan, execute: str) -> int:
@@ -223,22 +223,22 @@ def _show_result(result: ElectionResult) -> int:
 
 
 def _elected(
-    config: "Config", sight: "ClusterLinkReader", found: ElectionPlan, plan: Plan
+    config: "Config", reader: "ClusterLinkReader", found: ElectionPlan, plan: Plan
 ) -> ElectionResult:
     """Carry it out; what came of it is looked at, whatever the run saw."""
     began = time.monotonic()
-    story, outcome, where = carried_out(config, OVER_LINK, sight, plan)
-    resume = command_line(["resume", story.run, "--cluster", found.cluster])
+    state, outcome, where = carried_out(config, OVER_LINK, reader, plan)
+    resume = command_line(["resume", state.run, "--cluster", found.cluster])
     if outcome.status is Status.INTERRUPTED:
         raise Interrupted(f"interrupted: what was asked for stands in {where}", resume)
-    became, changed = election_adapters.became(story, sight)
+    became, changed = election_adapters.became(state, reader)
     return ElectionResult(
         found,
         results_of(found, became, changed),
-        story.run,
+        state.run,
         where,
         time.monotonic() - began,
-        "" if story.status else resume,
+        "" if state.status else resume,
     )
 
 

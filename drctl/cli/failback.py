@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drctl.app import plan_inputs
-from drctl.app.failback import HOME, home_with
+from drctl.app.failback import HOME, failback_with
 from drctl.app.rebuild import REBUILD, holds_nothing
 from drctl.cli.console import console
 from drctl.cli.grammar import Acting, Answers, Grace, LinkName, Patience, asks, times, words_of
@@ -92,18 +92,18 @@ def failback(given: Failback) -> int:
     policies = _policies(given)
     times_s = times(given.patience, given.grace)
 
-    def make(sight: "ClusterLinkReader", passed: Mapping[str, str]) -> "Plan":
-        way = replace(
-            _inputs(sight, passed, *times_s),
+    def make(reader: "ClusterLinkReader", passed: Mapping[str, str]) -> "Plan":
+        inputs = replace(
+            _inputs(reader, passed, *times_s),
             policy=given.policy,
             topics=given.topic,
             conflicting=given.conflicting.value,
         )
-        return rebuild(way, empty=holds_nothing(sight)) if given.rebuild else sequence(way)
+        return rebuild(inputs, empty=holds_nothing(reader)) if given.rebuild else sequence(inputs)
 
     told = words_of(given, "patience", "grace", link=None, override=(), answer=())
-    way = REBUILD if given.rebuild else home_with(policies)
-    return show_or_go(given, ["failback", *told], make, way)
+    operation = REBUILD if given.rebuild else failback_with(policies)
+    return show_or_go(given, ["failback", *told], make, operation)
 
 
 def _judge(name: str | None, gap: Path | None) -> int:
@@ -120,7 +120,7 @@ def _judge(name: str | None, gap: Path | None) -> int:
     return console().result(shown, OrderDocument.of(found), found.verdict.exit_code)
 
 
-def home_or_there(
+def either_direction(
     given: Acting, words: Sequence[str], make: MakePlan, *, home: bool, lost: bool
 ) -> int:
     """Show the plan of a runbook, or carry it out.
@@ -134,20 +134,22 @@ def home_or_there(
     if not home:
         return show_or_run(given, words, make, lost=lost)
 
-    def look(sight: "ClusterLinkReader", passed: Mapping[str, str]) -> "Plan":
-        way = _inputs(sight, passed, *times(Failback.patience, Failback.grace))
-        seen = replace(way.old, basis=way.home.basis, overrides=passed, failback=way)
-        return make(sight.config, seen)
+    def look(reader: "ClusterLinkReader", passed: Mapping[str, str]) -> "Plan":
+        inputs = _inputs(reader, passed, *times(Failback.patience, Failback.grace))
+        seen = replace(
+            inputs.forward, basis=inputs.reverse.basis, overrides=passed, failback=inputs
+        )
+        return make(reader.config, seen)
 
     return show_or_go(given, words, look, HOME, lost=lost)
 
 
 def with_failback(config: "Config", link: "Link", seen: "Circumstances") -> "Circumstances":
     """What drctl.yaml says of a link and of its way home; nobody looks at it."""
-    from drctl.config.reverse_link import way_home
+    from drctl.config.reverse_link import reversed_link
 
     try:
-        back = way_home(link, map(config.link, config.links))
+        back = reversed_link(link, map(config.link, config.links))
     except ConfigError:
         return seen
     return replace(seen, failback=turned(seen, back.settings.replicator.connectors.named))
@@ -170,24 +172,24 @@ def _policies(given: Failback) -> Policies:
 
 
 def _inputs(
-    sight: "ClusterLinkReader", passed: Mapping[str, str], timeout_s: float, grace_s: float
+    reader: "ClusterLinkReader", passed: Mapping[str, str], timeout_s: float, grace_s: float
 ) -> FailbackInputs:
     """The way home of a link as both clusters are now, without a decision on any record.
 
     Raises:
         ConfigError: drctl.yaml does not name what copies.
     """
-    old = sight.other_way()
-    home = plan_inputs.look_at(sight.link, sight, passed)
+    old = reader.other_way()
+    home = plan_inputs.look_at(reader.link, reader, passed)
     before = plan_inputs.look_at(old.link, old, {})
     basis = {**before.basis, **home.basis}
     home = replace(home, link=old.link.name, basis=basis, timeout_s=timeout_s, grace_s=grace_s)
     return FailbackInputs(
         home,
         before,
-        _copying(sight.link),
+        _copying(reader.link),
         _copying(old.link),
-        at_most=sight.config.policy.max_lag_records,
+        at_most=reader.config.policy.max_lag_records,
     )
 
 

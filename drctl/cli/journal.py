@@ -105,7 +105,7 @@ def report(
 
 def _data(reader: "JournalReader", run: str | None) -> "ReportData":
     from drctl.engine import run_state
-    from drctl.engine.run_state import read_story, understood
+    from drctl.engine.run_state import read_run, understood
     from drctl.views.run_reading import report_data, sound_entries
 
     if run is None:
@@ -116,7 +116,7 @@ def _data(reader: "JournalReader", run: str | None) -> "ReportData":
     lines = reader.lines(run)
     verdict = run_state.verify(run, lines)
     with understood(run):
-        return report_data(read_story(sound_entries(run, lines, verdict)), verdict)
+        return report_data(read_run(sound_entries(run, lines, verdict)), verdict)
 
 
 def _write(data: "ReportData", form: Format, out: Path | None) -> None:

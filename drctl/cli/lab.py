@@ -74,14 +74,14 @@ def _stage(lab: "Lab", out: Path) -> "Stage":
     from drctl.lab.scenarios.stage import Stage
 
     given = options()
-    passed_on = [
+    forwarded_headers = [
         *(("--quiet",) if given.quiet else ()),
         *(("--verbose",) if given.verbose else ()),
         *(("--no-color",) if given.no_color else ()),
     ]
     # With --output json, stdout is for the document alone.
     shown = sys.stderr if given.output is Output.JSON else None
-    return Stage(lab, out, console().progress, tuple(passed_on), shown)
+    return Stage(lab, out, console().progress, tuple(forwarded_headers), shown)
 
 
 app = typer.Typer(help="Two real local Kafka clusters with MirrorMaker 2.")

@@ -373,14 +373,14 @@ def apply(given: Apply) -> int:
         if given.cluster is not None:
             raise UsageError("--cluster goes with --from: only a link can be translated")
         adapters.meet(chosen)
-    with OVER_LINK.sight(config, chosen, Nobody(), False) as sight:
+    with OVER_LINK.reader(config, chosen, Nobody(), False) as reader:
         with console().task(f"looking at {chosen.target}"):
             if source and document:
-                origin = origin_of(document, source, given.group, sight)
+                origin = origin_of(document, source, given.group, reader)
             else:
-                origin = translated(sight, given.group)
-            found = planned(sight, chosen.target, origin, overrides)
-        return _show_or_commit(given, words, sight, APPLY, origin, found)
+                origin = translated(reader, given.group)
+            found = planned(reader, chosen.target, origin, overrides)
+        return _show_or_commit(given, words, reader, APPLY, origin, found)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -409,11 +409,11 @@ def undo(given: Undo) -> int:
     with console().task("reading the journal"):
         undone = undoable(config, given.run or None, given.link, given.cluster)
     words = ["offsets", "undo", undone.run, *words_of(given)]
-    with OVER_LINK.sight(config, undone.link, Nobody(), False) as sight:
+    with OVER_LINK.reader(config, undone.link, Nobody(), False) as reader:
         with console().task(f"looking at {undone.cluster}"):
             of = undone.cluster, undone.origin, overrides, undone.cluster_id
-            found = planned(sight, *of)
-        return _show_or_commit(given, words, sight, UNDO, undone.origin, found, undone)
+            found = planned(reader, *of)
+        return _show_or_commit(given, words, reader, UNDO, undone.origin, found, undone)
 
 
 def _overrides(given: Acting) -> Mapping[str, str]:
@@ -432,7 +432,7 @@ def _overrides(given: Acting) -> Mapping[str, str]:
 def _show_or_commit(
     given: Acting,
     words: list[str],
-    sight: "ClusterLinkReader",
+    reader: "ClusterLinkReader",
     name: str,
     origin: Origin,
     found: "ApplyPlan",
@@ -451,8 +451,8 @@ def _show_or_commit(
     from drctl.plans.offsets import offsets_plan
     from drctl.views import plan_text
 
-    execute, unproven = command_line([*words, "--execute"]), sight.config.policy.commits_unproven
-    plan = offsets_plan(name, sight.link, found, origin.wanted, unproven=unproven)
+    execute, unproven = command_line([*words, "--execute"]), reader.config.policy.commits_unproven
+    plan = offsets_plan(name, reader.link, found, origin.wanted, unproven=unproven)
     plan = plan_files.without_secrets(plan)
     document = plan_text.plan_document(plan, (), (), execute)
     running.plan_files(plan, document, given)
@@ -468,30 +468,30 @@ def _show_or_commit(
         what = f"{plural(len(found.writes), 'position')} of {plural(len(names), 'group')}"
         confirm(found.cluster, what, yes=given.yes)
         if undone is not None and not undone.ended:
-            left_behind(sight.config, undone.link, undone.run, "drctl offsets undo")
-        return _committed(sight, plan, found)
+            left_behind(reader.config, undone.link, undone.run, "drctl offsets undo")
+        return _committed(reader, plan, found)
     return int(code)
 
 
-def _committed(sight: "ClusterLinkReader", plan: "Plan", found: "ApplyPlan") -> int:
+def _committed(reader: "ClusterLinkReader", plan: "Plan", found: "ApplyPlan") -> int:
     """Carry it out; what came of it is looked at, whatever the run saw."""
     from drctl.cli.running import OVER_LINK, carried_out
     from drctl.engine.kind import Status
     from drctl.offsets.results import ApplyResult, results_of
     from drctl.steps.apply_offsets import became_of
 
-    began, link = time.monotonic(), sight.link
-    story, outcome, where = carried_out(sight.config, OVER_LINK, sight, plan)
+    began, link = time.monotonic(), reader.link
+    state, outcome, where = carried_out(reader.config, OVER_LINK, reader, plan)
     of = ("--cluster", link.target) if link.is_inside else ("--link", link.name)
-    over = (story.run, *of)
+    over = (state.run, *of)
     resume = command_line(["resume", *over])
     if outcome.status is Status.INTERRUPTED:
         raise Interrupted(f"interrupted: what may have been written stands in {where}", resume)
-    lines = results_of(found, became_of(story, sight), outcome.words)
+    lines = results_of(found, became_of(state, reader), outcome.words)
     seconds = time.monotonic() - began
-    result = ApplyResult(found, lines, outcome.status.value, story.run, where, seconds)
+    result = ApplyResult(found, lines, outcome.status.value, state.run, where, seconds)
     _show_result(result, command_line(["offsets", "undo", *over]))
-    if not story.status:
+    if not state.status:
         console().note(f"to go on: {resume}")
     return int(outcome.exit_code)
 

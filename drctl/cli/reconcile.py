@@ -115,14 +115,14 @@ def _carried_out(reader: "ResultReader", plan: "Plan", again: str) -> "tuple[Rec
         Unknown: a cluster did not answer before anything was written.
         Interrupted: Ctrl-C; `drctl resume` goes on.
     """
-    story, outcome, where = carried_out(reader.config, RECONCILE, reader, plan)
-    resume = command_line(["resume", story.run, "--link", plan.link])
+    state, outcome, where = carried_out(reader.config, RECONCILE, reader, plan)
+    resume = command_line(["resume", state.run, "--link", plan.link])
     if outcome.status is Status.INTERRUPTED:
         raise Interrupted(f"interrupted: what is committed counts; it stands in {where}", resume)
     if reader.result is None:
         kind = Unknown if outcome.status is Status.UNKNOWN else Refused
-        raise kind(outcome.words, "" if story.status else resume)
-    return replace(reader.result, run=story.run), again if story.status else resume
+        raise kind(outcome.words, "" if state.status else resume)
+    return replace(reader.result, run=state.run), again if state.status else resume
 
 
 def _show(result: "ReconcileResult", folder: Path, execute: str) -> int:

@@ -9,11 +9,11 @@ import typer
 
 from drctl.app import run_journal
 from drctl.app.failback import HOME
+from drctl.app.operation import Operation
 from drctl.app.rebuild import REBUILD
 from drctl.app.reconcile import RECONCILE
 from drctl.app.repairs import FIX
 from drctl.app.resume_check import held_kinds, must_be_differences, must_be_permitted, permitted
-from drctl.app.way import Way
 from drctl.checks.diagnosis import checked_overrides
 from drctl.cli.console import console
 from drctl.cli.grammar import (
@@ -35,13 +35,13 @@ from drctl.engine.abandoning import abandon, must_be_describable, standing
 from drctl.engine.executing import Execution
 from drctl.engine.invariants import violations
 from drctl.engine.kind import Outcome, Status, Trait
-from drctl.engine.run_state import RunState, read_story
+from drctl.engine.run_state import RunState, read_run
 from drctl.engine.source_fence import MOVED
 from drctl.model.errors import DamagedJournal, ExitCode, Refused, UsageError
 from drctl.model.text import lines as meant
 from drctl.model.text import quote
 from drctl.offsets.applying import OVERRIDABLE
-from drctl.plans.failback import leads_home, rebuilds
+from drctl.plans.failback import is_failback, rebuilds
 from drctl.plans.reconcile import NAME as RECONCILE_PLAN
 from drctl.plans.repair import NAME as REPAIR
 from drctl.steps.questions import answers
@@ -102,20 +102,20 @@ def resume(given: Resume) -> int:
     reader = run_journal.reading(config, link, given.run)
     try:
         with console().task(f"reading the journal on {link.target}"):
-            story = _story(reader, given.run, link)
+            state = _run_state(reader, given.run, link)
     except DamagedJournal as damaged:
         return _leave_damaged(config, link, reader, given, damaged)
     if given.abandon is None:
-        _must_be_resumable(config, link, story)
-        _must_have_begun_to_open(story, overrides)
+        _must_be_resumable(config, link, state)
+        _must_have_begun_to_open(state, overrides)
     if not given.execute:
-        return _show(story, given)
+        return _show(state, given)
     if given.abandon is not None:
-        confirm(_confirmed(link, story), f"leave run {story.run} behind", yes=given.yes)
-        return show_end(config, *left_behind(config, link, story.run, given.abandon.strip()))
-    what = f"go on with run {story.run}{giving_up(story.plan)}"
-    confirm(_confirmed(link, story), what, yes=given.yes)
-    return _carry_on(config, link, story, given, overrides)
+        confirm(_confirmed(link, state), f"leave run {state.run} behind", yes=given.yes)
+        return show_end(config, *left_behind(config, link, state.run, given.abandon.strip()))
+    what = f"go on with run {state.run}{giving_up(state.plan)}"
+    confirm(_confirmed(link, state), what, yes=given.yes)
+    return _carry_on(config, link, state, given, overrides)
 
 
 _BEHIND = "behind the damage"
@@ -139,16 +139,16 @@ def leave_damaged(
     """
     lines = reader.lines(run)
     sound = reader.sound(run)
-    story = _readable_part(lines[:sound])
-    stands = {} if story is None else dict(standing(story, KINDS))
+    state = _readable_part(lines[:sound])
+    stands = {} if state is None else dict(standing(state, KINDS))
     stands[_BEHIND] = (
         f"not known: what run {run} changed behind line {sound} of its journal; look at both"
         " clusters (drctl status, drctl doctor), and at the copies of the journal"
     )
     if not execute:
         console().note(f"left behind, this would stay as it is: {'; '.join(stands.values())}")
-        if story is not None:
-            return show_state(story)
+        if state is not None:
+            return show_state(state)
         _show_abandoned(run, Status.UNKNOWN)
         return int(ExitCode.DONE)
     confirm(link.confirmed, f"leave run {run} behind", yes=yes)
@@ -160,19 +160,19 @@ def leave_damaged(
     ]
     with run_journal.left(config, link, held) as taken, stoppable():
         taken.append(told)
-    if story is None:
+    if state is None:
         _show_abandoned(run, Status.STOPPED, tuple(stands.values()))
         return int(ExitCode.FOUND)
-    story.take(told)
+    state.take(told)
     left = Outcome(Status.STOPPED, words=why, items=tuple(stands.values()), abandoned=True)
-    return show_end(config, story, left)
+    return show_end(config, state, left)
 
 
 def _readable_part(lines: Sequence[bytes]) -> RunState | None:
     """What the run did as far as its journal is sound; None where not even its plan is."""
     told = [run_state.opened(line).entry for line in lines]
     try:
-        return read_story(told) if told else None
+        return read_run(told) if told else None
     except DamagedJournal:
         return None
 
@@ -194,9 +194,9 @@ def _show_abandoned(run: str, status: Status, outstanding: Sequence[str] = ()) -
     console().result(meant((f"run {run} {became}", *outstanding)), document)
 
 
-def _confirmed(link: "Link", story: RunState) -> str:
+def _confirmed(link: "Link", state: RunState) -> str:
     """What has to be typed: of a link the cluster that the run leads to."""
-    return link.confirmed if link.is_inside else story.plan.target
+    return link.confirmed if link.is_inside else state.plan.target
 
 
 def _leave_damaged(
@@ -231,10 +231,10 @@ def _overrides(given: Resume) -> Mapping[str, str]:
     return {}
 
 
-def _show(story: RunState, given: Resume) -> int:
-    code = show_state(story)
+def _show(state: RunState, given: Resume) -> int:
+    code = show_state(state)
     if given.abandon is not None:
-        left = list(standing(story, KINDS).values()) or ["nothing"]
+        left = list(standing(state, KINDS).values()) or ["nothing"]
         console().note(f"left behind, this would stay as it is: {'; '.join(left)}")
     return code
 
@@ -243,16 +243,16 @@ def left_behind(config: "Config", link: "Link", run: str, why: str) -> tuple[Run
     """End a run as it stands; nothing but its journal is changed."""
     held = run_journal.holder(run)
     with run_journal.gone_on(config, link, held) as (journal, entries), stoppable() as clock:
-        story = read_story(entries)
-        return story, abandon(story, why, run_journal.who(held), journal, KINDS, clock)
+        state = read_run(entries)
+        return state, abandon(state, why, run_journal.who(held), journal, KINDS, clock)
 
 
-def _story(reader: "JournalTopicReader | LocalRuns", run: str | None, link: "Link") -> RunState:
+def _run_state(reader: "JournalTopicReader | LocalRuns", run: str | None, link: "Link") -> RunState:
     if run is not None:
-        story = _readable(reader, run)
-        if story.status:
-            raise Refused(f"run {run} has ended: {story.status}", f"drctl report {quote(run)}")
-        return story
+        state = _readable(reader, run)
+        if state.status:
+            raise Refused(f"run {run} has ended: {state.status}", f"drctl report {quote(run)}")
+        return state
     for name in [name for name in reader.runs() if not reader.set_aside(name)][:1]:
         newest = _readable(reader, name)
         if not newest.status:
@@ -261,67 +261,67 @@ def _story(reader: "JournalTopicReader | LocalRuns", run: str | None, link: "Lin
 
 
 def _readable(reader: "JournalTopicReader | LocalRuns", run: str) -> RunState:
-    story = read_story(reader.entries(run))
-    if not story.status:
+    state = read_run(reader.entries(run))
+    if not state.status:
         reader.must_be_signed(run)
-    must_be_describable(story, KINDS)
-    return story
+    must_be_describable(state, KINDS)
+    return state
 
 
-def _must_be_of(story: RunState, link: "Link") -> None:
-    plan = story.plan
-    home = leads_home(plan.steps)
+def _must_be_of(state: RunState, link: "Link") -> None:
+    plan = state.plan
+    home = is_failback(plan.steps)
     ends = (link.target, link.source) if home else (link.source, link.target)
     if (plan.source, plan.target) != ends:
         raise Refused(
-            f"run {story.run} goes from {plan.source} to {plan.target}, and link {link.name} of"
+            f"run {state.run} goes from {plan.source} to {plan.target}, and link {link.name} of"
             f" this drctl.yaml from {link.source} to {link.target}",
             "use the drctl.yaml that the run began with; if that is this one, somebody else wrote"
-            f" to the journal: `drctl resume {quote(story.run)} --abandon REASON`",
+            f" to the journal: `drctl resume {quote(state.run)} --abandon REASON`",
         )
 
 
-def _must_be_resumable(config: "Config", link: "Link", story: RunState) -> None:
-    _must_be_of(story, link)
-    _must_go_on(story)
-    must_be_permitted(config, link, story)
+def _must_be_resumable(config: "Config", link: "Link", state: RunState) -> None:
+    _must_be_of(state, link)
+    _must_go_on(state)
+    must_be_permitted(config, link, state)
 
 
-def _must_go_on(story: RunState) -> None:
-    plan = story.plan
+def _must_go_on(state: RunState) -> None:
+    plan = state.plan
     unknown = sorted({step.kind for step in plan.steps} - set(KINDS))
     if unknown:
         raise Refused(
-            f"run {story.run} has steps that this drctl does not know: {', '.join(unknown)}",
+            f"run {state.run} has steps that this drctl does not know: {', '.join(unknown)}",
             "use the version of drctl that it began with; or leave it behind: --abandon REASON",
         )
     if broken := violations(plan, KINDS):
         raise Refused(
-            f"the plan of run {story.run} breaks a rule: {'; '.join(broken)}",
+            f"the plan of run {state.run} breaks a rule: {'; '.join(broken)}",
             "use the version of drctl that it began with; if that is this one, somebody else wrote"
             " to the journal: drctl report --verify; --abandon REASON leaves the run behind",
         )
 
 
-def _must_have_begun_to_open(story: RunState, overrides: Mapping[str, str]) -> None:
+def _must_have_begun_to_open(state: RunState, overrides: Mapping[str, str]) -> None:
     """Before that, replication still brings what came through the fence, or all is put back."""
     opens = {
-        step.id for step in story.plan.steps if Trait.ENABLES_WRITES in KINDS[step.kind].traits
+        step.id for step in state.plan.steps if Trait.ENABLES_WRITES in KINDS[step.kind].traits
     }
-    if MOVED in overrides and not opens & {effect.step for effect in story.effects}:
+    if MOVED in overrides and not opens & {effect.step for effect in state.effects}:
         raise Refused(
-            f"{MOVED}: run {story.run} has not begun to open {story.plan.target}: nothing is lost"
+            f"{MOVED}: run {state.run} has not begun to open {state.plan.target}: nothing is lost"
             " by letting it look, or turn back",
-            f"drctl resume {quote(story.run)} without it",
+            f"drctl resume {quote(state.run)} without it",
         )
 
 
-def _way(plan: "Plan") -> Way:
+def _way(plan: "Plan") -> Operation:
     if plan.name in (REPAIR, RECONCILE_PLAN):
         return FIX if plan.name == REPAIR else RECONCILE
     if rebuilds(plan.steps):
         return REBUILD
-    return HOME if leads_home(plan.steps) else OVER_LINK
+    return HOME if is_failback(plan.steps) else OVER_LINK
 
 
 def _carry_on(
@@ -331,20 +331,20 @@ def _carry_on(
     held = run_journal.holder(run)
     asked = people()
     asked.given = answers(found.plan, given.answer)
-    way = _way(found.plan)
+    operation = _way(found.plan)
     with (
-        way.sight(config, link, asked, needs_no_source(found.plan)) as sight,
+        operation.reader(config, link, asked, needs_no_source(found.plan)) as reader,
         run_journal.gone_on(config, link, held) as (journal, entries),
         stoppable() as clock,
     ):
-        story = read_story(entries)
+        state = read_run(entries)
         # Somebody may have written to it since it was first read.
-        _must_be_resumable(config, link, story)
-        allowed = permitted(config, link, story)
-        must_be_differences(story, allowed, sight)
-        hands = way.hands(config, sight, run_journal.folder(config, run))
-        with watched(story.plan, journal, clock, entries) as seen:
-            kinds = held_kinds(story, allowed)
-            engine = Execution(kinds, sight, hands, seen.journal, clock, seen.watcher)
-            outcome = engine.go_on(story, run_journal.who(held), overrides)
-    return show_end(config, story, outcome)
+        _must_be_resumable(config, link, state)
+        allowed = permitted(config, link, state)
+        must_be_differences(state, allowed, reader)
+        writer = operation.writer(config, reader, run_journal.folder(config, run))
+        with watched(state.plan, journal, clock, entries) as seen:
+            kinds = held_kinds(state, allowed)
+            engine = Execution(kinds, reader, writer, seen.journal, clock, seen.watcher)
+            outcome = engine.go_on(state, run_journal.who(held), overrides)
+    return show_end(config, state, outcome)

@@ -125,7 +125,7 @@ def run(given: Carried) -> int:
 
     Exit codes: those of drctl failover.
     """
-    from drctl.cli.failback import home_or_there
+    from drctl.cli.failback import either_direction
     from drctl.runbook.building import build
     from drctl.runbook.reading import find
     from drctl.runbook.values import given_values
@@ -140,7 +140,7 @@ def run(given: Carried) -> int:
     typed = option_words({"--set": tuple(f"{name}={value}" for name, value in values.items())})
     words = ["runbook", "run", given.name, *typed]
     lost = runbook.gives_source_up
-    return home_or_there(given, words, make, home=runbook.leads_home, lost=lost)
+    return either_direction(given, words, make, home=runbook.is_failback, lost=lost)
 
 
 def _site(config: "Config") -> "Site":

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from drctl.app import run_adapters, run_journal
 from drctl.app.link_reader import ClusterLinkReader
+from drctl.app.operation import Operation, Prepared
 from drctl.app.plan_files import refuse_another, without_secrets, write_plan
 from drctl.app.prechecks import judged, known_overrides, unfinished_run
-from drctl.app.way import Prepared, Way
 from drctl.checks.bounded_query import BoundedQuery
 from drctl.cli import live_screen
 from drctl.cli.console import console
@@ -70,25 +70,25 @@ def _asked_by_preflight(plan: Plan) -> str:
     return mode_of(plan).value if any(s.kind == Preflight.name for s in plan.steps) else ""
 
 
-def _sight(config: "Config", link: "Link", asked: "People", lost: bool) -> ClusterLinkReader:
-    from drctl.config.reverse_link import way_home
+def _reader(config: "Config", link: "Link", asked: "People", lost: bool) -> ClusterLinkReader:
+    from drctl.config.reverse_link import reversed_link
 
     reverse, opposite = link.settings.replicator.reverse, None
     if reverse is not None and reverse.after_failover:
-        opposite = ClusterLinkReader(config, way_home(link), judged, asked)
+        opposite = ClusterLinkReader(config, reversed_link(link), judged, asked)
     return ClusterLinkReader(config, link, judged, asked, lost, opposite)
 
 
-def _hands(config: "Config", sight: ClusterLinkReader, folder: Path) -> "ClusterLinkWriter":
+def _writer(config: "Config", reader: ClusterLinkReader, folder: Path) -> "ClusterLinkWriter":
     from drctl.app.link_writer import ClusterLinkWriter
 
-    back = sight.opposite
+    back = reader.opposite
     opposite = ClusterLinkWriter(config, back.link, folder, back.commands) if back else None
-    given = folder, sight.commands, opposite, sight.elected, sight.committed
-    return ClusterLinkWriter(config, sight.link, *given)
+    given = folder, reader.commands, opposite, reader.elected, reader.committed
+    return ClusterLinkWriter(config, reader.link, *given)
 
 
-OVER_LINK = Way(_sight, _hands, known_overrides, _asked_by_preflight)
+OVER_LINK = Operation(_reader, _writer, known_overrides, _asked_by_preflight)
 """From a link's source to its target."""
 
 
@@ -99,12 +99,12 @@ def show_or_run(given: Acting, words: Sequence[str], make: MakePlan, *, lost: bo
         Refused: something stands against it, or nobody confirmed.
     """
 
-    def look(sight: ClusterLinkReader, overrides: Mapping[str, str]) -> Plan:
+    def look(reader: ClusterLinkReader, overrides: Mapping[str, str]) -> Plan:
         from drctl.app import plan_inputs
 
-        seen = plan_inputs.look_at(sight.link, sight, overrides)
-        policy = sight.config.policy
-        return make(sight.config, replace(seen, unproven_offsets=policy.unproven_offsets))
+        seen = plan_inputs.look_at(reader.link, reader, overrides)
+        policy = reader.config.policy
+        return make(reader.config, replace(seen, unproven_offsets=policy.unproven_offsets))
 
     return show_or_go(given, words, look, OVER_LINK, lost=lost)
 
@@ -113,7 +113,7 @@ def show_or_go(
     given: Acting,
     words: Sequence[str],
     make: LookAndPlan,
-    way: Way,
+    operation: Operation,
     *,
     lost: bool = False,
     draw: "Callable[[Prepared], View] | None" = None,
@@ -132,17 +132,17 @@ def show_or_go(
         from drctl.steps.questions import check_words
 
         check_words(given.answer)
-    overrides = way.overrides(given.override)
+    overrides = operation.overrides(given.override)
     config = configuration()
     link = config.link(given.link)
     asked = people()
     # Positions of a thousand groups hold no cycles.
-    with reduced_gc(), way.sight(config, link, asked, lost) as sight:
-        met = BoundedQuery(partial(sight.meet, given_up=_gives_up_alive(overrides)), _BESIDE_S)
+    with reduced_gc(), operation.reader(config, link, asked, lost) as reader:
+        met = BoundedQuery(partial(reader.meet, given_up=_gives_up_alive(overrides)), _BESIDE_S)
         if lost:
-            sight.give_up()
+            reader.give_up()
             if given.execute:
-                sight.look_ahead()
+                reader.look_ahead()
         # The rest is about the target, and goes on while a silent source is waited for.
         journal = run_adapters.journal_topic(link)
         held = (
@@ -154,27 +154,27 @@ def show_or_go(
         from drctl.steps.questions import answers, unanswered
 
         if lost:
-            BoundedQuery(partial(sight.findings, Mode.UNPLANNED.value), _BESIDE_S).answer()
+            BoundedQuery(partial(reader.findings, Mode.UNPLANNED.value), _BESIDE_S).answer()
         met.value()
         unknown = held.value() if held else None
-        plan = without_secrets(make(sight, overrides))
-        sight.lost = sight.lost or needs_no_source(plan)
+        plan = without_secrets(make(reader, overrides))
+        reader.lost = reader.lost or needs_no_source(plan)
         if given.execute:
-            sight.prepare()
+            reader.prepare()
         asked.given = answers(plan, given.answer)
-        prepared = _prepared(plan, link, sight, words, given.answer, way)
+        prepared = _prepared(plan, link, reader, words, given.answer, operation)
         plan_files(plan, _document(prepared), given)
         if not given.execute or not plan.steps:
-            return _show(_with_facts(prepared, sight), way, draw)
+            return _show(_with_facts(prepared, reader), operation, draw)
         _refuse(prepared, {} if asked.terminal else unanswered(plan, asked.given))
         if unknown is not None:
             raise unknown
         if not given.yes:
-            _warn(plan, sight)
+            _warn(plan, reader)
         confirm(plan.target, f"{plan.name} over link {link.name}{giving_up(plan)}", yes=given.yes)
-        _refuse_if_changed(plan, without_secrets(make(sight, overrides)))
-        story, outcome, _ = carried_out(config, way, sight, plan, journal)
-        return show_end(config, story, outcome)
+        _refuse_if_changed(plan, without_secrets(make(reader, overrides)))
+        state, outcome, _ = carried_out(config, operation, reader, plan, journal)
+        return show_end(config, state, outcome)
 
 
 def _gives_up_alive(overrides: Mapping[str, str]) -> bool:
@@ -185,18 +185,18 @@ def _gives_up_alive(overrides: Mapping[str, str]) -> bool:
     return ALIVE in overrides
 
 
-def _with_facts(prepared: Prepared, sight: ClusterLinkReader) -> Prepared:
+def _with_facts(prepared: Prepared, reader: ClusterLinkReader) -> Prepared:
     from drctl.app.plan_inputs import estimated, resuming
 
     plan = prepared.plan
-    return replace(prepared, loss=estimated(plan, sight), groups=resuming(plan, sight))
+    return replace(prepared, loss=estimated(plan, reader), groups=resuming(plan, reader))
 
 
-def _warn(plan: Plan, sight: ClusterLinkReader) -> None:
+def _warn(plan: Plan, reader: ClusterLinkReader) -> None:
     from drctl.app.plan_inputs import warn_of_groups, warn_of_loss
 
-    warn_of_loss(plan, sight)
-    warn_of_groups(plan, sight)
+    warn_of_loss(plan, reader)
+    warn_of_groups(plan, reader)
 
 
 def _refuse_while_held(link: "Link", journal: "JournalTopic") -> Unreachable | None:
@@ -226,10 +226,10 @@ def giving_up(plan: Plan) -> str:
 def _prepared(
     plan: Plan,
     link: "Link",
-    sight: ClusterLinkReader,
+    reader: ClusterLinkReader,
     words: Sequence[str],
     answers: tuple[str, ...],
-    way: Way,
+    operation: Operation,
 ) -> Prepared:
     from drctl.checks.causes import UNFINISHED, causes_first
     from drctl.checks.diagnosis import standing_against
@@ -238,8 +238,8 @@ def _prepared(
     from drctl.steps.registry import KINDS
     from drctl.views.plan_text import mode_of
 
-    mode, asked = mode_of(plan), way.asked(plan)
-    said = asked_of(plan, sight.findings(asked)) if asked else ()
+    mode, asked = mode_of(plan), operation.asked(plan)
+    said = asked_of(plan, reader.findings(asked)) if asked else ()
     if not any(each.check == UNFINISHED for each in said):
         said = (*said, *unfinished_run(link))
     findings = causes_first(said, plan.overrides)
@@ -286,18 +286,20 @@ def plan_files(plan: Plan, document: "PlanDocument", given: Acting) -> None:
         refuse_another(plan, given.expect_plan)
 
 
-def _show(prepared: Prepared, way: Way, draw: "Callable[[Prepared], View] | None") -> int:
+def _show(
+    prepared: Prepared, operation: Operation, draw: "Callable[[Prepared], View] | None"
+) -> int:
     from drctl.views.plan_text import plan_table
 
     given = prepared.plan, prepared.findings, prepared.broken, prepared.execute
     shown = draw(prepared) if draw else plan_table(*given, prepared.loss, prepared.groups)
-    return console().result(shown, _document(prepared), way.code(prepared))
+    return console().result(shown, _document(prepared), operation.code(prepared))
 
 
 def carried_out(
     config: "Config",
-    way: Way,
-    sight: ClusterLinkReader,
+    operation: Operation,
+    reader: ClusterLinkReader,
     plan: Plan,
     topic: "JournalTopic | None" = None,
 ) -> "tuple[RunState, Outcome, str]":
@@ -312,50 +314,50 @@ def carried_out(
 
     held = run_journal.holder(new_name())
     with (
-        run_journal.begun(config, sight.link, held, topic) as journal,
+        run_journal.begun(config, reader.link, held, topic) as journal,
         stoppable() as clock,
         watched(plan, journal, clock) as seen,
     ):
-        hands = way.hands(config, sight, run_journal.folder(config, held.run))
-        engine = Execution(KINDS, sight, hands, seen.journal, clock, seen.watcher)
-        story, outcome = engine.start(plan, run_journal.commanded(held))
-    return story, outcome, journal.where
+        writer = operation.writer(config, reader, run_journal.folder(config, held.run))
+        engine = Execution(KINDS, reader, writer, seen.journal, clock, seen.watcher)
+        state, outcome = engine.start(plan, run_journal.commanded(held))
+    return state, outcome, journal.where
 
 
 PAGE = "report.html"
 
 
-def show_end(config: "Config", story: "RunState", outcome: "Outcome") -> int:
+def show_end(config: "Config", state: "RunState", outcome: "Outcome") -> int:
     """Print the run's end; the exit code."""
     from drctl.views.run_json import RunDocument
     from drctl.views.run_lines import run_table
 
-    data = _data(config, story)
-    page = _page(config, story.run, data)
+    data = _data(config, state)
+    page = _page(config, state.run, data)
     document = RunDocument.of(data, report=page)
     return console().result(run_table(data, page), document, outcome.exit_code)
 
 
-def show_state(story: "RunState") -> int:
+def show_state(state: "RunState") -> int:
     """Print how far a run came that nobody goes on with yet."""
     from drctl.views.run_json import RunDocument
     from drctl.views.run_lines import run_table
     from drctl.views.run_reading import report_data
 
-    data = report_data(story)
+    data = report_data(state)
     return console().result(run_table(data, None), RunDocument.of(data))
 
 
-def _data(config: "Config", story: "RunState") -> "ReportData":
+def _data(config: "Config", state: "RunState") -> "ReportData":
     from drctl.engine import run_state
     from drctl.views.run_reading import report_data
 
     try:
-        verdict = run_state.verify(story.run, run_adapters.run_files(config).lines(story.run))
+        verdict = run_state.verify(state.run, run_adapters.run_files(config).lines(state.run))
     except DrctlError as error:
         console().warn(f"this machine's copy of the journal: {error.message}")
         verdict = None
-    return report_data(story, verdict)
+    return report_data(state, verdict)
 
 
 def _page(config: "Config", run: str, data: "ReportData") -> str | None:

@@ -66,7 +66,7 @@ def shares_topics(link: Link, other: Link) -> bool:
     return all(map(other.carries, link.settings.topics))
 
 
-def way_home(link: Link, links: Iterable[Link] = ()) -> Link:
+def reversed_link(link: Link, links: Iterable[Link] = ()) -> Link:
     """From the target to the source: by `replicator.reverse`, or a link that leads there.
 
     Raises:

@@ -10,7 +10,7 @@ from drctl.engine import entries
 from drctl.engine.entries import Entry, What
 from drctl.engine.kind import FINAL, Kind, Outcome, Seen, State, Status, Trait
 from drctl.engine.ports import Clock, LinkReader, LinkWriter, Watcher
-from drctl.engine.run_state import Effect, RunState, read_story
+from drctl.engine.run_state import Effect, RunState, read_run
 from drctl.engine.source_fence import MOVED, FenceFacts
 from drctl.model.errors import DrctlError, Fenced, Unknown
 from drctl.model.journal import HeldJournal
@@ -62,19 +62,19 @@ class Patience:
     watcher: Watcher
     held: Callable[[], None] = nobody_asks
 
-    def wait_for(self, sight: Sight, step: str, seconds: float) -> Seen:
+    def wait_for(self, reader: Sight, step: str, seconds: float) -> Seen:
         """The last observation: done, failed, or what there was when time was up."""
-        return self._poll(sight, step, seconds, {State.DONE, State.FAILED})
+        return self._poll(reader, step, seconds, {State.DONE, State.FAILED})
 
-    def wait_for_answer(self, sight: Sight, step: str, seconds: float) -> Seen:
+    def wait_for_answer(self, reader: Sight, step: str, seconds: float) -> Seen:
         """The first observation that is an answer; only UNKNOWN is polled again."""
-        return self._poll(sight, step, seconds, {State.DONE, State.FAILED, State.WAITING})
+        return self._poll(reader, step, seconds, {State.DONE, State.FAILED, State.WAITING})
 
-    def _poll(self, sight: Sight, step: str, seconds: float, enough: set[State]) -> Seen:
+    def _poll(self, reader: Sight, step: str, seconds: float, enough: set[State]) -> Seen:
         until = self.clock.monotonic() + seconds
         pauses = chain(_PAUSES_S, repeat(_PAUSES_S[-1]))
         while True:
-            seen = observed(sight)
+            seen = observed(reader)
             left = until - self.clock.monotonic()
             if seen.state in enough or left <= 0:
                 return seen
@@ -85,14 +85,14 @@ class Patience:
             self.clock.wait(min(next(pauses), left))
 
 
-def observed(sight: Sight) -> Seen:
+def observed(reader: Sight) -> Seen:
     """What is observed; that nothing answered is an observation, too.
 
     Raises:
         Fenced: another run took the link, and nothing may be done any more.
     """
     try:
-        return sight()
+        return reader()
     except Fenced:
         raise
     except Unknown as error:
@@ -204,7 +204,7 @@ class Execution(Effects):
         """
         first = entries.began(self.journal.run, plan, who, self.now())
         self.journal.append([first])
-        run = read_story([first])
+        run = read_run([first])
         return run, self._to_the_end(run, resumed=False)
 
     def go_on(
@@ -430,12 +430,12 @@ class FencedPhase:
     def _set_again(self, run: RunState, step: Step, effect: Effect) -> None:
         """Clients do not wait for the source: what does not hold soon is owed."""
         kind, before = self.effects.kinds[step.kind], _ends(run.facts[step.id])
-        sight = self.effects.readback(kind, effect)
-        seen = observed(sight)
+        reader = self.effects.readback(kind, effect)
+        seen = observed(reader)
         if seen.state is State.WAITING:
             self.effects.note_looked(run, effect, seen)
             self.effects.apply(run, kind, effect)
-            seen = self.effects.patience().wait_for(sight, step.id, _BRIEFLY_S)
+            seen = self.effects.patience().wait_for(reader, step.id, _BRIEFLY_S)
             if seen.state is State.DONE:
                 self.effects.note_done(run, effect, seen)
         if seen.state is not State.DONE:
@@ -470,12 +470,12 @@ class FencedPhase:
 
     def _holds(self, run: RunState, step: Step, kind: Kind, effect: Effect) -> bool:
         before = run.facts.get(step.id)
-        sight, patience = self.effects.readback(kind, effect), self.effects.patience()
+        reader, patience = self.effects.readback(kind, effect), self.effects.patience()
         # What a fence kept away comes for as long as one waits: where it fell it is set again.
         soon_s = 0.0 if Trait.FENCES_WRITES in kind.traits else _BRIEFLY_S
-        seen = patience.wait_for(sight, step.id, min(soon_s, step.timeout_s))
+        seen = patience.wait_for(reader, step.id, min(soon_s, step.timeout_s))
         if seen.state is State.UNKNOWN:
-            seen = patience.wait_for_answer(sight, step.id, step.timeout_s)
+            seen = patience.wait_for_answer(reader, step.id, step.timeout_s)
         self.effects.note_looked(run, effect, seen)
         if seen.state is State.UNKNOWN:
             message = f"step {step.id} was done, and cannot be looked at now: {seen.words}"
@@ -551,7 +551,7 @@ class Rollback:
             complaint = self._send(kind, effect)
             left = max(0.0, until - clock.monotonic())
             pause = min(_RESEND_S, left) if complaint else left
-            seen = patience.wait_for(self._sight(kind, effect), effect.step, pause)
+            seen = patience.wait_for(self._reader(kind, effect), effect.step, pause)
             if seen.state is State.UNKNOWN:
                 seen = self._answer(kind, effect, left - pause)
             if seen.state is State.DONE or not complaint:
@@ -569,10 +569,10 @@ class Rollback:
             return error.message
 
     def _answer(self, kind: Kind, effect: Effect, seconds: float) -> Seen:
-        sight = self._sight(kind, effect)
-        return self.effects.patience().wait_for_answer(sight, effect.step, seconds)
+        reader = self._reader(kind, effect)
+        return self.effects.patience().wait_for_answer(reader, effect.step, seconds)
 
-    def _sight(self, kind: Kind, effect: Effect) -> Sight:
+    def _reader(self, kind: Kind, effect: Effect) -> Sight:
         return partial(kind.undone, effect.intent, self.effects.reader)
 
 

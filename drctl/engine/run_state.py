@@ -1,7 +1,7 @@
 """The journal of a run: its chain of sealed lines, the grammar of its entries, and its state.
 
 Adapters keep lines. `seal` chains entries into lines, `verify` finds what was done to a chain, and
-`read_story` replays entries into a `RunState`: how far the run came, and what it may have changed.
+`read_run` replays entries into a `RunState`: how far the run came, and what it may have changed.
 """
 
 import json
@@ -474,7 +474,7 @@ class RunState:
         return effect
 
 
-def read_story(entries: Iterable[Entry]) -> RunState:
+def read_run(entries: Iterable[Entry]) -> RunState:
     """Replay the entries of a run.
 
     Raises:
@@ -506,7 +506,7 @@ def _json(value: object) -> Json:
     return value
 
 
-def stories(reader: JournalReader) -> Iterator[RunState]:
+def run_states(reader: JournalReader) -> Iterator[RunState]:
     """All runs of a journal, the newest first.
 
     Of one that is damaged, or not signed, and was set aside, the sound entries are replayed; it is
@@ -517,24 +517,24 @@ def stories(reader: JournalReader) -> Iterator[RunState]:
         Unknown: they cannot be read.
     """
     for run in reader.runs():
-        yield from stories_of(reader, run)
+        yield from run_states_of(reader, run)
 
 
-def stories_of(reader: JournalReader, run: str) -> Iterator[RunState]:
-    """The run, as in `stories`; nothing where it was set aside and not even its plan is sound.
+def run_states_of(reader: JournalReader, run: str) -> Iterator[RunState]:
+    """The run, as in `run_states`; nothing where it was set aside and not even its plan is sound.
 
     Raises:
         DamagedJournal: it is damaged, and nobody has set it aside.
         Unknown: it cannot be read.
     """
     try:
-        yield read_story(reader.entries(run))
+        yield read_run(reader.entries(run))
     except DamagedJournal:
         if not reader.set_aside(run):
             raise
         lines = reader.lines(run)[: reader.sound(run)]
         with suppress(DamagedJournal):
-            state = read_story(opened(line).entry for line in lines)
+            state = read_run(opened(line).entry for line in lines)
             state.abandoned = state.abandoned or "its journal is damaged"
             state.status = state.status or Status.STOPPED.value
             yield state

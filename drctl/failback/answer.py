@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal, NamedTuple
 
-from drctl.failback.facts import Began, Cluster, Copies, Facts
+from drctl.failback.facts import Cluster, Copies, Facts, ReverseStart
 from drctl.failback.gap_results import Sample
 from drctl.failback.rebuild_steps import TITLES, rebuilt
 from drctl.failback.record_steps import (
@@ -21,17 +21,17 @@ from drctl.failback.record_steps import (
 from drctl.failback.situation import Situation, out_of_order, rebuild_command, situation
 from drctl.failback.steps import (
     Observed,
-    Seen,
+    StepState,
     caught_up,
+    clients_switched,
+    committed_while_active,
     done,
     fenced,
-    forward_again,
-    moved_while_read,
+    forward_restarted,
     not_done,
     old_replication,
     proven,
     reverse_replication,
-    switched_home,
 )
 from drctl.model.document import Count, Document, From, Name
 from drctl.model.errors import ExitCode
@@ -90,7 +90,7 @@ class Row(NamedTuple):
     name: str
     needs: tuple[str, ...]
     title: str
-    look: Callable[[Situation], Seen]
+    look: Callable[[Situation], StepState]
 
     def titled(self, seen: Situation) -> str:
         """What it is; a source that has lost its records has others of its own."""
@@ -127,13 +127,13 @@ TABLE = (
         "g", "copies-excluded", ("e",), "what was brought over does not come back", returning_copies
     ),
     Row("h", "wait-for-catch-up", ("f", "g"), "{source} has caught up", caught_up),
-    Row("i", "clients-switched", ("h",), "clients are switched home to {source}", switched_home),
+    Row("i", "clients-switched", ("h",), "clients are switched home to {source}", clients_switched),
     Row(
         "j",
         "forward-replication",
         ("i",),
         "replication {source} -> {target} runs again",
-        forward_again,
+        forward_restarted,
     ),
     Row("k", "verified", ("j",), "all of it is proven", proven),
 )
@@ -142,7 +142,7 @@ TABLE = (
 ROWS = {row.id: row for row in TABLE}
 
 
-Steps = Mapping[str, Seen]
+Steps = Mapping[str, StepState]
 
 
 _IN_TURN = tuple(sorted((row.id for row in TABLE), key="abcdegfhijk".index))
@@ -176,7 +176,7 @@ class Answer:
     @property
     def state(self) -> "State":
         """Whether there is a failback to make, and whether it is over."""
-        if self.seen.peace:
+        if self.seen.not_needed:
             return State.NOTHING
         if self.seen.unclear:
             return State.UNKNOWN
@@ -279,7 +279,7 @@ class OrderDocument(Document):
     SCHEMA = "drctl/order/1"
     read = From(Answer)
     state: State
-    why: str | None = read(lambda a: a.seen.peace or a.seen.unclear or None)
+    why: str | None = read(lambda a: a.seen.not_needed or a.seen.unclear or None)
     records: RecordsDocument = read(RecordsDocument.of)
     steps: Annotated[
         tuple[StepDocument, ...], ("minItems", len(TABLE)), ("maxItems", len(TABLE))
@@ -318,8 +318,10 @@ def answer(facts: Facts) -> Answer:
 
 def look(seen: Situation) -> Steps:
     """What each observer says, by step."""
-    if seen.peace:
-        return {row.id: not_done(f"there is nothing to fail back: {seen.peace}") for row in TABLE}
+    if seen.not_needed:
+        return {
+            row.id: not_done(f"there is nothing to fail back: {seen.not_needed}") for row in TABLE
+        }
     steps = {row.id: row.look(seen) for row in TABLE} | dict(rebuilt(seen))
     if seen.failed_back:
         return steps | dict(_by_the_journal(seen, steps))
@@ -329,7 +331,7 @@ def look(seen: Situation) -> Steps:
     return steps
 
 
-def _by_the_journal(seen: Situation, steps: Steps) -> Iterator[tuple[str, Seen]]:
+def _by_the_journal(seen: Situation, steps: Steps) -> Iterator[tuple[str, StepState]]:
     """What the run saw that led clients back, where nothing can be seen of it any more."""
     if not isinstance(seen.facts.on_source, Cluster) or not isinstance(
         seen.facts.on_target, Cluster
@@ -341,7 +343,7 @@ def _by_the_journal(seen: Situation, steps: Steps) -> Iterator[tuple[str, Seen]]
             yield name, done(f"by the journal {told}")
 
 
-def _or_again(row: Row, steps: Steps) -> Seen:
+def _or_again(row: Row, steps: Steps) -> StepState:
     """A comparison that was made before what it needs was done has to be repeated."""
     found = steps[row.id]
     undone = [name for name in row.needs if steps[name].observed is Observed.NOT_DONE]
@@ -353,7 +355,7 @@ def _or_again(row: Row, steps: Steps) -> Seen:
 
 def violations(seen: Situation, steps: Steps) -> tuple[Violation, ...]:
     """Everything that is out of order, the most urgent first."""
-    if seen.peace or seen.unclear:
+    if seen.not_needed or seen.unclear:
         # Replication that runs is harm only where clients have left what it copies from.
         return ()
     harm = tuple(_harm(seen, steps))
@@ -380,9 +382,9 @@ def next_step(found: tuple[Violation, ...], steps: Steps, seen: Situation) -> st
     comes after them, and nothing closes the cluster that applications write to. Where the old
     replication runs and nobody knows whether they ever left, that is to be looked at first.
     """
-    if seen.peace:
+    if seen.not_needed:
         return None
-    if seen.unclear and steps["b"].begun:
+    if seen.unclear and steps["b"].started:
         return "i"
     if found:
         return found[0].repair
@@ -395,37 +397,37 @@ def next_step(found: tuple[Violation, ...], steps: Steps, seen: Situation) -> st
 
 def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
     facts = seen.facts
-    if steps["b"].begun and seen.home is not True:
+    if steps["b"].started and seen.home is not True:
         yield Violation("b", f"the old replication runs: {steps['b'].why}")
     if seen.rebuilding:
         # What stood on the source, and in which order, is gone: all of it comes again.
         return
-    if seen.gap.written_to and Began.START not in seen.arrived.values():
+    if seen.gap.written_to and ReverseStart.START not in seen.arrived.values():
         repair = "a" if steps["a"].observed is Observed.NOT_DONE else "c"
         words = f"{facts.source} was written to, or copied from, after it was searched"
         search = f"drctl gap --link {quote(facts.link)} --scope full"
         yield Violation(repair, f"{words}: {seen.gap.why}", f"search anew: {search}")
-    if Began.START in seen.arrived.values():
+    if ReverseStart.START in seen.arrived.values():
         yield Violation("f", f"the way back began at the beginning: {steps['f'].why}")
-    if seen.stand_behind:
+    if seen.out_of_order_in:
         yield Violation("f", out_of_order(seen), rebuild_command(facts.link))
-    if isinstance(facts.came_back, Copies) and facts.came_back.total:
+    if isinstance(facts.returned_copies, Copies) and facts.returned_copies.total:
         yield Violation("g", f"copies have come back: {steps['g'].why}")
     if behind := _behind_newer(seen):
         yield Violation("e", behind)
-    if seen.home is not True and moved_while_read(seen):
+    if seen.home is not True and committed_while_active(seen):
         yield Violation("i", f"positions were committed too early: {steps['i'].why}")
 
 
 def _behind_newer(seen: Situation) -> str:
     """A conflicting record that was copied, and nobody decided so; empty where none was seen."""
     result, facts = seen.gap.valid, seen.facts
-    if result is None or facts.order == "none" or isinstance(facts.brought, Unavailable):
+    if result is None or facts.order == "none" or isinstance(facts.drctl_copies, Unavailable):
         return ""
     # What somebody decided to copy is told, and nothing to repair.
     if copied_conflicting(seen):
         return ""
-    there = brought(result, facts.brought)
+    there = brought(result, facts.drctl_copies)
     wrong = [
         f"{each.place} offset {each.offset}"
         for each in result.samples
@@ -439,7 +441,7 @@ def _too_early(seen: Situation, steps: Steps) -> Iterator[Violation]:
     """Steps that have happened, or begun, though one that they need has not."""
     for row in TABLE:
         # What copies back may wait where it came to: a run turned back, or died.
-        halted = row.id == "h" and seen.way_back_begun and not seen.way_back_runs
+        halted = row.id == "h" and seen.reverse_started and not seen.reverse_runs
         if halted or not steps[row.id].happened:
             continue
         for needed in row.needs:

@@ -9,9 +9,9 @@ from drctl.checks.check import listed, several
 from drctl.config.mirrors import arrives_as, pattern_of
 from drctl.failback.answer import Answer
 from drctl.failback.facts import Cluster, Facts, Names, Replication, Replicator
-from drctl.failback.gap_results import GapEvidence, PartitionSeen
-from drctl.failback.rebuilding import rebuild_findings, survivors_records
-from drctl.failback.record_steps import tallied, told_behind
+from drctl.failback.gap_results import GapEvidence, PartitionResult
+from drctl.failback.rebuilding import rebuild_findings, target_records
+from drctl.failback.record_steps import known_out_of_order, tallied
 from drctl.failback.reverse_destination import written_to
 from drctl.failback.situation import Situation, decided_before
 from drctl.failback.steps import Observed
@@ -84,13 +84,13 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
         yield from _lost(answer.seen)
         if isinstance(facts.forward, Replication) and isinstance(facts.reverse, Replication):
             yield from replicator_findings(facts.forward, facts.reverse)
-    yield from _going_round(facts)
+    yield from _replication_loop(facts)
     yield from _beside(facts, terms)
     if terms.connectors:
         yield from _reverse(answer, terms)
     if terms.policies is not None:
         yield from _undecided(answer, terms.policies)
-    behind = told_behind(answer.seen)
+    behind = known_out_of_order(answer.seen)
     if behind:
         yield Finding(STEP_ORDER, Status.WARN, "step e", behind)
     if answer.seen.unclear:
@@ -158,7 +158,7 @@ def _lost(seen: Situation) -> Iterator[Finding]:
     facts, lost = seen.facts, seen.lost
     if lost:
         reason = f"it has lost records that it had: {several(lost)}"
-        number = survivors_records(facts)
+        number = target_records(facts)
         cost = f"it has to be rebuilt: about {number:,} records are copied from {facts.target}"
         remedy = f"{cost}; drctl failback --link {quote(facts.link)} --rebuild shows the plan"
         yield Finding(LOST, Status.FAIL, facts.source, reason, cost=cost, remedy=remedy)
@@ -230,7 +230,7 @@ def _own_copies(back: Replicator, status: Status) -> Iterator[Finding]:
     yield Finding(BOTH_WAYS, status, f"connector {back.name}", reason, remedy=remedy)
 
 
-def _going_round(facts: Facts) -> Iterator[Finding]:
+def _replication_loop(facts: Facts) -> Iterator[Finding]:
     """Two connectors that each take the other's copies for new records."""
     forward, reverse, target = facts.forward, facts.reverse, facts.on_target
     if not isinstance(forward, Replication) or not isinstance(reverse, Replication):
@@ -238,7 +238,7 @@ def _going_round(facts: Facts) -> Iterator[Finding]:
     copies = target.topics if isinstance(target, Cluster) else ()
     topics = sorted(facts.names.get(copy, copy) for copy in copies)
     for there, back in product(forward.copying, reverse.copying):
-        round_ = [topic for topic in topics if _comes_round(topic, there, back)]
+        round_ = [topic for topic in topics if _loops(topic, there, back)]
         if there.runs and back.runs and round_:
             reason = f"each takes the other's copies for new records, for ever: {several(round_)}"
             remedy = (
@@ -250,7 +250,7 @@ def _going_round(facts: Facts) -> Iterator[Finding]:
             yield Finding(CYCLES, Status.FAIL, subject, reason, remedy=remedy)
 
 
-def _comes_round(topic: str, there: Replicator, back: Replicator) -> bool:
+def _loops(topic: str, there: Replicator, back: Replicator) -> bool:
     """Whether a copy comes to the topic that it was made of, as far as can be told."""
     if back.is_replicator:
         return False  # it marks records
@@ -298,11 +298,11 @@ def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
     yield from written_to(answer.seen.facts, reverse, terms.connectors)
     running = [each.name for each in reverse.found if each.name in connectors and not each.idle]
     if running and not answer.seen.arrived:
-        begun = all(_keeps_positions(reverse, name) for name in running)
+        started = all(_keeps_positions(reverse, name) for name in running)
         reason = (
             f"{', '.join(running)} copies to {answer.seen.facts.source} now: what that lacks cannot"
             " be found while it grows; stopped, it goes on from where it came to"
-            if begun
+            if started
             else f"{', '.join(running)} may begin to copy at any moment, from the beginning"
         )
         remedy = "; ".join(put(terms.connect, name, "stop") for name in running)
@@ -323,7 +323,7 @@ def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[F
     for each in reverse.copying:
         if each.name not in terms.connectors:
             continue
-        wrong, unsure = misled(each.config, wanted)
+        wrong, unsure = misnamed(each.config, wanted)
         if wrong:
             reason = f"it does not bring records home to their topics: {several(wrong)}"
             remedy = how_to_name(each.name, wanted)
@@ -337,7 +337,7 @@ def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[F
             yield Finding(REVERSE, Status.WARN, f"connector {each.name}", reason, remedy=remedy)
 
 
-def misled(config: Mapping[str, str], wanted: Names) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def misnamed(config: Mapping[str, str], wanted: Names) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What arrives elsewhere or not at all, and what nobody can tell; each in words."""
     wrong, unsure = [], []
     for copy, home in wanted.items():
@@ -415,7 +415,7 @@ def _undecided_by(facts: Facts, result: GapEvidence, policies: Policies) -> Iter
 
 
 def _of_partition(
-    each: PartitionSeen, facts: Facts, result: GapEvidence, policies: Policies
+    each: PartitionResult, facts: Facts, result: GapEvidence, policies: Policies
 ) -> Iterator[tuple[str, int]]:
     if not policies.chooses(each.place.topic):
         yield "of other topics: nothing is said of them", each.unreplicated

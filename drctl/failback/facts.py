@@ -189,7 +189,7 @@ class Stopped:
     words: str
 
 
-class Began(StrEnum):
+class ReverseStart(StrEnum):
     """Which record of the target came to the source first, behind what it had when it was lost."""
 
     NOTHING = "nothing"
@@ -238,28 +238,28 @@ LeftMissing = Mapping[TopicPartition, tuple[tuple[int, int], ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class GroupSeen:
+class GroupState:
     """A group of the link on both clusters.
 
     Attributes:
-        reading_on: clusters on which it has members.
+        active_on: clusters on which it has members.
         positions: that it has committed on the source.
         unseen: why not all of this is known; empty where it is.
     """
 
     name: str
-    reading_on: tuple[str, ...]
+    active_on: tuple[str, ...]
     positions: Mapping[TopicPartition, int]
     unseen: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class RunTold:
+class JournaledRun:
     """A run, as the journal tells it: evidence beside what is seen, never instead of it.
 
     Attributes:
         home: whether it switched clients back, to its end.
-        halfway: whether it is to switch them back, and has not ended.
+        in_progress: whether it is to switch them back, and has not ended.
         left: when it began, where it led clients to the target, or may have; None where not.
         fenced: when it was seen that applications cannot write to the source, where that was not
             rolled back; None where it was not seen.
@@ -270,7 +270,7 @@ class RunTold:
     status: str
     outstanding: tuple[str, ...] = ()
     home: bool = False
-    halfway: bool = False
+    in_progress: bool = False
     left: datetime | None = None
     fenced: datetime | None = None
 
@@ -288,25 +288,25 @@ class Facts:
         order: what the applications need: per-key, per-partition or none.
         max_lag: how many records reverse replication may lag when clients are moved.
         gaps: results of `drctl gap` from source to target, the newest first.
-        back_gaps: the same in the other direction.
+        reverse_gaps: the same in the other direction.
         stopped: what the user-supplied command says of the old replication; None where it has none.
         names: what each of the link's copies on the target is called on the source.
         filled: whether the source holds the beginning of what the target does, and nothing else.
-        not_the_same: by folder of a result, why its records are not those of the source; or why
+        source_mismatch: by folder of a result, why its records are not those of the source; or why
             that is not known.
         copied_since: likewise, which record that it misses was copied since, and not by drctl.
-        apart: how the clusters differ behind the newest result; empty where they do not, but for
+        diverged: how the clusters differ behind the newest result; empty where they do not, but for
             what is on its way to the target. Looked at where clients are back on the source.
         boundaries: where new records of the target begin, by its own partitions.
         behind: partitions of the source of which records stand behind new ones of the target, that
             drctl did not copy; empty where none do.
         began: by partition of the source.
         brought: records of the source that somebody copied to the target with drctl.
-        came_back: such copies, on the source again.
+        returned_copies: such copies, on the source again.
         waiting: on the target, after the position that reverse replication reports.
         decided: what `drctl reconcile` has done, as the target keeps it.
         exported: ids of results of which an export is on this machine.
-        copies_here: what copies of journals on this machine tell, where the journal is silent.
+        local_journal: what copies of journals on this machine tell, where the journal is silent.
     """
 
     link: str
@@ -322,33 +322,33 @@ class Facts:
     stopped: Stopped | Unavailable | None = None
     reverse: Replication | Unavailable = NOT_LOOKED_AT
     gaps: tuple[GapEvidence, ...] = ()
-    back_gaps: tuple[GapEvidence, ...] = ()
-    not_the_same: Mapping[str, str | Unavailable] = field(default_factory=dict)
+    reverse_gaps: tuple[GapEvidence, ...] = ()
+    source_mismatch: Mapping[str, str | Unavailable] = field(default_factory=dict)
     copied_since: Mapping[str, str | Unavailable] = field(default_factory=dict)
-    apart: str | Unavailable = NOT_LOOKED_AT
+    diverged: str | Unavailable = NOT_LOOKED_AT
     names: Names = field(default_factory=dict)
     filled: bool = False
     boundaries: Mapping[TopicPartition, int] | Unavailable = NOT_LOOKED_AT
-    behind: tuple[str, ...] | Unavailable = NOT_LOOKED_AT
-    began: Mapping[TopicPartition, Began | Unavailable] | Unavailable = NOT_LOOKED_AT
-    brought: Copies | Unavailable = NOT_LOOKED_AT
-    came_back: Copies | Unavailable = NOT_LOOKED_AT
-    waiting: Copies | Unavailable = NOT_LOOKED_AT
+    out_of_order: tuple[str, ...] | Unavailable = NOT_LOOKED_AT
+    reverse_start: Mapping[TopicPartition, ReverseStart | Unavailable] | Unavailable = NOT_LOOKED_AT
+    drctl_copies: Copies | Unavailable = NOT_LOOKED_AT
+    returned_copies: Copies | Unavailable = NOT_LOOKED_AT
+    pending: Copies | Unavailable = NOT_LOOKED_AT
     decided: Decided | Unavailable = NOT_LOOKED_AT
     left_missing: LeftMissing = field(default_factory=dict)
     exported: frozenset[str] = frozenset()
     endpoints: tuple[EndpointState | Unavailable, ...] = ()
-    groups: tuple[GroupSeen, ...] | Unavailable = NOT_LOOKED_AT
-    journal: tuple[RunTold, ...] | Unavailable = NOT_LOOKED_AT
-    copies_here: tuple[RunTold, ...] = ()
+    groups: tuple[GroupState, ...] | Unavailable = NOT_LOOKED_AT
+    journal: tuple[JournaledRun, ...] | Unavailable = NOT_LOOKED_AT
+    local_journal: tuple[JournaledRun, ...] = ()
 
     @property
-    def runs(self) -> tuple[RunTold, ...]:
+    def runs(self) -> tuple[JournaledRun, ...]:
         """What the journal tells of; none where it is silent."""
         return () if isinstance(self.journal, Unavailable) else self.journal
 
     @property
-    def known_groups(self) -> tuple[GroupSeen, ...]:
+    def known_groups(self) -> tuple[GroupState, ...]:
         """What is known of groups; none where nobody tells."""
         return () if isinstance(self.groups, Unavailable) else self.groups
 
@@ -373,15 +373,17 @@ class Facts:
         return not isinstance(self.journal, Unavailable) and self._last_that_moved is None
 
     @property
-    def led_away(self) -> bool:
+    def left_source(self) -> bool:
         """Whether the last run that moved clients left them on the target, or may have."""
         return self._last_that_moved is not None and not self._last_that_moved.home
 
     @property
-    def _last_that_moved(self) -> RunTold | None:
+    def _last_that_moved(self) -> JournaledRun | None:
         """One that is damaged may have."""
-        runs = self.copies_here if isinstance(self.journal, Unavailable) else self.journal
-        moves = (each for each in runs if each.home or each.halfway or each.left or each.damaged)
+        runs = self.local_journal if isinstance(self.journal, Unavailable) else self.journal
+        moves = (
+            each for each in runs if each.home or each.in_progress or each.left or each.damaged
+        )
         return next(moves, None)
 
     def of_now(self, results: tuple[GapEvidence, ...]) -> tuple[GapEvidence, ...]:

@@ -30,7 +30,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionSeen:
+class PartitionResult:
     """One partition of the source in a result.
 
     Attributes:
@@ -77,7 +77,7 @@ class GapEvidence:
     source_id: str
     target: str
     target_id: str
-    partitions: tuple[PartitionSeen, ...]
+    partitions: tuple[PartitionResult, ...]
     not_compared: tuple[str, ...] = ()
     inversions: int | None = None
     samples: tuple[Sample, ...] = ()
@@ -140,8 +140,8 @@ def read_gap(document: Any, where: str) -> GapEvidence:
     )
 
 
-def _seen(topic: TopicGap, gap: PartitionGap) -> PartitionSeen:
-    return PartitionSeen(
+def _seen(topic: TopicGap, gap: PartitionGap) -> PartitionResult:
+    return PartitionResult(
         TopicPartition(topic.topic, gap.partition),
         TopicPartition(topic.target_topic, gap.partition),
         gap.source_range,

@@ -18,15 +18,15 @@ from drctl.failback.facts import (
     Cluster,
     Copies,
     Facts,
+    JournaledRun,
     Replication,
-    RunTold,
 )
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observers.boundaries import (
-    apart_since,
-    copied_behind,
-    observe_arrivals,
+    divergence,
+    find_out_of_order,
     observe_boundaries,
+    observe_reverse_start,
 )
 from drctl.failback.observers.clusters import (
     observe_fence,
@@ -35,17 +35,22 @@ from drctl.failback.observers.clusters import (
     observe_stopped,
     observe_target,
 )
-from drctl.failback.observers.copies import AT_A_LOOK, MOST, observe_copies, observe_waiting, span
+from drctl.failback.observers.copies import MOST, QUICK_LIMIT, observe_copies, observe_pending, span
 from drctl.failback.observers.journal import (
     observe_decisions,
     observe_journal,
     observe_left_missing,
 )
-from drctl.failback.observers.records import Alike, copied_since, not_the_same, observe_filled
+from drctl.failback.observers.records import (
+    RecordIdentity,
+    copied_since,
+    observe_filled,
+    source_mismatch,
+)
 from drctl.failback.observers.replication import observe_replication
 from drctl.failback.ports import Ends, FailbackPorts, Workers
 from drctl.failback.rebuilding import lost_records
-from drctl.failback.situation import clean_there, home_of, over_the_same, reference
+from drctl.failback.situation import clean_there, endpoints_lead_to_source, over_the_same, reference
 from drctl.model.errors import DrctlError
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import TopicPartition, Unavailable
@@ -84,7 +89,7 @@ class FailbackObserver:
     policy: PolicyConfig
     ports: FailbackPorts
     timeout_s: float = PATIENCE_S
-    most: int = AT_A_LOOK
+    most: int = QUICK_LIMIT
 
     @property
     def _readers(self) -> tuple[ClusterReader, ClusterReader]:
@@ -97,7 +102,7 @@ class FailbackObserver:
         if isinstance(source, Unavailable) or isinstance(target, Unavailable):
             return facts
         since = self._copied_since(results, source, target)
-        facts = replace(facts, not_the_same=self._not_the_same(results), copied_since=since)
+        facts = replace(facts, source_mismatch=self._not_the_same(results), copied_since=since)
         facts = self._with_filled(facts, source, target)
         facts = self._with_decisions(facts, source)
         result = reference(facts)
@@ -105,22 +110,22 @@ class FailbackObserver:
             return replace(
                 facts,
                 boundaries=_NO_RESULT,
-                behind=_NO_RESULT,
-                began=_NO_RESULT,
-                brought=_NO_RESULT,
-                came_back=_NO_RESULT,
+                out_of_order=_NO_RESULT,
+                reverse_start=_NO_RESULT,
+                drctl_copies=_NO_RESULT,
+                returned_copies=_NO_RESULT,
             )
         readers = self._readers
-        homes = {each.copy: each.place for each in result.partitions}
+        source_partitions = {each.copy: each.place for each in result.partitions}
         ends: dict[TopicPartition, int] = dict(result.ends)
-        at_a_look = min(self.most, AT_A_LOOK)
+        at_a_look = min(self.most, QUICK_LIMIT)
         boundaries = _answer(lambda: observe_boundaries(result, source, *readers, self.most))
         return replace(
             facts,
-            apart=self._apart(facts, source, target),
+            diverged=self._apart(facts, source, target),
             boundaries=boundaries,
-            behind=_answer(
-                lambda: copied_behind(
+            out_of_order=_answer(
+                lambda: find_out_of_order(
                     over_the_same(facts),
                     source,
                     boundaries,
@@ -129,14 +134,23 @@ class FailbackObserver:
                     self._alike(target),
                 )
             ),
-            began=_answer(lambda: observe_arrivals(result, boundaries, source, *readers)),
-            brought=_answer(lambda: self._brought(boundaries, facts.gaps[0], source, target)),
-            came_back=_answer(
+            reverse_start=_answer(
+                lambda: observe_reverse_start(result, boundaries, source, *readers)
+            ),
+            drctl_copies=_answer(
+                lambda: self._drctl_copies(boundaries, facts.gaps[0], source, target)
+            ),
+            returned_copies=_answer(
                 lambda: observe_copies(ends, source, readers[0], source.identity, most=at_a_look)
             ),
-            waiting=_answer(
-                lambda: observe_waiting(
-                    facts.reverse, boundaries, source.identity, target, readers[1], homes
+            pending=_answer(
+                lambda: observe_pending(
+                    facts.reverse,
+                    boundaries,
+                    source.identity,
+                    target,
+                    readers[1],
+                    source_partitions,
                 )
             ),
         )
@@ -184,7 +198,7 @@ class FailbackObserver:
             partial(observe_groups, link, *map(ports.reader.groups, (link.source, link.target)))
         )
         journal = self._ask(lambda: observe_journal(ports.journal, link.source))
-        copies: tuple[RunTold, ...] | Unavailable = ()
+        copies: tuple[JournaledRun, ...] | Unavailable = ()
         if isinstance(journal.answer(), Unavailable):
             copies = _answer(lambda: observe_journal(ports.journal_copies, link.source, link.name))
         return Facts(
@@ -201,12 +215,12 @@ class FailbackObserver:
             reverse=reverse.answer() if reverse else NO_WORKERS,
             stopped=stopped.answer(),
             gaps=results.there,
-            back_gaps=results.back,
+            reverse_gaps=results.back,
             exported=results.exported,
             endpoints=tuple(each.answer() for each in endpoints),
             groups=groups.answer(),
             journal=journal.answer(),
-            copies_here=() if isinstance(copies, Unavailable) else copies,
+            local_journal=() if isinstance(copies, Unavailable) else copies,
         )
 
     def _replication(
@@ -226,7 +240,7 @@ class FailbackObserver:
 
     def _not_the_same(self, results: Results) -> Mapping[str, str | Unavailable]:
         asked = {
-            each.where: _answer(partial(not_the_same, each, self._readers[0]))
+            each.where: _answer(partial(source_mismatch, each, self._readers[0]))
             for each in results.there
         }
         return {where: why for where, why in asked.items() if why}
@@ -261,14 +275,14 @@ class FailbackObserver:
 
     def _apart(self, facts: Facts, source: Cluster, target: Cluster) -> str | Unavailable:
         """Only where clients are back on the source: elsewhere the clusters are to differ."""
-        if home_of(facts) is not True or not clean_there(facts):
+        if endpoints_lead_to_source(facts) is not True or not clean_there(facts):
             return NOT_LOOKED_AT
-        return _answer(lambda: apart_since(facts.gaps[0], source, target, *self._readers))
+        return _answer(lambda: divergence(facts.gaps[0], source, target, *self._readers))
 
-    def _alike(self, target: Cluster) -> Alike:
-        return Alike(self.link.settings.identity, target.own_time)
+    def _alike(self, target: Cluster) -> RecordIdentity:
+        return RecordIdentity(self.link.settings.identity, target.own_time)
 
-    def _brought(
+    def _drctl_copies(
         self,
         boundaries: Mapping[TopicPartition, int] | Unavailable,
         newest: GapEvidence,
@@ -280,9 +294,11 @@ class FailbackObserver:
         whole = not isinstance(boundaries, Unavailable) and span(since, target) <= MOST
         if not whole:
             since = {each.copy: each.target.end for each in newest.partitions if each.target}
-        homes = {each.copy: each.place for each in newest.partitions}
+        source_partitions = {each.copy: each.place for each in newest.partitions}
         reader, origin = self._readers[1], source.identity
-        return observe_copies(since, target, reader, origin, homes=homes, whole=whole)
+        return observe_copies(
+            since, target, reader, origin, source_partitions=source_partitions, whole=whole
+        )
 
 
 def _names(

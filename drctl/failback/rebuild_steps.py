@@ -7,7 +7,7 @@ from drctl.engine.failback_state import drops_copies
 from drctl.failback.facts import Cluster, Replication
 from drctl.failback.record_steps import reconciled
 from drctl.failback.situation import Situation
-from drctl.failback.steps import Observed, Seen, compared, done, not_done, states, unknown
+from drctl.failback.steps import Observed, StepState, compared, done, not_done, states, unknown
 from drctl.model.topology import Unavailable
 
 TITLES: Mapping[str, str] = {
@@ -18,7 +18,7 @@ TITLES: Mapping[str, str] = {
 """What these steps are, where they differ from those of another failback."""
 
 
-def rebuilt(seen: Situation) -> Mapping[str, Seen]:
+def rebuilt(seen: Situation) -> Mapping[str, StepState]:
     """What is seen of these steps; nothing where it has lost no records."""
     source, target = seen.facts.on_source, seen.facts.on_target
     if not seen.rebuilding or not isinstance(source, Cluster) or not isinstance(target, Cluster):
@@ -32,7 +32,7 @@ def rebuilt(seen: Situation) -> Mapping[str, Seen]:
     return {**found, "g": not_done("it is not decided yet (step e)")} if undecided else found
 
 
-def _nothing_alone(seen: Situation, held: int) -> Mapping[str, Seen]:
+def _nothing_alone(seen: Situation, held: int) -> Mapping[str, StepState]:
     facts = seen.facts
     told = (
         f"what {facts.source} holds is the beginning of what {facts.target} does, by the first and"
@@ -48,7 +48,7 @@ def _nothing_alone(seen: Situation, held: int) -> Mapping[str, Seen]:
     }
 
 
-def _everything(seen: Situation, held: int) -> Seen:
+def _everything(seen: Situation, held: int) -> StepState:
     """How far empty-SOURCE, set-start-offsets and start-reverse-replication have come."""
     facts = seen.facts
     why = f"{facts.source} has lost records that it had ({several(seen.lost)})" if seen.lost else ""
@@ -57,16 +57,18 @@ def _everything(seen: Situation, held: int) -> Seen:
         return not_done("; ".join(filter(None, (why, f"{told}: empty-{facts.source} is next"))))
     if isinstance(facts.reverse, Unavailable):
         told = f"what copies from {facts.target} to {facts.source} cannot be seen"
-        return unknown(f"{told}: {facts.reverse.reason}", begun=bool(held))
+        return unknown(f"{told}: {facts.reverse.reason}", started=bool(held))
     if not facts.reverse.copying:
-        return not_done("the workers have no connector that copies back yet", begun=bool(held))
+        return not_done("the workers have no connector that copies back yet", started=bool(held))
     told = states(facts.reverse.copying)
     if held:
         came = f"{told}; {facts.source} holds {held:,} offsets, from the first one on"
-        return done(came) if facts.reverse.runs or seen.home is True else not_done(came, begun=True)
+        return (
+            done(came) if facts.reverse.runs or seen.home is True else not_done(came, started=True)
+        )
     told = "; ".join(filter(None, (why, f"{facts.source} is empty; {told}")))
     if facts.reverse.runs:
-        return not_done(f"{told}; nothing has come yet", begun=True)
+        return not_done(f"{told}; nothing has come yet", started=True)
     begins = _where_it_begins(facts.reverse)
     if isinstance(begins, Unavailable):
         return unknown(f"{told}; where it would begin is not known: {begins.reason}")
@@ -82,7 +84,7 @@ def _where_it_begins(reverse: Replication) -> str | Unavailable:
     return "and keeps no position: it begins at the beginning, start-reverse-replication is next"
 
 
-def _copies(seen: Situation) -> Seen:
+def _copies(seen: Situation) -> StepState:
     reverse = seen.facts.reverse
     if isinstance(reverse, Unavailable):
         return unknown(f"whether anything is left out cannot be seen: {reverse.reason}")
@@ -95,7 +97,9 @@ def _copies(seen: Situation) -> Seen:
     return done("nothing leaves out what drctl has copied")
 
 
-def _caught_up(seen: Situation, source: Cluster, target: Cluster, everything: Seen) -> Seen:
+def _caught_up(
+    seen: Situation, source: Cluster, target: Cluster, everything: StepState
+) -> StepState:
     facts = seen.facts
     if everything.observed is Observed.UNKNOWN:
         return unknown(f"how far it has come: {everything.why}")

@@ -26,14 +26,14 @@ def lost_records(facts: Facts) -> tuple[str, ...]:
         for place, copied in sorted(_copied(facts).items())
         if (end := _end(source, place)) < copied
     )
-    held = survivors_records(facts)
+    held = target_records(facts)
     ever = any(isinstance(log, Unavailable) or log.end > 0 for log in source.logs.values())
     if shorter or not held or ever:
         return shorter
     return (f"it has never held a record of the link, and {facts.target} holds {held:,}",)
 
 
-def survivors_records(facts: Facts) -> int:
+def target_records(facts: Facts) -> int:
     """How many offsets the target holds."""
     target = facts.on_target
     return target.held if isinstance(target, Cluster) else 0

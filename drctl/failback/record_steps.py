@@ -5,22 +5,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from drctl.engine.failback_state import drops_copies
-from drctl.failback.facts import Began, Cluster, Copies, Decision, Facts, Fence, Replication
-from drctl.failback.gap_results import GapEvidence, PartitionSeen
-from drctl.failback.situation import Situation, Standing, decided_before, same_logs
-from drctl.failback.steps import Observed, Seen, afterwards, done, not_done, unknown
+from drctl.failback.facts import Cluster, Copies, Decision, Facts, Fence, Replication, ReverseStart
+from drctl.failback.gap_results import GapEvidence, PartitionResult
+from drctl.failback.situation import ResultStatus, Situation, decided_before, same_logs
+from drctl.failback.steps import Observed, StepState, after_failback, done, not_done, unknown
 from drctl.formats.provenance import HEADER
 from drctl.model.gap import OrderScope
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 
-def missing_records(seen: Situation) -> Seen:
+def missing_records(seen: Situation) -> StepState:
     """Whether a result of `drctl gap` is still about what the clusters hold."""
     result = seen.gap.valid
     if result is None:
-        if seen.gap.standing is Standing.UNKNOWN:
+        if seen.gap.standing is ResultStatus.UNKNOWN:
             return unknown(seen.gap.why)
-        if seen.gap.standing is Standing.STALE and not seen.gap.written_to:
+        if seen.gap.standing is ResultStatus.STALE and not seen.gap.written_to:
             told = f"the comparison is to be repeated: {seen.gap.why}"
             fence = seen.facts.fence
             if isinstance(fence, Fence) and fence.held:
@@ -29,7 +29,7 @@ def missing_records(seen: Situation) -> Seen:
             return not_done(told)
         return not_done(seen.gap.why)
     told = f"{result.unreplicated:,} records are missing on {seen.facts.target} ({seen.gap.why})"
-    back = [place for place, each in seen.arrived.items() if each is Began.BOUNDARY]
+    back = [place for place, each in seen.arrived.items() if each is ReverseStart.BOUNDARY]
     if back:
         told += (
             f"; {len(back):,} partitions of {seen.facts.source} have grown since, by what comes"
@@ -52,12 +52,12 @@ class Tally:
         return f"{self.safe:,} safe, {self.conflicting:,} conflicting, {self.unkeyed:,} unkeyed"
 
 
-def record_order(seen: Situation) -> Seen:
+def record_order(seen: Situation) -> StepState:
     """Whether it was judged; it is, wherever a result may be rested on."""
     result = seen.gap.valid
     if result is None:
         found = missing_records(seen)
-        return Seen(found.observed, "it needs a result of drctl gap that holds (step c)")
+        return StepState(found.observed, "it needs a result of drctl gap that holds (step c)")
     tally = tallied(result, seen.facts.order)
     return done(
         "; ".join(filter(None, (tally.told, _meaning(tally, seen), *_limits(result, seen))))
@@ -81,7 +81,7 @@ def tallied(result: GapEvidence, order: str) -> Tally:
     return Tally(result.unreplicated - behind, behind, 0)
 
 
-def _something_newer(each: PartitionSeen) -> bool:
+def _something_newer(each: PartitionResult) -> bool:
     """Whether the partition may hold something newer on the target than what is missing."""
     tail = each.ranges_total == 1 and each.ranges and each.ranges[0][1] == each.source.end - 1
     return bool(each.unreplicated) and not (tail and each.only_on_target == 0)
@@ -129,17 +129,17 @@ _COPY = "copy"
 _PAST = {_COPY: "copied", "quarantine": "quarantined", "discard": "given up"}
 
 
-def reconciled(seen: Situation) -> Seen:
+def reconciled(seen: Situation) -> StepState:
     """Whether nothing is left to decide."""
-    found, behind = _reconciled(seen), told_behind(seen)
+    found, behind = _reconciled(seen), known_out_of_order(seen)
     return replace(found, why=f"{found.why}; {behind}") if behind else found
 
 
-def _reconciled(seen: Situation) -> Seen:
+def _reconciled(seen: Situation) -> StepState:
     result, facts = seen.gap.valid, seen.facts
     if result is None:
         waiting = "what is missing is not known, so nothing can have been decided"
-        return (unknown if seen.gap.standing is Standing.UNKNOWN else not_done)(waiting)
+        return (unknown if seen.gap.standing is ResultStatus.UNKNOWN else not_done)(waiting)
     if not result.unreplicated:
         return done(f"nothing of {facts.source} is missing on {facts.target}")
     for asked, kept in _decisions(result, facts):
@@ -150,18 +150,20 @@ def _reconciled(seen: Situation) -> Seen:
         return done(
             f"all {before:,} missing records were quarantined or given up by way of earlier results"
         )
-    if isinstance(facts.brought, Unavailable):
-        return unknown(f"whether missing records were brought over: {facts.brought.reason}")
-    there = sum(map(len, brought(result, facts.brought).values()))
+    if isinstance(facts.drctl_copies, Unavailable):
+        return unknown(f"whether missing records were brought over: {facts.drctl_copies.reason}")
+    there = sum(map(len, brought(result, facts.drctl_copies).values()))
     if there >= result.unreplicated:
         return done(f"all {result.unreplicated:,} missing records have a copy on {facts.target}")
     return _left(result, facts, there)
 
 
-def _left(result: GapEvidence, facts: Facts, there: int) -> Seen:
+def _left(result: GapEvidence, facts: Facts, there: int) -> StepState:
     """Some records have no decision that could be seen."""
     if isinstance(facts.decided, Unavailable):
-        return unknown(f"what was decided is not known: {facts.decided.reason}", begun=bool(there))
+        return unknown(
+            f"what was decided is not known: {facts.decided.reason}", started=bool(there)
+        )
     known = [(each.unreplicated, kept) for each, kept in _decisions(result, facts)]
     total, kept = max(known, key=lambda row: sum(row[1].values()), default=(0, {}))
     some = sum(kept.values())
@@ -169,7 +171,7 @@ def _left(result: GapEvidence, facts: Facts, there: int) -> Seen:
         return unknown(
             f"an export of it is on this machine; {result.unreplicated:,} records are missing on"
             f" {facts.target}, and whether that is what was wanted no cluster tells",
-            begun=bool(some or there),
+            started=bool(some or there),
         )
     if some or there:
         told = (
@@ -177,7 +179,7 @@ def _left(result: GapEvidence, facts: Facts, there: int) -> Seen:
             if some
             else f"{there:,} of {result.unreplicated:,} missing records have a copy"
         )
-        return not_done(f"it is half done: {told}", begun=True)
+        return not_done(f"it is half done: {told}", started=True)
     if before := decided_before(result, facts):
         return not_done(
             f"of {result.unreplicated:,} missing records {before:,} were quarantined or given up by"
@@ -212,7 +214,7 @@ def brought(result: GapEvidence, copies: Copies) -> Mapping[TopicPartition, froz
 
 def copied(seen: Situation) -> int:
     """How many records of the source as it is were copied by drctl, by whatever tells of most."""
-    brought_over = seen.facts.brought
+    brought_over = seen.facts.drctl_copies
     there = 0 if isinstance(brought_over, Unavailable) else brought_over.total
     return max(there, sum(n for each, n in _all(seen) if each.action == _COPY))
 
@@ -222,7 +224,7 @@ def copied_conflicting(seen: Situation) -> int:
     return sum(n for each, n in _all(seen) if each == Decision("conflicting", _COPY))
 
 
-def told_behind(seen: Situation) -> str:
+def known_out_of_order(seen: Situation) -> str:
     """What the target has in another order by such decisions; empty where nothing, or none cares.
 
     On the source the order is right: there the originals are where they were.
@@ -257,17 +259,17 @@ def _decisions(
 _LEFT_OUT = f"records with header {HEADER} are left out on the way back"
 
 
-def returning_copies(seen: Situation) -> Seen:
+def returning_copies(seen: Situation) -> StepState:
     """Whether there is anything to keep away, and whether something does."""
     facts = seen.facts
     before = reconciled(seen)
-    if isinstance(facts.came_back, Copies) and facts.came_back.total:
+    if isinstance(facts.returned_copies, Copies) and facts.returned_copies.total:
         return not_done(
-            f"{facts.came_back.total:,} records that were brought over have come back to"
+            f"{facts.returned_copies.total:,} records that were brought over have come back to"
             f" {facts.source}: it holds them twice",
-            begun=True,
+            started=True,
         )
-    home = afterwards(seen)
+    home = after_failback(seen)
     if home is not None:
         return home
     if before.observed is Observed.UNKNOWN:
@@ -277,13 +279,13 @@ def returning_copies(seen: Situation) -> Seen:
     total = copied(seen)
     if total:
         return _kept_away(seen, total)
-    if not isinstance(facts.brought, Unavailable) and facts.brought.whole:
+    if not isinstance(facts.drctl_copies, Unavailable) and facts.drctl_copies.whole:
         return done("nothing was brought over, so nothing can come back")
     # Also by way of results that are not at hand.
     if isinstance(facts.decided, Unavailable) or any(
         each.action == _COPY for kept in facts.decided.values() for each in kept
     ):
-        if _left_out(facts.reverse) and isinstance(facts.came_back, Copies):
+        if _left_out(facts.reverse) and isinstance(facts.returned_copies, Copies):
             return done(_LEFT_OUT)
         return unknown(
             f"too much was written to {facts.target} to look through it for copies: nobody knows"
@@ -292,13 +294,13 @@ def returning_copies(seen: Situation) -> Seen:
     return done("drctl reconcile has copied nothing, so nothing can come back")
 
 
-def _kept_away(seen: Situation, brought: int) -> Seen:
+def _kept_away(seen: Situation, brought: int) -> StepState:
     reverse = seen.facts.reverse
     if isinstance(reverse, Unavailable):
         return unknown(f"whether {brought:,} copies are left out cannot be seen: {reverse.reason}")
-    if not isinstance(seen.facts.came_back, Copies):
+    if not isinstance(seen.facts.returned_copies, Copies):
         # What leaves them out now may have been added behind the first that came.
-        why = seen.facts.came_back.reason
+        why = seen.facts.returned_copies.reason
         return unknown(f"whether any of {brought:,} copies came back is not known: {why}")
     if _left_out(reverse):
         return done(_LEFT_OUT)

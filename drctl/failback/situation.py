@@ -8,15 +8,15 @@ from typing import NamedTuple
 from drctl.checks.check import listed, several
 from drctl.failback.facts import (
     NO_WORKERS,
-    Began,
     Cluster,
     Copies,
     Facts,
     Fence,
     Replication,
+    ReverseStart,
     Stopped,
 )
-from drctl.failback.gap_results import FULL, GapEvidence, PartitionSeen
+from drctl.failback.gap_results import FULL, GapEvidence, PartitionResult
 from drctl.failback.rebuilding import lost_records
 from drctl.model.endpoints import EndpointState
 from drctl.model.text import quote
@@ -24,7 +24,7 @@ from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.steps.failback import WHOLE
 
 
-class Standing(StrEnum):
+class ResultStatus(StrEnum):
     """What a result is worth now."""
 
     VALID = "valid"
@@ -35,7 +35,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenResult:
     """The result that the failback rests on.
 
     Attributes:
@@ -45,7 +45,7 @@ class Chosen:
             searched.
     """
 
-    standing: Standing
+    standing: ResultStatus
     result: GapEvidence | None
     why: str
     written_to: bool = False
@@ -53,19 +53,19 @@ class Chosen:
     @property
     def valid(self) -> GapEvidence | None:
         """It, where it may be rested on."""
-        return self.result if self.standing is Standing.VALID else None
+        return self.result if self.standing is ResultStatus.VALID else None
 
 
-def choose(facts: Facts) -> Chosen:
+def choose(facts: Facts) -> ChosenResult:
     """The newest result that is valid; else the newest, and why it is not."""
     judged = [_judge(result, facts) for result in facts.gaps]
-    valid = next((each for each in judged if each.standing is Standing.VALID), None)
+    valid = next((each for each in judged if each.standing is ResultStatus.VALID), None)
     if valid is not None:
         newer = judged[: judged.index(valid)]
         told = [
             f"newer than it, and no evidence: {each.why}"
             for each in newer
-            if each.standing is Standing.INCOMPLETE
+            if each.standing is ResultStatus.INCOMPLETE
         ]
         return replace(valid, why="; ".join((valid.why, *told[:1])))
     if judged:
@@ -74,7 +74,7 @@ def choose(facts: Facts) -> Chosen:
         f"no result of drctl gap from {facts.source} to {facts.target} is here; name its folder"
         " with --gap if it was made elsewhere"
     )
-    return Chosen(Standing.NONE, None, why)
+    return ChosenResult(ResultStatus.NONE, None, why)
 
 
 def reference(facts: Facts) -> GapEvidence | None:
@@ -104,34 +104,34 @@ def same_logs(one: GapEvidence, other: GapEvidence) -> bool:
     return all(this == that for this, that in known if this and that)
 
 
-def _judge(result: GapEvidence, facts: Facts) -> Chosen:
+def _judge(result: GapEvidence, facts: Facts) -> ChosenResult:
     since = facts.left_since(result)
     if since:
         why = f"{result.told} is of before clients came to {facts.target} (run {since})"
-        return Chosen(Standing.STALE, result, why)
+        return ChosenResult(ResultStatus.STALE, result, why)
     source, target = facts.on_source, facts.on_target
     for name, seen in ((facts.source, source), (facts.target, target)):
         if isinstance(seen, Unavailable):
             why = f"whether {result.told} still holds is not known: {name}: {seen.reason}"
-            return Chosen(Standing.UNKNOWN, result, why)
+            return ChosenResult(ResultStatus.UNKNOWN, result, why)
     assert isinstance(source, Cluster)
     assert isinstance(target, Cluster)
     stale = [*_other_clusters(result, facts), *_moved(result, facts, source, target)]
     if stale:
         why = f"{result.told} is stale: {several(stale)}"
-        return Chosen(Standing.STALE, result, why, _written_to(result, facts, source))
+        return ChosenResult(ResultStatus.STALE, result, why, _written_to(result, facts, source))
     unread = [*_unread(result, facts, source)]
     if unread:
         why = f"whether {result.told} still holds is not known: {several(unread)}"
-        return Chosen(Standing.UNKNOWN, result, why)
+        return ChosenResult(ResultStatus.UNKNOWN, result, why)
     if not result.complete:
         why = several(result.not_compared) or "transactions were open"
         told = f"{result.told} is not complete: {why}"
-        return Chosen(Standing.INCOMPLETE, result, told)
+        return ChosenResult(ResultStatus.INCOMPLETE, result, told)
     if result.scope != FULL:
         told = f"{result.told} compares the {result.scope} alone: drctl gap --scope full is needed"
-        return Chosen(Standing.INCOMPLETE, result, told)
-    return Chosen(Standing.VALID, result, result.told)
+        return ChosenResult(ResultStatus.INCOMPLETE, result, told)
+    return ChosenResult(ResultStatus.VALID, result, result.told)
 
 
 def _other_clusters(result: GapEvidence, facts: Facts) -> Iterator[str]:
@@ -147,7 +147,7 @@ def _other_clusters(result: GapEvidence, facts: Facts) -> Iterator[str]:
 def _moved(result: GapEvidence, facts: Facts, source: Cluster, target: Cluster) -> Iterator[str]:
     anew = [*_made_anew(result, facts, source, target)]
     yield from anew
-    for against in (facts.copied_since,) if anew else (facts.not_the_same, facts.copied_since):
+    for against in (facts.copied_since,) if anew else (facts.source_mismatch, facts.copied_since):
         told = against.get(result.where)
         if isinstance(told, str):
             yield told
@@ -187,7 +187,7 @@ def _made_anew(
 
 def _unread(result: GapEvidence, facts: Facts, source: Cluster) -> Iterator[str]:
     """What keeps from saying that nothing moved."""
-    for against in (facts.not_the_same, facts.copied_since):
+    for against in (facts.source_mismatch, facts.copied_since):
         told = against.get(result.where)
         if isinstance(told, Unavailable):
             yield told.reason
@@ -202,7 +202,7 @@ def _unread(result: GapEvidence, facts: Facts, source: Cluster) -> Iterator[str]
             )
 
 
-def _moved_on_source(each: PartitionSeen, log: OffsetRange, facts: Facts) -> Iterator[str]:
+def _moved_on_source(each: PartitionResult, log: OffsetRange, facts: Facts) -> Iterator[str]:
     place, before = each.place, each.source
     if log.end < before.end:
         yield f"{place} ended at {before.end}, and ends at {log.end} now: it was made anew, or cut"
@@ -216,15 +216,15 @@ def _moved_on_source(each: PartitionSeen, log: OffsetRange, facts: Facts) -> Ite
         )
 
 
-def _perhaps(each: PartitionSeen, facts: Facts) -> bool:
+def _perhaps(each: PartitionResult, facts: Facts) -> bool:
     """Whether reverse replication has run and may have written that, though it cannot be told."""
-    reverse, began = facts.reverse, facts.began
+    reverse, began = facts.reverse, facts.reverse_start
     if isinstance(reverse, Unavailable) or reverse.never_ran:
         return False
     if isinstance(began, Unavailable):
         return True
     found = began.get(each.place)
-    return found is Began.ELSEWHERE or isinstance(found, Unavailable)
+    return found is ReverseStart.ELSEWHERE or isinstance(found, Unavailable)
 
 
 def _written_to(result: GapEvidence, facts: Facts, source: Cluster) -> bool:
@@ -253,7 +253,7 @@ def saw_new_records(result: GapEvidence, facts: Facts) -> bool:
     return any(_saw_new(each, facts) for each in result.partitions)
 
 
-def _saw_new(each: PartitionSeen, facts: Facts) -> bool:
+def _saw_new(each: PartitionResult, facts: Facts) -> bool:
     """What is only on the target may be what the source has deleted: the boundary tells."""
     known = facts.boundaries
     if each.target is None or not each.only_on_target or isinstance(known, Unavailable):
@@ -261,11 +261,11 @@ def _saw_new(each: PartitionSeen, facts: Facts) -> bool:
     return known.get(each.copy, -1) < each.target.end
 
 
-def _explained(each: PartitionSeen, facts: Facts) -> bool:
+def _explained(each: PartitionResult, facts: Facts) -> bool:
     """Whether what came since is by reverse replication: its first record was looked at."""
-    if isinstance(facts.began, Unavailable):
+    if isinstance(facts.reverse_start, Unavailable):
         return False
-    return facts.began.get(each.place) is Began.BOUNDARY
+    return facts.reverse_start.get(each.place) is ReverseStart.BOUNDARY
 
 
 def nothing_to_fail_back(facts: Facts, home: bool | None) -> str:
@@ -289,7 +289,7 @@ def nothing_to_fail_back(facts: Facts, home: bool | None) -> str:
     return "; ".join(filter(None, (told, no_run, forward)))
 
 
-def nobody_knows(facts: Facts, home: bool | None) -> str:
+def why_undetermined(facts: Facts, home: bool | None) -> str:
     """Why it cannot be told whether clients have left the source; empty where anything tells.
 
     Args:
@@ -312,8 +312,8 @@ def nobody_knows(facts: Facts, home: bool | None) -> str:
 
 def _failover_seen(facts: Facts) -> bool:
     """Whether anything says that clients have left the source, and were not led back since."""
-    active_there = any(facts.target in each.reading_on for each in facts.known_groups)
-    if facts.led_away or _held(facts.fence) or active_there:
+    active_there = any(facts.target in each.active_on for each in facts.known_groups)
+    if facts.left_source or _held(facts.fence) or active_there:
         return True
     reverse = facts.reverse.copying if isinstance(facts.reverse, Replication) else ()
     if any(each.runs for each in reverse):
@@ -340,7 +340,7 @@ def _traces(facts: Facts) -> Iterator[bool]:
     """What a failover, or a failback that was begun, leaves."""
     yield _held(facts.fence)
     yield any(saw_new_records(each, facts) for each in facts.gaps)
-    for copies in (facts.brought, facts.came_back):
+    for copies in (facts.drctl_copies, facts.returned_copies):
         yield isinstance(copies, Copies) and copies.total > 0
     yield bool(facts.left_missing)
 
@@ -363,7 +363,7 @@ def _forward(facts: Facts) -> str | None:
 def _nobody_reads_there(facts: Facts) -> bool:
     if isinstance(facts.groups, Unavailable):
         return False
-    return not any(each.unseen or facts.target in each.reading_on for each in facts.groups)
+    return not any(each.unseen or facts.target in each.active_on for each in facts.groups)
 
 
 def decided_before(result: GapEvidence, facts: Facts) -> int:
@@ -376,7 +376,7 @@ def decided_before(result: GapEvidence, facts: Facts) -> int:
     return sum(_before(each, facts.left_missing.get(each.place, ())) for each in result.partitions)
 
 
-def _before(each: PartitionSeen, left: tuple[tuple[int, int], ...]) -> int:
+def _before(each: PartitionResult, left: tuple[tuple[int, int], ...]) -> int:
     """Of one partition; what its ranges do not tell record by record counts only as a whole."""
     within = [
         max(0, min(last, until) - max(first, at) + 1)
@@ -412,7 +412,7 @@ class Proof(NamedTuple):
         return self.holds is False and self.why != NO_PROOF
 
 
-def home_of(facts: Facts) -> bool | None:
+def endpoints_lead_to_source(facts: Facts) -> bool | None:
     """Whether every endpoint leads to the source; None where that is not known.
 
     Where drctl.yaml names no endpoints, the run that led clients back tells.
@@ -429,13 +429,13 @@ def home_of(facts: Facts) -> bool | None:
 def proof_of(facts: Facts) -> Proof:
     """Of comparisons in both directions, and of what was written since."""
     there = clean_there(facts)
-    back = clean(facts.of_now(facts.back_gaps), facts.on_target, facts.on_source)
+    back = clean(facts.of_now(facts.reverse_gaps), facts.on_target, facts.on_source)
     if not (there and back):
         return Proof(False, NO_PROOF)
-    if isinstance(facts.apart, Unavailable):
+    if isinstance(facts.diverged, Unavailable):
         told = f"whether both clusters hold what was written since {facts.gaps[0].told}"
-        return Proof(None, f"{told} is not known: {facts.apart.reason}")
-    return Proof(not facts.apart, facts.apart)
+        return Proof(None, f"{told} is not known: {facts.diverged.reason}")
+    return Proof(not facts.diverged, facts.diverged)
 
 
 def clean_there(facts: Facts) -> bool:
@@ -474,25 +474,25 @@ class Situation:
     Attributes:
         gap: the result of `drctl gap` that the failback rests on.
         first: the one that tells where new records on the target begin; None where none does.
-        led_home: endpoints that send clients to the source.
+        endpoints_on_source: endpoints that send clients to the source.
         home: whether all of them do; None where that is not known.
         proof: whether both clusters were seen to hold the same.
         lost: where the source holds less than was copied from it.
         failed_back: the run that led clients back to the source, to its end, where clients are
             there and nothing contradicts it; else empty.
-        peace: why there is nothing to fail back; empty where there is, or may be.
+        not_needed: why there is nothing to fail back; empty where there is, or may be.
         unclear: why nobody can tell whether there is; empty where anything tells.
     """
 
     facts: Facts
-    gap: Chosen
+    gap: ChosenResult
     first: GapEvidence | None
-    led_home: tuple[str, ...]
+    endpoints_on_source: tuple[str, ...]
     home: bool | None
     proof: Proof
     lost: tuple[str, ...] = ()
     failed_back: str = ""
-    peace: str = ""
+    not_needed: str = ""
     unclear: str = ""
 
     @property
@@ -502,27 +502,27 @@ class Situation:
         return {} if isinstance(found, Unavailable) else found
 
     @property
-    def arrived(self) -> Mapping[TopicPartition, Began | Unavailable]:
+    def arrived(self) -> Mapping[TopicPartition, ReverseStart | Unavailable]:
         """What came to the source since, by its partitions; without those where nothing did.
 
         Nothing that a comparison since the switch explains: there it is what applications
         write.
         """
-        began = self.facts.began
+        began = self.facts.reverse_start
         if isinstance(began, Unavailable) or (self.home is True and self.proof.holds is not False):
             return {}
-        return {place: each for place, each in began.items() if each is not Began.NOTHING}
+        return {place: each for place, each in began.items() if each is not ReverseStart.NOTHING}
 
     @property
-    def stand_behind(self) -> tuple[str, ...]:
+    def out_of_order_in(self) -> tuple[str, ...]:
         """Partitions with old records after new ones; once clients are back nothing is new."""
-        behind = self.facts.behind
+        behind = self.facts.out_of_order
         if isinstance(behind, Unavailable) or (self.home is True and self.proof.holds is not False):
             return ()
         return behind
 
     @property
-    def way_back_runs(self) -> bool:
+    def reverse_runs(self) -> bool:
         """Whether something copies from the target to the source."""
         reverse = self.facts.reverse
         return isinstance(reverse, Replication) and reverse.runs
@@ -534,10 +534,10 @@ class Situation:
         return isinstance(forward, Replication) and forward.runs
 
     @property
-    def way_back_begun(self) -> bool:
+    def reverse_started(self) -> bool:
         """Whether it does, or did: what came first to the source was on the target before."""
-        seen = (Began.BOUNDARY, Began.START)
-        return self.way_back_runs or any(each in seen for each in self.arrived.values())
+        seen = (ReverseStart.BOUNDARY, ReverseStart.START)
+        return self.reverse_runs or any(each in seen for each in self.arrived.values())
 
     @property
     def rebuilding(self) -> bool:
@@ -555,26 +555,28 @@ class Situation:
 def situation(facts: Facts) -> Situation:
     """Conclude."""
     known = [each for each in facts.endpoints if isinstance(each, EndpointState)]
-    led_home = tuple(each.endpoint for each in known if each.cluster == facts.source)
-    home, proof = home_of(facts), proof_of(facts)
+    endpoints_on_source = tuple(each.endpoint for each in known if each.cluster == facts.source)
+    home, proof = endpoints_lead_to_source(facts), proof_of(facts)
     back = facts.failed_back if home is True and not proof.contradicted else ""
     if back and proof.holds is False:
         proof = Proof(None, f"by the journal run {back} led clients back to its end")
     chosen, lost = _chosen(facts, home, proof), lost_records(facts)
-    peace = "" if back or lost else nothing_to_fail_back(facts, home)
-    unclear = "" if peace or lost else nobody_knows(facts, home)
+    not_needed = "" if back or lost else nothing_to_fail_back(facts, home)
+    unclear = "" if not_needed or lost else why_undetermined(facts, home)
     first = reference(facts)
-    return Situation(facts, chosen, first, led_home, home, proof, lost, back, peace, unclear)
+    return Situation(
+        facts, chosen, first, endpoints_on_source, home, proof, lost, back, not_needed, unclear
+    )
 
 
-def _chosen(facts: Facts, home: bool | None, proof: Proof) -> Chosen:
+def _chosen(facts: Facts, home: bool | None, proof: Proof) -> ChosenResult:
     """After the switch applications write to the source again: its growth makes nothing stale."""
     if home is not True or proof.holds is False or not facts.gaps:
         return choose(facts)
     newest = facts.gaps[0]
     if proof.holds:
-        return Chosen(Standing.VALID, newest, newest.told)
-    return Chosen(Standing.UNKNOWN, newest, proof.why)
+        return ChosenResult(ResultStatus.VALID, newest, newest.told)
+    return ChosenResult(ResultStatus.UNKNOWN, newest, proof.why)
 
 
 def out_of_order(seen: Situation) -> str:
@@ -585,9 +587,9 @@ def out_of_order(seen: Situation) -> str:
     """
     facts = seen.facts
     return (
-        f"records of {facts.source} stand behind new ones of {facts.target}"
-        f" ({listed(seen.stand_behind)}): the old replication ran while applications wrote there,"
-        " or has copied what they had aborted; what is new cannot be told by its place"
+        f"old records of {facts.source} follow new records of {facts.target} in"
+        f" {listed(seen.out_of_order_in)}: forward replication ran while applications wrote to"
+        f" {facts.target}, or copied aborted transactions. No offset separates old from new records"
     )
 
 

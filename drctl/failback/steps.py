@@ -10,13 +10,13 @@ from enum import StrEnum
 from drctl.checks.check import listed, several
 from drctl.failback.facts import (
     NO_WORKERS,
-    Began,
     Cluster,
     Copies,
     Facts,
-    GroupSeen,
+    GroupState,
     Replication,
     Replicator,
+    ReverseStart,
     Stopped,
 )
 from drctl.failback.gap_results import GapEvidence
@@ -36,40 +36,40 @@ class Observed(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class StepState:
     """What an observer says.
 
     Attributes:
         why: in words for a tired engineer.
-        begun: whether some of the step has happened, though it is not done.
+        started: whether some of the step has happened, though it is not done.
     """
 
     observed: Observed
     why: str
-    begun: bool = False
+    started: bool = False
 
     @property
     def happened(self) -> bool:
         """Whether all or some of it has."""
-        return self.begun or self.observed is Observed.DONE
+        return self.started or self.observed is Observed.DONE
 
 
-def done(why: str) -> Seen:
+def done(why: str) -> StepState:
     """It has happened."""
-    return Seen(Observed.DONE, why)
+    return StepState(Observed.DONE, why)
 
 
-def not_done(why: str, *, begun: bool = False) -> Seen:
+def not_done(why: str, *, started: bool = False) -> StepState:
     """It has not, or not all of it."""
-    return Seen(Observed.NOT_DONE, why, begun)
+    return StepState(Observed.NOT_DONE, why, started)
 
 
-def unknown(why: str, *, begun: bool = False) -> Seen:
+def unknown(why: str, *, started: bool = False) -> StepState:
     """Nobody can see it from here."""
-    return Seen(Observed.UNKNOWN, why, begun)
+    return StepState(Observed.UNKNOWN, why, started)
 
 
-def afterwards(seen: Situation) -> Seen | None:
+def after_failback(seen: Situation) -> StepState | None:
     """By comparisons that found nothing; None where clients are not back, or there are none."""
     if seen.home is not True or seen.proof.holds is False:
         return None
@@ -87,7 +87,7 @@ def states(connectors: Iterable[Replicator]) -> str:
     return several(f"connector {r.name} is {'+'.join(sorted(r.states))}" for r in connectors)
 
 
-def fenced(seen: Situation) -> Seen:
+def fenced(seen: Situation) -> StepState:
     """Whether it is healthy inside, and closed to applications."""
     facts = seen.facts
     if isinstance(facts.on_source, Unavailable):
@@ -105,11 +105,11 @@ def fenced(seen: Situation) -> Seen:
     for state in (Observed.NOT_DONE, Observed.UNKNOWN):
         told = [each.why for each in both if each.observed is state]
         if told:
-            return Seen(state, several(told))
+            return StepState(state, several(told))
     return done(several(each.why for each in both))
 
 
-def _whole(facts: Facts) -> Seen:
+def _whole(facts: Facts) -> StepState:
     health, name = facts.health, facts.source
     if isinstance(health, Unavailable):
         return unknown(f"whether {name} is whole is not known: {health.reason}")
@@ -131,7 +131,7 @@ def _whole(facts: Facts) -> Seen:
     )
 
 
-def _closed(seen: Situation) -> Seen:
+def _closed(seen: Situation) -> StepState:
     fence = seen.facts.fence
     if isinstance(fence, Unavailable):
         return unknown(f"whether applications are kept away is not known: {fence.reason}")
@@ -140,14 +140,14 @@ def _closed(seen: Situation) -> Seen:
     if not fence.held:
         return not_done(fence.words)
     # What copies back writes there, too.
-    moved = {} if fence.no_writes is None or seen.way_back_runs else fence.no_writes.moved
+    moved = {} if fence.no_writes is None or seen.reverse_runs else fence.no_writes.moved
     grown = [f"{place} by {ends.after - ends.before:,}" for place, ends in sorted(moved.items())]
     if grown:
         return not_done(f"{fence.words}, and yet somebody writes: {several(grown)}")
     return done(fence.words)
 
 
-def old_replication(seen: Situation) -> Seen:
+def old_replication(seen: Situation) -> StepState:
     """Whether the old tail can be appended behind newer records.
 
     Where no connectors can be looked at, the user-supplied command tells.
@@ -163,20 +163,20 @@ def old_replication(seen: Situation) -> Seen:
     return unknown(f"what copies from {facts.source} to {facts.target} cannot be seen: {why}")
 
 
-def _at_work(seen: Situation, told: str, copies: bool) -> Seen:
+def _at_work(seen: Situation, told: str, copies: bool) -> StepState:
     source, target = seen.facts.source, seen.facts.target
     if seen.home is True:
         return _again(seen)
     if seen.unclear:
         left = "and whether they have left it cannot be seen"
-        return unknown(f"{told}: rightly where clients use {source}, {left}", begun=True)
+        return unknown(f"{told}: rightly where clients use {source}, {left}", started=True)
     if copies:
         silently = f"it appends what {target} lacks behind newer records, silently"
-        return not_done(f"{told}: {silently}", begun=True)
+        return not_done(f"{told}: {silently}", started=True)
     return not_done(f"{told}: it may go on at any moment")
 
 
-def _stopped(forward: Replication) -> Seen:
+def _stopped(forward: Replication) -> StepState:
     if forward.missing:
         return unknown(
             f"the workers have no connector {listed(forward.missing)}: it is misnamed in"
@@ -191,7 +191,7 @@ def _stopped(forward: Replication) -> Seen:
     return done(stopped)
 
 
-def _again(seen: Situation) -> Seen:
+def _again(seen: Situation) -> StepState:
     source = seen.facts.source
     if seen.proven:
         return done(
@@ -207,50 +207,52 @@ _SHOWN = 5
 _AGAIN = "everything is copied a second time"
 
 
-def reverse_replication(seen: Situation) -> Seen:
+def reverse_replication(seen: Situation) -> StepState:
     """Where it began, by the first record that came; else where it would begin."""
     facts = seen.facts
-    home = afterwards(seen)
+    home = after_failback(seen)
     if home is not None:
         return home
-    if seen.stand_behind:
+    if seen.out_of_order_in:
         told = f"{out_of_order(seen)}; it has to be filled anew: {rebuild_command(facts.link)}"
-        return not_done(told, begun=seen.way_back_begun)
+        return not_done(told, started=seen.reverse_started)
     found = _where(seen)
-    if isinstance(facts.behind, Unavailable) and seen.first is not None:
+    if isinstance(facts.out_of_order, Unavailable) and seen.first is not None:
         untold = f"whether old records stand behind new ones of {facts.target} is not known"
-        return unknown(several((found.why, f"{untold}: {facts.behind.reason}")), begun=found.begun)
+        return unknown(
+            several((found.why, f"{untold}: {facts.out_of_order.reason}")), started=found.started
+        )
     return found
 
 
-def _where(seen: Situation) -> Seen:
+def _where(seen: Situation) -> StepState:
     facts = seen.facts
     if isinstance(facts.on_source, Unavailable):
         return unknown(f"what came to {facts.source} cannot be seen: {facts.on_source.reason}")
     if isinstance(facts.reverse, Unavailable):
         told = f"what copies from {facts.target} to {facts.source} cannot be seen"
-        return unknown(f"{told}: {facts.reverse.reason}", begun=seen.way_back_begun)
+        return unknown(f"{told}: {facts.reverse.reason}", started=seen.reverse_started)
     arrived = seen.arrived
-    wrong = [place for place, each in arrived.items() if each is Began.START]
+    wrong = [place for place, each in arrived.items() if each is ReverseStart.START]
     if wrong:
         return not_done(
             f"it began at the beginning of {listed(wrong)}: {_AGAIN}, what {facts.target} once had"
             f" from {facts.source} is on {facts.source} twice",
-            begun=True,
+            started=True,
         )
     untold = _untold(arrived, facts)
     if untold and facts.reverse.never_ran:
         return not_done(f"nothing has copied back yet; {untold}")
     if untold:
-        return unknown(untold, begun=seen.way_back_begun)
+        return unknown(untold, started=seen.reverse_started)
     if arrived:
-        return _begun(seen, facts.reverse, len(arrived))
+        return _started(seen, facts.reverse, len(arrived))
     return _nothing_came(seen, facts.reverse)
 
 
-def _untold(arrived: Mapping[TopicPartition, Began | Unavailable], facts: Facts) -> str:
+def _untold(arrived: Mapping[TopicPartition, ReverseStart | Unavailable], facts: Facts) -> str:
     told = [f"{p}: {each.reason}" for p, each in arrived.items() if isinstance(each, Unavailable)]
-    elsewhere = [place for place, each in arrived.items() if each is Began.ELSEWHERE]
+    elsewhere = [place for place, each in arrived.items() if each is ReverseStart.ELSEWHERE]
     if elsewhere:
         told.append(
             f"what came first to {listed(elsewhere)} of {facts.source} is neither the first new"
@@ -260,47 +262,47 @@ def _untold(arrived: Mapping[TopicPartition, Began | Unavailable], facts: Facts)
     return several(told)
 
 
-def _begun(seen: Situation, reverse: Replication, partitions: int) -> Seen:
+def _started(seen: Situation, reverse: Replication, partitions: int) -> StepState:
     told = (
         f"it began at the boundary: what came first to {partitions:,} partitions of"
         f" {seen.facts.source} is the first new record of {seen.facts.target}"
     )
     if reverse.runs or seen.home is True:
         return done(told)
-    return not_done(f"{told}; now it does not run: {states(reverse.copying)}", begun=True)
+    return not_done(f"{told}; now it does not run: {states(reverse.copying)}", started=True)
 
 
-def _nothing_came(seen: Situation, reverse: Replication) -> Seen:
+def _nothing_came(seen: Situation, reverse: Replication) -> StepState:
     """Where it would begin, or will, by the positions that it keeps."""
     if not reverse.copying:
         named = f" {listed(reverse.missing)}" if reverse.missing else ""
         return not_done(f"the workers have no connector{named} that copies back yet")
-    told, begun = states(reverse.copying), reverse.runs
+    told, started = states(reverse.copying), reverse.runs
     if elsewhere := written_elsewhere(seen.facts):
         wrong = several(f"{each.subject}: {each.reason}" for each in elsewhere)
-        return not_done(f"{told}; {wrong}", begun=begun)
+        return not_done(f"{told}; {wrong}", started=started)
     positions: dict[TopicPartition, int] = {}
     for each in reverse.copying:
         if isinstance(each.positions, Unavailable):
             why = f"{told}; where it would begin is not known: {each.positions.reason}"
-            return unknown(why, begun=begun)
+            return unknown(why, started=started)
         positions |= each.positions
     if seen.first is None:
         why = "no result of drctl gap tells where new records begin"
-        return not_done(f"{told}; {why}", begun=begun)
+        return not_done(f"{told}; {why}", started=started)
     if isinstance(seen.facts.boundaries, Unavailable):
-        return unknown(f"{told}; {seen.facts.boundaries.reason}", begun=begun)
-    apart = seen.facts.apart
-    if seen.home is True and isinstance(apart, str) and apart:
-        return not_done(f"clients are home on {seen.facts.source}, and {apart}", begun=begun)
+        return unknown(f"{told}; {seen.facts.boundaries.reason}", started=started)
+    diverged = seen.facts.diverged
+    if seen.home is True and isinstance(diverged, str) and diverged:
+        return not_done(f"clients are home on {seen.facts.source}, and {diverged}", started=started)
     wanted = {place: at for place, at in seen.boundaries.items() if held_before(place, at, seen)}
     if not positions.keys() & seen.boundaries.keys() and wanted:
         return _no_position(reverse, told)
     off = {p: positions.get(p, 0) for p, at in wanted.items() if positions.get(p, 0) != at}
     if off:
         why = f"{told}; {_off(off, wanted)}"
-        return unknown(why, begun=True) if begun else not_done(why)
-    if begun:
+        return unknown(why, started=True) if started else not_done(why)
+    if started:
         return done(f"{told}, from the boundary on; nothing new has come yet")
     return not_done(f"{told}, and its position is the boundary: it can be started")
 
@@ -312,12 +314,12 @@ def held_before(place: TopicPartition, boundary: int, seen: Situation) -> bool:
     return not isinstance(log, OffsetRange) or boundary > log.start
 
 
-def _no_position(reverse: Replication, told: str) -> Seen:
+def _no_position(reverse: Replication, told: str) -> StepState:
     names = ("source.consumer.auto.offset.reset", "consumer.auto.offset.reset")
     if any(each.config.get(name) == "latest" for each in reverse.copying for name in names):
-        return unknown(f"{told}; it keeps no position, and begins at the end", begun=reverse.runs)
+        return unknown(f"{told}; it keeps no position, and begins at the end", started=reverse.runs)
     why = f"{told}, and keeps no position: it begins at the beginning, and {_AGAIN}"
-    return not_done(why, begun=reverse.runs)
+    return not_done(why, started=reverse.runs)
 
 
 def _off(off: Mapping[TopicPartition, int], wanted: Mapping[TopicPartition, int]) -> str:
@@ -331,7 +333,7 @@ def _off(off: Mapping[TopicPartition, int], wanted: Mapping[TopicPartition, int]
     return "; ".join(told[-_SHOWN:])
 
 
-def caught_up(seen: Situation) -> Seen:
+def caught_up(seen: Situation) -> StepState:
     """How far reverse replication lags, and whether a comparison found anything missing."""
     facts = seen.facts
     source, target = facts.on_source, facts.on_target
@@ -340,10 +342,10 @@ def caught_up(seen: Situation) -> Seen:
             return unknown(f"{name} does not tell: {end.reason}")
     assert isinstance(source, Cluster)
     assert isinstance(target, Cluster)
-    home = afterwards(seen)
+    home = after_failback(seen)
     if home is not None:
         return home
-    if not seen.way_back_begun:
+    if not seen.reverse_started:
         if isinstance(facts.reverse, Unavailable):
             return unknown(f"what copies back cannot be seen: {facts.reverse.reason}")
         return not_done("nothing copies back yet (step f)")
@@ -373,7 +375,7 @@ def _written_forward(seen: Situation) -> bool:
 
 def behind(seen: Situation, source: Cluster, target: Cluster) -> int | Unavailable:
     """About how many records have still to come: counted where they are few, else by offsets."""
-    new, came = seen.facts.brought, seen.facts.came_back
+    new, came = seen.facts.drctl_copies, seen.facts.returned_copies
     if isinstance(new, Copies) and new.whole and isinstance(came, Copies):
         assert seen.first is not None
         return sum(
@@ -385,7 +387,7 @@ def behind(seen: Situation, source: Cluster, target: Cluster) -> int | Unavailab
 
 def _by_offsets(seen: Situation, source: Cluster, target: Cluster) -> int | Unavailable:
     assert seen.first is not None
-    reverse, waiting = seen.facts.reverse, seen.facts.waiting
+    reverse, waiting = seen.facts.reverse, seen.facts.pending
     positions = {} if isinstance(reverse, Unavailable) else reverse.positions
     total = 0
     for each in seen.first.partitions:
@@ -407,10 +409,10 @@ def _by_offsets(seen: Situation, source: Cluster, target: Cluster) -> int | Unav
     return total
 
 
-def compared(seen: Situation, target: Cluster, told: str) -> Seen:
+def compared(seen: Situation, target: Cluster, told: str) -> StepState:
     """Whether content was compared, too: offsets alone are no proof."""
     facts = seen.facts
-    newest = next(iter(facts.of_now(facts.back_gaps)), None)
+    newest = next(iter(facts.of_now(facts.reverse_gaps)), None)
     ask = f"drctl gap --scope full from {facts.target} to {facts.source} tells"
     if newest is None or not _of_these(newest, seen, target):
         return unknown(f"{told}; whether anything is missing there was not compared: {ask}")
@@ -437,15 +439,15 @@ def _written_since(result: GapEvidence, target: Cluster) -> int:
 _SYNC = "sync.group.offsets.enabled"
 
 
-def switched_home(seen: Situation) -> Seen:
+def clients_switched(seen: Situation) -> StepState:
     """Where clients are sent, and whether positions were committed under readers."""
     facts = seen.facts
-    early = () if seen.home is True else moved_while_read(seen)
+    early = () if seen.home is True else committed_while_active(seen)
     if early:
-        told = several(f"{each.name} reads on {listed(each.reading_on)}" for each in early)
+        told = several(f"{each.name} reads on {listed(each.active_on)}" for each in early)
         return not_done(
             f"positions of groups were committed on {facts.source} while they are read in: {told}",
-            begun=True,
+            started=True,
         )
     if not facts.endpoints and seen.failed_back:
         return done(f"by the journal run {seen.failed_back} led clients back to {facts.source}")
@@ -453,17 +455,17 @@ def switched_home(seen: Situation) -> Seen:
         return unknown("the link has no endpoints in drctl.yaml: where clients are is not visible")
     if seen.home is True:
         return done(_all_switched(facts))
-    begun = bool(seen.led_home)
+    started = bool(seen.endpoints_on_source)
     silent = [each.reason for each in facts.endpoints if isinstance(each, Unavailable)]
     if silent:
-        return unknown(f"not every endpoint tells: {several(silent)}", begun=begun)
+        return unknown(f"not every endpoint tells: {several(silent)}", started=started)
     states = [each for each in facts.endpoints if isinstance(each, EndpointState)]
     told = several(f"{each.endpoint}: {each.words}" for each in states)
     if any(each.cluster is None for each in states):
-        return unknown(f"an endpoint leads to no known cluster: {told}", begun=begun)
-    if begun:
-        leads = f"{len(seen.led_home)} of {len(states)} endpoints lead to {facts.source}"
-        return not_done(f"{leads}: {told}", begun=True)
+        return unknown(f"an endpoint leads to no known cluster: {told}", started=started)
+    if started:
+        leads = f"{len(seen.endpoints_on_source)} of {len(states)} endpoints lead to {facts.source}"
+        return not_done(f"{leads}: {told}", started=True)
     unseen = "" if seen.rebuilding else _unseen(facts)
     if unseen:
         return unknown(f"whether positions were committed too early is not known: {unseen}")
@@ -480,7 +482,7 @@ def _unseen(facts: Facts) -> str:
 def _committed_when(seen: Situation) -> str:
     """Positions that may be of before the loss, or translated since: both look alike."""
     target, groups = seen.facts.target, seen.facts.known_groups
-    names = [each.name for each in groups if each.positions and target in each.reading_on]
+    names = [each.name for each in groups if each.positions and target in each.active_on]
     if not names:
         return ""
     return (
@@ -489,7 +491,7 @@ def _committed_when(seen: Situation) -> str:
     )
 
 
-def moved_while_read(seen: Situation) -> tuple[GroupSeen, ...]:
+def committed_while_active(seen: Situation) -> tuple[GroupState, ...]:
     """Groups with members whose positions on the source lie behind all that it had when lost."""
     first = seen.first
     if first is None or seen.rebuilding:
@@ -500,7 +502,7 @@ def moved_while_read(seen: Situation) -> tuple[GroupSeen, ...]:
     return tuple(
         group
         for group in seen.facts.known_groups
-        if where.intersection(group.reading_on)
+        if where.intersection(group.active_on)
         and any(offset > ends.get(place, offset) for place, offset in group.positions.items())
     )
 
@@ -518,7 +520,7 @@ def _all_switched(facts: Facts) -> str:
     return f"{told}; not everybody has followed: {several(waiting)}" if waiting else told
 
 
-def forward_again(seen: Situation) -> Seen:
+def forward_restarted(seen: Situation) -> StepState:
     """Whether it runs for clients that are back, and copies nothing twice."""
     facts = seen.facts
     told = facts.stopped if isinstance(facts.forward, Unavailable) else None
@@ -559,7 +561,7 @@ def _seed(facts: Facts, forward: Replication) -> str:
     return f"; started as it stands it copies {again}: set its position first" if again else ""
 
 
-def proven(seen: Situation) -> Seen:
+def proven(seen: Situation) -> StepState:
     """What of it can be seen from outside: never all."""
     if seen.home is False:
         return not_done("it comes last")

@@ -9,7 +9,7 @@ from drctl.checks.connector_settings import REPLICATOR
 from drctl.config.fields import for_commands
 from drctl.config.link import Link
 from drctl.config.mirrors import simple_class
-from drctl.failback.facts import Began, Cluster, Replicator
+from drctl.failback.facts import Cluster, Replicator, ReverseStart
 from drctl.failback.reverse_destination import written_elsewhere
 from drctl.failback.situation import Situation, rebuild_command
 from drctl.failback.steps import held_before
@@ -41,7 +41,7 @@ def start_of(seen: Situation) -> Start:
         return Start(unsure=several(f"{each.reason}: {each.remedy}" for each in elsewhere))
     if seen.rebuilding:
         return Start()
-    if Began.START in seen.arrived.values():
+    if ReverseStart.START in seen.arrived.values():
         return Start(twice=True)
     if seen.home is True:
         return Start(unsure=f"clients are home on {facts.source}: compare both directions first")
@@ -62,8 +62,8 @@ def start_of(seen: Situation) -> Start:
 
 def _behind_what_came(seen: Situation, positions: Mapping[TopicPartition, int]) -> Iterator[str]:
     """Partitions that have begun to come, and that it would begin again."""
-    for place, boundary, came in _begun(seen):
-        if came is not Began.BOUNDARY and came is not None:
+    for place, boundary, came in _started(seen):
+        if came is not ReverseStart.BOUNDARY and came is not None:
             yield f"what came first of {place} is not the first new record"
         elif came and positions.get(place, 0) < boundary:
             stands = positions.get(place, "nothing")
@@ -74,13 +74,15 @@ def _to_be_set(
     seen: Situation, positions: Mapping[TopicPartition, int]
 ) -> Iterator[tuple[TopicPartition, int]]:
     """Where it has to begin, of partitions of which nothing has come."""
-    for place, boundary, came in _begun(seen):
+    for place, boundary, came in _started(seen):
         stands = positions.get(place, 0)
         if came is None and stands != boundary and held_before(place, boundary, seen):
             yield place, boundary
 
 
-def _begun(seen: Situation) -> Iterator[tuple[TopicPartition, int, Began | Unavailable | None]]:
+def _started(
+    seen: Situation,
+) -> Iterator[tuple[TopicPartition, int, ReverseStart | Unavailable | None]]:
     """By partition of the target: where what is new begins, and what has come; None: nothing."""
     partitions = seen.first.partitions if seen.first is not None else ()
     for each in partitions:
@@ -112,7 +114,7 @@ _RUNBOOK = "runbooks/before-the-primary-returns.md"
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class CommandContext:
     """What command lines need: a link as drctl.yaml has it, and what was seen of it.
 
     Attributes:
@@ -153,15 +155,15 @@ class Site:
     @property
     def anew(self) -> str:
         """The one plan that fails back where what is new has no place of its own; else empty."""
-        return rebuild_command(self.link.name) if self.seen.stand_behind else ""
+        return rebuild_command(self.link.name) if self.seen.out_of_order_in else ""
 
 
-def whole_plan(site: Site) -> str:
+def whole_plan(site: CommandContext) -> str:
     """The command that does all of it."""
     return site.anew or f"drctl failback {site.named}{' --rebuild' * site.seen.rebuilding}"
 
 
-def doing(site: Site) -> Mapping[str, tuple[str, ...]]:
+def commands_by_step(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
     """By step: lines that are commands, or say what has no command yet."""
     rebuilding = site.seen.rebuilding
     if site.anew and not rebuilding:
@@ -170,7 +172,7 @@ def doing(site: Site) -> Mapping[str, tuple[str, ...]]:
     return {**_of_each(site), **(_anew(site) if rebuilding else {})}
 
 
-def _anew(site: Site) -> Mapping[str, tuple[str, ...]]:
+def _anew(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
     """Where the source is emptied, and everything is copied to it."""
     offsets = connector_url(site.connect_back, site.reverse[0], "offsets")
     start = start_of(site.seen)
@@ -191,7 +193,7 @@ def _anew(site: Site) -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def _of_each(site: Site) -> Mapping[str, tuple[str, ...]]:
+def _of_each(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
     there, link, gap = f"drctl gap {site.named} --scope full", site.link, site.seen.gap.valid
     if site.back is None:
         back = (
@@ -223,7 +225,7 @@ def _of_each(site: Site) -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def _start(site: Site, back: str) -> tuple[str, ...]:
+def _start(site: CommandContext, back: str) -> tuple[str, ...]:
     """What copies back, by where it stands."""
     start, source = start_of(site.seen), site.link.source
     if start.twice:
@@ -240,11 +242,11 @@ def _not_yet(start: Start) -> tuple[str, ...]:
     return (f"do not start what copies back yet: {start.unsure}",) if start.unsure else ()
 
 
-def _resumed(site: Site) -> tuple[str, ...]:
+def _resumed(site: CommandContext) -> tuple[str, ...]:
     return tuple(put(site.connect_back, name, "resume") for name in site.reverse)
 
 
-def _begin(site: Site, body: str) -> tuple[str, ...]:
+def _begin(site: CommandContext, body: str) -> tuple[str, ...]:
     if not body:
         return ("it stands where it has to: nothing is to be set, only started",)
     return (
@@ -254,7 +256,7 @@ def _begin(site: Site, body: str) -> tuple[str, ...]:
     )
 
 
-def _again(site: Site) -> tuple[str, ...]:
+def _again(site: CommandContext) -> tuple[str, ...]:
     """Where the old connector goes on; from outside nobody sees where the switchover was."""
     name = site.forward[0]
     return (
@@ -266,14 +268,14 @@ def _again(site: Site) -> tuple[str, ...]:
     )
 
 
-def _stop(site: Site) -> tuple[str, ...]:
+def _stop(site: CommandContext) -> tuple[str, ...]:
     replicator = site.link.settings.replicator
     if replicator.stop and not replicator.connect:
         return (command(replicator.stop),)
     return tuple(put(site.connect, name, "stop") for name in site.forward)
 
 
-def _one_way_only(site: Site) -> tuple[str, ...]:
+def _one_way_only(site: CommandContext) -> tuple[str, ...]:
     """Before reverse replication starts: topics that keep their names would loop for ever."""
     if not site.seen.forward_runs:
         return ()
@@ -285,18 +287,18 @@ def _one_way_only(site: Site) -> tuple[str, ...]:
     )
 
 
-def _before_closing(site: Site) -> tuple[str, ...]:
+def _before_closing(site: CommandContext) -> tuple[str, ...]:
     """Nobody is to be kept from writing where applications are at work."""
     source, seen = site.link.source, site.seen
-    if seen.led_home:
-        there = f"{listed(seen.led_home)} leads to {source}"
+    if seen.endpoints_on_source:
+        there = f"{listed(seen.endpoints_on_source)} leads to {source}"
         return (f"only when clients are back on {site.link.target} ({there} now):",)
     if seen.home is None:
         return (f"only where no application is at work on {source}: it cannot be seen here:",)
     return ()
 
 
-def _deny(site: Site) -> str:
+def _deny(site: CommandContext) -> str:
     principals, seen = site.link.settings.fence.principals, site.seen.facts.on_source
     known = sorted(seen.topics) if isinstance(seen, Cluster) else ()
     who = " ".join(option("--deny-principal", each) for each in principals or ("User:APPLICATION",))

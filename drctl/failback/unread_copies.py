@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from drctl.failback.observers.copies import in_pieces, original
+from drctl.failback.observers.copies import in_chunks, original
 from drctl.model.groups import Committed, Positions
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import TopicPartition, Unavailable
@@ -44,16 +44,16 @@ class CopiedRecords(NamedTuple):
     too_far: frozenset[TopicPartition] = frozenset()
 
 
-def last_copies(kept: Mapping[Key, Progress], home_id: str) -> dict[TopicPartition, int]:
+def last_copies(kept: Mapping[Key, Progress], source_id: str) -> dict[TopicPartition, int]:
     """By partition of the target, the offset of the last copy that drctl made there.
 
     Args:
-        home_id: of the cluster that the originals are on.
+        source_id: of the cluster that the originals are on.
     """
     found: dict[TopicPartition, int] = {}
     for key, progress in kept.items():
         for each in progress.segments:
-            if key.source_id == home_id and each.action is Action.COPY and each.to_last >= 0:
+            if key.source_id == source_id and each.action is Action.COPY and each.to_last >= 0:
                 place = TopicPartition(each.to, key.record_set.place.partition)
                 found[place] = max(each.to_last, found.get(place, -1))
     return found
@@ -75,26 +75,26 @@ def find_copies(
     reader: ClusterReader,
     since: Mapping[TopicPartition, int],
     last: Mapping[TopicPartition, int],
-    home_id: str,
-    home_topic: Callable[[str], str] = lambda topic: topic,
+    source_id: str,
+    source_topic: Callable[[str], str] = lambda topic: topic,
 ) -> Mapping[TopicPartition, Sequence[Copy]]:
     """The copies from these offsets on, up to the last one.
 
     Args:
-        home_topic: what a topic of the target is called on the source, where names differ.
+        source_topic: what a topic of the target is called on the source, where names differ.
 
     Raises:
         Unreachable: a partition could not be read.
     """
     found: dict[TopicPartition, list[Copy]] = {place: [] for place in since}
-    for place, records in in_pieces(
+    for place, records in in_chunks(
         reader, {place: range(at, last[place] + 1) for place, at in since.items()}
     ):
-        home = TopicPartition(home_topic(place.topic), place.partition)
+        home = TopicPartition(source_topic(place.topic), place.partition)
         found[place] += (
             Copy(record.offset, at)
             for record in records
-            if (at := original(record, home_id, home)) is not None
+            if (at := original(record, source_id, home)) is not None
         )
     return found
 
@@ -102,7 +102,7 @@ def find_copies(
 def held_back(
     wanted: Iterable[Wanted],
     stands: Stands,
-    brought: CopiedRecords,
+    copied: CopiedRecords,
     copy_of: Callable[[str], str | None] = lambda topic: topic,
 ) -> tuple[Wanted, ...]:
     """The same positions, none of them behind an original that its group has not read.
@@ -112,15 +112,15 @@ def held_back(
     """
     places = ((each, each.partition.topic, each.partition.partition) for each in wanted)
     return tuple(
-        _held_back(each, TopicPartition(copy_of(topic) or topic, number), stands, brought)
+        _held_back(each, TopicPartition(copy_of(topic) or topic, number), stands, copied)
         for each, topic, number in places
     )
 
 
 def _held_back(
-    each: Wanted, place: TopicPartition, stands: Stands, brought: CopiedRecords
+    each: Wanted, place: TopicPartition, stands: Stands, copied: CopiedRecords
 ) -> Wanted:
-    if each.to is None or place not in brought.last:
+    if each.to is None or place not in copied.last:
         return each
     positions = stands.get(each.group, Unavailable("nobody has looked"))
     if isinstance(positions, Unavailable):
@@ -129,10 +129,10 @@ def _held_back(
     at = positions.get(place)
     if at is None:
         return each
-    if place in brought.too_far:
+    if place in copied.too_far:
         why = f"it may not have read what was brought over, and is over {MOST:,} offsets behind"
         return replace(each, blocked=why)
-    unread = [c.original for c in brought.copies.get(place, ()) if c.offset >= at.offset]
+    unread = [c.original for c in copied.copies.get(place, ()) if c.offset >= at.offset]
     first = min(unread, default=each.to.offset)
     if first >= each.to.offset:
         return each

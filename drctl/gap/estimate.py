@@ -254,12 +254,12 @@ class GapEstimate:
         self.progress("looking at both clusters", 0, 0)
         ends = Side(self.source, self.source.overview()), Side(self.target, self.target.overview())
         names = choose_topics(self.link, ends[0].overview.partitions.keys(), topics)
-        sight = BothLogs(self.link, *ends)
-        seen = sight.look(names)
+        reader = BothLogs(self.link, *ends)
+        seen = reader.look(names)
         narrowing = Narrowing(self.source, self.target, self.progress)
         differing = narrowing.differing(seen.units, seen.terms.timed)
         # Configurations tell why sides differ; of those that do not they need not be asked.
-        terms = sight.terms(sorted({u.topic for u in differing if u.target}), seen.terms)
+        terms = reader.terms(sorted({u.topic for u in differing if u.target}), seen.terms)
         timed = {u: n for u, n in differing.items() if terms.get(u.topic, seen.terms).timed}
         judged = self._judged(seen, terms, narrowing.run(timed))
         return EstimateResult(

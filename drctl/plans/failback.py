@@ -122,8 +122,8 @@ class FailbackInputs:
     """What a failback is planned from.
 
     Attributes:
-        home: from the surviving cluster to the one that was lost.
-        old: the link as it was, and will be again.
+        reverse: from the surviving cluster to the one that was lost.
+        forward: the link as it was, and will be again.
         seeded: the connector of the reverse replication; empty where a person starts it.
         reseeded: the one that copied before, and will again; likewise.
         policy: what becomes of the records that only the returned cluster has; None where nobody
@@ -133,8 +133,8 @@ class FailbackInputs:
         at_most: records that may be on their way when clients are moved.
     """
 
-    home: Circumstances
-    old: Circumstances
+    reverse: Circumstances
+    forward: Circumstances
     seeded: str = ""
     reseeded: str = ""
     policy: str | None = None
@@ -143,7 +143,7 @@ class FailbackInputs:
     at_most: int = 0
 
 
-def leads_home(steps: Iterable[Step]) -> bool:
+def is_failback(steps: Iterable[Step]) -> bool:
     """Whether they are those of a failback, by themselves or within a runbook."""
     return any(step.kind == FailbackOrder.name for step in steps)
 
@@ -153,72 +153,82 @@ def rebuilds(steps: Iterable[Step]) -> bool:
     return any(step.kind == EmptyReturned.name for step in steps)
 
 
-def turned(old: Circumstances, connectors: tuple[str, ...] = ()) -> FailbackInputs:
+def turned(forward: Circumstances, connectors: tuple[str, ...] = ()) -> FailbackInputs:
     """The inputs of a failback, as far as the link itself tells.
 
     Args:
         connectors: of the reverse replication, the one that copies first.
     """
     # A user-supplied command is written for one cluster, and for one direction of replication.
-    acl = old.fence_method is FenceMethod.ACL
-    home = replace(
-        old,
-        source=old.target,
-        target=old.source,
+    acl = forward.fence_method is FenceMethod.ACL
+    reverse = replace(
+        forward,
+        source=forward.target,
+        target=forward.source,
         connectors=connectors,
         fence_method=FenceMethod.ACL if acl else FenceMethod.NONE,
         stop_command=(),
         start_command=(),
         stopped_command=(),
-        source_answers=old.target_answers,
-        target_answers=old.source_answers,
+        source_answers=forward.target_answers,
+        target_answers=forward.source_answers,
     )
-    known = old.replicator == SEEDED and bool(connectors and old.connectors)
-    seeded = (connectors[0], old.connectors[0]) if known else ("", "")
-    return FailbackInputs(home, old, *seeded)
+    known = forward.replicator == SEEDED and bool(connectors and forward.connectors)
+    seeded = (connectors[0], forward.connectors[0]) if known else ("", "")
+    return FailbackInputs(reverse, forward, *seeded)
 
 
-def failback(way: FailbackInputs) -> Plan:
+def failback(inputs: FailbackInputs) -> Plan:
     """The plan; the same inputs give the same plan."""
-    steps = (*_closed(way), *_decided(way), *_replicated(way), *_moved(way), *_restored(way))
-    return _plan(NAME, way.home, steps)
+    steps = (
+        *_closed(inputs),
+        *_decided(inputs),
+        *_replicated(inputs),
+        *_moved(inputs),
+        *_restored(inputs),
+    )
+    return _plan(NAME, inputs.reverse, steps)
 
 
-def rebuild(way: FailbackInputs, *, empty: bool) -> Plan:
+def rebuild(inputs: FailbackInputs, *, empty: bool) -> Plan:
     """The plan of a rebuild; the same inputs give the same plan.
 
     Args:
         empty: whether the returned cluster holds nothing of the link already.
     """
     steps = (
-        *_closed(way, rebuild=True),
-        *_decided(way, rebuild=True),
-        _emptied(way, empty),
-        *_replicated(way, rebuild=True),
-        *_moved(way),
-        *_restored(way, rebuild=True),
+        *_closed(inputs, rebuild=True),
+        *_decided(inputs, rebuild=True),
+        _emptied(inputs, empty),
+        *_replicated(inputs, rebuild=True),
+        *_moved(inputs),
+        *_restored(inputs, rebuild=True),
     )
-    return _plan(REBUILD_NAME, way.home, steps)
+    return _plan(REBUILD_NAME, inputs.reverse, steps)
 
 
-def _plan(name: str, home: Circumstances, steps: tuple[Step, ...]) -> Plan:
-    return Plan(name, home.link, home.source, home.target, steps, home.basis, home.overrides)
+def _plan(name: str, reverse: Circumstances, steps: tuple[Step, ...]) -> Plan:
+    return Plan(
+        name, reverse.link, reverse.source, reverse.target, steps, reverse.basis, reverse.overrides
+    )
 
 
-def _closed(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
+def _closed(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
     """a, b: nothing is written to the cluster that is back, and nothing is copied from it."""
-    home, old = way.home, way.old
-    order = OrderSettings(home.target, home.overrides, REBUILDING if rebuild else ASKED_FOR)
+    reverse, forward = inputs.reverse, inputs.forward
+    order = OrderSettings(reverse.target, reverse.overrides, REBUILDING if rebuild else ASKED_FOR)
     yield FailbackOrder().step("order", order, 60)
-    yield step_builders.stock(home)
-    yield _close(way, step_builders.fence(old, Duty.REQUIRED, f"fence-{home.target}"), rebuild)
-    stop = step_builders.stop(old, "stop-forward-replication")
+    yield step_builders.stock(reverse)
+    yield _close(
+        inputs, step_builders.fence(forward, Duty.REQUIRED, f"fence-{reverse.target}"), rebuild
+    )
+    stop = step_builders.stop(forward, "stop-forward-replication")
     yield replace(stop, kind=_KEEPS[stop.kind])
 
 
-def _close(way: FailbackInputs, fence: Step, rebuild: bool) -> Step:
+def _close(inputs: FailbackInputs, fence: Step, rebuild: bool) -> Step:
     """The fence of the returned cluster, which stays."""
-    reverse, duty = way.home.connectors, fence.duty
+    reverse, duty = inputs.reverse.connectors, fence.duty
     if fence.kind == MANUAL_FENCE.name:
         asked = MANUAL_FENCE.read_settings(fence.settings)
         asked = replace(asked, undo="", reverse=reverse, made_anew=rebuild)
@@ -232,127 +242,134 @@ def _close(way: FailbackInputs, fence: Step, rebuild: bool) -> Step:
     return FENCE_RETURNED.step(fence.id, acls, fence.timeout_s, duty)
 
 
-def _decided(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
+def _decided(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
     """c, d, e: what only the cluster has that is back is found, judged and decided on."""
-    source, target = way.home.source, way.home.target
-    decided = DecideSettings(source, target, way.policy, way.topics, way.conflicting)
+    source, target = inputs.reverse.source, inputs.reverse.target
+    decided = DecideSettings(source, target, inputs.policy, inputs.topics, inputs.conflicting)
     yield FindMissing().step("find-missing", FindSettings(source, target, rebuild), 0)
     yield ClassifyRecords().step("classify-records", decided, 0)
     yield Reconcile().step("reconcile", decided, 30)
 
 
-def _emptied(way: FailbackInputs, empty: bool) -> Step:
+def _emptied(inputs: FailbackInputs, empty: bool) -> Step:
     """A person empties the returned cluster, unless it is empty already."""
-    home = way.home
-    identity = f"empty-{home.target}"
-    settings = EmptySettings(home.target, home.source, way.seeded)
+    reverse = inputs.reverse
+    identity = f"empty-{reverse.target}"
+    settings = EmptySettings(reverse.target, reverse.source, inputs.seeded)
     if not empty:
-        text = _EMPTY.format(cluster=home.target, link=home.link)
+        text = _EMPTY.format(cluster=reverse.target, link=reverse.link)
         settings = replace(settings, question=identity, text=text)
     return EmptyReturned().step(identity, settings, 600)
 
 
-def _replicated(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
+def _replicated(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
     """f, g, h: what is new is replicated, and nothing else; all of it, where a rebuild begins."""
-    home = way.home
-    if way.seeded:
+    reverse = inputs.reverse
+    if inputs.seeded:
         filtering = INCLUDE_RECONCILED if rebuild else EXCLUDE_RECONCILED
-        yield filtering.step(filtering.name, FilterSettings(way.seeded), 30)
-        seeds = SeedSettings(home.source, home.target, way.seeded)
+        yield filtering.step(filtering.name, FilterSettings(inputs.seeded), 30)
+        seeds = SeedSettings(reverse.source, reverse.target, inputs.seeded)
         if rebuild:
             seeding = SetStartOffsetsEarliest.name
             yield SetStartOffsetsEarliest().step("set-start-offsets", seeds, 30)
         else:
             seeding = SET_START_OFFSETS.name
             yield SET_START_OFFSETS.step("set-start-offsets", seeds, 30)
-        yield StartReplication().step("start-reverse-replication", _starts(home, seeding), 180)
+        yield StartReplication().step("start-reverse-replication", _starts(reverse, seeding), 180)
     elif rebuild:
         boundary, why = "the first record of each partition", "everything is copied"
-        yield _by_hand(home, "start-reverse-replication", boundary, why, _REBUILD_HOW, begins=START)
-    elif home.replicator == MIRRORED:
-        yield _asked_to_start(home, "start-reverse-replication", BOUNDARY, _MIRROR, mirrors=True)
+        yield _by_hand(
+            reverse, "start-reverse-replication", boundary, why, _REBUILD_HOW, begins=START
+        )
+    elif reverse.replicator == MIRRORED:
+        yield _asked_to_start(reverse, "start-reverse-replication", BOUNDARY, _MIRROR, mirrors=True)
     else:
         boundary = "the first record that was written there since (step find-missing), without"
         told = f"{boundary} what reconcile copied"
         yield _by_hand(
-            home, "start-reverse-replication", told, "nothing is copied twice", begins=BOUNDARY
+            reverse, "start-reverse-replication", told, "nothing is copied twice", begins=BOUNDARY
         )
-    scope, connectors = "tail" if home.connectors else "full", (way.seeded,) if way.seeded else ()
-    at_most = max(way.at_most, IN_FLIGHT)
-    caught_up = CatchUpSettings(home.source, home.target, scope, at_most, connectors)
-    yield WaitForCatchUp().step("wait-for-catch-up", caught_up, home.timeout_s)
+    scope, connectors = (
+        "tail" if reverse.connectors else "full",
+        (inputs.seeded,) if inputs.seeded else (),
+    )
+    at_most = max(inputs.at_most, IN_FLIGHT)
+    caught_up = CatchUpSettings(reverse.source, reverse.target, scope, at_most, connectors)
+    yield WaitForCatchUp().step("wait-for-catch-up", caught_up, reverse.timeout_s)
     if rebuild:
         # All of it is compared before anybody waits for it.
-        whole = CatchUpSettings(home.source, home.target, "full", at_most)
-        yield WaitForCatchUp().step("compare-all", whole, max(300, home.timeout_s))
+        whole = CatchUpSettings(reverse.source, reverse.target, "full", at_most)
+        yield WaitForCatchUp().step("compare-all", whole, max(300, reverse.timeout_s))
 
 
-def _moved(way: FailbackInputs) -> Iterator[Step]:
+def _moved(inputs: FailbackInputs) -> Iterator[Step]:
     """i: the planned switchover; and where the old replication will resume."""
     passed = {"replication-lag": _COPIES}
-    if way.home.fence_method is FenceMethod.NONE:
+    if inputs.reverse.fence_method is FenceMethod.NONE:
         passed["fence-not-possible"] = _BY_A_PERSON
-    home = replace(way.home, overrides={**passed, **way.home.overrides})
-    yield step_builders.preflight(home, Mode.PLANNED)
-    yield step_builders.stock(home, "snapshot-state-again")
-    yield step_builders.fence(home, Duty.REQUIRED)
-    yield Drain().step("drain", DrainSettings(home.target), home.timeout_s)
-    yield from step_builders.quiet(home)
-    yield step_builders.stop(home)
-    yield step_builders.groups(home)
-    old = {"moves-backwards": _OLD, **home.overrides}
-    yield step_builders.offsets(replace(home, overrides=old), leave_out=home.leaves_groups_out)
-    yield step_builders.skipping(home)
-    if way.reseeded:
-        settings = SeedSettings(way.old.source, way.old.target, way.reseeded)
+    reverse = replace(inputs.reverse, overrides={**passed, **inputs.reverse.overrides})
+    yield step_builders.preflight(reverse, Mode.PLANNED)
+    yield step_builders.stock(reverse, "snapshot-state-again")
+    yield step_builders.fence(reverse, Duty.REQUIRED)
+    yield Drain().step("drain", DrainSettings(reverse.target), reverse.timeout_s)
+    yield from step_builders.quiet(reverse)
+    yield step_builders.stop(reverse)
+    yield step_builders.groups(reverse)
+    forward = {"moves-backwards": _OLD, **reverse.overrides}
+    yield step_builders.offsets(
+        replace(reverse, overrides=forward), leave_out=reverse.leaves_groups_out
+    )
+    yield step_builders.skipping(reverse)
+    if inputs.reseeded:
+        settings = SeedSettings(inputs.forward.source, inputs.forward.target, inputs.reseeded)
         seeding = SetStartOffsets(SET_START_OFFSETS_LATEST, from_search=False)
         yield seeding.step("set-forward-start-offsets", settings, 30)
     else:
-        yield RecordEndOffsets().step("record-end-offsets", step_builders.ends(way.old), 30)
-    yield step_builders.opening(home)
-    yield from _let_in(way.old)
-    yield from step_builders.switches(home)
-    yield step_builders.clients(home)
+        yield RecordEndOffsets().step("record-end-offsets", step_builders.ends(inputs.forward), 30)
+    yield step_builders.opening(reverse)
+    yield from _let_in(inputs.forward)
+    yield from step_builders.switches(reverse)
+    yield step_builders.clients(reverse)
 
 
-def _let_in(old: Circumstances) -> Iterator[Step]:
+def _let_in(forward: Circumstances) -> Iterator[Step]:
     """What closed the returned cluster opens it again; rules of ACLs go when it is opened."""
-    if old.fence_method is FenceMethod.ACL:
+    if forward.fence_method is FenceMethod.ACL:
         return
-    if old.fence_method is FenceMethod.COMMAND and old.fence_undo:
-        yield step_builders.by_command(old, "lift-fence", old.fence_undo)
+    if forward.fence_method is FenceMethod.COMMAND and forward.fence_undo:
+        yield step_builders.by_command(forward, "lift-fence", forward.fence_undo)
         return
-    text = step_builders.LIFT.format(source=old.source)
+    text = step_builders.LIFT.format(source=forward.source)
     yield MANUAL.step("lift-fence", ManualSettings(question="lift-fence", text=text, undo=""), 60)
 
 
-def _restored(way: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
+def _restored(inputs: FailbackInputs, *, rebuild: bool = False) -> Iterator[Step]:
     """j, k: the old replication resumes, everything is proven, and nothing is outstanding."""
-    home, old = way.home, way.old
+    reverse, forward = inputs.reverse, inputs.forward
     # What was emptied has no record left that is to stay away; nor has a mirror that was cut off.
-    emptied = rebuild or home.replicator == MIRRORED
-    if way.reseeded:
+    emptied = rebuild or reverse.replicator == MIRRORED
+    if inputs.reseeded:
         step = StartReplication().step(
-            "restart-forward-replication", _starts(old, SET_START_OFFSETS_LATEST), 180
+            "restart-forward-replication", _starts(forward, SET_START_OFFSETS_LATEST), 180
         )
         yield replace(step, kind=RESTART_REPLICATION)
     else:
-        if old.replicator == MIRRORED:
+        if forward.replicator == MIRRORED:
             step = _asked_to_start(
-                old, "restart-forward-replication", END, _MIRROR_AGAIN, mirrors=True
+                forward, "restart-forward-replication", END, _MIRROR_AGAIN, mirrors=True
             )
         else:
-            told = f"where {old.source} ended when it was opened"
+            told = f"where {forward.source} ended when it was opened"
             step = _by_hand(
-                old, "restart-forward-replication", told, "nothing is copied twice", begins=END
+                forward, "restart-forward-replication", told, "nothing is copied twice", begins=END
             )
         yield replace(step, kind="manual-restart-replication")
-    proof = VerifySettings(home.source, home.target, old_way=False)
+    proof = VerifySettings(reverse.source, reverse.target, old_way=False)
     yield VerifyCopies().step("verify-primary", proof, 300)
-    proof = VerifySettings(old.source, old.target, old_way=True, emptied=emptied)
+    proof = VerifySettings(forward.source, forward.target, old_way=True, emptied=emptied)
     yield replace(VerifyCopies().step("verify-secondary", proof, 300), kind=VERIFY_FORWARD_COPIES)
-    yield VerifyGroups().step("verify-groups", commit_offsets.VerifySettings(home.target), 60)
-    settling = ResolveSettings(home.source, home.target, "resolve-outstanding")
+    yield VerifyGroups().step("verify-groups", commit_offsets.VerifySettings(reverse.target), 60)
+    settling = ResolveSettings(reverse.source, reverse.target, "resolve-outstanding")
     yield ResolveOutstanding().step("resolve-outstanding", settling, 30)
 
 

@@ -15,7 +15,7 @@ from drctl.engine.invariants import violations
 from drctl.engine.kind import Kind, Trait
 from drctl.model.errors import UsageError
 from drctl.model.plan import Duty, Plan, Step
-from drctl.plans.failback import leads_home
+from drctl.plans.failback import is_failback
 from drctl.plans.inputs import Circumstances
 from drctl.runbook.reading import Runbook
 from drctl.runbook.schema import SHORT, StepConfig
@@ -82,9 +82,9 @@ def _unasked(plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[Broken]:
 
 def _beside_failback(plan: Plan) -> Iterator[Broken]:
     """Its steps look along the way home; what a runbook says of the link is meant the other way."""
-    if not leads_home(plan.steps):
+    if not is_failback(plan.steps):
         return
-    sequence = next(step.id for step in plan.steps if leads_home([step])).partition(".")[0]
+    sequence = next(step.id for step in plan.steps if is_failback([step])).partition(".")[0]
     for step in plan.steps:
         if step.id.partition(".")[0] != sequence and step.kind not in _BY_PEOPLE:
             why = f"beside a way home stand only {', '.join(sorted(_BY_PEOPLE))}"
@@ -211,7 +211,7 @@ def planned(
             steps.append(step)
     basis = {**seen.basis, f"runbook {runbook.name}": runbook.fingerprint}
     basis |= {f"fact {name}": str(facts[name]) for name in sorted(asked_for(runbook))}
-    ends = (seen.target, seen.source) if leads_home(steps) else (seen.source, seen.target)
+    ends = (seen.target, seen.source) if is_failback(steps) else (seen.source, seen.target)
     plan = Plan(runbook.name, seen.link, *ends, concerned(steps, KINDS), basis, seen.overrides)
     return plan, places, problems
 

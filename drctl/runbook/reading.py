@@ -50,7 +50,7 @@ class Runbook:
         return self.file.name
 
     @property
-    def leads_home(self) -> bool:
+    def is_failback(self) -> bool:
         """Whether it goes the way home over its link: from its target to its source."""
         return any(_sequence(step) == NAME for step in self.file.steps)
 

@@ -282,7 +282,7 @@ def _steps(runbook: Runbook, ready: tuple[Ready, ...], seen: Circumstances) -> I
         condition = runbook.file.steps[each.number].when
         for step in _made(each, seen):
             number += 1
-            home = runbook.leads_home and each.kind == "sequence"
+            home = runbook.is_failback and each.kind == "sequence"
             yield from _step(number, step, each, condition, seen, home)
             yield ""
 

@@ -182,11 +182,11 @@ class Condition:
 
     Attributes:
         words: what is so then, with `{source}` and `{target}`.
-        sight: looks.
+        reader: looks.
     """
 
     words: str
-    sight: Callable[[WaitSettings, LinkReader], Observed]
+    reader: Callable[[WaitSettings, LinkReader], Observed]
 
 
 def _answers(name: str, reader: LinkReader) -> Observed:
@@ -301,4 +301,4 @@ class Wait(Polling[WaitSettings, WaitSettings, AnswerFacts]):
 
     def verify(self, intent: WaitSettings, reader: LinkReader) -> Observed:
         """Whether it is so now."""
-        return CONDITIONS[intent.condition].sight(intent, reader)
+        return CONDITIONS[intent.condition].reader(intent, reader)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from textwrap import indent
 
 from drctl.failback.answer import ROWS, TABLE, Answer, State, Verdict
-from drctl.failback.facts import Facts, RunTold
-from drctl.failback.suggested_commands import Site, doing, whole_plan
+from drctl.failback.facts import Facts, JournaledRun
+from drctl.failback.suggested_commands import CommandContext, commands_by_step, whole_plan
 from drctl.model.text import quote
 from drctl.model.topology import Unavailable
 from drctl.views.text import sentence, show
@@ -24,7 +24,7 @@ _MOVES_CLIENTS = "i"
 
 
 @view
-def failback_table(answer: Answer, site: Site) -> Iterator[Part]:
+def failback_table(answer: Answer, site: CommandContext) -> Iterator[Part]:
     """The steps, the records, the verdict, what is next, and what is unknown."""
     facts = answer.seen.facts
     ends = f"{facts.target} -> {facts.source}"
@@ -34,7 +34,7 @@ def failback_table(answer: Answer, site: Site) -> Iterator[Part]:
         yield from _records(answer)
     words, style = _HEADS[answer.verdict]
     if answer.state is State.NOTHING:
-        words = f"ok: there is nothing to fail back; {answer.seen.peace}"
+        words = f"ok: there is nothing to fail back; {answer.seen.not_needed}"
     if answer.state is State.COMPLETED:
         words = f"ok: the failback is complete (run {answer.seen.failed_back})"
     if answer.state is State.UNKNOWN:
@@ -73,7 +73,7 @@ def _records(answer: Answer) -> Iterator[Part]:
         yield Text(f"  {sample}", "dim")
 
 
-def _next(answer: Answer, site: Site) -> Iterator[Part]:
+def _next(answer: Answer, site: CommandContext) -> Iterator[Part]:
     if answer.next is None:
         done = "" if answer.state is State.NOTHING else "; every step is done"
         yield heading(f"Next: nothing{done}")
@@ -86,17 +86,17 @@ def _next(answer: Answer, site: Site) -> Iterator[Part]:
         for line in _where_clients_are(site):
             yield Text(indent(line, "  "))
         return
-    halfway = _halfway(answer.seen.facts)
-    if halfway is None or (answer.violations and answer.next != _MOVES_CLIENTS):
-        for line in doing(site)[row.id]:
+    in_progress = _halfway(answer.seen.facts)
+    if in_progress is None or (answer.violations and answer.next != _MOVES_CLIENTS):
+        for line in commands_by_step(site)[row.id]:
             yield Text(indent(line, "  "))
-    if halfway is not None:
-        yield from _resume(halfway, site)
+    if in_progress is not None:
+        yield from _resume(in_progress, site)
         return
     yield Text(f"All of it, as one plan: {whole_plan(site)}", "dim")
 
 
-def _where_clients_are(site: Site) -> tuple[str, ...]:
+def _where_clients_are(site: CommandContext) -> tuple[str, ...]:
     """What to do where they may be at home, and replication runs as it should then."""
     return (
         f"stop and close nothing yet: where they use {site.link.source}, what copies from it is to"
@@ -106,12 +106,12 @@ def _where_clients_are(site: Site) -> tuple[str, ...]:
     )
 
 
-def _halfway(facts: Facts) -> RunTold | None:
+def _halfway(facts: Facts) -> JournaledRun | None:
     """A run of the way home that nobody has brought to its end: no other may begin."""
-    return next((each for each in facts.runs if each.halfway), None)
+    return next((each for each in facts.runs if each.in_progress), None)
 
 
-def _resume(run: RunTold, site: Site) -> Iterator[Part]:
+def _resume(run: JournaledRun, site: CommandContext) -> Iterator[Part]:
     name = f"{quote(run.run)} {site.named}"
     yield Text(
         "  by the journal a run of the way home has not ended: it goes on from where it came; what"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 from drctl.engine.entries import Entry
-from drctl.engine.run_state import RunState, read_story
+from drctl.engine.run_state import RunState, read_run
 from drctl.model.document import OPTIONAL, Document, From, Name
 from drctl.model.errors import DamagedJournal
 from drctl.model.journal import JournalReader
@@ -73,7 +73,7 @@ def journal_document(link: str, reader: JournalReader, run: str | None) -> Journ
         runs = [_listed(reader, name) for name in reader.runs()]
     else:
         entries = reader.entries(run)
-        state = read_story(entries)
+        state = read_run(entries)
         lines = (line.decode() for line in reader.lines(run))
         told = tuple(_entry(entry, line) for entry, line in zip(entries, lines, strict=True))
         runs = [RunInJournal.of(state, entries=told)]
@@ -102,7 +102,7 @@ def entry_lines(document: JournalDocument) -> Iterator[str]:
 def _listed(reader: JournalReader, run: str) -> RunInJournal:
     """A run in a list: one whose journal is damaged hides none of the others."""
     try:
-        return RunInJournal.of(read_story(reader.entries(run)))
+        return RunInJournal.of(read_run(reader.entries(run)))
     except DamagedJournal as wrong:
         damage = wrong.message
     return RunInJournal(

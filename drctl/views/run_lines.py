@@ -264,7 +264,7 @@ def next_steps(data: ReportData) -> Iterator[NextStep]:
         case Standing.STOPPED if data.abandoned:
             yield from _after_abandoned(data)
         case Standing.STOPPED if data.ending.over:
-            if failback.leads_home(data.plan.steps):
+            if failback.is_failback(data.plan.steps):
                 yield NextStep(
                     f"Leave {plain(data.plan.target)} closed, and its old replication stopped.",
                     "The next run finds them so; opened or started now, either loses records.",
@@ -348,7 +348,7 @@ def _after_done(data: ReportData) -> Iterator[NextStep]:
         if not data.outstanding:
             yield NextStep("Nothing has to be done.", "Every step was seen to be done.")
         return
-    if failback.leads_home(data.plan.steps):
+    if failback.is_failback(data.plan.steps):
         yield from _home(data)
         return
     source, target = plain(data.plan.source), plain(data.plan.target)
@@ -404,7 +404,7 @@ def _home(data: ReportData) -> Iterator[NextStep]:
 def _plan_again(data: ReportData) -> str:
     if data.plan.name.startswith("failover-"):
         return f"{_command(data, 'failover')} --mode {quote(data.mode or 'planned')}"
-    if not failback.leads_home(data.plan.steps):
+    if not failback.is_failback(data.plan.steps):
         return ""
     rebuild = _rebuilding(data) if failback.rebuilds(data.plan.steps) else ""
     return f"{_command(data, failback.NAME)}{rebuild}{_decisions(data)}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from drctl.engine.entries import Entry, What
 from drctl.engine.kind import Description, I, Kind, Outcome, Status, StepKind, Trait
-from drctl.engine.run_state import ChainVerdict, RunState, damaged, opened, read_story
+from drctl.engine.run_state import ChainVerdict, RunState, damaged, opened, read_run
 from drctl.model.document import rounded
 from drctl.model.errors import Unknown
 from drctl.model.loss import Figure, LossRange, exactly, not_known
@@ -107,23 +107,23 @@ def moment_of(entry: Entry) -> datetime:
     return at
 
 
-def course_of(story: RunState, kinds: Mapping[str, Kind]) -> Course:
+def course_of(state: RunState, kinds: Mapping[str, Kind]) -> Course:
     """Follow the entries.
 
     Raises:
         Unknown: one of them is not what this drctl writes.
     """
-    course = Course({step.id: Track() for step in story.plan.steps})
+    course = Course({step.id: Track() for step in state.plan.steps})
     changing = {
         step.id
-        for step in story.plan.steps
+        for step in state.plan.steps
         if step.kind in kinds and Trait.CHANGES in kinds[step.kind].traits
     }
-    for entry in story.entries:
+    for entry in state.entries:
         try:
             _take(course, entry, changing)
         except (KeyError, TypeError, ValueError) as wrong:
-            raise damaged(story.run, wrong) from wrong
+            raise damaged(state.run, wrong) from wrong
     return course
 
 
@@ -200,15 +200,15 @@ def _say(track: Track, entry: Entry) -> None:
     track.items = tuple(map(str, entry["items"]))
 
 
-def attempts(story: RunState, kinds: Mapping[str, Kind], course: Course) -> tuple[Attempt, ...]:
+def attempts(state: RunState, kinds: Mapping[str, Kind], course: Course) -> tuple[Attempt, ...]:
     """Everybody who carried the run out."""
     found = []
-    edges = [*course.begins, len(story.entries)]
+    edges = [*course.begins, len(state.entries)]
     for first, after in pairwise(edges):
-        who = story.entries[first].get("who", {})
-        standing, step = _standing(story, kinds, story.entries[:after], first)
+        who = state.entries[first].get("who", {})
+        standing, step = _standing(state, kinds, state.entries[:after], first)
         where = f" at {step}" if step else ""
-        left = any(e["entry"] == What.ABANDONED for e in story.entries[first:after])
+        left = any(e["entry"] == What.ABANDONED for e in state.entries[first:after])
         found.append(
             Attempt(
                 str(who.get("user") or who.get("who") or "somebody"),
@@ -221,56 +221,56 @@ def attempts(story: RunState, kinds: Mapping[str, Kind], course: Course) -> tupl
     return tuple(found)
 
 
-def ending(story: RunState, kinds: Mapping[str, Kind], course: Course) -> Ending:
+def ending(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Ending:
     """How the run stands after its last entry."""
-    standing, step = _standing(story, kinds, story.entries, course.begins[-1])
-    words, items = _told(story, standing, step)
+    standing, step = _standing(state, kinds, state.entries, course.begins[-1])
+    words, items = _told(state, standing, step)
     if standing is Standing.NOT_ENDED:
         return Ending(standing, step, words, items, None)
     outcome = Outcome(
-        Status(standing.value), outstanding=bool(story.outstanding), abandoned=bool(story.abandoned)
+        Status(standing.value), outstanding=bool(state.outstanding), abandoned=bool(state.abandoned)
     )
-    over = standing is Standing.STOPPED and bool(story.status) and not story.abandoned
+    over = standing is Standing.STOPPED and bool(state.status) and not state.abandoned
     return Ending(standing, step, words, items, outcome.exit_code, over)
 
 
 def _standing(
-    story: RunState, kinds: Mapping[str, Kind], told: Sequence[Entry], first: int
+    state: RunState, kinds: Mapping[str, Kind], told: Sequence[Entry], first: int
 ) -> tuple[Standing, str]:
     """After these entries, of which the last attempt begins with the one of this number."""
     last = told[-1]
     match What(last["entry"]):
         case What.ENDED:
             standing = Standing(last["status"])
-            return standing, "" if standing is Standing.DONE else _turned_at(told) or _next(story)
+            return standing, "" if standing is Standing.DONE else _turned_at(told) or _next(state)
         case What.INTERRUPTED:
             return Standing.INTERRUPTED, str(last["step"])
         case What.FAILED:
-            return _failed(story, kinds, told)
+            return _failed(state, kinds, told)
         case What.OBSERVED if last["state"] == "unknown":
             return Standing.UNKNOWN, str(last["step"])
         case What.UNDONE | What.NOT_UNDONE:
-            return _put_back(story, kinds, told, first)
+            return _put_back(state, kinds, told, first)
         case _:
-            return Standing.NOT_ENDED, str(last.get("step", "")) or _next(story)
+            return Standing.NOT_ENDED, str(last.get("step", "")) or _next(state)
 
 
 def _failed(
-    story: RunState, kinds: Mapping[str, Kind], told: Sequence[Entry]
+    state: RunState, kinds: Mapping[str, Kind], told: Sequence[Entry]
 ) -> tuple[Standing, str]:
     step = str(told[-1]["step"])
     if told[-1]["state"] == "unknown":
         return Standing.UNKNOWN, step
     intended = {str(entry["step"]) for entry in told if entry["entry"] == What.INTEND}
-    if not any(Trait.ENABLES_WRITES in _traits(story, kinds, each) for each in intended):
+    if not any(Trait.ENABLES_WRITES in _traits(state, kinds, each) for each in intended):
         # It would have been turned back: whoever wrote this did not come to that.
         return Standing.NOT_ENDED, step
-    verifies = Trait.VERIFIES in _traits(story, kinds, step)
+    verifies = Trait.VERIFIES in _traits(state, kinds, step)
     return (Standing.UNKNOWN if verifies else Standing.STOPPED), step
 
 
 def _put_back(
-    story: RunState, kinds: Mapping[str, Kind], told: Sequence[Entry], first: int
+    state: RunState, kinds: Mapping[str, Kind], told: Sequence[Entry], first: int
 ) -> tuple[Standing, str]:
     """Stopped where each effect was tried; else the one who did it is gone."""
     undone = {e["effect"] for e in told if e["entry"] == What.UNDONE}
@@ -279,7 +279,7 @@ def _put_back(
         for entry in told
         if entry["entry"] == What.INTEND
         and entry["effect"] not in undone
-        and Trait.CHANGES in _traits(story, kinds, entry["step"])
+        and Trait.CHANGES in _traits(state, kinds, entry["step"])
     }
     tried = [e for e in told[first:] if e["entry"] == What.NOT_UNDONE and e["effect"] in standing]
     if not tried or standing != {entry["effect"] for entry in tried}:
@@ -288,20 +288,20 @@ def _put_back(
     return (Standing.UNKNOWN if unknown else Standing.STOPPED), str(tried[0]["step"])
 
 
-def _told(story: RunState, standing: Standing, step: str) -> tuple[str, tuple[str, ...]]:
+def _told(state: RunState, standing: Standing, step: str) -> tuple[str, tuple[str, ...]]:
     """What was seen there, and what is not as wanted, each named."""
     if standing is Standing.DONE:
         return "", ()
-    if story.abandoned:
-        return story.abandoned, ()
-    if standing is Standing.REFUSED or (standing is Standing.STOPPED and story.status):
+    if state.abandoned:
+        return state.abandoned, ()
+    if standing is Standing.REFUSED or (standing is Standing.STOPPED and state.status):
         failed = (
             entry
-            for entry in reversed(story.entries)
+            for entry in reversed(state.entries)
             if entry["entry"] == What.FAILED and entry.get("step") == step
         )
-        return story.rollback_reason, tuple(map(str, next(failed, {}).get("items", ())))
-    for entry in reversed(story.entries):
+        return state.rollback_reason, tuple(map(str, next(failed, {}).get("items", ())))
+    for entry in reversed(state.entries):
         if entry.get("step") == step and "words" in entry:
             return str(entry["words"]), tuple(map(str, entry.get("items", ())))
     return "", ()
@@ -311,73 +311,73 @@ def _turned_at(told: Sequence[Entry]) -> str:
     return next((str(e["step"]) for e in reversed(told) if e["entry"] == What.ROLLING_BACK), "")
 
 
-def _next(story: RunState) -> str:
-    return next((step.id for step in story.plan.steps if not story.is_done(step.id)), "")
+def _next(state: RunState) -> str:
+    return next((step.id for step in state.plan.steps if not state.is_done(step.id)), "")
 
 
-def _traits(story: RunState, kinds: Mapping[str, Kind], step: str) -> Trait:
-    kind = kinds.get(story.plan.step(step).kind)
+def _traits(state: RunState, kinds: Mapping[str, Kind], step: str) -> Trait:
+    kind = kinds.get(state.plan.step(step).kind)
     return Trait.NONE if kind is None else kind.traits
 
 
-def mode(story: RunState) -> str:
+def mode(state: RunState) -> str:
     """Planned or unplanned; empty where the plan does not know it."""
-    for step in story.plan.steps:
+    for step in state.plan.steps:
         if step.kind == Preflight.name:
             return Preflight().read_settings(step.settings).mode
     return ""
 
 
-def cluster_ids(story: RunState) -> dict[str, str]:
+def cluster_ids(state: RunState) -> dict[str, str]:
     """What the clusters call themselves."""
-    stock = intent_of(story, SnapshotState())
+    stock = intent_of(state, SnapshotState())
     clusters = stock.clusters.items() if stock else ()
     return {name: seen.cluster_id for name, seen in clusters if seen.cluster_id}
 
 
-def topics(story: RunState) -> tuple[str, ...]:
+def topics(state: RunState) -> tuple[str, ...]:
     """Those of the source that the run moved, as far as a step has noted them."""
-    for noted in (intent_of(story, MeasureLoss()), intent_of(story, FENCE_PRODUCERS)):
+    for noted in (intent_of(state, MeasureLoss()), intent_of(state, FENCE_PRODUCERS)):
         if noted and noted.topics:
             return noted.topics
-    stock = intent_of(story, SnapshotState())
-    seen = stock.clusters.get(story.plan.source) if stock else None
+    stock = intent_of(state, SnapshotState())
+    seen = stock.clusters.get(state.plan.source) if stock else None
     return tuple(sorted({place.rpartition("-")[0] for place in seen.ends})) if seen else ()
 
 
-def set_aside(story: RunState) -> dict[str, int]:
+def set_aside(state: RunState) -> dict[str, int]:
     """Records that only the returned cluster had and that were not copied, by what became of them.
 
     A comparison allows for them: they are on the returned cluster alone.
     """
-    facts = story.facts_by_kind().of(Reconcile())
+    facts = state.facts_by_kind().of(Reconcile())
     done = facts.done if facts else {}
     found = {kind: done.get(kind, 0) for kind in ("quarantine", "export", "discard")}
     return {kind: number for kind, number in found.items() if number}
 
 
-def warned(story: RunState) -> tuple[Warned, ...]:
+def warned(state: RunState) -> tuple[Warned, ...]:
     """What guards said that let the run go on."""
-    facts = story.facts_by_kind().of(Preflight())
+    facts = state.facts_by_kind().of(Preflight())
     return tuple(
         Warned(words.removesuffix(_UNSEEN), not words.endswith(_UNSEEN))
         for words in (facts.warnings if facts else ())
     )
 
 
-def unseen(story: RunState) -> tuple[Unseen, ...]:
+def unseen(state: RunState) -> tuple[Unseen, ...]:
     """What the guards could not look at, by cause."""
-    facts = story.facts_by_kind().of(Preflight())
+    facts = state.facts_by_kind().of(Preflight())
     return facts.unseen if facts else ()
 
 
-def told_shortly(story: RunState) -> RunState:
+def told_shortly(state: RunState) -> RunState:
     """The same run, in which each step refers to a cause that is told once, by its name."""
-    causes = unseen(story)
+    causes = unseen(state)
     if not causes:
-        return story
-    first, *more = story.entries
-    return read_story((first, *(_shortly(entry, causes) for entry in more)))
+        return state
+    first, *more = state.entries
+    return read_run((first, *(_shortly(entry, causes) for entry in more)))
 
 
 def _shortly(value: Any, causes: Sequence[Unseen]) -> Any:
@@ -390,9 +390,9 @@ def _shortly(value: Any, causes: Sequence[Unseen]) -> Any:
     return [_shortly(each, causes) for each in value] if isinstance(value, list | tuple) else value
 
 
-def positions(story: RunState) -> Positions | None:
+def positions(state: RunState) -> Positions | None:
     """What was committed for consumers; None where nothing was."""
-    facts, intent = story.facts_by_kind().of(CommitOffsets()), intent_of(story, CommitOffsets())
+    facts, intent = state.facts_by_kind().of(CommitOffsets()), intent_of(state, CommitOffsets())
     if facts is None:
         return None
     counted = Counter(each.group for each in intent.lines) if intent else {}
@@ -419,17 +419,17 @@ def _group(name: str, count: int, intent: CommitIntent) -> GroupRow:
 
 
 @collected
-def not_checked(story: RunState, course: Course) -> Iterator[str]:
+def not_checked(state: RunState, course: Course) -> Iterator[str]:
     """What nobody looked at, or nobody could."""
-    facts = story.facts_by_kind()
+    facts = state.facts_by_kind()
     stock, clients = facts.of(SnapshotState()), facts.of(VerifyClients())
     for name in stock.silent if stock else ():
         yield f"{name} did not answer before anything was changed"
-    yield from (each.words for each in warned(story) if not each.checked)
+    yield from (each.words for each in warned(state) if not each.checked)
     if clients and clients.not_seen:
         yield clients.not_seen
-    for step in story.plan.steps:
-        if step.kind != SwitchEndpoint.name or not story.is_done(step.id):
+    for step in state.plan.steps:
+        if step.kind != SwitchEndpoint.name or not state.is_done(step.id):
             continue
         switch = SwitchEndpoint().read_settings(step.settings)
         # An endpoint was only asked where it points; a file says all that there is to know.
@@ -444,36 +444,36 @@ def not_checked(story: RunState, course: Course) -> Iterator[str]:
             yield f"step {name}: {track.words or 'nobody saw whether it was done'}"
 
 
-def intent_of(story: RunState, kind: StepKind[Any, I, Any]) -> I | None:
+def intent_of(state: RunState, kind: StepKind[Any, I, Any]) -> I | None:
     """The intent of the first step of a kind that was not rolled back."""
-    for step in story.plan.steps:
-        if step.kind == kind.name and (effect := story.effect_of(step.id)):
+    for step in state.plan.steps:
+        if step.kind == kind.name and (effect := state.effect_of(step.id)):
             return kind.read_intent(effect.intent)
     return None
 
 
-def steps_with(story: RunState, kinds: Mapping[str, Kind], trait: Trait) -> tuple[str, ...]:
+def steps_with(state: RunState, kinds: Mapping[str, Kind], trait: Trait) -> tuple[str, ...]:
     """The steps of the plan's own direction that have a trait, in their order."""
-    traits = {s.id: kinds[s.kind].traits for s in story.plan.steps if s.kind in kinds}
+    traits = {s.id: kinds[s.kind].traits for s in state.plan.steps if s.kind in kinds}
     return tuple(
         step for step, its in traits.items() if trait in its and Trait.OPPOSITE_DIRECTION not in its
     )
 
 
-def rto(story: RunState, kinds: Mapping[str, Kind], course: Course) -> Rto:
+def rto(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Rto:
     """From the fence's announcement to the moment from which clients can write on the target.
 
     Where a source was lost nobody saw when writes began to be refused: then from the command.
     """
-    commanded = _commanded(story) if story.plan.name.endswith("unplanned") else None
-    start = commanded or next(_fenced(story, kinds), None)
-    last = _last(story, kinds)
+    commanded = _commanded(state) if state.plan.name.endswith("unplanned") else None
+    start = commanded or next(_fenced(state, kinds), None)
+    last = _last(state, kinds)
     if last is None:
         return Rto(None, "not measured: the plan does not open a cluster for writes", start)
     step, opens = last
     end = course.tracks[step].proven
     if end is None:
-        why = "the run was turned back" if story.rollback_reason else f"step {step} is not done"
+        why = "the run was turned back" if state.rollback_reason else f"step {step} is not done"
         return Rto(None, f"not measured: {why}", start)
     if start is None:
         return Rto(
@@ -486,66 +486,66 @@ def rto(story: RunState, kinds: Mapping[str, Kind], course: Course) -> Rto:
     until = "the target was open" if opens else "the last endpoint was switched"
     since = "command" if commanded else "beginning of the fence"
     how = f"from the {since} until {until} and seen to be (step {step})"
-    how += _doubts(story, course, start, end)
+    how += _doubts(state, course, start, end)
     return Rto(seconds, how, start, end, since_command=commanded is not None)
 
 
-def _commanded(story: RunState) -> datetime | None:
+def _commanded(state: RunState) -> datetime | None:
     """When the command was given; None where its journal does not say it."""
-    told = story.entries[0].get("who", {}).get("commanded", "")
+    told = state.entries[0].get("who", {}).get("commanded", "")
     try:
         return datetime.fromisoformat(told)
     except ValueError:
         return None
 
 
-def _fenced(story: RunState, kinds: Mapping[str, Kind]) -> Iterator[datetime]:
+def _fenced(state: RunState, kinds: Mapping[str, Kind]) -> Iterator[datetime]:
     """When writes may have begun to be refused."""
-    fences = steps_with(story, kinds, Trait.FENCES_WRITES)
-    for entry in story.entries:
+    fences = steps_with(state, kinds, Trait.FENCES_WRITES)
+    for entry in state.entries:
         if entry["entry"] == What.INTEND and entry["step"] in fences:
             yield moment_of(entry)
 
 
-def _last(story: RunState, kinds: Mapping[str, Kind]) -> tuple[str, bool] | None:
+def _last(state: RunState, kinds: Mapping[str, Kind]) -> tuple[str, bool] | None:
     """The step after which clients can write, and whether it is the one that opens."""
-    opening = steps_with(story, kinds, Trait.ENABLES_WRITES)
+    opening = steps_with(state, kinds, Trait.ENABLES_WRITES)
     if not opening:
         return None
-    switching = steps_with(story, kinds, Trait.SWITCHES)
+    switching = steps_with(state, kinds, Trait.SWITCHES)
     return (switching[-1], False) if switching else (opening[-1], True)
 
 
-def _doubts(story: RunState, course: Course, start: datetime, end: datetime) -> str:
+def _doubts(state: RunState, course: Course, start: datetime, end: datetime) -> str:
     """What the number does not hold."""
     told = []
     hosts = {
-        str(story.entries[number].get("who", {}).get("host"))
+        str(state.entries[number].get("who", {}).get("host"))
         for number in course.begins
         if course.times[number] <= end
     }
     if len(hosts) > 1:
         told.append("by the clocks of several hosts")
-    if story.plan.name.endswith("unplanned"):
+    if state.plan.name.endswith("unplanned"):
         told.append("without the outage before the run")
     if any(start <= course.times[number] <= end for number in course.begins):
         told.append("with the time in which nobody was at work")
     return f"; {', '.join(told)}" if told else ""
 
 
-def rpo(story: RunState, kinds: Mapping[str, Kind], course: Course) -> Rpo:
+def rpo(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Rpo:
     """What the target lacks: nothing, proven by content; an estimate; or not known."""
     if not any(
-        course.tracks[step].announced for step in steps_with(story, kinds, Trait.ENABLES_WRITES)
+        course.tracks[step].announced for step in steps_with(state, kinds, Trait.ENABLES_WRITES)
     ):
         return _not_measured("not measured: the target was not opened")
-    facts = story.facts_by_kind()
+    facts = state.facts_by_kind()
     fell = [
-        step for step in steps_with(story, kinds, Trait.FENCES_WRITES) if step in story.outstanding
+        step for step in steps_with(state, kinds, Trait.FENCES_WRITES) if step in state.outstanding
     ]
     drained, loss, gap = facts.of(Drain()), facts.of(MeasureLoss()), facts.of(FindGap())
     if fell and drained:
-        return _not_measured(story.outstanding[fell[0]])
+        return _not_measured(state.outstanding[fell[0]])
     if drained and drained.missing == 0:
         how = "a comparison by content found no missing record behind the fence"
         return Rpo(exactly(0, how), 0.0, True, how)
@@ -570,11 +570,11 @@ def _not_measured(why: str) -> Rpo:
 
 
 def writes(
-    story: RunState, kinds: Mapping[str, Kind], course: Course
+    state: RunState, kinds: Mapping[str, Kind], course: Course
 ) -> tuple[Writes, datetime | None]:
     """Where applications can write now, and since when."""
-    fences = steps_with(story, kinds, Trait.FENCES_WRITES)
-    opening = steps_with(story, kinds, Trait.ENABLES_WRITES)
+    fences = steps_with(state, kinds, Trait.FENCES_WRITES)
+    opening = steps_with(state, kinds, Trait.ENABLES_WRITES)
     if not fences and not opening:
         return Writes.NOT_TOUCHED, None
     opened = [course.tracks[step] for step in opening]
@@ -582,21 +582,21 @@ def writes(
         return Writes.TARGET, next(t.proven for t in opened if t.became is Became.DONE)
     if any(track.announced for track in opened):
         return Writes.UNKNOWN, None
-    found = [course.tracks[step] for step in fences if _stands(story, step)]
+    found = [course.tracks[step] for step in fences if _stands(state, step)]
     if not found:
         return Writes.AS_BEFORE, None
     if all(track.became is Became.DONE for track in found):
-        return Writes.NOWHERE, next(_fenced(story, kinds), None)
+        return Writes.NOWHERE, next(_fenced(state, kinds), None)
     return Writes.UNKNOWN, None
 
 
-def _stands(story: RunState, step: str) -> bool:
+def _stands(state: RunState, step: str) -> bool:
     """Whether an effect of it may be there; also one whose successor was announced since."""
-    return any(effect.step == step and not effect.undone for effect in story.effects)
+    return any(effect.step == step and not effect.undone for effect in state.effects)
 
 
 def report_data(
-    story: RunState, chain: ChainVerdict | None = None, kinds: Mapping[str, Kind] = KINDS
+    state: RunState, chain: ChainVerdict | None = None, kinds: Mapping[str, Kind] = KINDS
 ) -> ReportData:
     """What the run came to.
 
@@ -606,52 +606,52 @@ def report_data(
     Raises:
         Unknown: an entry is not what this drctl writes.
     """
-    not_seen = unseen(story)
-    story = told_shortly(story)
-    course = course_of(story, kinds)
-    end = ending(story, kinds, course)
-    last_writes, since = writes(story, kinds, course)
-    fences = steps_with(story, kinds, Trait.FENCES_WRITES)
-    switches = steps_with(story, kinds, Trait.SWITCHES)
+    not_seen = unseen(state)
+    state = told_shortly(state)
+    course = course_of(state, kinds)
+    end = ending(state, kinds, course)
+    last_writes, since = writes(state, kinds, course)
+    fences = steps_with(state, kinds, Trait.FENCES_WRITES)
+    switches = steps_with(state, kinds, Trait.SWITCHES)
     return ReportData(
-        run=story.run,
-        plan=story.plan,
-        mode=mode(story),
-        ids=cluster_ids(story),
-        attempts=attempts(story, kinds, course),
+        run=state.run,
+        plan=state.plan,
+        mode=mode(state),
+        ids=cluster_ids(state),
+        attempts=attempts(state, kinds, course),
         steps=tuple(
-            _step(number, step, story, kinds, course)
-            for number, step in enumerate(story.plan.steps, 1)
+            _step(number, step, state, kinds, course)
+            for number, step in enumerate(state.plan.steps, 1)
         ),
         spans=tuple(course.spans),
         ending=end,
-        rollback_reason=story.rollback_reason,
-        abandoned=story.abandoned,
+        rollback_reason=state.rollback_reason,
+        abandoned=state.abandoned,
         writes=last_writes,
-        rto=rto(story, kinds, course),
-        rpo=rpo(story, kinds, course),
-        warned=warned(story),
+        rto=rto(state, kinds, course),
+        rpo=rpo(state, kinds, course),
+        warned=warned(state),
         # What was put back owes nothing any more.
-        outstanding={} if end.standing is Standing.REFUSED else _outstanding(story),
-        positions=positions(story),
-        not_checked=not_checked(story, course),
+        outstanding={} if end.standing is Standing.REFUSED else _outstanding(state),
+        positions=positions(state),
+        not_checked=not_checked(state, course),
         began=course.times[0],
         until=course.times[-1],
         fenced=any(_is_done(course, step) for step in fences),
         endpoints=(sum(_is_done(course, step) for step in switches), len(switches)),
         chain=chain,
         writes_since=since,
-        overrides={**story.plan.overrides, **story.overrides},
-        topics=topics(story),
-        set_aside=set_aside(story),
+        overrides={**state.plan.overrides, **state.overrides},
+        topics=topics(state),
+        set_aside=set_aside(state),
         unseen=not_seen,
     )
 
 
-def _outstanding(story: RunState) -> Mapping[str, str]:
+def _outstanding(state: RunState) -> Mapping[str, str]:
     """By step; of one that is owed and stands as well, both."""
-    told = (story.outstanding, story.left_changed)
-    names = dict.fromkeys((*story.outstanding, *story.left_changed))
+    told = (state.outstanding, state.left_changed)
+    names = dict.fromkeys((*state.outstanding, *state.left_changed))
     return {name: "; ".join(each[name] for each in told if name in each) for name in names}
 
 
@@ -683,7 +683,7 @@ def described(step: Step, kinds: Mapping[str, Kind] = KINDS) -> Description:
 
 
 def _step(
-    number: int, step: Step, story: RunState, kinds: Mapping[str, Kind], course: Course
+    number: int, step: Step, state: RunState, kinds: Mapping[str, Kind], course: Course
 ) -> StepReport:
     track, words = course.tracks[step.id], described(step, kinds)
     return StepReport(
@@ -702,7 +702,7 @@ def _step(
         words=track.words,
         items=track.items,
         complaints=tuple(track.complaints),
-        outstanding=story.outstanding.get(step.id, ""),
+        outstanding=state.outstanding.get(step.id, ""),
         rolled_back=track.rolled_back,
     )
 

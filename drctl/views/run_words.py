@@ -6,7 +6,7 @@ Pure: a `ReportData` in, sentences out. Everything that came from a journal is m
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from drctl.plans.failback import leads_home
+from drctl.plans.failback import is_failback
 from drctl.views.run_data import Became, ReportData, Rpo, Standing, Writes
 from drctl.views.text import number, plain, plural, sentence
 
@@ -74,7 +74,7 @@ def verdict(data: ReportData) -> str:
         case Standing.STOPPED if data.abandoned:
             return f"Nobody goes on with it; it came to {at}: {_where(data)}."
         case Standing.STOPPED if data.ending.over:
-            if leads_home(data.plan.steps):
+            if is_failback(data.plan.steps):
                 return f"Turned back at {at}: what must stay as it is was left so."
             return f"Ended at {at}: a part was done, and stays."
         case Standing.STOPPED if data.rollback_reason:

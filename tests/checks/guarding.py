@@ -107,7 +107,7 @@ def _endpoint(given: Mapping[str, Any]) -> EndpointState:
     return EndpointState(given["endpoint"], given.get("cluster"), given.get("words", "as seen"))
 
 
-def _whereabouts(given: Mapping[str, Any]) -> ActiveCluster:
+def _active_cluster(given: Mapping[str, Any]) -> ActiveCluster:
     moved, unfinished = given.get("moved"), given.get("unfinished")
     run, plan, seconds = moved or ("", "", 0)
     return ActiveCluster(
@@ -132,7 +132,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "target_producers": _by_place(lambda ids: tuple(Producer(*each) for each in ids)),
     "left_out": lambda given: tuple(LeftOut(g, _place(p), why) for g, p, why in given),
     "endpoints": lambda given: tuple(_seen(each, _endpoint) for each in given),
-    "whereabouts": _whereabouts,
+    "active_cluster": _active_cluster,
     "journal": lambda given: {
         place: None if why is None else Unavailable(why) for place, why in given.items()
     },

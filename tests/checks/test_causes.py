@@ -31,11 +31,11 @@ AFTER: dict[str, Any] = {
     "target_groups": {"orders-app": {"members": ["c@/h"]}},
     "acls": ["DENY User:app WRITE LITERAL:orders *"],
     "lag": {"orders-0": [161_413, 161_413, "by time", 1_800_000_000_000 - 538_800]},
-    "whereabouts": {"moved": ["R1", "failover-unplanned", 3600]},
+    "active_cluster": {"moved": ["R1", "failover-unplanned", 3600]},
 }
 HALF_WAY = {
     **AFTER,
-    "whereabouts": {
+    "active_cluster": {
         "moved": ["R1", "failover-unplanned", 3600],
         "unfinished": [
             "R2",
@@ -75,7 +75,7 @@ def test_the_doctor_advises_none_of_it_either() -> None:
 
 
 def test_what_is_not_known_of_the_journal_is_said_and_changes_nothing() -> None:
-    seen = judged(observed({**AFTER, "whereabouts": "no answer"}), GroupsNow(), None, 0.5)
+    seen = judged(observed({**AFTER, "active_cluster": "no answer"}), GroupsNow(), None, 0.5)
     unknown = {each.check: each for each in seen.others}
     assert unknown["clients-moved"].status is Status.NOT_CHECKED
     assert "no answer" in unknown["clients-moved"].reason
@@ -129,7 +129,7 @@ DEAD: dict[str, Any] = {
     "source_producers": WHY,
     "connectors": {"mm2-source": {"state": "RUNNING", "tasks": [["RUNNING"]]}},
     "left_out": [],
-    "whereabouts": {},
+    "active_cluster": {},
 }
 
 

@@ -12,7 +12,7 @@ from time import monotonic
 import pytest
 
 from drctl.app.adapters import position_finder
-from drctl.app.prechecks import ends_of_copies, whereabouts
+from drctl.app.prechecks import active_cluster, ends_of_copies
 from drctl.checks.diagnosis import standing_against
 from drctl.checks.observed import Observed
 from drctl.checks.observing import Observer
@@ -89,7 +89,7 @@ class Site:
             (journal, StateFolder(self.config.state_dir)),
             lambda: (),
             lambda: ends_of_copies(self.link, watched),
-            whereabouts=lambda: whereabouts(self.link, journal),
+            active_cluster=lambda: active_cluster(self.link, journal),
         )
         beside = self.config.beside(self.link)
         policy, clock = self.config.file.policy, lambda: int(time.time() * 1000)

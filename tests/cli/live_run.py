@@ -43,7 +43,7 @@ class Drama:
             return {"part": settings["part"], "said": asked.answer("stop", "stop the connectors")}
         return {"part": settings["part"]}
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         self._began = self._clock.monotonic()
         return ()
 
@@ -62,7 +62,7 @@ class Drama:
         state = State.FAILED if failed else State.DONE
         return Seen(state, f"{part} was seen {HOSTILE}", {"missing": 0})
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         return ()
 
     def undone(self, intent: Json, look: LinkReader) -> Seen:

@@ -27,7 +27,7 @@ from drctl.cli.run_picture import Picture, window
 from drctl.engine.executing import Execution
 from drctl.engine.kind import State
 from drctl.engine.ports import Missing
-from drctl.engine.run_state import read_story
+from drctl.engine.run_state import read_run
 from drctl.lab.waiting import Patience
 from drctl.steps.registry import KINDS
 from drctl.views.run_data import Became
@@ -97,7 +97,7 @@ class Stage:
         look: Any = self.world
         engine = Execution(kinds(), look, look, journal, self.clock, Watching())
         if again:
-            engine.go_on(read_story(held), {"user": "bob"})
+            engine.go_on(read_run(held), {"user": "bob"})
         else:
             engine.start(plan(), {"user": "ada"})
         return course.snapshot

@@ -160,15 +160,15 @@ class Told:
 
 def test_an_estimate_says_whom_it_asks_and_who_does_not_answer() -> None:
     told, nothing = Told(), cast(Any, None)
-    sight = LossReader(nothing, nothing, nothing, (), task=cast(Any, told))
+    reader = LossReader(nothing, nothing, nothing, (), task=cast(Any, told))
 
     def silent() -> None:
         raise Unreachable("nobody is there")
 
-    sight.ask("the journal on b", lambda: None)
-    sight.ask("Connect's offsets", silent)
+    reader.ask("the journal on b", lambda: None)
+    reader.ask("Connect's offsets", silent)
     assert told.said == [
         "estimating what is lost: the journal on b",
         "estimating what is lost: Connect's offsets",
     ]
-    assert sight.found.silent == ["Connect's offsets: nobody is there"]
+    assert reader.found.silent == ["Connect's offsets: nobody is there"]

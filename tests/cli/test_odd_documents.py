@@ -25,7 +25,7 @@ from drctl.connect.client import ConnectWriter
 from drctl.connectors.applying import kept as kept_of
 from drctl.connectors.diagnosis import ConnectorHealth, status_document
 from drctl.engine import run_state
-from drctl.engine.run_state import read_story, understood
+from drctl.engine.run_state import read_run, understood
 from drctl.failback.facts import DAMAGED
 from drctl.failback.gap_results import read_gap as failback_gap
 from drctl.failback.observers.journal import observe_journal
@@ -138,7 +138,7 @@ def told_of(entries: list[Any], page: bool, run: str = RUN) -> None:
     lines = kept.lines(run)
     verdict = run_state.verify(run, lines)
     with understood(run):
-        data = report_data(read_story(sound_entries(run, lines, verdict)), verdict)
+        data = report_data(read_run(sound_entries(run, lines, verdict)), verdict)
         json.dumps(ReportDocument.of(data).to_json(), allow_nan=False)
         next_steps(data)
         if page:
@@ -395,7 +395,7 @@ def test_a_run_that_names_a_path_is_none(name: str, tmp_path: Path) -> None:
     for told, asked in ((entries, RUN), (entries, name)):
         lines = run_state.seal(told, run_state.beginning(asked))
         with pytest.raises(DrctlError):
-            read_story(sound_entries(asked, lines, run_state.verify(asked, lines)))
+            read_run(sound_entries(asked, lines, run_state.verify(asked, lines)))
     with pytest.raises(DamagedJournal, match="no run is called"):
         files.anew(name)
     with pytest.raises(DrctlError):
@@ -407,7 +407,7 @@ def test_an_empty_journal(tmp_path: Path) -> None:
     with RunFiles(tmp_path).anew(RUN):
         pass
     with pytest.raises(DamagedJournal, match="is empty"):
-        read_story(RunFiles(tmp_path).entries(RUN))
+        read_run(RunFiles(tmp_path).entries(RUN))
 
 
 def test_a_plan_that_was_written_is_read(tmp_path: Path) -> None:

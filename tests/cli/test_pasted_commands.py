@@ -22,7 +22,7 @@ from drctl.checks.repair_plan import people_left
 from drctl.config.schema import ConnectorsConfig
 from drctl.failback.blockers import OtherLink, other_links
 from drctl.failback.facts import Cluster
-from drctl.failback.suggested_commands import doing
+from drctl.failback.suggested_commands import commands_by_step
 from drctl.model.replication import Connector
 from drctl.model.text import arguments, command, connector_url, option, put, quote
 from drctl.model.topology import OffsetRange, TopicPartition
@@ -219,7 +219,7 @@ def test_what_is_done_by_hand_on_the_way_home(name: str) -> None:
         back=name,
         seen=replace(seen, facts=facts, gap=replace(seen.gap, result=replace(valid, where=name))),
     )
-    for lines in doing(site).values():
+    for lines in commands_by_step(site).values():
         for line in lines:
             if line.startswith(("curl ", "drctl ", "kafka-acls.sh ")):
                 words_of(line)

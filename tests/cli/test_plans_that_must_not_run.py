@@ -24,7 +24,7 @@ PLAN = failover(Mode.PLANNED, Circumstances("main", "a", "b", ("User:app",), ("m
 LINK = cast(Link, SimpleNamespace(name="main", source="a", target="b"))
 
 
-def story(plan: Plan) -> RunState:
+def state(plan: Plan) -> RunState:
     return RunState("run-1", plan, {}, datetime.now(UTC))
 
 
@@ -95,18 +95,18 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
 
 
 def test_a_run_is_gone_on_with_between_its_own_clusters() -> None:
-    _must_be_of(story(PLAN), LINK)
+    _must_be_of(state(PLAN), LINK)
     with pytest.raises(Refused, match=r"to c, and link main of this drctl\.yaml from a to b"):
-        _must_be_of(story(replace(PLAN, target="c")), LINK)
+        _must_be_of(state(replace(PLAN, target="c")), LINK)
 
 
 def test_steps_that_nobody_knows() -> None:
     strange = (replace(PLAN.steps[0], kind="paint-it-black"), *PLAN.steps[1:])
     with pytest.raises(Refused, match="does not know: paint-it-black"):
-        _must_go_on(story(replace(PLAN, steps=strange)))
+        _must_go_on(state(replace(PLAN, steps=strange)))
 
 
 def test_a_journal_whose_plan_opens_before_it_fences() -> None:
     unfenced = tuple(step for step in PLAN.steps if step.kind != "fence-producers")
     with pytest.raises(Refused, match=r"plan of run run-1 breaks a rule: step \S+ needs one that"):
-        _must_go_on(story(replace(PLAN, steps=unfenced)))
+        _must_go_on(state(replace(PLAN, steps=unfenced)))

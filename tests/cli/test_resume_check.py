@@ -29,7 +29,7 @@ from drctl.config.configuration import Config
 from drctl.config.link import INSIDE
 from drctl.engine import entries
 from drctl.engine.kind import Seen, State, Trait
-from drctl.engine.run_state import RunState, read_story
+from drctl.engine.run_state import RunState, read_run
 from drctl.model.errors import DamagedJournal, Refused
 from drctl.model.groups import Committed
 from drctl.model.journal import Entry
@@ -130,8 +130,8 @@ def configured(
     return loading.load(file)
 
 
-def said(story: RunState, config: Config) -> list[str]:
-    return list(objections(story, permitted(config, config.link(), story)))
+def said(state: RunState, config: Config) -> list[str]:
+    return list(objections(state, permitted(config, config.link(), state)))
 
 
 def plan_of(*steps: Step, **told: Any) -> Plan:
@@ -143,14 +143,14 @@ def command(**told: Any) -> dict[str, Any]:
     return {**settings, "timeout_seconds": 5, **told}
 
 
-def story_of(*steps: Step, **intents: Mapping[str, Any]) -> RunState:
+def run_state_of(*steps: Step, **intents: Mapping[str, Any]) -> RunState:
     """A run with these steps, and with these intents, by the ids of their steps."""
     told = [entries.began(RUN, plan_of(*steps), WHO, AT)]
     told += [
         entries.intend(step.replace("_", "-"), number, intent, AT)
         for number, (step, intent) in enumerate(intents.items(), 1)
     ]
-    return read_story(json.loads(json.dumps(told)))
+    return read_run(json.loads(json.dumps(told)))
 
 
 NOBODY = replace(SEEN, principals=())
@@ -191,7 +191,7 @@ def obliging(pair: Pair) -> None:
     }
 
 
-def way_home(method: FenceMethod, seen: Circumstances) -> Case:
+def reversed_link(method: FenceMethod, seen: Circumstances) -> Case:
     """Where commands of the site, or people, do what drctl cannot."""
     # Lifting the fence is left to a person: else the command would be asked to open either cluster.
     old = replace(seen, fence_method=method, replicator="none", principals=(), fence_undo=())
@@ -240,10 +240,10 @@ LEGITIMATE: dict[str, Honest] = {
         for kind in kinds.KINDS
     },
     "failback by command": Honest(
-        lambda: way_home(FenceMethod.COMMAND, BY_COMMAND), FenceMethod.COMMAND, MIRRORED
+        lambda: reversed_link(FenceMethod.COMMAND, BY_COMMAND), FenceMethod.COMMAND, MIRRORED
     ),
     "failback by people": Honest(
-        lambda: way_home(FenceMethod.NONE, replace(NOBODY, connectors=())), FenceMethod.NONE
+        lambda: reversed_link(FenceMethod.NONE, replace(NOBODY, connectors=())), FenceMethod.NONE
     ),
     "rebuild": Honest(lambda: rebuilds.case(rebuilds.nothing_wrong, wiped)),
     "rebuild of a part": Honest(lambda: rebuilds.case(rebuilds.nothing_wrong, cut)),
@@ -259,8 +259,8 @@ def test_what_drctl_has_written_by_this_configuration_may_go_on(name: str, tmp_p
     places = ends(given)
     for place in (*some(places[:: max(1, len(places) // 5)]), None):
         ran = run(given) if place is None else run(given, place)
-        story = read_story(ran.ledger.entries)
-        assert said(story, config) == []
+        state = read_run(ran.ledger.entries)
+        assert said(state, config) == []
 
 
 def test_every_kind_of_step_is_among_what_may_go_on() -> None:
@@ -272,8 +272,8 @@ def test_every_kind_of_step_is_among_what_may_go_on() -> None:
         given = honest.make()
         if made >= {step.kind for step in given.plan.steps}:
             continue
-        story = read_story(run(given).ledger.entries)
-        made |= {story.plan.step(effect.step).kind for effect in story.effects}
+        state = read_run(run(given).ledger.entries)
+        made |= {state.plan.step(effect.step).kind for effect in state.effects}
     assert set(KINDS) - made == set()
 
 
@@ -292,8 +292,8 @@ def test_reconciling_goes_on_on_the_target_that_it_is_of(
 ) -> None:
     settings = {**RECONCILED.settings, "target": target}
     step = replace(RECONCILED, settings=settings)
-    story = story_of(step, **{step.id: {**settings, "due": 1, "before": 0}})
-    found = said(story, config)
+    state = run_state_of(step, **{step.id: {**settings, "due": 1, "before": 0}})
+    found = said(state, config)
     assert (words in str(found)) if words else found == []
 
 
@@ -316,8 +316,8 @@ def test_elections_go_on_on_the_cluster_that_they_are_of(
         run.go(elections.crash_at("before the election"))
     told = json.loads(json.dumps(run.notes.entries).replace('"main"', f'"{cluster}"'))
     told[0]["plan"]["link"] = link.name
-    story = read_story(told)
-    found = list(objections(story, permitted(config, link, story)))
+    state = read_run(told)
+    found = list(objections(state, permitted(config, link, state)))
     assert bool(found) == bool(words)
     assert all(words in each for each in found)
 
@@ -335,8 +335,8 @@ def test_offsets_go_on_in_what_the_link_carries(config: Config, topic: str, word
     """Also before they are decided on: that is done again, from the settings."""
     step = applied(topic)
     intent = ApplyIntent("secondary", (Change("app", topic, 0, None, Committed(5)),))
-    for story in (story_of(step), story_of(step, apply_offsets=to_json(intent))):
-        found = said(story, config)
+    for state in (run_state_of(step), run_state_of(step, apply_offsets=to_json(intent))):
+        found = said(state, config)
         assert bool(found) == bool(words)
         assert all(words in each for each in found)
 
@@ -347,10 +347,10 @@ def test_runs_about_the_connectors_of_some_workers_go_on_over_these(config: Conf
     for given, workers in every(link.target):
         notes = notes_of(workers)
         carried_out(workers, given, notes)
-        story = read_story(json.loads(json.dumps(notes.entries)))
-        assert list(objections(story, permitted(config, link, story))) == []
+        state = read_run(json.loads(json.dumps(notes.entries)))
+        assert list(objections(state, permitted(config, link, state))) == []
         if not any(step.kind == "save-source-positions" for step in given.steps):
-            assert list(objections(story, permitted(config, config.link(), story)))
+            assert list(objections(state, permitted(config, config.link(), state)))
 
 
 EVIL = ["/bin/sh", "-c", "id"]
@@ -405,10 +405,10 @@ FORGED: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", FORGED)
 def test_a_step_that_nothing_configured_allows(name: str, config: Config) -> None:
     kind, settings = FORGED[name]
-    story = story_of(Step("notify", kind, settings))
-    assert [each for each in said(story, config) if each.startswith("step notify: ")]
+    state = run_state_of(Step("notify", kind, settings))
+    assert [each for each in said(state, config) if each.startswith("step notify: ")]
     with pytest.raises(Refused, match="step notify: ") as refused:
-        must_be_permitted(config, config.link(), story)
+        must_be_permitted(config, config.link(), state)
     assert f"`drctl resume {RUN} --abandon REASON`" in refused.value.hint
 
 
@@ -505,14 +505,14 @@ INTENTS: dict[str, tuple[Step, dict[str, Any]]] = {
 @pytest.mark.parametrize("name", INTENTS)
 def test_an_intent_that_nothing_configured_allows(name: str, config: Config) -> None:
     step, intent = INTENTS[name]
-    assert said(story_of(step), config) == []
-    found = said(story_of(step, **{step.id: intent}), config)
+    assert said(run_state_of(step), config) == []
+    found = said(run_state_of(step, **{step.id: intent}), config)
     assert [each for each in found if each.startswith(f"the intent of step {step.id}: ")]
 
 
 def test_a_link_of_another_name(config: Config) -> None:
     told = [entries.began(RUN, plan_of(FINE, link="other"), WHO, AT)]
-    assert said(read_story(told), config) == ["the plan is of link 'other'"]
+    assert said(read_run(told), config) == ["the plan is of link 'other'"]
 
 
 def test_what_a_runbook_names_is_allowed_where_this_machine_has_the_same(tmp_path: Path) -> None:
@@ -533,7 +533,7 @@ def test_what_a_runbook_names_is_allowed_where_this_machine_has_the_same(tmp_pat
 
     def found(step: Step, basis: Mapping[str, str]) -> list[str]:
         plan = plan_of(step, name="tell", basis=basis)
-        return said(read_story([entries.began(RUN, plan, WHO, AT)]), config)
+        return said(read_run([entries.began(RUN, plan, WHO, AT)]), config)
 
     assert found(tell, same) == []
     assert found(own, same) == []
@@ -564,22 +564,24 @@ def test_parameters_of_a_runbook_stand_for_principals_and_connectors(tmp_path: P
     config = configured(tmp_path, more="runbooks: books\n")
     given = {"who": "own", "which": "mm2-orders,mm2-audit"}
     plan = build(find("stop", config.runbooks), given, SEEN, site_of(config))
-    assert said(read_story([entries.began(RUN, plan, WHO, AT)]), config) == []
+    assert said(read_run([entries.began(RUN, plan, WHO, AT)]), config) == []
     forged = replace(FENCE, settings={**FENCE.settings, "principals": ["Group:own"]})
-    story = read_story([entries.began(RUN, replace(plan, steps=(forged,)), WHO, AT)])
-    assert len(said(story, config)) == 1
+    state = read_run([entries.began(RUN, replace(plan, steps=(forged,)), WHO, AT)])
+    assert len(said(state, config)) == 1
     elsewhere = replace(plan, basis={"runbook stop": "another"})
-    assert len(said(read_story([entries.began(RUN, elsewhere, WHO, AT)]), config)) == 3
+    assert len(said(read_run([entries.began(RUN, elsewhere, WHO, AT)]), config)) == 3
 
 
 def test_a_signed_journal_is_believed_what_no_configuration_names(tmp_path: Path) -> None:
     config = configured(tmp_path, more="journal: {key: '0123456789abcdef'}\n")
     env = Step("tell", "command", command(argv=["/opt/acme/announce", "x"], env={"A": "b"}))
     own = replace(FENCE, settings={**FENCE.settings, "principals": ["User:own"]})
-    assert said(story_of(env, own), config) == []
+    assert said(run_state_of(env, own), config) == []
     evil = Step("evil", "command", command(argv=EVIL))
-    assert len(said(story_of(evil), config)) == 1, "a command is the machine's own to allow"
-    assert held_kinds(story_of(env), permitted(config, config.link(), story_of(env))) is KINDS
+    assert len(said(run_state_of(evil), config)) == 1, "a command is the machine's own to allow"
+    assert (
+        held_kinds(run_state_of(env), permitted(config, config.link(), run_state_of(env))) is KINDS
+    )
 
 
 def test_what_only_an_unsigned_journal_tells_is_not_rolled_back_to(config: Config) -> None:
@@ -594,14 +596,14 @@ def test_what_only_an_unsigned_journal_tells_is_not_rolled_back_to(config: Confi
             "unfinished": [],
             "cached_seconds": 0,
         }
-        story = story_of(switch, switch={"number": 1, "to": "secondary", "before": before})
-        held = held_kinds(story, permitted(config, config.link(), story))
+        state = run_state_of(switch, switch={"number": 1, "to": "secondary", "before": before})
+        held = held_kinds(state, permitted(config, config.link(), state))
         return frozenset(name for name, kind in held.items() if kind is not KINDS[name])
 
     left = frozenset({"add-rules", "configure-topics"})
     assert left_to_people("10.0.0.1") == left
     assert left_to_people("10.6.6.6") == left | {"switch-endpoint"}
-    stays = held_kinds(story_of(FINE), permitted(config, config.link(), story_of(FINE)))
+    stays = held_kinds(run_state_of(FINE), permitted(config, config.link(), run_state_of(FINE)))
     assert Trait.IRREVERSIBLE in stays["configure-topics"].traits
     assert not stays["configure-topics"].undo({"cluster": "b", "changes": []}, cast(Any, None))
 
@@ -613,19 +615,19 @@ def test_a_repair_is_held_against_what_differs_whatever_its_plan_is_called(
     rule = {"rule": ["orders", "LITERAL", "User:eve", "*", "READ", "ALLOW"]}
     wanted = SettingChange("orders", "retention.ms", "5", "9")
     fixes = Fixes(settings=(Fix("what", "5", "9", "why", wanted),))
-    sight = RepairReader(config, config.link(), cast(Any, None), cast(Any, None))
+    reader = RepairReader(config, config.link(), cast(Any, None), cast(Any, None))
     monkeypatch.setattr(fix_way, "look_at", lambda _: fix_way.Differences(cast(Any, None), fixes))
     shape = TopicShape(1, 1, {"retention.ms": TopicSetting("5", own=True)})
     look = SimpleNamespace(acls=lambda: Acls(enforced=True), shapes=lambda _: {"orders": shape})
     monkeypatch.setattr(RepairReader, "acls", lambda *_: look)
     monkeypatch.setattr(RepairReader, "shapes", lambda *_: look)
 
-    def held(kind: str, told: Mapping[str, Any], sight: Any = sight) -> None:
-        story = story_of(
+    def held(kind: str, told: Mapping[str, Any], reader: Any = reader) -> None:
+        state = run_state_of(
             Step("fix", kind, {"cluster": "secondary", "changes": [{**UNTOLD, **told}]})
         )
-        assert said(story, config) == []
-        must_be_differences(story, permitted(config, config.link(), story), sight)
+        assert said(state, config) == []
+        must_be_differences(state, permitted(config, config.link(), state), reader)
 
     held("configure-topics", {**change, "to": "9"})
     held("configure-topics", {**change, "to": "5"})
@@ -635,7 +637,7 @@ def test_a_repair_is_held_against_what_differs_whatever_its_plan_is_called(
         with pytest.raises(Refused, match="steps that only doctor-fix has"):
             held(kind, told, None)
     odd = {"cluster": "secondary", "changes": [{**UNTOLD, "topic": "orders"}]}
-    (wrong,) = said(story_of(Step("fix", "configure-topics", odd)), config)
+    (wrong,) = said(run_state_of(Step("fix", "configure-topics", odd)), config)
     assert "is not as drctl writes it" in wrong
     assert "changes.0.key is missing" in wrong
 
@@ -661,10 +663,10 @@ def test_a_repair_may_go_on_wherever_its_process_ended(
         monkeypatch.setattr(fix_way, "look_at", lambda _: looked)
         monkeypatch.setattr(RepairReader, "acls", lambda _, name: world.acls(name))
         monkeypatch.setattr(RepairReader, "shapes", lambda _, name: world.shapes(name))
-        story = read_story(json.loads(json.dumps(told)))
-        assert said(story, config) == []
-        sight = RepairReader(config, link, cast(Any, None), cast(Any, None))
-        must_be_differences(story, permitted(config, link, story), sight)
+        state = read_run(json.loads(json.dumps(told)))
+        assert said(state, config) == []
+        reader = RepairReader(config, link, cast(Any, None), cast(Any, None))
+        must_be_differences(state, permitted(config, link, state), reader)
 
     for number in count():
         world = repairs.Lagging(fall=Countdown(number), declines={declined})
@@ -807,4 +809,4 @@ def test_a_run_that_no_drctl_wrote_is_damaged(
 )
 def test_an_entry_that_no_drctl_wrote_damages_the_run(entry: Entry) -> None:
     with pytest.raises(DamagedJournal):
-        read_story([*forged(["/bin/true"], []), entry])
+        read_run([*forged(["/bin/true"], []), entry])

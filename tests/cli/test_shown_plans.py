@@ -12,8 +12,8 @@ import pytest
 
 from drctl.app import prechecks
 from drctl.app.comparisons import Comparisons
+from drctl.app.operation import Operation
 from drctl.app.prechecks import known_overrides
-from drctl.app.way import Way
 from drctl.cli import prompts, running
 from drctl.kafka.journal_topic import JournalTopic
 from drctl.model.errors import Unreachable
@@ -130,10 +130,10 @@ def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Site:
         made.config, made.link, made.lost = config, link, lost
         return made
 
-    def hands(*_: object) -> Any:
+    def writer(*_: object) -> Any:
         raise AssertionError("a plan that is refused is being carried out")
 
-    way = Way(opened, hands, lambda given: {}, lambda plan: "planned")
+    way = Operation(opened, writer, lambda given: {}, lambda plan: "planned")
     monkeypatch.setattr(running, "OVER_LINK", way)
     monkeypatch.setattr(running.run_journal, "refuse_while_held", lambda *_: None)
     monkeypatch.setattr(JournalTopic, "warm_up", lambda _topic: None)

@@ -49,7 +49,7 @@ class Journal:
 
 def read(journal: Any) -> Any:
     link: Link = replace(observed({"link": {}}).link, source="primary", target="secondary")
-    return prechecks.whereabouts(link, cast(JournalTopicReader, journal))
+    return prechecks.active_cluster(link, cast(JournalTopicReader, journal))
 
 
 def away() -> runs.Run:

@@ -258,7 +258,7 @@ def test_what_is_out_of_order_is_named(way: WayBack) -> None:
     way.gap(code=0)
     behind = way.order(3)
     assert (behind.verdict, behind.next, behind.observed[:7]) == ("violated", "f", "dddddnd")
-    assert f"stand behind new ones of secondary ({way.topic}-0)" in behind.why("f")
+    assert f"follow new records of secondary in {way.topic}-0" in behind.why("f")
     assert "--rebuild --override source-whole=REASON" in behind.why("f")
     assert "--rebuild --override source-whole=REASON" in way.refused(*BACK)
 

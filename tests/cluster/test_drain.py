@@ -49,7 +49,7 @@ def look(lab_yaml: Callable[..., Path]) -> Iterator[Look]:
             settings = link.settings.model_copy(update={"replicator": changed})
             return opened.enter_context(
                 ClusterLinkReader(
-                    config, replace(link, settings=settings), lambda _sight, _mode: ()
+                    config, replace(link, settings=settings), lambda _reader, _mode: ()
                 )
             )
 
@@ -61,11 +61,11 @@ def records(numbers: range, partitions: int) -> list[Record]:
     return [Record(n % partitions, 0, now_ms, b"k", b"%d" % n) for n in numbers]
 
 
-def await_missing(sight: ClusterLinkReader, wanted: Missing) -> None:
+def await_missing(reader: ClusterLinkReader, wanted: Missing) -> None:
     found: list[Missing] = []
 
     def seen() -> bool:
-        found.append(sight.missing())
+        found.append(reader.missing())
         return found[-1] == wanted
 
     soon(seen, found)
@@ -76,13 +76,13 @@ def test_what_mirror_maker_brings_is_waited_for_and_compared_once(
 ) -> None:
     topic = new_topic(2, mirrored=True, on=("primary",))
     primary.produce(topic, records(range(60), 2))
-    sight = look(topic)
-    await_missing(sight, Missing(0))
+    reader = look(topic)
+    await_missing(reader, Missing(0))
     compared.clear()
-    assert [sight.missing() for _ in range(3)] == [Missing(0)] * 3
+    assert [reader.missing() for _ in range(3)] == [Missing(0)] * 3
     assert compared == []
     primary.produce(topic, records(range(60, 70), 1))
-    await_missing(sight, Missing(0))
+    await_missing(reader, Missing(0))
     assert set(compared) == {frozenset({TopicPartition(topic, 0)})}
 
 
@@ -97,10 +97,10 @@ def test_what_never_comes_is_named_whoever_replicates(
     written = records(range(60), 2)
     primary.produce(topic, written)
     secondary.produce(topic, [r for r in written if r.value != b"31"])
-    sight, lacking = look(topic, kind="none"), Missing(1, (), (f"{topic}-1: 1 missing",))
-    await_missing(sight, lacking)
+    reader, lacking = look(topic, kind="none"), Missing(1, (), (f"{topic}-1: 1 missing",))
+    await_missing(reader, lacking)
     compared.clear()
-    assert sight.missing() == lacking
+    assert reader.missing() == lacking
     assert compared == []
 
 
@@ -111,13 +111,13 @@ def test_a_transaction_that_may_still_be_committed_is_waited_for(
     written = records(range(20), 1)
     for cluster in (primary, secondary):
         cluster.produce(topic, written)
-    sight = look(topic, kind="none")
-    await_missing(sight, Missing(0))
+    reader = look(topic, kind="none")
+    await_missing(reader, Missing(0))
     primary.produce(topic, records(range(20, 23), 1), ending="open")
     left_out = (
         f"{topic}-0: 3 offsets lie behind an open transaction: commit or abort it on the source"
     )
     try:
-        soon(lambda: left_out in sight.missing().not_compared)
+        soon(lambda: left_out in reader.missing().not_compared)
     finally:
         primary.close()

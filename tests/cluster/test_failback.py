@@ -107,7 +107,7 @@ def test_the_old_replication_that_ran_for_a_while_is_not_buried(story: Story) ->
     story.await_held(story.secondary, COPIED + NEW + TAIL)
     ended = story.json(*BACK, *GO, code=4)
     assert steps_of(ended, "status")["find-missing"] == "failed"
-    assert "stand behind new ones of secondary" in steps_of(ended, "detail")["find-missing"]
+    assert "follow new records of secondary" in steps_of(ended, "detail")["find-missing"]
     assert story.states("mm2-source", story.reverse) == ["STOPPED", "STOPPED"]
     assert story.write("closed", 1, story.primary) == []
     assert story.led_to == story.secondary.bootstrap

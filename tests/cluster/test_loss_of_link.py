@@ -56,10 +56,10 @@ def test_each_trace_is_found(
     assert drctl.gap("--scope", "full", "--ledger").code == 0
     config = load(drctl.config)
 
-    with ClusterLinkReader(config, config.link(None), lambda *_: (), lost=True) as sight:
-        target = sight.site("secondary")
-        lost = LossReader(config, sight.link, target, [topic]).traces()
-        loss = sight.loss()
+    with ClusterLinkReader(config, config.link(None), lambda *_: (), lost=True) as reader:
+        target = reader.site("secondary")
+        lost = LossReader(config, reader.link, target, [topic]).traces()
+        loss = reader.loss()
     seen = [each for each in lost.ends if place in each.seen]  # other tests leave theirs
     ends = {each.evidence.partition(",")[0]: each.seen[place].offset for each in seen}
     assert ends["drctl offsets track saw groups there"] == RECORDS

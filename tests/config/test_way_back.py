@@ -8,7 +8,7 @@ import pytest
 from drctl.app.link_writer import ClusterLinkWriter
 from drctl.config.link import Link
 from drctl.config.loading import read
-from drctl.config.reverse_link import way_home
+from drctl.config.reverse_link import reversed_link
 from drctl.kafka.acls import SharedRules
 from drctl.model.errors import ConfigError
 
@@ -21,7 +21,7 @@ BACK = ", reverse: {connect: 'http://there:1', connectors: {source: back}}"
 def home(kind: str, rest: str, more: str = "groups: [g]", others: str = "") -> Link:
     text = HEAD + LINK.format(kind=kind, rest=rest, more=more) + others
     config = read(text, Path("drctl.yaml"))
-    return way_home(config.link("main"), map(config.link, config.links))
+    return reversed_link(config.link("main"), map(config.link, config.links))
 
 
 def test_it_turns_everything_round() -> None:
@@ -68,7 +68,7 @@ def test_what_mirrormaker_keeps_there_for_itself_does_not_come_home() -> None:
         kind="mirrormaker2", more="groups: [g]", rest=CONNECT + BACK + ", rename: 'a.${topic}'"
     )
     config = read(text.replace("topics: [t]", "topics: ['.*']"), Path("drctl.yaml"))
-    found = way_home(config.link("main"))
+    found = reversed_link(config.link("main"))
     names = ["a.t", "a.heartbeats", "a.checkpoints.internal", "mm2-offset-syncs.a.internal", "t"]
     assert found.topics_of(names) == ("a.t",)
 
@@ -93,7 +93,7 @@ def test_a_failback_signs_its_fences_as_the_link_does_and_not_as_one_of_its_name
     others = LINK.format(more="groups: [g]", kind="none", rest="").replace("main", "main-back")
     text = HEAD + LINK.format(more="groups: [g]", kind="none", rest="") + others
     config = read(text, tmp_path / "drctl.yaml")
-    back = way_home(config.link("main"))
+    back = reversed_link(config.link("main"))
     named = {link.name: link.configured for link in (config.link("main"), back)}
     assert named == {"main": "main", "main-back": "main"}
     signing = [

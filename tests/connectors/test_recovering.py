@@ -40,8 +40,8 @@ def planned(*names: str, backoff: Backoff | None = None) -> Plan:
 
 def recovered(world: World, *names: str, backoff: Backoff | None = None) -> tuple[Restarted, ...]:
     names = names or tuple(world.connectors)
-    story, outcome = carried_out(world, planned(*names, backoff=backoff))
-    found = restarted(names, story, cast(ClusterLinkReader, world))
+    state, outcome = carried_out(world, planned(*names, backoff=backoff))
+    found = restarted(names, state, cast(ClusterLinkReader, world))
     runs = all(each.ending is Ending.RUNNING for each in found)
     assert outcome.exit_code is (ExitCode.DONE if runs else ExitCode.FOUND)
     return found
@@ -105,12 +105,12 @@ def test_each_restart_is_announced_before_it_is_sent() -> None:
 def test_somebody_stops_it_and_another_goes_on() -> None:
     world = World({"shop": failed()}, stop_at=20)
     notes, plan = notes_of(world), planned("shop")
-    story, outcome = carried_out(world, plan, notes)
-    (each,) = restarted(("shop",), story, cast(ClusterLinkReader, world))
+    state, outcome = carried_out(world, plan, notes)
+    (each,) = restarted(("shop",), state, cast(ClusterLinkReader, world))
     assert (outcome.status, each.attempts) == (Status.INTERRUPTED, 4)
     world.stop_at = float("inf")
-    story, _ = carried_out(world, plan, notes)
-    (each,) = restarted(("shop",), story, cast(ClusterLinkReader, world))
+    state, _ = carried_out(world, plan, notes)
+    (each,) = restarted(("shop",), state, cast(ClusterLinkReader, world))
     assert 16 <= each.attempts <= 17, "the attempt that it was in may be made again, no other"
 
 

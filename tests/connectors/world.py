@@ -9,7 +9,7 @@ from drctl.connectors.applying import Export, read_export
 from drctl.engine.executing import Execution
 from drctl.engine.kind import Outcome
 from drctl.engine.ports import LinkReader, LinkWriter
-from drctl.engine.run_state import RunState, read_story
+from drctl.engine.run_state import RunState, read_run
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.plan import Plan
 from drctl.model.replication import Connector, Position, Task
@@ -164,5 +164,5 @@ def carried_out(world: World, plan: Plan, notes: Notes | None = None) -> tuple[R
     who = {"user": "ada", "host": "laptop"}
     if not notes.entries:
         return engine.start(plan, who)
-    story = read_story(notes.entries)
-    return story, engine.go_on(story, who)
+    state = read_run(notes.entries)
+    return state, engine.go_on(state, who)

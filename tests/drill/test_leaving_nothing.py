@@ -114,7 +114,7 @@ def test_rules_that_a_drill_does_not_make_are_not_its_own() -> None:
     assert left_on(Cluster([], [], others).ports("a")) == Left("a")
 
 
-def hands() -> DrillLinkWriter:
+def writer() -> DrillLinkWriter:
     nothing: Any = None
     return DrillLinkWriter(ClusterLinkWriter(nothing, nothing, Path(), {}), MINE.canary)
 
@@ -127,8 +127,8 @@ CONFINED = {"groups", "acls", "canary", "keep"}
 )
 def test_whatever_else_the_engine_can_change_is_refused(name: str) -> None:
     with pytest.raises(Refused, match=f"a drill does not change {name}"):
-        getattr(hands(), name)
-    assert all(hasattr(hands(), each) for each in CONFINED)
+        getattr(writer(), name)
+    assert all(hasattr(writer(), each) for each in CONFINED)
 
 
 class Untouched:

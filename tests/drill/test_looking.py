@@ -64,11 +64,11 @@ def test_everything_but_what_drills_made() -> None:
 def test_members_are_those_that_somebody_saw() -> None:
     there = group(GroupState.STABLE, Member("c", "h"))
     assert look(groups={"app": there}).active == {"app"}
-    for nobody_knows in (Unavailable("no answer"), group(GroupState.UNKNOWN)):
-        found = look(groups={"app": nobody_knows})
+    for why_undetermined in (Unavailable("no answer"), group(GroupState.UNKNOWN)):
+        found = look(groups={"app": why_undetermined})
         assert found.active == frozenset(), "its positions would be excused"
         assert list(found.unseen) == ["group app"]
-        found = look(groups={"app": nobody_knows}, committed={"app": {}})
+        found = look(groups={"app": why_undetermined}, committed={"app": {}})
         assert (found.unseen, found.groups) == ({}, {"app": {}}), "there is nothing to move"
 
 

@@ -21,7 +21,7 @@ def partition(
     return Partition(place, leader, epoch, replicas, in_sync, eligible, ())
 
 
-def sight(
+def reader(
     *partitions: Partition,
     alive: tuple[int, ...] = (1, 2, 3),
     ends: Mapping[int, int | Unavailable] | None = None,

@@ -16,16 +16,16 @@ from drctl.engine.executing import Execution
 from drctl.engine.kind import Outcome as Ended
 from drctl.engine.kind import Status
 from drctl.engine.ports import LinkReader, LinkWriter
-from drctl.engine.run_state import RunState, read_story
+from drctl.engine.run_state import RunState, read_run
 from drctl.model.errors import ExitCode, Unknown
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.plans.elections import election
 from drctl.steps.registry import KINDS
-from tests.elections.seen import PLACE, partition, sight
+from tests.elections.seen import PLACE, partition, reader
 from tests.engine.switches import Crash, Deaf, Hurried, Notes, World
 
-BEHIND = sight(partition((2, 3), (3,)), alive=(1, 2), ends={2: 100})
-LED = sight(partition((2, 3), (2,), leader=2, epoch=8), alive=(1, 2), ends={2: 100})
+BEHIND = reader(partition((2, 3), (3,)), alive=(1, 2), ends={2: 100})
+LED = reader(partition((2, 3), (2,), leader=2, epoch=8), alive=(1, 2), ends={2: 100})
 WHO = {"user": "ada", "host": "laptop"}
 
 
@@ -102,16 +102,16 @@ class Run:
         engine = Execution(KINDS, *given, self.notes, self.clock, Deaf())
         if not self.notes.entries:
             return engine.start(election(self.plan, "cluster:main"), WHO)
-        story = read_story(self.notes.entries)
-        return story, engine.go_on(story, WHO)
+        state = read_run(self.notes.entries)
+        return state, engine.go_on(state, WHO)
 
     def result(self) -> ElectionResult:
         """As the command that begins it tells."""
-        story, outcome = self.go()
-        found = became(story, cast(ClusterLinkReader, self.cluster))
-        resume = "" if story.status else "drctl resume"
+        state, outcome = self.go()
+        found = became(state, cast(ClusterLinkReader, self.cluster))
+        resume = "" if state.status else "drctl resume"
         assert bool(resume) == (outcome.status is Status.UNKNOWN)
-        return ElectionResult(self.plan, results_of(self.plan, *found), story.run, resume=resume)
+        return ElectionResult(self.plan, results_of(self.plan, *found), state.run, resume=resume)
 
     @property
     def told(self) -> list[str]:
@@ -151,9 +151,9 @@ def test_a_cut_elsewhere_than_was_said_is_told() -> None:
 @pytest.mark.parametrize(
     "now",
     [
-        sight(partition((2, 3), (3,), leader=3, epoch=8), alive=(1, 2, 3), ends={2: 100}),
-        sight(partition((2, 3), (3,)), alive=(1, 2, 3), ends={2: 100, 3: 180}),
-        sight(partition((2, 3), (3,)), alive=(1, 2), ends={2: 101}),
+        reader(partition((2, 3), (3,), leader=3, epoch=8), alive=(1, 2, 3), ends={2: 100}),
+        reader(partition((2, 3), (3,)), alive=(1, 2, 3), ends={2: 100, 3: 180}),
+        reader(partition((2, 3), (3,)), alive=(1, 2), ends={2: 101}),
     ],
 )
 def test_what_has_changed_since_is_left_alone(now: PartitionStates) -> None:
@@ -214,9 +214,9 @@ def test_killed_before_the_election_nothing_is_elected_that_has_changed() -> Non
     run = Run(Cluster())
     with pytest.raises(Crash):
         run.go(crash_at("before the election"))
-    run.cluster.looks = [sight(partition((2, 3), (3,)), alive=(1, 2), ends={2: 90})]
-    story, outcome = run.go()
-    assert (outcome.status, story.status) == (Status.REFUSED, "refused")
+    run.cluster.looks = [reader(partition((2, 3), (3,)), alive=(1, 2), ends={2: 90})]
+    state, outcome = run.go()
+    assert (outcome.status, state.status) == (Status.REFUSED, "refused")
     assert run.cluster.elected == []
 
 
@@ -225,9 +225,9 @@ def test_killed_after_the_election_it_is_seen_and_measured() -> None:
     with pytest.raises(Crash):
         run.go(crash_at("after the election"))
     run.cluster.looks = [LED]
-    story, outcome = run.go()
+    state, outcome = run.go()
     assert outcome.status is Status.DONE
-    assert story.facts["elect"]["elected"][0]["lost"] == 80
+    assert state.facts["elect"]["elected"][0]["lost"] == 80
     assert run.cluster.elected == [PLACE]
 
 
@@ -238,7 +238,7 @@ def two(first: int | None, second: int | None) -> PartitionStates:
         partition((1, 2), (1, 2), leader, place=place)
         for place, leader in zip(places, (first, second), strict=True)
     ]
-    return sight(*rows)
+    return reader(*rows)
 
 
 def test_of_preferred_leaders_some_may_be_elected_and_some_not() -> None:

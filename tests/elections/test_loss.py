@@ -2,12 +2,12 @@
 
 from drctl.elections.loss import Beyond, Candidate, Evidence, Loss, candidate_of, loss_of
 from drctl.model.topology import OffsetRange, Unavailable
-from tests.elections.seen import PLACE, partition, sight
+from tests.elections.seen import PLACE, partition, reader
 
 
 def found(evidence: tuple[Evidence, ...] = (), groups: tuple[Beyond, ...] = ()) -> Loss:
     """Of the lag of broker 2, whose log ends at 100; broker 3 led and is gone."""
-    seen = sight(partition((2, 3), (3,)), alive=(1, 2), ends={2: 100})
+    seen = reader(partition((2, 3), (3,)), alive=(1, 2), ends={2: 100})
     loss = loss_of(seen.partitions[0], seen, evidence, groups)
     assert loss is not None
     return loss
@@ -68,7 +68,7 @@ def test_what_another_cluster_holds_is_counted() -> None:
 
 
 def test_a_living_replica_that_holds_more_is_named() -> None:
-    seen = sight(partition((2, 1, 3), (3,)), alive=(1, 2), ends={1: 140, 2: 100})
+    seen = reader(partition((2, 1, 3), (3,)), alive=(1, 2), ends={1: 140, 2: 100})
     loss = loss_of(seen.partitions[0], seen, (), ())
     assert loss is not None
     assert (loss.candidate.node, loss.longer) == (2, ((1, 140),))
@@ -77,7 +77,7 @@ def test_a_living_replica_that_holds_more_is_named() -> None:
 
 def test_a_replica_that_does_not_tell_its_end() -> None:
     silent = Unavailable("not authorized")
-    seen = sight(partition((2, 3), (3,)), alive=(2,), ends={2: silent})
+    seen = reader(partition((2, 3), (3,)), alive=(2,), ends={2: silent})
     loss = loss_of(seen.partitions[0], seen, (Evidence(PLACE, "x", 180),), ())
     assert loss is not None
     assert loss.offsets is None
@@ -87,7 +87,7 @@ def test_a_replica_that_does_not_tell_its_end() -> None:
 
 
 def test_nothing_is_lost_with_one_that_was_in_sync() -> None:
-    seen = sight(partition((2, 3), (3,)), alive=(3,), ends={3: 180})
+    seen = reader(partition((2, 3), (3,)), alive=(3,), ends={3: 180})
     loss = loss_of(seen.partitions[0], seen, (Evidence(PLACE, "x", 190),), ())
     assert loss is not None
     assert loss.offsets == OffsetRange(180, 180)
@@ -95,5 +95,5 @@ def test_nothing_is_lost_with_one_that_was_in_sync() -> None:
 
 
 def test_nobody_could_be_elected() -> None:
-    seen = sight(partition((2, 3), (3,)), alive=(1,))
+    seen = reader(partition((2, 3), (3,)), alive=(1,))
     assert loss_of(seen.partitions[0], seen, (), ()) is None

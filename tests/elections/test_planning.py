@@ -14,7 +14,7 @@ from drctl.elections.planning import (
     unclean_plan,
 )
 from drctl.model.topology import TopicPartition, Unavailable
-from tests.elections.seen import PLACE, partition, sight
+from tests.elections.seen import PLACE, partition, reader
 
 EVIDENCE = (Evidence(PLACE, "group app has read up to 180", 180),)
 REASON = {Precheck.UNCLEAN: "the owner said so"}
@@ -29,7 +29,7 @@ def prechecks(plan: ElectionPlan) -> list[Precheck]:
 
 
 def behind(alive: tuple[int, ...] = (1, 2)) -> PartitionStates:
-    return sight(partition((2, 3), (3,)), alive=alive, ends={2: 100, 3: 180})
+    return reader(partition((2, 3), (3,)), alive=alive, ends={2: 100, 3: 180})
 
 
 def test_an_unclean_election_needs_a_reason() -> None:
@@ -42,7 +42,7 @@ def test_an_unclean_election_needs_a_reason() -> None:
 
 
 def test_a_shorter_replica_needs_a_reason_of_its_own() -> None:
-    seen = sight(partition((2, 1, 3), (3,)), alive=(1, 2), ends={1: 140, 2: 100})
+    seen = reader(partition((2, 1, 3), (3,)), alive=(1, 2), ends={1: 140, 2: 100})
     assert prechecks(planned(seen, REASON)) == [Precheck.SHORTER]
     assert planned(seen, {**REASON, Precheck.SHORTER: "no time"}).elected
 
@@ -50,14 +50,14 @@ def test_a_shorter_replica_needs_a_reason_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("seen", "precheck", "words"),
     [
-        (sight(partition((2, 3), (2, 3), leader=2)), Precheck.LED, "broker 2 leads it"),
+        (reader(partition((2, 3), (2, 3), leader=2)), Precheck.LED, "broker 2 leads it"),
         (
-            sight(partition((2, 3), (3,), leader=3), alive=(1, 2)),
+            reader(partition((2, 3), (3,), leader=3), alive=(1, 2)),
             Precheck.LED,
             "takes broker 3 for its leader, which does not answer here",
         ),
         (behind(alive=(1,)), Precheck.NOBODY, "none of its replicas answers (brokers 2, 3)"),
-        (sight(), Precheck.NOT_THERE, "there is no such partition"),
+        (reader(), Precheck.NOT_THERE, "there is no such partition"),
     ],
 )
 def test_what_nobody_may_pass_over(seen: PartitionStates, precheck: Precheck, words: str) -> None:
@@ -68,13 +68,13 @@ def test_what_nobody_may_pass_over(seen: PartitionStates, precheck: Precheck, wo
 
 def test_without_a_controller_nobody_is_elected() -> None:
     headless = Unavailable("no answer")
-    seen = sight(partition((2, 3), (3,)), alive=(2,), ends={2: 100}, controller=headless)
+    seen = reader(partition((2, 3), (3,)), alive=(2,), ends={2: 100}, controller=headless)
     assert prechecks(planned(seen, REASON)) == [Precheck.NO_CONTROLLER]
 
 
 def test_groups_that_cannot_be_read_are_told() -> None:
     kept = partition((3,), (3,), place=TopicPartition("__consumer_offsets", 4))
-    seen = sight(partition((2, 3), (3,)), kept, alive=(1, 2), ends={2: 100})
+    seen = reader(partition((2, 3), (3,)), kept, alive=(1, 2), ends={2: 100})
     (note,) = planned(seen).notes
     assert note.startswith("1 of 1 partitions of __consumer_offsets have no leader")
     assert planned(behind()).notes == ()
@@ -87,9 +87,9 @@ def test_what_has_moved_is_not_what_was_planned() -> None:
         return aim.is_still(plan_again(Kind.UNCLEAN, now, [PLACE], REASON).lines[0])
 
     assert is_still(behind())
-    assert not is_still(sight(partition((2, 3), (3,)), alive=(1, 2), ends={2: 101}))
+    assert not is_still(reader(partition((2, 3), (3,)), alive=(1, 2), ends={2: 101}))
     assert not is_still(behind(alive=(2, 3)))
-    assert not is_still(sight(partition((2, 3), (3,), epoch=8), alive=(1, 2), ends={2: 100}))
+    assert not is_still(reader(partition((2, 3), (3,), epoch=8), alive=(1, 2), ends={2: 100}))
 
 
 def of(number: int, *args: object, **settings: object) -> Partition:
@@ -98,7 +98,7 @@ def of(number: int, *args: object, **settings: object) -> Partition:
 
 
 def test_preferred_leaders() -> None:
-    seen = sight(
+    seen = reader(
         of(0, (1, 2), (1, 2), leader=1),
         of(1, (1, 2), (1, 2), leader=2),
         of(2, (3, 2), (2,), leader=2),

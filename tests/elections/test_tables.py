@@ -10,9 +10,9 @@ from drctl.elections.planning import ElectionPlan, Precheck, preferred_plan, unc
 from drctl.elections.results import Became, ElectionResult, LineResult, Outcome
 from drctl.model.topology import Unavailable
 from drctl.views.elections import plan_table, result_table, show_table
-from tests.elections.seen import PLACE, partition, sight
+from tests.elections.seen import PLACE, partition, reader
 
-BEHIND = sight(partition((2, 3), (3,), eligible=()), alive=(1, 2), ends={2: 100})
+BEHIND = reader(partition((2, 3), (3,), eligible=()), alive=(1, 2), ends={2: 100})
 EVIDENCE = [Evidence(PLACE, "group app has read up to 180", 180)]
 EXECUTE = "drctl elect unclean --execute"
 
@@ -37,7 +37,7 @@ def test_a_look_tells_who_is_there_and_what_they_hold() -> None:
         ["orders", "0", "2", "yes", "behind", "100"],
         ["orders", "0", "3", "no", "all:", "in", "sync", "?"],
     ]
-    headless = sight(partition((2,), (2,), leader=2), controller=Unavailable("no quorum"))
+    headless = reader(partition((2,), (2,), leader=2), controller=Unavailable("no quorum"))
     text = drawn(show_table("main", headless))
     assert "Cluster main: 1 partition, all are led" in text
     assert "no controller: no quorum; nobody is elected without one" in text
@@ -73,7 +73,7 @@ def test_a_result_tells_what_was_lost() -> None:
 
 
 def test_a_preferred_plan_with_nothing_to_do() -> None:
-    led = sight(partition((1, 2), (1, 2), leader=1))
+    led = reader(partition((1, 2), (1, 2), leader=1))
     text = drawn(plan_table(preferred_plan("main", led, None), EXECUTE))
     assert text.split("\n")[0] == "Preferred election on cluster main: nothing"
     assert "There is nobody to elect." in text
@@ -81,7 +81,7 @@ def test_a_preferred_plan_with_nothing_to_do() -> None:
 
 def test_names_cannot_act_on_the_terminal() -> None:
     hostile = PLACE._replace(topic="\x1b[2Jorders")
-    seen = sight(partition((2, 3), (3,), place=hostile), alive=(2,), ends={2: 1})
+    seen = reader(partition((2, 3), (3,), place=hostile), alive=(2,), ends={2: 1})
     plan = unclean_plan("main", seen, [hostile], (), {}, {})
     shown: list[Callable[[], RenderableType]] = [
         lambda: show_table("main", seen),

@@ -8,11 +8,11 @@ import pytest
 from drctl.elections.cluster_state import PartitionStates
 from drctl.elections.waiting import Wait, news
 from drctl.model.errors import Unreachable
-from tests.elections.seen import partition, sight
+from tests.elections.seen import partition, reader
 
-DARK = sight(partition((2, 3), (3,)), alive=(1, 2))
-BACK = sight(partition((2, 3), (3,)), alive=(1, 2, 3))
-LED = sight(partition((2, 3), (3,), leader=3), alive=(1, 2, 3))
+DARK = reader(partition((2, 3), (3,)), alive=(1, 2))
+BACK = reader(partition((2, 3), (3,)), alive=(1, 2, 3))
+LED = reader(partition((2, 3), (3,), leader=3), alive=(1, 2, 3))
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Watched:
     def wait(self, seconds: float) -> None:
         self.seconds += seconds
 
-    def told(self, sight: PartitionStates | None, words: tuple[str, ...]) -> None:
+    def told(self, reader: PartitionStates | None, words: tuple[str, ...]) -> None:
         self.lines += words
 
 
@@ -71,8 +71,8 @@ def test_a_cluster_that_never_answers_is_unreachable() -> None:
 
 
 def test_a_leader_that_does_not_answer_is_none() -> None:
-    silent = sight(partition((2, 3), (3,), leader=3), alive=(1, 2))
+    silent = reader(partition((2, 3), (3,), leader=3), alive=(1, 2))
     assert silent.dark == silent.partitions
     assert news(LED, silent) == ("broker 3 does not answer any more", "orders-0: no leader")
-    other = sight(partition((2, 3), (3,), leader=2), alive=(1, 2, 3))
+    other = reader(partition((2, 3), (3,), leader=2), alive=(1, 2, 3))
     assert news(LED, other) == ("orders-0: broker 2 leads it, no longer broker 3",)

@@ -12,7 +12,7 @@ from drctl.engine.entries import NOTHING, What
 from drctl.engine.executing import Execution
 from drctl.engine.kind import Outcome, Seen, State, Status
 from drctl.engine.ports import LinkReader, LinkWriter
-from drctl.engine.run_state import read_story
+from drctl.engine.run_state import read_run
 from drctl.model.plan import Json, Plan
 from drctl.steps.registry import KINDS
 from tests.depth import some
@@ -99,10 +99,10 @@ class Ledger(Notes):
             return
         kind = KINDS[self.plan.step(entry["step"]).kind]
         intent = self._intents[entry["effect"] - 1]
-        sight = cast(LinkReader, Process(self.pair).sight)
+        reader = cast(LinkReader, Process(self.pair).reader)
         done = entry["entry"] == What.DONE
         with self.pair.trace.looked_aside():
-            seen: Seen = (kind.verify if done else kind.undone)(intent, sight)
+            seen: Seen = (kind.verify if done else kind.undone)(intent, reader)
             assert seen.state is State.DONE, f"{entry} is not so: {seen.words}"
             truth = (TRUTHS if done else ROLLED_BACK)[kind.name]
             assert truth(self.pair, intent), f"{entry} is not so"
@@ -172,14 +172,14 @@ def attempt(
 ) -> Outcome:
     """One process: it begins, or goes on."""
     process = Process(pair)
-    look, hands = cast(LinkReader, process.sight), cast(LinkWriter, process.grip)
-    engine = Execution(KINDS, look, hands, ledger, Busy(pair=pair), Deaf())
+    look, writer = cast(LinkReader, process.reader), cast(LinkWriter, process.grip)
+    engine = Execution(KINDS, look, writer, ledger, Busy(pair=pair), Deaf())
     if not ledger.entries:
         return engine.start(case.plan, WHO)[1]
-    story = read_story(ledger.entries)
-    if story.status:
-        return Outcome(Status(story.status), over=True)
-    return engine.go_on(story, WHO, overrides)
+    state = read_run(ledger.entries)
+    if state.status:
+        return Outcome(Status(state.status), over=True)
+    return engine.go_on(state, WHO, overrides)
 
 
 def points(case: Case) -> list[str]:

@@ -318,7 +318,7 @@ class Process:
     memory: Memory = field(default_factory=Memory)
 
     @property
-    def sight(self) -> Sight:
+    def reader(self) -> Sight:
         return Sight(self.pair, self.pair.source, self.pair.target, self.memory)
 
     @property

@@ -217,5 +217,5 @@ def plan(fixes: Fixes = FIXES) -> Plan:
 
 def execution(world: Lagging, notes: Notes) -> Execution:
     """The engine over this world, with its own kinds."""
-    look, hands = cast(LinkReader, world), cast(LinkWriter, Doing(world))
-    return Execution(KINDS, look, hands, notes, Hurried(), Deaf())
+    look, writer = cast(LinkReader, world), cast(LinkWriter, Doing(world))
+    return Execution(KINDS, look, writer, notes, Hurried(), Deaf())

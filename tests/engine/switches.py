@@ -81,16 +81,16 @@ class Switch:
             raise Refused(f"{self.name} must not be switched", "ask its owner")
         return {"name": self.name, "before": world.is_on(self.name)}
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        cast(World, hands).set(intent["name"], True)
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        cast(World, writer).set(intent["name"], True)
         return ()
 
     def verify(self, intent: Json, look: LinkReader) -> Seen:
         on = cast(World, look).is_on(intent["name"])
         return Seen(State.DONE if on else State.WAITING, f"{intent['name']} is {on}", {"on": on})
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
-        cast(World, hands).set(intent["name"], bool(intent["before"]))
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
+        cast(World, writer).set(intent["name"], bool(intent["before"]))
         return ()
 
     def undone(self, intent: Json, look: LinkReader) -> Seen:
@@ -231,5 +231,5 @@ def plan(**duties: Duty) -> Plan:
 
 def execution(world: World, notes: Notes, clock: Hurried | None = None) -> Execution:
     """The engine over this world."""
-    look, hands = cast(LinkReader, world), cast(LinkWriter, world)
-    return Execution(kinds(), look, hands, notes, clock or Hurried(), Deaf())
+    look, writer = cast(LinkReader, world), cast(LinkWriter, world)
+    return Execution(kinds(), look, writer, notes, clock or Hurried(), Deaf())

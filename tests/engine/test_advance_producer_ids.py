@@ -193,10 +193,10 @@ def test_nothing_is_taken_back_and_that_is_said() -> None:
 def test_a_run_goes_on_without_it_and_owes_it() -> None:
     world = World(remembered=remembered(10**9))
     notes = Notes(world)
-    story, outcome = execution(world, notes).start(plan(), WHO)
+    state, outcome = execution(world, notes).start(plan(), WHO)
     assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
-    assert list(story.outstanding) == ["advance-producer-ids"]
-    told = story.outstanding["advance-producer-ids"]
+    assert list(state.outstanding) == ["advance-producer-ids"]
+    told = state.outstanding["advance-producer-ids"]
     assert told.startswith("have secondary skip the producer ids that are in use on primary: ")
     assert RESTART in told
     assert world.on["open"]

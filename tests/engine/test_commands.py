@@ -11,7 +11,7 @@ import pytest
 from drctl.engine.executing import Execution
 from drctl.engine.kind import Kind, Outcome, Status
 from drctl.engine.ports import CommandEnded, LinkReader, LinkWriter
-from drctl.engine.run_state import read_story
+from drctl.engine.run_state import read_run
 from drctl.model.errors import Unknown
 from drctl.model.plan import Plan, Step
 from drctl.steps.registry import KINDS
@@ -107,8 +107,8 @@ def plan(*, then: str = "", timeout_s: float = 0, **more: Any) -> Plan:
 
 def execution(site: Site, notes: Notes) -> Execution:
     known: dict[str, Kind] = {**KINDS, **kinds()}
-    look, hands = cast(LinkReader, site), cast(LinkWriter, site)
-    return Execution(known, look, hands, notes, Hurried(), Deaf())
+    look, writer = cast(LinkReader, site), cast(LinkWriter, site)
+    return Execution(known, look, writer, notes, Hurried(), Deaf())
 
 
 def carried_out(site: Site, wanted: Plan, *numbers: int) -> Outcome:
@@ -120,10 +120,10 @@ def carried_out(site: Site, wanted: Plan, *numbers: int) -> Outcome:
         try:
             if not notes.entries:
                 return execution(site, notes).start(wanted, WHO)[1]
-            story = read_story(notes.entries)
-            if story.status:
-                return Outcome(Status(story.status))
-            return execution(site, notes).go_on(story, WHO)
+            state = read_run(notes.entries)
+            if state.status:
+                return Outcome(Status(state.status))
+            return execution(site, notes).go_on(state, WHO)
         except Crash:
             continue
     raise AssertionError("the last attempt has no crash")
@@ -188,7 +188,7 @@ def test_a_person_who_says_that_it_did_not_run_has_it_run_again(tmp_path: Path) 
     with pytest.raises(Crash):
         execution(site, notes).start(plan(), WHO)
     site.fall = lambda point: None
-    assert execution(site, notes).go_on(read_story(notes.entries), WHO).status is Status.DONE
+    assert execution(site, notes).go_on(read_run(notes.entries), WHO).status is Status.DONE
     assert site.lines == ["did"]
 
 

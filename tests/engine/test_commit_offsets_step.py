@@ -76,7 +76,7 @@ def intent(*lines: tuple[str, TopicPartition, int | None, int]) -> Json:
     }
 
 
-def hands(groups: Groups) -> LinkWriter:
+def writer(groups: Groups) -> LinkWriter:
     return cast(LinkWriter, groups)
 
 
@@ -121,7 +121,7 @@ def test_groups_of_which_nothing_is_known_are_named() -> None:
     reason = "no group of this name is known; its source does not answer"
     assert planned["left_out"] == [f"b: {reason}", f"c-.*: {reason}"]
     assert (planned["same"], planned["rereads"]) == (0, {"a": 2})
-    STEP.apply(planned, hands(found))
+    STEP.apply(planned, writer(found))
     seen = STEP.verify(planned, look(found))
     assert seen.state is State.DONE
     assert seen.outstanding == f"2 positions or groups were left out: b: {reason}"
@@ -152,32 +152,32 @@ def world(in_use: Collection[str] = (), silent: Collection[str] = ()) -> Groups:
 
 def test_all_of_them() -> None:
     found = world()
-    assert STEP.apply(LINES, hands(found)) == ()
+    assert STEP.apply(LINES, writer(found)) == ()
     seen = STEP.verify(LINES, look(found))
     assert (seen.state, seen.words) == (
         State.DONE, "3 positions of 2 groups read back as committed",
     )  # fmt: skip
-    assert STEP.apply(LINES, hands(found)) == (), "twice is as once"
-    assert STEP.undo(LINES, hands(found)) == ()
+    assert STEP.apply(LINES, writer(found)) == (), "twice is as once"
+    assert STEP.undo(LINES, writer(found)) == ()
     assert STEP.undone(LINES, look(found)).words == "3 positions are as before"
     assert found.stand == world().stand
 
 
 def test_one_of_three_is_refused_and_named() -> None:
     found = world(in_use={"b"})
-    assert STEP.apply(LINES, hands(found)) == (f"b {ONE}: somebody reads in it",)
+    assert STEP.apply(LINES, writer(found)) == (f"b {ONE}: somebody reads in it",)
     seen = STEP.verify(LINES, look(found))
     assert seen.state is State.WAITING
     assert seen.items == (f"b {ONE} stands at 5",)
     assert seen.words == f"1 of 3 positions are not there: b {ONE} stands at 5"
     found.in_use.clear()
-    STEP.apply(LINES, hands(found))
+    STEP.apply(LINES, writer(found))
     assert STEP.verify(LINES, look(found)).state is State.DONE
 
 
 def test_what_cannot_be_read_back_does_not_count_as_done() -> None:
     found = world(silent={"a"})
-    STEP.apply(LINES, hands(found))
+    STEP.apply(LINES, writer(found))
     seen = STEP.verify(LINES, look(found))
     assert seen.items == (f"a {ONE}: no coordinator", f"a {TWO}: no coordinator")
     assert STEP.undone(LINES, look(found)).state is State.WAITING
@@ -185,9 +185,9 @@ def test_what_cannot_be_read_back_does_not_count_as_done() -> None:
 
 def test_one_that_cannot_be_put_back_is_named() -> None:
     found = world()
-    STEP.apply(LINES, hands(found))
+    STEP.apply(LINES, writer(found))
     found.in_use.add("b")
-    assert STEP.undo(LINES, hands(found)) == (f"b {ONE}: somebody reads in it",)
+    assert STEP.undo(LINES, writer(found)) == (f"b {ONE}: somebody reads in it",)
     seen = STEP.undone(LINES, look(found))
     assert seen.items == (f"b {ONE} stands at 9",)
     assert found.stand["a"] == {TWO: Committed(3)}
@@ -197,10 +197,10 @@ def test_one_that_cannot_be_put_back_is_named() -> None:
 def test_many_groups_in_batches(groups: int) -> None:
     lines = intent(*((f"g{n}", ONE, None, n) for n in range(groups)))
     found = Groups()
-    assert STEP.apply(lines, hands(found)) == ()
+    assert STEP.apply(lines, writer(found)) == ()
     assert found.calls == -(-groups // BATCH)
     assert STEP.verify(lines, look(found)).state is State.DONE
-    assert STEP.undo(lines, hands(found)) == ()
+    assert STEP.undo(lines, writer(found)) == ()
     assert STEP.undone(lines, look(found)).state is State.DONE
 
 
@@ -217,7 +217,7 @@ def test_a_group_that_stands_there_already_reads_again_all_the_same() -> None:
     assert [line[0] for line in made["lines"]] == ["moved"]
     assert made["rereads"] == {"moved": 4, "there": 4, "ahead": 3, "far-ahead": 0}
     assert made["rereads_at_most"] == 11
-    STEP.apply(made, hands(found))
+    STEP.apply(made, writer(found))
     put = {group: [["orders", 0, at]] for group, at in {**stand, "moved": 7}.items()}
     assert STEP.verify(made, look(found)).facts["stand"] == put
 
@@ -238,7 +238,7 @@ def test_of_a_lost_source_the_best_that_is_known_is_committed() -> None:
     assert (made["rereads_at_most"], made["rereads_likely"]) == (4, 1)
     assert made["based_on"] == {"a": ["a checkpoint", 41.0, only_if]}
     assert made["without_offset"] == ["b", "c"]
-    STEP.apply(made, hands(found))
+    STEP.apply(made, writer(found))
     assert STEP.verify(made, look(found)).facts["without_offset"] == ["b", "c"]
     refusing = STEP.check(
         {**settings, "unproven_offsets": "refuse"}, {}, look(Translating(known=known))

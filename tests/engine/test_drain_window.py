@@ -26,7 +26,7 @@ class Window:
 
     @property
     def look(self) -> LinkReader:
-        return cast(LinkReader, Process(self.pair).sight)
+        return cast(LinkReader, Process(self.pair).reader)
 
     def seen(self, later_s: float = 0.0) -> Seen:
         self.seconds += later_s
@@ -75,8 +75,8 @@ def test_what_moved_while_it_was_translated_is_translated_again(
 ) -> None:
     pair, kind = linked(), Journaled(Quiesce())
     begun: list[frozenset[str] | None] = []
-    monkeypatch.setattr(Sight, "translate_ahead", lambda _sight, moved: begun.append(moved))
-    look = cast(LinkReader, Process(pair).sight)
+    monkeypatch.setattr(Sight, "translate_ahead", lambda _reader, moved: begun.append(moved))
+    look = cast(LinkReader, Process(pair).reader)
     ahead = {"cluster": PRIMARY, "translate_ahead": True}
     intent: Any = kind.check(ahead, {"fence-consumers": {}}, look)
     assert begun == [None], "all of them"

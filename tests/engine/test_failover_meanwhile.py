@@ -10,7 +10,7 @@ import pytest
 from drctl.engine.abandoning import abandon
 from drctl.engine.entries import What
 from drctl.engine.kind import Status, Trait
-from drctl.engine.run_state import read_story
+from drctl.engine.run_state import read_run
 from drctl.engine.source_fence import ALIVE, MOVED
 from drctl.model.errors import ExitCode
 from drctl.model.loss import Mode
@@ -162,7 +162,7 @@ def test_a_source_that_came_back_is_given_up_by_who_goes_on() -> None:
             passed += 1
             assert ran.outcome.status is Status.DONE, number
             assert ran.pair.state["endpoints"] == [SECONDARY] * 2
-            assert read_story(ran.ledger.entries).overrides == given_up
+            assert read_run(ran.ledger.entries).overrides == given_up
     assert passed > 0
 
 
@@ -178,7 +178,7 @@ def test_what_came_through_a_fence_is_owed_where_it_is_passed_over() -> None:
             continue
         passed += 1
         assert (ran.outcome.status, ran.outcome.outstanding) == (Status.DONE, True), number
-        outstanding = read_story(ran.ledger.entries).outstanding
+        outstanding = read_run(ran.ledger.entries).outstanding
         why = f"{MOVED} was passed over: {passing[MOVED]}; drctl gap tells"
         assert outstanding["fence-producers"].endswith(why)
         assert "behind the fence" not in ran.pair.sites[SECONDARY].logs.all_keys()
@@ -194,18 +194,18 @@ def test_a_run_that_is_left_behind_names_what_it_changed() -> None:
         pair.trace.fall = countdown(number)
         with suppress(Crash):
             attempt(given, pair, ledger)
-        if not ledger.entries or read_story(ledger.entries).status:
+        if not ledger.entries or read_run(ledger.entries).status:
             continue
-        before, story = pair.state, read_story(ledger.entries)
+        before, state = pair.state, read_run(ledger.entries)
         announced = {
             effect.step
-            for effect in story.effects
+            for effect in state.effects
             if Trait.CHANGES in KINDS[given.plan.step(effect.step).kind].traits
         }
-        outcome = abandon(story, "the primary was scrapped", WHO, ledger, KINDS, Hurried())
+        outcome = abandon(state, "the primary was scrapped", WHO, ledger, KINDS, Hurried())
         assert outcome.exit_code is ExitCode.FOUND
         assert pair.state == before, "nothing is put back"
-        read = read_story(ledger.entries)
+        read = read_run(ledger.entries)
         assert (read.status, read.abandoned) == ("stopped", "the primary was scrapped")
         assert {*read.left_changed} == announced, number
         data = report_data(read)

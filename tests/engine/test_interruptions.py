@@ -6,7 +6,7 @@ import pytest
 
 from drctl.engine.entries import What
 from drctl.engine.kind import Outcome, Status
-from drctl.engine.run_state import read_story
+from drctl.engine.run_state import read_run
 from drctl.model.plan import Plan
 from drctl.model.topology import TopicPartition
 from tests.depth import some
@@ -40,10 +40,10 @@ def run_with_crashes(world: World, wanted: Plan, numbers: tuple[int, ...]) -> Ou
         try:
             if not notes.entries:
                 return execution(world, notes).start(wanted, WHO)[1]
-            story = read_story(notes.entries)
-            if story.status:
-                return Outcome(Status(story.status))
-            return execution(world, notes).go_on(story, WHO)
+            state = read_run(notes.entries)
+            if state.status:
+                return Outcome(Status(state.status))
+            return execution(world, notes).go_on(state, WHO)
         except Crash:
             assert_journal_is_true(world, notes)
     raise AssertionError("the last attempt has no crash")
@@ -157,7 +157,7 @@ def test_what_was_taken_back_before_the_crash_is_seen_to_be_so() -> None:
     assert not world.on["stop"]
     world.fall = lambda point: None
     before, calls = world.applied.count(("stop", False)), len(notes.entries)
-    outcome = execution(world, notes).go_on(read_story(notes.entries), WHO)
+    outcome = execution(world, notes).go_on(read_run(notes.entries), WHO)
     assert outcome.status is Status.REFUSED
     assert not any(world.on.values())
     assert world.applied.count(("stop", False)) == before == 1
@@ -174,12 +174,12 @@ def test_what_nobody_can_see_to_be_taken_back_is_not_taken_back_again() -> None:
         execution(world, notes).start(plan(), WHO)
     world.fall = lambda point: None
     world.unseen.add("stop")
-    outcome = execution(world, notes).go_on(read_story(notes.entries), WHO)
+    outcome = execution(world, notes).go_on(read_run(notes.entries), WHO)
     assert outcome.status is Status.UNKNOWN
     assert outcome.items == ("stop: stop does not answer",)
     assert not world.on["fence"], "one that is not known does not keep the others"
     world.unseen.clear()
-    again = execution(world, notes).go_on(read_story(notes.entries), WHO)
+    again = execution(world, notes).go_on(read_run(notes.entries), WHO)
     assert again.status is Status.REFUSED
     assert world.again == []
 
@@ -209,7 +209,7 @@ def test_a_fence_that_fell_meanwhile_is_set_again_and_the_rest_looked_at_anew() 
     world.fall = lambda point: None
     world.on["fence"] = False
     world.refused.clear()
-    outcome = execution(world, notes).go_on(read_story(notes.entries), WHO)
+    outcome = execution(world, notes).go_on(read_run(notes.entries), WHO)
     assert outcome.status is Status.DONE
     assert world.on["fence"]
     again = [e["step"] for e in notes.entries if e["entry"] == What.STALE]
@@ -221,4 +221,4 @@ def test_a_journal_that_cannot_be_read_is_named() -> None:
     from drctl.model.errors import Unknown
 
     with pytest.raises(Unknown, match="run \\? cannot be read"):
-        read_story([{"entry": "something"}])
+        read_run([{"entry": "something"}])

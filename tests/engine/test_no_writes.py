@@ -160,7 +160,7 @@ class Walk:
     """Goes through plans as far as they can be done: looks before, between and afterwards."""
 
     look: LinkReader
-    hands: LinkWriter
+    writer: LinkWriter
     eye: Looker
     tick: Callable[[], None] = lambda: None
 
@@ -179,7 +179,7 @@ class Walk:
             return None
         self.eye.at(step, "verify", lambda: kind.verify(intent, self.look))
         with suppress(DrctlError):
-            kind.apply(intent, self.hands)
+            kind.apply(intent, self.writer)
         for _ in range(3):
             self.tick()
         seen = self.eye.at(step, "verify", lambda: kind.verify(intent, self.look))
@@ -195,8 +195,8 @@ def looked() -> Counter[tuple[str, str]]:
         pair = make()
         pair.deeds = obliging(pair)
         eye, process = Looker(pair.trace), Process(pair)
-        look, hands = cast(LinkReader, process.sight), cast(LinkWriter, process.grip)
-        Walk(look, hands, eye, pair.tick).through(given)
+        look, writer = cast(LinkReader, process.reader), cast(LinkWriter, process.grip)
+        Walk(look, writer, eye, pair.tick).through(given)
         found += eye.looked
     world = repairs.Lagging()
     eye = Looker(world)

@@ -122,10 +122,10 @@ def test_types_that_a_dead_source_takes_along_are_not_guessed() -> None:
 
 def test_a_run_whose_source_is_dead_goes_on_and_owes_both() -> None:
     world = World(silent={SOURCE})
-    story, outcome = execution(world, Notes(world)).start(plan(), {})
+    state, outcome = execution(world, Notes(world)).start(plan(), {})
     assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
-    assert list(story.outstanding) == ["prepare-groups", "advance-producer-ids"]
-    assert all(told.startswith("restart ") for told in story.outstanding.values())
+    assert list(state.outstanding) == ["prepare-groups", "advance-producer-ids"]
+    assert all(told.startswith("restart ") for told in state.outstanding.values())
     assert world.on["switch"]
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from drctl.engine.entries import What
 from drctl.engine.kind import Status
-from drctl.engine.run_state import read_story
+from drctl.engine.run_state import read_run
 from drctl.model.loss import Mode
 from drctl.model.plan import Plan
 from drctl.plans.inputs import FenceMethod
@@ -44,7 +44,7 @@ def test_the_steps_that_are_printed_are_the_steps_that_run(name: str) -> None:
     ended_at = shown.index(ran.outcome.step) if ran.outcome.step else len(shown) - 1
     assert walked == shown[: ended_at + 1]
     assert ran.outcome.status is Status.DONE or name == "turned back"
-    assert printed(read_story(entries[:1]).plan) == printed(given.plan)
+    assert printed(read_run(entries[:1]).plan) == printed(given.plan)
     assert entries[0]["fingerprint"] == given.plan.fingerprint
 
 

@@ -40,7 +40,7 @@ def unfiltered(pair: Rebuilt) -> Rebuilt:
 
 
 def look(pair: Rebuilt) -> LinkReader:
-    return cast(LinkReader, Process(pair).sight)
+    return cast(LinkReader, Process(pair).reader)
 
 
 def check(name: str, settings: Json, pair: Rebuilt, **facts: Json) -> Json:

@@ -11,7 +11,7 @@ from drctl.checks.repairs import Fixes
 from drctl.engine.invariants import violations
 from drctl.engine.kind import Outcome, State, Status
 from drctl.engine.ports import LinkReader
-from drctl.engine.run_state import read_story
+from drctl.engine.run_state import read_run
 from drctl.model.errors import ExitCode
 from drctl.model.plan import Plan
 from drctl.model.repairs import ShapeReader, ShapeWriter
@@ -33,10 +33,10 @@ def run(world: Lagging, crashes: tuple[int, ...] = ()) -> Outcome:
         try:
             if not notes.entries:
                 return execution(world, notes).start(plan(), WHO)[1]
-            story = read_story(notes.entries)
-            if story.status:
-                return Outcome(Status(story.status))
-            return execution(world, notes).go_on(story, WHO)
+            state = read_run(notes.entries)
+            if state.status:
+                return Outcome(Status(state.status))
+            return execution(world, notes).go_on(state, WHO)
         except Crash:
             pass
     raise AssertionError("the last attempt has no crash")
@@ -171,10 +171,10 @@ def test_a_value_that_is_neither_the_old_nor_the_new_one_is_not_overwritten() ->
 def test_what_is_left_to_a_person_is_owed() -> None:
     world = Lagging(left=("SCRAM user app is not on b",))
     notes = Notes(world)
-    story, outcome = execution(world, notes).start(plan(), WHO)
+    state, outcome = execution(world, notes).start(plan(), WHO)
     assert (outcome.status, outcome.exit_code) == (Status.DONE, ExitCode.FOUND)
-    assert list(story.outstanding) == ["final-precheck"]
-    assert "SCRAM user app is not on b: for a person" in story.outstanding["final-precheck"]
+    assert list(state.outstanding) == ["final-precheck"]
+    assert "SCRAM user app is not on b: for a person" in state.outstanding["final-precheck"]
 
 
 def test_a_difference_that_comes_back_is_owed_and_undoes_nothing() -> None:
@@ -185,9 +185,9 @@ def test_a_difference_that_comes_back_is_owed_and_undoes_nothing() -> None:
             world.own.pop(("orders", SIZE), None)
 
     world.fall = taken_back
-    story, outcome = execution(world, Notes(world)).start(plan(), WHO)
+    state, outcome = execution(world, Notes(world)).start(plan(), WHO)
     assert (outcome.status, outcome.exit_code) == (Status.DONE, ExitCode.FOUND)
-    assert f"topic orders: {SIZE}" in story.outstanding["final-precheck"]
+    assert f"topic orders: {SIZE}" in state.outstanding["final-precheck"]
     assert world.partitions["orders"] == 4
 
 

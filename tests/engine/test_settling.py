@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from drctl.app.failback import owed_since_the_last
+from drctl.app.failback import outstanding_since_failback
 from drctl.engine import entries
 from drctl.engine.failback_state import OutstandingAction
 from drctl.engine.kind import Facts, Seen, State
 from drctl.engine.ports import LinkReader
-from drctl.engine.run_state import RunState, read_story
+from drctl.engine.run_state import RunState, read_run
 from drctl.model.plan import Plan, Step
 from drctl.model.typed_json import to_json
 from drctl.steps.registry import KINDS
@@ -151,7 +151,7 @@ def test_nothing_is_owed() -> None:
     assert settled(Asked(())).words == "nothing is owed"
 
 
-def story(run: str, step: Step, what: str, *, home: bool = False, ended: str = "done") -> RunState:
+def state(run: str, step: Step, what: str, *, home: bool = False, ended: str = "done") -> RunState:
     """A run that owes something of one step."""
     judge = (Step("order", "failback-order", {}),) if home else ()
     plan = Plan("p", "main", *OUT, (*judge, step))
@@ -161,7 +161,7 @@ def story(run: str, step: Step, what: str, *, home: bool = False, ended: str = "
         entries.done(step.id, 1, Seen(State.DONE, "", _facts(step)), AT),
         entries.outstanding(step.id, what, AT),
     ]
-    return read_story([*lines, *([entries.ended(ended, AT)] if ended else [])])
+    return read_run([*lines, *([entries.ended(ended, AT)] if ended else [])])
 
 
 def _facts(step: Step) -> dict[str, Any]:
@@ -181,16 +181,16 @@ def test_journals_are_read_back_to_the_last_finished_way_home_and_that_is_read_t
 
     def newest_first() -> Any:
         for each in (
-            story("under-way", FENCES, "not yet", ended=""),
-            *(story(f"out-{n}", FENCES, "fence primary") for n in range(30)),
-            story("stopped", COMMITS, "1 left out", home=True, ended="stopped"),
-            story("home", SETTLES, "1 stays owed", home=True),
-            story("before", FENCES, "long ago"),
+            state("under-way", FENCES, "not yet", ended=""),
+            *(state(f"out-{n}", FENCES, "fence primary") for n in range(30)),
+            state("stopped", COMMITS, "1 left out", home=True, ended="stopped"),
+            state("home", SETTLES, "1 stays owed", home=True),
+            state("before", FENCES, "long ago"),
         ):
             asked.append(each.run)
             yield each
 
-    found = owed_since_the_last(newest_first())
+    found = outstanding_since_failback(newest_first())
     assert asked[-1] == "home"
     assert len(found) == 32, "more than twenty runs may have passed since"
     assert found[0] == OutstandingAction(

@@ -70,15 +70,15 @@ class Run:
     def __post_init__(self) -> None:
         settings = {"link": self.link, "cluster": "p", "principals": [APP], "settle_seconds": 1}
         self.look = cast(LinkReader, self.cluster)
-        self.hands = cast(LinkWriter, self.cluster.as_link(self.link))
+        self.writer = cast(LinkWriter, self.cluster.as_link(self.link))
         self.intent = Journaled(FENCE_PRODUCERS).check(settings, {}, self.look)
 
     def fence(self) -> "Run":
-        Journaled(FENCE_PRODUCERS).apply(self.intent, self.hands)
+        Journaled(FENCE_PRODUCERS).apply(self.intent, self.writer)
         return self
 
     def lift(self) -> str:
-        Journaled(FENCE_PRODUCERS).undo(self.intent, self.hands)
+        Journaled(FENCE_PRODUCERS).undo(self.intent, self.writer)
         seen = Journaled(FENCE_PRODUCERS).undone(self.intent, self.look)
         assert seen.state is State.DONE
         return seen.words

@@ -16,16 +16,16 @@ NAMED = {"connectors": ["mm2"]}
 REQUEST, STOP, CONFIRM = (KINDS[n] for n in ("request-stop", "stop-replication", "confirm-stop"))
 
 
-def sight(pair: Pair) -> LinkReader:
-    return cast(LinkReader, Process(pair).sight)
+def reader(pair: Pair) -> LinkReader:
+    return cast(LinkReader, Process(pair).reader)
 
 
 def requested(pair: Pair) -> dict[str, object]:
     """What the journal holds of it."""
-    intent = REQUEST.check(NAMED, {}, sight(pair))
-    assert REQUEST.verify(intent, sight(pair)).state is State.WAITING
+    intent = REQUEST.check(NAMED, {}, reader(pair))
+    assert REQUEST.verify(intent, reader(pair)).state is State.WAITING
     assert REQUEST.apply(intent, cast(LinkWriter, Process(pair).grip)) == ()
-    seen = REQUEST.verify(intent, sight(pair))
+    seen = REQUEST.verify(intent, reader(pair))
     assert seen.state is State.DONE
     return dict(seen.facts)
 
@@ -33,12 +33,12 @@ def requested(pair: Pair) -> dict[str, object]:
 def test_a_request_is_done_once_it_is_stored_and_the_stop_once_no_task_is_left() -> None:
     pair = linked()
     facts = {"request-stop": requested(pair)}
-    intent = STOP.check({**NAMED, "tasks_only": True}, facts, sight(pair))
+    intent = STOP.check({**NAMED, "tasks_only": True}, facts, reader(pair))
     assert intent["before"] == {"mm2": RUNNING}
-    waiting = STOP.verify(intent, sight(pair))
+    waiting = STOP.verify(intent, reader(pair))
     assert (waiting.state, waiting.facts) == (State.WAITING, {})
     pair.workers.connectors["mm2"].state = STOPPED
-    done = STOP.verify(intent, sight(pair))
+    done = STOP.verify(intent, reader(pair))
     assert done.state is State.DONE
     assert done.facts == {"boundary": {}, "tasks_of": ["mm2"]}
 
@@ -47,18 +47,18 @@ def test_what_was_requested_is_not_sent_again_and_is_taken_back_as_it_was_before
     pair = linked()
     facts = {"request-stop": requested(pair)}
     changes = len([how for _, how in pair.trace.happened if how])
-    intent, grip = STOP.check(NAMED, facts, sight(pair)), cast(LinkWriter, Process(pair).grip)
+    intent, grip = STOP.check(NAMED, facts, reader(pair)), cast(LinkWriter, Process(pair).grip)
     assert STOP.apply(intent, grip) == ()
     assert len([how for _, how in pair.trace.happened if how]) == changes
     assert STOP.undo(intent, grip) == ()
     pair.workers.copy()
-    assert STOP.undone(intent, sight(pair)).state is State.DONE
+    assert STOP.undone(intent, reader(pair)).state is State.DONE
     assert pair.workers.connectors["mm2"].state == RUNNING
 
 
 def confirmed(pair: Pair) -> tuple[State, str, str]:
-    intent = CONFIRM.check({**NAMED, "source": PRIMARY}, {}, sight(pair))
-    seen = CONFIRM.verify(intent, sight(pair))
+    intent = CONFIRM.check({**NAMED, "source": PRIMARY}, {}, reader(pair))
+    seen = CONFIRM.verify(intent, reader(pair))
     return seen.state, seen.words, seen.outstanding
 
 
@@ -102,14 +102,14 @@ def test_the_target_waits_for_no_task_that_only_writes_checkpoints(
     pair.workers.connectors["cp"] = Connector(copier.source, copier.target, config=config)
     facts = {"request-stop": requested(pair)}
     settings = {"connectors": ["mm2", "cp"], "tasks_only": True}
-    intent = STOP.check(settings, facts, sight(pair))
+    intent = STOP.check(settings, facts, reader(pair))
     assert STOP.apply(intent, cast(LinkWriter, Process(pair).grip)) == ()
     assert (pair.workers.connectors["cp"].wanted == STOPPED) is ("cp" in waited_for)
     copier.state = STOPPED
-    seen = STOP.verify(intent, sight(pair))
+    seen = STOP.verify(intent, reader(pair))
     assert (seen.state is State.DONE) is (waited_for == ["mm2"])
     pair.workers.connectors["cp"].state = STOPPED
-    assert STOP.verify(intent, sight(pair)).facts["tasks_of"] == waited_for
+    assert STOP.verify(intent, reader(pair)).facts["tasks_of"] == waited_for
 
 
 def test_of_a_source_that_lives_connectors_are_seen_to_be_stopped_and_the_rest_later() -> None:
@@ -118,19 +118,19 @@ def test_of_a_source_that_lives_connectors_are_seen_to_be_stopped_and_the_rest_l
     config = {"connector.class": "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector"}
     pair.workers.connectors["hb"] = Connector(mm2.source, mm2.target, config=config)
     settings = {"connectors": ["mm2", "hb"], "rest_later": True}
-    intent, grip = STOP.check(settings, {}, sight(pair)), cast(LinkWriter, Process(pair).grip)
+    intent, grip = STOP.check(settings, {}, reader(pair)), cast(LinkWriter, Process(pair).grip)
     assert STOP.apply(intent, grip) == ()
     assert [pair.workers.connectors[name].wanted for name in ("mm2", "hb")] == [STOPPED, RUNNING]
-    assert STOP.verify(intent, sight(pair)).state is State.WAITING
+    assert STOP.verify(intent, reader(pair)).state is State.WAITING
     mm2.state = STOPPED
-    seen = STOP.verify(intent, sight(pair))
+    seen = STOP.verify(intent, reader(pair))
     assert seen.state is State.DONE
     assert seen.facts.keys() == {"boundary", "tasks_of"}
     later = {"connectors": ["mm2", "hb"]}
-    intent = CONFIRM.check(later, {"stop-replication": seen.facts}, sight(pair))
+    intent = CONFIRM.check(later, {"stop-replication": seen.facts}, reader(pair))
     assert CONFIRM.apply(intent, grip) == ()
     pair.workers.copy()
-    seen = CONFIRM.verify(intent, sight(pair))
+    seen = CONFIRM.verify(intent, reader(pair))
     assert (seen.state, seen.outstanding) == (State.DONE, ""), (
         "nobody expects this source to be silent"
     )
@@ -143,18 +143,21 @@ def test_what_no_application_waits_for_is_stopped_last_and_let_go_on_where_it_ra
     other = pair.workers.connectors["cp"] = Connector(mm2.source, mm2.target)
     settings = {"connectors": ["mm2", "cp"], "source": PRIMARY}
     facts = {"stop-replication": {"tasks_of": ["mm2"]}}
-    intent, grip = CONFIRM.check(settings, facts, sight(pair)), cast(LinkWriter, Process(pair).grip)
+    intent, grip = (
+        CONFIRM.check(settings, facts, reader(pair)),
+        cast(LinkWriter, Process(pair).grip),
+    )
     assert intent["before"] == {"cp": RUNNING}
-    assert CONFIRM.verify(intent, sight(pair)).state is State.WAITING
+    assert CONFIRM.verify(intent, reader(pair)).state is State.WAITING
     assert CONFIRM.apply(intent, grip) == ()
     assert other.wanted == STOPPED
     other.state = STOPPED
-    assert CONFIRM.verify(intent, sight(pair)).state is State.DONE
+    assert CONFIRM.verify(intent, reader(pair)).state is State.DONE
     assert CONFIRM.undo(intent, grip) == ()
     assert other.wanted == RUNNING
     assert mm2.wanted == STOPPED
     other.state = RUNNING
-    assert CONFIRM.undone(intent, sight(pair)).state is State.DONE
+    assert CONFIRM.undone(intent, reader(pair)).state is State.DONE
 
 
 def test_a_checkpoint_task_that_has_not_ended_yet_is_no_task_that_is_back() -> None:
@@ -164,8 +167,8 @@ def test_a_checkpoint_task_that_has_not_ended_yet_is_no_task_that_is_back() -> N
     pair.workers.connectors["cp"] = Connector(mm2.source, mm2.target, wanted=STOPPED)
     settings = {"connectors": ["mm2", "cp"], "source": PRIMARY}
     facts = {"stop-replication": {"tasks_of": ["mm2"]}}
-    seen = CONFIRM.verify(CONFIRM.check(settings, facts, sight(pair)), sight(pair))
+    seen = CONFIRM.verify(CONFIRM.check(settings, facts, reader(pair)), reader(pair))
     assert seen.state is State.WAITING
     mm2.state = RUNNING
-    seen = CONFIRM.verify(CONFIRM.check(settings, facts, sight(pair)), sight(pair))
+    seen = CONFIRM.verify(CONFIRM.check(settings, facts, reader(pair)), reader(pair))
     assert seen.state is State.FAILED

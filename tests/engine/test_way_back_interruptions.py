@@ -14,7 +14,7 @@ from drctl.engine.executing import Execution
 from drctl.engine.failback_state import Reconciliation, Search
 from drctl.engine.kind import Outcome, Status
 from drctl.engine.ports import ConnectorState, LinkReader, LinkWriter
-from drctl.engine.run_state import read_story
+from drctl.engine.run_state import read_run
 from drctl.model.errors import Unknown
 from drctl.model.plan import Json, Plan
 from drctl.model.topology import Record, TopicPartition
@@ -147,16 +147,16 @@ def run(world: Returned, numbers: tuple[int, ...]) -> Outcome:
     notes = Notes(cast(World, world))
     for number in (*numbers, None, None):
         world.fall = countdown(number)
-        look, hands = cast(LinkReader, world), cast(LinkWriter, world)
-        engine = Execution(KINDS, look, hands, notes, Hurried(), Deaf())
+        look, writer = cast(LinkReader, world), cast(LinkWriter, world)
+        engine = Execution(KINDS, look, writer, notes, Hurried(), Deaf())
         try:
             if not notes.entries:
                 outcome = engine.start(plan(), WHO)[1]
             else:
-                story = read_story(notes.entries)
-                if story.status:
-                    return Outcome(Status(story.status))
-                outcome = engine.go_on(story, WHO)
+                state = read_run(notes.entries)
+                if state.status:
+                    return Outcome(Status(state.status))
+                outcome = engine.go_on(state, WHO)
         except Crash:
             announced = {e["step"] for e in notes.entries if e["entry"] == What.INTEND}
             assert not world.applied or "reconcile" in announced
@@ -187,8 +187,8 @@ def points() -> int:
     world = Returned()
     world.fall = count
     notes = Notes(cast(World, world))
-    look, hands = cast(LinkReader, world), cast(LinkWriter, world)
-    Execution(KINDS, look, hands, notes, Hurried(), Deaf()).start(plan(), WHO)
+    look, writer = cast(LinkReader, world), cast(LinkWriter, world)
+    Execution(KINDS, look, writer, notes, Hurried(), Deaf()).start(plan(), WHO)
     return seen[0]
 
 

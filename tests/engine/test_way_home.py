@@ -12,9 +12,9 @@ from drctl.engine.executing import Execution
 from drctl.engine.invariants import violations
 from drctl.engine.kind import Kind, Outcome, Seen, State, Status, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
-from drctl.engine.run_state import read_story
+from drctl.engine.run_state import read_run
 from drctl.model.plan import Json, Plan
-from drctl.plans.failback import FailbackInputs, failback, leads_home, rebuild, rebuilds, turned
+from drctl.plans.failback import FailbackInputs, failback, is_failback, rebuild, rebuilds, turned
 from drctl.plans.inputs import Circumstances, FenceMethod
 from drctl.steps.registry import KINDS, WAY_BACK
 from tests.depth import some
@@ -82,7 +82,7 @@ def test_what_closed_the_returned_cluster_opens_it_again(
 ) -> None:
     """Rules of ACLs go when it is opened; what drctl cannot see, nobody else lifts."""
     way = failback_inputs(fence=fence)
-    plan = failback(replace(way, old=replace(way.old, fence_undo=undo)))
+    plan = failback(replace(way, forward=replace(way.forward, fence_undo=undo)))
     names = [step.id for step in plan.steps]
     assert ("lift-fence" in names) is bool(kind)
     if kind:
@@ -97,7 +97,7 @@ def test_where_a_person_closes_the_survivor_no_fence_is_asked_of_the_link(
     fence: FenceMethod,
 ) -> None:
     """A command of the site was written for the other cluster."""
-    plan = failback(turned(failback_inputs(fence=fence).old, ("mm2-back",)))
+    plan = failback(turned(failback_inputs(fence=fence).forward, ("mm2-back",)))
     passed = plan.step("preflight").settings["overrides"]
     by_a_person = plan.step("fence-producers").kind == "manual-fence"
     assert ("fence-not-possible" in passed) is by_a_person is (fence is not FenceMethod.ACL)
@@ -106,7 +106,7 @@ def test_where_a_person_closes_the_survivor_no_fence_is_asked_of_the_link(
 
 @pytest.mark.parametrize("kind", ["confluent-replicator", "offset-preserving", "none"])
 def test_what_drctl_does_not_set_a_person_starts_where_it_has_to_begin(kind: str) -> None:
-    old = replace(failback_inputs(("copy",)).old, replicator=kind)
+    old = replace(failback_inputs(("copy",)).forward, replicator=kind)
     plan = failback(replace(turned(old, ("copy",)), policy="copy"))
     assert violations(plan, KINDS) == ()
     kinds_of = {step.id: step.kind for step in plan.steps}
@@ -134,16 +134,16 @@ def test_what_drctl_does_not_set_a_person_starts_where_it_has_to_begin(kind: str
 
 def test_a_link_turned_round_has_no_command_of_the_other_direction() -> None:
     old = replace(
-        failback_inputs(fence=FenceMethod.COMMAND).old,
+        failback_inputs(fence=FenceMethod.COMMAND).forward,
         replicator="mirrormaker2",
         stop_command=("stop",),
     )
     way = turned(old, ("mm2-back",))
-    assert (way.home.source, way.home.target) == ("secondary", "primary")
-    assert (way.home.fence_method, way.home.stop_command) == (FenceMethod.NONE, ())
+    assert (way.reverse.source, way.reverse.target) == ("secondary", "primary")
+    assert (way.reverse.fence_method, way.reverse.stop_command) == (FenceMethod.NONE, ())
     assert (way.seeded, way.reseeded) == ("mm2-back", "mm2")
     assert turned(old).seeded == ""
-    assert leads_home(failback(way).steps)
+    assert is_failback(failback(way).steps)
 
 
 def without(plan: Plan, *ids: str) -> Plan:
@@ -206,7 +206,7 @@ def test_a_rebuild_keeps_the_rules(
     assert len({step.id for step in plan.steps}) == len(plan.steps)
     assert Plan.from_json(plan.to_json()) == plan
     assert rebuilds(plan.steps)
-    assert leads_home(plan.steps)
+    assert is_failback(plan.steps)
     assert not rebuilds(failback(failback_inputs()).steps)
     assert ("question" in plan.step("empty-primary").settings) is not empty
     for step in plan.steps:
@@ -220,7 +220,7 @@ def test_every_kind_of_the_way_back_is_in_some_plan() -> None:
         failback(failback_inputs(connectors, ("file",), fence))
         for connectors, fence in product(((), ("mm2",)), FenceMethod)
     ]
-    by_command = replace(failback_inputs(()).old, stop_command=("./mirror", "stop"))
+    by_command = replace(failback_inputs(()).forward, stop_command=("./mirror", "stop"))
     plans.append(failback(replace(turned(by_command), policy="copy")))
     plans.append(rebuild(failback_inputs(), empty=True))
     assert {step.kind for plan in plans for step in plan.steps} >= WAY_BACK
@@ -230,7 +230,7 @@ def test_every_kind_of_the_way_back_is_in_some_plan() -> None:
 class Staying(Switch):
     """One that is not switched back."""
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         return ()
 
     def undone(self, intent: Json, look: LinkReader) -> Seen:
@@ -252,8 +252,8 @@ PLAN = failback(failback_inputs())
 
 
 def execution(world: World, notes: Notes) -> Execution:
-    look, hands = cast(LinkReader, world), cast(LinkWriter, world)
-    return Execution(kinds(), look, hands, notes, Hurried(), Deaf())
+    look, writer = cast(LinkReader, world), cast(LinkWriter, world)
+    return Execution(kinds(), look, writer, notes, Hurried(), Deaf())
 
 
 def run(world: World, numbers: tuple[int, ...]) -> Outcome:
@@ -264,10 +264,10 @@ def run(world: World, numbers: tuple[int, ...]) -> Outcome:
         try:
             if not notes.entries:
                 return execution(world, notes).start(PLAN, WHO)[1]
-            story = read_story(notes.entries)
-            if story.status:
-                return Outcome(Status(story.status))
-            return execution(world, notes).go_on(story, WHO)
+            state = read_run(notes.entries)
+            if state.status:
+                return Outcome(Status(state.status))
+            return execution(world, notes).go_on(state, WHO)
         except Crash:
             announced = {e["step"] for e in notes.entries if e["entry"] == What.INTEND}
             kinds_of = {step.kind for step in PLAN.steps if step.id in announced}

@@ -7,7 +7,7 @@ from drctl.engine.entries import What
 from drctl.engine.executing import Execution
 from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
-from drctl.engine.run_state import read_story
+from drctl.engine.run_state import read_run
 from drctl.model.plan import Json, Plan, Step
 from tests.engine.switches import Crash, Deaf, Hurried, Notes, World, kinds
 
@@ -41,8 +41,8 @@ def killed_and_gone_on_with(
     steps = ("preflight", "stock", "fence", "estimate", "stop", "offsets", "open", "switch")
     plan = Plan("test", "main", "primary", "secondary", tuple(Step(s, s, {}, 120) for s in steps))
     known = {**kinds(), estimate.name: estimate}
-    look, hands = cast(LinkReader, world), cast(LinkWriter, world)
-    engine = Execution(known, look, hands, notes, clock or Hurried(), Deaf())
+    look, writer = cast(LinkReader, world), cast(LinkWriter, world)
+    engine = Execution(known, look, writer, notes, clock or Hurried(), Deaf())
 
     def fall(point: str) -> None:
         if point == "before offsets True":
@@ -54,7 +54,7 @@ def killed_and_gone_on_with(
     except Crash:
         world.fall = lambda point: None
     world.on["fence"] = not lifted
-    engine.go_on(read_story(notes.entries), WHO)
+    engine.go_on(read_run(notes.entries), WHO)
     return notes, estimate
 
 
@@ -67,14 +67,14 @@ def test_an_estimate_is_not_made_anew_and_nothing_is_done_again_because_of_it() 
     assert estimate.looks == 1
     assert steps_with(notes, What.STALE) == []
     assert steps_with(notes, What.INTEND).count("stop") == 1
-    assert read_story(notes.entries).status == "done"
+    assert read_run(notes.entries).status == "done"
 
 
 def test_behind_a_fence_that_fell_it_is_made_anew_with_the_rest() -> None:
     notes, estimate = killed_and_gone_on_with(World(), lifted=True)
     assert estimate.looks == 2
     assert {"estimate", "stop"} <= set(steps_with(notes, What.STALE))
-    assert read_story(notes.entries).status == "done"
+    assert read_run(notes.entries).status == "done"
 
 
 def test_a_fence_that_fell_is_not_waited_for_before_it_is_set_again() -> None:

@@ -4,14 +4,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from drctl.engine.active_cluster import moved, unfinished
-from drctl.engine.run_state import RunState, read_story
+from drctl.engine.run_state import RunState, read_run
 from drctl.model.plan import Plan
 from drctl.steps.registry import KINDS
 from tests.report import runs
 
 
-def story(run: runs.Run) -> RunState:
-    return read_story(run.entries)
+def state(run: runs.Run) -> RunState:
+    return read_run(run.entries)
 
 
 def home() -> Plan:
@@ -20,7 +20,7 @@ def home() -> Plan:
 
 
 def test_the_run_that_opened_the_target_moved_them_and_says_when() -> None:
-    done = story(runs.Run(runs.unplanned(), "R1").play(runs.LOST))
+    done = state(runs.Run(runs.unplanned(), "R1").play(runs.LOST))
     found = moved([done], "secondary", KINDS)
     assert found is not None
     assert (found.run, found.plan) == ("R1", "failover-unplanned")
@@ -31,28 +31,28 @@ def test_the_run_that_opened_the_target_moved_them_and_says_when() -> None:
 
 
 def test_what_turned_back_moved_nobody_and_a_way_home_brings_them_home() -> None:
-    away = story(runs.outstanding())
-    back = story(runs.rolled_back())
+    away = state(runs.outstanding())
+    back = state(runs.rolled_back())
     assert moved([back], "secondary", KINDS) is None
     found = moved([back, away], "secondary", KINDS)
     assert found is not None
     assert found.run == away.run
-    returned = story(runs.Run(home()).play(runs.GOOD))
+    returned = state(runs.Run(home()).play(runs.GOOD))
     assert moved([back, returned, away], "secondary", KINDS) is None
 
 
 def test_one_that_died_behind_the_fence_stands_half_way_and_nobody_can_write() -> None:
     dies = {**runs.GOOD, "stop-replication": replace(runs.GOOD["stop-replication"], dies=True)}
-    died = unfinished(story(runs.Run(runs.planned(), "R2").play(dies)), KINDS)
+    died = unfinished(state(runs.Run(runs.planned(), "R2").play(dies)), KINDS)
     assert died is not None
     assert (died.run, died.plan, died.who) == ("R2", "failover-planned", "ada on laptop-7")
     assert died.writes == "nobody can write: primary is fenced, and secondary is not open"
     dies = {**runs.GOOD, "verify-clients": replace(runs.GOOD["verify-clients"], dies=True)}
-    opened = unfinished(story(runs.Run(runs.planned()).play(dies)), KINDS)
+    opened = unfinished(state(runs.Run(runs.planned()).play(dies)), KINDS)
     assert opened is not None
     assert opened.writes == "secondary is open for writes"
 
 
 def test_what_has_ended_does_not_however_it_ended() -> None:
     for run in (runs.done(), runs.refused(), runs.rolled_back()):
-        assert unfinished(story(run), KINDS) is None
+        assert unfinished(state(run), KINDS) is None

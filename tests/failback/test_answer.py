@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from drctl.failback.answer import TABLE, Answer, OrderDocument, State, Verdict
-from drctl.failback.facts import Facts, RunTold
-from drctl.failback.suggested_commands import Site, doing
+from drctl.failback.facts import Facts, JournaledRun
+from drctl.failback.suggested_commands import CommandContext, commands_by_step
 from drctl.model.topology import Unavailable
 from drctl.views.failback import failback_table
 from tests.cli.conftest import Run, called
@@ -41,8 +41,8 @@ LINK = link(
 )
 
 
-def site(found: Answer, **changed: Any) -> Site:
-    return replace(Site(LINK, found.seen, "home"), **changed)
+def site(found: Answer, **changed: Any) -> CommandContext:
+    return replace(CommandContext(LINK, found.seen, "home"), **changed)
 
 
 SITE = site(judged(in_order_to_d()))
@@ -114,7 +114,7 @@ def test_where_nobody_knows_where_clients_are_nothing_is_to_be_stopped() -> None
 
 
 def test_a_completed_failback_is_told_as_that() -> None:
-    run = RunTold("20261122-main", "failback", "done", home=True)
+    run = JournaledRun("20261122-main", "failback", "done", home=True)
     found = judged(at_home(), journal=(run,))
     assert OrderDocument.of(found).to_json()["state"] == "completed"
     assert "the failback is complete (run 20261122-main)" in drawn(found)
@@ -155,16 +155,18 @@ def test_what_is_unknown_is_to_be_looked_at() -> None:
 def test_the_way_back_is_not_started_beside_the_other_direction() -> None:
     """Topics that keep their names would go round for ever."""
     runs = judged(in_order_to_e(), forward=copying("mm2-source", "RUNNING"))
-    lines = doing(site(runs))["f"]
+    lines = commands_by_step(site(runs))["f"]
     stops = [n for n, line in enumerate(lines) if line.endswith("/connectors/mm2-source/stop")]
     starts = [n for n, line in enumerate(lines) if line.endswith("/connectors/mm2-back/resume")]
     assert stops
     assert stops < starts
-    assert not any("stop" in line for line in doing(SITE)["f"][1:])
+    assert not any("stop" in line for line in commands_by_step(SITE)["f"][1:])
 
 
 def test_the_journal_stands_beside() -> None:
-    run = RunTold("20261122-main", "failover-unplanned", "done", ("fence producers on primary",))
+    run = JournaledRun(
+        "20261122-main", "failover-unplanned", "done", ("fence producers on primary",)
+    )
     text = drawn(judged(in_order_to_d(), journal=(run,)))
     assert "20261122-main  failover-unplanned  done" in text
     assert "owed: fence producers on primary" in text
@@ -182,20 +184,20 @@ def test_nobody_is_kept_from_writing_where_applications_may_be_at_work() -> None
         ((endpoint("primary"),), "file bootstrap leads to primary"),
         ((), "cannot be seen"),
     ):
-        first, deny = doing(site(judged(in_order_to_d(), endpoints=where)))["a"]
+        first, deny = commands_by_step(site(judged(in_order_to_d(), endpoints=where)))["a"]
         assert words in first
         assert "--deny-principal" in deny
-    assert len(doing(SITE)["a"]) == 1
+    assert len(commands_by_step(SITE)["a"]) == 1
 
 
 def test_each_step_says_what_to_type() -> None:
     stop = ["stop copier.sh", "main"]
     own = replace(SITE, link=link(replicator={"kind": "none", "stop": stop}))
-    assert doing(own)["b"] == ("'stop copier.sh' main",)
-    assert list(doing(SITE)) == [row.id for row in TABLE]
+    assert commands_by_step(own)["b"] == ("'stop copier.sh' main",)
+    assert list(commands_by_step(SITE)) == [row.id for row in TABLE]
     without = site(judged(in_order_to_d(), gaps=()), link=link(), back=None)
-    assert all(all(lines) and lines for lines in doing(without).values())
-    assert "add a link from secondary to primary" in doing(without)["h"][0]
+    assert all(all(lines) and lines for lines in commands_by_step(without).values())
+    assert "add a link from secondary to primary" in commands_by_step(without)["h"][0]
 
 
 @pytest.mark.parametrize(

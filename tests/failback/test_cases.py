@@ -10,15 +10,15 @@ from drctl.failback.answer import OrderDocument, Verdict
 from drctl.failback.blockers import Terms, against
 from drctl.failback.facts import (
     NO_WORKERS,
-    Began,
     Cluster,
     Copies,
     Decision,
     Facts,
-    GroupSeen,
+    GroupState,
+    JournaledRun,
     Replication,
     Replicator,
-    RunTold,
+    ReverseStart,
     Stopped,
 )
 from drctl.failback.gap_results import GapEvidence, Sample
@@ -53,7 +53,7 @@ from tests.failback.ways import (
     states,
 )
 
-CLOSED = RunTold("r1", "failback", "stopped", fenced=gap().started - timedelta(minutes=1))
+CLOSED = JournaledRun("r1", "failback", "stopped", fenced=gap().started - timedelta(minutes=1))
 """A run has closed the primary before it was searched."""
 
 SECONDARY_AT_END = Cluster(THERE, {PLACE: OffsetRange(0, TARGET_END)})
@@ -123,8 +123,8 @@ def test_the_sites_own_command_tells_that_it_runs_again_at_home() -> None:
     assert (states(stopped), stopped.next) == ("DDDDDDDDDNU", "j")
 
 
-LED_BACK = RunTold("20261122-main", "failback", "done", home=True)
-LED_AWAY = RunTold("r2", "failover-planned", "done", left=datetime(2026, 11, 23, tzinfo=UTC))
+LED_BACK = JournaledRun("20261122-main", "failback", "done", home=True)
+LED_AWAY = JournaledRun("r2", "failover-planned", "done", left=datetime(2026, 11, 23, tzinfo=UTC))
 
 
 def test_a_failback_that_the_journal_knows_to_be_complete_is_over() -> None:
@@ -133,15 +133,15 @@ def test_a_failback_that_the_journal_knows_to_be_complete_is_over() -> None:
     assert found.verdict.exit_code is ExitCode.DONE
     told = "by the journal run 20261122-main led clients back, and saw every group there"
     assert told in found.steps["k"].why
-    refused = RunTold("20261123-main", "failover-planned", "refused")
+    refused = JournaledRun("20261123-main", "failover-planned", "refused")
     assert judged(at_home(), journal=(refused, LED_BACK)).next is None
-    for since in (LED_AWAY, RunTold("r2", "failback", "not ended", halfway=True)):
+    for since in (LED_AWAY, JournaledRun("r2", "failback", "not ended", in_progress=True)):
         assert "by the journal" not in judged(at_home(), journal=(since, LED_BACK)).steps["k"].why
 
 
 def test_a_complete_failback_needs_no_comparison_on_this_machine() -> None:
     """A pipeline's runner has no results; what was quarantined is missing in any of them."""
-    for facts in (replace(at_home(), gaps=(), back_gaps=(), apart=SILENT), over()):
+    for facts in (replace(at_home(), gaps=(), reverse_gaps=(), diverged=SILENT), over()):
         found = judged(facts, journal=(LED_BACK,))
         assert (states(found), found.verdict, found.next) == ("D" * 11, Verdict.OK, None)
 
@@ -162,8 +162,8 @@ def test_a_complete_failback_with_outstanding_actions_names_them() -> None:
 
 
 def test_clusters_that_were_seen_to_differ_outweigh_the_journal() -> None:
-    apart = "offset 100 of orders-0 on secondary is not what follows on primary"
-    found = judged(at_home(), apart=apart, journal=(LED_BACK,))
+    diverged = "offset 100 of orders-0 on secondary is not what follows on primary"
+    found = judged(at_home(), diverged=diverged, journal=(LED_BACK,))
     assert found.verdict is not Verdict.OK
     down = judged(at_home(), on_target=SILENT, journal=(LED_BACK,))
     assert down.verdict is Verdict.UNKNOWN
@@ -180,7 +180,7 @@ def test_in_peace_there_is_nothing_to_fail_back() -> None:
     ):
         found = judged(facts)
         assert (found.verdict, found.next, found.violations) == (Verdict.OK, None, ())
-        assert found.seen.peace
+        assert found.seen.not_needed
 
 
 @pytest.mark.parametrize(
@@ -188,24 +188,24 @@ def test_in_peace_there_is_nothing_to_fail_back() -> None:
     [
         {"journal": (LED_AWAY,)},
         {"journal": SILENT},
-        {"journal": (RunTold("r2", "failback", "not ended", halfway=True),)},
+        {"journal": (JournaledRun("r2", "failback", "not ended", in_progress=True),)},
         {"fence": FENCED},
         {"forward": copying("mm2-source", "STOPPED", {PLACE: 100})},
         {"forward": SILENT},
         {"reverse": copying("mm2-back", "STOPPED", {PLACE: 130})},
         {"gaps": (gap(),), "boundaries": {PLACE: BOUNDARY}},
-        {"brought": Copies({PLACE: frozenset({3})})},
+        {"drctl_copies": Copies({PLACE: frozenset({3})})},
         {"endpoints": (endpoint("secondary"),)},
         {"endpoints": (SILENT,)},
         {"on_target": SILENT},
         {"endpoints": (), "forward": NO_WORKERS},
-        {"endpoints": (), "groups": (GroupSeen("readers", ("secondary",), {}),)},
+        {"endpoints": (), "groups": (GroupState("readers", ("secondary",), {}),)},
         {"endpoints": (), "groups": SILENT},
     ],
 )
 def test_peace_is_seen_and_not_assumed(trace: dict[str, Any]) -> None:
     found = judged(in_peace(), **trace)
-    assert not found.seen.peace
+    assert not found.seen.not_needed
     assert found.next is not None
 
 
@@ -218,7 +218,7 @@ BLIND = replace(in_peace(), endpoints=(), groups=SILENT, **PRIMARY_DOWN)
     "silent",
     [
         {},
-        {"groups": (GroupSeen("readers", (), {}, SILENT.reason),)},
+        {"groups": (GroupState("readers", (), {}, SILENT.reason),)},
         {"on_target": SILENT, "journal": SILENT},
         {"endpoints": (SILENT,)},
         {"endpoints": (endpoint("primary"), SILENT)},
@@ -248,12 +248,12 @@ def test_replication_that_runs_is_no_harm_where_nobody_sees_that_clients_left(
     [
         {"journal": (LED_AWAY,)},
         {"journal": (LED_AWAY, LED_BACK)},
-        {"journal": (RunTold("r2", "unknown", "damaged"),)},
-        {"journal": (RunTold("r2", "failback", "not ended", halfway=True),)},
-        {"journal": SILENT, "on_target": SILENT, "copies_here": (LED_AWAY,)},
+        {"journal": (JournaledRun("r2", "unknown", "damaged"),)},
+        {"journal": (JournaledRun("r2", "failback", "not ended", in_progress=True),)},
+        {"journal": SILENT, "on_target": SILENT, "local_journal": (LED_AWAY,)},
         {"endpoints": (endpoint("secondary"),)},
         {"endpoints": (SILENT, endpoint("secondary"))},
-        {"groups": (GroupSeen("readers", ("secondary",), {}, SILENT.reason),)},
+        {"groups": (GroupState("readers", ("secondary",), {}, SILENT.reason),)},
         {"reverse": copying("mm2-back", "RUNNING")},
         {"reverse": copying("mm2-back", "STOPPED", {PLACE: 130})},
         {"fence": FENCED},
@@ -290,7 +290,7 @@ def test_a_gap_that_was_never_run_before_the_way_back_was_started() -> None:
 
 
 def test_a_primary_that_has_moved_since() -> None:
-    moved = replace(in_order_to_d(), on_source=GROWN, began={PLACE: Began.ELSEWHERE})
+    moved = replace(in_order_to_d(), on_source=GROWN, reverse_start={PLACE: ReverseStart.ELSEWHERE})
     found = judged(moved, journal=(CLOSED,))
     assert found.steps["c"].observed == "not-done"
     assert "primary has moved: orders-0 ended at 110, and ends at 117 now" in found.steps["c"].why
@@ -348,24 +348,26 @@ def test_what_the_primary_has_deleted_is_nothing_new_that_a_nightly_run_saw() ->
 
 def test_who_wrote_to_the_primary_is_not_guessed() -> None:
     ran = copying("mm2-back", "STOPPED", {PLACE: 117})
-    found = judged(in_order_to_d(), on_source=GROWN, began={PLACE: Began.ELSEWHERE}, reverse=ran)
+    found = judged(
+        in_order_to_d(), on_source=GROWN, reverse_start={PLACE: ReverseStart.ELSEWHERE}, reverse=ran
+    )
     assert found.steps["f"].observed == "unknown"
     assert "somebody else wrote it" in found.steps["f"].why
     assert found.verdict is Verdict.UNKNOWN
 
 
 def test_a_primary_that_grew_while_the_way_back_ran_and_nobody_can_tell_by_what() -> None:
-    found = judged(in_order_to_h(), began={PLACE: Began.ELSEWHERE})
+    found = judged(in_order_to_h(), reverse_start={PLACE: ReverseStart.ELSEWHERE})
     assert (found.verdict, found.next) == (Verdict.UNKNOWN, "c")
     assert "cannot be told" in found.steps["c"].why
 
 
 def test_a_tail_that_is_partly_reconciled() -> None:
     some = Copies({PLACE: frozenset({100, 101, 102, 104})})
-    found = judged(in_order_to_d(), brought=some)
+    found = judged(in_order_to_d(), drctl_copies=some)
     assert "half done: 4 of 10 missing records have a copy" in found.steps["e"].why
     assert (found.verdict, found.next) == (Verdict.OK, "e")
-    late = judged(in_order_to_h(), brought=some)
+    late = judged(in_order_to_h(), drctl_copies=some)
     assert (late.verdict, late.next) == (Verdict.VIOLATED, "e")
 
 
@@ -419,13 +421,13 @@ def test_decisions_that_cannot_be_seen_are_not_guessed() -> None:
 
 
 def test_the_way_back_started_before_anything_was_reconciled() -> None:
-    found = judged(in_order_to_h(), brought=Copies())
+    found = judged(in_order_to_h(), drctl_copies=Copies())
     assert states(found)[:6] == "DDDDND"
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "e")
 
 
 def test_the_way_back_from_the_beginning() -> None:
-    found = judged(in_order_to_h(), began={PLACE: Began.START})
+    found = judged(in_order_to_h(), reverse_start={PLACE: ReverseStart.START})
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "f")
     assert "second time" in found.steps["f"].why
 
@@ -435,12 +437,12 @@ def test_the_way_back_about_to_begin_at_the_beginning() -> None:
     stopped = judged(in_order_to_e())
     assert "begins at the beginning" in stopped.steps["f"].why
     running = judged(in_order_to_e(), reverse=copying("mm2-back", "RUNNING", **DROP))
-    assert running.steps["f"].begun
+    assert running.steps["f"].started
     assert running.steps["f"].observed == "not-done"
 
 
 def test_offsets_translated_while_the_group_is_read_in() -> None:
-    early = (GroupSeen("readers", ("secondary",), {PLACE: 138}),)
+    early = (GroupState("readers", ("secondary",), {PLACE: 138}),)
     found = judged(in_order_to_h(), groups=early)
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "i")
     assert "readers reads on secondary" in found.steps["i"].why
@@ -451,11 +453,11 @@ def test_offsets_translated_while_the_group_is_read_in() -> None:
     assert isinstance(back, Replication)
     synced = replace(back, found=(*back.found, syncing))
     assert judged(in_order_to_h(), groups=early, reverse=synced).verdict is Verdict.OK
-    before = (GroupSeen("readers", ("secondary",), {PLACE: LOST_END}),)
+    before = (GroupState("readers", ("secondary",), {PLACE: LOST_END}),)
     told = judged(in_order_to_h(), groups=before)
     assert told.verdict is Verdict.OK
     assert "whether they were committed since cannot be told: readers" in told.steps["i"].why
-    empty = (GroupSeen("readers", (), {PLACE: 138}),)
+    empty = (GroupState("readers", (), {PLACE: 138}),)
     assert judged(in_order_to_h(), groups=empty).verdict is Verdict.OK
 
 
@@ -481,7 +483,9 @@ def test_nothing_is_known() -> None:
 
 
 def test_a_source_that_is_down() -> None:
-    down = replace(in_order_to_d(), on_source=SILENT, health=SILENT, fence=SILENT, began=SILENT)
+    down = replace(
+        in_order_to_d(), on_source=SILENT, health=SILENT, fence=SILENT, reverse_start=SILENT
+    )
     found = judged(down)
     assert (states(found)[:6], found.verdict, found.next) == ("UDUUUU", Verdict.UNKNOWN, "a")
     assert "did not answer" in found.unknown["a"]
@@ -497,11 +501,11 @@ def test_home_and_proven_but_for_what_nobody_can_see() -> None:
     assert states(without) == "UDDDDDDDDNN", "nothing was compared: what can be seen is judged"
 
 
-@pytest.mark.parametrize("came", [Began.BOUNDARY, Began.ELSEWHERE, SILENT])
-def test_what_applications_write_at_home_is_no_way_back(came: Began | Unavailable) -> None:
+@pytest.mark.parametrize("came", [ReverseStart.BOUNDARY, ReverseStart.ELSEWHERE, SILENT])
+def test_what_applications_write_at_home_is_no_way_back(came: ReverseStart | Unavailable) -> None:
     written = Cluster(HERE, {PLACE: OffsetRange(0, 200)})
     following = Cluster(THERE, {PLACE: OffsetRange(0, 190)})
-    found = judged(at_home(), on_source=written, on_target=following, began={PLACE: came})
+    found = judged(at_home(), on_source=written, on_target=following, reverse_start={PLACE: came})
     assert (states(found), found.violations) == ("DDDDDDDDDDU", ())
     assert "by what comes back" not in found.steps["c"].why
 
@@ -526,7 +530,9 @@ def test_at_home_what_was_put_aside_is_no_gap() -> None:
 def test_much_that_was_written_at_home_is_unknown_and_no_violation() -> None:
     many = Unavailable("80,000 offsets are too many to look through")
     written = Cluster(HERE, {PLACE: OffsetRange(0, 80_140)})
-    found = judged(at_home(), on_source=written, apart=many, began={PLACE: Began.ELSEWHERE})
+    found = judged(
+        at_home(), on_source=written, diverged=many, reverse_start={PLACE: ReverseStart.ELSEWHERE}
+    )
     assert states(found) == "UUUUUUUUDUU"
     assert (found.verdict, found.violations) == (Verdict.UNKNOWN, ())
     assert many.reason in found.steps["f"].why
@@ -535,27 +541,27 @@ def test_much_that_was_written_at_home_is_unknown_and_no_violation() -> None:
 def test_results_of_before_the_newest_failover_are_no_evidence() -> None:
     """What applications wrote at home since looks like what came back, its first record, too."""
     night = datetime(2026, 11, 23, 11, 3, tzinfo=UTC)
-    led_away = RunTold("r2", "failover-planned", "done", left=night)
-    home = (GroupSeen("readers", ("secondary",), {PLACE: 138}),)
+    left_source = JournaledRun("r2", "failover-planned", "done", left=night)
+    home = (GroupState("readers", ("secondary",), {PLACE: 138}),)
     back = replace(
         in_order_to_h(), groups=home, reverse=copying("mm2-back", "STOPPED", {PLACE: 130}, **DROP)
     )
     assert "positions of groups were committed" in judged(back).steps["i"].why
     # Where no result counts, nobody looks what came first.
-    unseen: dict[str, Any] = {"began": SILENT, "boundaries": SILENT}
-    old = judged(back, journal=(led_away,), **unseen)
+    unseen: dict[str, Any] = {"reverse_start": SILENT, "boundaries": SILENT}
+    old = judged(back, journal=(left_source,), **unseen)
     assert old.steps["c"].observed == "not-done"
     assert "is of before clients came to secondary (run r2)" in old.steps["c"].why
     assert "positions of groups were committed" not in old.steps["i"].why
     assert (old.verdict, old.next, old.seen.first) == (Verdict.OK, "c", None)
     new = gap(started=night + timedelta(minutes=1), where="gap/main-2")
-    assert judged(in_order_to_d(), gaps=(new, gap()), journal=(led_away,)).next == "e"
-    earlier = replace(led_away, left=night - timedelta(days=9))
+    assert judged(in_order_to_d(), gaps=(new, gap()), journal=(left_source,)).next == "e"
+    earlier = replace(left_source, left=night - timedelta(days=9))
     assert judged(in_order_to_d(), journal=(earlier,)).next == "e"
 
 
 def test_comparisons_of_before_the_newest_failover_prove_nothing_at_home() -> None:
-    since = RunTold("r2", "failover-planned", "done", left=datetime(2026, 11, 23, tzinfo=UTC))
+    since = JournaledRun("r2", "failover-planned", "done", left=datetime(2026, 11, 23, tzinfo=UTC))
     assert not judged(at_home(), journal=(since,)).seen.proven
     compared = judged(in_order_to_h(), journal=(since,), gaps=(gap(started=since.left),))
     assert "was not compared" in compared.steps["h"].why, "the one back is of before it"
@@ -582,8 +588,8 @@ def over() -> Facts:
         on_source=Cluster(HERE, {PLACE: OffsetRange(0, 140)}),
         on_target=Cluster(THERE, {PLACE: OffsetRange(0, TARGET_END + 90)}),
         decided=decided,
-        brought=SILENT,
-        came_back=SILENT,
+        drctl_copies=SILENT,
+        returned_copies=SILENT,
     )
 
 
@@ -591,7 +597,7 @@ def test_a_way_home_that_is_over_is_not_begun_again() -> None:
     found = judged(over())
     assert (found.verdict, found.violations, found.next) == (Verdict.UNKNOWN, (), "k")
     assert "how far it was behind when they came cannot be told" in found.steps["h"].why
-    waits = judged(over(), forward=copying("mm2-source", "STOPPED"), back_gaps=())
+    waits = judged(over(), forward=copying("mm2-source", "STOPPED"), reverse_gaps=())
     assert waits.next == "h", "nothing else writes there: what is missing at home is lag"
     even = replace(over(), on_target=SECONDARY_AT_END, forward=copying("mm2-source", "STOPPED"))
     assert judged(even).next == "j"
@@ -600,27 +606,29 @@ def test_a_way_home_that_is_over_is_not_begun_again() -> None:
 def test_copies_that_are_left_out_are_no_lag() -> None:
     """Connect's position stays before them, and they are too many to look through at once."""
     decided = {"result-1": {Decision("safe", "copy"): 10}}
-    facts = replace(in_order_to_h(), brought=SILENT, came_back=SILENT, decided=decided)
+    facts = replace(in_order_to_h(), drctl_copies=SILENT, returned_copies=SILENT, decided=decided)
     grown = Cluster(THERE, {PLACE: OffsetRange(0, TARGET_END + 11)})
     copies = Copies({PLACE: frozenset(range(100, 110))}, {})
     assert "about 11 records behind" in judged(facts, on_target=grown).steps["h"].why
-    left_out = judged(facts, on_target=grown, waiting=copies, max_lag=1)
+    left_out = judged(facts, on_target=grown, pending=copies, max_lag=1)
     assert left_out.steps["h"].observed == "done"
     assert "about 0 records behind" in left_out.steps["h"].why
     some = Copies(copies.offsets, {PLACE: 3})
     more = Cluster(THERE, {PLACE: OffsetRange(0, TARGET_END + 30)})
-    assert "about 3 records" in judged(facts, on_target=more, waiting=some).steps["h"].why
+    assert "about 3 records" in judged(facts, on_target=more, pending=some).steps["h"].why
 
 
 def test_comparisons_of_before_the_loss_prove_no_way_home() -> None:
     """Clients were led home in a hurry: what the secondary took since is not on the primary."""
-    apart = "offset 100 of orders-0 on secondary is not what follows on primary"
+    diverged = "offset 100 of orders-0 on secondary is not what follows on primary"
     reverse = copying("mm2-back", "STOPPED", {PLACE: 0})
-    found = judged(at_home(), apart=apart, reverse=reverse, forward=copying("mm2-source", "PAUSED"))
+    found = judged(
+        at_home(), diverged=diverged, reverse=reverse, forward=copying("mm2-source", "PAUSED")
+    )
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "f")
-    assert apart in found.steps["f"].why
+    assert diverged in found.steps["f"].why
     assert "lead clients back to secondary" in found.violations[0].words
-    both = judged(at_home(), apart=apart, reverse=reverse)
+    both = judged(at_home(), diverged=diverged, reverse=reverse)
     assert both.verdict is Verdict.VIOLATED
     assert "lead clients back" not in both.violations[0].words, "the other way runs already"
 
@@ -646,11 +654,11 @@ def test_a_conflicting_record_that_was_copied_and_is_known_by_its_offset() -> No
     sample = Sample(PLACE, 103, 1_700_000_000_000, b"k", "conflicting")
     facts = replace(in_order_to_d(), gaps=(gap(CONFLICTING, samples=(sample,)),))
     copied = Copies({PLACE: frozenset({103})})
-    found = judged(facts, brought=copied)
+    found = judged(facts, drctl_copies=copied)
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "e")
     assert "orders-0 offset 103 was copied" in found.violations[0].words
-    assert judged(facts, brought=copied, order="none").verdict is Verdict.OK
-    assert judged(facts, brought=Copies({PLACE: frozenset({104})})).verdict is Verdict.OK
+    assert judged(facts, drctl_copies=copied, order="none").verdict is Verdict.OK
+    assert judged(facts, drctl_copies=Copies({PLACE: frozenset({104})})).verdict is Verdict.OK
 
 
 def test_conflicting_records_that_somebody_decided_to_copy_are_told_and_nothing_to_repair() -> None:
@@ -685,7 +693,11 @@ def test_decisions_of_an_earlier_failover_are_not_held_against_this_one(old: Gap
     nothing = replace(NOTHING_MISSING, topic_id="now")
     back = copying("mm2-back", "RUNNING", {PLACE: TARGET_END})
     later = judged(
-        in_order_to_h(), gaps=(gap(nothing), old), brought=Copies(), decided=decided, reverse=back
+        in_order_to_h(),
+        gaps=(gap(nothing), old),
+        drctl_copies=Copies(),
+        decided=decided,
+        reverse=back,
     )
     assert later.steps["g"].observed == "done", "nothing of this one was brought over"
     assert later.verdict is not Verdict.VIOLATED
@@ -694,25 +706,29 @@ def test_decisions_of_an_earlier_failover_are_not_held_against_this_one(old: Gap
 def test_copies_of_an_earlier_failover_are_left_out_like_any() -> None:
     """Too much was written to see whether any are there; they would not come back."""
     decided = {"elsewhere": {Decision("safe", "copy"): 2}}
-    facts = replace(in_order_to_h(), gaps=(gap(NOTHING_MISSING),), brought=SILENT, decided=decided)
+    facts = replace(
+        in_order_to_h(), gaps=(gap(NOTHING_MISSING),), drctl_copies=SILENT, decided=decided
+    )
     assert judged(facts).steps["g"].observed == "done"
     without = copying("mm2-back", "RUNNING", {PLACE: TARGET_END})
     assert judged(facts, reverse=without).steps["g"].observed == "unknown"
-    assert judged(facts, came_back=SILENT).steps["g"].observed == "unknown"
+    assert judged(facts, returned_copies=SILENT).steps["g"].observed == "unknown"
 
 
 def test_lag_beyond_the_policy() -> None:
     brought = Copies({PLACE: frozenset(range(100, 110))}, {PLACE: 80})
-    found = judged(in_order_to_h(), brought=brought)
+    found = judged(in_order_to_h(), drctl_copies=brought)
     assert "about 50 records behind" in found.steps["h"].why
     assert found.steps["h"].observed == "not-done"
-    assert judged(in_order_to_h(), brought=brought, max_lag=50).steps["h"].observed == "done"
+    assert judged(in_order_to_h(), drctl_copies=brought, max_lag=50).steps["h"].observed == "done"
 
 
 def test_lag_by_offsets_where_there_are_too_many_records_to_count() -> None:
     too_many = Unavailable("too many to look through")
     decided = {"result-1": {Decision("safe", "copy"): 10}}
-    facts = replace(in_order_to_h(), brought=too_many, came_back=too_many, decided=decided)
+    facts = replace(
+        in_order_to_h(), drctl_copies=too_many, returned_copies=too_many, decided=decided
+    )
     behind = Cluster("id-of-secondary", {PLACE: OffsetRange(0, TARGET_END + 50)})
     found = judged(facts, on_target=behind)
     assert "about 50 records behind" in found.steps["h"].why
@@ -720,12 +736,12 @@ def test_lag_by_offsets_where_there_are_too_many_records_to_count() -> None:
 
 
 def test_caught_up_is_more_than_offsets() -> None:
-    never = judged(in_order_to_h(), back_gaps=())
+    never = judged(in_order_to_h(), reverse_gaps=())
     assert (never.verdict, never.next) == (Verdict.UNKNOWN, "h")
-    early = judged(in_order_to_h(), back_gaps=(back_gap(source_end=TARGET_END),))
+    early = judged(in_order_to_h(), reverse_gaps=(back_gap(source_end=TARGET_END),))
     assert "10 offsets were written since" in early.steps["h"].why
     missing = replace(NOTHING_MISSING, source=OffsetRange(0, 140), unreplicated=2)
-    lacks = judged(in_order_to_h(), back_gaps=(replace(back_gap(), partitions=(missing,)),))
+    lacks = judged(in_order_to_h(), reverse_gaps=(replace(back_gap(), partitions=(missing,)),))
     assert lacks.steps["h"].observed == "not-done"
 
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from drctl.failback.facts import Cluster, Facts, RunTold
+from drctl.failback.facts import Cluster, Facts, JournaledRun
 from drctl.failback.gap_results import read_gap
-from drctl.failback.situation import Standing, choose, reference
+from drctl.failback.situation import ResultStatus, choose, reference
 from drctl.model.errors import ConfigError
 from drctl.model.gap import Counts, GapResult, OrderCounts, PartitionGap, TopicGap
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
@@ -24,13 +24,13 @@ from tests.failback.ways import (
 )
 
 
-def chosen(**changed: object) -> tuple[Standing, str]:
+def chosen(**changed: object) -> tuple[ResultStatus, str]:
     found = choose(replace(in_order_to_d(), **changed))  # type: ignore[arg-type]
     return found.standing, found.why
 
 
 def test_a_result_of_now_is_valid() -> None:
-    assert chosen()[0] is Standing.VALID
+    assert chosen()[0] is ResultStatus.VALID
 
 
 @pytest.mark.parametrize(
@@ -49,30 +49,30 @@ def test_a_result_of_now_is_valid() -> None:
 )
 def test_a_source_that_is_not_as_it_was(cluster: Cluster, words: str) -> None:
     standing, why = chosen(on_source=cluster)
-    assert standing is Standing.STALE
+    assert standing is ResultStatus.STALE
     assert words in why
 
 
 def test_retention_before_what_is_missing_does_not_matter() -> None:
-    assert chosen(on_source=Cluster(HERE, {PLACE: OffsetRange(100, 110)}))[0] is Standing.VALID
+    assert chosen(on_source=Cluster(HERE, {PLACE: OffsetRange(100, 110)}))[0] is ResultStatus.VALID
 
 
 def test_a_target_that_was_made_anew() -> None:
     standing, why = chosen(on_target=Cluster("id-of-secondary", {PLACE: OffsetRange(0, 5)}))
-    assert standing is Standing.STALE
+    assert standing is ResultStatus.STALE
     assert "secondary ended at 130, and ends at 5 now" in why
 
 
 def test_other_records_than_it_names() -> None:
-    assert chosen(not_the_same={"gap/main-1": "made anew"})[0] is Standing.STALE
-    assert chosen(copied_since={"gap/main-1": "it is there"})[0] is Standing.STALE
+    assert chosen(source_mismatch={"gap/main-1": "made anew"})[0] is ResultStatus.STALE
+    assert chosen(copied_since={"gap/main-1": "it is there"})[0] is ResultStatus.STALE
 
 
 def test_what_cannot_be_asked_is_unknown() -> None:
-    assert chosen(on_source=SILENT)[0] is Standing.UNKNOWN
+    assert chosen(on_source=SILENT)[0] is ResultStatus.UNKNOWN
     unled = Cluster(HERE, {PLACE: Unavailable("it has no leader")})
     standing, why = chosen(on_source=unled)
-    assert standing is Standing.UNKNOWN
+    assert standing is ResultStatus.UNKNOWN
     assert "no leader" in why
 
 
@@ -80,7 +80,7 @@ def test_an_older_result_that_is_valid_goes_before_a_newer_one_that_is_not() -> 
     half = gap(where="gap/main-2", complete=False, not_compared=("pay: no leader",))
     assert choose(replace(in_order_to_d(), gaps=(half, gap()))).valid is not None
     assert chosen(gaps=(half,)) == (
-        Standing.INCOMPLETE,
+        ResultStatus.INCOMPLETE,
         "main-2, of 2026-11-22 04:00:00 UTC is not complete: pay: no leader",
     )
 
@@ -160,14 +160,14 @@ def test_topics_that_were_made_anew_are_told_by_their_ids(
     target = replace(seen.on_target, topic_ids={"orders": now[1]})
     result = gap(partition(topic_id=told[0], copy_id=told[1]))
     standing, why = chosen(on_source=source, on_target=target, gaps=(result,))
-    assert (standing is Standing.STALE) == bool(words)
+    assert (standing is ResultStatus.STALE) == bool(words)
     assert words in why
 
 
 def test_a_result_of_other_clusters_is_no_proof_that_anybody_wrote() -> None:
     grown = Cluster(PRIMARY.identity, {PLACE: OffsetRange(0, LOST_END + 5)})
-    fenced = RunTold("r1", "failback", "stopped", fenced=gap().started - timedelta(minutes=1))
+    fenced = JournaledRun("r1", "failback", "stopped", fenced=gap().started - timedelta(minutes=1))
     moved = choose(replace(in_order_to_d(), on_source=grown, journal=(fenced,)))
-    assert (moved.standing, moved.written_to) == (Standing.STALE, True)
+    assert (moved.standing, moved.written_to) == (ResultStatus.STALE, True)
     other = choose(replace(in_order_to_d(), on_source=replace(grown, identity="another")))
-    assert (other.standing, other.written_to) == (Standing.STALE, False)
+    assert (other.standing, other.written_to) == (ResultStatus.STALE, False)

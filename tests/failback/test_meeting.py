@@ -7,7 +7,7 @@ from typing import cast
 
 import yaml
 
-from drctl.app.failback import producers_that_meet
+from drctl.app.failback import producer_id_conflicts
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.config.link import Link
 from drctl.config.loading import read
@@ -53,7 +53,7 @@ def told(
     ids = {"secondary": survivor, "primary": home}
     clusters = {n: Remembered(p if isinstance(p, str) else {PLACE: p}) for n, p in ids.items()}
     facts = judged(in_order_to_d(), **changed).seen.facts
-    return producers_that_meet(cast("ClusterLinkReader", Sight(link, clusters)), facts)
+    return producer_id_conflicts(cast("ClusterLinkReader", Sight(link, clusters)), facts)
 
 
 def test_ids_that_both_clusters_gave_out_stand_against_it() -> None:

@@ -50,7 +50,7 @@ def stand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         monkeypatch.setattr("drctl.app.reconcile_adapters.target_growth", lambda *_, **__: growth)
         monkeypatch.setattr("drctl.reconcile.gap_result.read_gap", lambda *_given: world.gap)
         monkeypatch.setattr(
-            "drctl.reconcile.cluster_state.look", lambda *_given: world.sight(**topic)
+            "drctl.reconcile.cluster_state.look", lambda *_given: world.reader(**topic)
         )
         wish = Wish(
             folder=str(tmp_path), policy=policy, topics=(), conflicting="refuse", result="g1"

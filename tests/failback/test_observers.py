@@ -9,19 +9,19 @@ import pytest
 from drctl.config.schema import ConnectorsConfig
 from drctl.engine.failback_state import drops_copies
 from drctl.engine.ports import CommandEnded
-from drctl.failback.facts import Began, Cluster, Stopped
+from drctl.failback.facts import Cluster, ReverseStart, Stopped
 from drctl.failback.gap_results import GapEvidence
 from drctl.failback.observers import boundaries
 from drctl.failback.observers import copies as pieces
 from drctl.failback.observers.boundaries import (
-    apart_since,
-    copied_behind,
-    observe_arrivals,
+    divergence,
+    find_out_of_order,
     observe_boundaries,
+    observe_reverse_start,
 )
 from drctl.failback.observers.clusters import observe_fence, observe_stopped
-from drctl.failback.observers.copies import MOST, observe_copies, observe_waiting, passed_on
-from drctl.failback.observers.records import copied_since, not_the_same
+from drctl.failback.observers.copies import MOST, forwarded_headers, observe_copies, observe_pending
+from drctl.failback.observers.records import copied_since, source_mismatch
 from drctl.failback.observers.replication import observe_replication
 from drctl.formats import provenance
 from drctl.model.errors import Refused, Unreachable
@@ -246,17 +246,17 @@ OLDEST, NEW = record(0, "first", 1), record(BOUNDARY, "new", 50)
 def came(back: Record | None, *target: Record) -> Any:
     grown = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END + 1)})
     source = reader(*([back] if back else []))
-    return observe_arrivals(
+    return observe_reverse_start(
         gap(), {PLACE: BOUNDARY}, grown, source, reader(*(target or (OLDEST, NEW)))
     )[PLACE]
 
 
 def test_what_came_first_says_where_the_way_back_began() -> None:
-    assert came(record(LOST_END, "new", 50, ("added", b""))) is Began.BOUNDARY
-    assert came(record(LOST_END, "first", 1)) is Began.START
-    assert came(record(LOST_END, "another", 50)) is Began.ELSEWHERE
-    assert came(record(LOST_END, "new", 51)) is Began.ELSEWHERE
-    assert came(None) is Began.NOTHING, "ends of transactions are no records"
+    assert came(record(LOST_END, "new", 50, ("added", b""))) is ReverseStart.BOUNDARY
+    assert came(record(LOST_END, "first", 1)) is ReverseStart.START
+    assert came(record(LOST_END, "another", 50)) is ReverseStart.ELSEWHERE
+    assert came(record(LOST_END, "new", 51)) is ReverseStart.ELSEWHERE
+    assert came(None) is ReverseStart.NOTHING, "ends of transactions are no records"
 
 
 def test_records_that_are_alike_tell_nothing() -> None:
@@ -297,8 +297,10 @@ def test_what_a_stream_processor_made_of_a_copy_is_none() -> None:
     assert (found.offsets, found.others) == ({PLACE: frozenset({7, 8})}, {PLACE: 2})
     elsewhere = TopicPartition("primary.orders", 0)
     there = Cluster("two", {elsewhere: OffsetRange(0, 104)})
-    homes = {elsewhere: PLACE}
-    found = observe_copies({elsewhere: 100}, there, reader(*processed()), HERE, homes=homes)
+    source_partitions = {elsewhere: PLACE}
+    found = observe_copies(
+        {elsewhere: 100}, there, reader(*processed()), HERE, source_partitions=source_partitions
+    )
     assert not isinstance(found, Unavailable)
     assert found.offsets == {PLACE: frozenset({7, 8})}
 
@@ -316,7 +318,7 @@ def test_the_first_record_that_a_filter_would_take_for_a_copy_is_found() -> None
     log = processed()
 
     def first(*records: Record, since: int = 100) -> dict[TopicPartition, int]:
-        return passed_on({PLACE: since}, {}, HERE, there, reader(*records))
+        return forwarded_headers({PLACE: since}, {}, HERE, there, reader(*records))
 
     assert first(*log) == {PLACE: 101}
     assert first(*log, since=102) == {PLACE: 102}
@@ -326,8 +328,8 @@ def test_the_first_record_that_a_filter_would_take_for_a_copy_is_found() -> None
     elsewhere = TopicPartition("primary.orders", 0)
     there = Cluster("two", {elsewhere: OffsetRange(0, 104)})
     asked = {elsewhere: 100}, {elsewhere: PLACE}, HERE, there
-    assert passed_on(*asked, reader(log[0], log[3])) == {}
-    assert passed_on(*asked, reader(*log)) == {elsewhere: 101}
+    assert forwarded_headers(*asked, reader(log[0], log[3])) == {}
+    assert forwarded_headers(*asked, reader(*log)) == {elsewhere: 101}
 
 
 def test_copies_behind_where_the_way_back_stands_are_not_waited_for() -> None:
@@ -337,12 +339,12 @@ def test_copies_behind_where_the_way_back_stands_are_not_waited_for() -> None:
         record(103, "new", 5),
     )
     there = Cluster("two", {PLACE: OffsetRange(0, 104)})
-    found = observe_waiting(
+    found = observe_pending(
         copying("back", "RUNNING", {PLACE: 101}), {PLACE: 90}, HERE, there, reader(*log), {}
     )
     assert not isinstance(found, Unavailable)
     assert found.others == {PLACE: 1}
-    assert observe_waiting(SILENT, SILENT, HERE, there, reader(), {}) is SILENT
+    assert observe_pending(SILENT, SILENT, HERE, there, reader(), {}) is SILENT
 
 
 def test_too_much_to_look_through_is_said() -> None:
@@ -355,11 +357,11 @@ def test_too_much_to_look_through_is_said() -> None:
 def test_a_topic_that_was_made_anew_is_known_by_its_records() -> None:
     sample = gap().samples[0]
     same = Record(0, sample.offset, sample.timestamp_ms, sample.key, b"v")
-    assert not_the_same(gap(), reader(same)) == ""
-    assert not_the_same(gap(), reader()) == "", "deleted is another matter"
+    assert source_mismatch(gap(), reader(same)) == ""
+    assert source_mismatch(gap(), reader()) == "", "deleted is another matter"
     other = record(sample.offset, "k", sample.timestamp_ms + 1)
-    assert "made anew" in not_the_same(gap(), reader(other))
-    assert not_the_same(gap(partition(), samples=()), reader(other)) == ""
+    assert "made anew" in source_mismatch(gap(), reader(other))
+    assert source_mismatch(gap(partition(), samples=()), reader(other)) == ""
 
 
 def test_only_a_filter_for_drctls_own_header_keeps_copies_away() -> None:
@@ -475,7 +477,7 @@ def test_nobody_says_what_came_first_where_the_boundary_is_not_known() -> None:
     grown = Cluster(HERE, {PLACE: OffsetRange(0, LOST_END + 1)})
     source, target = reader(record(LOST_END, "new", 50)), reader(OLDEST, NEW)
     silent = Unavailable("nobody has counted")
-    assert observe_arrivals(gap(), silent, grown, source, target) == {PLACE: silent}
+    assert observe_reverse_start(gap(), silent, grown, source, target) == {PLACE: silent}
 
 
 @pytest.mark.parametrize(
@@ -492,7 +494,7 @@ def test_what_the_old_replication_copied_behind_new_records_is_seen(
     """The last record that is on both sides tells: it stands before all that is new."""
     source = reader(record(99, "last", 9), record(109, "tail", 10))
     target = reader(record(99, "last", 9), *behind)
-    assert copied_behind((gap(),), PRIMARY, {PLACE: BOUNDARY}, source, target) == told
+    assert find_out_of_order((gap(),), PRIMARY, {PLACE: BOUNDARY}, source, target) == told
 
 
 def test_missing_records_that_something_else_has_copied_since() -> None:
@@ -537,7 +539,7 @@ SAME = gap(partition(source=OffsetRange(0, 100), target=OffsetRange(0, 100), onl
 
 def parted(own: Sequence[Record], copies: Sequence[Record], *, new: int = 0) -> Any:
     result = gap(replace(SAME.partitions[0], only_on_target=new))
-    return apart_since(result, HOME, AWAY, reader(*own), reader(*copies))
+    return divergence(result, HOME, AWAY, reader(*own), reader(*copies))
 
 
 def test_clusters_that_were_alike_have_parted_or_not() -> None:
@@ -552,6 +554,6 @@ def test_clusters_that_were_alike_have_parted_or_not() -> None:
     assert parted(here, copied) == "", "drctl brought one over"
     assert "offset 99 of orders-0" in parted(here, there, new=1), "it has no equal"
     many = Cluster(HERE, {PLACE: OffsetRange(0, MOST + 101)})
-    assert isinstance(apart_since(SAME, many, AWAY, reader(), reader()), Unavailable)
+    assert isinstance(divergence(SAME, many, AWAY, reader(), reader()), Unavailable)
     more = Cluster(HERE, {**HOME.logs, OTHER: OffsetRange(0, 1)})
-    assert isinstance(apart_since(SAME, more, AWAY, reader(*here), reader(*there)), Unavailable)
+    assert isinstance(divergence(SAME, more, AWAY, reader(*here), reader(*there)), Unavailable)

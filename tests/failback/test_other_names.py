@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drctl.failback.blockers import Terms, against, how_to_name, misled
+from drctl.failback.blockers import Terms, against, how_to_name, misnamed
 from drctl.failback.facts import Cluster
 from drctl.failback.unread_copies import CopiedRecords, Copy, held_back
 from drctl.model.finding import Status
@@ -73,10 +73,10 @@ def test_another_one_is_refused_with_what_to_set(config: Mapping[str, str], told
 
 def test_what_nobody_can_tell_is_looked_at_when_it_runs() -> None:
     own = {**ROUTED, "transforms.home.type": "com.example.Router"}
-    assert misled(own, NAMES)[1] != ()
+    assert misnamed(own, NAMES)[1] != ()
     assert failing(own) == ""
     only = {**ROUTED, "transforms.home.predicate": "new"}
-    assert "predicate" in misled(only, NAMES)[1][0]
+    assert "predicate" in misnamed(only, NAMES)[1][0]
 
 
 def test_how_to_name_it_says_no_more_than_is_needed() -> None:

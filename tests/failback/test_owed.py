@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from drctl.engine import entries, run_state
-from drctl.failback.facts import DAMAGED, Facts, RunTold
+from drctl.failback.facts import DAMAGED, Facts, JournaledRun
 from drctl.failback.observers.journal import observe_journal
 from drctl.model.errors import DamagedJournal
 from drctl.model.journal import JournalReader
@@ -47,7 +47,7 @@ def test_a_way_home_without_an_end_stands_halfway() -> None:
         r1=run("r1", "failover-unplanned", "x", "done")[:-1],
     )
     found = observe_journal(cast(JournalReader, journal), "a")
-    assert [each.run for each in found if each.halfway] == ["r3"]
+    assert [each.run for each in found if each.in_progress] == ["r3"]
 
 
 def test_when_clients_were_led_away_is_known_by_what_a_run_opened() -> None:
@@ -79,8 +79,8 @@ def test_of_copies_on_this_machine_those_of_the_link_count() -> None:
     journal = Journal(r2=failover("r2", "other"), r1=failover("r1", "main"))
     found = observe_journal(cast(JournalReader, journal), "a", "main")
     assert [each.run for each in found] == ["r1"]
-    silent = Facts("main", "a", "b", journal=Unavailable("no answer"), copies_here=found)
-    assert (silent.led_away, silent.never_moved) == (True, False)
+    silent = Facts("main", "a", "b", journal=Unavailable("no answer"), local_journal=found)
+    assert (silent.left_source, silent.never_moved) == (True, False)
 
 
 @pytest.mark.parametrize(("status", "outstanding"), [("done", ()), ("stopped", ("fence a",))])
@@ -131,10 +131,10 @@ def test_a_run_that_was_set_aside_hides_no_other() -> None:
 
 def test_what_a_damaged_run_did_is_not_taken_for_nothing() -> None:
     """It may have moved clients: nobody is told that none has, or that all are home."""
-    home = RunTold("r1", "failback", "done", home=True)
-    damaged = RunTold("r2", "unknown", DAMAGED)
+    home = JournaledRun("r1", "failback", "done", home=True)
+    damaged = JournaledRun("r2", "unknown", DAMAGED)
 
-    def facts(*journal: RunTold) -> Facts:
+    def facts(*journal: JournaledRun) -> Facts:
         return Facts("main", "a", "b", journal=journal)
 
     assert facts().never_moved

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from drctl.failback.observers.copies import AT_ONCE, in_pieces
+from drctl.failback.observers.copies import AT_ONCE, in_chunks
 from drctl.model.errors import Unreachable
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import Record, TopicPartition, Unavailable
@@ -44,7 +44,7 @@ def test_no_call_asks_for_more_than_is_read_at_once(partitions: int, length: int
     logs = Logs(length + 50)
     asked = wanted(partitions, range(20, 20 + length))
     found: dict[TopicPartition, list[int]] = {place: [] for place in asked}
-    for place, records in in_pieces(cast(ClusterReader, logs), asked):
+    for place, records in in_chunks(cast(ClusterReader, logs), asked):
         found[place] += [record.offset for record in records]
     assert all(offsets == list(range(20, 20 + length)) for offsets in found.values())
     assert max(logs.calls) <= AT_ONCE
@@ -54,4 +54,4 @@ def test_no_call_asks_for_more_than_is_read_at_once(partitions: int, length: int
 def test_a_partition_that_cannot_be_read_is_named() -> None:
     logs = cast(ClusterReader, Logs(10, dark=60))
     with pytest.raises(Unreachable, match="orders-60 of secondary cannot be read: no leader"):
-        list(in_pieces(logs, wanted(70, range(5))))
+        list(in_chunks(logs, wanted(70, range(5))))

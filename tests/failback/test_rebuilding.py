@@ -6,7 +6,7 @@ import pytest
 
 from drctl.engine.failback_state import filter_to_add
 from drctl.failback.blockers import Terms, against
-from drctl.failback.facts import Began, Cluster, Replication
+from drctl.failback.facts import Cluster, Replication, ReverseStart
 from drctl.model.finding import Finding, Status
 from drctl.model.topology import OffsetRange, Unavailable
 from tests.failback.ways import DROP, HERE, PLACE, copying, endpoint, in_order_to_d, judged
@@ -53,8 +53,11 @@ def test_an_empty_cluster_is_no_way_home_without_it() -> None:
 
 
 def test_what_has_come_before_its_time_is_emptied_and_clients_are_not() -> None:
-    begun = {"on_source": Cluster(HERE, {PLACE: OffsetRange(0, 50)}), "began": {PLACE: Began.START}}
-    assert all(each.status is Status.WARN for each in found(**begun).values())
+    started = {
+        "on_source": Cluster(HERE, {PLACE: OffsetRange(0, 50)}),
+        "reverse_start": {PLACE: ReverseStart.START},
+    }
+    assert all(each.status is Status.WARN for each in found(**started).values())
     led = found(endpoints=(endpoint("primary"),))
     assert led["clients-home"].status is Status.FAIL
 

@@ -83,8 +83,8 @@ def test_one_that_is_being_filled_is_in_order() -> None:
     assert "about 80 records behind" in partly.steps["h"].why
     stopped = lost(50, filled=True, reverse=copying("mm2-back", "STOPPED", {PLACE: 50}))
     assert (stopped.verdict, stopped.next) == (Verdict.OK, "f")
-    begun = lost(0, reverse=copying("mm2-back", "RUNNING"))
-    assert (begun.verdict, begun.next) == (Verdict.OK, "f")
+    started = lost(0, reverse=copying("mm2-back", "RUNNING"))
+    assert (started.verdict, started.next) == (Verdict.OK, "f")
 
 
 def test_one_that_holds_more_than_was_ever_copied_from_it_is_known_by_what_it_holds() -> None:
@@ -101,7 +101,7 @@ def test_one_that_is_filled_is_compared_before_clients_come() -> None:
     found = lost(TARGET_END, filled=True, reverse=RUNNING)
     assert (found.verdict, found.next) == (Verdict.UNKNOWN, "h")
     whole = lost(
-        TARGET_END, filled=True, reverse=RUNNING, back_gaps=(back_gap(TARGET_END, TARGET_END),)
+        TARGET_END, filled=True, reverse=RUNNING, reverse_gaps=(back_gap(TARGET_END, TARGET_END),)
     )
     assert (states(whole), whole.verdict, whole.next) == ("DDDDDDDDNNN", Verdict.OK, "i")
 

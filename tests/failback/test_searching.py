@@ -43,7 +43,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
         facts = in_order_to_h()
         if most == sys.maxsize:
             return facts
-        return replace(facts, boundaries=TOO_MANY, began={PLACE: TOO_MANY})
+        return replace(facts, boundaries=TOO_MANY, reverse_start={PLACE: TOO_MANY})
 
     @contextmanager
     def readers(_link: Link) -> Iterator[tuple[None, None]]:
@@ -51,7 +51,7 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
 
     monkeypatch.setattr("drctl.app.failback.look_at", look_at)
     monkeypatch.setattr("drctl.app.adapters.both_readers", readers)
-    monkeypatch.setattr("drctl.failback.observers.copies.passed_on", lambda *_given: {})
+    monkeypatch.setattr("drctl.failback.observers.copies.forwarded_headers", lambda *_given: {})
     return asked
 
 
@@ -135,7 +135,7 @@ def test_new_records_that_would_be_left_out_as_copies_are_named_before_anything_
         asked.append(given)
         return {PLACE: 117}
 
-    monkeypatch.setattr("drctl.failback.observers.copies.passed_on", found)
+    monkeypatch.setattr("drctl.failback.observers.copies.forwarded_headers", found)
     with pytest.raises(Refused, match=r"no copies that drctl made \(orders-0 offset 117;") as told:
         searched(*NOWHERE)
     assert "drctl failback --link main --rebuild" in told.value.hint

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from drctl.failback.blockers import Terms, against
-from drctl.failback.facts import Began, Cluster, Copies, Decision, Replication
+from drctl.failback.facts import Cluster, Copies, Decision, Replication, ReverseStart
 from drctl.model.finding import Status
 from drctl.model.health import ClusterHealth, Shortage
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
@@ -134,10 +134,10 @@ def test_where_the_workers_are_known_their_address_is_typed() -> None:
 
 def test_harm_that_no_step_repairs_refuses() -> None:
     grown = Cluster(HERE, {PLACE: OffsetRange(0, 150)})
-    begun = {"on_source": grown, "began": {PLACE: Began.START}}
-    assert "at the beginning" in failing(**begun)["step-order"]
+    started = {"on_source": grown, "reverse_start": {PLACE: ReverseStart.START}}
+    assert "at the beginning" in failing(**started)["step-order"]
     came = Copies({PLACE: frozenset({100})})
-    assert "come back" in failing(came_back=came)["step-order"]
+    assert "come back" in failing(returned_copies=came)["step-order"]
 
 
 def test_where_a_person_starts_what_copies_no_connector_is_asked_for() -> None:
@@ -231,11 +231,11 @@ def test_what_can_only_be_undecided_still_refuses_where_others_are_decided() -> 
 
 def test_where_nothing_was_ever_decided_no_copies_have_to_be_sought_for() -> None:
     unsought = Unavailable("60,000 offsets are too many to look through for it")
-    (told,) = undecided(UNSAID, brought=unsought)
+    (told,) = undecided(UNSAID, drctl_copies=unsought)
     assert "nothing is said of 10 records" in told
     by_another = {"result-0": {Decision("safe", "copy"): 10}}
-    assert undecided(UNSAID, brought=unsought, decided=by_another) == []
-    assert undecided(UNSAID, brought=unsought, decided=Unavailable("it hung up")) == []
+    assert undecided(UNSAID, drctl_copies=unsought, decided=by_another) == []
+    assert undecided(UNSAID, drctl_copies=unsought, decided=Unavailable("it hung up")) == []
 
 
 def test_a_decision_on_each_of_them_refuses_nothing() -> None:

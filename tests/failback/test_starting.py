@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from drctl.failback.answer import Answer, Verdict
-from drctl.failback.facts import Began, Cluster, Copies, Facts, GroupSeen, RunTold
+from drctl.failback.facts import Cluster, Copies, Facts, GroupState, JournaledRun, ReverseStart
 from drctl.failback.steps import Observed
-from drctl.failback.suggested_commands import Start, doing, start_of
+from drctl.failback.suggested_commands import Start, commands_by_step, start_of
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from tests.failback.test_answer import SITE, drawn, site
 from tests.failback.ways import (
@@ -34,19 +34,19 @@ OTHER = TopicPartition("orders", 1)
 RESUME = "curl -s -X PUT http://back:8083/connectors/mm2-back/resume"
 
 
-def begun(at: int = TARGET_END) -> Facts:
+def started(at: int = TARGET_END) -> Facts:
     """All but a few have come; then the run was killed, and its connector stopped."""
     return replace(in_order_to_h(), reverse=copying("mm2-back", "STOPPED", {PLACE: at}, **DROP))
 
 
 def typed(answer: Answer) -> tuple[str, ...]:
     """What `--check-order` says to type for step f."""
-    return doing(site(answer))["f"]
+    return commands_by_step(site(answer))["f"]
 
 
 def test_what_began_at_the_boundary_is_only_started_again() -> None:
-    found = judged(begun())
-    assert (found.verdict, found.next, found.steps["f"].begun) == (Verdict.OK, "f", True)
+    found = judged(started())
+    assert (found.verdict, found.next, found.steps["f"].started) == (Verdict.OK, "f", True)
     lines = typed(found)
     assert lines[-1] == RESUME
     assert not any("offsets" in line for line in lines), "set back it would copy all of it again"
@@ -54,10 +54,10 @@ def test_what_began_at_the_boundary_is_only_started_again() -> None:
 
 def test_what_has_come_is_not_copied_again_where_connect_does_not_keep_it() -> None:
     for kept in ({}, {PLACE: 99}):
-        found = judged(begun(), reverse=copying("mm2-back", "STOPPED", kept, **DROP))
+        found = judged(started(), reverse=copying("mm2-back", "STOPPED", kept, **DROP))
         (line,) = typed(found)
         assert line.startswith("do not start what copies back yet: of orders-0")
-    silent = judged(begun(), reverse=copying("mm2-back", "STOPPED", SILENT, **DROP))
+    silent = judged(started(), reverse=copying("mm2-back", "STOPPED", SILENT, **DROP))
     (line,) = typed(silent)
     assert SILENT.reason in line
 
@@ -73,7 +73,7 @@ def test_what_would_write_to_the_survivor_is_not_started() -> None:
     assert line.startswith("do not start what copies back yet: it writes to secondary")
     assert "producer.override.bootstrap.servers" in line
     runs = replace(copying("mm2-back", "RUNNING", {PLACE: BOUNDARY}, **DROP), workers=THERE)
-    assert judged(in_order_to_e(), reverse=runs).steps["f"].begun
+    assert judged(in_order_to_e(), reverse=runs).steps["f"].started
     emptied = judged(in_order_to_e(), reverse=looping, on_source=Cluster(HERE, {}))
     assert emptied.seen.rebuilding
     assert RESUME not in typed(emptied)
@@ -82,15 +82,15 @@ def test_what_would_write_to_the_survivor_is_not_started() -> None:
 
 
 def test_a_run_of_the_way_home_that_has_not_ended_is_gone_on_with() -> None:
-    run = RunTold("20261123T110610Z", "failback", "not ended", halfway=True)
-    text = drawn(judged(begun(), journal=(run,)))
+    run = JournaledRun("20261123T110610Z", "failback", "not ended", in_progress=True)
+    text = drawn(judged(started(), journal=(run,)))
     assert "drctl resume 20261123T110610Z --link main --execute" in text
     assert "curl" not in text
     assert "drctl failback --link" not in text, "no other run may begin"
-    wrong = judged(begun(), journal=(run,), forward=copying("mm2-source", "RUNNING"))
+    wrong = judged(started(), journal=(run,), forward=copying("mm2-source", "RUNNING"))
     assert wrong.verdict is Verdict.VIOLATED
     assert "/connectors/mm2-source/stop" in drawn(wrong), "what does harm is ended first"
-    early = (GroupSeen("readers", ("secondary",), {PLACE: 138}),)
+    early = (GroupState("readers", ("secondary",), {PLACE: 138}),)
     moving = judged(in_order_to_h(), journal=(run,), groups=early)
     assert moving.next == "i"
     assert "drctl failover" not in drawn(moving), "the run has committed these behind its fences"
@@ -104,7 +104,7 @@ def test_copies_are_left_out_before_anything_comes_back() -> None:
     found = judged(facts)
     assert [found.steps[each].observed for each in "fg"] == ["not-done", "not-done"]
     assert found.next == "g"
-    late = judged(begun(), reverse=copying("mm2-back", "STOPPED", {PLACE: TARGET_END}))
+    late = judged(started(), reverse=copying("mm2-back", "STOPPED", {PLACE: TARGET_END}))
     assert (late.verdict, late.next) == (Verdict.OK, "g")
 
 
@@ -116,7 +116,7 @@ def test_what_has_to_be_set_is_printed_whole() -> None:
         gaps=(two,),
         on_source=Cluster(HERE, {place: OffsetRange(0, 110) for place in (PLACE, OTHER)}),
         boundaries={PLACE: 100, OTHER: 70},
-        brought=Copies(),
+        drctl_copies=Copies(),
         decided={},
         reverse=copying("mm2-back", "STOPPED", {PLACE: 100}, config),
     )
@@ -135,7 +135,7 @@ def test_replicator_keeps_the_next_offset_and_no_alias() -> None:
 
 
 def test_one_that_began_at_the_beginning_is_stopped() -> None:
-    found = judged(in_order_to_h(), began={PLACE: Began.START})
+    found = judged(in_order_to_h(), reverse_start={PLACE: ReverseStart.START})
     assert (found.next, start_of(found.seen)) == ("f", Start(twice=True))
     assert typed(found)[0].endswith("/connectors/mm2-back/stop")
     assert not any("resume" in line or "PATCH" in line for line in typed(found))
@@ -144,10 +144,10 @@ def test_one_that_began_at_the_beginning_is_stopped() -> None:
 @pytest.mark.parametrize(
     "unsure",
     [
-        judged(in_order_to_h(), began={PLACE: Began.ELSEWHERE}),
+        judged(in_order_to_h(), reverse_start={PLACE: ReverseStart.ELSEWHERE}),
         judged(in_order_to_d(), boundaries=Unavailable("too many to count")),
         judged(in_order_to_d(), reverse=SILENT),
-        judged(at_home(), apart="offset 100 of orders-0 is not what follows"),
+        judged(at_home(), diverged="offset 100 of orders-0 is not what follows"),
     ],
 )
 def test_nothing_is_started_where_nobody_knows_what_it_would_bring(unsure: Answer) -> None:
@@ -156,4 +156,4 @@ def test_nothing_is_started_where_nobody_knows_what_it_would_bring(unsure: Answe
 
 
 def test_no_command_names_a_file_that_nobody_has_written() -> None:
-    assert not any("@" in line for lines in doing(SITE).values() for line in lines)
+    assert not any("@" in line for lines in commands_by_step(SITE).values() for line in lines)

@@ -93,7 +93,7 @@ def seen(
 def test_all_is_in_order_before_the_old_replication_runs() -> None:
     found = seen(NEW, BEFORE, position=99)
     assert (found.verdict, found.next) == (Verdict.OK, "e"), found
-    assert found.seen.facts.behind == ()
+    assert found.seen.facts.out_of_order == ()
     assert "its position is the boundary" in found.steps["f"].why
 
 
@@ -106,15 +106,13 @@ def test_what_the_old_replication_copied_behind_new_records_is_no_boundary(
     assert found.seen.gap.valid is AFTER
     assert (found.verdict, found.next) == (Verdict.VIOLATED, "f"), found
     assert found.steps["f"].observed == "not-done"
-    assert (
-        "records of primary stand behind new ones of secondary (orders-0)" in found.steps["f"].why
-    )
+    assert "follow new records of secondary in orders-0" in found.steps["f"].why
     assert rebuild_command("main") in found.steps["f"].why
     (told,) = (each for each in against(found, Terms()) if each.check == "step-order")
     assert (told.status, told.remedy) == ("fail", rebuild_command("main"))
     (rebuilt,) = (e for e in against(found, Terms(rebuilding=True)) if e.check == "step-order")
     assert rebuilt.status == "warn", "filling it anew is the way out"
-    with pytest.raises(Refused, match="stand behind new ones") as refused:
+    with pytest.raises(Refused, match="follow new records") as refused:
         _search(link(), found.seen)
     assert rebuild_command("main") in refused.value.hint
 
@@ -123,7 +121,7 @@ def test_who_reads_on_the_target_is_seen_while_the_source_is_silent() -> None:
     mute, around = primary(*LOST, silent=True), Around({})
     read = secondary(*NEW, read_in={"readers": read_by("readers")})
     (group,) = looked_at(mute, read, Results(()), around).groups  # type: ignore[misc]
-    assert (group.reading_on, group.positions) == (("secondary",), {})
+    assert (group.active_on, group.positions) == (("secondary",), {})
     assert "primary did not answer" in group.unseen
     nobody = looked_at(mute, secondary(*NEW), Results(()), around).groups
     assert isinstance(nobody, Unavailable), "groups that only the source knows may be there"
@@ -151,7 +149,7 @@ def test_the_end_of_a_transaction_hides_nothing() -> None:
     ended = replace(AFTER, partitions=(replace(part, source=OffsetRange(0, len(LOST) + 1)),))
     source, around = primary(*LOST, hollow=1), Around({"mm2-source": 101, "mm2-back": 101})
     found = answer(looked_at(source, secondary(*LATE), Results((ended,)), around))
-    assert (found.seen.facts.behind, found.next) == (("orders-0",), "f"), OrderDocument.of(
+    assert (found.seen.facts.out_of_order, found.next) == (("orders-0",), "f"), OrderDocument.of(
         found
     ).to_json()
 
@@ -160,7 +158,7 @@ def test_what_drctl_copied_stands_there_rightly() -> None:
     header = origin(HERE, 101)
     copied = (*NEW, at(102, "t1", header), at(103, "t2", header))
     found = seen(copied, compared(LOST, copied, 0, 2), BEFORE, position=99)
-    assert (found.seen.facts.behind, found.verdict) == ((), Verdict.OK), OrderDocument.of(
+    assert (found.seen.facts.out_of_order, found.verdict) == ((), Verdict.OK), OrderDocument.of(
         found
     ).to_json()
 
@@ -170,7 +168,7 @@ def test_what_came_before_anything_was_new_is_a_boundary() -> None:
     lagging = compared(LOST, LOST[:100], 2, 0)
     target = log(*BOTH, "t1", "t2", "n1")
     found = seen(target, compared(LOST, target, 0, 1), lagging)
-    assert (found.seen.facts.behind, found.verdict) == ((), Verdict.OK), OrderDocument.of(
+    assert (found.seen.facts.out_of_order, found.verdict) == ((), Verdict.OK), OrderDocument.of(
         found
     ).to_json()
     assert "its position is the boundary" in found.steps["f"].why
@@ -215,7 +213,7 @@ def test_copies_with_another_time_are_not_taken_for_none(
     assert again.steps["c"].observed == "unknown", again.to_json()
     assert "may be a copy or another" in again.steps["c"].why
     if "headers" not in str(link_settings):
-        assert looked(NEW, BEFORE).seen.facts.behind == (), "one that is not alike is no copy"
+        assert looked(NEW, BEFORE).seen.facts.out_of_order == (), "one that is not alike is no copy"
         assert looked(NEW, BEFORE).seen.gap.valid is BEFORE
 
 
@@ -228,7 +226,7 @@ def test_a_header_that_the_identity_names_tells_a_copy() -> None:
     results = Results((AFTER,))
     source = primary(*named(LOST))
     facts = looked_at(source, there, results, around, identity=["header:id"])
-    assert facts.behind == ("orders-0",)
+    assert facts.out_of_order == ("orders-0",)
 
 
 def test_a_partition_that_came_to_be_since_is_looked_through() -> None:
@@ -251,7 +249,7 @@ def test_a_result_of_the_tail_is_no_full_comparison() -> None:
         found
     ).to_json()
     assert "compares the tail alone: drctl gap --scope full" in found.steps["c"].why
-    home = judged(in_order_to_h(), back_gaps=(back_gap(scope="tail"),))
+    home = judged(in_order_to_h(), reverse_gaps=(back_gap(scope="tail"),))
     assert (home.steps["h"].observed, home.verdict) == ("unknown", Verdict.UNKNOWN)
 
 
@@ -287,7 +285,7 @@ def test_groups_that_tell_are_judged() -> None:
 def test_a_filter_may_have_been_added_behind_the_first_copies() -> None:
     """That it is there now says nothing of what has come already."""
     too_many = Unavailable("1,060,000 offsets were written")
-    found = judged(in_order_to_h(), came_back=too_many)
+    found = judged(in_order_to_h(), returned_copies=too_many)
     assert (found.steps["g"].observed, found.verdict) == ("unknown", Verdict.UNKNOWN)
     assert too_many.reason in found.steps["g"].why
 
@@ -301,8 +299,8 @@ def test_what_came_home_is_looked_through_for_copies_up_to_a_million(
     facts = looked_at(
         primary(*source), secondary(*NEW), Results((BEFORE,)), Around({"mm2-source": 101})
     )
-    assert isinstance(facts.came_back, Copies)
-    assert facts.came_back.total == 1
+    assert isinstance(facts.returned_copies, Copies)
+    assert facts.returned_copies.total == 1
 
 
 SILENT_FIELDS: Mapping[str, tuple[Facts, Any]] = {
@@ -313,19 +311,19 @@ SILENT_FIELDS: Mapping[str, tuple[Facts, Any]] = {
     "forward": (in_order_to_d(), SILENT),
     "stopped": (replace(in_order_to_d(), forward=SILENT), SILENT),
     "reverse": (in_order_to_d(), SILENT),
-    "not_the_same": (in_order_to_d(), {"gap/main-1": SILENT}),
+    "source_mismatch": (in_order_to_d(), {"gap/main-1": SILENT}),
     "copied_since": (in_order_to_d(), {"gap/main-1": SILENT}),
-    "apart": (at_home(), SILENT),
+    "diverged": (at_home(), SILENT),
     "boundaries": (in_order_to_d(), SILENT),
-    "behind": (in_order_to_d(), SILENT),
-    "began": (in_order_to_h(), SILENT),
-    "brought": (in_order_to_e(), SILENT),
-    "came_back": (in_order_to_h(), SILENT),
+    "out_of_order": (in_order_to_d(), SILENT),
+    "reverse_start": (in_order_to_h(), SILENT),
+    "drctl_copies": (in_order_to_e(), SILENT),
+    "returned_copies": (in_order_to_h(), SILENT),
     "decided": (in_order_to_d(), SILENT),
     "endpoints": (in_order_to_d(), (SILENT,)),
     "groups": (in_order_to_d(), SILENT),
 }
-TOLD_BESIDE = {"journal", "waiting"}
+TOLD_BESIDE = {"journal", "pending"}
 """Evidence beside what is seen; a count that offsets stand in for."""
 
 
@@ -343,7 +341,8 @@ def test_what_nobody_saw_is_never_ok(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["boundaries", "behind", "began", "came_back", "groups", "brought"]
+    "name",
+    ["boundaries", "out_of_order", "reverse_start", "returned_copies", "groups", "drctl_copies"],
 )
 def test_nor_is_it_when_the_way_back_has_caught_up(name: str) -> None:
     found = judged(in_order_to_h(), **{name: SILENT})
@@ -353,8 +352,8 @@ def test_nor_is_it_when_the_way_back_has_caught_up(name: str) -> None:
 def test_too_much_to_look_through_for_it_is_unknown() -> None:
     around = Around({"mm2-source": 101, "mm2-back": 101})
     facts = looked_at(primary(*LOST), secondary(*LATE), Results((AFTER,)), around, most=1)
-    assert isinstance(facts.behind, Unavailable)
-    many = judged(in_order_to_d(), behind=Unavailable("5 offsets are too many"))
+    assert isinstance(facts.out_of_order, Unavailable)
+    many = judged(in_order_to_d(), out_of_order=Unavailable("5 offsets are too many"))
     assert (many.verdict, many.steps["f"].observed) == (Verdict.UNKNOWN, "unknown")
     assert "5 offsets are too many" in many.steps["f"].why
     with pytest.raises(Unknown, match="5 offsets are too many") as unknown:

@@ -7,16 +7,16 @@ from typing import Any
 
 from drctl.failback.answer import Answer, answer
 from drctl.failback.facts import (
-    Began,
     Cluster,
     Copies,
     Facts,
     Fence,
-    GroupSeen,
+    GroupState,
     Replication,
     Replicator,
+    ReverseStart,
 )
-from drctl.failback.gap_results import GapEvidence, PartitionSeen, Sample
+from drctl.failback.gap_results import GapEvidence, PartitionResult, Sample
 from drctl.model.endpoints import EndpointState
 from drctl.model.fencing import NoWrites
 from drctl.model.health import ClusterHealth, Controller
@@ -56,9 +56,9 @@ def copying(
     return Replication((Replicator(connector(name, state, config), True, known),), workers=HERE)
 
 
-def partition(**changed: Any) -> PartitionSeen:
+def partition(**changed: Any) -> PartitionResult:
     """What `drctl gap` found before anything was brought over: ten are missing."""
-    found = PartitionSeen(
+    found = PartitionResult(
         PLACE,
         PLACE,
         OffsetRange(0, LOST_END),
@@ -75,7 +75,7 @@ def partition(**changed: Any) -> PartitionSeen:
     return replace(found, **changed)
 
 
-def gap(*partitions: PartitionSeen, **changed: Any) -> GapEvidence:
+def gap(*partitions: PartitionResult, **changed: Any) -> GapEvidence:
     """A result from the primary to the secondary."""
     found = GapEvidence(
         "gap/main-1",
@@ -131,13 +131,13 @@ def in_order_to_d() -> Facts:
         reverse=copying("mm2-back", "STOPPED"),
         gaps=(gap(),),
         boundaries={PLACE: BOUNDARY},
-        behind=(),
-        began={PLACE: Began.NOTHING},
-        brought=Copies(),
+        out_of_order=(),
+        reverse_start={PLACE: ReverseStart.NOTHING},
+        drctl_copies=Copies(),
         decided={},
-        came_back=Copies(),
+        returned_copies=Copies(),
         endpoints=(endpoint("secondary"),),
-        groups=(GroupSeen("readers", ("secondary",), {PLACE: 90}),),
+        groups=(GroupState("readers", ("secondary",), {PLACE: 90}),),
         journal=(),
     )
 
@@ -148,7 +148,7 @@ def in_order_to_e() -> Facts:
     return replace(
         in_order_to_d(),
         on_target=Cluster(THERE, {PLACE: OffsetRange(0, TARGET_END + 10)}),
-        brought=brought,
+        drctl_copies=brought,
         reverse=copying("mm2-back", "STOPPED", **DROP),
     )
 
@@ -160,9 +160,9 @@ def in_order_to_h() -> Facts:
         in_order_to_e(),
         on_source=grown,
         reverse=copying("mm2-back", "RUNNING", {PLACE: TARGET_END}, **DROP),
-        began={PLACE: Began.BOUNDARY},
-        came_back=Copies({}, {PLACE: 30}),
-        back_gaps=(back_gap(),),
+        reverse_start={PLACE: ReverseStart.BOUNDARY},
+        returned_copies=Copies({}, {PLACE: 30}),
+        reverse_gaps=(back_gap(),),
     )
 
 
@@ -178,12 +178,12 @@ def at_home() -> Facts:
         forward=copying("mm2-source", "RUNNING", {PLACE: 140}),
         reverse=copying("mm2-back", "STOPPED", {PLACE: 140}, **DROP),
         gaps=(proof, gap()),
-        back_gaps=(back_gap(140, 140, where="gap/main-back-9"),),
-        apart="",
+        reverse_gaps=(back_gap(140, 140, where="gap/main-back-9"),),
+        diverged="",
         boundaries={PLACE: 140},
-        began={PLACE: Began.NOTHING},
-        brought=Copies(),
-        came_back=Copies(),
+        reverse_start={PLACE: ReverseStart.NOTHING},
+        drctl_copies=Copies(),
+        returned_copies=Copies(),
     )
 
 
@@ -198,11 +198,11 @@ def in_peace() -> Facts:
         forward=copying("mm2-source", "RUNNING", {PLACE: BOUNDARY}),
         gaps=(),
         boundaries=SILENT,
-        began=SILENT,
-        brought=SILENT,
-        came_back=SILENT,
+        reverse_start=SILENT,
+        drctl_copies=SILENT,
+        returned_copies=SILENT,
         endpoints=(endpoint("primary"),),
-        groups=(GroupSeen("readers", ("primary",), {PLACE: 90}),),
+        groups=(GroupState("readers", ("primary",), {PLACE: 90}),),
     )
 
 

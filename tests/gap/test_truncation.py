@@ -91,10 +91,10 @@ def test_what_came_since_is_in_no_export_and_is_told() -> None:
     seen = World({place: [row(0), row(1)]}, {(place, 0): OrderVerdict.SAFE}, {place: [row(0)]})
     for ends, since in ((1, 0), (5, 4)):
         log = PartitionOffsets(log_start=0, last_stable=ends, end=ends)
-        sight = seen.sight()
-        moved = replace(sight, source=replace(sight.source, logs={place: log}))
+        reader = seen.reader()
+        moved = replace(reader, source=replace(reader.source, logs={place: log}))
         assert appended(seen.gap, moved) == since
-    gone = replace(sight, source=replace(sight.source, logs={}))
+    gone = replace(reader, source=replace(reader.source, logs={}))
     assert appended(seen.gap, gone) == 0
 
 

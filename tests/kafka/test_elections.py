@@ -167,10 +167,10 @@ def look(three: ClusterUnderTest, topic: str) -> Any:
     """A partition's part of a look, with the log ends of its replicas."""
     place = TopicPartition(topic, 0)
     with KafkaElectionReader(Connection("primary", three.properties(), timeout_s=10)) as reader:
-        sight = reader.look([topic], [place])
-    found = sight.find(place)
+        link_reader = reader.look([topic], [place])
+    found = link_reader.find(place)
     assert found is not None
-    ends = {node: sight.log_ends.get(Replica(place, node)) for node in found.replicas}
+    ends = {node: link_reader.log_ends.get(Replica(place, node)) for node in found.replicas}
     return found, ends
 
 

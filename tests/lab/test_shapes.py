@@ -44,8 +44,8 @@ def heartbeats_tell_a_source_that_only_drctl_cannot_reach(
     config = load(folder / "cut-off.yaml")
 
     def alive() -> Finding:
-        with ClusterLinkReader(config, config.link(None), judged, lost=True) as sight:
-            (found,) = [f for f in sight.findings(Mode.UNPLANNED) if f.check == "source-alive"]
+        with ClusterLinkReader(config, config.link(None), judged, lost=True) as reader:
+            (found,) = [f for f in reader.findings(Mode.UNPLANNED) if f.check == "source-alive"]
         return found
 
     assert Patience.of(60).wait_until(lambda: copied(secondary, HEARTBEATS) > 0)

@@ -17,7 +17,7 @@ from drctl.engine.invariants import violations
 from drctl.engine.kind import Outcome as Ending
 from drctl.engine.kind import Status
 from drctl.engine.ports import LinkReader, LinkWriter
-from drctl.engine.run_state import RunState, read_story
+from drctl.engine.run_state import RunState, read_run
 from drctl.model.errors import DamagedJournal, ExitCode
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState
 from drctl.model.plan import Plan
@@ -80,7 +80,7 @@ class Ran:
     """A run that came to an end."""
 
     ending: Ending
-    story: RunState
+    state: RunState
     result: ApplyResult
 
     @property
@@ -89,11 +89,11 @@ class Ran:
 
     @property
     def undone(self) -> Undoable:
-        return undone(self.story.entries)
+        return undone(self.state.entries)
 
 
 def undone(entries: Sequence[Mapping[str, Any]]) -> Undoable:
-    return undo_of(read_story(json.loads(json.dumps(list(entries)))), LINK)
+    return undo_of(read_run(json.loads(json.dumps(list(entries)))), LINK)
 
 
 def cluster() -> FakeCluster:
@@ -136,10 +136,10 @@ def execute(
     at: Callable[[str], Any] = lambda _point: None,
 ) -> Ran:
     site = Site(standing, at)
-    story, ending = engine(site, notes_of(site)).start(planned(found, wanted, name), WHO)
-    became = became_of(story, cast(LinkReader, site))
+    state, ending = engine(site, notes_of(site)).start(planned(found, wanted, name), WHO)
+    became = became_of(state, cast(LinkReader, site))
     results = results_of(found, became, ending.words)
-    return Ran(ending, story, ApplyResult(found, results, ending.status.value))
+    return Ran(ending, state, ApplyResult(found, results, ending.status.value))
 
 
 def notes_of(site: Site) -> Notes:
@@ -159,7 +159,7 @@ def batch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> in
 def test_all_of_it() -> None:
     standing = cluster()
     ran = execute(standing, plan_of(standing, WANTED))
-    assert (ran.code, ran.story.status) == (ExitCode.DONE, "done")
+    assert (ran.code, ran.state.status) == (ExitCode.DONE, "done")
     assert ran.result.counts[Outcome.COMMITTED] == len(WANTED)
     assert set(standing.stands().values()) == {Committed(50)}
     assert (ran.undone.ended, ran.undone.cluster, ran.undone.cluster_id) == (True, "s", "id")
@@ -170,7 +170,7 @@ def test_undo_puts_everything_back_and_can_be_undone() -> None:
     before, standing = cluster(), cluster()
     first = execute(standing, plan_of(standing, WANTED))
     second = undo(standing, first.undone)
-    assert (second.code, second.story.plan.name) == (ExitCode.DONE, UNDO)
+    assert (second.code, second.state.plan.name) == (ExitCode.DONE, UNDO)
     assert second.result.counts[Outcome.DELETED] == 3
     assert standing.stands() == before.stands()
     again = plan_of(standing, first.undone.origin.wanted)
@@ -185,11 +185,11 @@ def test_nothing_is_written_for_a_group_in_use() -> None:
     standing.join("b")
     ran = execute(standing, plan_of(standing, WANTED))
     assert ran.code is ExitCode.STOPPED
-    assert ran.story.status == "stopped", "nobody has to go on with it, and the link is free"
+    assert ran.state.status == "stopped", "nobody has to go on with it, and the link is free"
     assert {r.line.group for r in ran.result.not_done} == {"b"}
     assert {r.line.precheck for r in ran.result.not_done} == {Precheck.GROUP_ACTIVE}
     assert not any(name == "b" for name, _, _ in standing.effects)
-    report = run_markdown.render(report_data(ran.story))
+    report = run_markdown.render(report_data(ran.state))
     assert "Ended at apply-offsets: a part was done, and stays." in report
     assert "b t-0: group-active" in report
     assert "replication" not in report, "what a failback has to leave is not of it"
@@ -200,7 +200,7 @@ def test_somebody_comes_between_the_plan_and_the_commit() -> None:
     found = plan_of(standing, WANTED)
     join(standing)
     ran = execute(standing, found)
-    assert (ran.code, ran.story.status, standing.effects) == (ExitCode.REFUSED, "refused", [])
+    assert (ran.code, ran.state.status, standing.effects) == (ExitCode.REFUSED, "refused", [])
     assert {r.line.precheck for r in ran.result.results} == {Precheck.GROUP_ACTIVE}
     assert ran.undone.origin.wanted == ()
 
@@ -250,7 +250,7 @@ def test_a_write_that_was_never_answered() -> None:
         ("b", Outcome.UNKNOWN),
         ("c", Outcome.COMMITTED),
     }
-    assert (ran.code, ran.story.status) == (ExitCode.UNKNOWN, ""), "drctl resume looks first"
+    assert (ran.code, ran.state.status) == (ExitCode.UNKNOWN, ""), "drctl resume looks first"
     assert all("no answer" in r.became.reason for r in ran.result.not_done)
     assert len(standing.effects) == 4, "what may have been done was sent again"
 
@@ -341,8 +341,8 @@ def test_a_crash_anywhere_leaves_a_journal_from_which_it_is_undone(
     if goes_on and not run.ended:
         other = Site(left)
         going_on = Notes(cast(World, other), entries=notes.entries)
-        story = read_story(json.loads(json.dumps(notes.entries)))
-        assert engine(other, going_on).go_on(story, WHO).status is Status.DONE
+        state = read_run(json.loads(json.dumps(notes.entries)))
+        assert engine(other, going_on).go_on(state, WHO).status is Status.DONE
         assert set(left.stands().values()) == {Committed(50)}
         run = undone(going_on.entries)
     found = plan_of(left, run.origin.wanted)
@@ -362,8 +362,8 @@ def test_who_goes_on_leaves_alone_what_was_moved_meanwhile() -> None:
     held = standing.positions["b"]
     held[PLACES[0]] = Committed(70)
     other = Site(standing)
-    story = read_story(json.loads(json.dumps(notes.entries)))
-    ending = engine(other, Notes(cast(World, other), entries=notes.entries)).go_on(story, WHO)
+    state = read_run(json.loads(json.dumps(notes.entries)))
+    ending = engine(other, Notes(cast(World, other), entries=notes.entries)).go_on(state, WHO)
     assert (ending.status, ending.over) == (Status.STOPPED, True)
     assert held[PLACES[0]] == Committed(70)
     assert held[PLACES[1]] == Committed(50)
@@ -393,7 +393,7 @@ def test_undo_leaves_alone_what_was_moved_since() -> None:
 def test_a_failover_is_undone_from_its_journal_too() -> None:
     standing = cluster()
     ran = execute(standing, plan_of(standing, WANTED))
-    entries = [dict(each) for each in json.loads(json.dumps(ran.story.entries))]
+    entries = [dict(each) for each in json.loads(json.dumps(ran.state.entries))]
     entries[0]["plan"]["steps"][0]["kind"] = "commit-offsets"
     entries[1]["intent"] |= {"left_out": [], "same": 0, "rereads_at_most": None}
     assert undone(entries).origin.wanted == ran.undone.origin.wanted
@@ -402,7 +402,7 @@ def test_a_failover_is_undone_from_its_journal_too() -> None:
 def test_an_intent_that_is_none() -> None:
     standing = cluster()
     ran = execute(standing, plan_of(standing, WANTED))
-    entries = json.loads(json.dumps(ran.story.entries))
+    entries = json.loads(json.dumps(ran.state.entries))
     entries[1]["intent"]["lines"] = [["a", "t"]]
     with pytest.raises(DamagedJournal):
         undone(entries)

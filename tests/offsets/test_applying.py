@@ -37,11 +37,11 @@ EXACT = Bounds(0, 0)
 NOW = datetime(2026, 3, 5, 14, 20, 7, tzinfo=UTC)
 
 
-def plan(wanted: list[Wanted], sight: TargetState, *passed: Precheck) -> ApplyPlan:
+def plan(wanted: list[Wanted], reader: TargetState, *passed: Precheck) -> ApplyPlan:
     overrides = {precheck.value: "because" for precheck in passed}
     return build_plan(
         wanted,
-        sight,
+        reader,
         cluster="secondary",
         cluster_id="id",
         origin="a test",
@@ -59,8 +59,8 @@ def line(
 ) -> Line:
     name = wanted.group
     positions = {} if before is None else {wanted.partition: before}
-    sight = TargetState({name: held or group(name)}, {name: positions}, {wanted.partition: log})
-    (only,) = plan([wanted], sight, *passed).lines
+    reader = TargetState({name: held or group(name)}, {name: positions}, {wanted.partition: log})
+    (only,) = plan([wanted], reader, *passed).lines
     return only
 
 
@@ -109,9 +109,9 @@ def unproven(before: int | None, likely: int | None = 30, *, commit: bool = True
     """Evidence of a lost source leads to 100; the target's log has grown to 1,000 since."""
     wanted = wants(100, Bounds(500, None, likely, RESET))
     positions = {} if before is None else {PLACE: Committed(before)}
-    sight = TargetState({"g": group("g")}, {"g": positions}, {PLACE: OffsetRange(0, 1_000)})
+    reader = TargetState({"g": group("g")}, {"g": positions}, {PLACE: OffsetRange(0, 1_000)})
     head = {"cluster": "secondary", "cluster_id": "id", "origin": "a test", "made": NOW}
-    (only,) = build_plan([wanted], sight, **head, unproven=commit).lines  # type: ignore[arg-type]
+    (only,) = build_plan([wanted], reader, **head, unproven=commit).lines  # type: ignore[arg-type]
     return only
 
 
@@ -268,8 +268,8 @@ def test_a_cluster_is_asked_once_and_not_about_rows_without_a_position() -> None
         {"g": {PLACE: Committed(20)}},
     )
     blocked = Wanted("other", TopicPartition("gone", 0), None, blocked="no such topic")
-    sight = look(cluster, cluster, [wants(100), blocked])  # type: ignore[arg-type]
-    assert sight == TargetState({"g": group("g")}, {"g": {PLACE: Committed(20)}}, {PLACE: LOG})
+    reader = look(cluster, cluster, [wants(100), blocked])  # type: ignore[arg-type]
+    assert reader == TargetState({"g": group("g")}, {"g": {PLACE: Committed(20)}}, {PLACE: LOG})
 
 
 def test_lines_are_in_order() -> None:
@@ -337,8 +337,8 @@ def test_what_no_plan_ever_does(
     passed: set[Precheck],
 ) -> None:
     positions = {} if before is None else {PLACE: before}
-    sight = TargetState({"g": held}, {"g": positions}, {PLACE: log})
-    found = plan([wanted], sight, *sorted(passed)).lines[0]
+    reader = TargetState({"g": held}, {"g": positions}, {PLACE: log})
+    found = plan([wanted], reader, *sorted(passed)).lines[0]
     assert (found.precheck is not None) == (found.action in {Action.KEPT, Action.REFUSED})
     assert found.precheck not in passed or (
         found.precheck is Precheck.BLOCKED and wanted.to is None
@@ -368,11 +368,11 @@ def test_a_hundred_thousand_positions() -> None:
         Wanted(f"g{n % 1000}", TopicPartition("t", n // 1000), Committed(5), EXACT)
         for n in range(100_000)
     ]
-    sight = TargetState(
+    reader = TargetState(
         {f"g{n}": group(f"g{n}") for n in range(1000)},
         {f"g{n}": {} for n in range(1000)},
         {TopicPartition("t", n): OffsetRange(0, 9) for n in range(100)},
     )
-    made = plan(rows, sight)
+    made = plan(rows, reader)
     assert len(made.writes) == 100_000
     assert made.counts[Action.COMMIT] == 100_000

@@ -57,8 +57,8 @@ class Site:
         rows = self.world.rows()
 
         def make(kept: Any, *, last: bool) -> tuple[ReconcilePlan, ClusterStates]:
-            gap, overridden, sight = self.world.gap, self.world.overrides, self.world.sight()
-            return build_plan(gap, policies, rows, sight, kept, overridden), sight
+            gap, overridden, reader = self.world.gap, self.world.overrides, self.world.reader()
+            return build_plan(gap, policies, rows, reader, kept, overridden), reader
 
         def log(places: list[TopicPartition]) -> Mapping[TopicPartition, PartitionOffsets]:
             ends = {place: len(self.world.target.logs.get(place, [])) for place in places}
@@ -83,7 +83,7 @@ class Site:
 
     def process(self) -> tuple[ResultReader, ResultWriter]:
         """A process of its own: it looks, and acts."""
-        reader = ResultReader(self.config, LINK, lambda _sight, _mode: ())
+        reader = ResultReader(self.config, LINK, lambda _reader, _mode: ())
         reader._of_result = self.opened()
         return reader, ResultWriter(self.config, LINK, self.folder, {}, reader=reader)
 

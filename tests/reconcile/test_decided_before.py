@@ -48,7 +48,7 @@ def planned(
     verdicts = {(PLACE, n): CONFLICTING if n == 4 else SAFE for n in range(5)}
     world = World({PLACE: rows}, verdicts, {PLACE: rows})
     kept = {Key(result, source, RecordSet(PLACE, order)): Progress(topic, "t", before)}
-    return build_plan(world.gap, policies, world.rows(), world.sight(), kept, overridden)
+    return build_plan(world.gap, policies, world.rows(), world.reader(), kept, overridden)
 
 
 def reasons(plan: ReconcilePlan) -> list[str]:
@@ -119,11 +119,11 @@ def test_of_a_topic_without_an_id_nothing_is_taken_over() -> None:
     world = World({PLACE: rows}, {(PLACE, n): SAFE for n in range(2)}, {PLACE: rows})
     before = Progress("", "t", (aside(1, left=LeftMissing(((0, 1),), NEWEST)),))
     kept = {Key("g0", "A", RecordSet(PLACE, SAFE)): before}
-    sight = world.sight()
-    state = sight.source.state(T)
+    reader = world.reader()
+    state = reader.source.state(T)
     assert isinstance(state, TopicState)
-    nameless = replace(sight.source, states={T: replace(state, topic_id="")})
-    unknown = replace(sight, source=nameless)
+    nameless = replace(reader.source, states={T: replace(state, topic_id="")})
+    unknown = replace(reader, source=nameless)
     plan = build_plan(world.gap, QUARANTINE, world.rows(), unknown, kept)
     assert (plan.taken, reasons(plan)) == ({}, ["2"])
 

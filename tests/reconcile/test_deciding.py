@@ -73,9 +73,9 @@ def test_where_the_order_of_a_partition_counts_everything_behind_something_newer
 
 def moved(seen: World, **log: int) -> set[Precheck]:
     """The prechecks that fail once the source's log is like this."""
-    sight = seen.sight()
-    offsets = replace(sight.source.logs[PLACE], **log)
-    changed = ClusterStates(replace(sight.source, logs={PLACE: offsets}), sight.target)
+    reader = seen.reader()
+    offsets = replace(reader.source.logs[PLACE], **log)
+    changed = ClusterStates(replace(reader.source, logs={PLACE: offsets}), reader.target)
     return {o.precheck for o in blockers(seen.gap, seen.gap.partitions, changed, {})}
 
 
@@ -90,11 +90,11 @@ def test_a_result_is_stale_once_the_source_moved() -> None:
 def test_other_clusters_are_refused() -> None:
     seen = world(SAFE)
     for side in ("source", "target"):
-        sight = seen.sight()
-        other = replace(getattr(sight, side), cluster_id="other")
+        reader = seen.reader()
+        other = replace(getattr(reader, side), cluster_id="other")
         with pytest.raises(Refused):
-            check_clusters(seen.gap, replace(sight, **{side: other}))
-    check_clusters(seen.gap, seen.sight())
+            check_clusters(seen.gap, replace(reader, **{side: other}))
+    check_clusters(seen.gap, seen.reader())
 
 
 def key(result: str = "g1") -> Key:
@@ -122,16 +122,16 @@ def test_what_earlier_runs_left_to_know(
     seen = world(SAFE)
     (partition,) = seen.gap.partitions
     partition = replace(partition, target_range=OffsetRange(0, 5))
-    sight = seen.sight()
+    reader = seen.reader()
     logs = {PLACE: PartitionOffsets(0, 9, 9)}
-    sight = replace(sight, target=replace(sight.target, logs=logs))
-    assert {o.precheck for o in blockers(seen.gap, [partition], sight, kept)} == prechecks
+    reader = replace(reader, target=replace(reader.target, logs=logs))
+    assert {o.precheck for o in blockers(seen.gap, [partition], reader, kept)} == prechecks
 
 
 def test_a_target_that_ends_earlier_than_it_did_is_refused() -> None:
     seen = world(SAFE)
     partition = replace(seen.gap.partitions[0], target_range=OffsetRange(0, 5))
-    (found,) = blockers(seen.gap, [partition], seen.sight(), {})
+    (found,) = blockers(seen.gap, [partition], seen.reader(), {})
     assert found.precheck is Precheck.TARGET_MOVED_BACK
 
 
@@ -150,7 +150,7 @@ def test_topics_that_were_made_anew_are_told_by_their_ids(
     seen = world(SAFE)
     (partition,) = seen.gap.partitions
     partition = replace(partition, source_topic_id=told[0], target_topic_id=told[1])
-    found = list(blockers(seen.gap, [partition], seen.sight(), {}))
+    found = list(blockers(seen.gap, [partition], seen.reader(), {}))
     assert [o.reason.partition(",")[0] for o in found] == reasons
     assert {o.precheck for o in found} <= {Precheck.RECREATED}
 
@@ -161,7 +161,7 @@ def test_what_is_not_complete_blocks_everything_unless_somebody_says_why_not() -
     assert seen.plan(copies()).blocked
     assert not seen.plan(copies()).acting
     overridden = build_plan(
-        seen.gap, copies(), seen.rows(), seen.sight(), {}, {Precheck.INCOMPLETE: "known"}
+        seen.gap, copies(), seen.rows(), seen.reader(), {}, {Precheck.INCOMPLETE: "known"}
     )
     assert (overridden.blocked, len(overridden.acting)) == ((), 1)
 
@@ -191,9 +191,9 @@ def test_records_without_a_time_are_not_copied_where_the_time_counts() -> None:
 
 def test_a_target_topic_that_is_missing_is_refused_for_copies_only() -> None:
     seen = world(SAFE)
-    sight = replace(seen.sight(), target=ClusterState("B", {T: None}))
+    reader = replace(seen.reader(), target=ClusterState("B", {T: None}))
     for action, precheck in ((Action.COPY, Precheck.NOT_THERE), (Action.QUARANTINE, None)):
-        plan = build_plan(seen.gap, copies(action), seen.rows(), sight, {})
+        plan = build_plan(seen.gap, copies(action), seen.rows(), reader, {})
         assert plan.lines[0].precheck is precheck
 
 

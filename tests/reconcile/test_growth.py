@@ -94,8 +94,8 @@ class Stage:
         if self.fails:
             raise Unknown("a broker is silent", "")
 
-    def sight(self) -> ClusterStates:
-        seen = self.world.sight(**self.config)
+    def reader(self) -> ClusterStates:
+        seen = self.world.reader(**self.config)
         ends = {p: 10 + len(self.came.get(p.partition, ())) for p in (PLACE, OTHER)}
         logs = {p: self._log(end) for p, end in ends.items()}
         state = TopicState(T, dict.fromkeys(range(self.partitions), 1), self.config, topic_id="t")
@@ -111,10 +111,10 @@ class Stage:
         )
         if policies is None:
             policies = Policies(Action.COPY, per_partition=self.per_partition)
-        sight = self.sight()
+        reader = self.reader()
         gap = replace(gap, partitions=parts)
-        plan = build_plan(gap, policies, self.world.rows(), sight, {}, self.overrides)
-        return with_appended(plan, self.growth.look(plan, sight, last=last))
+        plan = build_plan(gap, policies, self.world.rows(), reader, {}, self.overrides)
+        return with_appended(plan, self.growth.look(plan, reader, last=last))
 
 
 def against(plan: ReconcilePlan) -> list[tuple[Precheck, int | None]]:

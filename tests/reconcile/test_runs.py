@@ -11,7 +11,7 @@ from drctl.app import notices
 from drctl.engine.executing import Execution
 from drctl.engine.invariants import violations
 from drctl.engine.kind import Outcome, Status
-from drctl.engine.run_state import RunState, read_story
+from drctl.engine.run_state import RunState, read_run
 from drctl.model.errors import ExitCode, Unknown
 from drctl.model.gap import OrderVerdict
 from drctl.plans.reconcile import NAME
@@ -65,19 +65,19 @@ def execute(at: Site, clock: Hurried | None = None) -> tuple[RunState, Outcome, 
 def test_all_of_it(site: NewSite) -> None:
     at = site(world(SAFE, SAFE, SAFE))
     assert (at.plan().name, at.plan().basis["records"]) == (NAME, "copy orders: 3")
-    story, outcome, result = execute(at)
-    assert (outcome.status, story.status, result.exit_code) == (Status.DONE, "done", ExitCode.DONE)
-    assert story.facts["reconcile-result"] == {"left_behind": 0, "done": {"copy": 3}}
+    state, outcome, result = execute(at)
+    assert (outcome.status, state.status, result.exit_code) == (Status.DONE, "done", ExitCode.DONE)
+    assert state.facts["reconcile-result"] == {"left_behind": 0, "done": {"copy": 3}}
     assert at.world.target.offsets(PLACE) == [0, 1, 2]
     assert at.plan().steps == (), "nothing is left to be done"
 
 
 def test_what_is_refused_is_named_and_the_run_is_over(site: NewSite) -> None:
     at = site(world(SAFE, CONFLICTING, SAFE))
-    story, outcome, result = execute(at)
-    assert (outcome.status, outcome.over, story.status) == (Status.STOPPED, True, "stopped")
+    state, outcome, result = execute(at)
+    assert (outcome.status, outcome.over, state.status) == (Status.STOPPED, True, "stopped")
     assert result.exit_code is ExitCode.STOPPED
-    assert "1 conflicting records of orders-0" in str(story.entries[-3]["items"])
+    assert "1 conflicting records of orders-0" in str(state.entries[-3]["items"])
     assert at.world.target.offsets(PLACE) == [0, 2]
 
 
@@ -86,8 +86,8 @@ def test_a_guard_stands_against_it(site: NewSite) -> None:
     plan = at.plan()
     at.world.not_compared = ("orders-3: no leader",)
     run, reader = engine(at, Notes(Quiet()))
-    story, outcome = run.start(plan, WHO)
-    assert (outcome.exit_code, story.status) == (ExitCode.REFUSED, "refused")
+    state, outcome = run.start(plan, WHO)
+    assert (outcome.exit_code, state.status) == (ExitCode.REFUSED, "refused")
     assert "orders-3: no leader" in outcome.words
     assert reader.result is None
     assert at.world.target.commits == 0
@@ -97,8 +97,8 @@ def test_a_commit_without_an_answer_is_looked_at_first(site: NewSite) -> None:
     at = site(world(SAFE), steps=4, failing=Unknown("no answer"))
     notes = Notes(Quiet())
     run, _ = engine(at, notes)
-    story, outcome = run.start(at.plan(), WHO)
-    assert (outcome.exit_code, story.status) == (ExitCode.UNKNOWN, "")
+    state, outcome = run.start(at.plan(), WHO)
+    assert (outcome.exit_code, state.status) == (ExitCode.UNKNOWN, "")
     at.steps = None
     assert resumed(at, notes).status is Status.DONE
     assert at.world.target.offsets(PLACE) == [0]
@@ -106,7 +106,7 @@ def test_a_commit_without_an_answer_is_looked_at_first(site: NewSite) -> None:
 
 def resumed(at: Site, notes: Notes) -> Outcome:
     run, _ = engine(at, notes)
-    return run.go_on(read_story(json.loads(json.dumps(notes.entries))), WHO)
+    return run.go_on(read_run(json.loads(json.dumps(notes.entries))), WHO)
 
 
 @pytest.mark.parametrize("steps", range(16))
@@ -130,8 +130,8 @@ def test_ctrl_c_stops_after_what_is_committed_and_a_resume_continues(site: NewSi
         return True
 
     with notices.stopped_by(wants):
-        story, outcome = run.start(at.plan(), WHO)
-    assert (outcome.status, story.status) == (Status.INTERRUPTED, "")
+        state, outcome = run.start(at.plan(), WHO)
+    assert (outcome.status, state.status) == (Status.INTERRUPTED, "")
     assert at.world.target.offsets(PLACE) == [0, 1]
     assert resumed(at, notes).status is Status.DONE
     assert at.world.target.offsets(PLACE) == [0, 1, 2, 3]

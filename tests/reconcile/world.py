@@ -225,7 +225,7 @@ class World:
             kept.append((*place, offset, time, key_digest(key), size, order.value))
         return TemporaryWantedRows(kept)
 
-    def sight(self, **config: str) -> ClusterStates:
+    def reader(self, **config: str) -> ClusterStates:
         numbers = {p.partition: 1 for p in self.every}
         source = {
             p: PartitionOffsets(self.log_start.get(p, 0), _end(rows), _end(rows))
@@ -242,7 +242,7 @@ class World:
 
     def plan(self, policies: Policies, **config: str) -> ReconcilePlan:
         kept, overridden = self.target.kept(), self.overrides
-        return build_plan(self.gap, policies, self.rows(), self.sight(**config), kept, overridden)
+        return build_plan(self.gap, policies, self.rows(), self.reader(**config), kept, overridden)
 
     def execution(
         self, policies: Policies, copier: FakeCopier, limits: Limits, chunk: int = 3
@@ -252,7 +252,7 @@ class World:
             self.plan(policies),
             self.rows(),
             FakeSource(self.held, chunk),
-            self.sight(),
+            self.reader(),
             copier,
             self.exporter,
             self.journal,

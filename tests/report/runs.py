@@ -12,7 +12,7 @@ from drctl.engine.entries import Entry
 from drctl.engine.executing import Execution
 from drctl.engine.kind import Description, Facts, Kind, Seen, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
-from drctl.engine.run_state import beginning, read_story, seal, verify
+from drctl.engine.run_state import beginning, read_run, seal, verify
 from drctl.model.errors import Refused
 from drctl.model.plan import Duty, Json, Plan, Step
 from drctl.steps.registry import KINDS
@@ -92,7 +92,7 @@ class Played:
             raise part.refuses
         return {**INTENTS.get(self.real.name, {}), **part.intent, "part": step}
 
-    def apply(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def apply(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         part = self.stage.part(intent)
         self.stage.until = self.stage.clock.seconds + part.takes
         return part.complaints
@@ -106,7 +106,7 @@ class Played:
         facts = {**FACTS.get(self.real.name, {}), **part.facts}
         return Seen(part.end, part.words, facts, part.items, part.outstanding)
 
-    def undo(self, intent: Json, hands: LinkWriter) -> tuple[str, ...]:
+    def undo(self, intent: Json, writer: LinkWriter) -> tuple[str, ...]:
         self.stage.clock.seconds += 0.7
         return ()
 
@@ -157,21 +157,21 @@ class Run:
         self.clock.stop_after = self.clock.waited + stop_after
         kinds = {name: Played(kind, stage) for name, kind in KINDS.items()}
         world = World()
-        look, hands = cast(LinkReader, world), cast(LinkWriter, world)
+        look, writer = cast(LinkReader, world), cast(LinkWriter, world)
         engine = Execution(
-            cast(Mapping[str, Kind], kinds), look, hands, self.notes, self.clock, Deaf()
+            cast(Mapping[str, Kind], kinds), look, writer, self.notes, self.clock, Deaf()
         )
         try:
             if not self.entries:
                 engine.start(self.plan, who)
             else:
-                engine.go_on(read_story(self.entries), who)
+                engine.go_on(read_run(self.entries), who)
         except Crash:
             pass
         return self
 
     def leave(self, why: str, who: Mapping[str, str] = BOB) -> "Run":
-        abandon(read_story(self.entries), why, who, self.notes, KINDS, self.clock)
+        abandon(read_run(self.entries), why, who, self.notes, KINDS, self.clock)
         return self
 
     def rest(self, seconds: float) -> "Run":
@@ -185,7 +185,7 @@ class Run:
     @property
     def data(self) -> ReportData:
         lines = seal(self.entries, beginning(self.notes.run))
-        return report_data(read_story(self.entries), verify(self.notes.run, lines))
+        return report_data(read_run(self.entries), verify(self.notes.run, lines))
 
 
 PRINCIPALS = ("User:orders-app", "User:payments-app")

@@ -10,7 +10,7 @@ import pytest
 from drctl.engine import entries as write
 from drctl.engine.kind import Journaled, State
 from drctl.engine.ports import LinkReader
-from drctl.engine.run_state import Harm, beginning, read_story, seal, verify
+from drctl.engine.run_state import Harm, beginning, read_run, seal, verify
 from drctl.model.errors import ExitCode, Refused, Unknown
 from drctl.model.finding import Finding, Status
 from drctl.model.plan import Duty, Plan, Step
@@ -202,7 +202,7 @@ def test_a_harmed_journal_is_told() -> None:
     lines = list(seal(run.entries, beginning(name)))
     del lines[4]
     verdict = verify(name, lines)
-    data = report_data(read_story(sound_entries(name, lines, verdict)), verdict)
+    data = report_data(read_run(sound_entries(name, lines, verdict)), verdict)
     assert data.chain is not None
     assert data.chain.harm is Harm.REMOVED
     assert len(data.steps) == 13
@@ -216,8 +216,8 @@ def test_a_harmed_journal_is_told() -> None:
 def test_a_kind_that_this_drctl_does_not_know_is_still_reported() -> None:
     unknown = Plan("later", "main", "a", "b", (Step("magic", "magic", {"x": 1}),))
     at = runs.done().data.began
-    story = read_story([write.began("r", unknown, {"who": "eve", "host": "h"}, at)])
-    data = report_data(story)
+    state = read_run([write.began("r", unknown, {"who": "eve", "host": "h"}, at)])
+    data = report_data(state)
     assert "does not know" in data.steps[0].title
     assert data.attempts[0].who == "eve"
     check(ReportDocument.of(data))
@@ -228,7 +228,7 @@ def test_an_entry_without_a_usable_time_is_a_damaged_journal(at: object) -> None
     told = list(Run(runs.planned()).play(GOOD).entries)
     told[3] = {**told[3], "at": at}
     with pytest.raises(Unknown, match="cannot be read"):
-        report_data(read_story(told))
+        report_data(read_run(told))
 
 
 @pytest.mark.slow
@@ -244,12 +244,12 @@ def test_the_report_says_of_every_crash_and_resume_what_the_engine_said(prepare:
         except Crash:
             if not notes.entries:
                 continue
-            report_data(read_story(notes.entries), kinds=kinds())
+            report_data(read_run(notes.entries), kinds=kinds())
         world.fall = lambda point: None
-        story = read_story(notes.entries)
-        if not story.status:
-            outcome = execution(world, notes).go_on(story, runs.BOB)
-            ending = report_data(read_story(notes.entries), kinds=kinds()).ending
+        state = read_run(notes.entries)
+        if not state.status:
+            outcome = execution(world, notes).go_on(state, runs.BOB)
+            ending = report_data(read_run(notes.entries), kinds=kinds()).ending
             assert (ending.standing.value, ending.exit_code) == (
                 outcome.status.value,
                 outcome.exit_code,
@@ -261,7 +261,7 @@ def test_the_report_says_of_every_crash_and_resume_what_the_engine_said(prepare:
 def test_every_beginning_of_a_journal_makes_a_sound_document(name: str) -> None:
     whole = runs.EVERY[name]().entries
     for length in range(1, len(whole) + 1):
-        data = report_data(read_story(whole[:length]))
+        data = report_data(read_run(whole[:length]))
         check(ReportDocument.of(data))
         if length < len(whole) and whole[length - 1]["entry"] in ("began", "intend", "resumed"):
             assert data.ending.standing is Standing.NOT_ENDED
@@ -272,7 +272,7 @@ def test_interruption_and_unknown_are_told_as_the_engine_tells_them() -> None:
     for world, clock in (stopped, (World(unseen={"drain"}), Hurried())):
         notes = Notes(world)
         _, outcome = execution(world, notes, clock).start(plan(fence=Duty.BEST_EFFORT), runs.ADA)
-        ending = report_data(read_story(notes.entries), kinds=kinds()).ending
+        ending = report_data(read_run(notes.entries), kinds=kinds()).ending
         assert (ending.standing.value, ending.step) == (outcome.status.value, outcome.step)
         assert ending.exit_code is outcome.exit_code
 

@@ -6,7 +6,7 @@ import pytest
 
 from drctl import resources
 from drctl.model.errors import ConfigError
-from drctl.plans.failback import failback, leads_home, turned
+from drctl.plans.failback import failback, is_failback, turned
 from drctl.plans.inputs import Circumstances
 from drctl.runbook.building import build
 from drctl.runbook.reading import load
@@ -36,10 +36,10 @@ def test_the_shipped_one_goes_the_whole_way_of_drctl_failback(seen: Circumstance
 
 
 def test_it_is_known_before_anybody_has_looked() -> None:
-    assert SHIPPED.leads_home
-    assert leads_home(build(SHIPPED, {"policy": "copy"}, FULL).steps)
-    assert runbook("{id: go, sequence: failback}").leads_home
-    assert not runbook("{id: go, sequence: failover-planned}").leads_home
+    assert SHIPPED.is_failback
+    assert is_failback(build(SHIPPED, {"policy": "copy"}, FULL).steps)
+    assert runbook("{id: go, sequence: failback}").is_failback
+    assert not runbook("{id: go, sequence: failover-planned}").is_failback
 
 
 def test_a_step_that_looks_along_the_link_does_not_stand_beside_it() -> None:

@@ -5,8 +5,8 @@ records; offsets also go to ends of transactions and to what was compacted away,
 drctl made later are not new. So the records are counted back from the log's end. Nor is new what
 the source has deleted and the target still holds.
 
-Then, with a few records of each partition: what came to the source first (`observe_arrivals`), old
-records after new ones (`copied_behind`), and whether both clusters hold the same (`apart_since`).
+A few records of each partition then tell where reverse replication started, whether old records
+follow new ones, and whether the clusters have diverged.
 """
 
 from collections import Counter, defaultdict, deque
@@ -14,19 +14,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from drctl.failback.facts import Began, Cluster
-from drctl.failback.gap_results import GapEvidence, PartitionSeen
+from drctl.failback.facts import Cluster, ReverseStart
+from drctl.failback.gap_results import GapEvidence, PartitionResult
 from drctl.failback.observers.copies import (
-    AT_A_LOOK,
     AT_ONCE,
     MOST,
+    QUICK_LIMIT,
     content,
-    in_pieces,
+    in_chunks,
     original,
     same_content,
     span,
 )
-from drctl.failback.observers.records import Alike, Told
+from drctl.failback.observers.records import RecordIdentity, Told
 from drctl.model.errors import Unreachable
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
@@ -38,7 +38,7 @@ def observe_boundaries(
     on_source: Cluster,
     source: ClusterReader,
     target: ClusterReader,
-    most: int = AT_A_LOOK,
+    most: int = QUICK_LIMIT,
 ) -> Mapping[TopicPartition, int] | Unavailable:
     """By partition of the target; or why nobody has counted.
 
@@ -60,7 +60,7 @@ def observe_boundaries(
     less = {copy: new[copy] - number for copy, number in old.items()}
     sure = _counted_back(result, less, target, origin)
     # Too few would begin behind the first new record: only what is seen to stand there counts.
-    seen = follow_the_last(result, sure, origin, source, target) if sure else frozenset()
+    seen = follow_last_copied(result, sure, origin, source, target) if sure else frozenset()
     sure = {copy: at for copy, at in sure.items() if copy in seen}
     rest = {copy: number for copy, number in new.items() if copy not in sure}
     return {**_counted_back(result, rest, target, origin), **sure}
@@ -130,7 +130,7 @@ def _count(waiting: Mapping[TopicPartition, _Count], reader: ClusterReader, orig
         )
     found: Counter[TopicPartition] = Counter()
     last = {p: deque[int](maxlen=e.left) for p, e in waiting.items() if e.step > e.left}
-    for place, records in in_pieces(reader, {p: each.wanted for p, each in waiting.items()}):
+    for place, records in in_chunks(reader, {p: each.wanted for p, each in waiting.items()}):
         home = waiting[place].home
         new = [record.offset for record in records if original(record, origin, home) is None]
         found[place] += len(new)
@@ -165,7 +165,7 @@ def left_over(
     found: dict[TopicPartition, int] = {}
     before: Counter[TopicPartition] = Counter()
     wanted = {copy: _oldest(asked[copy], most) for copy in first}
-    for copy, records in in_pieces(target, wanted):
+    for copy, records in in_chunks(target, wanted):
         for record in records if copy not in found else ():
             if content(record) == first[copy]:
                 found[copy] = before[copy]
@@ -178,7 +178,7 @@ def left_over(
     }
 
 
-def _has_deleted(each: PartitionSeen, on_source: Cluster) -> bool:
+def _has_deleted(each: PartitionResult, on_source: Cluster) -> bool:
     """Whether it had when it was compared, and has deleted nothing since."""
     log = on_source.logs.get(each.place)
     known = each.target is not None and isinstance(log, OffsetRange)
@@ -191,7 +191,7 @@ def _has_deleted(each: PartitionSeen, on_source: Cluster) -> bool:
     )
 
 
-def _oldest(each: PartitionSeen, most: int) -> range:
+def _oldest(each: PartitionResult, most: int) -> range:
     assert each.target is not None
     many = min(2 * each.only_on_target + AT_ONCE, most)
     return range(each.target.start, min(each.target.end, each.target.start + many))
@@ -204,7 +204,7 @@ _CONTROL = 4
 """So many offsets may lie between two records of a log that is written to in transactions."""
 
 
-def follow_the_last(
+def follow_last_copied(
     result: GapEvidence,
     at: Mapping[TopicPartition, int],
     origin: str,
@@ -235,7 +235,7 @@ def follow_the_last(
         if newest is not None:
             last[copy] = newest
     stands: dict[TopicPartition, Record] = {}
-    for copy, records in in_pieces(
+    for copy, records in in_chunks(
         target, {c: range(max(0, at[c] - _BEFORE), at[c]) for c in last}
     ):
         own = [record for record in records if original(record, origin, asked[copy].place) is None]
@@ -244,7 +244,7 @@ def follow_the_last(
     return frozenset(c for c, one in stands.items() if content(one) == content(last[c]))
 
 
-def last_copied(each: PartitionSeen) -> int:
+def last_copied(each: PartitionResult) -> int:
     """The source offset of the last record that is on both sides, or a control record's."""
     end = each.source.end
     tail = each.ranges[-1] if each.ranges and each.ranges_total == len(each.ranges) else None
@@ -252,10 +252,10 @@ def last_copied(each: PartitionSeen) -> int:
 
 
 Firsts = Mapping[TopicPartition, tuple[Record, ...] | Unavailable]
-Arrivals = Mapping[TopicPartition, Began | Unavailable]
+Arrivals = Mapping[TopicPartition, ReverseStart | Unavailable]
 
 
-def observe_arrivals(
+def observe_reverse_start(
     result: GapEvidence,
     boundaries: Mapping[TopicPartition, int] | Unavailable,
     on_source: Cluster,
@@ -273,8 +273,8 @@ def observe_arrivals(
         Unreachable: a cluster did not answer.
     """
     grown = [each for each in result.partitions if _grown(each, on_source)]
-    found: dict[TopicPartition, Began | Unavailable] = {
-        each.place: Began.NOTHING for each in result.partitions
+    found: dict[TopicPartition, ReverseStart | Unavailable] = {
+        each.place: ReverseStart.NOTHING for each in result.partitions
     }
     if not grown:
         return found
@@ -292,7 +292,7 @@ def observe_arrivals(
     return found
 
 
-def _grown(each: PartitionSeen, on_source: Cluster) -> bool:
+def _grown(each: PartitionResult, on_source: Cluster) -> bool:
     log = on_source.logs.get(each.place)
     return isinstance(log, OffsetRange) and log.end > each.source.end
 
@@ -308,24 +308,24 @@ def _judged(
     came: Record | Unavailable | None,
     new: Record | Unavailable | None,
     oldest: Record | Unavailable | None,
-) -> Began | Unavailable:
+) -> ReverseStart | Unavailable:
     for each in (came, new, oldest):
         if isinstance(each, Unavailable):
             return each
     if came is None:
-        return Began.NOTHING
+        return ReverseStart.NOTHING
     if new is not None and oldest is not None and new != oldest and same_content(new, oldest):
         return Unavailable("its first new record and its oldest one are alike")
     if same_content(came, new):
-        return Began.BOUNDARY
-    return Began.START if same_content(came, oldest) else Began.ELSEWHERE
+        return ReverseStart.BOUNDARY
+    return ReverseStart.START if same_content(came, oldest) else ReverseStart.ELSEWHERE
 
 
 _NEAR, _FAR = 4, 100
 """So many offsets are looked at for a record: ends of transactions hold none."""
 
 
-_ALIKE = Alike()
+_ALIKE = RecordIdentity()
 
 
 class _Last(NamedTuple):
@@ -342,14 +342,14 @@ class _Last(NamedTuple):
     until: int
 
 
-def copied_behind(
+def find_out_of_order(
     results: Sequence[GapEvidence],
     on_source: Cluster,
     boundaries: Mapping[TopicPartition, int] | Unavailable,
     source: ClusterReader,
     target: ClusterReader,
-    most: int = AT_A_LOOK,
-    alike: Alike = _ALIKE,
+    most: int = QUICK_LIMIT,
+    alike: RecordIdentity = _ALIKE,
 ) -> tuple[str, ...] | Unavailable:
     """Partitions in which a record of the source stands behind the first new one of the target.
 
@@ -385,7 +385,7 @@ def copied_behind(
         wanted[each.copy].add(alike.told(last[each.place, each.at], each.copy.topic))
     stand = {
         copy
-        for copy, records in in_pieces(target, behind)
+        for copy, records in in_chunks(target, behind)
         for record in records
         if not is_copy(record) and alike.told(record, copy.topic) in wanted[copy]
     }
@@ -425,12 +425,12 @@ def _read(
 
 def _before(place: TopicPartition, at: int, source: ClusterReader) -> Record | None:
     nearest = None
-    for _, records in in_pieces(source, {place: range(max(0, at - _FAR), at + 1)}):
+    for _, records in in_chunks(source, {place: range(max(0, at - _FAR), at + 1)}):
         nearest = records[-1] if records else nearest
     return nearest
 
 
-def apart_since(
+def divergence(
     result: GapEvidence,
     on_source: Cluster,
     on_target: Cluster,

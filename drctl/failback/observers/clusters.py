@@ -6,7 +6,7 @@ from drctl.checks.check import listed, several
 from drctl.checks.cluster_pair import log_ranges
 from drctl.config.link import Link
 from drctl.engine.ports import LinkReader
-from drctl.failback.facts import Cluster, Fence, GroupSeen, Stopped
+from drctl.failback.facts import Cluster, Fence, GroupState, Stopped
 from drctl.model.errors import Unreachable
 from drctl.model.fencing import DENY, LITERAL, PREFIXED, Denied, denials
 from drctl.model.fencing import Topics as Pattern
@@ -106,7 +106,7 @@ def _denies(rule: Acl, wanted: Acl) -> bool:
     )
 
 
-def observe_groups(link: Link, source: GroupReader, target: GroupReader) -> tuple[GroupSeen, ...]:
+def observe_groups(link: Link, source: GroupReader, target: GroupReader) -> tuple[GroupState, ...]:
     """All of them, by name; positions in other topics are left out.
 
     Those that the target knows are seen where the source is silent, too: who reads there has left.
@@ -132,19 +132,19 @@ def observe_groups(link: Link, source: GroupReader, target: GroupReader) -> tupl
         groups = {cluster: known.get(name) for cluster, known in described.items()}
         reading = tuple(cluster for cluster, group in groups.items() if _read_in(group))
         silent = [e.reason for e in (*groups.values(), positions) if isinstance(e, Unavailable)]
-        found.append(GroupSeen(name, reading, at, silent[0] if silent else ""))
+        found.append(GroupState(name, reading, at, silent[0] if silent else ""))
     return tuple(found)
 
 
 def _only_there(
     link: Link, target: GroupReader, there: tuple[str, ...], silence: Unreachable
-) -> tuple[GroupSeen, ...]:
+) -> tuple[GroupState, ...]:
     names = tuple(sorted(filter(link.carries_group, there)))
     if not names:
         raise silence
     known = target.described(names)
     reading = {name: (link.target,) if _read_in(known.get(name)) else () for name in names}
-    return tuple(GroupSeen(name, reading[name], {}, silence.message) for name in names)
+    return tuple(GroupState(name, reading[name], {}, silence.message) for name in names)
 
 
 def _read_in(group: Group | Unavailable | None) -> bool:

@@ -18,11 +18,11 @@ from drctl.steps.first_records import is_copy, records_from
 AT_ONCE, _LEAST = 50_000, 1_000
 """So many records are asked for at once, of all partitions together; and so many of each."""
 
-AT_A_LOOK = 1_000_000
+QUICK_LIMIT = 1_000_000
 """So many offsets are looked through where somebody only looks: more of them take minutes."""
 
 
-def in_pieces(
+def in_chunks(
     reader: ClusterReader, wanted: Mapping[TopicPartition, range]
 ) -> Iterator[tuple[TopicPartition, tuple[Record, ...]]]:
     """The committed records at these offsets; those of a partition in their order.
@@ -68,7 +68,7 @@ def observe_copies(
     reader: ClusterReader,
     origin: str,
     *,
-    homes: Mapping[TopicPartition, TopicPartition] | None = None,
+    source_partitions: Mapping[TopicPartition, TopicPartition] | None = None,
     whole: bool = True,
     most: int = MOST,
 ) -> Copies | Unavailable:
@@ -76,7 +76,7 @@ def observe_copies(
 
     Args:
         origin: id of the cluster whose records they copy.
-        homes: what the partitions are on that cluster, where names differ.
+        source_partitions: what the partitions are on that cluster, where names differ.
         whole: whether that is all that was written since the failover.
         most: so many offsets are looked through, and no more.
 
@@ -100,8 +100,8 @@ def observe_copies(
         return Copies(whole=whole)
     found: dict[TopicPartition, set[int]] = defaultdict(set)
     others: Counter[TopicPartition] = Counter()
-    for place, records in in_pieces(reader, wanted):
-        home = (homes or {}).get(place, place)
+    for place, records in in_chunks(reader, wanted):
+        home = (source_partitions or {}).get(place, place)
         for record in records:
             first = original(record, origin, home)
             if first is None:
@@ -111,13 +111,13 @@ def observe_copies(
     return Copies({p: frozenset(offsets) for p, offsets in found.items()}, others, whole)
 
 
-def observe_waiting(
+def observe_pending(
     reverse: Replication | Unavailable,
     boundaries: Mapping[TopicPartition, int] | Unavailable,
     origin: str,
     target: Cluster,
     reader: ClusterReader,
-    homes: Mapping[TopicPartition, TopicPartition],
+    source_partitions: Mapping[TopicPartition, TopicPartition],
 ) -> Copies | Unavailable:
     """What the target holds after the position of reverse replication that Connect reports.
 
@@ -125,7 +125,7 @@ def observe_waiting(
 
     Args:
         origin: id of the source, whose records are copied.
-        homes: what the target's partitions are on the source.
+        source_partitions: what the target's partitions are on the source.
 
     Raises:
         Unreachable: no broker answered within the deadline.
@@ -134,7 +134,7 @@ def observe_waiting(
         return boundaries
     at = reverse.positions if isinstance(reverse, Replication) else {}
     since = {place: max(start, at.get(place, start)) for place, start in boundaries.items()}
-    return observe_copies(since, target, reader, origin, homes=homes)
+    return observe_copies(since, target, reader, origin, source_partitions=source_partitions)
 
 
 def original(record: Record, origin: str, home: TopicPartition) -> int | None:
@@ -154,9 +154,9 @@ def original(record: Record, origin: str, home: TopicPartition) -> int | None:
     return None
 
 
-def passed_on(
+def forwarded_headers(
     since: Mapping[TopicPartition, int],
-    homes: Mapping[TopicPartition, TopicPartition],
+    source_partitions: Mapping[TopicPartition, TopicPartition],
     origin: str,
     cluster: Cluster,
     reader: ClusterReader,
@@ -167,7 +167,7 @@ def passed_on(
 
     Args:
         since: where copying begins; nothing before it is looked at.
-        homes: what the partitions are on the cluster that copies come from.
+        source_partitions: what the partitions are on the cluster that copies come from.
         origin: id of that cluster.
 
     Raises:
@@ -176,8 +176,8 @@ def passed_on(
     logs = ((place, at, cluster.logs.get(place)) for place, at in since.items())
     wanted = {p: range(at, log.end) for p, at, log in logs if isinstance(log, OffsetRange)}
     found: dict[TopicPartition, int] = {}
-    for place, records in in_pieces(reader, wanted):
-        home = homes.get(place, place)
+    for place, records in in_chunks(reader, wanted):
+        home = source_partitions.get(place, place)
         strange = (r.offset for r in records if is_copy(r) and original(r, origin, home) is None)
         first = next(strange, None)
         if first is not None:

@@ -7,12 +7,12 @@ from datetime import datetime
 
 from drctl.engine.entries import What
 from drctl.engine.kind import Status, Trait
-from drctl.engine.run_state import RunState, stories_of, understood
-from drctl.failback.facts import DAMAGED, Decided, Decision, LeftMissing, RunTold
+from drctl.engine.run_state import RunState, run_states_of, understood
+from drctl.failback.facts import DAMAGED, Decided, Decision, JournaledRun, LeftMissing
 from drctl.model.errors import DamagedJournal
 from drctl.model.journal import JournalReader
 from drctl.model.typed_json import read_as
-from drctl.plans.failback import leads_home
+from drctl.plans.failback import is_failback
 from drctl.reconcile.progress import Key, Progress, left_missing_of
 from drctl.steps.enable_writes import EnableWrites
 from drctl.steps.registry import KINDS
@@ -69,7 +69,7 @@ def _merged(runs: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 _RUNS = 10
 
 
-def observe_journal(reader: JournalReader, source: str, link: str = "") -> tuple[RunTold, ...]:
+def observe_journal(reader: JournalReader, source: str, link: str = "") -> tuple[JournaledRun, ...]:
     """The newest first; actions from before a finished failback are outstanding no more.
 
     Older ones than the newest few are read until one of them has moved clients. One whose journal
@@ -82,7 +82,7 @@ def observe_journal(reader: JournalReader, source: str, link: str = "") -> tuple
     Raises:
         Unknown: the journal cannot be read.
     """
-    found: list[RunTold] = []
+    found: list[JournaledRun] = []
     home = moved = False
     for number, run in enumerate(reader.runs()):
         if number >= _RUNS and moved:
@@ -95,39 +95,41 @@ def observe_journal(reader: JournalReader, source: str, link: str = "") -> tuple
     return tuple(found)
 
 
-def _run(reader: JournalReader, run: str, source: str, home: bool, link: str) -> Iterator[RunTold]:
+def _run(
+    reader: JournalReader, run: str, source: str, home: bool, link: str
+) -> Iterator[JournaledRun]:
     try:
-        for story in stories_of(reader, run):
-            if link in ("", story.plan.link):
+        for state in run_states_of(reader, run):
+            if link in ("", state.plan.link):
                 with understood(run):
-                    told = _told(story, source, home)
+                    told = _told(state, source, home)
                 yield told
     except DamagedJournal as wrong:
         if link:
             return
         unknown = () if home else (f"what it did is not known: {wrong.message}",)
-        yield RunTold(run, "unknown", DAMAGED, unknown)
+        yield JournaledRun(run, "unknown", DAMAGED, unknown)
 
 
-def _told(story: RunState, source: str, home: bool) -> RunTold:
-    way_home = leads_home(story.plan.steps)
-    led_home = way_home and story.status == Status.DONE
-    return RunTold(
-        story.run,
-        story.plan.name,
-        story.status or "not ended",
-        () if home else tuple(story.outstanding.values()),
-        led_home,
-        way_home and not story.status,
-        story.began if not way_home and _opened(story) else None,
-        None if home or led_home else _fenced(story, source),
+def _told(state: RunState, source: str, home: bool) -> JournaledRun:
+    failing_back = is_failback(state.plan.steps)
+    endpoints_on_source = failing_back and state.status == Status.DONE
+    return JournaledRun(
+        state.run,
+        state.plan.name,
+        state.status or "not ended",
+        () if home else tuple(state.outstanding.values()),
+        endpoints_on_source,
+        failing_back and not state.status,
+        state.began if not failing_back and _opened(state) else None,
+        None if home or endpoints_on_source else _fenced(state, source),
     )
 
 
-def _opened(story: RunState) -> bool:
+def _opened(state: RunState) -> bool:
     """Whether it opened the target to clients, or may have, and did not take that back."""
-    opening = {step.id for step in story.plan.steps if step.kind == EnableWrites.name}
-    return any(each.step in opening and not each.undone for each in story.effects)
+    opening = {step.id for step in state.plan.steps if step.kind == EnableWrites.name}
+    return any(each.step in opening and not each.undone for each in state.effects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +139,15 @@ class _Fence:
     cluster: str = ""
 
 
-def _fenced(story: RunState, source: str) -> datetime | None:
+def _fenced(state: RunState, source: str) -> datetime | None:
     """When the fence of the source that it has set, and has not lifted, was last seen to hold."""
-    traits = {step.id: KINDS[step.kind].traits for step in story.plan.steps if step.kind in KINDS}
+    traits = {step.id: KINDS[step.kind].traits for step in state.plan.steps if step.kind in KINDS}
     stands = {
         each.step
-        for each in story.effects
+        for each in state.effects
         if Trait.FENCES_WRITES in (of := traits.get(each.step, Trait.NONE))
         and read_as(_Fence, each.intent).cluster == source
         and (Trait.IRREVERSIBLE in of or not (each.undoing or each.undone))
     }
-    times = [e["at"] for e in story.entries if e["entry"] == What.DONE and e["step"] in stands]
+    times = [e["at"] for e in state.entries if e["entry"] == What.DONE and e["step"] in stands]
     return datetime.fromisoformat(times[-1]) if times else None

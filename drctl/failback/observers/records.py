@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from drctl.failback.facts import Cluster, Names
-from drctl.failback.gap_results import GapEvidence, PartitionSeen
-from drctl.failback.observers.copies import AT_A_LOOK, in_pieces, original, same_content, span
+from drctl.failback.gap_results import GapEvidence, PartitionResult
+from drctl.failback.observers.copies import QUICK_LIMIT, in_chunks, original, same_content, span
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
 from drctl.steps.first_records import FIELDS, KEY, TIMESTAMP, VALUE
@@ -21,7 +21,7 @@ _HEADER = "header:"
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
+class RecordIdentity:
     """What copies have in common with their originals.
 
     Attributes:
@@ -61,7 +61,7 @@ class Alike:
         return frozenset(each.removeprefix(_HEADER) for each in named)
 
 
-_ALIKE = Alike()
+_ALIKE = RecordIdentity()
 
 
 def copied_since(
@@ -70,8 +70,8 @@ def copied_since(
     on_target: Cluster,
     source: ClusterReader,
     target: ClusterReader,
-    most: int = AT_A_LOOK,
-    alike: Alike = _ALIKE,
+    most: int = QUICK_LIMIT,
+    alike: RecordIdentity = _ALIKE,
 ) -> Mapping[str, str | Unavailable]:
     """By folder of a result, which of its first missing records is on the target by now.
 
@@ -85,7 +85,7 @@ def copied_since(
     Raises:
         Unreachable: a cluster did not answer.
     """
-    asked: dict[str, list[tuple[PartitionSeen, int]]] = {}
+    asked: dict[str, list[tuple[PartitionResult, int]]] = {}
     found: dict[str, str | Unavailable] = {}
     since: dict[TopicPartition, int] = {}
     for result in results:
@@ -93,7 +93,7 @@ def copied_since(
         behind = {each.copy: _ended(each) for each, _ in rows}
         total = span(behind, on_target)
         # An old one, over other logs, is no evidence in any case: nobody reads weeks for it.
-        if total > (most if result.ends == results[0].ends else min(most, AT_A_LOOK)):
+        if total > (most if result.ends == results[0].ends else min(most, QUICK_LIMIT)):
             found[result.where] = Unavailable(
                 f"{total:,} offsets were written to {target.name} since, too many to look through"
                 " for what it names missing: run drctl gap again"
@@ -105,11 +105,11 @@ def copied_since(
         return found
     places = dict.fromkeys((each.place, at) for rows in asked.values() for each, at in rows)
     missing = source.records(list(places))
-    rows_of: dict[TopicPartition, list[tuple[str, PartitionSeen, int]]] = defaultdict(list)
+    rows_of: dict[TopicPartition, list[tuple[str, PartitionResult, int]]] = defaultdict(list)
     for where, rows in asked.items():
         for each, at in rows:
             rows_of[each.copy].append((where, each, at))
-    for copy, records in in_pieces(target, _up_to_now(since, on_target)):
+    for copy, records in in_chunks(target, _up_to_now(since, on_target)):
         for where, each, at in rows_of[copy]:
             if _holds(records, missing.get((each.place, at)), each, origin, alike):
                 told = (
@@ -126,7 +126,7 @@ def _up_to_now(since: Mapping[TopicPartition, int], on: Cluster) -> dict[TopicPa
     return {p: range(at, log.end) for p, at, log in logs if isinstance(log, OffsetRange)}
 
 
-def _firsts(result: GapEvidence, on_target: Cluster) -> Iterator[tuple[PartitionSeen, int]]:
+def _firsts(result: GapEvidence, on_target: Cluster) -> Iterator[tuple[PartitionResult, int]]:
     """Where its first and its last run of missing records begin, where the target has grown."""
     for each in result.partitions:
         if not span({each.copy: _ended(each)}, on_target):
@@ -135,7 +135,7 @@ def _firsts(result: GapEvidence, on_target: Cluster) -> Iterator[tuple[Partition
             yield each, first
 
 
-def _ended(each: PartitionSeen) -> int:
+def _ended(each: PartitionResult) -> int:
     """Where the target did; a partition that it did not have has come to be since."""
     return each.target.end if each.target is not None else 0
 
@@ -143,9 +143,9 @@ def _ended(each: PartitionSeen) -> int:
 def _holds(
     records: tuple[Record, ...],
     wanted: Record | Unavailable | None,
-    each: PartitionSeen,
+    each: PartitionResult,
     origin: str,
-    alike: Alike,
+    alike: RecordIdentity,
 ) -> bool:
     if not isinstance(wanted, Record):
         return False
@@ -158,7 +158,7 @@ def _holds(
     )
 
 
-def not_the_same(result: GapEvidence, source: ClusterReader) -> str:
+def source_mismatch(result: GapEvidence, source: ClusterReader) -> str:
     """Why the result is of other topics; empty where nothing speaks for it.
 
     Raises:

@@ -53,19 +53,19 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Operation:
     """Who looks and acts for a plan, and which guards it asks before anything else.
 
     Attributes:
-        sight: opens what looks, told whether the source is likely to be dead.
-        hands: opens what acts, told the folder of the run.
+        reader: opens what looks, told whether the source is likely to be dead.
+        writer: opens what acts, told the folder of the run.
         overrides: `GUARD=REASON` as typed.
         asked: the mode in which guards are asked about a plan; empty where it asks none.
         code: what showing it ends with.
     """
 
-    sight: Callable[["Config", "Link", People, bool], ClusterLinkReader]
-    hands: Callable[["Config", ClusterLinkReader, Path], "ClusterLinkWriter"]
+    reader: Callable[["Config", "Link", People, bool], ClusterLinkReader]
+    writer: Callable[["Config", ClusterLinkReader, Path], "ClusterLinkWriter"]
     overrides: Callable[[Sequence[str]], Mapping[str, str]]
     asked: Callable[[Plan], str]
     code: Callable[[Prepared], ExitCode] = lambda prepared: (
