@@ -1,1 +1,1 @@
-"""What becomes of the records that a gap analysis found: decisions, progress, and the run."""
+"""Reconciles unreplicated records of a gap result: plan, execution, progress."""

@@ -1,4 +1,4 @@
-"""The topics of a gap result as both clusters report them now."""
+"""Current state of a gap result's topics on both clusters."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from drctl.reconcile.gap_result import FoundPartition
 State = TopicState | Unavailable | None
 Log = PartitionOffsets | Unavailable
 
-_NOT_LOOKED_AT = Unavailable("it was not looked at")
+_NOT_LOOKED_AT = Unavailable("it was not read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class ClusterState:
     """One cluster.
 
     Attributes:
-        states: None where the cluster says that there is no such topic.
+        states: None for topics that do not exist.
     """
 
     cluster_id: str
@@ -26,20 +26,20 @@ class ClusterState:
     logs: Mapping[TopicPartition, Log] = field(default_factory=dict)
 
     def state(self, topic: str) -> State:
-        """Of a topic."""
+        """Return the state of a topic."""
         return self.states.get(topic, _NOT_LOOKED_AT)
 
     def log(self, place: TopicPartition) -> Log:
-        """Of a partition."""
+        """Return the offsets of a partition."""
         return self.logs.get(place, _NOT_LOOKED_AT)
 
     def log_start(self, place: TopicPartition) -> int:
-        """Of a partition; 0 where it is not known."""
+        """Return the log start offset of a partition; 0 if unknown."""
         log = self.logs.get(place)
         return log.log_start if isinstance(log, PartitionOffsets) else 0
 
     def topic_id(self, topic: str) -> str:
-        """Kafka's id of a topic; empty where it is not known."""
+        """Return the topic id; empty if unknown."""
         state = self.states.get(topic)
         return state.topic_id if isinstance(state, TopicState) else ""
 
@@ -55,10 +55,10 @@ class ClusterStates:
 def look(
     source: ClusterReader, target: ClusterReader, partitions: Collection[FoundPartition]
 ) -> ClusterStates:
-    """Ask both clusters for topics and offsets.
+    """Read topics and offsets from both clusters.
 
     Raises:
-        Unreachable: one did not answer.
+        Unreachable: a cluster did not answer.
     """
     return ClusterStates(
         _look(source, {p.place for p in partitions}), _look(target, {p.there for p in partitions})

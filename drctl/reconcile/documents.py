@@ -1,4 +1,4 @@
-"""A plan or its result as a JSON document."""
+"""Reconcile plans and results as JSON documents."""
 
 from typing import Annotated
 
@@ -12,35 +12,31 @@ from drctl.reconcile.results import Gone, LineResult, Outcome, ReconcileResult
 _CONSEQUENCES = (
     (
         Action.COPY,
-        "what was appended to a topic cannot be taken back: the header __drctl_provenance finds"
-        " the copies",
+        "appended records cannot be rolled back; copies carry the header __drctl_provenance",
     ),
-    (
-        Action.QUARANTINE,
-        "what was appended to a quarantine topic stays there; applications do not read it",
-    ),
+    (Action.QUARANTINE, "records in a quarantine topic stay there; applications do not read it"),
     (
         Action.DISCARD,
-        "a discard is noted on the target for good: no later run brings these records over, and"
-        " they are gone when the source deletes them",
+        "discarded records are recorded on the target for good: no later run copies them, and they"
+        " are lost when the source deletes them",
     ),
     (Action.EXPORT, "an export changes nothing on either cluster"),
 )
 
 
 def rollback(result: ReconcileResult) -> str:
-    """Whether what was done, or would be, can be rolled back."""
+    """Describe whether the actions can be rolled back."""
     ours = {line.action for line in result.plan.acting}
-    told = [words for action, words in _CONSEQUENCES if action in ours]
-    return "; ".join(told) or "nothing is done that would have to be taken back"
+    found = [words for action, words in _CONSEQUENCES if action in ours]
+    return "; ".join(found) or "nothing to roll back"
 
 
 class GapDocument(Document):
-    """The gap result that the records are from.
+    """The gap result.
 
     Attributes:
-        dir: folder of the gap result.
-        id: made of all that it says; progress is kept by it.
+        dir: directory of the gap result.
+        id: digest of the result; progress is stored under it.
     """
 
     dir: Name
@@ -52,8 +48,8 @@ class SideDocument(Document):
     """A cluster.
 
     Attributes:
-        cluster: as drctl.yaml calls it.
-        id: the cluster's own.
+        cluster: name in drctl.yaml.
+        id: Kafka cluster id.
     """
 
     cluster: Name
@@ -64,7 +60,7 @@ class BlockerDocument(Document):
     """A precheck that failed.
 
     Attributes:
-        topic: null: of the whole result.
+        topic: null if it concerns the whole result.
     """
 
     read = From(Blocker)
@@ -76,18 +72,18 @@ class BlockerDocument(Document):
 
 
 class OverrideDocument(Document):
-    """A precheck that the engineer passes over."""
+    """A precheck that was overridden."""
 
     precheck: Annotated[Precheck, ("enum", OVERRIDABLE)]
     reason: Name
 
 
 class TotalsDocument(Document):
-    """Sums over lines.
+    """Totals over all lines.
 
     Attributes:
-        due: that may be done now.
-        left_out: records of topics that were not named.
+        due: records to process now.
+        left_out: records of topics that were not selected.
     """
 
     read = From(ReconcileResult)
@@ -104,10 +100,10 @@ class TotalsDocument(Document):
 
 
 class SegmentDocument(Document):
-    """What an earlier run did.
+    """Records processed by an earlier run.
 
     Attributes:
-        through: the source offset of the last of them.
+        through: source offset of the last record.
     """
 
     read = From(Segment)
@@ -122,15 +118,15 @@ class LineDocument(Document):
     """The records of a partition with one order verdict.
 
     Attributes:
-        topic: as the source has it.
-        records: that the gap result lists.
-        due: records that were left before this run.
-        to: the topic of the target that they go to; null: to none.
+        topic: topic on the source.
+        records: records listed in the gap result.
+        due: records still to process before this run.
+        to: target topic; null if none.
         before: what earlier runs did, in order.
-        precheck: that refused the line; null: none did.
-        reason: why it is not done, or not known to be; empty where it is.
-        done: records that this run wrote, exported or noted as discarded.
-        gone: records that the source did not hold any more.
+        precheck: the precheck that refused the line; null if none did.
+        reason: why it is not done or not verified; empty if it is.
+        done: records that this run wrote, exported or recorded as discarded.
+        gone: records that no longer existed on the source.
     """
 
     read = From(LineResult)
@@ -152,10 +148,10 @@ class LineDocument(Document):
 
 
 class GoneDocument(Document):
-    """Records that the source did not hold any more.
+    """Records that no longer existed on the source.
 
     Attributes:
-        offsets: inclusive runs, the first 1,000; the journal has all.
+        offsets: inclusive offset ranges, the first 1,000; the journal lists all.
     """
 
     read = From(Gone)
@@ -166,23 +162,23 @@ class GoneDocument(Document):
 
 
 class ReconcileDocument(Document):
-    """What becomes of the unreplicated records of a gap result.
+    """Plan or result of reconciling the unreplicated records of a gap result.
 
     Attributes:
-        executed: whether anything was begun.
+        executed: whether the run was started.
         status: planned, done: exit code 0; found 1; refused 3; stopped 4; unknown 5.
-        execute: the command line that carries it out, or goes on.
-        run: null: nothing was begun.
-        journal: the file that says what was done.
-        exported: the folder of the export.
-        progress_topic: of the target: what counts as done.
-        failure: why it ended early.
-        blockers: prechecks that failed; one that is not overridden stands against all.
-        overrides: prechecks that the engineer passes over.
-        notes: what a person should know.
-        lines: one for each partition and order verdict.
-        gone: records that the source did not hold any more.
-        rollback: what can be taken back, in words.
+        execute: the command that executes or continues it.
+        run: null if no run was started.
+        journal: the journal file of the run.
+        exported: the export directory.
+        progress_topic: the topic on the target that stores progress.
+        failure: why the run ended early.
+        blockers: failed prechecks; one that is not overridden blocks everything.
+        overrides: overridden prechecks.
+        notes: warnings.
+        lines: one per partition and order verdict.
+        gone: records that no longer existed on the source.
+        rollback: what can be rolled back, in words.
     """
 
     SCHEMA = "drctl/reconcile/1"
@@ -226,11 +222,11 @@ class ReconcileDocument(Document):
 
 
 def document(result: ReconcileResult, folder: str, execute: str) -> ReconcileDocument:
-    """`drctl/reconcile/1`.
+    """Build the `drctl/reconcile/1` document.
 
     Args:
-        folder: of the gap result.
-        execute: the command line that carries it out, or continues.
+        folder: directory of the gap result.
+        execute: the command that executes or continues it.
     """
     gap = GapDocument.of(result.plan.gap, dir=folder)
     return ReconcileDocument.of(result, gap=gap, execute=execute)

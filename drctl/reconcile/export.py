@@ -1,7 +1,6 @@
-"""Exported records as lines of JSON, and back: everything that is needed to import them again.
+"""Exported records as lines of JSON, complete enough to be imported again.
 
-Bytes are Base64. Names of headers are text; what is no UTF-8 in them stands there as lone
-surrogates, so that it too comes back as it was.
+Bytes are Base64. Header names are text; bytes that are not UTF-8 are kept as lone surrogates.
 """
 
 import json
@@ -25,7 +24,7 @@ _AT_ONCE = 100_000
 
 
 def digest_of(offsets: Iterable[int]) -> str:
-    """SHA-256 of the offsets in their order, each as text with a line feed behind it."""
+    """Return the SHA-256 of the offsets, each as text followed by a line feed."""
     coming, found = iter(offsets), sha256()
     while some := array("q", islice(coming, _AT_ONCE)):
         found.update(b"".join(b"%d\n" % offset for offset in some))
@@ -33,7 +32,7 @@ def digest_of(offsets: Iterable[int]) -> str:
 
 
 def record_set_row(part: ExportedSet) -> dict[str, Any]:
-    """As it is in a manifest."""
+    """Return the manifest entry of a record set."""
     return {
         "topic": part.record_set.place.topic,
         "partition": part.record_set.place.partition,
@@ -46,10 +45,10 @@ def record_set_row(part: ExportedSet) -> dict[str, Any]:
 
 
 def record_set_of(row: Mapping[str, Any]) -> ExportedSet:
-    """From what `record_set_row` made.
+    """Parse a manifest entry.
 
     Raises:
-        ValueError: it did not make that.
+        ValueError: it is not one.
     """
     try:
         place = TopicPartition(str(row["topic"]), int(row["partition"]))
@@ -61,9 +60,9 @@ def record_set_of(row: Mapping[str, Any]) -> ExportedSet:
 
 
 def line_of(record: Exported) -> bytes:
-    """One line, without its end."""
+    """Return one line, without the line feed."""
     offset, timestamp_ms, key, value, headers = record.row
-    told = {
+    data = {
         "topic": record.place.topic,
         "partition": record.place.partition,
         "offset": offset,
@@ -74,7 +73,7 @@ def line_of(record: Exported) -> bytes:
         "value": _text(value),
         "headers": [[n.decode("utf-8", "surrogateescape"), _text(v)] for n, v in headers],
     }
-    return json.dumps(told, separators=(",", ":")).encode("ascii")
+    return json.dumps(data, separators=(",", ":")).encode("ascii")
 
 
 def record_of(line: bytes) -> Exported:

@@ -1,4 +1,4 @@
-"""The engineer's decision about unreplicated records: by topic, and for conflicting ones."""
+"""Policies for unreplicated records: by topic, and for conflicting ones."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from drctl.model.errors import UsageError
 from drctl.model.gap import OrderVerdict
 
 QUARANTINE = "__drctl_quarantine."
-"""What the name of a quarantine topic begins with: no replicator copies `__` topics by itself."""
+"""Prefix of quarantine topics: replicators do not copy `__` topics by default."""
 
 
 class Action(StrEnum):
@@ -19,29 +19,29 @@ class Action(StrEnum):
     EXPORT = "export"
     DISCARD = "discard"
     REFUSE = "refuse"
-    """Nothing: a person has to decide."""
+    """Nothing: an engineer has to decide."""
 
 
 SENDS = frozenset({Action.COPY, Action.QUARANTINE})
-"""What appends records to a topic."""
+"""Actions that append records to a topic."""
 
 RECORDED = frozenset({*SENDS, Action.DISCARD})
-"""What is noted in the topic of progress; an export changes nothing and may be made again."""
+"""Actions stored in the progress topic; an export changes nothing and can be repeated."""
 
 LEFT_MISSING = frozenset({Action.QUARANTINE, Action.DISCARD})
-"""What is decided for good, and listed as missing by the next gap result all the same."""
+"""Final actions whose records are still listed as missing by the next gap analysis."""
 
 POLICIES = tuple(action for action in Action if action is not Action.REFUSE)
 
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """What is to become of the records of each topic.
+    """The action for the records of each topic.
 
     Attributes:
-        everywhere: of topics that are not named; None where only named ones are acted upon.
-        conflicting: of records whose key (or partition) has something newer on the target.
-        per_partition: whether the order of a whole partition counts, not only that of a key.
+        everywhere: for topics that are not named; None if only named topics are selected.
+        conflicting: for records whose key (or partition) has newer records on the target.
+        per_partition: whether order matters within a whole partition, not only within a key.
     """
 
     everywhere: Action | None = None
@@ -50,22 +50,22 @@ class Policies:
     per_partition: bool = False
 
     def chooses(self, topic: str) -> bool:
-        """Whether anything is to become of this topic's records."""
+        """Whether this topic is selected."""
         return self.everywhere is not None or topic in self.by_topic
 
     def out_of_order(self, order: OrderVerdict, newer_on_target: bool) -> bool:
-        """Whether something newer is on the target, as far as order counts.
+        """Whether copying would break the order: the target holds newer records.
 
         Args:
-            newer_on_target: whether the target's partition holds anything newer.
+            newer_on_target: whether the target's partition holds any newer record.
         """
         return order is OrderVerdict.CONFLICTING or (self.per_partition and newer_on_target)
 
     def of(self, topic: str, out_of_order: bool) -> Action:
-        """What is to become of a record of a topic that is chosen.
+        """Return the action for a record of a selected topic.
 
         Args:
-            out_of_order: whether something newer is on the target.
+            out_of_order: whether the target holds newer records.
         """
         if out_of_order:
             return self.conflicting
@@ -79,42 +79,39 @@ def parse_policies(
     *,
     per_partition: bool = False,
 ) -> Policies:
-    """`--policy`, `--topic TOPIC[=POLICY]` and `--conflicting` as typed.
+    """Parse `--policy`, `--topic TOPIC[=POLICY]` and `--conflicting`.
 
     Raises:
-        UsageError: they do not go together, or records of an unnamed topic would be discarded.
+        UsageError: they exclude each other, or records of an unnamed topic would be discarded.
     """
     by_topic = dict(_named(text, policy) for text in topics)
     if policy is None and not by_topic:
         raise UsageError(
-            "what is to become of the records?",
-            f"give --policy {'|'.join(POLICIES)}, or --topic TOPIC=POLICY",
+            "no policy given", f"add --policy {'|'.join(POLICIES)}, or --topic TOPIC=POLICY"
         )
     if not by_topic and Action.DISCARD in (policy, conflicting):
-        raise UsageError(
-            "records are discarded only of topics that are named",
-            "name each one: --topic TOPIC=discard",
-        )
+        raise UsageError("discard needs topic names", "name each topic: --topic TOPIC=discard")
     everywhere = None if by_topic else policy
     return Policies(everywhere, by_topic, conflicting, per_partition)
 
 
 def check_names(policies: Policies, known: Iterable[str]) -> None:
-    """See that every named topic is one of the result.
+    """Check that every named topic is part of the gap result.
 
     Raises:
-        UsageError: one is not.
+        UsageError: a topic is not.
     """
     names = frozenset(known)
     for topic in policies.by_topic:
         if topic not in names:
             raise UsageError(
-                f"the gap result knows no topic {topic!r}", f"it has: {', '.join(sorted(names))}"
+                f"topic {topic!r} is not part of the gap result",
+                f"choose from: {', '.join(sorted(names))}",
             )
 
 
 def destination(action: Action, target_topic: str) -> str:
-    """The topic that records go to; empty where they go to none."""
+    """Return the topic that records are appended to; empty if none."""
     if action is Action.COPY:
         return target_topic
     return QUARANTINE + target_topic if action is Action.QUARANTINE else ""
@@ -126,6 +123,6 @@ def _named(text: str, policy: Action | None) -> tuple[str, Action]:
         return topic, policy
     if name not in list(POLICIES):
         raise UsageError(
-            f"--topic {text!r} says no policy", f"write --topic {topic}={'|'.join(POLICIES)}"
+            f"--topic {text!r}: no policy", f"use --topic {topic}={'|'.join(POLICIES)}"
         )
     return topic, Action(name)

@@ -1,4 +1,4 @@
-"""Blockers of acting on a gap result: it is old, or about something else."""
+"""Prechecks before reconciling: the gap result may be outdated or about other clusters."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,15 +14,15 @@ from drctl.reconcile.progress import Kept, Key
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What was appended to the target since the gap analysis, by partition of the source.
+    """Records appended to the target since the gap analysis, by source partition.
 
     Attributes:
-        offsets: how many offsets were appended to the partitions that were read.
-        waiting: how many of them are in open transactions, and were not read yet.
-        there: the first record that was missing, and is on the target by now.
-        newer: how many records that were safe to copy have something newer on the target by now.
-        unread: why new records could not be read.
-        more: whether `newer` may be more: there was too much to count.
+        offsets: number of appended offsets in the partitions that were read.
+        waiting: how many of them are in open transactions and could not be read yet.
+        there: the first missing record that is now on the target.
+        newer: number of safe records that now have newer records on the target.
+        unread: why appended records could not be read.
+        more: whether `newer` is a lower bound: there were too many to count.
     """
 
     offsets: int = 0
@@ -33,7 +33,7 @@ class Changes:
     more: bool = False
 
     def __add__(self, other: "Changes") -> "Changes":
-        """Of other partitions, too."""
+        """Combine the changes of several partitions."""
         return Changes(
             self.offsets + other.offsets,
             self.waiting + other.waiting,
@@ -45,7 +45,7 @@ class Changes:
 
 
 class Precheck(StrEnum):
-    """Why something is refused."""
+    """Names of the prechecks, as used with `--override`."""
 
     INCOMPLETE = "incomplete"
     SOURCE_MOVED = "source-moved"
@@ -62,7 +62,7 @@ class Precheck(StrEnum):
 
     @property
     def overridable(self) -> bool:
-        """Whether an engineer may override it."""
+        """Whether it can be overridden."""
         return self in OVERRIDABLE
 
 
@@ -80,7 +80,7 @@ class Blocker:
     """A precheck that failed.
 
     Attributes:
-        place: None where it concerns the whole result.
+        place: None if it concerns the whole result.
         overridden: whether it is overridden.
     """
 
@@ -91,28 +91,28 @@ class Blocker:
 
 
 def check_clusters(gap: FoundGap, clusters: ClusterStates) -> None:
-    """See that these are the clusters that the gap analysis saw.
+    """Check that these are the clusters of the gap result.
 
     Raises:
-        Refused: one is another.
+        Refused: a cluster is a different one.
     """
-    for name, told, now in (
+    for name, before, now in (
         (gap.source, gap.source_id, clusters.source.cluster_id),
         (gap.target, gap.target_id, clusters.target.cluster_id),
     ):
-        if told != now:
+        if before != now:
             raise Refused(
-                f"cluster {name} is {now} now: the gap result is about {told}",
-                "run `drctl gap` against these clusters",
+                f"the gap result is about another cluster {name}: its id was {before}, now {now}",
+                "run `drctl gap` again",
             )
 
 
 def blockers(
     gap: FoundGap, chosen: Iterable[FoundPartition], clusters: ClusterStates, kept: Kept
 ) -> Iterator[Blocker]:
-    """Everything that blocks acting on these partitions."""
+    """Yield every blocker for these partitions."""
     for reason in gap.not_compared:
-        yield Blocker(Precheck.INCOMPLETE, None, f"it was not compared: {reason}")
+        yield Blocker(Precheck.INCOMPLETE, None, f"not compared: {reason}")
     by_place: dict[TopicPartition, list[Key]] = {}
     for key in kept:
         if key.source_id == gap.source_id:
@@ -122,10 +122,10 @@ def blockers(
     yield from (Blocker(Precheck.RECREATED, None, reason) for reason in recreated)
     for partition in chosen:
         yield from _source(partition, clusters)
-        told, log = partition.target_range, clusters.target.log(partition.there)
-        if isinstance(log, PartitionOffsets) and told is not None and log.end < told.end:
+        then, log = partition.target_range, clusters.target.log(partition.there)
+        if isinstance(log, PartitionOffsets) and then is not None and log.end < then.end:
             reason = (
-                f"the target ends at {log.end}, before {told.end}: it was truncated or made anew"
+                f"end offset on the target is {log.end}, was {then.end}: truncated or recreated"
             )
             yield Blocker(Precheck.TARGET_MOVED_BACK, partition.place, reason)
         for key in by_place.get(partition.place, ()):
@@ -133,61 +133,58 @@ def blockers(
 
 
 def appended_blockers(appended: Changes) -> Iterator[Blocker]:
-    """What was appended to the target since the result was made, as far as it blocks copying."""
+    """Yield blockers because of records appended to the target since the gap analysis."""
     for place, offset in appended.there.items():
         reason = (
-            f"offset {offset} was missing, and is on the target by now: something else has copied"
-            " it. Run `drctl gap` again: it sees what is there"
+            f"offset {offset} was missing and is now on the target: something else copied it."
+            " Run `drctl gap` again"
         )
         yield Blocker(Precheck.TARGET_HAS_THEM, place, reason)
     for place, records in appended.newer.items():
         count = f"at least {records:,}" if appended.more else f"{records:,}"
         reason = (
-            f"{count} of the records that were safe to copy are behind something newer by now. Run"
-            " `drctl gap` again: it calls them conflicting"
+            f"{count} of the records that were safe to copy now have newer records on the target."
+            " Run `drctl gap` again: it reports them as conflicting"
         )
         yield Blocker(Precheck.TARGET_MOVED, place, reason)
     for place, why in appended.unread.items():
-        reason = f"what came to the target since cannot be looked through: {why}"
+        reason = f"records appended to the target since the gap analysis cannot be read: {why}"
         yield Blocker(Precheck.TARGET_UNREAD, place, reason)
 
 
 def _recreated(partition: FoundPartition, clusters: ClusterStates) -> Iterator[str]:
-    """By Kafka's ids of the topics, where the result and the clusters tell them."""
+    """Compare topic ids, if both the result and the clusters report them."""
     topic, copy = partition.place.topic, partition.target_topic
-    for name, side, told, now in (
+    for name, side, before, now in (
         (topic, "source", partition.source_topic_id, clusters.source.topic_id(topic)),
         (copy, "target", partition.target_topic_id, clusters.target.topic_id(copy)),
     ):
-        if told and now and told != now:
-            yield (
-                f"topic {name} of the {side} was made anew since: its id was {told}, and is {now}"
-                " now"
-            )
+        if before and now and before != now:
+            yield f"topic {name} on the {side} was recreated: its id was {before}, is now {now}"
 
 
 def _source(partition: FoundPartition, clusters: ClusterStates) -> Iterator[Blocker]:
-    place, told = partition.place, partition.source_range
+    place, then = partition.place, partition.source_range
     log = clusters.source.log(place)
     if not isinstance(log, PartitionOffsets):
         yield Blocker(Precheck.NOT_THERE, place, _why(clusters.source.state(place.topic), log))
         return
-    if log.end < told.end:
-        reason = f"the source ends at {log.end}, before {told.end}: it was truncated or made anew"
+    if log.end < then.end:
+        reason = f"end offset on the source is {log.end}, was {then.end}: truncated or recreated"
         yield Blocker(Precheck.RECREATED, place, reason)
-    elif log.end > told.end:
-        more = log.end - told.end
-        reason = f"{more} offsets were appended to the source since, and are in no gap result"
+    elif log.end > then.end:
+        more = log.end - then.end
+        reason = f"{more} offsets were appended to the source since the gap analysis"
         yield Blocker(Precheck.SOURCE_MOVED, place, reason)
-    if partition.whole and log.log_start > told.start:
-        reason = f"the source deleted its records from {told.start} to {log.log_start - 1} since"
+    if partition.whole and log.log_start > then.start:
+        reason = f"the source has deleted offsets {then.start} to {log.log_start - 1} since"
         yield Blocker(Precheck.SOURCE_MOVED, place, reason)
 
 
 def _earlier_runs(
     gap: FoundGap, partition: FoundPartition, clusters: ClusterStates, kept: Kept, key: Key
 ) -> Iterator[Blocker]:
-    """What earlier runs did in this partition that blocks another one."""
+    """Yield blockers because of what earlier runs did in this partition."""
     place, progress = partition.place, kept[key]
     source_id = clusters.source.topic_id(place.topic)
     target_id = clusters.target.topic_id(partition.target_topic)
@@ -197,13 +194,13 @@ def _earlier_runs(
             ("target", progress.target_topic_id, target_id),
         ):
             if was and now and was != now:
-                reason = f"the {name}'s topic was made anew since records of it were acted upon"
+                reason = f"the topic on the {name} was recreated since an earlier reconcile run"
                 yield Blocker(Precheck.RECREATED, place, reason)
     elif progress.target_topic_id == target_id and progress.source_topic_id == source_id:
         seen = partition.target_range.end if partition.target_range else 0
         copied = [s for s in progress.segments if s.to == partition.target_topic]
         if any(s.action in SENDS and s.to_last >= seen for s in copied):
-            reason = f"records of it were copied since, by gap result {key.result}"
+            reason = f"records were copied since then, for gap result {key.result}"
             yield Blocker(Precheck.ACTED_SINCE, place, reason)
 
 

@@ -1,7 +1,6 @@
-"""What an estimate, repeated events and a truncation mean, in words.
+"""Estimates, duplicate events and truncations in words.
 
-Pure: a result in, sentences out. Everything that came from a cluster is made printable
-here. No sentence says that something is missing, or that nothing is, without saying "about".
+All text that came from a cluster is made printable here. An estimate never claims an exact number.
 """
 
 from collections import Counter
@@ -21,22 +20,22 @@ from drctl.model.event_duplicates import EventDuplicates, PartitionEvents
 from drctl.model.gap import Export, GapResult, NotCompared, TruncatedPartition, Truncation
 from drctl.model.text import option, quote
 from drctl.views import gap_text
-from drctl.views.text import age, be, collected, number, plain, plural, sentence, size, utc
+from drctl.views.text import be, collected, number, plain, plural, sentence, size, utc
 from drctl.views.view import Items, Part, Table, Text, heading, listing, view
 
-NO_PROOF = "An estimate is no proof: run drctl gap --scope tail or full."
+NO_PROOF = "An estimate is not proof: run drctl gap --scope tail or full."
 Row = tuple[str, PartitionEstimate]
 T = TypeVar("T")
 
 
 def verdict(result: EstimateResult) -> str:
-    """The answer in one sentence."""
+    """Return the headline: the answer in one sentence."""
     totals, target = result.totals, plain(result.target)
     if not totals.partitions:
-        return f"Estimate: nothing could be looked at. {NO_PROOF}"
+        return f"Estimate: no partitions could be checked. {NO_PROOF}"
     if not totals.diverging:
         seen = plural(totals.partitions, "partition")
-        return f"Estimate: no difference that would be a gap shows in {seen}. {NO_PROOF}"
+        return f"Estimate: no gap visible in {seen}. {NO_PROOF}"
     named = sorted({topic for topic, _ in worst(result)})
     where = f"topic {plain(named[0])}" if len(named) == 1 else f"{len(named):,} topics"
     return (
@@ -46,21 +45,21 @@ def verdict(result: EstimateResult) -> str:
 
 
 def circumstances(result: EstimateResult) -> str:
-    """Of what and as of when this is."""
+    """Describe the link, the scope, and the time of the offsets."""
     at = int(result.started.timestamp() * 1000)
     return (
         f"link {plain(result.link)}, {plain(result.source)} to {plain(result.target)}, scope "
-        f"estimate, offsets as of {utc(at)} UTC, took {result.seconds:.1f} s; no record was read"
+        f"estimate, offsets as of {utc(at)} UTC, took {result.seconds:.1f} s; no records were read"
     )
 
 
 def bounds(missing: Missing) -> str:
-    """`at least 3, at most 10`; `exactly` is never said."""
+    """Return `at least 3, at most 10`."""
     return f"at least {number(missing.at_least)}, at most {number(missing.at_most)}"
 
 
 def worst(result: EstimateResult) -> tuple[Row, ...]:
-    """All partitions that may lack something, those that seem to lack most first."""
+    """List all partitions that may have missing records, the largest estimate first."""
     rows = [(t.topic, p) for t in result.topics for p in t.partitions if p.diverges]
 
     def weight(row: Row) -> tuple[int, int, str, int]:
@@ -71,51 +70,50 @@ def worst(result: EstimateResult) -> tuple[Row, ...]:
 
 
 def place(topic: str, partition: PartitionEstimate) -> str:
-    """`orders-3`; the topic where partitions are counted together."""
+    """Return `orders-3`, or the topic if its partitions are counted together."""
     name = plain(topic)
     return name if partition.partition is None else f"{name}-{partition.partition}"
 
 
 def begin(result: EstimateResult, topic: str, partition: PartitionEstimate) -> str:
-    """When a partition began to differ, in one sentence."""
+    """Say since when a partition differs."""
     about = f"about {plural(partition.missing.estimate, 'record')}"
     where = place(topic, partition)
     if Uncertainty.NOT_ON_TARGET in partition.uncertainty:
         since = _since(partition.diverges_from, result)
-        return f"{where} is not on {plain(result.target)} at all: {about}{since}."
+        return f"{where} does not exist on {plain(result.target)}: {about}{since}."
     if partition.stopped_at is not None:
         return f"Replication of {where} stopped: {about}{_since(partition.stopped_at, result)}."
     if partition.diverges_from is not None:
         return f"{where} differs{_since(partition.diverges_from, result)}: {about}."
-    return f"{where} differs, and it cannot be told since when: {about}."
+    return f"{where} differs: {about}, since an unknown time."
 
 
 def _since(timestamp_ms: int | None, result: EstimateResult) -> str:
     if timestamp_ms is None:
         return ""
-    old = age(timestamp_ms, result.started)
-    return f" since {utc(timestamp_ms)} UTC{f' ({old})' if old else ''}"
+    return f" since {utc(timestamp_ms)} UTC"
 
 
 def known(result: EstimateResult) -> tuple[str, ...]:
-    """What the offsets tell beside the missing records."""
+    """List what the offsets show apart from missing records."""
     totals, source, target = result.totals, plain(result.source), plain(result.target)
     said = []
     if totals.ahead:
         said.append(
             f"{target} has about {plural(totals.ahead_on_target, 'offset')} more than {source} in "
-            f"{plural(totals.ahead, 'partition')}: written there, or copied twice."
+            f"{plural(totals.ahead, 'partition')}: written there, or duplicated."
         )
     if totals.undecided:
         said.append(
             f"{plural(totals.undecided, 'offset')} of {source} {be(totals.undecided)} undecided: "
-            "their transactions had not ended."
+            "their transactions were open."
         )
     return tuple(said)
 
 
 def uncertain(result: EstimateResult) -> tuple[str, ...]:
-    """Why the numbers may be off, what concerns most partitions first."""
+    """List why the numbers may be wrong, the most frequent reason first."""
     found: Counter[Uncertainty] = Counter(
         doubt for t in result.topics for p in t.partitions for doubt in p.uncertainty
     )
@@ -124,37 +122,37 @@ def uncertain(result: EstimateResult) -> tuple[str, ...]:
         f"{MEANINGS[doubt]}."
         for doubt, count in found.most_common()
     ]
-    return (*said, f"Assumed everywhere: {ASSUMED}.")
+    return (*said, f"Assumption: {ASSUMED}.")
 
 
 @collected
 def next_steps(result: EstimateResult) -> Iterator[str]:
-    """What to do now, most urgent first."""
+    """List what to do now, the most urgent first."""
     source, target = plain(result.source), plain(result.target)
     named = {topic for topic, _ in worst(result)}
     only = f" {option('--topic', next(iter(named)))}" if len(named) == 1 else ""
     if named and result.totals.ahead:
         yield (
-            f"Do not start the old replication from {source} to {target}: it would append what it "
-            f"had not copied behind what {target} has taken since."
+            f"Do not restart replication from {source} to {target}: it would append the missing "
+            f"records after newer records on {target}."
         )
     elif named:
         yield (
-            f"Find out whether replication from {source} to {target} still runs. If it does, this "
-            "may be plain lag: estimate again in a minute and see whether the numbers fall."
+            f"Check whether replication from {source} to {target} is running. If so, this may be "
+            "replication lag: estimate again in a minute and see whether the numbers fall."
         )
     if named:
         yield (
-            f"Do not truncate, re-create or mirror over these topics of {source}, and look at "
-            "their retention: the missing records may be nowhere else."
+            f"Do not truncate, delete or recreate these topics on {source}, and check their "
+            "retention: the missing records may exist nowhere else."
         )
     if result.not_compared:
-        yield "Clear the reasons listed under not compared: nothing is known of those partitions."
-    yield f"Get proof, and the list of the records: drctl gap --scope full{only}"
+        yield "Fix the reasons listed under Not compared: those partitions were not checked."
+    yield f"Get proof and a list of the records:\ndrctl gap --scope full{only}"
 
 
 def not_compared(result: EstimateResult) -> tuple[str, ...]:
-    """What was not looked at, a line each."""
+    """List what was not checked, one line each."""
     return tuple(map(_reason, result.not_compared))
 
 
@@ -166,41 +164,41 @@ def _reason(item: NotCompared) -> str:
 
 
 def event_verdict(result: EventDuplicates) -> str:
-    """The answer in one sentence."""
+    """Return the headline: the answer in one sentence."""
     totals = result.totals
     events = plural(totals.events, "event")
     if totals.repeated:
-        found = f"{number(totals.repeated)} of {events} are there a second time"
+        found = f"{number(totals.repeated)} of {events} {be(totals.repeated)} duplicates"
     elif totals.events:
-        found = f"none of {events} is there a second time"
+        found = f"no duplicates among {events}"
     else:
-        found = "no event with an identity was found"
+        found = "no events with a known identity found"
     return f"{found[0].upper()}{found[1:]}." if result.complete else f"Not complete: {found}."
 
 
 def event_circumstances(result: EventDuplicates) -> str:
-    """Of what and as of when this is."""
+    """Describe the cluster, the topics, and the time of the offsets."""
     topics = ", ".join(dict.fromkeys(plain(each.topic) for each in result.partitions))
     return (
-        f"cluster {plain(result.cluster)}, {topics or 'no topic'}, by the identity of"
-        f" {result.format.value} events, offsets as of {result.started:%Y-%m-%d %H:%M:%S} UTC,"
+        f"cluster {plain(result.cluster)}, {topics or 'no topics'}, identity:"
+        f" {result.format.value}, offsets as of {result.started:%Y-%m-%d %H:%M:%S} UTC,"
         f" took {result.seconds:.1f} s"
     )
 
 
 def unknown(result: EventDuplicates) -> tuple[str, ...]:
-    """What this does not tell."""
+    """List what could not be checked."""
     said = []
     if lost := result.totals.unidentified:
         said.append(
-            f"{plural(lost, 'record')} carry no identity that is known (JSON with a source block of"
-            " PostgreSQL, MySQL, MariaDB or MongoDB): nobody can tell whether they are there twice."
+            f"Not checked: {plural(lost, 'record')} without a known identity (JSON with a source"
+            " block of PostgreSQL, MySQL, MariaDB or MongoDB)."
         )
     return (*said, *map(_reason, result.not_compared))
 
 
 def where(each: PartitionEvents) -> str:
-    """The stretch in which the repeated events of a partition lie."""
+    """Return the offset range of the duplicate events in a partition."""
     if each.first is None or each.last is None:
         return "-"
     first, last = each.first.offset, each.last
@@ -208,19 +206,19 @@ def where(each: PartitionEvents) -> str:
 
 
 def first(each: PartitionEvents) -> str:
-    """Its first repeated event."""
+    """Describe the first duplicate event of a partition."""
     assert each.first is not None
     before = f"{plain(each.topic)}-{each.first.first_partition}"
-    told = f": {sentence(each.identity)}" if each.identity else ""
+    identity = f": {sentence(each.identity)}" if each.identity else ""
     return (
-        f"offset {number(each.first.offset)} of {plain(each.topic)}-{each.partition} is offset"
-        f" {number(each.first.first_offset)} of {before} again{told}"
+        f"{plain(each.topic)}-{each.partition} offset {number(each.first.offset)} duplicates"
+        f" {before} offset {number(each.first.first_offset)}{identity}"
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A way to make the source a copy of the target again, and what it costs."""
+    """A way to make the source a copy of the target again, and what it destroys."""
 
     name: str
     records: int
@@ -229,78 +227,78 @@ class Procedure:
 
 
 def procedures(result: GapResult, found: Truncation) -> tuple[Procedure, ...]:
-    """Truncate-and-restore of an offset-preserving mirror, and everything that starts anew."""
+    """Compare truncate-and-restore (offset-preserving mirrors) with a rebuild from scratch."""
     totals, source, target = found.totals, plain(result.source), plain(result.target)
     cut = sum(each.cut_from is not None for each in found.partitions)
-    back = f"what {target} holds of that comes back from there"
+    back = f"the records that {target} holds are copied back"
     others = totals["others"]
-    too = f": with them go {plural(others, 'superseded or expired record')}" if others else ""
+    too = f", and destroys {plural(others, 'superseded or expired record')}" if others else ""
     return (
         Procedure(
             "truncate and restore",
             totals["records"],
             totals["bytes"],
-            f"cuts {plural(cut, 'partition')} of {source} where both sides part,"
-            f" {plural(totals['offsets_cut'], 'offset')} in all; {back}",
+            f"truncates {plural(cut, 'partition')} of {source} at the first difference,"
+            f" {plural(totals['offsets_cut'], 'offset')} in total; {back}",
         ),
         Procedure(
             "rebuild or re-mirror",
             totals["records"] + others,
             totals["bytes"] + totals["other_bytes"],
-            f"deletes topics of {source} and copies them from {target}{too}",
+            f"deletes topics on {source} and copies them from {target}{too}",
         ),
     )
 
 
 def worst_of(found: Truncation) -> list[TruncatedPartition]:
-    """The partitions that lose most first."""
+    """List the partitions, the largest loss first."""
     return sorted(found.partitions, key=lambda p: (-p.records, -p.others, p.topic, p.partition))
 
 
 def headline(result: GapResult, found: Truncation) -> str:
-    """What is at stake, in one sentence."""
+    """Return the headline: how many records would be destroyed."""
     totals, source = found.totals, plain(result.source)
     if not found.partitions:
         rest = "" if result.complete else " of what was compared"
-        return f"Nothing{rest} would be lost: {plain(result.target)} holds all of it."
+        return f"Nothing{rest} would be destroyed: {plain(result.target)} holds all of it."
     every = totals["records"] + totals["others"]
     return (
-        f"Up to {plural(every, 'record')} ({size(totals['bytes'] + totals['other_bytes'])}) of"
-        f" {plural(len(found.partitions), 'partition')} are nowhere but on {source}, and would be"
-        " destroyed."
+        f"Up to {plural(every, 'record')} ({size(totals['bytes'] + totals['other_bytes'])}) in"
+        f" {plural(len(found.partitions), 'partition')} would be destroyed: they exist only on"
+        f" {source}."
     )
 
 
 def not_covered(result: GapResult) -> tuple[str, ...]:
-    """What nobody looked at, and would be destroyed likewise."""
+    """List what was not compared and would be destroyed, too."""
     said = []
     if result.not_compared:
-        said.append("What could not be compared (see drctl gap) would be destroyed likewise.")
+        said.append("Partitions that were not compared (see drctl gap) would be destroyed, too.")
     if result.totals.undecided:
         said.append(
-            f"So would {plural(result.totals.undecided, 'offset')} of transactions that have not"
-            " ended."
+            f"Open transactions ({plural(result.totals.undecided, 'offset')}) would be destroyed,"
+            " too."
         )
     if any(p.window and not p.window.whole for p in result.partitions):
-        said.append("Nothing was looked at before the tail: use --scope full before a rebuild.")
+        said.append("Only the tail was compared: use --scope full before a rebuild.")
     return tuple(said)
 
 
 def kept(result: GapResult, found: Truncation) -> str:
-    """Where the records are safe, or how to make them so; empty where there are none."""
+    """Say where the records were exported, or how to export them; empty if there are none."""
     if found.export is not None:
         return _exported(found.export, found.totals["others"])
     records, others = found.totals["records"], found.totals["others"]
     if not records and not others:
         return ""
-    too = " --others" if others else ""
-    said = f"Export them first: drctl gap --view truncation --export DIR{too}"
+    too = " --include-superseded" if others else ""
+    said = f"Export them first:\ndrctl gap truncation --scope full --export DIR{too}"
     if not records:
-        return f"{said}."
-    alone = " for the unreplicated ones" if others else ""
+        return said
+    alone = " (unreplicated records only)" if others else ""
     return (
-        f"{said}, or{alone} drctl reconcile {quote(result.out)} --policy export --conflicting"
-        " export --execute."
+        f"{said}\nor{alone}:\n"
+        f"drctl reconcile {quote(result.out)} --policy export --conflicting export --execute"
     )
 
 
@@ -311,36 +309,36 @@ def _exported(export: Export, others: int) -> str:
         more = plural(export.others, "superseded or expired record")
         said += f"; {more} to {plain(export.folder)}/others{_gone(export.others_gone)}."
     elif others:
-        said += ". Superseded and expired ones are not among them: --others takes them, too."
+        said += ". Superseded and expired records: not exported. Add --include-superseded."
     else:
         said += "."
     if export.appended:
         said += (
-            f" The source has grown by {plural(export.appended, 'offset')} since the comparison:"
-            " what they hold is not exported. Fence the source, and run it again."
+            f" Not exported: {plural(export.appended, 'offset')} appended to the source since the"
+            " comparison. Fence the source and run the export again."
         )
     return said
 
 
 def _gone(count: int) -> str:
-    """Of what could not be exported."""
-    return f" ({number(count)} more {'was' if count == 1 else 'were'} gone before)" if count else ""
+    """Count the records that could not be exported."""
+    return f" ({number(count)} already deleted on the source)" if count else ""
 
 
 def offsets(each: TruncatedPartition) -> str:
-    """Which offsets a cut takes."""
+    """Return the offsets that a truncation removes."""
     return "-" if each.cut_from is None else f"{number(each.cut_from)}-{number(each.end - 1)}"
 
 
 WORST = 10
 TRUNCATION_WORST = 20
-TOLD = 3
+MOST_BEGINS = 3
 _EVENT_STYLES = {0: "bold green", 1: "bold red", 5: "bold yellow"}
 
 
 @view
 def truncation_table(result: GapResult, found: Truncation) -> Iterator[Part]:
-    """What would be destroyed; how to keep it stands last, by the prompt."""
+    """Show what would be destroyed; how to save it comes last, next to the prompt."""
     good = "bold green" if result.complete else "bold"
     yield Text(headline(result, found), "bold red" if found.partitions else good)
     yield Text(gap_text.circumstances(result), "dim")
@@ -350,7 +348,7 @@ def truncation_table(result: GapResult, found: Truncation) -> Iterator[Part]:
             for p in procedures(result, found)
         )
         yield from ("", Table(rows, numbers=(1, 2)), "")
-        columns = ("Part.", "Cut", "Only here", "Size", "Others", "Size")
+        columns = ("Part.", "Truncated", "Only here", "Size", "Others", "Size")
         yield from _partitions(worst_of(found), _truncated, columns, TRUNCATION_WORST)
     yield from (Text(each, "yellow") for each in not_covered(result))
     if told := kept(result, found):
@@ -359,32 +357,32 @@ def truncation_table(result: GapResult, found: Truncation) -> Iterator[Part]:
 
 @view
 def estimate_table(result: EstimateResult) -> Iterator[Part]:
-    """What a tired person needs, in 80 columns and up; what to do stands last, by the prompt."""
+    """Show the estimate in 80 columns or more; the next steps come last, next to the prompt."""
     yield Text(verdict(result), "bold yellow")
     yield Text(circumstances(result), "dim")
     rows = worst(result)
     if rows:
-        since = [begin(result, *row) for row in rows[:TOLD]]
+        since = [begin(result, *row) for row in rows[:MOST_BEGINS]]
         yield from (heading("Since when"), Items(since), heading("Worst partitions"))
         columns = ("Part.", "About", "At least", "At most", "Differs from (UTC)")
         yield from _partitions(rows, _estimated, columns, WORST)
     if seen := known(result):
-        yield from (heading("Also seen"), Items(seen))
-    yield from (heading("Uncertain"), Items(uncertain(result)))
+        yield from (heading("Also found"), Items(seen))
+    yield from (heading("Uncertainty"), Items(uncertain(result)))
     yield from gap_text.uncompared(not_compared(result))
     yield from (heading("Do now"), Items(next_steps(result), numbered=True))
 
 
 @view
 def event_table(result: EventDuplicates) -> Iterator[Part]:
-    """What was found, the worst partitions first."""
+    """Show the duplicates, the worst partitions first."""
     yield Text(event_verdict(result), _EVENT_STYLES[result.exit_code])
     yield Text(event_circumstances(result), "dim")
     worst = sorted(
         (each for each in result.partitions if each.counts.repeated or each.counts.unidentified),
         key=lambda each: (-each.counts.repeated, -each.counts.unidentified),
     )
-    columns = ("Part.", "Events", "Again", "Tombstones", "Unknown", "Offsets")
+    columns = ("Part.", "Events", "Duplicates", "Tombstones", "Unknown", "Offsets")
     yield ""
     yield from _partitions(worst, _events, columns, WORST)
     yield from (f"  {first(each)}" for each in [each for each in worst if each.first][:WORST])

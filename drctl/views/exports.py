@@ -1,4 +1,4 @@
-"""The folder of an export: a file for each partition, `manifest.json` last, for its owner alone."""
+"""Export directories: one file per partition, `manifest.json` last, readable only by the owner."""
 
 import hashlib
 import json
@@ -23,11 +23,11 @@ _CLASSES = ["unreplicated"]
 
 @dataclass(frozen=True, slots=True)
 class _Manifest:
-    """What an export says of itself.
+    """The manifest of an export.
 
     Attributes:
         files: name, number of records and SHA-256, by partition.
-        record_sets: None where a drctl made it that did not tell them.
+        record_sets: None if the manifest does not list them.
     """
 
     result: str
@@ -37,35 +37,35 @@ class _Manifest:
 
 
 def folders_of(first: Path) -> Iterator[Path]:
-    """The folders that exports of one result go to, as many as are asked for."""
+    """Yield the directories for exports of one result: `DIR`, `DIR-2`, `DIR-3` and so on."""
     yield first
     yield from (first.with_name(f"{first.name}-{number}") for number in count(2))
 
 
 def exports_of(state_dir: Path, result: str) -> Path:
-    """The first of these folders."""
+    """Return the first of these directories."""
     return state_dir / "reconcile" / "exports" / result
 
 
 def results_exported(state_dir: Path) -> frozenset[str]:
-    """The results of which something was exported to its end, whatever became of it since."""
+    """Return the gap results that have a complete export, even if it was moved since."""
     found = state_dir.glob(f"reconcile/exports/*/{MANIFEST}")
     return frozenset(each.parent.name.partition("-")[0] for each in found)
 
 
 def saved_record_sets(state_dir: Path, result: str) -> Mapping[RecordSet, tuple[ExportedSet, ...]]:
-    """What exports of a result hold, as far as their files are there and are what was written.
+    """Return the record sets in exports of a result whose files are present and unchanged.
 
-    An export of before manifests told their record sets counts as none. Reads the files.
+    Reads the files to check their digests.
     """
     found: dict[RecordSet, tuple[ExportedSet, ...]] = {}
     for folder in folders_of(exports_of(state_dir, result)):
         if not folder.exists():
             return found
-        told = _read(folder)
-        if told is None or (told.result, told.classes) != (result, _CLASSES):
+        manifest = _read(folder)
+        if manifest is None or (manifest.result, manifest.classes) != (result, _CLASSES):
             continue
-        for record_set in _there(folder, told):
+        for record_set in _there(folder, manifest):
             found[record_set.record_set] = (*found.get(record_set.record_set, ()), record_set)
     raise AssertionError("folders have no end")
 
@@ -73,44 +73,49 @@ def saved_record_sets(state_dir: Path, result: str) -> Mapping[RecordSet, tuple[
 def replacement_blocker(
     folder: Path, about: Mapping[str, Any], parts: Sequence[ExportedSet]
 ) -> str:
-    """Why an export in this folder must not be replaced by one of these; empty where it may be.
+    """Return why an export in this directory must not be replaced; empty if it may be.
 
     Args:
-        about: what the manifest of the new one says beside its files.
+        about: the manifest of the new export without its files.
+        parts: the record sets of the new export.
     """
     if not (folder / MANIFEST).exists():
         return ""
-    told = _read(folder)
-    if told is None or told.record_sets is None:
-        return "it does not say which records it holds"
-    if (told.result, told.classes) != (about.get("result"), about.get("classes")):
-        return f"it is of gap result {told.result}, {' and '.join(told.classes)} records"
+    manifest = _read(folder)
+    if manifest is None or manifest.record_sets is None:
+        return "its manifest does not list its records"
+    if (manifest.result, manifest.classes) != (about.get("result"), about.get("classes")):
+        return f"it holds {' and '.join(manifest.classes)} records of gap result {manifest.result}"
     new = {part.record_set: part for part in parts}
-    for old in told.record_sets:
+    for old in manifest.record_sets:
         name = f"{old.record_set.order.value} records of {old.record_set.place}"
         now = new.get(old.record_set)
         if now is None or now.after > old.after:
-            return f"it holds {name} that are not exported now"
+            return f"it holds {name} that are not part of this export"
         if now.records < old.records:
-            return f"it holds {old.records} {name}, of which the source still has {now.records}"
+            return f"it holds {old.records} {name}; the source has only {now.records} of them"
     return ""
 
 
-def _there(folder: Path, told: _Manifest) -> Iterator[ExportedSet]:
-    """The record sets whose files are whole."""
+def _there(folder: Path, manifest: _Manifest) -> Iterator[ExportedSet]:
+    """Yield the record sets whose files are complete."""
     wanted: Counter[TopicPartition] = Counter()
-    for record_set in told.record_sets or ():
+    for record_set in manifest.record_sets or ():
         wanted[record_set.record_set.place] += record_set.records
-    whole = {place for place, number in wanted.items() if _is_whole(folder, told, place, number)}
+    whole = {
+        place for place, number in wanted.items() if _is_whole(folder, manifest, place, number)
+    }
     yield from (
-        record_set for record_set in told.record_sets or () if record_set.record_set.place in whole
+        record_set
+        for record_set in manifest.record_sets or ()
+        if record_set.record_set.place in whole
     )
 
 
-def _is_whole(folder: Path, told: _Manifest, place: TopicPartition, records: int) -> bool:
+def _is_whole(folder: Path, manifest: _Manifest, place: TopicPartition, records: int) -> bool:
     if not records:
         return True
-    name, number, digest = told.files.get(place, ("", 0, ""))
+    name, number, digest = manifest.files.get(place, ("", 0, ""))
     if number != records:
         return False
     try:
@@ -121,7 +126,7 @@ def _is_whole(folder: Path, told: _Manifest, place: TopicPartition, records: int
 
 
 def _read(folder: Path) -> _Manifest | None:
-    """None where there is none that this drctl understands."""
+    """Read the manifest; None if it is missing or has an unknown format."""
     try:
         data = read_json((folder / MANIFEST).read_text(encoding="utf-8"))
         if data["format"] != FORMAT:
@@ -148,7 +153,7 @@ _MOST_OPEN = 32
 
 
 class _Part:
-    """The file of one partition; may be closed and written on."""
+    """The file of one partition; can be closed and reopened for appending."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -158,11 +163,11 @@ class _Part:
 
     @property
     def is_open(self) -> bool:
-        """Whether it takes one of the few files that a process may have open."""
+        """Whether the file is open: a process can have only a limited number of open files."""
         return self._handle is not None
 
     def add(self, line: bytes) -> None:
-        """Write a line."""
+        """Append a line."""
         if self._handle is None:
             self._handle = os.fdopen(os.open(self.file, _APPENDED, 0o600), "ab", 1 << 20)
         self.records += 1
@@ -170,7 +175,7 @@ class _Part:
         self._handle.write(line + b"\n")
 
     def close(self) -> None:
-        """Have what was written on disk."""
+        """Flush to disk and close the file."""
         if self._handle is not None:
             self._handle.flush()
             os.fsync(self._handle.fileno())
@@ -179,14 +184,14 @@ class _Part:
 
 
 class ExportFolder:
-    """Implements `drctl.reconcile.gap_result.Exporter`; of an earlier export nothing is lost.
+    """Implements `drctl.reconcile.gap_result.Exporter`; never loses an earlier export.
 
-    One of the same records is replaced once the new one is on disk, and holds no fewer.
+    An export of the same records is replaced when the new one is on disk and holds no fewer.
 
     Args:
-        about: what `manifest.json` says beside the files.
-        beside: whether another folder is taken, named `FOLDER-2` and so on, where this one holds an
-            export of other records; else that is refused.
+        about: the content of `manifest.json` without the files.
+        beside: whether to use another directory (`DIR-2` and so on) if this one holds an export of
+            other records; else that is refused.
     """
 
     def __init__(self, folder: Path, about: dict[str, Any], *, beside: bool = False) -> None:
@@ -199,11 +204,10 @@ class ExportFolder:
         return self._folder / _PARTIAL
 
     def begin(self, parts: Sequence[ExportedSet]) -> None:
-        """Start anew where an earlier export was interrupted.
+        """Create the work directory; an interrupted export is started again from scratch.
 
         Raises:
-            Refused: the folder cannot be written, or holds something else, or an export of other
-                records.
+            Refused: the directory is not writable, or holds other files or other records.
         """
         self._folder = self._place_for(parts)
         try:
@@ -213,8 +217,8 @@ class ExportFolder:
             self._work.mkdir(mode=0o700)
         except OSError as error:
             raise Refused(
-                f"the export cannot be written to {self._folder}: {error.strerror}",
-                "nothing was written; choose another folder with --out",
+                f"cannot write the export to {self._folder}: {error.strerror}",
+                "nothing was written; choose another directory with --out",
             ) from error
 
     def add(self, to: Exported) -> None:
@@ -234,11 +238,11 @@ class ExportFolder:
             raise self._unwritable(error) from error
 
     def finish(self, parts: Sequence[ExportedSet]) -> str:
-        """Move everything to its place; `manifest.json` appears last.
+        """Move all files to the export directory; `manifest.json` appears last.
 
         Raises:
             Refused: an earlier export of the same records holds more of them.
-            Unknown: it cannot be written, or is not what was to be exported.
+            Unknown: it cannot be written, or a file does not hold what was read.
         """
         try:
             for part in self._parts.values():
@@ -257,7 +261,7 @@ class ExportFolder:
         return str(place)
 
     def _move(self, to: Path, manifest: Path) -> None:
-        """All of it is on disk by now: what it replaces, file by file, may go."""
+        """Replace an earlier export file by file: the new one is complete on disk by now."""
         to.mkdir(mode=0o700, exist_ok=True)
         (to / MANIFEST).unlink(missing_ok=True)
         for part in self._parts.values():
@@ -266,23 +270,23 @@ class ExportFolder:
         self._work.rmdir()
 
     def _check_counts(self, parts: Sequence[ExportedSet]) -> None:
-        told: Counter[TopicPartition] = Counter()
+        expected: Counter[TopicPartition] = Counter()
         for each in parts:
-            told[each.record_set.place] += each.records
-        for place in told.keys() | self._parts.keys():
+            expected[each.record_set.place] += each.records
+        for place in expected.keys() | self._parts.keys():
             written = self._parts[place].records if place in self._parts else 0
-            if written != told[place]:
+            if written != expected[place]:
                 raise Unknown(
-                    f"{written} records of {place} were written to {self._folder},"
-                    f" {told[place]} were read: nothing there is a whole export",
-                    "run it again",
+                    f"incomplete export in {self._folder}: {place}: {written} records were written,"
+                    f" {expected[place]} were read",
+                    "run the export again",
                 )
 
     def _place_for(self, parts: Sequence[ExportedSet]) -> Path:
-        """The folder that this goes to.
+        """Choose the directory for this export.
 
         Raises:
-            Refused: an export is there that holds what this one does not.
+            Refused: it holds an earlier export with records that this one does not have.
         """
         for folder in self._places():
             against = replacement_blocker(folder, self._about, parts)
@@ -290,10 +294,10 @@ class ExportFolder:
                 return folder
             if not self._beside:
                 raise Refused(
-                    f"{folder} holds an earlier export, which stays as it is: {against}",
-                    "choose an empty folder with --out",
+                    f"{folder} holds an earlier export that must not be overwritten: {against}",
+                    "choose an empty directory with --out",
                 )
-        raise AssertionError("there is always another name")
+        raise AssertionError("directory names are unlimited")
 
     def _places(self) -> Iterator[Path]:
         return folders_of(self._given) if self._beside else iter((self._given,))
@@ -313,8 +317,8 @@ class ExportFolder:
         ]
         if foreign:
             raise Refused(
-                f"{self._folder} holds {min(foreign)!r}, which is not of an export",
-                "choose an empty folder with --out",
+                f"{self._folder} contains {min(foreign)!r}, which is not part of an export",
+                "choose an empty directory with --out",
             )
 
     def _manifest(self, parts: Sequence[ExportedSet]) -> dict[str, Any]:
@@ -333,6 +337,6 @@ class ExportFolder:
 
     def _unwritable(self, error: OSError) -> Unknown:
         return Unknown(
-            f"the export cannot be written to {self._folder}: {error.strerror}",
-            "nothing there is a whole export; free space or choose another --out, and run again",
+            f"cannot write the export to {self._folder}: {error.strerror}",
+            "the export there is incomplete: free disk space or choose another --out",
         )

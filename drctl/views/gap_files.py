@@ -1,7 +1,7 @@
-"""The folder that a gap analysis leaves: records first, `gap.json` last.
+"""The output directory of a gap analysis: records first, `gap.json` last.
 
-Everything is made in a hidden folder beside its final place and moved when it is whole, so that a
-run that was interrupted leaves nothing that looks like a result.
+Files are written to a hidden work directory and moved when complete, so that an interrupted run
+leaves nothing that looks like a result.
 """
 
 import json
@@ -26,24 +26,26 @@ _OURS = frozenset({DOCUMENT, PAGE, RECORDS, OTHERS, INVERSIONS, _PARTIAL})
 
 @contextmanager
 def prepared(out: Path) -> Iterator[Path]:
-    """A folder to work in, inside `out`; removed at the end, whatever happens.
+    """Provide a work directory inside `out`; it is always removed at the end.
 
     Raises:
-        Refused: `out` holds something that is not a gap analysis.
-        Unknown: `out` cannot be written to.
+        Refused: `out` contains files that are not from a gap analysis.
+        Unknown: `out` is not writable.
     """
     try:
         out.mkdir(mode=0o700, parents=True, exist_ok=True)
         foreign = sorted(p.name for p in out.iterdir() if p.name not in _OURS)
     except OSError as error:
-        raise Unknown(f"cannot write to {out}: {error.strerror}", "choose another --out") from None
+        raise Unknown(
+            f"cannot write to {out}: {error.strerror}", "choose another directory with --out"
+        ) from None
     if foreign:
         raise Refused(
-            f"{out} holds {foreign[0]!r}, which is not of a gap analysis",
-            "choose an empty folder with --out",
+            f"{out} contains {foreign[0]!r}, which is not part of a gap result",
+            "choose an empty directory with --out",
         )
     work = out / _PARTIAL
-    # An earlier result goes, its gap.json first.
+    # Remove an earlier result, its gap.json first.
     for name in (DOCUMENT, PAGE):
         (out / name).unlink(missing_ok=True)
     for name in (RECORDS, OTHERS, INVERSIONS, _PARTIAL):
@@ -56,10 +58,10 @@ def prepared(out: Path) -> Iterator[Path]:
 
 
 def publish(result: GapResult, work: Path, out: Path) -> None:
-    """Move what was made in `work` to its place; `gap.json` appears last.
+    """Move the files from `work` to `out`; `gap.json` appears last.
 
     Raises:
-        Unknown: the disk is full, or `out` cannot be written to.
+        Unknown: the disk is full, or `out` is not writable.
     """
     try:
         (work / PAGE).write_text(render(result), encoding="utf-8")
@@ -70,6 +72,6 @@ def publish(result: GapResult, work: Path, out: Path) -> None:
             (work / name).rename(out / name)
     except OSError as error:
         raise Unknown(
-            f"the result cannot be written to {out}: {error.strerror}",
-            "nothing there is a whole result; free space or choose another --out, and run again",
+            f"cannot write the result to {out}: {error.strerror}",
+            "the result there is incomplete: free disk space or choose another --out",
         ) from error

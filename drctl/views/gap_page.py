@@ -1,4 +1,4 @@
-"""The gap analysis as one HTML file for people: no script, no network, nothing beside it."""
+"""The gap analysis as one self-contained HTML file: no scripts, no network access."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _FAR_APART = 16
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A rectangle, in per cent of the strip's width; `height` in per cent of its height."""
+    """A rectangle, in percent of the strip; `height` in percent of its height."""
 
     x: float
     width: float
@@ -52,11 +52,11 @@ class HeatMap:
     """Records by partition and time.
 
     Attributes:
-        sums: bars of all partitions of the histogram together, also those that are `hidden`.
-        peak: what the highest bar stands for, in words.
-        legend: (level, numbers of records it stands for).
-        records: how many the histogram holds.
-        hidden: how many partitions have no row.
+        sums: one bar per bin, over all partitions of the histogram (`hidden` ones included).
+        peak: the highest bar, in words.
+        legend: (level, number of records).
+        records: records in the histogram.
+        hidden: partitions without a row.
     """
 
     rows: tuple[Row, ...]
@@ -73,7 +73,7 @@ class HeatMap:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """The partitions of a topic side by side, in order of their number."""
+    """The partitions of a topic side by side, by partition number."""
 
     cells: tuple[Cell, ...]
     each: int
@@ -81,9 +81,9 @@ class Strip:
 
 
 class Scale:
-    """Levels of colour for counts: of equal width, or growing by a factor where counts differ much.
+    """Color levels for counts: linear, or logarithmic if counts differ widely.
 
-    The lowest level begins at one record, so that nothing missing looks like nothing.
+    The lowest level starts at one record, so that even one missing record is visible.
     """
 
     def __init__(self, counts: Iterable[int]) -> None:
@@ -98,14 +98,14 @@ class Scale:
         self._tops = (*sorted(tops - {largest}), largest)
 
     def level(self, count: int) -> int:
-        """0 for none, up to `LEVELS`."""
+        """Return the level of a count: 0 for none, up to `LEVELS`."""
         if not count:
             return 0
         below = sum(top < count for top in self._tops)
         return below + 1 + LEVELS - len(self._tops)
 
     def legend(self) -> tuple[tuple[int, str], ...]:
-        """Each level with the counts it stands for."""
+        """Return each level with its range of counts."""
         entries = []
         for low, high in pairwise([0, *self._tops]):
             text = number(high) if low + 1 == high else f"{low + 1:,} to {high:,}"
@@ -114,7 +114,7 @@ class Scale:
 
 
 def heat_map(histogram: Histogram, max_rows: int = MAX_ROWS) -> HeatMap | None:
-    """The picture of a histogram; None where it holds nothing that has a place in time."""
+    """Build the heat map of a histogram; None if no record has a timestamp."""
     ranked = sorted(histogram.rows, key=lambda row: (-sum(row[2]), row[0], row[1]))
     ranked = [row for row in ranked if sum(row[2])]
     if not ranked or histogram.width_ms <= 0:
@@ -141,7 +141,7 @@ def heat_map(histogram: Histogram, max_rows: int = MAX_ROWS) -> HeatMap | None:
 
 
 def strip(topic: TopicGap, not_compared: frozenset[int], scale: Scale) -> Strip:
-    """One cell a partition, or a few partitions where there are very many."""
+    """Build one cell per partition, or per few partitions if there are very many."""
     gaps = sorted(topic.partitions, key=lambda gap: gap.partition)
     each = -(-len(gaps) // MAX_CELLS)
     groups = [gaps[n : n + each] for n in range(0, len(gaps), each)]
@@ -204,7 +204,7 @@ class TopicRow:
 
 
 def render(result: GapResult) -> str:
-    """The page; reads nothing but the template."""
+    """Render the page."""
     truncated = estimate_text.worst_of(result.truncation) if result.truncation else []
     return render_page(
         "gap.html.j2",
@@ -234,7 +234,7 @@ def render(result: GapResult) -> str:
 
 
 def _topics(result: GapResult) -> tuple[TopicRow, ...]:
-    """Topics with a gap, the worst first, then those with parts not compared."""
+    """List topics with a gap, the largest first, then topics that were only partly compared."""
     blind: dict[str, set[int]] = {}
     for item in result.not_compared:
         every = {
@@ -262,7 +262,7 @@ def _topics(result: GapResult) -> tuple[TopicRow, ...]:
 
 
 def _notes(topics: Iterable[TopicGap]) -> list[tuple[str, list[str]]]:
-    """Each note once, with the topics it is about."""
+    """List each note once, with its topics."""
     pairs = sorted((note, topic.topic) for topic in topics for note in topic.notes)
     groups = groupby(pairs, key=lambda pair: pair[0])
     return [(text, [name for _, name in group]) for text, group in groups]

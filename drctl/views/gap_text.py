@@ -1,4 +1,4 @@
-"""What a gap analysis means, in words: the verdict, its numbers, what is known, what to do now.
+"""The result of a gap analysis in words: headline, numbers, facts, next steps.
 
 All text that came from a cluster is made printable here.
 """
@@ -18,15 +18,11 @@ PAGE = "gap.html"
 DOCUMENT = "gap.json"
 EXAMPLES = 3
 _WITHIN = {OrderScope.KEY: "of the same key", OrderScope.PARTITION: "of the same partition"}
-_ENGINES = {
-    Engine.AUTO: "",
-    Engine.SPARK: ", compared by Spark",
-    Engine.DIRECT: ", compared without Spark",
-}
+_ENGINES = {Engine.AUTO: "", Engine.SPARK: ", with Spark", Engine.DIRECT: ", without Spark"}
 
 
 class Tone(StrEnum):
-    """The three endings of an analysis."""
+    """The three possible results of an analysis."""
 
     FINE = "nothing missing"
     FOUND = "records missing"
@@ -56,22 +52,23 @@ class UncomparedPart:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something to do, or to leave alone, and why."""
+    """Something to do or to avoid, why, and the command to paste if there is one."""
 
     what: str
     why: str
+    command: str = ""
 
 
 def tone(result: GapResult) -> Tone:
-    """The ending, from the exit code."""
+    """Derive the result from the exit code."""
     return _TONES[result.exit_code]
 
 
 def verdict(result: GapResult) -> str:
-    """The answer in one sentence."""
+    """Return the headline: the answer in one sentence."""
     match tone(result):
         case Tone.INCOMPLETE:
-            return f"Not complete: {_uncovered(result)}; {_so_far(result)}."
+            return f"Not complete: {_uncovered(result)}. {_so_far(result)}."
         case Tone.FOUND:
             return f"{_missing(result)}."
         case Tone.FINE:
@@ -100,26 +97,26 @@ def _uncovered(result: GapResult) -> str:
 def _so_far(result: GapResult) -> str:
     totals = result.totals
     if totals.unreplicated:
-        return f"in the rest, {_missing(result)}"
+        return f"In the rest, {_missing(result)}"
     if totals.read_from_source == 0:
-        return "no record was compared"
-    return f"nothing is missing among the {plural(totals.read_from_source, 'record')} compared"
+        return "No records were compared"
+    return f"Nothing is missing among the {plural(totals.read_from_source, 'record')} compared"
 
 
 def _all_found(result: GapResult) -> str:
     totals = result.totals
     read, target = totals.read_from_source, plain(result.target)
     if read == 0:
-        return f"{plain(result.source)} holds no record in {plural(len(result.topics), 'topic')}"
+        return f"no records in {plural(len(result.topics), 'topic')} on {plain(result.source)}"
     gone = totals.superseded + totals.expired
     if not gone:
-        return f"every one of {plural(read, 'record')} was found on {target}"
-    found = f"of {plural(read, 'record')} {number(read - gone)} were found on {target}"
-    return f"{found} and {number(gone)} it no longer needs to hold (superseded or expired)"
+        return f"all {plural(read, 'record')} are on {target}"
+    found = f"{number(read - gone)} of {plural(read, 'record')} are on {target}"
+    return f"{found}, {number(gone)} are superseded or expired there"
 
 
 def circumstances(result: GapResult) -> str:
-    """Of what and as of when this is."""
+    """Describe the link, the scope, and the time of the offsets."""
     return (
         f"link {plain(result.link)}, {plain(result.source)} to {plain(result.target)}, scope "
         f"{plain(result.scope)}, offsets as of {utc(_freeze_ms(result))} UTC, "
@@ -128,59 +125,58 @@ def circumstances(result: GapResult) -> str:
 
 
 def total_lines(result: GapResult) -> tuple[Line, ...]:
-    """Every total with what it means."""
+    """Return every total with its meaning."""
     totals, source, target = result.totals, plain(result.source), plain(result.target)
     return (
-        Line("read from source", totals.read_from_source, f"committed records of {source}"),
-        Line("read from target", totals.read_from_target, f"committed records of {target}"),
-        Line("unreplicated", totals.unreplicated, f"on {source}, with no equal on {target}"),
+        Line("read from source", totals.read_from_source, f"committed records on {source}"),
+        Line("read from target", totals.read_from_target, f"committed records on {target}"),
+        Line("unreplicated", totals.unreplicated, f"on {source}, not on {target}"),
         Line(
             "superseded",
             totals.superseded,
-            f"not on {target}, which is compacted and holds something later of their key",
+            f"not on {target}: its topic is compacted and holds a newer record with the same key",
         ),
         Line(
             "expired",
             totals.expired,
-            f"not on {target}, which may have deleted them: it cannot be told any more",
+            f"not on {target}: may have been replicated and deleted there by retention",
         ),
         Line(
             "undecided",
             totals.undecided,
-            f"offsets of {source} behind the last stable one: transactions that have not ended",
+            f"offsets on {source} after the last stable offset: transactions still open",
         ),
         Line(
             "only on target",
             totals.only_on_target,
-            f"on {target}, with no equal on {source}: for example written since a failover",
+            f"on {target}, not on {source}: for example written since a failover",
         ),
         Line(
             "duplicated on target",
             totals.duplicated_on_target,
-            f"further copies on {target} of records that {source} holds fewer times",
+            f"extra copies on {target}: {source} holds the same record fewer times",
         ),
     )
 
 
 def order_lines(result: GapResult) -> tuple[Line, ...]:
-    """What copying the missing records would do; a count of None was not checked."""
+    """Return what copying would do to record order; a count of None means not checked."""
     order, target = result.order, plain(result.target)
-    within = "of their key" if result.within is OrderScope.KEY else "in their partition"
+    within = "with the same key" if result.within is OrderScope.KEY else "in the same partition"
     return (
-        Line("safe", order.safe, f"{target} holds nothing later {within}: a copy keeps order"),
+        Line("safe", order.safe, f"{target} holds nothing newer {within}: copying keeps order"),
         Line(
             "conflicting",
             order.conflicting,
-            f"{target} holds something later {within}: a copy would put the older behind the "
-            "newer; the owner of the data decides",
+            f"{target} holds newer records {within}: copying appends old records after newer ones",
         ),
-        Line("unkeyed", order.unkeyed, "no key, so no order by key to keep or to break"),
-        Line("inversions", order.inversions, f"replicated records in another order on {target}"),
+        Line("unkeyed", order.unkeyed, "no key: copying cannot break the order of a key"),
+        Line("inversions", order.inversions, f"replicated, but in a different order on {target}"),
     )
 
 
 def uncompared_parts(result: GapResult) -> tuple[UncomparedPart, ...]:
-    """What could not be compared, partitions with the same topic and reason together."""
+    """List what could not be compared, grouped by topic and reason."""
     places: dict[tuple[str, str], list[int]] = {}
     for item in result.not_compared:
         numbers = places.setdefault((item.topic, item.reason), [])
@@ -192,7 +188,7 @@ def uncompared_parts(result: GapResult) -> tuple[UncomparedPart, ...]:
 
 
 def _runs(numbers: list[int]) -> str:
-    """`0-3, 7` for 0, 1, 2, 3, 7."""
+    """Return `0-3, 7` for 0, 1, 2, 3, 7."""
     runs: list[list[int]] = []
     for n in numbers:
         if runs and n <= runs[-1][1] + 1:
@@ -203,97 +199,98 @@ def _runs(numbers: list[int]) -> str:
 
 
 def offsets(gap: PartitionGap) -> str:
-    """The first missing run of offsets and how many there are beside it."""
+    """Return the first range of missing offsets, and how many more ranges there are."""
     runs = max(gap.ranges_total, len(gap.ranges))
-    more = f" +{plural(runs - 1, 'run')}" if runs > 1 else ""
+    more = f" +{plural(runs - 1, 'range')}" if runs > 1 else ""
     return "".join(f"{a}-{b}" if b > a else f"{a}" for a, b in gap.ranges[:1]) + more
 
 
 def disorder(result: GapResult) -> tuple[str, ...]:
-    """What a look at the order found; nothing where nobody looked."""
+    """Describe the order of replicated records; empty if it was not checked."""
     found, count = result.inversions, result.order.inversions
     if found is None or count is None:
         return ()
     target, within = plain(result.target), _WITHIN[result.within]
     if not count:
-        return (f"Replicated records {within} have kept their order on {target}.",)
-    said = ", ".join(_said(each) for each in found[:EXAMPLES])
-    more = ", and so on (inversions/ has them all)" if count > EXAMPLES else ""
-    verb = "stands" if count == 1 else "stand"
+        return (f"Replicated records {within} are in the same order on {target}.",)
+    listed = "; ".join(_inversion(each) for each in found[:EXAMPLES])
+    more = "; inversions/ lists all" if count > EXAMPLES else ""
+    verb = "precedes" if count == 1 else "precede"
     return (
-        f"{plural(count, 'replicated record')} {verb} on {target} before a record {within} that"
-        f" {plain(result.source)} has in front: {said}{more}.",
+        f"{plural(count, 'replicated record')} {verb} on {target} an earlier record {within}"
+        f" of {plain(result.source)}: {listed}{more}.",
     )
 
 
-def _said(each: Inversion) -> str:
+def _inversion(each: Inversion) -> str:
     place = f"{plain(each.topic)}-{each.partition}"
-    there = "" if each.partition == each.target_partition else f" in {each.target_partition}"
+    there = "" if each.partition == each.target_partition else f" of {each.target_partition}"
     return (
-        f"{place} {number(each.offset)} (there at {number(each.target_offset)}{there}) and"
-        f" {number(each.earlier_offset)} (there at {number(each.earlier_target_offset)})"
+        f"{place} offset {number(each.offset)} is at {number(each.target_offset)}{there},"
+        f" {number(each.earlier_offset)} is at {number(each.earlier_target_offset)}"
     )
 
 
 def ledger_facts(result: GapResult) -> tuple[str, ...]:
-    """What the ledger gave to this run, and what of it did not hold any more."""
+    """Describe what the ledger saved, and which of its digests were no longer valid."""
     use = result.ledger
     if use is None:
         return ()
-    said = [f"The ledger {plain(use.where)} knew nothing of it: everything was read."]
+    said = [f"The ledger {plain(use.where)} had no digests for these topics: all was read."]
     if use.oldest_ms is not None:
         said = [
-            f"{plural(use.offsets_known, 'offset')} of both sides were not read again: the ledger"
-            f" has their digests. The oldest of them are {age(use.oldest_ms, result.started)}."
+            f"{plural(use.offsets_known, 'offset')} of both clusters were not read again: the"
+            f" ledger has their digests. The oldest are {age(use.oldest_ms, result.started)}."
         ]
     reasons = Counter((f.reason, f.side) for f in use.forgotten)
     said += [
-        f"The ledger of {plural(count, 'partition')} of the {side} was set aside, and these were "
-        f"read again: {plain(reason)}."
+        f"Ledger digests of {plural(count, 'partition')} on the {side} were discarded, and the "
+        f"partitions were read again: {plain(reason)}."
         for (reason, side), count in reasons.items()
     ]
     if not use.kept:
-        said.append(f"What was read now is not in the ledger: {plain(use.why_not)}.")
+        said.append(f"The ledger was not updated: {plain(use.why_not)}.")
     return tuple(said)
 
 
 def _before_the_tail(result: GapResult) -> tuple[str, ...]:
-    """What lies before the windows of a tail."""
+    """Describe what a tail comparison did not read."""
     windows = [p.window for p in result.partitions if p.window and not p.window.whole]
     if not windows:
         return ()
     first, *others = windows
     evidence = plain(f"{first.evidence} ({first.topic}-{first.partition})")
-    more = f", and so on for {plural(len(others), 'more')}" if others else ""
+    more = f", and {plural(len(others), 'more partition')}" if others else ""
     return (
-        f"Whether anything is missing before the tail, in {plural(len(windows), 'partition')}: "
-        f"{evidence}{more}. Nothing was missing in the stretch of "
-        f"{number(min(w.margin for w in windows))} offsets or more before these places.",
-        "Copies made twice of records before the tail count as only on the target.",
+        f"Records missing before the tail, in {plural(len(windows), 'partition')}: "
+        f"{evidence}{more}. The last {number(min(w.margin for w in windows))} or more offsets"
+        " before the tail were compared, and none were missing.",
+        "Duplicates of records before the tail: they are counted as only on the target.",
     )
 
 
 def known(result: GapResult) -> tuple[str, ...]:
-    """What is true as of the freeze."""
+    """List what is true as of the time of the offsets."""
     totals, source, target = result.totals, plain(result.source), plain(result.target)
     read = (
-        f"{plural(totals.read_from_source, 'record')} of {plural(len(result.topics), 'topic')} "
-        f"({plural(len(tuple(result.partitions)), 'partition')}) were read from {source}, "
-        f"{number(totals.read_from_target)} from {target}."
+        f"Read: {plural(totals.read_from_source, 'record')} from {source}, "
+        f"{number(totals.read_from_target)} from {target} "
+        f"({plural(len(result.topics), 'topic')}, "
+        f"{plural(len(tuple(result.partitions)), 'partition')})."
     )
     count = totals.only_on_target
     only = (f"{plural(count, 'record')} {be(count)} only on {target}.",) if count else ()
-    return (read, *facts(result), *only)
+    return (*facts(result), *only, read)
 
 
 def facts(result: GapResult) -> tuple[str, ...]:
-    """What is true of the missing records, apart from their number."""
+    """List facts about the missing records, apart from their number."""
     target = plain(result.target)
     said = [_span(result)] if result.totals.unreplicated else []
     absent = [topic for topic in result.topics if _absent(topic, result)]
     if absent:
         named = plain(absent[0].target_topic) if len(absent) == 1 else plural(len(absent), "topic")
-        said.append(f"{target} lacks {named}: everything in it counts as missing.")
+        said.append(f"{named} does not exist on {target}: all of its records are missing there.")
     misplaced = sum(p.misplaced for p in result.partitions)
     if misplaced:
         said.append(
@@ -304,22 +301,31 @@ def facts(result: GapResult) -> tuple[str, ...]:
 
 
 def oldest(result: GapResult) -> int | None:
-    """Timestamp of the oldest missing record that has one."""
+    """Return the timestamp of the oldest missing record that has one."""
     times = [p.oldest_timestamp for p in result.partitions if p.counts.unreplicated]
     return min((at for at in times if at is not None and at >= 0), default=None)
 
 
-def _span(result: GapResult) -> str:
-    first = oldest(result)
+def newest(result: GapResult) -> int | None:
+    """Return the timestamp of the newest missing record that has one."""
     times = [p.newest_timestamp for p in result.partitions if p.counts.unreplicated]
-    last = max((at for at in times if at is not None), default=None)
+    return max((at for at in times if at is not None and at >= 0), default=None)
+
+
+def _span(result: GapResult) -> str:
+    first, last = oldest(result), newest(result)
     if first is None or last is None:
-        return "The missing records carry no time."
-    old = age(first, result.started)
-    return (
-        f"The oldest missing record is from {utc(first)} UTC{f' ({old})' if old else ''}, "
-        f"the newest from {utc(last)} UTC."
-    )
+        return "The missing records have no timestamps."
+    return f"Timestamps of the missing records: {times(first, last)} UTC."
+
+
+def times(first: int | None, last: int | None) -> str:
+    """Return `2013-01-01 .. 2013-01-07`; with the time of day if both are of one day."""
+    start, end = utc(first), utc(last)
+    if start == end:
+        return start
+    (day, _, _), (other, _, clock) = start.partition(" "), end.partition(" ")
+    return f"{start} .. {clock or end}" if day == other else f"{day} .. {other}"
 
 
 def _absent(topic: TopicGap, result: GapResult) -> bool:
@@ -329,29 +335,27 @@ def _absent(topic: TopicGap, result: GapResult) -> bool:
 
 
 def unknown(result: GapResult) -> tuple[str, ...]:
-    """What this run does not tell."""
+    """List what this run could not answer."""
     totals, source, target = result.totals, plain(result.source), plain(result.target)
     said = []
     if result.not_compared:
-        said.append("What is missing in the parts that could not be compared (listed below).")
+        said.append("Records missing in the partitions that were not compared (listed below).")
     if totals.undecided:
         said.append(
-            f"Whether {plural(totals.undecided, 'offset')} of {source} at or behind the last "
-            "stable offset will count: their transactions had not ended."
+            f"Outcome of open transactions on {source}: {plural(totals.undecided, 'offset')} "
+            "after the last stable offset."
         )
     if totals.expired:
         said.append(
-            f"Whether {plural(totals.expired, 'record')} ever reached {target}: its retention has "
-            "passed them."
+            f"Whether {plural(totals.expired, 'expired record')} ever reached {target}: retention "
+            "may have deleted them there."
         )
     said += _before_the_tail(result)
     if result.order.inversions is None:
         said.append(
-            f"Whether replicated records kept their order on {target}: not checked, --order does."
+            f"Order of replicated records on {target}: not checked. Run drctl gap with --order."
         )
-    said.append(
-        f"What was written after {utc(_freeze_ms(result))} UTC, when the offsets were frozen."
-    )
+    said.append(f"Records written after {utc(_freeze_ms(result))} UTC: not compared.")
     return tuple(said)
 
 
@@ -361,74 +365,76 @@ def _freeze_ms(result: GapResult) -> int:
 
 @collected
 def next_steps(result: GapResult) -> Iterator[Step]:
-    """What to do now, most urgent first."""
+    """List what to do now, the most urgent first."""
     totals, source, target = result.totals, plain(result.source), plain(result.target)
-    missing = totals.unreplicated
+    missing, again = totals.unreplicated, f"drctl gap --link {quote(result.link)}"
     if not result.complete:
-        causes = ["clear the reasons listed under not compared"] * bool(result.not_compared)
-        causes += [f"let open transactions on {source} end"] * bool(totals.undecided)
+        causes = ["fix the reasons listed under Not compared"] * bool(result.not_compared)
+        causes += [f"wait until open transactions on {source} end"] * bool(totals.undecided)
         what = " and ".join(causes)
         yield Step(
             f"{what[0].upper()}{what[1:]}, then run drctl gap again.",
-            "Until it ends with exit code 0 or 1 nobody can say that nothing else is missing.",
+            "Until it exits with 0 or 1, more records may be missing.",
+            again,
         )
     if missing and (totals.only_on_target or result.order.conflicting):
         yield Step(
-            f"Do not start the old replication from {source} to {target} while applications write"
+            f"Do not restart replication from {source} to {target} while applications write"
             f" to {target}.",
-            "It would go on where it stopped and append what it had not copied behind newer "
-            f"records of {target}.",
+            f"It would append the missing records after newer records on {target}.",
         )
     elif missing:
         yield Step(
-            f"Find out whether replication from {source} to {target} still runs before you act.",
-            f"No record was found that only {target} holds, so this may be plain lag: then let it "
+            f"Check whether replication from {source} to {target} is running.",
+            f"No records are only on {target}, so this may be replication lag. If so, let it "
             "catch up and run drctl gap again.",
+            again,
         )
     if missing or not result.complete:
-        what = "The missing records" if missing else "Records of unknown fate"
+        what = "The missing records" if missing else "Records that were not compared"
         yield Step(
-            f"Do not truncate, re-create or mirror over topics of {source}.",
-            f"{what} may be nowhere else.",
+            f"Do not truncate, delete or recreate topics on {source}.",
+            f"{what} may exist nowhere else.",
         )
     if missing:
         yield from _about_the_missing(result, source, target)
         return
     if result.complete:
         yield Step(
-            "Nothing has to be brought over.",
-            f"This is about what {source} held when its offsets were frozen. If it has "
-            "taken writes since, run drctl gap again.",
+            "Nothing needs to be copied.",
+            f"This covers what {source} held at {utc(_freeze_ms(result))} UTC. If it has taken "
+            "writes since, run drctl gap again.",
         )
     if result.complete and totals.only_on_target:
         yield Step(
-            f"Going back to {source} needs {plural(totals.only_on_target, 'record')} that only "
-            f"{target} holds.",
-            f"They have to reach {source} before applications return to it.",
+            f"Replicate {plural(totals.only_on_target, 'record')} from {target} to {source} before"
+            f" a failback.",
+            f"They exist only on {target}.",
+            f"drctl failback --link {quote(result.link)}",
         )
 
 
 def _about_the_missing(result: GapResult, source: str, target: str) -> Iterator[Step]:
-    old = age(oldest(result), result.started)
     yield Step(
-        f"Look at the retention of these topics on {source}.",
-        "It goes on deleting while you decide"
-        f"{f'; the oldest missing record is {old}' if old else ''}.",
-    )
-    yield Step(
-        f"Keep {plain(result.out)}.",
-        f"Its folder {plain(result.records_path)} (Parquet) has a row for every missing record: "
-        "topic, partition, offset, timestamp, key, size, order; the values are only on "
-        f"{source}. Its {DOCUMENT} has the numbers of every partition.",
+        f"Check the retention of these topics on {source}.",
+        "Retention keeps deleting records, also those that are missing on the other cluster.",
     )
     said = [f"{number(line.count)} {line.name}" for line in order_lines(result) if line.count]
     link, out = (quote(each) for each in (result.link, result.out))
     yield Step(
-        "Decide what to bring over, by what a copy would do to order.",
-        f"{', '.join(said)}: what that means stands under order. `drctl reconcile {out} --policy"
-        f" copy` shows what bringing them over would do, and what was decided before; where clients"
-        f" are on {target} by now, `drctl failback --check-order --link {link}` says"
-        " what comes first. Neither writes anything.",
+        "Decide what to do with the missing records: copy, quarantine, export or discard.",
+        f"{', '.join(said)} (see Order). The plan shows what would be done and writes nothing.",
+        f"drctl reconcile {out} --policy copy",
+    )
+    yield Step(
+        f"If applications already write to {target}, check the order of the steps first.",
+        "This writes nothing.",
+        f"drctl failback --check-order --link {link}",
+    )
+    yield Step(
+        f"Keep {plain(result.out)}.",
+        f"{plain(result.records_path)}/ (Parquet) lists every missing record, without its value. "
+        f"{DOCUMENT} has the numbers of every partition.",
     )
 
 
@@ -439,47 +445,50 @@ BLIND = 10
 
 @view
 def gap_table(result: GapResult) -> Iterator[Part]:
-    """What a tired person needs, in 80 columns and up; what to do stands last, by the prompt."""
+    """Show the result in 80 columns or more; the next steps come last, next to the prompt."""
     yield Text(verdict(result), _STYLES[tone(result)])
     yield Text(circumstances(result), "dim")
-    yield from ("", _numbers(total_lines(result)))
     gaps = worst_partitions(result)
     if gaps:
-        yield heading("Worst partitions")
-        rows = [_worst_cells(result, *each) for each in gaps]
-        columns = ("Topic", "Part.", "Missing", "Size", "Source offsets", "Oldest")
-        numbers = ("Part.", "Missing", "Size", "Oldest")
+        yield heading("Not replicated")
+        rows = [_worst_cells(*each) for each in gaps]
+        columns = ("Topic", "Part.", "Missing", "Size", "Source offsets", "Record timestamps")
+        numbers = ("Part.", "Missing", "Size")
         yield from listing(
             rows, tuple, *columns, numbers=numbers, most=WORST, what="partition", indented=True
         )
+    yield from ("", _numbers(total_lines(result)))
     if gaps or result.order.inversions:
-        yield from (heading("What copying would do to order"), _numbers(order_lines(result)))
+        yield from (heading("Order"), _numbers(order_lines(result)))
     if found := facts(result):
         yield from (heading("Known"), Items(found))
     yield from (heading("Unknown"), Items(unknown(result)))
     yield from uncompared(
         [f"{b.topic} ({b.partitions}): {b.reason}" for b in uncompared_parts(result)]
     )
-    steps = [f"{step.what} {step.why}" for step in next_steps(result)]
+    steps = [
+        "\n".join(filter(None, (f"{step.what} {step.why}", step.command)))
+        for step in next_steps(result)
+    ]
     yield from (heading("Do now"), Items(steps, numbered=True))
-    yield f"\nPage: {plain(result.out)}/{PAGE}"
+    yield f"\nReport: {plain(result.out)}/{PAGE}"
 
 
 def worst_partitions(result: GapResult) -> Sequence[tuple[str, PartitionGap]]:
-    """Topic and partition of everything with a gap, the worst first."""
+    """List all partitions with a gap, the largest gap first."""
     gaps = [(t.topic, p) for t in result.topics for p in t.partitions if p.counts.unreplicated]
     return sorted(gaps, key=lambda pair: (-pair[1].counts.unreplicated, pair[0], pair[1].partition))
 
 
 def uncompared(lines: Sequence[str]) -> Iterator[Part]:
-    """What could not be compared, as far as there is room."""
+    """List what could not be compared, up to a limit."""
     if lines:
         rest = [f"and {number(len(lines) - BLIND)} more"] if len(lines) > BLIND else []
         yield from (heading("Not compared"), Items([*lines[:BLIND], *rest]))
 
 
 def _numbers(lines: Sequence[Line]) -> Table:
-    """Numbers with their meaning; those that are zero in one line."""
+    """Show numbers with their meaning; those that are zero share a line."""
     rows = [
         (f"  {line.name}", number(line.count), Text(line.meaning, "dim"))
         for line in lines
@@ -489,7 +498,7 @@ def _numbers(lines: Sequence[Line]) -> Table:
     return Table([*rows, *([("  none", "0", Text(none, "dim"))] if none else ())], numbers=(0, 1))
 
 
-def _worst_cells(result: GapResult, topic: str, gap: PartitionGap) -> tuple[str, ...]:
-    old = age(gap.oldest_timestamp, result.started)
+def _worst_cells(topic: str, gap: PartitionGap) -> tuple[str, ...]:
     row = (number(gap.counts.unreplicated), size(gap.bytes), offsets(gap))
-    return plain(topic), str(gap.partition), *row, old
+    span = times(gap.oldest_timestamp, gap.newest_timestamp)
+    return plain(topic), str(gap.partition), *row, span

@@ -1,4 +1,4 @@
-"""Offsets of groups for a person: planned, written, saved."""
+"""Committed offsets in a terminal: plans, results, snapshots."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,12 +14,12 @@ _NUMBERS = ("Part.", "From", "To", "Re-reads", "Skips")
 
 @view
 def plan_table(plan: ApplyPlan, execute: str) -> Iterator[Part]:
-    """What would be done; the command line that does it stands last, by the prompt."""
+    """Show the plan; the command that executes it comes last, next to the prompt."""
     counts = _in_words((action.value, count) for action, count in plan.counts.items())
     yield Text(f"Plan for cluster {plain(plan.cluster)}: {counts}", "bold")
-    yield Text(f"from {plain(plan.origin)}", "dim")
+    yield Text(f"Source of the offsets: {plain(plan.origin)}", "dim")
     yield from _notes(plan)
-    # Only what has no finding is cut short: what is refused or failed is shown to the last.
+    # Never truncate the list of refused or failed lines.
     shown = (*plan.refused, *plan.writes[:MOST])
     yield from _offsets([(line, line.action.value) for line in shown])
     yield from more(len(plan.writes) - MOST)
@@ -27,15 +27,17 @@ def plan_table(plan: ApplyPlan, execute: str) -> Iterator[Part]:
     if plan.writes:
         yield from section("Nothing was written. To write:", [plain(execute)])
     else:
-        yield heading("There is nothing to write.")
+        yield heading("Nothing to write.")
 
 
 @view
 def result_table(result: ApplyResult, undo: str) -> Iterator[Part]:
-    """What was done; what was not is named to the last position."""
+    """Show what was written, and every offset that was not."""
     counts = _in_words((outcome.value, count) for outcome, count in result.counts.items())
     yield Text(f"Cluster {plain(result.plan.cluster)}: {counts}", "bold")
-    yield Text(f"from {plain(result.plan.origin)}, in {result.seconds:.1f} s", "dim")
+    yield Text(
+        f"Source of the offsets: {plain(result.plan.origin)}; took {result.seconds:.1f} s", "dim"
+    )
     yield from _notes(result.plan)
     written = [each for each in result.results if each.became.outcome in WRITTEN]
     shown = (*result.not_done, *written[:MOST])
@@ -43,15 +45,15 @@ def result_table(result: ApplyResult, undo: str) -> Iterator[Part]:
     yield from more(len(written) - MOST)
     yield from why(f"{b.outcome}: {sentence(b.reason)}" for _, b in result.not_done)
     if undo:
-        yield from section("To put back what was there before:", [plain(undo)])
+        yield from section("To roll back:", [plain(undo)])
 
 
 @view
 def snapshot_table(snapshot: Snapshot, file: str) -> Iterator[Part]:
-    """What a snapshot holds, by protocol."""
+    """Show what a snapshot contains."""
     groups = plural(len(snapshot.groups), "group")
-    positions = plural(snapshot.positions, "position")
-    yield Text(f"{groups} of {plain(snapshot.cluster)} with {positions}", "bold")
+    positions = plural(snapshot.positions, "committed offset")
+    yield Text(f"{plain(snapshot.cluster)}: {groups}, {positions}", "bold")
     protocols = Counter(each.group.protocol.value for each in snapshot.groups)
     states = Counter(each.group.state.value for each in snapshot.groups)
     for counts in (protocols, states):
@@ -83,7 +85,7 @@ def _offset_cells(line: Line, what: str) -> Iterator[str]:
     for bound in (line.rereads_at_most, line.skips_at_most):
         yield "?" if bound is None else number(bound)
     prechecks = (
-        [f"({line.precheck})"] if line.precheck else [f"(over {g})" for g in line.overridden]
+        [f"({line.precheck})"] if line.precheck else [f"({g} overridden)" for g in line.overridden]
     )
     yield " ".join([what, *prechecks])
 

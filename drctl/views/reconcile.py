@@ -1,4 +1,4 @@
-"""A plan of `drctl reconcile` or its result for a terminal; nothing is rich markup."""
+"""Plans and results of `drctl reconcile` in a terminal; no text is markup."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,10 +13,10 @@ from drctl.views.view import MOST, Part, Text, heading, listing, more, notes, se
 
 _ENDINGS = {
     "done": "Done",
-    "found": "Done, but records were gone",
-    "stopped": "Not all is done",
+    "found": "Done, but some records no longer existed on the source",
+    "stopped": "Stopped part-way",
     "refused": "Nothing was written",
-    "unknown": "Look before you go on",
+    "unknown": "Unknown: some writes could not be verified",
 }
 _DONE = {
     Action.COPY: "copied",
@@ -29,11 +29,11 @@ _NUMBERS = ("Part.", "Records", "Size", "Left")
 
 @view
 def reconcile_table(result: ReconcileResult, execute: str) -> Iterator[Part]:
-    """What would be done, or was; the command line to type stands last, by the prompt."""
+    """Show the plan or the result; the command to run comes last, next to the prompt."""
     plan, gap = result.plan, result.plan.gap
     yield Text(_headline(result), "bold")
     yield Text(
-        f"gap result {gap.id} of {gap.started}, {plain(gap.source)} to {plain(gap.target)}",
+        f"gap result {gap.id} from {gap.started}, {plain(gap.source)} to {plain(gap.target)}",
         style="dim",
     )
     yield from notes(plan.notes, plan.overrides.items())
@@ -43,58 +43,59 @@ def reconcile_table(result: ReconcileResult, execute: str) -> Iterator[Part]:
     if result.exported:
         yield Text(f"\nExported: {plain(result.exported)}")
     if plan.left_out:
-        yield Text(f"\n{plural(plan.left_out, 'record')} of other topics are left as they are.")
+        yield Text(f"\nNot selected: {plural(plan.left_out, 'record')} of other topics.")
     if plan.acting and not _in_vain(result):
-        told = rollback(result)
-        yield Text(f"\n{told[0].upper()}{told[1:]}.", "dim")
+        text = rollback(result)
+        yield Text(f"\n{text[0].upper()}{text[1:]}.", "dim")
     to_do = any(each.outcome in (Outcome.PLANNED, Outcome.PARTIAL) for each in result.results)
     if (to_do or (plan.noted and not result.run)) and not _in_vain(result):
-        these = "do what is not refused" if plan.refused else "do this"
-        go_on = "To go on" if result.run else f"Nothing was written. To {these}"
+        these = "execute what is not refused" if plan.refused else "execute"
+        title = "To continue" if result.run else f"Nothing was written. To {these}"
         if not plan.blocked:
-            yield from section(f"{go_on}:", [plain(execute)])
+            yield from section(f"{title}:", [plain(execute)])
 
 
 def _in_vain(result: ReconcileResult) -> bool:
-    """Whether it was refused before anything was written: the same command would be, again."""
+    """Return whether it was refused before anything was written: a retry would be, too."""
     return bool(result.failure) and result.exit_code is ExitCode.REFUSED
 
 
 def _headline(result: ReconcileResult) -> str:
     plan = result.plan
     if plan.blocked:
-        return f"Refused: {plural(len(plan.blocked), 'precheck')} against it, nothing was written"
+        failed = plural(len(plan.blocked), "precheck")
+        return f"Reconcile blocked: {failed} failed. Nothing was written"
     if not result.run:
         due = sum(line.due.records for line in plan.acting)
         return f"Plan for cluster {plain(plan.gap.target)}: {_planned(plan, due)}"
     done = sum(each.count.records for each in result.results)
     ending = _ENDINGS.get(result.status, result.status)
-    return f"{ending}: {plural(done, 'record')} in {result.seconds:.1f} s"
+    return f"{ending}: {plural(done, 'record')} processed in {result.seconds:.1f} s"
 
 
 def _planned(plan: ReconcilePlan, due: int) -> str:
     refused = sum(line.due.records for line in plan.refused)
     if refused and not due:
-        return f"nothing may be done, {plural(refused, 'record')} refused"
+        return f"nothing to do, {plural(refused, 'record')} refused"
     if not due and plan.noted:
-        return "nothing is left to be done but to note what was decided before"
+        return "nothing to do, except to store earlier decisions for this gap result"
     if not due:
-        return "nothing is left to be done"
-    told = f"{plural(due, 'record')} to be done"
-    return f"{told}, {number(refused)} refused" if refused else told
+        return "nothing to do"
+    planned = f"{plural(due, 'record')} to process"
+    return f"{planned}, {number(refused)} refused" if refused else planned
 
 
 def _blockers(found: Sequence[Blocker]) -> Iterator[Text]:
     for each in found[:MOST]:
         which = f"{plain(str(each.place))}: " if each.place else ""
-        passable = f" (--override {each.precheck}=REASON)" if each.precheck.overridable else ""
-        yield Text(f"  {each.precheck}: {which}{sentence(each.reason)}{passable}", "red")
+        override = f" (--override {each.precheck}=REASON)" if each.precheck.overridable else ""
+        yield Text(f"  {each.precheck}: {which}{sentence(each.reason)}{override}", "red")
     yield from more(len(found) - MOST)
 
 
 def _table(results: Sequence[LineResult]) -> Iterator[Part]:
     if not results:
-        yield heading("There is nothing to do.")
+        yield heading("Nothing to do.")
         return
     first = sorted(results, key=lambda each: each.outcome in (Outcome.DONE, Outcome.PLANNED))
     yield from listing(first, _cells, "Topic", *_NUMBERS, "Order", "What", "", numbers=_NUMBERS)
@@ -113,17 +114,18 @@ def _cells(each: LineResult) -> Iterator[str]:
 
 
 def _what(line: Line) -> str:
-    """What is done with it; where nothing is left to do, what earlier runs did."""
+    """Describe the action; if nothing is left to do, what earlier runs did."""
     if line.done and not line.due.records:
         before = dict.fromkeys((segment.action, segment.to) for segment in line.done)
-        told = (f"{_DONE[what]} to {plain(to)}" if to else _DONE[what] for what, to in before)
-        return ", ".join(told)
+        return ", ".join(
+            f"{_DONE[what]} to {plain(to)}" if to else _DONE[what] for what, to in before
+        )
     return f"{line.action.value} to {plain(line.to)}" if line.to else line.action.value
 
 
 def _outcome(each: LineResult) -> str:
     if each.line.done and not each.line.due.records:
-        return "before"
+        return "done earlier"
     if each.outcome is Outcome.PARTIAL and not (each.count.records or each.count.gone):
         return "not done"
     return each.outcome.value
@@ -141,7 +143,7 @@ def _reasons(result: ReconcileResult) -> Iterator[Text]:
         runs = ", ".join(f"{a}" if a == b else f"{a}..{b}" for a, b in gone.runs[:20])
         more = ", ..." if len(gone.runs) > 20 else ""
         yield Text(
-            f"  gone from the source: {plural(gone.records, 'record')} of {plain(str(place))}:"
+            f"  deleted on the source: {plural(gone.records, 'record')} of {plain(str(place))}:"
             f" {runs}{more}",
             style="yellow",
         )

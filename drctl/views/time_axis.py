@@ -1,4 +1,4 @@
-"""An axis of time in equal bins: round ticks, and bins in words. All times are UTC."""
+"""A time axis in equal bins, with round ticks. All times are UTC."""
 
 from dataclasses import dataclass
 from math import gcd
@@ -18,7 +18,7 @@ _STEPS = (
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A mark on the axis, `x` in per cent of its length."""
+    """A mark on the axis, `x` in percent of its length."""
 
     x: float
     text: str
@@ -34,25 +34,25 @@ class Axis:
     bins: int
 
     def edge(self, number: int) -> str:
-        """When a bin begins, as precisely as the width of bins deserves."""
+        """Return the start of a bin, as precise as the bin width requires."""
         return f"{self._date(number)} {self._time(number)}".strip()
 
     def span(self, number: int) -> str:
-        """From when to when a bin is."""
+        """Return the start and end of a bin."""
         right = self.edge(number + 1)
         if self._date(number) == self._date(number + 1):
             right = self._time(number + 1)
         return f"from {self.edge(number)} to {right} UTC"
 
     def bin_width(self) -> str:
-        """How long one bin is."""
+        """Return the length of a bin."""
         for unit, name in ((_DAY, "days"), (_HOUR, "h"), (_MINUTE, "min"), (_SECOND, "s")):
             if self.width >= unit:
                 return f"{self.width / unit:.3g} {name}"
         return f"{self.width} ms"
 
     def ticks(self) -> tuple[Tick, ...]:
-        """A few round times."""
+        """Return a few round times."""
         length = self.width * self.bins
         step = next((s for s in _STEPS if length / s <= _TICKS), length)
         first = -(-self.start // step) * step
@@ -74,7 +74,7 @@ class Axis:
 
 
 def percent(part: int, whole: int) -> float:
-    """A share of a length, precise enough for any screen."""
+    """Return a share in percent, precise enough for any screen."""
     return round(100 * part / whole, 3)
 
 

@@ -1,4 +1,4 @@
-"""Consumer timestamps as lines of aligned columns, printable whatever stands in them."""
+"""Consumer timestamps as aligned columns; all text is made printable."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,7 +17,7 @@ Cells = tuple[str, ...]
 
 
 class Columns:
-    """Lines whose columns are as wide as the widest cell so far."""
+    """Aligned columns, as wide as the widest cell so far."""
 
     def __init__(self) -> None:
         self._widths = list(_LEAST)
@@ -28,11 +28,11 @@ class Columns:
             self._widen(_cells(row))
 
     def heading(self) -> str:
-        """The names of the columns."""
+        """Return the heading line."""
         return self._line(HEADINGS)
 
     def line(self, row: TimestampRow) -> str:
-        """One row."""
+        """Format one row."""
         if row.error:
             return undecodable(row)
         cells = _cells(row)
@@ -53,7 +53,7 @@ class Columns:
 
 
 def undecodable(row: TimestampRow) -> str:
-    """A record that is none of these, with its bytes as far as they fit."""
+    """Format a record that cannot be decoded, with its first bytes."""
     partition, offset = row.at
     key, value = _hex(row.key), _hex(row.value)
     return (
@@ -62,7 +62,7 @@ def undecodable(row: TimestampRow) -> str:
 
 
 def time(timestamp_ms: int | None) -> str:
-    """To the millisecond; records may hold any number."""
+    """Format a timestamp to the millisecond; records may hold any number."""
     if timestamp_ms is None:
         return "-"
     at = moment(timestamp_ms)

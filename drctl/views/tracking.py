@@ -1,4 +1,4 @@
-"""A pass of `drctl offsets track` in a few lines of text, and all passes as metrics."""
+"""Passes of `drctl offsets track` as text and as metrics."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -16,29 +16,30 @@ _PREFIX = "drctl_offsets_track_"
 
 
 def pass_line(result: Tracked) -> str:
-    """One line, where many passes follow each other."""
+    """Summarize a pass in one line, for a loop of passes."""
     look = result.look
     at = utc(result.began_ms)
     if look is None or result.failed is not None:
-        return f"{at}  failed; {known(result)}"
+        return f"{at}  failed. {known(result)}"
     line = f"{at}  {_seen(look)}: {_done(look)}; {result.seconds:.2f} s"
     return line if result.complete else f"{line}; {plural(len(look.problems), 'problem')}"
 
 
 def pass_lines(result: Tracked, look: TrackingPass, target: str, command: str) -> Iterator[str]:
-    """What a single pass found, and did or would do.
+    """Describe what a single pass found, and wrote or would write.
 
     Args:
-        command: that does it.
+        command: executes it.
     """
-    yield f"{_seen(look)}, looked at in {result.seconds:.2f} s"
+    yield f"{_seen(look)}, read in {result.seconds:.2f} s"
     if result.executed:
-        yield f"{_done(look)}; in topic {ANCHORS_TOPIC} of {plain(target)}, and read back"
+        yield f"{_done(look)}; written to topic {ANCHORS_TOPIC} on {plain(target)} and read back"
     else:
         if not result.topic_existed:
-            yield f"topic {ANCHORS_TOPIC} of {plain(target)} would be made"
-        yield f"{number(look.moved)} moved: {plural(look.noted, 'anchor')} would be written, " + (
-            f"{number(len(look.forgotten))} deleted"
+            yield f"Would create topic {ANCHORS_TOPIC} on {plain(target)}"
+        yield (
+            f"{number(look.moved)} changed: would write {plural(look.noted, 'offset snapshot')},"
+            f" delete {number(len(look.forgotten))}"
         )
     if look.without_records:
         held = (
@@ -46,58 +47,58 @@ def pass_lines(result: Tracked, look: TrackingPass, target: str, command: str) -
             if look.without_records == 1
             else "have no consumed record left"
         )
-        yield f"{plural(look.without_records, 'position')} {held} to know it by on another cluster"
+        yield f"{plural(look.without_records, 'committed offset')} {held} to find on the target"
     if look.unverified:
-        yield f"{plural(look.unverified, 'anchor')} could not be verified: kept"
+        yield f"{plural(look.unverified, 'offset snapshot')} not verified: kept unchanged"
     yield from problem_lines(look)
     if not result.executed:
         yield known(result)
-        yield f"to write them: {command}"
+        yield f"To write: {command}"
 
 
 def problem_lines(look: TrackingPass) -> Iterator[str]:
-    """What could not be looked at."""
+    """List what could not be read."""
     for problem in look.problems[:_SHOWN]:
         yield f"{_where(problem)}: {sentence(problem.reason)}"
     if len(look.problems) > _SHOWN:
-        yield f"and {number(len(look.problems) - _SHOWN)} more; --output json has all"
+        yield f"and {number(len(look.problems) - _SHOWN)} more; --output json lists all"
 
 
 def known(result: Tracked) -> str:
-    """How old it is what is noted."""
+    """Describe the age of the offset snapshots."""
     if result.known_ms is None or result.age_seconds is None:
-        return "nothing is noted yet"
+        return "No offset snapshots yet"
     age = duration(result.age_seconds)
-    return f"what is noted is true as of {utc(result.known_ms)} UTC, {age} ago"
+    return f"Offset snapshots are as of {utc(result.known_ms)} UTC, {age} ago"
 
 
 def _seen(look: TrackingPass) -> str:
-    return f"{plural(look.groups, 'group')} with {plural(look.positions, 'position')}"
+    return f"{plural(look.groups, 'group')}, {plural(look.positions, 'committed offset')}"
 
 
 def _done(look: TrackingPass) -> str:
     return (
-        f"{number(look.moved)} moved, {number(look.noted)} noted, "
-        f"{number(len(look.forgotten))} forgotten"
+        f"{number(look.moved)} changed, {number(look.noted)} written, "
+        f"{number(len(look.forgotten))} deleted"
     )
 
 
 def _where(problem: Problem) -> str:
     group = f"group {plain(problem.group)}"
-    return f"{group} in {plain(problem.topic)}-{problem.partition}" if problem.topic else group
+    return f"{group}, {plain(problem.topic)}-{problem.partition}" if problem.topic else group
 
 
 class PassTotals(Document):
-    """Sums of a pass.
+    """Totals of a pass.
 
     Attributes:
-        groups: of the link.
-        positions: of these, in topics of the link.
-        moved: positions that were not as they were noted.
-        without_records: of these, how many had no consumed record left.
-        noted: anchors written.
-        forgotten: anchors deleted.
-        unverified: anchors of positions that were not seen.
+        groups: groups of the link.
+        positions: their committed offsets in topics of the link.
+        moved: committed offsets that differ from their offset snapshot.
+        without_records: how many of these have no consumed record left in the log.
+        noted: offset snapshots written.
+        forgotten: offset snapshots deleted.
+        unverified: offset snapshots whose committed offset was not found on the source.
     """
 
     read = From(TrackingPass)
@@ -111,10 +112,10 @@ class PassTotals(Document):
 
 
 class ProblemDocument(Document):
-    """What could not be looked at.
+    """Something that could not be read.
 
     Attributes:
-        topic: null, as partition, where the whole group is meant.
+        topic: null (as is the partition) if it concerns the whole group.
     """
 
     read = From(Problem)
@@ -125,24 +126,24 @@ class ProblemDocument(Document):
 
 
 def _noted(result: Tracked) -> TrackingPass | None:
-    """What a failed pass has seen was not noted."""
+    """Return the outcome of a pass that did not fail."""
     return result.look if result.failed is None else None
 
 
 class TrackedDocument(Document):
-    """A pass over the positions of a link.
+    """A pass over the committed offsets of a link's groups.
 
     Attributes:
-        from_: the source, as drctl.yaml calls it.
-        to: the target, which keeps the anchors.
-        topic: that holds them.
-        topic_existed: whether it was there before.
-        executed: whether anything was written; false: what would be is told.
-        complete: whether all positions were seen.
-        failed: why the pass came to nothing, where others follow it.
-        totals: null where the source was not seen.
-        problems: what could not be looked at.
-        known_until: start of the last pass that was noted; null where none ever was.
+        from_: the source, as named in drctl.yaml.
+        to: the target, which stores the offset snapshots.
+        topic: the topic that stores them.
+        topic_existed: whether the topic existed before.
+        executed: whether anything was written; if false, this is what would be written.
+        complete: whether all committed offsets were read.
+        failed: why the pass failed, when running in a loop.
+        totals: null if the source could not be read.
+        problems: what could not be read.
+        known_until: start of the last pass that was written; null if there was none.
         age_seconds: from then to the end of this pass.
     """
 
@@ -168,11 +169,11 @@ class TrackedDocument(Document):
 
 @dataclass(frozen=True, slots=True)
 class TrackMetrics:
-    """Sums since the start, and the last pass.
+    """Totals since the start, and the last pass.
 
     Attributes:
-        labels: of every number.
-        complete_ms: when the last pass began in which all positions were seen.
+        labels: labels of every metric.
+        complete_ms: start of the last complete pass.
         last: the last pass.
     """
 
@@ -185,7 +186,7 @@ class TrackMetrics:
     last: Tracked | None = None
 
     def after(self, result: Tracked) -> "TrackMetrics":
-        """These numbers and one pass more."""
+        """Return the metrics after one more pass."""
         look = result.look if result.failed is None else None
         return replace(
             self,
@@ -198,44 +199,48 @@ class TrackMetrics:
         )
 
     def text(self) -> str:
-        """As Prometheus reads it."""
+        """Return the metrics in Prometheus text format."""
         last = self.last
         look = last.look if last else None
         return exposition(
             (
                 _gauge(
                     "last_complete_pass_timestamp_seconds",
-                    "Start of the last pass in which all positions were seen.",
+                    "Start of the last pass that read all committed offsets.",
                     _seconds(self.complete_ms),
                 ),
                 _gauge(
                     "known_timestamp_seconds",
-                    "Start of the last pass that was noted: anchors are true as of then.",
+                    "Start of the last pass that was written: offset snapshots are as of then.",
                     _seconds(last.known_ms if last else None),
                 ),
                 _gauge(
                     "pass_duration_seconds",
-                    "How long the last pass took.",
+                    "Duration of the last pass.",
                     last.seconds if last else None,
                 ),
-                _gauge("groups", "Groups of the link, last seen.", look.groups if look else None),
                 _gauge(
-                    "positions", "Their positions, last seen.", look.positions if look else None
+                    "groups", "Consumer groups in the last pass.", look.groups if look else None
+                ),
+                _gauge(
+                    "positions",
+                    "Their committed offsets in the last pass.",
+                    look.positions if look else None,
                 ),
                 _gauge(
                     "unverified",
-                    "Anchors of positions that could not be seen, last time.",
+                    "Offset snapshots that the last pass could not verify.",
                     look.unverified if look else None,
                 ),
                 _gauge(
                     "problems",
-                    "What could not be looked at, last time.",
+                    "Groups and partitions that the last pass could not read.",
                     len(look.problems) if look else None,
                 ),
                 _total("passes", "Passes.", self.passes),
-                _total("failures", "Passes that failed.", self.failures),
-                _total("moved", "Positions that were not as they were noted.", self.moved),
-                _total("written", "Anchors written and deleted.", self.written),
+                _total("failures", "Failed passes.", self.failures),
+                _total("moved", "Committed offsets that changed.", self.moved),
+                _total("written", "Offset snapshots written or deleted.", self.written),
             ),
             self.labels,
         )

@@ -1,4 +1,4 @@
-"""A translation for a terminal, whatever its width; nothing of what clusters say is markup."""
+"""Offset translations in a terminal of any width; text from clusters is never markup."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from drctl.model.translation import Answer, Translation
 from drctl.offsets.methods import NoAnswer
 from drctl.offsets.translating import NEVER, Explained
 from drctl.offsets.translation_json import questionable
-from drctl.views.text import duration, number, plain, plural
+from drctl.views.text import be, duration, number, plain, plural
 from drctl.views.view import Items, Part, heading, view
 from drctl.views.view import Text as Line
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from drctl.offsets.link_translation import LinkTranslated
 
 WIDEST = 140
-"""Columns beyond which lines are too long to read."""
+"""Maximum width of a line."""
 
 ROOM = 50
-"""Columns that reasons take beside the numbers at least; else they stand below them."""
+"""Minimum width for reasons next to the numbers; below that they go on lines of their own."""
 
 _INDENT = 5
 
 
 class Explanation:
-    """One row: the answer taken, the other ones, and why some methods have none."""
+    """One row: the chosen answer, the other answers, and why some methods have none."""
 
     def __init__(self, row: Explained) -> None:
         self._row = row
@@ -47,12 +47,12 @@ class Explanation:
 
     def _parts(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         found = self._row.translation
-        place = f"{plain(found.place.group)} in {plain(str(found.place.partition))}"
+        place = f"Group {plain(found.place.group)}, {plain(str(found.place.partition))}"
         yield Text(f"{place}: source offset {_or_dash(found.source_offset)}", style="bold")
         if found.blocked:
-            yield Text(f"blocked: {plain(found.blocked)}", style="yellow")
+            yield Text(f"Blocked: {plain(found.blocked)}", style="yellow")
         for words in found.contradictions:
-            yield Text(f"contradiction: {plain(words)}", style="yellow")
+            yield Text(f"Contradiction: {plain(words)}", style="yellow")
         said = self._row.said
         if answers := [(name, each) for name, each in said if isinstance(each, Answer)]:
             yield Text("")
@@ -83,7 +83,7 @@ class Explanation:
         for name in ("Target", "Re-reads", "Skips", "Age"):
             table.add_column(name, justify="right", no_wrap=True)
         if reasons:
-            table.add_column("Why", overflow="fold")
+            table.add_column("Evidence", overflow="fold")
         for method, answer in answers:
             numbers = answer.target_offset, answer.rereads_at_most, answer.skips_at_most
             cells = [self._mark(method), method, *map(_or_dash, numbers), _age(answer)]
@@ -100,15 +100,12 @@ class Explanation:
         if answer is None:
             return "No method has an answer."
         if answer.skips_at_most == 0:
-            return (
-                f"* {answer.method.value} is taken: of the answers that skip nothing it is the one "
-                "with the fewest records to read again."
-            )
-        return f"* {answer.method.value} is taken, but every answer may skip records."
+            return f"* {answer.method.value}: skips no records and re-reads the fewest."
+        return f"* {answer.method.value}: the best answer, but every answer may skip records."
 
 
 class _Line:
-    """A line that is laid out already."""
+    """A line that is already rendered."""
 
     def __init__(self, segments: Sequence[Segment]) -> None:
         self._segments = segments
@@ -119,7 +116,7 @@ class _Line:
 
 
 def _or_dash(value: int | None) -> str:
-    """A number that may not be known."""
+    """Format a number that may be unknown."""
     return "-" if value is None else number(value)
 
 
@@ -134,20 +131,20 @@ def _silent(said: Sequence[tuple[str, NoAnswer]]) -> Table:
 
 
 def _age(answer: Answer) -> str:
-    """How old the evidence is."""
+    """Format the age of the evidence."""
     seconds = answer.age_seconds
     return "now" if seconds is None else duration(seconds)
 
 
 MOST_ROWS = 40
-MOST_TOLD = 10
+MOST_REASONS = 10
 
 _HEADER = ("Group", "Partition", "Source", "Target", "Re-reads", "Skips", "How")
 
 
 @view
 def translation_table(link: "Link", result: "LinkTranslated") -> Iterator[Part]:
-    """Totals, the rows that must be looked at, then the others, then what to do."""
+    """Show totals, rows to check, the other rows, then what to do."""
     rows = [row.translation for row in result.rows]
     asked = [row for row in rows if row.blocked != NEVER]
     bad = [row for row in asked if questionable(row)]
@@ -155,29 +152,29 @@ def translation_table(link: "Link", result: "LinkTranslated") -> Iterator[Part]:
     yield Line(_verdict(link, asked, bad), "bold yellow" if bad else "bold green")
     yield Line(_methods(asked), "dim")
     if result.source.silent:
-        yield Line(f"{plain(link.source)} does not answer: {plain(result.source.silent)}", "yellow")
-    for title, some in (("To be looked at", bad), ("Known", good)):
+        yield Line(f"{plain(link.source)} is unreachable: {plain(result.source.silent)}", "yellow")
+    for title, some in (("To check", bad), ("Translated", good)):
         if some:
             yield from (heading(title), _Rows(some[:MOST_ROWS]))
             if len(some) > MOST_ROWS:
                 left = plural(len(some) - MOST_ROWS, "more row")
-                yield Line(f"  and {left}; --output json has all", "dim")
-    if also := list(_also_seen(result, len(rows) - len(asked))):
-        yield from (heading("Also seen"), Items(also))
+                yield Line(f"  and {left}; --output json lists all", "dim")
+    if also := list(_also_found(result, len(rows) - len(asked))):
+        yield from (heading("Also found"), Items(also))
     yield from (heading("Do now"), Items(_steps(result, bad), numbered=True))
 
 
 def _verdict(link: "Link", asked: Sequence[Translation], bad: Sequence[Translation]) -> str:
     groups = len({row.place.group for row in asked})
     head = (
-        f"{plain(link.source)} to {plain(link.target)}: {plural(len(asked), 'position')} of "
-        f"{plural(groups, 'group')}"
+        f"{plain(link.source)} to {plain(link.target)}: {plural(len(asked), 'committed offset')} of"
+        f" {plural(groups, 'group')}"
     )
     if not asked:
-        return f"{plain(link.source)} to {plain(link.target)}: no group has a position"
+        return f"{plain(link.source)} to {plain(link.target)}: no group has committed offsets"
     if bad:
-        return f"{head}, {number(len(bad))} to be looked at"
-    return f"{head}, all known, none skips a record"
+        return f"{head}, {number(len(bad))} to check"
+    return f"{head} translated; no records are skipped"
 
 
 def _methods(rows: Sequence[Translation]) -> str:
@@ -185,11 +182,11 @@ def _methods(rows: Sequence[Translation]) -> str:
     rereads = [row.answer.rereads_at_most for row in rows if row.answer]
     known = sum(r for r in rereads if r is not None)
     by = ", ".join(f"{number(count)} by {name}" for name, count in used.most_common())
-    return f"{by or 'no method has an answer'}; at most {number(known)} records are read again"
+    return f"{by or 'no method has an answer'}; re-reads at most {number(known)} records"
 
 
 class _Rows:
-    """Rows beside what is to be said of them; below them where there is no room for it."""
+    """Rows with their method or reason: next to the numbers if there is room, else below."""
 
     def __init__(self, rows: Sequence[Translation]) -> None:
         self._rows = rows
@@ -205,8 +202,8 @@ class _Rows:
         for group, partition, *numbers, how in lines:
             source, target, rereads, skips = numbers
             yield Text(f"  {group}, {partition}")
-            said = f"{source} to {target}, re-reads {rereads}, skips {skips}: {how}"
-            yield Padding(Text(said), (0, 0, 0, 6))
+            line = f"{source} to {target}, re-reads {rereads}, skips {skips}: {how}"
+            yield Padding(Text(line), (0, 0, 0, 6))
 
 
 def _table(lines: Sequence[tuple[str, ...]]) -> Table:
@@ -241,20 +238,24 @@ def _how(row: Translation) -> str:
     return plain("; ".join(words))
 
 
-def _also_seen(result: "LinkTranslated", never: int) -> Iterator[str]:
+def _also_found(result: "LinkTranslated", never: int) -> Iterator[str]:
     source = result.source
     if never:
-        yield f"{plural(never, 'partition')} in which a group has never committed"
+        yield f"{plural(never, 'partition')} without a committed offset"
     if source.elsewhere:
-        yield f"{plural(source.elsewhere, 'position')} in topics that the link does not carry"
+        yield (
+            f"{plural(source.elsewhere, 'committed offset')} in topics that are not part of the"
+            " link (`topics`)"
+        )
     if source.others:
-        yield f"{plural(source.others, 'group')} that the link does not carry (its `groups`)"
-    told = [f"{plain(g)}: {plain(r)}" for g, r in sorted(source.untranslatable.items())]
-    told += [f"{plain(g)}: cannot be seen, {plain(r)}" for g, r in sorted(source.unseen.items())]
-    told += [plain(reason) for reason in result.missing]
-    yield from told[:MOST_TOLD]
-    if len(told) > MOST_TOLD:
-        yield f"and {number(len(told) - MOST_TOLD)} more"
+        verb = be(source.others)
+        yield f"{plural(source.others, 'group')} that {verb} not part of the link (`groups`)"
+    more = [f"{plain(g)}: {plain(r)}" for g, r in sorted(source.untranslatable.items())]
+    more += [f"{plain(g)}: not readable: {plain(r)}" for g, r in sorted(source.unseen.items())]
+    more += [plain(reason) for reason in result.missing]
+    yield from more[:MOST_REASONS]
+    if len(more) > MOST_REASONS:
+        yield f"and {number(len(more) - MOST_REASONS)} more"
 
 
 def _steps(result: "LinkTranslated", bad: Sequence[Translation]) -> Iterator[str]:
@@ -262,7 +263,9 @@ def _steps(result: "LinkTranslated", bad: Sequence[Translation]) -> Iterator[str
         first = bad[0]
         place = first.place.partition
         where = arguments(first.place.group, place.topic, str(place.partition))
-        yield (f"drctl offsets explain {where} shows what every method says of the first one")
+        yield f"See the answer of every method for the first row:\ndrctl offsets explain {where}"
     if result.source.silent:
-        yield "groups of which nothing was noted are not in this list: see `drctl offsets track`"
-    yield "drctl offsets apply shows what would be written on the target"
+        yield (
+            "Groups without evidence are not listed. drctl offsets track collects it in advance."
+        )
+    yield "See what would be committed on the target:\ndrctl offsets apply"

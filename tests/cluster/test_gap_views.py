@@ -210,7 +210,7 @@ def test_a_topic_that_was_made_anew_with_the_same_records_is_told_by_its_id(
     refused = drctl.json("reconcile", str(ended.out), "--policy", "copy", code=3)
     (blocker,) = refused["blockers"]
     assert (blocker["precheck"], blocker["overridden"]) == ("recreated", False)
-    assert f"topic {topic} of the {side} was made anew since" in blocker["reason"]
+    assert f"topic {topic} on the {side} was recreated" in blocker["reason"]
     order = drctl("failback", "--check-order", "--gap", str(ended.out), "--output", "json")
     assert f"topic {topic} of" in order.stdout
     assert "was made anew: its id was" in order.stdout

@@ -204,7 +204,7 @@ def test_each_step_says_what_to_type() -> None:
     ("words", "said"),
     [
         (("--policy", "burn"), "there is no policy 'burn'"),
-        (("--policy", "discard"), "records are discarded only of topics that are named"),
+        (("--policy", "discard"), "discard needs topic names"),
         (("--gap", "somewhere"), "--gap goes with --check-order"),
         (("--check-order", "--execute"), "--check-order only looks"),
         (("--check-order", "--rebuild"), "--check-order only looks"),

@@ -78,6 +78,8 @@ def test_it_asks_where_the_older_record_would_stay(
 ) -> None:
     """A compacted survivor would keep the old value only, and nobody has chosen that."""
     (told,) = stand("copy", order, topic).refused
-    assert told.startswith("orders-0: 1 of the records that were safe to copy are behind something")
+    assert told.startswith(
+        "orders-0: 1 of the records that were safe to copy now have newer records"
+    )
     assert "choose --policy quarantine" in told
     assert stand("quarantine", order, topic) == Reconciliation(1)

@@ -31,10 +31,10 @@ def world(*orders: OrderVerdict) -> World:
     ("words", "message"),
     [
         (("--policy", "copy"), "nowhere holds no gap result"),
-        ((), "what is to become of the records?"),
+        ((), "no policy given"),
         (("--policy", "refuse"), "there is no policy 'refuse'"),
         (("--policy", "copy", "--yes"), "--yes goes with --execute"),
-        (("--policy", "discard"), "only of topics that are named"),
+        (("--policy", "discard"), "discard needs topic names"),
         (("--policy", "copy", "--override", "recreated=x"), "'recreated'"),
     ],
 )
@@ -82,12 +82,10 @@ def drawn(result: ReconcileResult) -> str:
 def test_a_plan_says_what_is_refused_and_what_to_type() -> None:
     plan = world(OrderVerdict.SAFE, OrderVerdict.CONFLICTING).plan(Policies(Action.COPY))
     text = drawn(ReconcileResult(plan, results=planned(plan)))
-    assert text.startswith("Plan for cluster b: 1 record to be done, 1 refused\n")
+    assert text.startswith("Plan for cluster b: 1 record to process, 1 refused\n")
     assert "refused (conflicting)" in text
-    assert "say with --conflicting what becomes of them" in text
-    assert text.endswith(
-        "Nothing was written. To do what is not refused:\n  drctl reconcile tail --execute\n"
-    )
+    assert "--conflicting" in text
+    assert text.endswith("is not refused:\n  drctl reconcile tail --execute\n")
     assert in_words(plan) == "copies 1 record to orders"
 
 
@@ -96,8 +94,8 @@ def test_a_guard_stands_against_all_and_says_how_it_is_passed_over() -> None:
     seen.not_compared = ("orders-3: no leader",)
     plan = seen.plan(copies())
     text = drawn(ReconcileResult(plan, results=planned(plan)))
-    assert "incomplete: it was not compared: orders-3: no leader (--override" in text
-    assert "To do this" not in text
+    assert "incomplete: not compared: orders-3: no leader (--override" in text
+    assert "To execute" not in text
 
 
 def test_a_result_names_what_is_gone_and_why_it_stopped() -> None:
@@ -108,17 +106,17 @@ def test_a_result_names_what_is_gone_and_why_it_stopped() -> None:
             plan, "R", "J", 2.0, planned(plan), gone, failure="the wire broke", hint="mend it"
         )
     )
-    assert "gone from the source: 4 records of orders-0: 3..5, 9" in text
+    assert "deleted on the source: 4 records of orders-0: 3..5, 9" in text
     assert "Stopped: the wire broke" in text
-    assert "cannot be taken back" in text
+    assert "cannot be rolled back" in text
 
 
 def test_where_all_is_refused_the_headline_says_so() -> None:
     plan = world(OrderVerdict.CONFLICTING).plan(Policies(Action.COPY))
     text = drawn(ReconcileResult(plan, results=planned(plan)))
-    assert text.startswith("Plan for cluster b: nothing may be done, 1 record refused\n")
-    assert "To do" not in text
-    assert "taken back" not in text
+    assert text.startswith("Plan for cluster b: nothing to do, 1 record refused\n")
+    assert "To execute" not in text
+    assert "rolled back" not in text
 
 
 def test_what_was_decided_before_is_told_as_it_was_decided() -> None:
@@ -128,16 +126,16 @@ def test_what_was_decided_before_is_told_as_it_was_decided() -> None:
     text = drawn(ReconcileResult(plan, results=planned(plan)))
     assert "discarded" in text
     assert "copy to" not in text, "nobody copied it, and nobody will"
-    assert text.startswith("Plan for cluster b: nothing is left to be done\n")
+    assert text.startswith("Plan for cluster b: nothing to do\n")
 
 
 @pytest.mark.parametrize(
     ("action", "said", "not_covered"),
     [
-        (Action.DISCARD, "no later run brings these records over", "appended"),
+        (Action.DISCARD, "discarded records are recorded", "appended"),
         (Action.EXPORT, "an export changes nothing on either cluster", "appended"),
-        (Action.QUARANTINE, "stays there", "an export"),
-        (Action.COPY, "finds the copies", "an export"),
+        (Action.QUARANTINE, "quarantine topic", "an export"),
+        (Action.COPY, "__drctl_provenance", "an export"),
     ],
 )
 def test_the_consequence_is_that_of_what_is_done(
@@ -151,7 +149,7 @@ def test_the_consequence_is_that_of_what_is_done(
 
 def test_an_export_that_cannot_begin_is_refused_and_not_repeated(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Refused, match="cannot be written") as told:
+    with pytest.raises(Refused, match="cannot write") as told:
         ExportFolder(tmp_path / "file" / "out", {}).begin([])
     plan = world(OrderVerdict.SAFE).plan(copies(Action.EXPORT))
     lines = tuple(LineResult(line, Outcome.PARTIAL, Count()) for line in plan.lines)

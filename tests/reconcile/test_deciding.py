@@ -38,11 +38,11 @@ def world(*orders: OrderVerdict) -> World:
 @pytest.mark.parametrize(
     ("policy", "topics", "conflicting", "message"),
     [
-        (None, (), Action.REFUSE, "what is to become of the records?"),
-        (Action.DISCARD, (), Action.REFUSE, "records are discarded only of topics that are named"),
-        (Action.COPY, (), Action.DISCARD, "records are discarded only of topics that are named"),
-        (None, ("orders",), Action.REFUSE, "--topic 'orders' says no policy"),
-        (Action.COPY, ("orders=refuse",), Action.REFUSE, "--topic 'orders=refuse' says no policy"),
+        (None, (), Action.REFUSE, "no policy given"),
+        (Action.DISCARD, (), Action.REFUSE, "discard needs topic names"),
+        (Action.COPY, (), Action.DISCARD, "discard needs topic names"),
+        (None, ("orders",), Action.REFUSE, "--topic 'orders': no policy"),
+        (Action.COPY, ("orders=refuse",), Action.REFUSE, "--topic 'orders=refuse': no policy"),
     ],
 )
 def test_policies_that_do_not_go_together(
@@ -140,8 +140,8 @@ def test_a_target_that_ends_earlier_than_it_did_is_refused() -> None:
     [
         (("s", "t"), []),
         (("", ""), []),
-        (("old", "t"), ["topic orders of the source was made anew since: its id was old"]),
-        (("s", "old"), ["topic orders of the target was made anew since: its id was old"]),
+        (("old", "t"), ["topic orders on the source was recreated: its id was old"]),
+        (("s", "old"), ["topic orders on the target was recreated: its id was old"]),
     ],
 )
 def test_topics_that_were_made_anew_are_told_by_their_ids(

@@ -168,9 +168,7 @@ def test_records_that_were_gone_are_not_said_to_be_exported(tmp_path: Path) -> N
         pytest.param(
             {part(ORDERS, 4, after=3): (4,)}, ABOUT, "safe records of orders-0", id="of-the-rest"
         ),
-        pytest.param(
-            {part(ORDERS, 3, 4): (4,)}, ABOUT, "2 safe records of orders-0, of which", id="fewer"
-        ),
+        pytest.param({part(ORDERS, 3, 4): (4,)}, ABOUT, "2 safe records of orders-0", id="fewer"),
         pytest.param({part(ORDERS, 3, 4): (3, 4)}, {**ABOUT, "result": "r2"}, "r1", id="result"),
         pytest.param(
             {part(ORDERS, 3, 4): (3, 4)}, {**ABOUT, "classes": ["expired"]}, "r1", id="classes"
@@ -197,7 +195,7 @@ def test_an_export_that_does_not_say_what_it_holds_stays(tmp_path: Path) -> None
     told = json.loads((out / MANIFEST).read_text())
     del told["record_sets"]  # as drctl wrote it before
     (out / MANIFEST).write_text(json.dumps(told))
-    with pytest.raises(Refused, match="does not say which records it holds"):
+    with pytest.raises(Refused, match="does not list its records"):
         export(out, {part(ORDERS, 3, 4): (3, 4)})
     assert export(out, {part(ORDERS, 3, 4): (3, 4)}, beside=True) == tmp_path / "out-2"
     assert offsets_in(out / "orders-0.jsonl") == [3, 4]
@@ -223,7 +221,7 @@ def test_nothing_counts_until_as_much_is_written_as_was_read(tmp_path: Path) -> 
     writer = ExportFolder(tmp_path / "out", dict(ABOUT))
     writer.begin([part(ORDERS, 3, 4)])
     writer.add(Exported(ORDERS, "orders", (3, 5, None, None, ()), SAFE))
-    with pytest.raises(Unknown, match="1 records of orders-0 were written"):
+    with pytest.raises(Unknown, match="orders-0: 1 records were written"):
         writer.finish([part(ORDERS, 3, 4)])
     assert not (tmp_path / "out" / MANIFEST).exists()
 

@@ -124,7 +124,7 @@ def against(plan: ReconcilePlan) -> list[tuple[Precheck, int | None]]:
 def test_a_record_that_came_since_is_not_written_again() -> None:
     plan = Stage({0: [at(10, wanted(3))]}).plan()
     assert against(plan) == [(Precheck.TARGET_HAS_THEM, 0)]
-    assert "offset 3 was missing, and is on the target by now" in plan.blocked[0].reason
+    assert "offset 3 was missing and is now on the target" in plan.blocked[0].reason
     assert not plan.acting
     assert not Precheck.TARGET_HAS_THEM.overridable
 
@@ -153,7 +153,7 @@ def test_records_behind_something_newer_are_counted_and_may_be_copied_for_a_reas
     stage = Stage({1: [at(9 + n, wanted(n), value=b"new") for n in (1, 2)]})
     (moved,) = stage.plan().blocked
     assert (moved.precheck, moved.place) == (Precheck.TARGET_MOVED, OTHER)
-    assert moved.reason.startswith("2 of the records that were safe to copy are behind something")
+    assert moved.reason.startswith("2 of the records that were safe to copy now have newer records")
     stage.overrides = {Precheck.TARGET_MOVED: "known"}
     plan = stage.plan()
     assert not plan.blocked
@@ -219,7 +219,7 @@ def test_a_copy_may_be_in_any_partition_where_replication_does_not_keep_them() -
 def test_what_cannot_be_looked_through_is_unknown_and_what_was_seen_counts() -> None:
     (silent, _) = Stage({0: [at(10, wanted(3), key=b"x")]}, fails=True).plan().blocked
     assert silent.precheck is Precheck.TARGET_UNREAD
-    assert "cannot be looked through: a broker is silent" in silent.reason
+    assert "cannot be read: a broker is silent" in silent.reason
     assert silent.precheck.overridable
     seen = Stage({0: [at(10, wanted(3))]}, fails=True)
     seen.overrides = {Precheck.TARGET_UNREAD: "test"}

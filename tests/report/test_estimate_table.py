@@ -105,7 +105,7 @@ def test_it_says_first_that_it_is_no_proof_and_last_what_to_do(
     lines = draw(found).splitlines()
     assert lines[0].startswith("Estimate: ")
     assert lines[0].rstrip().endswith(NO_PROOF)
-    assert next_steps(found)[-1] in lines[-1]
+    assert next_steps(found)[-1].splitlines()[-1] in lines[-1]
     assert any(ASSUMED in line for line in lines)
 
 
@@ -116,30 +116,30 @@ def test_since_when_and_how_many() -> None:
         f"(at least 6,276, at most 6,280). {NO_PROOF}"
     )
     assert (
-        "Replication of orders-3 stopped: about 6,276 records since 2026-03-05 14:10:07 UTC "
-        "(10 min old)." in text
+        "Replication of orders-3 stopped: about 6,276 records since 2026-03-05 14:10:07 UTC."
+        in text
     )
     assert "drctl gap --scope full --topic orders" in text
 
 
 def test_what_goes_on_by_itself_did_not_just_stop() -> None:
     text = draw(went_on())
-    assert "orders-3 differs since 2026-03-05 14:10:07 UTC (10 min old): about 6,276" in text
-    assert "Do not start the old replication" in text
-    assert "plain lag" not in text
+    assert "orders-3 differs since 2026-03-05 14:10:07 UTC: about 6,276" in text
+    assert "Do not restart replication" in text
+    assert "replication lag" not in text
 
 
 def test_nothing_missing_is_never_said() -> None:
-    assert "no difference that would be a gap shows in 2 partitions" in verdict(nothing())
+    assert "no gap visible in 2 partitions" in verdict(nothing())
     assert "nothing is missing" not in draw(nothing()).lower()
-    assert "nothing could be looked at" in verdict(nothing_seen())
+    assert "no partitions could be checked" in verdict(nothing_seen())
 
 
 def test_every_doubt_is_explained_once() -> None:
     text = draw(everything_wrong())
     for doubt in Uncertainty:
         assert text.count(MEANINGS[doubt]) == 1
-    assert "it cannot be told since when" not in text  # the target has no such partition at all
+    assert "since an unknown time" not in text  # the partition does not exist on the target
     assert "and 20 more" in draw(nothing_seen())
 
 

@@ -47,7 +47,7 @@ def test_what_is_left_out_is_counted() -> None:
         "and 51 more notes in",
     ):
         assert words in text
-    assert "and 3,988 more runs" in text
+    assert "and 3,988 more ranges" in text
 
 
 def test_notes_are_said_once_with_their_topics() -> None:
@@ -66,7 +66,7 @@ def test_where_it_comes_from_is_told() -> None:
 
 def test_nothing_missing_shows_no_empty_tables() -> None:
     text = Document(render(gaps.nothing_missing())).text
-    for title in ("Worst partitions", "Examples", "Which topics", "Not compared"):
+    for title in ("Worst partitions", "Examples", "The bar compares topics", "Not compared"):
         assert title not in text
 
 

@@ -14,6 +14,7 @@ from drctl.views.gap_text import (
     next_steps,
     offsets,
     order_lines,
+    times,
     tone,
     total_lines,
     uncompared_parts,
@@ -23,24 +24,24 @@ from drctl.views.gap_text import (
 from tests.report import gaps
 
 VERDICTS = {
-    "nothing_missing": "Nothing is missing: every one of 5,000,000 records was found on secondary.",
+    "nothing_missing": "Nothing is missing: all 5,000,000 records are on secondary.",
     "tail_lost": "1,440 records of 3 topics are missing on secondary.",
     "scattered": "398,194 records of topic clicks are missing on secondary.",
     "not_complete": (
         "Not complete: 1 topic and 2 partitions could not be compared and 40 offsets are "
-        "undecided; in the rest, 1,293 records of 3 topics are missing on secondary."
+        "undecided. In the rest, 1,293 records of 3 topics are missing on secondary."
     ),
     "unknown_only": (
-        "Not complete: 1 offset is undecided; nothing is missing among the 52,000 records compared."
+        "Not complete: 1 offset is undecided. Nothing is missing among the 52,000 records compared."
     ),
     "target_topic_missing": "360 records of topic invoices are missing on secondary.",
     "one_record": "1 record of topic orders is missing on secondary.",
     "accounted_for": (
-        "Nothing is missing: of 10,000 records 9,450 were found on secondary and 550 it no longer "
-        "needs to hold (superseded or expired)."
+        "Nothing is missing: 9,450 of 10,000 records are on secondary, 550 are superseded or "
+        "expired there."
     ),
     "vast": (
-        "Not complete: 3,000 partitions could not be compared; in the rest, 618,100 records of "
+        "Not complete: 3,000 partitions could not be compared. In the rest, 618,100 records of "
         "100 topics are missing on secondary."
     ),
 }
@@ -54,7 +55,7 @@ def test_the_verdict_in_one_sentence(name: str, sentence: str) -> None:
 
 def test_nothing_read_is_not_called_found() -> None:
     empty = gaps.result(gaps.topic("orders", gaps.gap(0, 0)))
-    assert verdict(empty) == "Nothing is missing: primary holds no record in 1 topic."
+    assert verdict(empty) == "Nothing is missing: no records in 1 topic on primary."
 
 
 @every
@@ -87,50 +88,48 @@ def advice(result: GapResult) -> str:
 def test_after_a_failover_the_old_replication_must_stay_off() -> None:
     steps = next_steps(gaps.tail_lost())
     first, meanwhile = steps[0].what.split(" while ")
-    assert first == "Do not start the old replication from primary to secondary"
+    assert first == "Do not restart replication from primary to secondary"
     assert meanwhile == "applications write to secondary."
     assert "Do not truncate" in steps[1].what
 
 
 def test_plain_lag_is_not_mistaken_for_a_failover() -> None:
     said = advice(gaps.one_record())
-    assert "may be plain lag" in said
-    assert "Do not start the old replication" not in said
+    assert "may be replication lag" in said
+    assert "Do not restart" not in said
 
 
 def test_a_newer_record_of_a_key_rules_out_plain_lag() -> None:
     order = replace(gaps.gap(0, 10, 1).order, safe=0, conflicting=1)
     conflicting = gaps.result(gaps.topic("orders", gaps.gap(0, 10, 1, order=order)))
-    assert "Do not start the old replication" in advice(conflicting)
+    assert "Do not restart replication" in advice(conflicting)
 
 
 def test_what_is_unknown_comes_first_and_is_not_called_missing() -> None:
     steps = next_steps(gaps.unknown_only())
-    assert steps[0].what == "Let open transactions on primary end, then run drctl gap again."
-    assert "Records of unknown fate may be nowhere else." in advice(gaps.unknown_only())
+    assert "open transactions on primary" in steps[0].what
+    assert steps[0].command == "drctl gap --link main"
+    assert "not compared may exist nowhere else" in advice(gaps.unknown_only())
     assert "missing record" not in advice(gaps.unknown_only())
 
 
 def test_not_complete_never_says_that_nothing_has_to_be_done() -> None:
     for make in (gaps.unknown_only, gaps.not_complete):
-        assert "Nothing has to be brought over" not in advice(make())
-    assert "Nothing has to be brought over" in advice(gaps.nothing_missing())
+        assert "Nothing needs to be copied" not in advice(make())
+    assert "Nothing needs to be copied" in advice(gaps.nothing_missing())
 
 
 def test_records_only_on_the_target_matter_for_the_way_back() -> None:
-    assert "Going back to primary needs 50 records that only secondary holds." in advice(
-        gaps.accounted_for()
-    )
+    assert "50 records from secondary to primary before a failback" in advice(gaps.accounted_for())
 
 
 def test_a_missing_target_topic_is_named() -> None:
-    assert "secondary lacks invoices: everything in it counts as missing." in facts(
-        gaps.target_topic_missing()
-    )
+    (named,) = (fact for fact in facts(gaps.target_topic_missing()) if "not exist" in fact)
+    assert named.startswith("invoices does not exist on secondary")
 
 
 def test_a_topic_that_was_not_compared_is_not_called_absent() -> None:
-    assert not any("lacks" in fact for fact in facts(gaps.not_complete()))
+    assert not any("does not exist" in fact for fact in facts(gaps.not_complete()))
 
 
 def test_misplaced_records_are_named() -> None:
@@ -139,7 +138,7 @@ def test_misplaced_records_are_named() -> None:
 
 
 def test_order_that_was_not_checked_is_said_to_be_unknown() -> None:
-    assert any("kept their order" in line for line in unknown(gaps.nothing_missing()))
+    assert any("--order" in line for line in unknown(gaps.nothing_missing()))
     assert order_lines(gaps.nothing_missing())[-1].count is None
 
 
@@ -158,12 +157,12 @@ def test_what_the_ledger_knew_is_said() -> None:
         "ledger.db", 1_000_000, 0, kept=False, forgotten=gone, why_not="another run wrote to it"
     )
     said = " ".join(facts(gaps.result(gaps.topic("orders", gaps.gap(0, 10)), ledger=use)))
-    assert "1,000,000 offsets of both sides were not read again" in said
-    assert "ledger of 1 partition of the target was set aside" in said
+    assert "1,000,000 offsets of both clusters were not read again" in said
+    assert "1 partition on the target were discarded" in said
     assert "another run wrote to it" in said
     empty = replace(use, offsets_known=0, oldest_ms=None, kept=True, forgotten=(), why_not="")
     said = " ".join(facts(gaps.result(gaps.topic("orders", gaps.gap(0, 10)), ledger=empty)))
-    assert "knew nothing of it" in said
+    assert "had no digests" in said
 
 
 def test_every_total_is_explained() -> None:
@@ -196,4 +195,15 @@ def test_offsets_in_short() -> None:
     assert offsets(gaps.gap(0, 100, 3)) == "97-99"
     assert offsets(gaps.gap(0, 100, 1)) == "99"
     many = gaps.gap(0, 100, 3, ranges=((2, 2), (5, 5)), ranges_total=9)
-    assert offsets(many) == "2 +8 runs"
+    assert offsets(many) == "2 +8 ranges"
+
+
+def test_old_records_are_shown_by_their_timestamps_not_by_age() -> None:
+    week = 1_356_998_400_000, 1_357_516_800_000
+    assert times(*week) == "2013-01-01 .. 2013-01-07"
+    assert times(week[0], week[0] + 60_000) == "2013-01-01 00:00:00 .. 00:01:00"
+    assert times(week[0], week[0]) == "2013-01-01 00:00:00"
+    old = replace(gaps.gap(0, 10, 3), oldest_timestamp=week[0], newest_timestamp=week[1])
+    text = " ".join(facts(gaps.result(gaps.topic("orders", old))))
+    assert "2013-01-01 .. 2013-01-07 UTC" in text
+    assert " old" not in text

@@ -48,12 +48,12 @@ FAILED = tracked(look=None, failed=Unreachable("gone"), known_ms=NOON - 90_000)
 
 def test_one_line_a_pass() -> None:
     assert pass_line(tracked()) == (
-        "2023-11-14 22:13:20  1,000 groups with 4,000 positions: 2 moved, 2 noted, 1 forgotten;"
-        " 0.51 s"
+        "2023-11-14 22:13:20  1,000 groups, 4,000 committed offsets: 2 changed, 2 written,"
+        " 1 deleted; 0.51 s"
     )
     assert pass_line(tracked(look=look(problems=PROBLEMS))).endswith("0.51 s; 2 problems")
     assert pass_line(FAILED) == (
-        "2023-11-14 22:13:20  failed; what is noted is true as of 2023-11-14 22:11:50 UTC,"
+        "2023-11-14 22:13:20  failed. Offset snapshots are as of 2023-11-14 22:11:50 UTC,"
         " 1 min 30 s ago"
     )
 
@@ -62,22 +62,22 @@ def test_what_would_be_done() -> None:
     result = tracked(executed=False, topic_existed=False, known_ms=None)
     found = look(problems=PROBLEMS)
     assert list(pass_lines(result, found, "secondary", "drctl offsets track --execute")) == [
-        "1,000 groups with 4,000 positions, looked at in 0.51 s",
-        "topic __drctl_anchors of secondary would be made",
-        "2 moved: 2 anchors would be written, 1 deleted",
-        "1 position has no consumed record left to know it by on another cluster",
-        "3 anchors could not be verified: kept",
+        "1,000 groups, 4,000 committed offsets, read in 0.51 s",
+        "Would create topic __drctl_anchors on secondary",
+        "2 changed: would write 2 offset snapshots, delete 1",
+        "1 committed offset has no consumed record left to find on the target",
+        "3 offset snapshots not verified: kept unchanged",
         "group bil\\x1b[31mling: no answer",
-        "group g in orders-3: gone",
-        "nothing is noted yet",
-        "to write them: drctl offsets track --execute",
+        "group g, orders-3: gone",
+        "No offset snapshots yet",
+        "To write: drctl offsets track --execute",
     ]
 
 
 def test_many_problems_are_not_all_told() -> None:
     found = look(problems=tuple(Problem(f"g{n}", "", -1, "gone") for n in range(25)))
     lines = list(pass_lines(tracked(look=found), found, "secondary", ""))
-    assert lines[-1] == "and 5 more; --output json has all"
+    assert lines[-1] == "and 5 more; --output json lists all"
     assert lines[-2] == "group g19: gone"
 
 
@@ -101,7 +101,7 @@ def test_whoever_wrote_a_pass_chose_when_it_began(known_ms: int) -> None:
     failed = ErrorBody(code=5, kind="Unreachable", message="gone", hint="")
     document = check(document_of(result, failed))
     assert document["known_until"] == str(known_ms)
-    assert f"true as of {known_ms} ms UTC, " in pass_line(result)
+    assert f"as of {known_ms} ms UTC, " in pass_line(result)
 
 
 def test_numbers_add_up() -> None:

@@ -158,7 +158,7 @@ class Round:
     def _go_home(self, at: World) -> None:
         course = self._course
         at.lab.start(PRIMARY)
-        # Records are discarded only of topics that are named.
+        # Records are discarded discard needs topic names.
         named = ("--topic", f"{at.topic}=discard")
         policy = named if course.policy == "discard" else ("--policy", course.policy)
         words = ("failback", *policy, "--conflicting", "quarantine", *GRACE, *NEW_IDS)
