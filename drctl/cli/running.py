@@ -330,7 +330,7 @@ PAGE = "report.html"
 def show_end(config: "Config", state: "RunState", outcome: "Outcome") -> int:
     """Print the run's end; the exit code."""
     from drctl.views.run_json import RunDocument
-    from drctl.views.run_lines import run_table
+    from drctl.views.run_report import run_table
 
     data = _data(config, state)
     page = _page(config, state.run, data)
@@ -341,8 +341,8 @@ def show_end(config: "Config", state: "RunState", outcome: "Outcome") -> int:
 def show_state(state: "RunState") -> int:
     """Print how far a run came that nobody goes on with yet."""
     from drctl.views.run_json import RunDocument
-    from drctl.views.run_lines import run_table
     from drctl.views.run_reading import report_data
+    from drctl.views.run_report import run_table
 
     data = report_data(state)
     return console().result(run_table(data, None), RunDocument.of(data))

@@ -1,7 +1,4 @@
-"""What is true of a run, what it does not tell, its figures and steps, and what to do now.
-
-Page, terminal and Markdown say the same.
-"""
+"""What is known of a run, what is not, its figures, and what to do now: one sentence each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,11 +11,8 @@ from drctl.plans import failback
 from drctl.steps.failback import WHOLE
 from drctl.steps.records import Reconcile
 from drctl.steps.waiting import Drain
-from drctl.views.client_moves import leaving_told
 from drctl.views.run_data import Became, Positions, ReportData, Standing, StepReport, Writes
 from drctl.views.run_words import (
-    BECAME,
-    Tone,
     closed,
     estimated,
     length,
@@ -26,34 +20,28 @@ from drctl.views.run_words import (
     lost_in_words,
     rpo_in_brief,
     rto_in_brief,
-    tone,
-    turning,
-    verdict,
     when,
     writes_now,
 )
-from drctl.views.text import collected, number, plain, plural, sentence
-from drctl.views.view import Figure, Part, Text, figures_table, heading, section, table, view
-
-_BAD = (Became.FAILED, Became.UNKNOWN, Became.NOT_ROLLED_BACK, Became.OUTSTANDING, Became.STARTED)
-"""What a person has to look at."""
+from drctl.views.text import collected, number, plain, plural
+from drctl.views.view import Figure
 
 
 @collected
 def known(data: ReportData) -> Iterator[str]:
-    """What is true, as far as the journal was written."""
+    """What the journal proves."""
     since = f", since {when(data.writes_since)} UTC" if data.writes_since else ""
     if data.writes is not Writes.NOT_TOUCHED and data.writes is not Writes.UNKNOWN:
         yield f"{writes_now(data)}{since}."
     if data.abandoned:
-        yield f"Why it was left behind: {closed(data.abandoned)}"
+        yield f"Abandoned: {closed(data.abandoned)}"
     elif data.rollback_reason and data.ending.standing in (Standing.REFUSED, Standing.STOPPED):
-        yield f"Why it was {turning(data)}: {closed(data.rollback_reason)}"
+        yield f"Reason: {closed(data.rollback_reason)}"
     elif data.ending.words and data.ending.standing is Standing.STOPPED:
         yield f"Step {plain(data.ending.step)}: {closed(data.ending.words)}"
     back = data.became(Became.ROLLED_BACK)
     if back:
-        yield f"Taken back, and seen to be: {_names(back)}."
+        yield f"Rolled back, and verified: {_names(back)}."
     if data.rto.seconds is not None:
         seconds, how = length(data.rto.seconds), data.rto.how
         if data.rto.since_command:
@@ -61,108 +49,88 @@ def known(data: ReportData) -> Iterator[str]:
         else:
             yield f"Writes were refused for {seconds}: {how}."
     if lossless(data):
-        yield f"No record was left behind: {data.rpo.how}."
+        yield f"Every record was replicated: {data.rpo.how}."
     elif data.rpo.exact and data.rpo.records is not None:
         yield f"{lost_in_words(data).capitalize()}: {data.rpo.how}."
     done = data.ending.standing is Standing.DONE
     if done and failback.rebuilds(data.plan.steps) and WHOLE in data.overrides:
         # The source had lost nothing: its order was not right.
         yield (
-            f"{plain(data.plan.target)} has the order of {plain(data.plan.source)} now: what the"
-            " old replication put behind newer records stands so on both."
+            f"{plain(data.plan.target)} now has its records in the order of"
+            f" {plain(data.plan.source)}: records that arrived late there are late on both."
         )
     if data.positions is not None:
-        yield _positions(data.positions, data.mode)
+        yield committed(data.positions, data.mode)
     if data.overrides:
         told = "; ".join(
             f"{plain(precheck)}: {plain(why)}" for precheck, why in data.overrides.items()
         )
-        yield f"{plural(len(data.overrides), 'precheck')} passed over: {closed(told)}"
+        yield f"{plural(len(data.overrides), 'precheck')} overridden: {closed(told)}"
 
 
-def _positions(found: Positions, mode: str) -> str:
-    told = (
-        f"{plural(found.positions, 'position')} of {plural(len(found.groups), 'group')} committed"
-    )
+def committed(found: Positions, mode: str) -> str:
+    """The offsets that were committed, and how many records consumers read again."""
+    text = f"Committed {plural(found.positions, 'offset')} of {plural(len(found.groups), 'group')}"
     if found.same:
-        told += f", {number(found.same)} more stood there already"
+        text += f" ({number(found.same)} more were already in place)"
     if found.rereads_at_most is None:
-        return f"{told}."
-    again = f"{told}; at most {plural(found.rereads_at_most, 'record')} read again"
+        return f"{text}; how many records are read again is unknown."
+    text += f"; at most {plural(found.rereads_at_most, 'record')} read again"
     if found.rereads_likely is not None:
-        again += f" ({number(found.rereads_likely)} if they read nothing after they were last seen)"
-    if mode == "unplanned":
-        # The end of the target's log bounds it, whatever they consumed since.
-        return f"{again}."
-    return f"{again}, and what members had fetched and could not commit behind the fence."
+        text += f", likely {number(found.rereads_likely)}"
+    # Unplanned, the end of the target's log bounds it, whatever they consumed since.
+    fetched = ", plus what members had fetched but could not commit after the fence"
+    return f"{text}{'' if mode == 'unplanned' else fetched}."
 
 
 @collected
 def unknown(data: ReportData) -> Iterator[str]:
-    """What this run does not tell."""
+    """What the journal leaves open."""
     if data.writes is Writes.UNKNOWN:
         yield f"Where applications can write: {_doubtful(data)}."
     if data.writes is Writes.TARGET and not data.fenced:
-        yield f"Whether {plain(data.plan.source)} takes writes, too: nobody saw it fenced."
+        yield f"Whether {plain(data.plan.source)} also accepts writes: its fence was not verified."
     for step in data.became(Became.UNKNOWN, Became.STARTED, Became.NOT_ROLLED_BACK):
-        words = closed(step.rolled_back or step.words or "nothing more was written down")
-        asked = "What became of" if step.changes else "What would have been seen by"
-        yield f"{asked} {plain(step.id)}: {words}"
+        words = closed(step.rolled_back or step.words or "the journal has no later entry")
+        yield f"Whether {plain(step.id)} took effect: {words}"
     if data.ending.standing is Standing.UNKNOWN:
         late = (step for step in data.became(Became.FAILED) if step.id == data.ending.step)
-        yield from (f"Whether {plain(s.id)} comes true: {closed(s.words)}" for s in late)
+        yield from (f"Whether {plain(s.id)} will succeed: {closed(s.words)}" for s in late)
     if data.rto.seconds is None and data.writes is Writes.TARGET:
-        yield f"For how long writes were refused: {data.rto.how}."
+        yield f"How long writes were refused: {data.rto.how}."
     if data.writes is Writes.TARGET and not data.rpo.exact:
-        yield f"What exactly was left behind: {data.rpo.how}."
+        yield f"Exactly which records are not replicated: {data.rpo.how}."
     yield from (f"Not checked: {closed(each.words)}" for each in data.unseen)
     for name in data.not_checked:
         if not any(name.startswith(f"step {step.id}:") for step in data.steps):
             yield f"Not checked: {closed(name)}"
     if data.ending.standing is Standing.NOT_ENDED:
-        yield "Whether it is under way: who runs it may still be at it."
+        yield "Whether the run is still in progress: the process that runs it may be alive."
     if data.chain is None:
-        yield "Whether the journal is as it was written: drctl report --verify looks."
+        yield "Whether the journal is intact: `drctl report --verify` checks it."
 
 
 def _doubtful(data: ReportData) -> str:
     found = data.became(Became.UNKNOWN, Became.STARTED, Became.NOT_ROLLED_BACK, Became.FAILED)
     names = _names(tuple(s for s in found if s.changes and (s.waited is not None)))
-    return f"it hangs on {names}" if names else "the steps do not tell"
+    return f"it depends on {names}" if names else "the steps do not say"
 
 
 def _names(steps: tuple[StepReport, ...]) -> str:
     return ", ".join(plain(step.id) for step in steps)
 
 
-@dataclass(frozen=True, slots=True)
-class StepRow:
-    """A step in a table.
-
-    Attributes:
-        told: what was seen of it last.
-        bad: whether a person has to look at it.
-    """
-
-    number: int
-    id: str
-    became: str
-    seconds: str
-    told: str
-    bad: bool
-
-
 def figures(data: ReportData) -> tuple[Figure, ...]:
-    """Where writes go, and what the run cost."""
+    """Where applications can write, RTO and RPO."""
     rto = data.rto
     return (
         Figure("Applications can write to", _writes_to(data), _writes_how(data)),
         Figure(
-            "RTO, from the command on" if rto.since_command else "RTO, writes refused for",
+            "RTO, since the command" if rto.since_command else "RTO, writes refused for",
             "not measured" if rto.seconds is None else length(rto.seconds),
             rto_in_brief(data),
         ),
-        Figure("RPO, left behind", _loss(data), rpo_in_brief(data)),
+        Figure("RPO, not replicated", _loss(data), rpo_in_brief(data)),
     )
 
 
@@ -172,7 +140,7 @@ def _writes_to(data: ReportData) -> str:
         case Writes.TARGET:
             return plain(data.plan.target)
         case Writes.AS_BEFORE if data.gives_up_source:
-            return "nowhere that is known"
+            return "unknown"
         case Writes.AS_BEFORE:
             return plain(data.plan.source)
         case _:
@@ -180,7 +148,7 @@ def _writes_to(data: ReportData) -> str:
 
 
 def _writes_how(data: ReportData) -> str:
-    """Since when, or what is missing."""
+    """Since when, or why it is not known."""
     if data.writes is Writes.TARGET and not data.switched:
         done, total = data.endpoints
         return f"{done} of {plural(total, 'endpoint')} switched"
@@ -188,17 +156,17 @@ def _writes_how(data: ReportData) -> str:
         return f"since {when(data.writes_since)} UTC"
     match data.writes:
         case Writes.AS_BEFORE if data.gives_up_source:
-            return f"{plain(data.plan.source)} was given up as lost"
+            return f"{plain(data.plan.source)} is treated as lost"
         case Writes.AS_BEFORE:
             return "as before the run"
         case Writes.UNKNOWN:
-            return "look before you act"
+            return "check before you act"
         case _:
-            return "by this plan"
+            return "this plan does not change it"
 
 
 def _loss(data: ReportData) -> str:
-    """Records, or seconds where nobody knows how many."""
+    """Records, or seconds where the number of records is unknown."""
     rpo = data.rpo
     if rpo.lost.known:
         return estimated(rpo)
@@ -207,39 +175,12 @@ def _loss(data: ReportData) -> str:
     return "unknown" if data.writes is Writes.TARGET else "not measured"
 
 
-def step_rows(data: ReportData) -> tuple[StepRow, ...]:
-    """Every step, in order."""
-    return tuple(
-        StepRow(
-            step.number,
-            plain(step.id),
-            BECAME[step.became],
-            "" if step.seconds is None else length(step.seconds),
-            sentence(step.rolled_back or step.words),
-            step.became in _BAD,
-        )
-        for step in data.steps
-    )
-
-
-def named(data: ReportData) -> tuple[str, ...]:
-    """Everything that is not as wanted, each named with its step; owed ones last."""
-    told = [
-        f"{plain(step.id)}: {sentence(each)}"
-        for step in data.steps
-        if step.became in _BAD
-        for each in (*step.items, *step.complaints)
-    ]
-    told += [f"owed by {plain(step)}: {sentence(what)}" for step, what in data.outstanding.items()]
-    return tuple(told)
-
-
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """Something to do, or to leave alone, and why.
+    """An action, or something not to do, and why.
 
     Attributes:
-        command: null: there is none.
+        command: null where there is none.
     """
 
     what: Name
@@ -253,8 +194,8 @@ def next_steps(data: ReportData) -> Iterator[NextStep]:
     if data.chain is not None and data.chain.harm is not None:
         yield NextStep(
             "Do not rely on this report.",
-            f"Its journal is not as it was written: {closed(data.chain.words)} Compare it with "
-            "its copies: the topic __drctl_journal and the state_dir of whoever ran it.",
+            f"Its journal was changed or damaged: {closed(data.chain.words)} Compare it with its"
+            " copies: topic __drctl_journal, and the state_dir of the machine that ran it.",
         )
     match data.ending.standing:
         case Standing.DONE:
@@ -266,15 +207,15 @@ def next_steps(data: ReportData) -> Iterator[NextStep]:
         case Standing.STOPPED if data.ending.over:
             if failback.is_failback(data.plan.steps):
                 yield NextStep(
-                    f"Leave {plain(data.plan.target)} closed, and its old replication stopped.",
-                    "The next run finds them so; opened or started now, either loses records.",
+                    f"Keep {plain(data.plan.target)} fenced, and its old replication stopped.",
+                    "The next run expects both; enabling writes or replication now loses records.",
                 )
             yield _again(data)
         case Standing.NOT_ENDED:
             yield NextStep(
                 f"Ask {plain(data.attempts[-1].who)} on {plain(data.attempts[-1].host)} whether it "
-                "still runs; if not, go on with it.",
-                "A run that is alive keeps a second one out; resume says so and changes nothing.",
+                "is still running; if not, resume it.",
+                "While it is alive, resume refuses and changes nothing.",
                 f"{_resume(data)} --execute",
             )
         case _:
@@ -284,12 +225,12 @@ def next_steps(data: ReportData) -> Iterator[NextStep]:
 def _after_abandoned(data: ReportData) -> Iterator[NextStep]:
     for step, what in data.outstanding.items():
         yield NextStep(
-            f"Look at {plain(step)}, and take it back if it is in the way.",
+            f"Check {plain(step)}, and undo it by hand if it is in the way.",
             closed(what[:1].upper() + what[1:]),
         )
     yield NextStep(
-        "Then look at a plan: another run may begin.",
-        "It looks at what is there.",
+        "Then make a new plan.",
+        "It starts from the clusters as they are now.",
         _plan_again(data) or None,
     )
 
@@ -297,30 +238,28 @@ def _after_abandoned(data: ReportData) -> Iterator[NextStep]:
 def _stopped(data: ReportData) -> Iterator[NextStep]:
     stuck = data.became(Became.FAILED, Became.UNKNOWN, Became.NOT_ROLLED_BACK)
     for step in stuck:
-        items = f" ({plural(len(step.items), 'item')} named below)" if step.items else ""
+        items = f" ({plural(len(step.items), 'item')}, listed under the step)" if step.items else ""
         words = closed(step.rolled_back or step.words)
-        yield NextStep(f"Look at {plain(step.id)}{items}.", words)
+        yield NextStep(f"Fix the cause of {plain(step.id)}{items}.", words)
     if data.rollback_reason:
-        why = "It puts back what still stands, the newest first; nothing else is begun."
+        why = "It continues the rollback, newest step first, and starts nothing else."
     elif data.writes is Writes.TARGET:
-        why = "It looks at that step first and does what is left; what is done is not done again."
+        why = "It checks that step first, then does what is left; nothing is done twice."
     else:
-        why = "It looks at the fence first; nothing that was done is done again without a look."
+        why = "It checks the fence first; nothing is repeated without a check."
     yield NextStep(
-        "Then go on with the run." if stuck else "Go on with the run.",
-        why,
-        f"{_resume(data)} --execute",
+        "Then resume the run." if stuck else "Resume the run.", why, f"{_resume(data)} --execute"
     )
     yield from _past(data, stuck)
     if data.writes is Writes.NOWHERE:
         yield NextStep(
             "Do not lift the fence by hand.",
-            "The journal would not know; resume goes on, or puts everything back.",
+            "The journal would not record it; resume continues or rolls everything back.",
         )
     if data.ending.standing is not Standing.INTERRUPTED:
         yield NextStep(
-            "Or, where nothing can bring it to its end, leave it behind.",
-            "Nothing is put back: what stands is listed, and another run may begin.",
+            "Or abandon it, if it cannot be finished.",
+            "Nothing is rolled back: what is still in effect is listed, and a new run can start.",
             f"{_resume(data)} --abandon REASON",
         )
 
@@ -334,70 +273,70 @@ def _past(data: ReportData, stuck: tuple[StepReport, ...]) -> Iterator[NextStep]
             named = step.words.startswith(f"{precheck}: ")
             if (named or moved) and precheck not in data.overrides:
                 yield NextStep(
-                    f"Or pass {precheck} over, where {plain(data.plan.source)} is to be given up.",
-                    f"What it took meanwhile, {plain(data.plan.target)} lacks: it is owed, and"
-                    " drctl gap finds it.",
+                    f"Or override {precheck}, if {plain(data.plan.source)} is to be given up.",
+                    f"Records it accepted meanwhile are missing on {plain(data.plan.target)};"
+                    " `drctl gap` finds them later.",
                     f"{_resume(data)} --override {quote(precheck)}=REASON",
                 )
 
 
 def _after_done(data: ReportData) -> Iterator[NextStep]:
     for step, what in data.outstanding.items():
-        yield NextStep(closed(what), f"Owed by step {plain(step)}: {_later(data)}.")
+        yield NextStep(closed(what), f"Outstanding from step {plain(step)}: {_later(data)}.")
     if data.writes is not Writes.TARGET:
         if not data.outstanding:
-            yield NextStep("Nothing has to be done.", "Every step was seen to be done.")
+            yield NextStep("Nothing to do.", "Every step was verified.")
         return
     if failback.is_failback(data.plan.steps):
-        yield from _home(data)
+        yield from _after_failback(data)
         return
     source, target = plain(data.plan.source), plain(data.plan.target)
     yield NextStep(
         f"Do not start the old replication from {source} to {target}.",
-        f"It would append old records behind the newer ones of {target}.",
+        f"It would append old records after the newer ones on {target}.",
     )
-    closing = NextStep(
-        f"Before {source} is used again, keep its applications away and find what only it holds.",
-        f"{target} takes writes now that {source} does not have; this says what has been done of"
-        " the way back, and what comes next.",
+    check_order = NextStep(
+        f"Before {source} is used again, keep it fenced and find the records that only it has.",
+        f"{target} accepts writes that {source} does not have; this command shows how far the"
+        " failback is, and the next step.",
         f"{_command(data, failback.NAME)} --check-order",
     )
     if not data.rpo.exact:
-        yield closing
+        yield check_order
         yield NextStep(
-            f"When {source} answers again, and is closed, find what was left behind.",
-            "Only a comparison of the records makes the estimate exact.",
+            f"When {source} is back and fenced, find the records that were not replicated.",
+            "Only a comparison of records replaces the estimate by a count.",
             _command(data, "gap"),
         )
         return
     if data.rpo.records:
         yield NextStep(
-            f"Decide what becomes of the {plural(data.rpo.records, 'record')} left behind.",
-            "A late copy may stand behind newer records of its key, and whatever overwrites"
+            f"Decide on the {plural(data.rpo.records, 'record')} that were not replicated.",
+            "A late copy may land after newer records of its key, and whatever overwrites"
             f" {source} destroys them.",
         )
-    yield closing
+    yield check_order
 
 
 def _later(data: ReportData) -> str:
     if data.plan.name.startswith("failover-"):
-        return f"the way home does it, or says why not (`{_command(data, failback.NAME)}`)"
+        return f"failback does it, or says why not (`{_command(data, failback.NAME)}`)"
     return "a later run must do it"
 
 
-def _home(data: ReportData) -> Iterator[NextStep]:
+def _after_failback(data: ReportData) -> Iterator[NextStep]:
     source, target = plain(data.plan.source), plain(data.plan.target)
     yield NextStep(
-        f"Leave the replication from {source} to {target} stopped.",
-        f"Records go from {target} to {source} again; in both directions they would be copied"
-        " round for ever.",
+        f"Keep the replication from {source} to {target} stopped.",
+        f"Records are replicated from {target} to {source} again; running both directions would"
+        " copy them in a loop.",
     )
     if count := data.set_aside.get("quarantine", 0):
         gone = failback.rebuilds(data.plan.steps)
-        originals = "nothing else holds them" if gone else f"their originals are on {target} alone"
+        originals = "no other copy exists" if gone else f"the originals are only on {target}"
         yield NextStep(
-            f"Decide what becomes of the {plural(count, 'record')} in quarantine.",
-            f"Topics __drctl_quarantine.* of {source} hold copies of them; {originals}.",
+            f"Decide on the {plural(count, 'record')} in quarantine.",
+            f"Topics __drctl_quarantine.* on {source} have copies; {originals}.",
         )
 
 
@@ -411,14 +350,14 @@ def _plan_again(data: ReportData) -> str:
 
 
 def _rebuilding(data: ReportData) -> str:
-    """A source that has lost nothing is filled anew only where somebody says why."""
+    """A source that lost nothing is rebuilt only with a reason."""
     if WHOLE not in data.overrides:
         return " --rebuild"
     return f" --rebuild {option('--override', f'{WHOLE}={data.overrides[WHOLE]}')}"
 
 
 def _decisions(data: ReportData) -> str:
-    """What was said of the records that only the returned cluster has, as it is typed."""
+    """The options that decided on the records that only the returned cluster has."""
     deciding = (step for step in data.plan.steps if step.kind == Reconcile.name)
     given = []
     for step in islice(deciding, 1):
@@ -431,10 +370,10 @@ def _decisions(data: ReportData) -> str:
 
 
 def _again(data: ReportData) -> NextStep:
-    # A reason that names another way home stands in that one's place.
+    # The reason already names the failback command to run.
     named = f"drctl {failback.NAME} " in data.rollback_reason
     return NextStep(
-        "Clear the reason, then look at the plan again.",
+        "Fix the reason, then make the plan again.",
         closed(data.rollback_reason) if data.rollback_reason else "The run changed nothing.",
         None if named else _plan_again(data) or None,
     )
@@ -446,39 +385,3 @@ def _command(data: ReportData, name: str) -> str:
 
 def _resume(data: ReportData) -> str:
     return f"drctl resume {quote(data.run)}"
-
-
-_VERDICT_STYLES = {Tone.FINE: "bold green", Tone.FOUND: "bold yellow", Tone.INCOMPLETE: "bold red"}
-_MOST = 20
-
-
-@view
-def run_table(data: ReportData, page: str | None) -> Iterator[Part]:
-    """The verdict, the figures, the steps, what is known and not, and what to do."""
-    yield Text(verdict(data), _VERDICT_STYLES.get(tone(data), "bold"))
-    yield figures_table(figures(data))
-    yield heading("Steps")
-    yield table(map(_step_seen, step_rows(data)))
-    told = named(data)
-    more = [f"and {len(told) - _MOST} more: the report names all"] if len(told) > _MOST else []
-    yield from section("Named", (*told[:_MOST], *more), mark="- ")
-    yield from section("Known", known(data), mark="- ")
-    yield from section("Unknown", unknown(data), mark="- ")
-    if data.ending.standing is not Standing.DONE:
-        yield from section(
-            "Clients that are connected to the source", leaving_told(data), mark="- "
-        )
-    evidence = tuple(map(sentence, data.rpo.evidence))
-    yield from section("What the estimate of the loss rests on", evidence, mark="- ")
-    yield heading("Do now")
-    for place, step in enumerate(next_steps(data), 1):
-        yield Text(f"  {place}. {step.what} {step.why}")
-        if step.command:
-            yield Text(f"     {step.command}", "bold")
-    if page:
-        yield Text(f"\nPage: {page}")
-
-
-def _step_seen(row: StepRow) -> Iterator[Text]:
-    words = (str(row.number), row.id, row.became, row.seconds, row.told)
-    return (Text(word, "bold red" if row.bad else "") for word in words)

@@ -1,13 +1,13 @@
-"""A run as Markdown, for wikis and tickets; what comes from clusters is text and nothing else."""
+"""A run as Markdown, for wikis and tickets; nothing that comes from a cluster is markup."""
 
 import re
 from collections.abc import Iterable, Iterator
 
-from drctl.views import run_lines, run_words
-from drctl.views.client_moves import leaving_told
-from drctl.views.run_data import ReportData, StepReport, Warned
-from drctl.views.run_lines import figures, next_steps
-from drctl.views.text import number, plain, plural, sentence
+from drctl.views import run_words
+from drctl.views.run_data import ReportData
+from drctl.views.run_report import StepView, report
+from drctl.views.text import number
+from drctl.views.view import Cell, Items, Part, Table, Text
 
 # Marks, references, and what some renderers make a link of without being asked.
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$]|:(?=//)|(?<=www)\.)|([<>&@])", re.IGNORECASE)
@@ -34,89 +34,57 @@ def code(printable: str) -> str:
 
 
 def _lines(data: ReportData) -> Iterator[str]:
-    yield f"# {text(run_words.chip(data))}: {text(run_words.verdict(data))}"
-    yield ""
-    yield f"{text(run_words.circumstances(data))}"
-    yield from _table(
-        ("", "", "how it is known"), ((row.name, row.value, row.how) for row in figures(data))
+    shown = report(data)
+    yield f"# {text(shown.chip)}: {text(shown.headline)}"
+    yield from ("", text(shown.circumstances))
+    yield from _part(Table(((f.name, f.value, f.how) for f in shown.figures), ("", "", "Source")))
+    do_now = (
+        f"{place}. **{text(step.what)}** {text(step.why)}"
+        + (f" {code(step.command)}" if step.command else "")
+        for place, step in enumerate(shown.do_now, 1)
     )
-    yield from _section("Do now", _steps_now(data))
-    yield from _section("Known", (f"- {text(each)}" for each in run_lines.known(data)))
-    yield from _section("Unknown", (f"- {text(each)}" for each in run_lines.unknown(data)))
-    rests = (f"- {text(sentence(each))}" for each in data.rpo.evidence)
-    yield from _section("What the estimate of the loss rests on", rests)
-    yield from _section("Steps", _steps(data.steps))
-    left = (f"- {text(each)}" for each in leaving_told(data))
-    yield from _section("Clients that are connected to the source", left)
-    yield from _section("Owed", (f"- {_both(s, w)}" for s, w in data.outstanding.items()))
-    yield from _section("Guards passed over", (f"- {_both(*o)}" for o in data.overrides.items()))
-    yield from _section("Guards to know of", (f"- {_warned(each)}" for each in data.warned))
-    yield from _section("Groups", _groups(data))
-    yield from _section("Not checked", (f"- {text(sentence(n))}" for n in data.not_checked))
-    yield from _section("Who ran it", _who(data))
+    yield from _section("Do now", do_now)
+    yield from _section("Known", (f"- {text(each)}" for each in shown.known))
+    yield from _section("Unknown", (f"- {text(each)}" for each in shown.unknown))
+    yield from _section("Steps", (line for step in shown.steps for line in _step(step)))
+    for each in shown.sections:
+        yield from ("", f"## {text(each.title)}")
+        for part in each.parts:
+            yield from _part(part)
     yield ""
     yield f"Journal: {text(run_words.journal_in_words(data))}. Plan {code(data.plan.fingerprint)}."
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    told = list(lines)
-    if told:
-        yield from ("", f"## {title}", "", *told)
+    found = list(lines)
+    if found:
+        yield from ("", f"## {title}", "", *found)
 
 
-def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+def _part(part: Part) -> Iterator[str]:
     yield ""
-    yield f"| {' | '.join(heads)} |"
-    yield f"|{'---|' * len(heads)}"
-    for row in rows:
-        yield f"| {' | '.join(text(cell) for cell in row)} |"
+    match part:
+        case Items(lines):
+            yield from (f"- {text(line)}" for line in lines)
+        case Table(rows, columns, numbers):
+            yield _row(columns)
+            marks = ("---:" if place in numbers else "---" for place in range(len(columns)))
+            yield f"|{'|'.join(marks)}|"
+            yield from map(_row, rows)
+        case Text(words):
+            yield text(words)
 
 
-def _steps_now(data: ReportData) -> Iterator[str]:
-    for place, step in enumerate(next_steps(data), 1):
-        command = f" {code(step.command)}" if step.command else ""
-        yield f"{place}. **{text(step.what)}** {text(step.why)}{command}"
+def _row(cells: Iterable[Cell]) -> str:
+    words = (cell.text if isinstance(cell, Text) else cell for cell in cells)
+    return f"| {' | '.join(map(text, words))} |"
 
 
-def _steps(steps: Iterable[StepReport]) -> Iterator[str]:
-    for step in steps:
-        took = f", {run_words.length(step.seconds)}" if step.seconds is not None else ""
-        title = text(sentence(step.title))
-        yield f"{step.number}. **{run_words.BECAME[step.became]}**{took}: {title}"
-        told = [sentence(step.words)] if step.words else []
-        told += [sentence(each) for each in (*step.items, *step.complaints)]
-        if step.rolled_back:
-            told.append(f"taken back: {sentence(step.rolled_back)}")
-        if step.outstanding and step.outstanding != step.words:
-            told.append(f"owed: {sentence(step.outstanding)}")
-        yield from (f"    - {text(each)}" for each in dict.fromkeys(told))
-
-
-def _both(name: str, words: str) -> str:
-    return f"**{text(plain(name))}**: {text(sentence(words))}"
-
-
-def _warned(each: Warned) -> str:
-    return f"{text(sentence(each.words))}{'' if each.checked else ' **(not checked)**'}"
-
-
-def _groups(data: ReportData) -> Iterator[str]:
-    if data.positions is None:
-        return
-    for row in data.positions.groups:
-        again = row.rereads_at_most
-        told = "" if again is None else f", at most {plural(again, 'record')} read again"
-        if row.rereads_likely is not None:
-            told += f", likely {number(row.rereads_likely)}"
-        yield f"- **{text(plain(row.name))}**: {plural(row.positions, 'position')}{told}"
-        if row.skips_only_if:
-            yield f"    - rests on {text(sentence(row.based_on or ''))}"
-            yield f"    - skips records only if {text(sentence(row.skips_only_if))}"
-    yield from (f"- left out: {text(sentence(each))}" for each in data.positions.left_out)
-
-
-def _who(data: ReportData) -> Iterator[str]:
-    for each in data.attempts:
-        span = f"{run_words.when(each.began)} to {run_words.when(each.until)} UTC"
-        who = f"{text(plain(each.who))} on {text(plain(each.host))}"
-        yield f"- {who}, {text(span)}: {text(sentence(each.ending))}"
+def _step(step: StepView) -> Iterator[str]:
+    took = f", {step.took}" if step.took else ""
+    yield f"{number(step.number)}. **{step.state}**{took}: {text(step.title)}"
+    for each in step.details:
+        label = f"{each.label}: " if each.label else ""
+        if label or each.text:
+            yield f"    - {label}{text(each.text)}"
+        yield from (f"    - {text(item)}" for item in each.items)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from drctl.views import run_lines, run_words
-from drctl.views.client_moves import leaving_told
+from drctl.views import run_words
 from drctl.views.page import render_page
 from drctl.views.run_data import Became, Doing, ReportData, Span, StepReport, Writes
+from drctl.views.run_report import report
 from drctl.views.run_words import BECAME, length, when
 from drctl.views.text import plain
 from drctl.views.time_axis import Axis, Tick
@@ -23,11 +23,11 @@ _THINNEST = 0.5
 _BETWEEN_TICKS = 22.0
 
 LEGEND = (
-    (Doing.LOOKING, "looking before anything is changed"),
-    (Doing.EFFECT, "changing, until it is proven"),
-    (Doing.WAITING, "waiting for a proof"),
-    (Doing.ROLLING_BACK, "taking back"),
-    (Doing.NOBODY, "nobody at work, not to scale"),
+    (Doing.LOOKING, "checking before any change"),
+    (Doing.EFFECT, "changing and verifying"),
+    (Doing.WAITING, "waiting"),
+    (Doing.ROLLING_BACK, "rolling back"),
+    (Doing.NOBODY, "not running, not to scale"),
 )
 
 
@@ -48,6 +48,7 @@ class PictureRow:
     number: int
     id: str
     became: Became
+    state: str
     bars: tuple[Bar, ...]
     seconds: str
     title: str
@@ -130,6 +131,7 @@ def _row(step: StepReport, spans: Sequence[Span], bars: Sequence[Bar]) -> Pictur
         step.number,
         plain(step.id),
         step.became,
+        BECAME[step.became],
         mine,
         "" if step.seconds is None else length(step.seconds),
         f"{plain(step.id)}: {BECAME[step.became]}{told}",
@@ -206,16 +208,10 @@ def render(data: ReportData) -> str:
     return render_page(
         "run.html.j2",
         data=data,
-        tone=run_words.tone(data),
-        chip=run_words.chip(data),
-        words=run_words,
-        known=run_lines.known(data),
-        unknown=run_lines.unknown(data),
-        steps=run_lines.next_steps(data),
-        clients=leaving_told(data),
-        figures=run_lines.figures(data),
+        report=report(data),
+        journal=run_words.journal_in_words(data),
         picture=picture(data),
         item_limit=ITEMS,
-        group_limit=GROUPS,
+        row_limit=GROUPS,
         note_limit=NOTES,
     )

@@ -1,7 +1,4 @@
-"""What a run came to, in words: the page, the terminal and the Markdown say the same.
-
-Pure: a `ReportData` in, sentences out. Everything that came from a journal is made printable here.
-"""
+"""The headline and other phrases of a run's report; all of it is printable."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -12,13 +9,13 @@ from drctl.views.text import number, plain, plural, sentence
 
 
 class Tone(StrEnum):
-    """How a run is to be taken."""
+    """How good the news is."""
 
     FINE = "fine"
     FOUND = "found"
     """There is something to do."""
     INCOMPLETE = "incomplete"
-    """Nobody knows yet, or it is not over."""
+    """Not known yet, or not finished."""
 
 
 CHIPS = {
@@ -27,7 +24,7 @@ CHIPS = {
     Standing.STOPPED: "Stopped part-way",
     Standing.UNKNOWN: "Unknown",
     Standing.INTERRUPTED: "Interrupted",
-    Standing.NOT_ENDED: "Not ended",
+    Standing.NOT_ENDED: "Not finished",
 }
 
 BECAME = {
@@ -37,14 +34,14 @@ BECAME = {
     Became.FAILED: "failed",
     Became.UNKNOWN: "unknown",
     Became.STARTED: "started",
-    Became.ROLLED_BACK: "taken back",
-    Became.NOT_ROLLED_BACK: "not taken back",
-    Became.NOT_STARTED: "not begun",
+    Became.ROLLED_BACK: "rolled back",
+    Became.NOT_ROLLED_BACK: "not rolled back",
+    Became.NOT_STARTED: "not started",
 }
 
 
 def tone(data: ReportData) -> Tone:
-    """How it is to be taken."""
+    """How good the news is."""
     if data.ending.standing is Standing.DONE:
         return Tone.FOUND if data.outstanding else Tone.FINE
     if data.ending.standing in (Standing.REFUSED, Standing.STOPPED):
@@ -55,9 +52,9 @@ def tone(data: ReportData) -> Tone:
 def chip(data: ReportData) -> str:
     """One word, or two."""
     if data.ending.standing is Standing.DONE and data.outstanding:
-        return "Done, and something is owed"
+        return "Done, actions outstanding"
     if data.abandoned:
-        return "Left behind"
+        return "Abandoned"
     return CHIPS[data.ending.standing]
 
 
@@ -68,36 +65,36 @@ def verdict(data: ReportData) -> str:
         case Standing.DONE:
             return f"{_end(data)}."
         case Standing.REFUSED:
-            if turning(data) == "refused":
+            if not any(step.rolled_back for step in data.steps):
                 return f"Refused at {at}: nothing was changed."
-            return f"Turned back at {at}: everything was put back."
+            return f"Failed at {at}: everything was rolled back."
         case Standing.STOPPED if data.abandoned:
-            return f"Nobody goes on with it; it came to {at}: {_where(data)}."
+            return f"Abandoned at {at}: {_where(data)}."
         case Standing.STOPPED if data.ending.over:
             if is_failback(data.plan.steps):
-                return f"Turned back at {at}: what must stay as it is was left so."
-            return f"Ended at {at}: a part was done, and stays."
+                return f"Failed at {at}: rolled back, except for what must stay."
+            return f"Ended at {at}: part of it was done, and is kept."
         case Standing.STOPPED if data.rollback_reason:
-            return f"Turned back at {_turned_at(data)}, but not everything could be put back."
+            return f"Failed at {_turned_at(data)}, and not everything could be rolled back."
         case Standing.STOPPED:
             return f"Stopped at {at}: {_where(data)}, and {_left(data)}."
         case Standing.UNKNOWN if _late(data):
-            return f"{at} was not seen in time: look before you act. {writes_now(data)}."
+            return f"{at} was not verified in time: check before you act. {writes_now(data)}."
         case Standing.UNKNOWN:
-            return f"Nobody knows yet what became of {at}: look before you act. {writes_now(data)}."
+            return f"The outcome of {at} is unknown: check before you act. {writes_now(data)}."
         case Standing.INTERRUPTED:
             before = f"before {at} was done" if at else "after the last step"
             return f"Interrupted {before}: {_where(data)}."
         case Standing.NOT_ENDED:
-            behind = f"at {at}" if at else "behind the last step"
-            return f"The journal stops {behind}: {_where(data)}."
+            place = f"at {at}" if at else "after the last step"
+            return f"The journal stops {place}: {_where(data)}."
 
 
 def _end(data: ReportData) -> str:
     if data.writes is not Writes.TARGET:
-        return f"All {plural(len(data.steps), 'step')} of {plain(data.plan.name)} are through"
+        return f"All {plural(len(data.steps), 'step')} of {plain(data.plan.name)} are done"
     moved = f"{plain(data.plan.target)} has taken over from {plain(data.plan.source)}"
-    lost = {True: "no record was left behind", False: lost_in_words(data)}[lossless(data)]
+    lost = {True: "every record was replicated", False: lost_in_words(data)}[lossless(data)]
     return "; ".join(filter(None, (moved, lost, set_aside(data))))
 
 
@@ -105,28 +102,28 @@ _ASIDE = {"quarantine": "in quarantine", "export": "exported", "discard": "disca
 
 
 def set_aside(data: ReportData) -> str:
-    """What was not copied of the records that only the returned cluster had; empty for nothing."""
+    """What became of records that only the returned cluster had; empty where all were copied."""
     told = [
         f"{number(count)} {'is' if count == 1 else 'are'} {_ASIDE[kind]}"
         for kind, count in data.set_aside.items()
     ]
-    return f"of what only {plain(data.plan.target)} had {', '.join(told)}" if told else ""
+    return f"of the records only on {plain(data.plan.target)}, {', '.join(told)}" if told else ""
 
 
 def lossless(data: ReportData) -> bool:
-    """Whether it is proven that nothing was left behind."""
+    """Whether it is proven that every record was replicated."""
     return data.rpo.exact and data.rpo.records == 0
 
 
 def lost_in_words(data: ReportData) -> str:
-    """What the target lacks."""
+    """How many records are missing on the target."""
     records, seconds = data.rpo.records, data.rpo.seconds
     if not data.rpo.lost.known and seconds is None:
         return "how many records were not replicated is not known"
     if records is None and seconds is not None and not data.rpo.lost.known:
         return f"about the last {length(seconds)} may not be replicated"
     if data.rpo.exact and records is not None:
-        return f"{plural(records, 'record')} {'was' if records == 1 else 'were'} left behind"
+        return f"{plural(records, 'record')} {'was' if records == 1 else 'were'} not replicated"
     within = f" of the last {length(seconds)}" if seconds and not data.rpo.compared else ""
     return f"{estimated(data.rpo)}{within} may not be replicated"
 
@@ -150,14 +147,14 @@ def _where(data: ReportData) -> str:
     match data.writes:
         case Writes.AS_BEFORE:
             if data.gives_up_source:
-                return f"{target} is not open yet, and {source} was given up as lost"
+                return f"writes to {target} are not enabled yet, and {source} is treated as lost"
             return f"applications can write to {source} as before"
         case Writes.NOWHERE:
-            return f"nobody can write: {source} is fenced and {target} is not open"
+            return f"no cluster accepts writes: {source} is fenced, {target} is not enabled yet"
         case Writes.TARGET:
             done, total = data.endpoints
             only = "" if data.switched else f", but {done} of {plural(total, 'endpoint')} switched"
-            return f"{target} takes writes{only}"
+            return f"{target} accepts writes{only}"
         case Writes.UNKNOWN:
             return "where applications can write is not known"
         case Writes.NOT_TOUCHED:
@@ -170,7 +167,7 @@ def _left(data: ReportData) -> str:
 
 
 def _late(data: ReportData) -> bool:
-    """Whether the last step answered, but not as it should."""
+    """Whether the last step answered, but not as wanted."""
     return any(s.id == data.ending.step for s in data.became(Became.FAILED))
 
 
@@ -180,7 +177,7 @@ def _turned_at(data: ReportData) -> str:
 
 
 def circumstances(data: ReportData) -> str:
-    """Of what and as of when this is."""
+    """Which run this is, and when it ran."""
     plan = data.plan
     return (
         f"run {plain(data.run)}, {plain(plan.name)}, link {plain(plan.link)}, "
@@ -189,13 +186,8 @@ def circumstances(data: ReportData) -> str:
     )
 
 
-def turning(data: ReportData) -> str:
-    """Whether something had to be put back."""
-    return "turned back" if any(step.rolled_back for step in data.steps) else "refused"
-
-
 def rto_in_brief(data: ReportData) -> str:
-    """From when to when, or why nobody knows."""
+    """From when to when, or why it is not known."""
     rto = data.rto
     if rto.seconds is None or rto.start is None or rto.end is None:
         return sentence(rto.how.removeprefix("not measured: "))
@@ -208,23 +200,23 @@ def rpo_in_brief(data: ReportData) -> str:
     if rpo.exact:
         return "proven by content"
     if rpo.compared:
-        return "compared by content, and not all of it can be told"
+        return "compared by content, partly undecided"
     if not rpo.lost.known and rpo.seconds is None:
         return sentence(rpo.how.removeprefix("not measured: "))
     within = f"of the last {length(rpo.seconds)}, " if rpo.records and rpo.seconds else ""
-    return f"{within}estimated from what survived"
+    return f"{within}estimated from the surviving evidence"
 
 
 def journal_in_words(data: ReportData) -> str:
-    """Whether the journal is as it was written."""
+    """Whether the journal is intact."""
     chain = data.chain
     if chain is None:
         return "not verified"
     if chain.harm is not None:
-        return f"NOT as it was written: {sentence(chain.words)}"
+        return f"CHANGED OR DAMAGED: {sentence(chain.words)}"
     lines = plural(chain.lines, "line")
-    ended = "" if chain.ended else ", not ended"
-    return f"as it was written: {lines}{ended}, digest {chain.head.digest[:16]}"
+    ended = "" if chain.ended else ", not finished"
+    return f"intact: {lines}{ended}, digest {chain.head.digest[:16]}"
 
 
 def closed(text: str) -> str:

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
 THROUGH = 12
 LOST = "how many records were not replicated is not known"
-ALL_THERE = "no record was left behind"
+ALL_THERE = "every record was replicated"
 FENCE = "fence-producers"
 BRIEFLY_S, LOOK_S = 15.0, 12.0
 """For so long clients wait for the fence, and for a look that is under way when that is over."""

@@ -210,7 +210,7 @@ def test_a_run_that_is_left_behind_names_what_it_changed() -> None:
         assert {*read.left_changed} == announced, number
         data = report_data(read)
         assert data.ending.exit_code is ExitCode.FOUND
-        assert run_words.verdict(data).startswith("Nobody goes on with it; it came to ")
+        assert run_words.verdict(data).startswith("Abandoned at ")
         told = " ".join(step.why for step in run_lines.next_steps(data))
         assert all(what[1:] in told for what in read.left_changed.values())
         assert "Leave secondary closed" not in told

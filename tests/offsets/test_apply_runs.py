@@ -190,7 +190,7 @@ def test_nothing_is_written_for_a_group_in_use() -> None:
     assert {r.line.precheck for r in ran.result.not_done} == {Precheck.GROUP_ACTIVE}
     assert not any(name == "b" for name, _, _ in standing.effects)
     report = run_markdown.render(report_data(ran.state))
-    assert "Ended at apply-offsets: a part was done, and stays." in report
+    assert "Ended at apply-offsets: part of it was done, and is kept." in report
     assert "b t-0: group-active" in report
     assert "replication" not in report, "what a failback has to leave is not of it"
 

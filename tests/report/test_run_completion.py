@@ -83,7 +83,7 @@ def test_before_it_is_an_estimate_with_its_evidence(ran: ReportData, tmp_path: P
     assert document["rpo"]["evidence"] == EVIDENCE
     for shown in (run_page.render(ran), run_markdown.render(ran)):
         assert "a heartbeat" in shown
-        assert "What the estimate of the loss rests on" in shown
+        assert "What the loss estimate is based on" in shown
 
 
 def test_the_first_whole_comparison_makes_it_exact(ran: ReportData, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_the_first_whole_comparison_makes_it_exact(ran: ReportData, tmp_path: Pa
         "exact": True,
     }
     assert check(ReportDocument.of(data))["rpo"]["evidence"] == []
-    assert "1,204 records were left behind" in verdict(data)
+    assert "1,204 records were not replicated" in verdict(data)
     assert figures(data)[2].value == "1,204 records"
     assert figures(data)[2].how == "proven by content"
     assert any("compared everything by content" in each for each in known(data))
@@ -109,7 +109,7 @@ def test_the_first_whole_comparison_makes_it_exact(ran: ReportData, tmp_path: Pa
     assert "by their own timestamps the missing records are of 3.5 s" in data.rpo.how
     assert not any("left behind" in each for each in unknown(data))
     steps = [step.what for step in next_steps(data)]
-    assert "Decide what becomes of the 1,204 records left behind." in steps
+    assert "Decide on the 1,204 records that were not replicated." in steps
     assert not any("find what was left behind" in step for step in steps)
     for shown in (run_page.render(data), run_markdown.render(data)):
         assert "1,204 records" in shown
@@ -133,7 +133,7 @@ def test_nothing_left_behind_is_proven_too(ran: ReportData, tmp_path: Path) -> N
     keep(tmp_path, result(ran, 600, 0))
     data = told(ran, tmp_path)
     assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (0, 0.0, True)
-    assert "no record was left behind" in verdict(data)
+    assert "every record was replicated" in verdict(data)
     assert not any("left behind" in step.what for step in next_steps(data))
 
 

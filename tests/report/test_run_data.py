@@ -61,11 +61,14 @@ def test_a_source_that_was_given_up_takes_no_writes_as_before() -> None:
     precheck = Refused("records are not on the target", "wait")
     data = Run(runs.unplanned()).play({**GOOD, "preflight": Part(refuses=precheck, looks=3)}).data
     assert data.writes is Writes.AS_BEFORE
-    assert writes_now(data) == "Secondary is not open yet, and primary was given up as lost"
+    assert (
+        writes_now(data)
+        == "Writes to secondary are not enabled yet, and primary is treated as lost"
+    )
     told = {figure.name: (figure.value, figure.how) for figure in figures(data)}
     assert told["Applications can write to"] == (
-        "nowhere that is known",
-        "primary was given up as lost",
+        "unknown",
+        "primary is treated as lost",
     )
 
 
@@ -111,7 +114,7 @@ def test_an_unplanned_run_tells_its_time_to_recovery_from_the_command_on() -> No
     assert data.rto.end is not None
     assert data.rto.seconds == (data.rto.end - began).total_seconds()
     assert data.rto.how.startswith("from the command until")
-    assert figures(data)[1].name == "RTO, from the command on"
+    assert figures(data)[1].name == "RTO, since the command"
 
 
 def test_a_fence_that_worked_in_an_unplanned_run_is_measured_from() -> None:

@@ -10,6 +10,7 @@ from drctl.views import run_lines, run_markdown
 from drctl.views.junit import run_to_junit as junit
 from drctl.views.run_json import ReportDocument, RunDocument
 from drctl.views.run_lines import known, next_steps, unknown
+from drctl.views.run_report import named, report
 from drctl.views.run_words import length, verdict
 from drctl.views.text import plain
 from tests.cli.documents import check
@@ -37,13 +38,13 @@ def test_every_case_is_used() -> None:
 @every
 def test_nothing_that_is_said_has_a_control_character(name: str) -> None:
     data = runs.EVERY[name]().data
-    texts = [verdict(data), *known(data), *unknown(data), *run_lines.named(data)]
+    texts = [verdict(data), *known(data), *unknown(data), *named(report(data), data)]
     for step in next_steps(data):
         texts += [step.what, step.why, step.command or ""]
     for figure in run_lines.figures(data):
         texts += [figure.name, figure.value, figure.how]
-    for row in run_lines.step_rows(data):
-        texts += [row.id, row.became, row.seconds, row.told]
+    for row in report(data).steps:
+        texts += [row.id, row.state, row.took, row.seen]
     texts += run_markdown.render(data).splitlines() + junit(data).splitlines()
     assert [text for text in texts if not text.isprintable()] == []
 
@@ -128,10 +129,10 @@ def test_junit_tells_failed_from_unknown_and_from_skipped() -> None:
 
 
 def test_what_is_bad_stands_out_in_the_rows() -> None:
-    bad = [row.id for row in run_lines.step_rows(runs.half_back().data) if row.bad]
+    bad = [row.id for row in report(runs.half_back().data).steps if row.bad]
     assert bad == ["fence-producers", "commit-offsets"]
-    assert run_lines.named(runs.outstanding().data) == (
-        "owed by fence-producers: fence producers on primary: deny WRITE to User:orders-app, "
+    assert named(report(runs.outstanding().data), runs.outstanding().data) == (
+        "outstanding, fence-producers: fence producers on primary: deny WRITE to User:orders-app, "
         "User:payments-app: primary does not answer: it is owed",
     )
 

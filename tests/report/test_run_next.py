@@ -26,7 +26,7 @@ def test_a_way_home_that_is_done_leaves_its_own_replication_stopped(name: str) -
     at_once = {step.id: Part(takes=0) for step in HOME[name].steps}
     data = Run(HOME[name]).play(at_once).data
     (step,) = next_steps(data)
-    assert step.what.startswith(f"Leave the replication from {data.plan.source} to")
+    assert step.what.startswith(f"Keep the replication from {data.plan.source} to")
 
 
 def test_what_was_not_copied_is_part_of_the_answer_and_of_what_is_to_be_done() -> None:
@@ -34,15 +34,12 @@ def test_what_was_not_copied_is_part_of_the_answer_and_of_what_is_to_be_done() -
     at_once = {step.id: Part(takes=0) for step in HOME["failback"].steps}
     data = Run(HOME["failback"]).play({**at_once, "reconcile": Part(facts={"done": done})}).data
     home, survivor = data.plan.target, data.plan.source
-    assert f"of what only {home} had 610 are in quarantine, 1 is discarded." in verdict(data)
+    assert f"of the records only on {home}, 610 are in quarantine, 1 is discarded." in verdict(data)
     *_, decide = next_steps(data)
-    assert decide.what == "Decide what becomes of the 610 records in quarantine."
-    assert decide.why == (
-        f"Topics __drctl_quarantine.* of {survivor} hold copies of them; their originals are on"
-        f" {home} alone."
-    )
+    assert decide.what == "Decide on the 610 records in quarantine."
+    assert f"on {survivor} have copies; the originals are only on {home}." in decide.why
     nothing = Run(HOME["failback"]).play(at_once).data
-    assert "of what only" not in verdict(nothing)
+    assert "of the records only on" not in verdict(nothing)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +55,7 @@ def test_a_way_home_that_was_left_behind_is_planned_anew_as_it_was(name: str, co
 def test_what_was_filled_anew_for_its_order_says_so_and_is_planned_with_the_reason() -> None:
     plan, reason = HOME["rebuild"], "the old replicator ran, it's known"
     at_once = {step.id: Part(takes=0) for step in plan.steps}
-    told = f"{plan.target} has the order of {plan.source} now"
+    told = f"{plan.target} now has its records in the order of {plan.source}"
     done = Run(plan).play(at_once).data
     assert not any(each.startswith(told) for each in known(done))
     passed = replace(done, overrides={"source-whole": reason})

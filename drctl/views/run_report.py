@@ -1,0 +1,289 @@
+"""The report of a run: one view model, that the terminal, Markdown and the HTML page render.
+
+A field that is added here appears in all three.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from drctl.views import run_lines, run_words
+from drctl.views.client_moves import leaving_told
+from drctl.views.run_data import Became, GroupRow, ReportData, Standing, StepReport
+from drctl.views.run_lines import NextStep
+from drctl.views.run_words import BECAME, Tone, length, when
+from drctl.views.text import collected, number, plain, plural, sentence
+from drctl.views.view import (
+    Figure,
+    Items,
+    Part,
+    Table,
+    Text,
+    figures_table,
+    heading,
+    section,
+    table,
+    view,
+)
+
+BAD = (Became.FAILED, Became.UNKNOWN, Became.NOT_ROLLED_BACK, Became.OUTSTANDING, Became.STARTED)
+"""Steps that somebody has to look at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A sentence about a step, or a list with a label."""
+
+    label: str
+    text: str = ""
+    items: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """A step and what became of it.
+
+    Attributes:
+        state: the same in words.
+        took: empty where it was not started.
+        seen: what was observed last.
+        details: what was observed, what is not as wanted, and what is outstanding.
+        about: its proof and its rollback, as the plan has them.
+        bad: whether somebody has to look at it.
+    """
+
+    number: int
+    id: str
+    title: str
+    became: Became
+    state: str
+    started: str
+    took: str
+    seen: str
+    details: tuple[Detail, ...]
+    about: tuple[Detail, ...]
+    bad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the report; `name` is its anchor on the page.
+
+    Attributes:
+        what: one of its items, where a page says how many it does not show.
+        on_terminal: whether a person needs it at once.
+    """
+
+    name: str
+    title: str
+    parts: tuple[Part, ...]
+    what: str = "item"
+    on_terminal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """Everything that a report says, in the order in which it is read."""
+
+    tone: Tone
+    chip: str
+    headline: str
+    circumstances: str
+    figures: tuple[Figure, ...]
+    do_now: tuple[NextStep, ...]
+    known: tuple[str, ...]
+    unknown: tuple[str, ...]
+    steps: tuple[StepView, ...]
+    sections: tuple[Section, ...]
+
+
+def report(data: ReportData) -> RunReport:
+    """All of it; every text is printable."""
+    return RunReport(
+        run_words.tone(data),
+        run_words.chip(data),
+        run_words.verdict(data),
+        run_words.circumstances(data),
+        (*run_lines.figures(data), _steps_figure(data)),
+        run_lines.next_steps(data),
+        run_lines.known(data),
+        run_lines.unknown(data),
+        tuple(map(_step, data.steps)),
+        tuple(each for each in _sections(data) if each.parts),
+    )
+
+
+def _steps_figure(data: ReportData) -> Figure:
+    through = len(data.became(Became.DONE, Became.SKIPPED))
+    outstanding = (
+        f"{plural(len(data.outstanding), 'action')} outstanding, " if data.outstanding else ""
+    )
+    return Figure(
+        "Steps done", f"{through} of {len(data.steps)}", f"{outstanding}took {length(data.seconds)}"
+    )
+
+
+def _step(step: StepReport) -> StepView:
+    began = f"{when(step.started)} UTC" if step.started else ""
+    took = "" if step.seconds is None else length(step.seconds)
+    if began and step.waited and step.seconds and step.seconds - step.waited > 0.1:
+        began += f", verified {length(step.waited)} after it was announced"
+    return StepView(
+        step.number,
+        plain(step.id),
+        sentence(step.title),
+        step.became,
+        BECAME[step.became],
+        began,
+        took,
+        sentence(step.rolled_back or step.words),
+        tuple(_details(step)),
+        tuple(_about(step)),
+        step.became in BAD,
+    )
+
+
+def _details(step: StepReport) -> Iterator[Detail]:
+    if step.words or step.items:
+        yield Detail("", sentence(step.words), tuple(map(sentence, step.items)))
+    if step.complaints:
+        yield Detail("Errors when it was applied", items=tuple(map(sentence, step.complaints)))
+    if step.outstanding and step.outstanding != step.words:
+        yield Detail("Outstanding", sentence(step.outstanding))
+    if step.rolled_back:
+        failed = step.became is Became.NOT_ROLLED_BACK
+        yield Detail("Not rolled back" if failed else "Rolled back", sentence(step.rolled_back))
+
+
+def _about(step: StepReport) -> Iterator[Detail]:
+    if step.proof:
+        yield Detail("Proof", sentence(step.proof))
+    if step.rollback or step.changes:
+        yield Detail("Rollback", sentence(step.rollback) or "none")
+
+
+def _sections(data: ReportData) -> Iterator[Section]:
+    yield _list("loss", "What the loss estimate is based on", data.rpo.evidence, on_terminal=True)
+    rows = tuple((plain(step), sentence(what)) for step, what in data.outstanding.items())
+    lead = "This run could not do these; a later run must."
+    yield Section("outstanding", "Outstanding actions", _table(lead, rows, "Step", "Action"))
+    # What is done says where clients go; a run that stopped leaves that to the engineer.
+    clients = Items(leaving_told(data))
+    yield Section(
+        "clients",
+        f"Clients that are still connected to {plain(data.plan.source)}",
+        (clients,) if clients.lines else (),
+        on_terminal=data.ending.standing is not Standing.DONE,
+    )
+    rows = tuple((plain(precheck), sentence(why)) for precheck, why in data.overrides.items())
+    yield Section("overridden", "Overridden prechecks", _table("", rows, "Precheck", "Reason"))
+    warned = [f"{w.words}{'' if w.checked else ' (not checked)'}" for w in data.warned]
+    yield _list("warnings", "Precheck warnings", warned, what="warning")
+    yield from _groups(data)
+    lead = "Nobody has looked at these, or could: that does not mean that they are fine."
+    yield _list("not-checked", "Not checked", data.not_checked, lead)
+    attempts = tuple(
+        (plain(a.who), plain(a.host), when(a.began), when(a.until), sentence(a.ending))
+        for a in data.attempts
+    )
+    heads = "User", "Host", "From (UTC)", "Until (UTC)", "Result"
+    yield Section("who", "Who ran it", _table("", attempts, *heads))
+
+
+def _groups(data: ReportData) -> Iterator[Section]:
+    found = data.positions
+    if found is None:
+        return
+    told = any(row.rereads_at_most is not None for row in found.groups)
+    unproven = any(row.skips_only_if for row in found.groups)
+    heads = ["Group", "Partitions"]
+    heads += ["Re-read at most"] if told else []
+    heads += ["Likely", "Based on", "Skips records only if"] if unproven else []
+
+    @collected
+    def cells(row: GroupRow) -> Iterator[str]:
+        yield plain(row.name)
+        yield number(row.positions)
+        if told:
+            yield _count(row.rereads_at_most)
+        if unproven:
+            yield _count(row.rereads_likely)
+            yield sentence(row.based_on or "")
+            yield sentence(row.skips_only_if or "")
+
+    lead = run_lines.committed(found, data.mode)
+    groups = _table(lead, tuple(map(cells, found.groups)), *heads, numbers=(1, 2, 3))
+    yield Section("groups", "Consumer groups", groups or (Text(lead),), what="group")
+    left_out = [*found.left_out]
+    yield _list("left-out", "Groups without offsets from this run", left_out)
+
+
+def _count(records: int | None) -> str:
+    return "unknown" if records is None else number(records)
+
+
+def _table(
+    lead: str, rows: tuple[tuple[str, ...], ...], *columns: str, numbers: tuple[int, ...] = ()
+) -> tuple[Part, ...]:
+    return (*((Text(lead),) if lead else ()), Table(rows, columns, numbers)) if rows else ()
+
+
+def _list(
+    name: str,
+    title: str,
+    lines: list[str] | tuple[str, ...],
+    lead: str = "",
+    what: str = "item",
+    on_terminal: bool = False,
+) -> Section:
+    parts = (*((Text(lead),) if lead else ()), Items(tuple(map(sentence, lines)))) if lines else ()
+    return Section(name, title, parts, what, on_terminal)
+
+
+def named(shown: RunReport, data: ReportData) -> tuple[str, ...]:
+    """Everything that is not as wanted, each with its step; outstanding actions last."""
+    bad = [
+        f"{step.id}: {each}"
+        for step in shown.steps
+        if step.bad
+        for d in step.details
+        for each in d.items
+    ]
+    return (
+        *bad,
+        *(f"outstanding, {plain(s)}: {sentence(what)}" for s, what in data.outstanding.items()),
+    )
+
+
+_HEADLINE_STYLES = {Tone.FINE: "bold green", Tone.FOUND: "bold yellow", Tone.INCOMPLETE: "bold red"}
+_MOST = 20
+
+
+@view
+def run_table(data: ReportData, page: str | None) -> Iterator[Part]:
+    """What a terminal shows: the headline, the figures, the steps, and what to do."""
+    shown = report(data)
+    yield Text(shown.headline, _HEADLINE_STYLES.get(shown.tone, "bold"))
+    yield figures_table(shown.figures[:-1])
+    yield heading("Steps")
+    yield table(map(_step_row, shown.steps))
+    bad = named(shown, data)
+    more = [f"and {len(bad) - _MOST} more, all in the report"] if len(bad) > _MOST else []
+    yield from section("Not as wanted", (*bad[:_MOST], *more), mark="- ")
+    yield from section("Known", shown.known, mark="- ")
+    yield from section("Unknown", shown.unknown, mark="- ")
+    for each in shown.sections:
+        if each.on_terminal:
+            yield heading(each.title)
+            yield from each.parts
+    yield heading("Do now")
+    for place, step in enumerate(shown.do_now, 1):
+        yield Text(f"  {place}. {step.what} {step.why}")
+        if step.command:
+            yield Text(f"     {step.command}", "bold")
+    if page:
+        yield Text(f"\nPage: {page}")
+
+
+def _step_row(step: StepView) -> Iterator[Text]:
+    words = (str(step.number), step.id, step.state, step.took, step.seen)
+    return (Text(word, "bold red" if step.bad else "") for word in words)
