@@ -131,8 +131,14 @@ def test_files_that_tables_of_the_architecture_name_exist() -> None:
         folder = ROOT / "drctl" / package.strip("`/")
         for name in re.findall(r"`([a-z_*]+\.py)`", text):
             assert list(folder.glob(name)), f"{package}: {name}"
-    for name in re.findall(r"`((?:drctl|tests)/[a-z_/]+(?:\.py)?)`", ARCHITECTURE.text):
-        assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("each", pages(), ids=lambda each: each.name)
+def test_files_of_the_code_that_pages_name_exist(each: Page) -> None:
+    for name in re.findall(r"`([a-z]+/[a-z_/]+\.py)`", each.text):
+        assert (ROOT / name).is_file() or (ROOT / "drctl" / name).is_file(), name
+    for name in re.findall(r"`((?:drctl|tests)/[a-z_/]+)`", each.text):
+        assert (ROOT / name).is_dir(), name
 
 
 def test_numbers_in_the_pages() -> None:
