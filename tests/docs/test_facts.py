@@ -153,6 +153,17 @@ def test_numbers_in_the_pages() -> None:
     assert f"Below {SMALL:,} offsets" in page("docs/decisions/0005-spark-reader.md").text
 
 
+def test_names_of_the_engine_in_the_decisions() -> None:
+    from drctl.engine.kind import StepKind, Trait
+
+    effects = page("docs/decisions/0009-verified-effects.md").text
+    named = set(re.findall(r"`([a-z_]+)`", effects)) - {"doctor"}
+    assert len(named) == 5
+    assert named <= set(dir(StepKind))
+    failback = page("docs/decisions/0010-one-failback-plan.md").text
+    assert {name for name in re.findall(r"`([A-Z]{5,})`", failback)} <= set(Trait.__members__)
+
+
 def test_steps_of_the_tables_are_steps_of_the_plans() -> None:
     made = [*(ROOT / "drctl/plans").glob("*.py"), *(ROOT / "drctl/steps").glob("*.py")]
     plans = "".join(path.read_text(encoding="utf-8") for path in made)
