@@ -161,7 +161,7 @@ def test_names_of_the_engine_in_the_decisions() -> None:
     assert len(named) == 5
     assert named <= set(dir(StepKind))
     failback = page("docs/decisions/0010-one-failback-plan.md").text
-    assert {name for name in re.findall(r"`([A-Z]{5,})`", failback)} <= set(Trait.__members__)
+    assert set(re.findall(r"`([A-Z]{5,})`", failback)) <= set(Trait.__members__)
 
 
 def test_steps_of_the_tables_are_steps_of_the_plans() -> None:
