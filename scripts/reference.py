@@ -4,23 +4,19 @@ A page holds `<!-- generated: NAME -->` ... `<!-- end -->`; what stands between 
 tests/docs/test_reference.py fails where a page is not what this module makes.
 """
 
-import inspect
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-import typer
 import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from drctl.checks.check import Family
 from drctl.checks.registry import CHECKS, PRECHECKS
-from drctl.cli.commands import COMMANDS
-from drctl.cli.main import app
-from drctl.cli.options import shared_parameters
+from drctl.cli.help_pages import CommandReference, ParameterReference, reference
 from drctl.config.endpoints import SECTIONS
 from drctl.config.schema import ConfigFile
 from drctl.model.errors import ExitCode
@@ -67,50 +63,36 @@ def table(heading: str, found: Iterable[Iterable[str]]) -> Iterator[str]:
 
 
 def commands(_: str) -> Iterator[str]:
-    """Every command with its usage, help and options."""
-    root: Any = typer.main.get_command(app)
-    for name in COMMANDS:
-        yield from _command(root.commands[name], f"drctl {name}", 2)
+    """Every command with its usage, help, examples and options."""
+    for each in reference():
+        if each.path != "drctl":
+            yield from _command(each)
 
 
-def _command(command: Any, path: str, level: int) -> Iterator[str]:
-    context = command.make_context(path, [], resilient_parsing=True)
-    yield f"{'#' * level} `{path}`"
-    yield ""
-    text = re.sub(r"\s*\n\s*(?=\S)", " ", _paragraphs(command.help or ""))
-    yield _escaped(text.replace("\0", "\n\n"))
-    yield ""
-    usage = " ".join(command.collect_usage_pieces(context))
-    yield f"```text\n{path} {usage}\n```"
-    yield ""
-    options = list(_options(command, context))
-    if options:
-        yield from table("option|meaning", options)
+def _command(each: CommandReference) -> Iterator[str]:
+    yield from (f"{'#' * each.path.count(' ')}# `{each.path}`", "")
+    for paragraph in (f"{each.summary}.", *each.description):
+        yield from (_escaped(paragraph), "")
+    yield from (f"```text\n{each.usage}\n```", "")
+    if each.examples:
+        yield from ("```bash", *each.examples, "```", "")
+    if rows := [*each.arguments, *each.options]:
+        yield from table("option|meaning", map(_option, rows))
         yield ""
-    for name, inner in getattr(command, "commands", {}).items():
-        if not inner.hidden:
-            yield from _command(inner, f"{path} {name}", level + 1)
+    if each.exit_codes:
+        codes = ((code, _escaped(meaning)) for code, meaning in each.exit_codes)
+        yield from table("exit code|meaning", codes)
+        yield ""
 
 
-def _paragraphs(text: str) -> str:
-    return inspect.cleandoc(text).replace("\n\n", "\0").replace("\b", "")
-
-
-def _options(command: Any, context: Any) -> Iterator[tuple[str, str]]:
-    shared = {name for param in shared_parameters() for name in param.opts} | {"--help"}
-    for param in command.get_params(context):
-        record = param.get_help_record(context)
-        if record is not None and shared.isdisjoint(param.opts):
-            yield f"`{record[0]}`", _escaped(" ".join(record[1].split()))
+def _option(each: ParameterReference) -> tuple[str, str]:
+    names, text = each.row
+    return f"`{names}`", _escaped(text)
 
 
 def global_options(_: str) -> Iterator[str]:
     """The options that every command takes."""
-    root: Any = typer.main.get_command(app)
-    context = root.make_context("drctl", [], resilient_parsing=True)
-    records = [param.get_help_record(context) for param in root.get_params(context)]
-    ours = [r for r in records if r is not None]
-    yield from table("option|meaning", ((f"`{name}`", _escaped(text)) for name, text in ours))
+    yield from table("option|meaning", map(_option, next(reference()).global_options))
 
 
 def _escaped(text: str) -> str:
@@ -286,7 +268,7 @@ PRINTED_BY: Mapping[str, str] = {
     "error": "every command that ends without a result",
     "gap": "gap (also gap.json)",
     "gap-estimate": "gap --scope estimate",
-    "gap-identity": "duplicates",
+    "duplicates": "duplicates",
     "help": "COMMAND --help",
     "init": "init",
     "journal": "journal",

@@ -1,6 +1,6 @@
-"""The commands of drctl by name. Their modules are imported when one is called, not for --help."""
+"""The commands of drctl by name; modules are imported when a command is called, not for --help."""
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -17,13 +17,15 @@ class Registered:
     Attributes:
         where: `module:attribute`; a function, or a Typer app with subcommands.
         summary: the line in `drctl --help`; the same as the first sentence of the command's help.
+        panel: the heading in `drctl --help` that it is listed under.
     """
 
     where: str
     summary: str
+    panel: str = ""
 
     def load(self, name: str) -> Any:
-        """The command itself."""
+        """Import the command."""
         module, attribute = self.where.split(":")
         found = getattr(import_module(module), attribute)
         if not isinstance(found, typer.Typer):
@@ -32,83 +34,101 @@ class Registered:
             found = app
         command = typer.main.get_command(adopt(found))
         command.name = name
+        if isinstance(command, DrctlCommand):
+            command.subcommands = {
+                inner.removeprefix(f"{name} "): each.summary
+                for inner, each in SUBCOMMANDS.items()
+                if inner.startswith(f"{name} ")
+            }
         return command
 
 
+SETUP, ASSESS, ACT = "Setup", "Assess", "Act"
+RECOVER, OBSERVE, AUTOMATE = "Recover", "Observe", "Automate"
+
 COMMANDS = {
     "init": Registered(
-        "drctl.cli.setup:init", "Write a commented drctl.yaml after looking at two clusters"
+        "drctl.cli.setup:init", "Create a commented drctl.yaml for two clusters", SETUP
     ),
-    "lab": Registered("drctl.cli.lab:app", "Two real local Kafka clusters with MirrorMaker 2"),
-    "doctor": Registered(
-        "drctl.cli.doctor:doctor",
-        "Look whether a failover of a link would work: one row a check, with a remedy",
+    "lab": Registered(
+        "drctl.cli.lab:app", "Run two local Kafka clusters with MirrorMaker 2", SETUP
+    ),
+    "completion": Registered(
+        "drctl.cli.setup:completion", "Print a completion script for your shell", SETUP
+    ),
+    "schema": Registered(
+        "drctl.cli.setup:schema", "Print the JSON Schema of a drctl document", SETUP
     ),
     "status": Registered(
         "drctl.cli.status:status",
-        "Go or no-go now: blockers first, RPO by topic, groups that could not go on",
+        "Show whether a failover can start now, and the current RPO",
+        ASSESS,
     ),
-    "gap": Registered("drctl.cli.gap:gap", "Find every record that is not on the target"),
-    "reconcile": Registered(
-        "drctl.cli.reconcile:reconcile",
-        "Copy, quarantine, export or discard the records that are not on the target",
+    "doctor": Registered(
+        "drctl.cli.doctor:doctor", "Check whether a failover would work, and how to fix it", ASSESS
     ),
-    "failover": Registered(
-        "drctl.cli.failover:failover",
-        "Move a link's clients from its source to its target, in an order that loses nothing",
-    ),
-    "failback": Registered(
-        "drctl.cli.failback:failback",
-        "Lead a link's clients home to its source, which was lost and is back",
-    ),
-    "drill": Registered(
-        "drctl.cli.drill:drill",
-        "Rehearse a failover on a topic and a group of its own, and measure it",
-    ),
-    "resume": Registered(
-        "drctl.cli.resume:resume",
-        "Go on with a run where its journal says it came to, from any machine",
-    ),
-    "journal": Registered(
-        "drctl.cli.journal:journal", "Show the runs of a link, or every entry of one"
-    ),
-    "report": Registered(
-        "drctl.cli.journal:report",
-        "Write what a run did, what it measured and what is owed, from its journal",
-    ),
-    "runbook": Registered(
-        "drctl.cli.runbook:app", "Runbooks: YAML that becomes a plan, for people and for CI"
+    "gap": Registered("drctl.cli.gap:gap", "Find records that are not on the target", ASSESS),
+    "duplicates": Registered(
+        "drctl.cli.duplicates:duplicates", "Find change events that a topic holds twice", ASSESS
     ),
     "offsets": Registered(
-        "drctl.cli.offsets:app", "Where consumer groups stand: translated, saved, put back"
+        "drctl.cli.offsets:app", "Translate, save and restore consumer group offsets", ASSESS
     ),
-    "elect": Registered(
-        "drctl.cli.elect:app", "Leaders inside one cluster: who is back, preferred, or unclean"
+    "drill": Registered(
+        "drctl.cli.drill:drill", "Rehearse a failover on a scratch topic and measure it", ASSESS
     ),
+    "failover": Registered(
+        "drctl.cli.failover:failover", "Move clients from the source cluster to the target", ACT
+    ),
+    "failback": Registered(
+        "drctl.cli.failback:failback", "Move clients back to the recovered source cluster", ACT
+    ),
+    "resume": Registered("drctl.cli.resume:resume", "Resume an interrupted run", ACT),
+    "elect": Registered("drctl.cli.elect:app", "Elect partition leaders inside a cluster", ACT),
     "connect": Registered(
-        "drctl.cli.connect:app",
-        "Connectors: failed tasks explained, restarted, their positions moved",
+        "drctl.cli.connect:app", "Diagnose, restart and migrate Kafka Connect connectors", ACT
+    ),
+    "reconcile": Registered(
+        "drctl.cli.reconcile:reconcile",
+        "Copy, quarantine, export or discard unreplicated records",
+        RECOVER,
+    ),
+    "report": Registered("drctl.cli.journal:report", "Write the report of a run", OBSERVE),
+    "journal": Registered(
+        "drctl.cli.journal:journal", "List the runs of a link, or the entries of one run", OBSERVE
     ),
     "dump-consumer-timestamps": Registered(
         "drctl.cli.dump:dump_consumer_timestamps",
-        "Show when each group consumed last, from Replicator's __consumer_timestamps",
+        "Decode Confluent Replicator's __consumer_timestamps topic",
+        OBSERVE,
     ),
-    "schema": Registered("drctl.cli.setup:schema", "Print the JSON Schema of a document of drctl"),
-    "completion": Registered(
-        "drctl.cli.setup:completion", "Print a script that completes drctl in your shell"
+    "runbook": Registered(
+        "drctl.cli.runbook:app", "List, check, render and run runbooks", AUTOMATE
     ),
 }
 
+SUBCOMMANDS = {
+    "gap truncation": Registered(
+        "drctl.cli.gap:truncation", "Show what truncating the source would destroy"
+    ),
+    "drill history": Registered("drctl.cli.drill:show_history", "List past drills"),
+    "drill clean": Registered("drctl.cli.drill:clean", "Delete what interrupted drills left"),
+}
+"""Subcommands of commands that also do something by themselves."""
+
+_HELP = "help"
+
 
 class LazyCommands(MutableMapping[str, Any]):
-    """Loads a command when it is asked for."""
+    """Loads a command when it is first used."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._loaded:
-            self._loaded[name] = COMMANDS[name].load(name)
+            found = SUBCOMMANDS.get(name) or COMMANDS[name]
+            self._loaded[name] = found.load(name)
         return self._loaded[name]
 
     def __setitem__(self, name: str, command: Any) -> None:
@@ -131,10 +151,27 @@ class RootGroup(DrctlGroup):
         super().__init__(**{**attributes, "commands": LazyCommands()})
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """In the order in which one needs them."""
+        """In the order of the help page."""
         return list(COMMANDS)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """The command; `help CMD` is `CMD --help`, and `drill history` a command of its own."""
+        if args[0] == _HELP:
+            if ctx.resilient_parsing and not args[1:]:
+                return None, None, []
+            if not args[1:]:
+                typer.echo(self.get_help(ctx))
+                raise typer.Exit
+            args = [*args[1:], *([] if ctx.resilient_parsing else ["--help"])]
+        name, command, rest = super().resolve_command(ctx, args)
+        inner = f"{name} {rest[0]}" if rest else ""
+        if inner in SUBCOMMANDS:
+            return inner, self.get_command(ctx, inner), rest[1:]
+        return name, command, rest
+
+    def panels(self, ctx: Any) -> Mapping[str, Sequence[tuple[str, str]]]:
         """From the summaries: nothing is loaded."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, command.summary) for name, command in COMMANDS.items()])
+        found: dict[str, list[tuple[str, str]]] = {}
+        for name, command in COMMANDS.items():
+            found.setdefault(command.panel, []).append((name, command.summary))
+        return found

@@ -1,4 +1,4 @@
-"""`drctl connect`: connectors that failed, what helps, and how far they got."""
+"""`drctl connect`: diagnoses and restarts connectors, and moves their source offsets."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.notices import Nobody
 from drctl.app.plan_files import without_secrets
 from drctl.cli.console import console
-from drctl.cli.grammar import Acting, LinkName, asks, command_line, seconds, words_of
+from drctl.cli.grammar import LinkName, PlanRequest, command_line, seconds, takes_request, words_of
 from drctl.cli.prompts import confirm
 from drctl.cli.running import OVER_LINK, carried_out, plan_files
 from drctl.cli.settings import configuration, configuration_if_any
@@ -64,8 +64,24 @@ if TYPE_CHECKING:
     from drctl.connectors.results import Restarted, Treated
     from drctl.model.replication import Workers
 
-app = typer.Typer(help="Connectors: failed tasks explained, restarted, their positions moved.")
-offsets = typer.Typer(help="How far connectors got: exported, translated, given to others.")
+app = typer.Typer(
+    help="""Diagnose, restart and migrate Kafka Connect connectors.
+
+    Examples:
+        drctl connect status
+        drctl connect recover --execute
+        drctl connect offsets export --output-file offsets.json
+    """
+)
+offsets = typer.Typer(
+    help="""Export, translate and apply the offsets of connectors.
+
+    Examples:
+        drctl connect offsets export --connect http://old:8083 --output-file offsets.json
+        drctl connect offsets translate --from offsets.json --connect http://new:8083
+        drctl connect offsets apply --from offsets.json --connect http://new:8083 --execute
+    """
+)
 app.add_typer(offsets, name="offsets")
 
 Urls = Annotated[
@@ -73,26 +89,44 @@ Urls = Annotated[
     typer.Option(
         "--connect",
         metavar="URL",
-        help="Workers of one Connect cluster, with commas; may be repeated. Else those of links.",
+        help="Workers of one Connect cluster, separated by commas. Repeatable.",
+        show_default="all workers in drctl.yaml",
     ),
 ]
 Url = Annotated[
     str | None,
     typer.Option(
-        "--connect", metavar="URL", help="Workers of it, with commas; else those of the link."
+        "--connect",
+        metavar="URL",
+        help="Workers of the Connect cluster, separated by commas.",
+        show_default="the workers of the link",
     ),
 ]
 Names = Annotated[
     tuple[str, ...],
-    typer.Option("--connector", metavar="NAME", help="Only this one; may be repeated."),
+    typer.Option(
+        "--connector",
+        metavar="NAME",
+        help="Only this connector. Repeatable.",
+        show_default="all connectors",
+    ),
 ]
 
 
 @app.command()
 def status(connect: Urls = None, link: LinkName = None) -> int:
-    """Show all connectors of all workers, and why those failed that failed.
+    """Show all connectors, and why failed tasks failed.
 
-    Reads only. Exit codes: 0 nothing failed, 1 something did, 5 some workers do not answer.
+    Read-only.
+
+    Examples:
+        drctl connect status
+        drctl connect status --connect http://connect-1:8083,http://connect-2:8083
+
+    Exit codes:
+        0: nothing failed
+        1: a connector or task failed
+        5: some workers do not answer
     """
     if connect:
         config = configuration_if_any()
@@ -119,8 +153,8 @@ def _health(cluster: "ConnectCluster") -> ConnectorHealth:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recover(Acting):
-    """What the command line says."""
+class Recover(PlanRequest):
+    """Arguments and options."""
 
     connect: Url = None
     link: LinkName = None
@@ -129,34 +163,58 @@ class Recover(Acting):
         str | None,
         typer.Option(
             metavar="reset|recreate",
-            help="For one whose resume point is gone: it forgets it, or another one takes over.",
+            help="For a source connector whose resume point is gone. reset: delete its offsets."
+            " recreate: replace it by a new connector.",
         ),
     ] = None
     new_name: Annotated[
         str | None,
-        typer.Option("--as", metavar="NAME", help="What recreate calls it; else NAME-2."),
+        typer.Option(
+            "--as",
+            metavar="NAME",
+            help="With --remedy recreate: name of the new connector.",
+            show_default="NAME-2",
+        ),
     ] = None
-    initial: Annotated[str, typer.Option(metavar="TIME", help="The first pause.")] = "1s"
-    longest: Annotated[str, typer.Option(metavar="TIME", help="The longest pause.")] = "120s"
-    attempts: Annotated[int, typer.Option(metavar="NUMBER", help="Restarts at most.")] = 16
-    settle: Annotated[
-        str, typer.Option(metavar="TIME", help="So long it has to run to count as running.")
+    initial_backoff: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="Pause before the second restart; doubles each time."),
+    ] = "1s"
+    max_backoff: Annotated[str, typer.Option(metavar="TIME", help="Longest pause.")] = "120s"
+    attempts: Annotated[int, typer.Option(metavar="N", help="Maximum number of restarts.")] = 16
+    stabilize: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME", help="How long a connector must run before it counts as running."
+        ),
     ] = "10s"
 
 
 @app.command()
-@asks
+@takes_request
 def recover(given: Recover) -> int:
-    """Restart what failed, with pauses that double each time; or begin anew what cannot go on.
+    """Restart failed connectors and tasks, with exponential backoff.
 
-    Where the trace says that a restart does not help, it is refused: --override cause=REASON once
-    the cause is gone. Exit codes: 0 all run, or nothing stands against it; 1 some do not run; 3
-    refused, or rolled back; 4 not all could be rolled back; 5 unknown: drctl resume looks first;
-    130 interrupted.
+    Refuses connectors whose stack trace shows that a restart does not help; once the cause is
+    fixed, add --override cause=REASON. Without --execute nothing is restarted: the plan is printed.
+
+    Examples:
+        drctl connect recover
+        drctl connect recover --connector shop-sink --execute
+        drctl connect recover --connector shop-source --remedy reset --execute
+
+    Exit codes:
+        0: all connectors run, or the plan has no blockers
+        1: some connectors do not run
+        3: refused, or rolled back completely
+        4: the rollback is incomplete
+        5: unknown; `drctl resume` checks what was done
+        130: interrupted
     """
-    initial, longest = seconds(given.initial, "--initial"), seconds(given.longest, "--longest")
+    initial = seconds(given.initial_backoff, "--initial-backoff")
+    longest = seconds(given.max_backoff, "--max-backoff")
     backoff = Backoff(initial, longest, given.attempts)
-    settle_s = seconds(given.settle, "--settle", zero=True)
+    settle_s = seconds(given.stabilize, "--stabilize", zero=True)
     given.check()
     overrides = parse_overrides(given.override, [recovery_plan.PRECHECK])
     wanted = _remedy(given)
@@ -186,7 +244,7 @@ def _command(words: tuple[str, ...], given: "Recover | Positions", **instead: ob
     return command_line([*words, *words_of(given, connect=connect, **instead), "--execute"])
 
 
-def _held(plan: Plan, execute: str, given: Acting) -> Plan:
+def _held(plan: Plan, execute: str, given: PlanRequest) -> Plan:
     """The plan as it is carried out, written and held against the one that is expected.
 
     Raises:
@@ -208,14 +266,16 @@ def _interrupted(state: RunState, where: str, connect: str | None) -> Interrupte
 def _remedy(given: Recover) -> Remedy | None:
     if given.remedy is None:
         if given.new_name:
-            raise UsageError("--as goes with --remedy recreate")
+            raise UsageError("--as requires --remedy recreate")
         return None
     if given.remedy not in list(Remedy):
-        raise UsageError(f"there is no remedy {given.remedy!r}", f"there are: {', '.join(Remedy)}")
+        raise UsageError(
+            f"--remedy: there is no {given.remedy!r}", f"remedies: {', '.join(Remedy)}"
+        )
     if len(given.connector) != 1:
-        raise UsageError("--remedy is for one connector", "name it: --connector NAME")
+        raise UsageError("--remedy requires exactly one connector", "add --connector NAME")
     if given.new_name and given.remedy == Remedy.RESET:
-        raise UsageError("--as goes with --remedy recreate")
+        raise UsageError("--as requires --remedy recreate")
     return Remedy(given.remedy)
 
 
@@ -280,22 +340,31 @@ def _recovery_in_words(plan: RecoverPlan) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Exporting:
-    """What the command line says."""
+    """Arguments and options."""
 
     connect: Url = None
     link: LinkName = None
     connector: Names = ()
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What to write; else in the state_dir.")
+    output_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="File to write.", show_default="a file in state_dir"),
     ] = None
 
 
 @offsets.command()
-@asks
+@takes_request
 def export(given: Exporting) -> int:
-    """Save how far connectors got, to a file that apply --from takes.
+    """Save the offsets of connectors to a file.
 
-    Reads only. Exit codes: 0 saved, 5 not all could be read.
+    `drctl connect offsets apply --from FILE` writes them to other workers. Read-only.
+
+    Examples:
+        drctl connect offsets export
+        drctl connect offsets export --connector shop-source --output-file shop.json
+
+    Exit codes:
+        0: saved
+        5: not all offsets could be read
     """
     config = configuration()
     cluster = connect_adapters.only_workers(config, given.connect, given.link)
@@ -305,13 +374,17 @@ def export(given: Exporting) -> int:
         named = chosen(health, given.connector) if given.connector else health.connectors
         connectors = tuple(_kept(each, workers) for each in named)
         told = cluster.place, workers.kafka_cluster_id(), now.isoformat(), connectors
-    file = given.out or config.state_dir / "connect" / f"offsets-{now:%Y%m%dT%H%M%S.%fZ}.json"
+    file = (
+        given.output_file or config.state_dir / "connect" / f"offsets-{now:%Y%m%dT%H%M%S.%fZ}.json"
+    )
     found = Export(*told, str(file))
     document = as_json(found)
     try:
         write_whole(file, json.dumps(document, indent=2) + "\n")
     except OSError as error:
-        raise Unknown(f"{file} cannot be written: {error.strerror}", "choose --out") from None
+        raise Unknown(
+            f"{file} cannot be written: {error.strerror}", "choose --output-file"
+        ) from None
     code = ExitCode.UNKNOWN if any(each.unread for each in connectors) else ExitCode.DONE
     return console().result(export_table(found, str(file)), document, code)
 
@@ -324,11 +397,14 @@ def _kept(connector: Connector, workers: "Workers") -> Kept:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Positions(Acting):
-    """What the command line says of positions that stopped connectors are to go on from."""
+class Positions(PlanRequest):
+    """Arguments and options of `translate` and `apply`."""
 
     source: Annotated[
-        Path, typer.Option("--from", metavar="FILE", help="What export wrote, or what was before.")
+        Path,
+        typer.Option(
+            "--from", metavar="FILE", help="File of `drctl connect offsets export`, or a backup."
+        ),
     ]
     connect: Url = None
     link: LinkName = None
@@ -336,14 +412,14 @@ class Positions(Acting):
     rename: Annotated[
         tuple[str, ...],
         typer.Option(
-            "--rename", metavar="OLD=NEW", help="What a connector is called there; may be repeated."
+            "--rename", metavar="OLD=NEW", help="The connector has another name there. Repeatable."
         ),
     ] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Translating(Positions):
-    """The same where nothing is written."""
+    """The same without options that write."""
 
     execute: bool = False
     yes: bool = False
@@ -352,23 +428,41 @@ class Translating(Positions):
 
 
 @offsets.command()
-@asks
+@takes_request
 def translate(given: Translating) -> int:
-    """Show what exported positions are for the connectors of other workers.
+    """Show exported offsets as the connectors of other workers need them.
 
-    Reads only. Exit codes: 0 nothing stands against writing them, 3 something does.
+    Read-only.
+
+    Examples:
+        drctl connect offsets translate --from offsets.json
+        drctl connect offsets translate --from offsets.json --rename shop=shop-dr
+
+    Exit codes:
+        0: the offsets can be applied
+        3: there are blockers
     """
     return _apply_offsets(given)
 
 
 @offsets.command()
-@asks
+@takes_request
 def apply(given: Positions) -> int:
-    """Have stopped connectors of other workers go on from exported positions.
+    """Write exported offsets to stopped connectors of other workers.
 
-    What stood there before is kept in a file that apply --from takes. Exit codes: 0 all are there,
-    3 a guard refused, or all was rolled back, 4 some were written, 5 an answer did not come:
-    drctl resume looks first.
+    Saves the previous offsets to a file for `apply --from`. Without --execute nothing is written:
+    the plan is printed.
+
+    Examples:
+        drctl connect offsets apply --from offsets.json
+        drctl connect offsets apply --from offsets.json --rename shop=shop-dr --execute
+
+    Exit codes:
+        0: all offsets are written
+        3: a precheck refused, or everything was rolled back
+        4: some offsets were written
+        5: a worker did not answer; `drctl resume` checks what was done
+        130: interrupted
     """
     return _apply_offsets(given)
 

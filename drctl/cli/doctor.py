@@ -1,4 +1,4 @@
-"""`drctl doctor`: whether a failover of a link would work, one row a check."""
+"""`drctl doctor`: checks whether a failover of a link would work."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drctl.cli.console import console
-from drctl.cli.grammar import Acting, LinkName, asks
+from drctl.cli.grammar import LinkName, PlanRequest, takes_request
 from drctl.cli.settings import configuration
 from drctl.model.errors import UsageError
 
@@ -16,36 +16,47 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Doctor(Acting):
-    """What the command line says."""
+class Doctor(PlanRequest):
+    """Arguments and options."""
 
     link: LinkName = None
     client: Annotated[
         tuple[str, ...],
         typer.Option(
             metavar="FILE[=LIBRARY-VERSION]",
-            help="Settings of an application, a properties file, to look at, too; may be repeated."
-            " Its library: java-3.9.1 or librdkafka-2.12.0.",
+            help="Also check the client properties file of an application, for example"
+            " app.properties=java-3.9.1 or app.conf=librdkafka-2.12.0. Repeatable.",
         ),
     ] = ()
     fix: Annotated[
         bool,
         typer.Option(
             "--fix",
-            help="Plan what brings the target in line with the source: topics, partitions,"
-            " settings, ACLs. With --execute it is carried out.",
+            help="Plan the changes that align the target with the source: topics, partitions,"
+            " topic configurations and ACLs.",
         ),
     ] = False
 
 
-@asks
+@takes_request
 def doctor(given: Doctor) -> int:
-    """Look whether a failover of a link would work: one row a check, with a remedy.
+    """Check whether a failover would work, and how to fix it.
 
-    Without --fix and --execute it reads only. Exit codes: 0 nothing fails, and everything was seen
-    that a planned failover needs; 1 something to look at; 5 a cluster did not answer. With --fix: 0
-    nothing differs, or all of it is done; 1 changes are planned, or something is left to a person;
-    3 refused, or everything was put back; 4 stopped part-way: what stays is named; 5 unknown.
+    Read-only, unless --fix and --execute are given. One row per check: ok, warn, fail or
+    not-checked, with the reason and a fix.
+
+    Examples:
+        drctl doctor
+        drctl doctor --client app.properties=java-3.9.1
+        drctl doctor --fix                                # plan the changes
+        drctl doctor --fix --execute
+
+    Exit codes:
+        0: no check fails; with --fix: nothing differs, or everything was fixed
+        1: a check fails; with --fix: changes are planned, or manual work remains
+        3: --fix was refused, or rolled back completely
+        4: --fix stopped part-way
+        5: a cluster did not answer
     """
     from drctl.app.doctor import examined
     from drctl.views.doctor import doctor_table, fix_table
@@ -53,7 +64,7 @@ def doctor(given: Doctor) -> int:
 
     if given.fix:
         if given.client:
-            raise UsageError("--client goes with the rows of doctor, not with --fix")
+            raise UsageError("--client and --fix exclude each other", "leave out one of them")
         from drctl.app.repairs import FIX, make_plan
         from drctl.cli.running import show_or_go
 
@@ -69,7 +80,7 @@ def doctor(given: Doctor) -> int:
         "--expect-plan": given.expect_plan,
     }
     if names := [name for name, there in acting.items() if there]:
-        raise UsageError(f"{' and '.join(names)}: doctor changes nothing without --fix")
+        raise UsageError(f"{' and '.join(names)}: requires --fix", "drctl doctor --fix")
 
     config = configuration()
     found = examined(config, config.link(given.link), given.client)

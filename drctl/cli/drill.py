@@ -1,4 +1,4 @@
-"""`drctl drill`: a failover rehearsed on topics and groups of its own, measured and cleaned up."""
+"""`drctl drill`: rehearses a failover on a scratch topic, measures it and cleans up."""
 
 import re
 import secrets
@@ -29,10 +29,10 @@ from drctl.cli.grammar import (
     Execute,
     LinkName,
     Yes,
-    asks,
     check_confirming,
     command_line,
     seconds,
+    takes_request,
     words_of,
 )
 from drctl.cli.prompts import confirm
@@ -72,30 +72,32 @@ _LEAST_RECORDS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Drill:
-    """What the command line says."""
+    """Arguments and options."""
 
     link: LinkName = None
     records: Annotated[
-        int, typer.Option(metavar="N", min=1, help="That are written before anything else.")
+        int, typer.Option(metavar="N", min=1, help="Records to write before the failover.")
     ] = 2000
-    work: Annotated[
-        str, typer.Option(metavar="TIME", help="How long applications work before it begins.")
+    warm_up: Annotated[
+        str, typer.Option(metavar="TIME", help="How long the applications run before the failover.")
     ] = "5s"
-    budget: Annotated[
-        str, typer.Option(metavar="TIME", help="For all of it, but for cleaning up.")
+    timeout: Annotated[
+        str, typer.Option(metavar="TIME", help="Limit for the whole drill, without the cleanup.")
     ] = "15m"
     topic_prefix: Annotated[
-        str, typer.Option(metavar="PREFIX", help="What names of its topic and group begin with.")
+        str, typer.Option(metavar="PREFIX", help="Prefix of the scratch topic and group.")
     ] = ""
     max_rto: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Exit with 1 where the RTO is above it.")
+        str | None, typer.Option(metavar="TIME", help="Exit with 1 if the RTO is longer.")
     ] = None
     inject: Annotated[
-        Fault | None, typer.Option(help="A fault while applications work; in a lab alone.")
+        Fault | None, typer.Option(help="Fault to inject before the failover. Only in a lab.")
     ] = None
     lab: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="With --inject: the lab's folder; else the user's own."),
+        typer.Option(
+            metavar="DIR", help="With --inject: folder of the lab.", show_default="the default lab"
+        ),
     ] = None
     junit: Annotated[
         Path | None,
@@ -103,48 +105,39 @@ class Drill:
     ] = None
     execute: Execute = False
     yes: Yes = False
-    clean: Annotated[
-        bool, typer.Option("--clean", help="Only delete what drills that died left behind.")
-    ] = False
-    history: Annotated[bool, typer.Option("--history", help="Only show the drills that were.")] = (
-        False
-    )
 
     @property
     def wanted(self) -> Wanted:
-        """How large it is."""
-        work_s = seconds(self.work, "--work", zero=True)
-        return Wanted(self.records, work_s, seconds(self.budget, "--budget"))
+        """The size of the drill."""
+        work_s = seconds(self.warm_up, "--warm-up", zero=True)
+        return Wanted(self.records, work_s, seconds(self.timeout, "--timeout"))
 
     @property
     def max_rto_s(self) -> float | None:
-        """None where any is good enough."""
+        """None if there is no limit."""
         return seconds(self.max_rto, "--max-rto", zero=True) if self.max_rto else None
 
 
-@asks
+@takes_request
 def drill(given: Drill) -> int:
-    """Rehearse a failover on a topic and a group of its own, and measure it.
+    """Rehearse a failover on a scratch topic and measure it.
 
-    Without --execute nothing is made: the plan is printed, and what a drill would make. Exit codes:
-    0 within policy, and all else is as it was; 1 a measure is worse, or the drill did not go
-    through; 3 refused; 4 something that was made is left: --clean; 5 unknown; 130 interrupted.
-    """
-    if given.clean and given.history:
-        raise UsageError("--clean and --history do not go together")
-    if given.history:
-        return _show_history(given.link)
-    if given.clean:
-        return _clean_dead(given.link, execute=given.execute, yes=given.yes)
-    return _drill(given)
+    Runs the steps of a real failover for a topic and a group that only the drill uses, measures
+    RTO and RPO, deletes them again and checks that nothing else changed. Without --execute
+    nothing is created: the plan is printed.
 
+    Examples:
+        drctl drill
+        drctl drill --execute --yes --max-rto 60s --junit drill.xml
+        drctl drill --inject kill-source --execute       # in a lab
 
-def _drill(given: Drill) -> int:
-    """Show it, or carry it out.
-
-    Raises:
-        Refused: the replicator does not copy what would be made, a run holds the link, or a fault
-            is asked for outside a lab.
+    Exit codes:
+        0: within policy; everything was cleaned up
+        1: a measurement violates the policy, or the drill failed
+        3: refused
+        4: scratch topics or groups remain; run `drctl drill clean`
+        5: unknown
+        130: interrupted
     """
     check_confirming(given.execute, given.yes)
     wanted = _checked(given)
@@ -179,13 +172,13 @@ def _checked(given: Drill) -> Wanted:
     """How large it is to be, once all that was typed goes together."""
     wanted, _ = given.wanted, given.max_rto_s
     if not re.fullmatch(r"[a-zA-Z0-9._-]{0,150}", given.topic_prefix):
-        raise UsageError("--topic-prefix: at most 150 letters, digits, '.', '_' or '-'")
+        raise UsageError("--topic-prefix must be at most 150 letters, digits, '.', '_' or '-'")
     if wanted.records < _LEAST_RECORDS:
-        raise UsageError(f"--records: {_LEAST_RECORDS} at least, for a group to read half of them")
+        raise UsageError(f"--records must be at least {_LEAST_RECORDS}")
     if wanted.budget_s > drill_stage.LONGEST.total_seconds() / 2:
-        raise UsageError("--budget: 3h at most")
+        raise UsageError("--timeout must be at most 3h")
     if given.lab and not given.inject:
-        raise UsageError("--lab goes with --inject")
+        raise UsageError("--lab requires --inject")
     return wanted
 
 
@@ -216,7 +209,7 @@ def _principals(link: "Link", scratch: Scratch, source: "Ports") -> tuple[str, .
 def _show(stage: Stage, covered: Coverage, left: Leftovers, given: Drill) -> int:
     with stage.reader() as reader:
         planned = stage.plan(reader)
-    words = words_of(given, "records", "work", "budget", link=None)
+    words = words_of(given, "records", "warm_up", "timeout", link=None)
     execute = command_line(["drill", *words, "--link", stage.link.name, "--execute"])
     document = DrillPlanDocument.of(
         planned,
@@ -318,25 +311,34 @@ def _write_junit(file: "Path", result: "Result") -> None:
         console().warn(f"{file} could not be written: {error.strerror}")
 
 
-def _clean_dead(name: str | None, *, execute: bool, yes: bool) -> int:
-    """Show what is there, or delete it.
+def clean(link: LinkName = None, execute: Execute = False, yes: Yes = False) -> int:
+    """Delete what interrupted drills left.
 
-    Raises:
-        Refused: nobody confirmed.
-        Unreachable: a cluster did not answer.
+    Deletes scratch topics, groups and ACLs of drills that no longer run, and reverts their
+    faults. Without --execute they are only listed.
+
+    Examples:
+        drctl drill clean
+        drctl drill clean --execute
+
+    Exit codes:
+        0: nothing was left, or everything was deleted
+        1: there is something to delete
+        4: something could not be deleted
+        5: a cluster did not answer
     """
     check_confirming(execute, yes)
     config = configuration()
-    link = config.link(name)
+    chosen = config.link(link)
     if execute:
         drill_stage.bury(config)
     elif faults := drill_stage.lasting(config):
         try:
-            return _clean(config, link, faults, execute=False, yes=False)
+            return _clean(config, chosen, faults, execute=False, yes=False)
         except Unreachable as silent:
-            console().note(f"{silent.message}: what else is there is seen once that is taken back")
-            return _show_cleaned(link.name, (), faults, done=False)
-    return _clean(config, link, (), execute=execute, yes=yes)
+            console().note(f"{silent.message}: the rest is listed once the fault is reverted")
+            return _show_cleaned(chosen.name, (), faults, done=False)
+    return _clean(config, chosen, (), execute=execute, yes=yes)
 
 
 def _clean(
@@ -358,7 +360,7 @@ def _clean(
 
 
 def _show_cleaned(link: str, deleted: Sequence[str], left: Sequence[str], *, done: bool) -> int:
-    execute = command_line(["drill", "--clean", "--link", link, "--execute"])
+    execute = command_line(["drill", "clean", "--link", link, "--execute"])
     document = DrillCleanDocument(
         link=link, executed=done, deleted=tuple(deleted), left=tuple(left), execute=execute
     )
@@ -366,12 +368,18 @@ def _show_cleaned(link: str, deleted: Sequence[str], left: Sequence[str], *, don
     return console().result(clean_table(document), document, code if left else ExitCode.DONE)
 
 
-def _show_history(link: str | None) -> int:
-    """Print all drills, the oldest first.
+def show_history(link: LinkName = None) -> int:
+    """List past drills.
 
-    Raises:
-        UsageError: there is no such link.
-        Unknown: the history cannot be read.
+    Shows the measured RTO and RPO of each drill on this machine, the oldest first.
+
+    Examples:
+        drctl drill history
+        drctl drill history --link main --output json
+
+    Exit codes:
+        0: shown
+        5: the history cannot be read
     """
     config = configuration()
     drills, damaged = read(drill_adapters.history(config).lines())
@@ -379,7 +387,7 @@ def _show_history(link: str | None) -> int:
         name = config.link(link).name
         drills = tuple(past for past in drills if past.link == name)
     if damaged:
-        console().warn(f"{damaged} lines of the history cannot be read, and are left out")
+        console().warn(f"{damaged} lines of the history cannot be read and are skipped")
     page = _write_page(config)
     document = DrillHistoryDocument(
         drills=PastDocument.each(drills), damaged_lines=damaged, page=page

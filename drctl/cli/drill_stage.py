@@ -260,7 +260,7 @@ class Stage:
                 raise Stopped(
                     f"it took longer than {self.wanted.budget_s:g} s to {what}",
                     "see that replication runs; a new topic is seen within"
-                    " refresh.topics.interval.seconds of MirrorMaker 2: --budget gives more time",
+                    " refresh.topics.interval.seconds of MirrorMaker 2: --timeout gives more time",
                 )
             self.clock.wait(_LOOK_EVERY_S)
 
@@ -465,7 +465,9 @@ def leftovers(config: "Config", source: Ports, target: Ports, *, everything: boo
         elif everything or place.is_dir() or datetime.now(UTC) - began(drill) > LONGEST:
             dead.add(drill)
         else:
-            spared[drill] = "it may be at work on another machine: --clean deletes it all the same"
+            spared[drill] = (
+                "it may be running on another host: `drctl drill clean` deletes it anyway"
+            )
     return Leftovers(lefts, frozenset(dead), spared)
 
 
@@ -591,7 +593,7 @@ def leaving_nothing(stage: "Stage", before: Inventory, ending: Ending) -> Iterat
         ending.broke_off = f"{error.message}: {error.hint}" if error.hint else error.message
         ending.unanswered = error.exit_code is ExitCode.UNKNOWN
     except BaseException:
-        again = command_line(["drill", "--clean", "--link", stage.link.name, "--execute"])
+        again = command_line(["drill", "clean", "--link", stage.link.name, "--execute"])
         console().warn(f"what the drill made is still there: {again}")
         raise
     # Ctrl-C has stopped the drill, and does not stop this.

@@ -1,4 +1,4 @@
-"""`drctl dump-consumer-timestamps`: what Replicator translates offsets with, decoded."""
+"""`drctl dump-consumer-timestamps`: decodes the topic that Replicator translates offsets with."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -42,27 +42,48 @@ def dump_consumer_timestamps(
     cluster: Annotated[
         str | None,
         typer.Option(
-            metavar="CLUSTER", help="A cluster of drctl.yaml; else the source of its links."
+            metavar="CLUSTER", help="Cluster in drctl.yaml.", show_default="the source of the links"
         ),
     ] = None,
     group: Annotated[
-        list[str] | None, typer.Option(metavar="GROUP", help="Only this group; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            metavar="GROUP",
+            help="Only this group, by its exact name. Repeatable.",
+            show_default="all groups",
+        ),
     ] = None,
     topic: Annotated[
-        list[str] | None, typer.Option(metavar="TOPIC", help="Only this topic; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            metavar="TOPIC",
+            help="Only this topic, by its exact name. Repeatable.",
+            show_default="all topics",
+        ),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every record, not only the newest of each partition.")
+        bool,
+        typer.Option("--all", help="Show every record, not only the newest of each partition."),
     ] = False,
     follow: Annotated[
-        bool, typer.Option("--follow", help="Then show what comes, until interrupted.")
+        bool, typer.Option("--follow", help="Keep printing new records until interrupted.")
     ] = False,
 ) -> int:
-    """Show when each group consumed last, from Replicator's __consumer_timestamps.
+    """Decode Confluent Replicator's __consumer_timestamps topic.
 
-    Needs no JAR, joins no group and writes nothing. Exit codes: 0 all was read, 1 a record could
-    not be decoded, 5 the topic is not there or not all of it could be read, 130 interrupted, as
-    --follow always ends.
+    Shows the timestamp of the record that each group consumed last. Read-only: joins no consumer
+    group, and needs no Confluent JAR.
+
+    Examples:
+        drctl dump-consumer-timestamps
+        drctl dump-consumer-timestamps --group billing --all
+        drctl dump-consumer-timestamps --follow --output json
+
+    Exit codes:
+        0: everything was read
+        1: a record could not be decoded
+        5: the topic does not exist, or could not be read completely
+        130: interrupted; --follow always ends so
     """
     config = configuration()
     name = cluster or _source(config)

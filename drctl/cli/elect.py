@@ -1,4 +1,4 @@
-"""`drctl elect`: who leads the partitions of one cluster, and who shall."""
+"""`drctl elect`: shows and elects the partition leaders of one cluster."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from drctl.app.election_adapters import gather, known_ends
 from drctl.app.notices import Nobody
 from drctl.app.plan_files import without_secrets
 from drctl.cli.console import console
-from drctl.cli.grammar import Acting, asks, command_line, seconds, words_of
+from drctl.cli.grammar import PlanRequest, Topics, command_line, seconds, takes_request, words_of
 from drctl.cli.prompts import confirm
 from drctl.cli.running import OVER_LINK, carried_out, plan_files
 from drctl.cli.settings import configuration
@@ -39,23 +39,45 @@ if TYPE_CHECKING:
 
 _LEAST_LOOK_S = 1.0
 
-app = typer.Typer(help="Leaders inside one cluster: who is back, preferred, or unclean.")
+app = typer.Typer(
+    help="""Elect partition leaders inside a cluster.
+
+    Examples:
+        drctl elect show --cluster primary
+        drctl elect wait --cluster primary --timeout 30m
+        drctl elect preferred --cluster primary --execute
+    """
+)
 
 Cluster = Annotated[
-    str | None, typer.Option(metavar="CLUSTER", help="A cluster of drctl.yaml; else the only one.")
+    str | None,
+    typer.Option(metavar="CLUSTER", help="Cluster in drctl.yaml.", show_default="the only cluster"),
 ]
-Topics = Annotated[
+TopicList = Annotated[
     list[str] | None,
-    typer.Option("--topic", metavar="TOPIC", help="Only this topic; may be repeated."),
+    typer.Option(
+        "--topic",
+        metavar="TOPIC",
+        help="Only this topic, by its exact name. Repeatable.",
+        show_default="all topics",
+    ),
 ]
 
 
 @app.command()
-def show(cluster: Cluster = None, topic: Topics = None) -> int:
-    """Show partitions without a leader, and what each of their replicas holds.
+def show(cluster: Cluster = None, topic: TopicList = None) -> int:
+    """Show partitions without a leader, and what each replica holds.
 
-    Reads only. Exit codes: 0 every partition has a leader that answers, 1 some have none, 5 the
-    cluster does not answer.
+    Read-only.
+
+    Examples:
+        drctl elect show --cluster primary
+        drctl elect show --cluster primary --topic orders
+
+    Exit codes:
+        0: every partition has a leader that answers
+        1: some partitions have no leader
+        5: the cluster does not answer
     """
     return _watch(cluster, tuple(topic or ()), 0.0)
 
@@ -63,16 +85,25 @@ def show(cluster: Cluster = None, topic: Topics = None) -> int:
 @app.command()
 def wait(
     cluster: Cluster = None,
-    topic: Topics = None,
-    within: Annotated[str, typer.Option(metavar="TIME", help="How long, at most.")] = "1h",
+    topic: TopicList = None,
+    timeout: Annotated[str, typer.Option(metavar="TIME", help="How long to wait.")] = "1h",
 ) -> int:
-    """Wait until every partition has a leader again, and tell who comes back meanwhile.
+    """Wait until every partition has a leader again.
 
-    Reads only: a replica that was in sync leads again by itself, and nothing is lost. Exit codes:
-    0 every partition has a leader that answers, 1 time was up, 5 the cluster does not answer, 130
-    interrupted.
+    Reports brokers as they return. Read-only: in-sync replicas become leaders by themselves,
+    without loss.
+
+    Examples:
+        drctl elect wait --cluster primary
+        drctl elect wait --cluster primary --topic orders --timeout 10m
+
+    Exit codes:
+        0: every partition has a leader that answers
+        1: timed out
+        5: the cluster does not answer
+        130: interrupted
     """
-    return _watch(cluster, tuple(topic or ()), seconds(within, "--within", zero=True))
+    return _watch(cluster, tuple(topic or ()), seconds(timeout, "--timeout", zero=True))
 
 
 def _watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int:
@@ -119,42 +150,52 @@ def _watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preferred(Acting):
-    """What the command line says of either election."""
+class Preferred(PlanRequest):
+    """Arguments and options."""
 
     cluster: Cluster = None
-    topic: Annotated[
-        tuple[str, ...],
-        typer.Option("--topic", metavar="TOPIC", help="Only this topic; may be repeated."),
-    ] = ()
+    topic: Topics = ()
     override: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Unclean(Acting):
-    """What the command line says of an unclean one."""
+class Unclean(PlanRequest):
+    """Arguments and options of an unclean election."""
 
     cluster: Cluster = None
-    topic: Annotated[str, typer.Option(metavar="TOPIC", help="Of which all replicas are down.")]
+    topic: Annotated[
+        str, typer.Option(metavar="TOPIC", help="Topic whose partitions have no leader.")
+    ]
     partition: Annotated[
-        tuple[int, ...], typer.Option(metavar="NUMBER", min=0, help="Of it; may be repeated.")
+        tuple[int, ...], typer.Option(metavar="N", min=0, help="Partition to elect. Repeatable.")
     ]
     known_end: Annotated[
         tuple[str, ...],
         typer.Option(
-            metavar="NUMBER=OFFSET",
-            help="Where the lost log of a partition ended, read from its disk; may be repeated.",
+            metavar="PARTITION=OFFSET",
+            help="End offset of the lost log of a partition, read from its disk. Repeatable.",
         ),
     ] = ()
 
 
 @app.command()
-@asks
+@takes_request
 def preferred(given: Preferred) -> int:
-    """Give partitions back to their first replicas, where those are in sync; nothing is lost.
+    """Make preferred replicas leaders again.
 
-    Exit codes: 0 they lead, or nothing stands against it; 3 nobody was elected; 4 some were; 5 an
-    answer did not come: drctl resume looks first; 130 interrupted.
+    Only replicas that are in sync are elected: nothing is lost. Without --execute nothing is
+    changed: the plan is printed.
+
+    Examples:
+        drctl elect preferred --cluster primary
+        drctl elect preferred --cluster primary --topic orders --execute
+
+    Exit codes:
+        0: the leaders are elected, or the plan has no blockers
+        3: refused; no leader was elected
+        4: some leaders were elected
+        5: the cluster did not answer; `drctl resume` checks what was done
+        130: interrupted
     """
 
     def planned(reader: "ClusterLinkReader", cluster: str) -> ElectionPlan:
@@ -166,12 +207,24 @@ def preferred(given: Preferred) -> int:
 
 
 @app.command()
-@asks
+@takes_request
 def unclean(given: Unclean) -> int:
-    """Have partitions led by a replica that is behind; what it lacks is lost for good.
+    """Elect out-of-sync replicas as leaders; loses records.
 
-    Says first, for each partition, which offsets would be lost and how that is known, or that it
-    cannot be. Needs --override unclean=REASON. Exit codes: as of preferred.
+    Shows for each partition which offsets would be lost and what the evidence is, or that the
+    loss is unknown. Requires --override unclean=REASON. Without --execute nothing is changed.
+
+    Examples:
+        drctl elect unclean --cluster primary --topic orders --partition 0
+        drctl elect unclean --cluster primary --topic orders --partition 0 --execute
+            --override unclean=disks-lost
+
+    Exit codes:
+        0: the leaders are elected, or the plan has no blockers
+        3: refused; no leader was elected
+        4: some leaders were elected
+        5: the cluster did not answer; `drctl resume` checks what was done
+        130: interrupted
     """
     overrides, topic = parse_overrides(given.override, OVERRIDABLE), given.topic
     numbers = tuple(dict.fromkeys(given.partition))
@@ -190,7 +243,7 @@ def unclean(given: Unclean) -> int:
 
 
 def _elect(
-    given: Acting,
+    given: PlanRequest,
     name: str | None,
     kind: Kind,
     planned: "Callable[[ClusterLinkReader, str], ElectionPlan]",

@@ -1,4 +1,4 @@
-"""`drctl failback`: the way home of a link's clients, once its source is back."""
+"""`drctl failback`: moves clients back to the source cluster of a link."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,16 @@ from drctl.app import plan_inputs
 from drctl.app.failback import HOME, failback_with
 from drctl.app.rebuild import REBUILD, holds_nothing
 from drctl.cli.console import console
-from drctl.cli.grammar import Acting, Answers, Grace, LinkName, Patience, asks, times, words_of
+from drctl.cli.grammar import (
+    Answers,
+    DrainTimeout,
+    LinkName,
+    PlanRequest,
+    WaitForConsumers,
+    drain_times,
+    takes_request,
+    words_of,
+)
 from drctl.cli.running import MakePlan, show_or_go, show_or_run
 from drctl.cli.settings import configuration
 from drctl.model.errors import ConfigError, UsageError
@@ -29,68 +38,86 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failback(Acting):
-    """What the command line says."""
+class Failback(PlanRequest):
+    """Arguments and options."""
 
     link: LinkName = None
     check_order: Annotated[
         bool,
-        typer.Option("--check-order", help="Judge record order and step order; change nothing."),
+        typer.Option(
+            "--check-order", help="Only check record order and step order. Changes nothing."
+        ),
     ] = False
     gap: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="With --check-order: a result of drctl gap to rest on; else the newest kept.",
+            help="With --check-order: the result of `drctl gap` to use.",
+            show_default="the newest result in state_dir",
         ),
     ] = None
-    patience: Patience = "10m"
-    grace: Grace = "20s"
+    timeout: DrainTimeout = "10m"
+    wait_for_consumers: WaitForConsumers = "20s"
     rebuild: Annotated[
         bool,
         typer.Option(
-            "--rebuild",
-            help="The source has lost its records: it is emptied, and everything is copied to it.",
+            "--rebuild", help="The source lost its records: empty it and copy everything back."
         ),
     ] = False
     policy: Annotated[
         str | None,
         typer.Option(
             metavar="copy|quarantine|export|discard",
-            help="What becomes of the records that only the returned source has.",
+            help="What to do with records that only the recovered source holds.",
         ),
     ] = None
     topic: Annotated[
         tuple[str, ...],
         typer.Option(
             metavar="TOPIC[=POLICY]",
-            help="The same for one topic; repeatable, and then every topic has to be named.",
+            help="Policy for this topic, by its exact name. Repeatable. If used, name every topic.",
+            show_default="--policy for all topics",
         ),
     ] = ()
     conflicting: Annotated[
-        Action, typer.Option(help="What becomes of those that the target has something newer than.")
+        Action,
+        typer.Option(help="What to do with records that a newer record of their key supersedes."),
     ] = Action.REFUSE
     answer: Answers = ()
 
 
-@asks
+@takes_request
 def failback(given: Failback) -> int:
-    """Lead a link's clients home to its source, which was lost and is back.
+    """Move clients back to the recovered source cluster.
 
-    Without --execute nothing is changed: the plan is printed, with what stands against it. Exit
-    codes: 0 done, or nothing stands against the plan; 1 done, and something is owed; 3 refused; 4
-    stopped part-way; 5 unknown: drctl resume looks first; 130 interrupted. --check-order only
-    judges how far the way back has come: 0 in order; 3 something happened before its time; 5 not
-    every step can be seen.
+    Replicates the target's records back, handles records that only the source holds, and moves
+    the clients. Without --execute nothing is changed: the plan and its blockers are printed.
+    --check-order only checks which failback steps have happened and whether their order is safe.
+
+    Examples:
+        drctl failback --check-order                        # what comes next?
+        drctl failback --policy quarantine                  # print the plan
+        drctl failback --policy quarantine --execute
+        drctl failback --rebuild --execute                  # the source lost its disks
+
+    Exit codes:
+        0: done, the plan has no blockers, or the order is correct
+        1: done, with outstanding actions
+        3: refused, or a step happened out of order
+        4: stopped part-way; `drctl resume` continues
+        5: unknown; `drctl resume` checks what was done
+        130: interrupted
     """
     if given.check_order:
         if given.execute or given.policy or given.topic or given.rebuild:
-            raise UsageError("--check-order only looks: it takes no --execute and no policy")
+            raise UsageError("--check-order excludes --execute, --policy, --topic and --rebuild")
         return _judge(given.link, given.gap)
     if given.gap is not None:
-        raise UsageError("--gap goes with --check-order", "a run finds what is missing by itself")
+        raise UsageError(
+            "--gap requires --check-order", "leave out --gap: a failback compares by itself"
+        )
     policies = _policies(given)
-    times_s = times(given.patience, given.grace)
+    times_s = drain_times(given.timeout, given.wait_for_consumers)
 
     def make(reader: "ClusterLinkReader", passed: Mapping[str, str]) -> "Plan":
         inputs = replace(
@@ -101,9 +128,9 @@ def failback(given: Failback) -> int:
         )
         return rebuild(inputs, empty=holds_nothing(reader)) if given.rebuild else sequence(inputs)
 
-    told = words_of(given, "patience", "grace", link=None, override=(), answer=())
+    words = words_of(given, "timeout", "wait_for_consumers", link=None, override=(), answer=())
     operation = REBUILD if given.rebuild else failback_with(policies)
-    return show_or_go(given, ["failback", *told], make, operation)
+    return show_or_go(given, ["failback", *words], make, operation)
 
 
 def _judge(name: str | None, gap: Path | None) -> int:
@@ -121,7 +148,7 @@ def _judge(name: str | None, gap: Path | None) -> int:
 
 
 def either_direction(
-    given: Acting, words: Sequence[str], make: MakePlan, *, home: bool, lost: bool
+    given: PlanRequest, words: Sequence[str], make: MakePlan, *, home: bool, lost: bool
 ) -> int:
     """Show the plan of a runbook, or carry it out.
 
@@ -135,7 +162,9 @@ def either_direction(
         return show_or_run(given, words, make, lost=lost)
 
     def look(reader: "ClusterLinkReader", passed: Mapping[str, str]) -> "Plan":
-        inputs = _inputs(reader, passed, *times(Failback.patience, Failback.grace))
+        inputs = _inputs(
+            reader, passed, *drain_times(Failback.timeout, Failback.wait_for_consumers)
+        )
         seen = replace(
             inputs.forward, basis=inputs.reverse.basis, overrides=passed, failback=inputs
         )

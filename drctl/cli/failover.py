@@ -1,11 +1,20 @@
-"""`drctl failover`: moves a link's clients from its source to its target."""
+"""`drctl failover`: moves clients from the source cluster of a link to its target."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drctl.cli.grammar import Acting, Answers, Grace, LinkName, Patience, asks, times, words_of
+from drctl.cli.grammar import (
+    Answers,
+    DrainTimeout,
+    LinkName,
+    PlanRequest,
+    WaitForConsumers,
+    drain_times,
+    takes_request,
+    words_of,
+)
 from drctl.model.loss import Mode
 
 if TYPE_CHECKING:
@@ -15,36 +24,49 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failover(Acting):
-    """What the command line says."""
+class Failover(PlanRequest):
+    """Arguments and options."""
 
     link: LinkName = None
     mode: Annotated[
-        Mode, typer.Option(help="planned: both clusters are alive. unplanned: the source is lost.")
+        Mode, typer.Option(help="planned: both clusters are up. unplanned: the source is lost.")
     ] = Mode.PLANNED
-    patience: Patience = "10m"
-    grace: Grace = "20s"
+    timeout: DrainTimeout = "10m"
+    wait_for_consumers: WaitForConsumers = "20s"
     answer: Answers = ()
 
 
-@asks
+@takes_request
 def failover(given: Failover) -> int:
-    """Move a link's clients from its source to its target, in an order that loses nothing.
+    """Move clients from the source cluster to the target.
 
-    Without --execute nothing is changed: the plan is printed, with what stands against it. Exit
-    codes: 0 done, or nothing stands against the plan; 1 done, and something is owed; 3 refused, or
-    everything was put back; 4 stopped part-way; 5 unknown: drctl resume looks first; 130
-    interrupted.
+    Fences the source, waits until replication has caught up, commits translated offsets for the
+    consumer groups and moves the clients. Without --execute nothing is changed: the plan and its
+    blockers are printed.
+
+    Examples:
+        drctl failover                              # plan, both clusters up
+        drctl failover --execute                    # planned failover (switchover)
+        drctl failover --mode unplanned --execute   # the source is lost
+
+    Exit codes:
+        0: done, or the plan has no blockers
+        1: done, with outstanding actions
+        3: refused, or rolled back completely
+        4: stopped part-way; `drctl resume` continues
+        5: unknown; `drctl resume` checks what was done
+        130: interrupted
     """
     from drctl.cli.running import show_or_run
 
-    timeout_s, grace_s = times(given.patience, given.grace)
+    timeout_s, grace_s = drain_times(given.timeout, given.wait_for_consumers)
 
     def make(_config: "Config", seen: "Circumstances") -> "Plan":
         from drctl.plans.failover import failover as sequence
 
         return sequence(given.mode, replace(seen, timeout_s=timeout_s, grace_s=grace_s))
 
-    told = words_of(given, "mode", "patience", "grace", link=None, override=(), answer=())
+    shown = ("mode", "timeout", "wait_for_consumers")
+    words = words_of(given, *shown, link=None, override=(), answer=())
     lost = given.mode is Mode.UNPLANNED
-    return show_or_run(given, ["failover", *told], make, lost=lost)
+    return show_or_run(given, ["failover", *words], make, lost=lost)

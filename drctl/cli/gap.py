@@ -1,11 +1,9 @@
-"""`drctl gap`: which records of the source are not on the target."""
+"""`drctl gap`: finds records of the source that are not on the target."""
 
 import gc
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -16,7 +14,7 @@ import typer
 
 from drctl.app import adapters, reconcile_adapters
 from drctl.cli.console import console
-from drctl.cli.grammar import LinkName, Yes, asks, check_confirming, seconds
+from drctl.cli.grammar import LinkName, Topics, Yes, check_confirming, seconds, takes_request
 from drctl.cli.options import Output, options
 from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration, error_document, without_secrets
@@ -30,9 +28,6 @@ if TYPE_CHECKING:
     from drctl.app.gap import GapRuns
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.config.schema import ClusterConfig
-    from drctl.gap.event_duplicates import EventCounter
-    from drctl.model.event_duplicates import EventDuplicates, EventFormat
     from drctl.model.gap import GapResult
     from drctl.reconcile.cluster_state import ClusterStates
     from drctl.reconcile.gap_result import FoundGap, WantedRows
@@ -40,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Scope(StrEnum):
-    """How much is read."""
+    """What is read."""
 
     AUTO = "auto"
     FULL = "full"
@@ -48,221 +43,193 @@ class Scope(StrEnum):
     ESTIMATE = "estimate"
 
 
-class Identity(StrEnum):
-    """Who gave events an identity of their own."""
-
-    DEBEZIUM = "debezium"
-
-
-class View(StrEnum):
-    """What is shown of the answer."""
-
-    RECORDS = "records"
-    TRUNCATION = "truncation"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """What the command line says."""
+    """Arguments and options."""
 
     link: LinkName = None
-    topic: Annotated[
-        tuple[str, ...],
-        typer.Option(metavar="TOPIC", help="Only this topic of the link; may be repeated."),
-    ] = ()
+    topic: Topics = ()
     scope: Annotated[
         Scope,
         typer.Option(
-            help="full: every record. tail: from where the replicator says it got. estimate: no"
-            " record, only offsets. auto: full if --budget allows, else tail."
+            help="What to read. full: every record. tail: from the replicator's committed offset."
+            " estimate: only offsets. auto: full if --timeout allows, otherwise tail."
         ),
     ] = Scope.AUTO
+    timeout: Annotated[
+        str, typer.Option(metavar="TIME", help="How long --scope auto may take to read everything.")
+    ] = "2m"
+    stabilize: Annotated[
+        str, typer.Option(metavar="TIME", help="How long to wait for records in flight.")
+    ] = "0s"
     order: Annotated[
         bool,
-        typer.Option(
-            "--order", help="Look also whether replicated records kept their order; reads twice."
-        ),
+        typer.Option("--order", help="Also check the order of replicated records. Reads twice."),
     ] = False
-    view: Annotated[
-        View,
-        typer.Option(
-            help="truncation: what would be destroyed if the source were cut back or made anew."
-        ),
-    ] = View.RECORDS
-    export: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="With --view truncation: write these records to files first."
-        ),
-    ] = None
-    others: Annotated[
-        bool, typer.Option("--others", help="With --export: superseded and expired records, too.")
-    ] = False
-    identity: Annotated[
-        Identity | None,
-        typer.Option(
-            help="Look for change events that are in a topic twice, by the place in the database's"
-            " log; in one cluster, of topics named with --topic."
-        ),
-    ] = None
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="With --identity: that cluster; else the link's source."),
-    ] = None
     ledger: Annotated[
-        bool,
-        typer.Option("--ledger", help="Keep what was read, and do not read it again next time."),
+        bool, typer.Option("--ledger", help="Remember what was compared, and skip it next time.")
     ] = False
     execute: Annotated[
-        bool, typer.Option("--execute", help="Write the ledger, where it lives on a cluster.")
+        bool, typer.Option("--execute", help="With --ledger: write a ledger that is a Kafka topic.")
     ] = False
     yes: Yes = False
     every: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Again and again, for example 5m.")
-    ] = None
-    budget: Annotated[
-        str, typer.Option(metavar="TIME", help="How long --scope auto may take to read all.")
-    ] = "2m"
-    settle: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="How long records may be on their way, for example 30s; else none."
+            metavar="TIME", help="Repeat at this interval, for example 5m.", show_default="run once"
         ),
     ] = None
     engine: Annotated[
         Engine,
         typer.Option(
-            help="What compares the records. auto: Spark from spark.from_offsets offsets on, drctl"
-            " itself below. direct: drctl itself, without Java."
+            help="What compares the records. spark: Spark. direct: drctl itself, without Java."
+            " auto: Spark above spark.from_offsets offsets, otherwise drctl itself."
         ),
     ] = Engine.AUTO
     submit: Annotated[
         bool,
-        typer.Option("--submit", help="Run on the Spark cluster of drctl.yaml by spark-submit."),
+        typer.Option("--submit", help="Run on the Spark cluster in drctl.yaml with spark-submit."),
     ] = False
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder for the result; else one in the state_dir."),
+        typer.Option(
+            metavar="DIR", help="Folder for the result.", show_default="a folder in state_dir"
+        ),
     ] = None
 
     @property
-    def truncation(self) -> bool:
-        """Whether what cutting the source back would destroy is shown."""
-        return self.view is View.TRUNCATION
+    def stabilize_s(self) -> float:
+        """How long to wait for records in flight."""
+        return seconds(self.stabilize, "--stabilize", zero=True)
+
+    def rules(self) -> Iterator[tuple[object, str, str]]:
+        """Combinations that are refused: whether one was typed, the message and a hint."""
+        scope, estimate = self.scope, self.scope is Scope.ESTIMATE
+        yield (
+            self.ledger and (estimate or scope is Scope.TAIL),
+            f"--ledger and --scope {scope} exclude each other",
+            "use --scope full: with a ledger it reads no more than the tail",
+        )
+        once = self.every or self.submit or self.out
+        yield estimate and once, "--scope estimate excludes --every, --submit and --out", ""
+        yield (
+            estimate and (self.order or isinstance(self, Truncation)),
+            "--scope estimate reads no records: it excludes --order and truncation",
+            "use --scope full or tail",
+        )
+        yield (
+            estimate and self.stabilize_s,
+            "--scope estimate reads no records: it excludes --stabilize",
+            "use --scope full or tail",
+        )
+        one = "leave out one of them"
+        yield self.every and self.submit, "--every and --submit exclude each other", one
+        yield self.execute and not self.ledger, "--execute requires --ledger", "add --ledger"
+        yield (
+            self.order and self.ledger,
+            "--order and --ledger exclude each other: a ledger does not store the order of records",
+            one,
+        )
+        yield (
+            self.engine is not Engine.AUTO and estimate,
+            "--engine and --scope estimate exclude each other",
+            one,
+        )
+        yield (
+            self.submit and self.engine is Engine.DIRECT,
+            "--submit and --engine direct exclude each other",
+            one,
+        )
 
     def check(self) -> None:
-        """See that it goes together.
+        """Check the combination of options.
 
         Raises:
-            UsageError: it does not.
+            UsageError: two of them exclude each other.
         """
         check_confirming(self.execute, self.yes)
-        for wrong, message, hint in _rules(self):
+        for wrong, message, hint in self.rules():
             if wrong:
                 raise UsageError(message, hint)
 
 
-_LEAVE_ONE_OUT = "leave out one of them"
+@dataclass(frozen=True, kw_only=True)
+class Truncation(Gap):
+    """The same for `drctl gap truncation`."""
+
+    export: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Export the records that would be destroyed.")
+    ] = None
+    include_superseded: Annotated[
+        bool,
+        typer.Option(
+            "--include-superseded", help="With --export: also superseded and expired records."
+        ),
+    ] = False
+
+    def rules(self) -> Iterator[tuple[object, str, str]]:
+        """Combinations that are refused: whether one was typed, the message and a hint."""
+        yield from super().rules()
+        export = self.export
+        yield (
+            self.include_superseded and export is None,
+            "--include-superseded requires --export",
+            "add --export DIR",
+        )
+        yield export and self.every, "--export and --every exclude each other", "leave out --every"
+        yield (
+            export and export.exists() and (not export.is_dir() or any(export.iterdir())),
+            f"--export: {export} is not an empty folder",
+            "choose an empty or new folder",
+        )
 
 
-def _rules(given: Gap) -> Iterator[tuple[object, str, str]]:
-    """What does not go together: whether that was typed, and what is said of it."""
-    events, scope, export = given.identity is not None, given.scope, given.export
-    estimate = scope is Scope.ESTIMATE
-    yield (
-        given.cluster is not None and not events,
-        "--cluster goes with --identity: everything else looks at both ends of a link",
-        "name a link with --link",
-    )
-    many = given.ledger, given.every, given.submit, given.out, given.order, given.truncation
-    yield (
-        events and (any(many) or given.settle or scope is not Scope.AUTO),
-        "--identity looks within topics of one cluster, and goes with --topic, --cluster and"
-        " --link only",
-        "leave out the other options",
-    )
-    yield (
-        events and not given.topic,
-        "--identity looks within topics that are named",
-        "add --topic TOPIC",
-    )
-    yield (
-        given.ledger and (estimate or scope is Scope.TAIL),
-        f"--ledger goes with --scope full or auto, not with {scope}",
-        "with a ledger, full reads no more than the tail",
-    )
-    once = given.every or given.submit or given.out
-    yield estimate and once, "--scope estimate needs no Spark, runs once, and leaves no files", ""
-    yield (
-        estimate and (given.order or given.truncation),
-        "--order and --view truncation go by records, and --scope estimate reads none",
-        "use --scope full or tail",
-    )
-    yield (
-        estimate and given.settle,
-        "--settle waits for records to arrive, and --scope estimate reads none",
-        "use --scope full or tail",
-    )
-    yield (
-        given.every and given.submit,
-        "--every keeps one Spark session; --submit starts one for each run",
-        "",
-    )
-    yield (
-        given.execute and not given.ledger,
-        "--execute goes with --ledger: nothing else of drctl gap writes",
-        "",
-    )
-    yield (
-        given.order and given.ledger,
-        "--order does not go with --ledger: a ledger does not know in which order records are",
-        _LEAVE_ONE_OUT,
-    )
-    yield (
-        given.others and export is None,
-        "--others goes with --export",
-        "add --view truncation --export DIR",
-    )
-    yield (
-        export and not given.truncation,
-        "--export goes with --view truncation",
-        "drctl reconcile exports any result of drctl gap",
-    )
-    yield export and given.every, "--export runs once: it does not go with --every", ""
-    yield (
-        export and export.exists() and (not export.is_dir() or any(export.iterdir())),
-        f"{export} is not an empty folder",
-        "name another with --export",
-    )
-    chosen = given.engine is not Engine.AUTO
-    yield (
-        chosen and (estimate or events),
-        "--engine is for comparing records; it does not go with"
-        f" {'--identity' if events else '--scope estimate'}",
-        _LEAVE_ONE_OUT,
-    )
-    yield (
-        chosen and given.submit and given.engine is Engine.DIRECT,
-        "--submit runs on a Spark cluster; it does not go with --engine direct",
-        _LEAVE_ONE_OUT,
-    )
-
-
-@asks
+@takes_request
 def gap(given: Gap) -> int:
-    """Find every record that is not on the target.
+    """Find records that are not on the target.
 
-    Reads both sides of a link and joins no group; writes nothing to a cluster but, with
-    --execute, a ledger that lives there. Exit codes: 0 nothing is missing, 1 unreplicated records
-    were found, 5 not everything could be compared; an estimate is no proof and ends with 5.
+    Compares the records of both clusters without joining a consumer group. Read-only, unless
+    --ledger --execute writes a ledger that is a Kafka topic.
+
+    Examples:
+        drctl gap                               # full comparison if it fits into two minutes
+        drctl gap --scope full --topic orders
+        drctl gap --scope estimate              # offsets only: an estimate within seconds
+        drctl gap --ledger --every 5m           # continuous comparison
+
+    Exit codes:
+        0: no unreplicated records
+        1: unreplicated records were found
+        5: not everything could be compared; always with --scope estimate
     """
+    return _compare(given)
+
+
+@takes_request
+def truncation(given: Truncation) -> int:
+    """Show what truncating the source would destroy.
+
+    Lists the records that exist only on the source: they are lost if its topics are truncated or
+    recreated.
+
+    Examples:
+        drctl gap truncation --scope full
+        drctl gap truncation --scope full --export saved --include-superseded
+
+    Exit codes:
+        0: no unreplicated records
+        1: unreplicated records were found
+        5: not everything could be compared
+    """
+    return _compare(given)
+
+
+def _compare(given: Gap) -> int:
     given.check()
-    budget_s = seconds(given.budget, "--budget", zero=True)
-    settle_s = seconds(given.settle, "--settle", zero=True) if given.settle else 0.0
+    budget_s = seconds(given.timeout, "--timeout", zero=True)
+    settle_s = given.stabilize_s
     every_s = seconds(given.every, "--every") if given.every else 0.0
     config = configuration()
-    if given.identity:
-        return _find_repeated(config, given)
     if given.scope is Scope.ESTIMATE:
         return _estimate(config.link(given.link), given.topic)
     from drctl.app.gap import GapOptions, GapRuns
@@ -278,7 +245,7 @@ def gap(given: Gap) -> int:
         budget_s,
         given.execute,
         order=given.order,
-        truncation=given.truncation,
+        truncation=isinstance(given, Truncation),
         settle_s=settle_s,
         engine=given.engine,
     )
@@ -288,8 +255,9 @@ def gap(given: Gap) -> int:
         if given.every:
             _repeat(runs, given.out or results / chosen.name, every_s)
         result = runs.run(folder)
-    if given.export:
-        result = _exported(result, config, chosen, folder, given.export, others=given.others)
+    if isinstance(given, Truncation) and given.export:
+        superseded = given.include_superseded
+        result = _exported(result, config, chosen, folder, given.export, others=superseded)
     _show(result)
     return int(result.exit_code)
 
@@ -512,61 +480,3 @@ def _plan(
             f"nothing was exported: {plan.blocked[0].reason}", "see what moved, and run it again"
         )
     return plan, states
-
-
-def _find_repeated(config: "Config", given: Gap) -> int:
-    """Show which events are there more than once.
-
-    Raises:
-        UsageError: there is no such cluster or topic.
-        Unreachable: the cluster did not answer.
-        ScanFailed: something could not be read to its end.
-    """
-    from drctl.model.event_duplicates import EventFormat
-    from drctl.views.estimate_text import event_table
-
-    assert given.identity is not None
-    name, events = given.cluster or config.link(given.link).source, EventFormat(given.identity)
-    result = _look(config, name, config.cluster(name), given.topic, events)
-    return console().result(event_table(result), result.to_json(), result.exit_code)
-
-
-def _look(
-    config: "Config",
-    name: str,
-    cluster: "ClusterConfig",
-    topics: Sequence[str],
-    events: "EventFormat",
-) -> "EventDuplicates":
-    from drctl.gap.event_duplicates import EventAnalysis
-
-    with (
-        adapters.reader(name, cluster).topics as reader,
-        ExitStack() as opened,
-        console().task("looking at the cluster") as task,
-    ):
-
-        def progress(phase: str, done: int = 0, total: int = 0) -> None:
-            task.update(done=done, total=total or None, description=phase)
-
-        def open_counter(offsets: int) -> "EventCounter":
-            from drctl.gap.event_duplicates import DirectEventCounter
-
-            if offsets < config.spark.from_offsets:
-                return DirectEventCounter(adapters.range_reader(name, cluster).read)
-            log = opened.enter_context(_log())
-            counter = adapters.spark_events(config, cluster, log, progress, offsets)
-            return opened.enter_context(counter)
-
-        analysis = EventAnalysis(events, reader, open_counter, progress, lambda: datetime.now(UTC))
-        return analysis.run(tuple(dict.fromkeys(topics)))
-
-
-@contextmanager
-def _log() -> "Iterator[Path | None]":
-    """A file for what the JVM prints; None where it may be seen."""
-    if options().verbose:
-        yield None
-        return
-    with tempfile.TemporaryDirectory(prefix="drctl-") as folder:
-        yield Path(folder) / "spark.log"

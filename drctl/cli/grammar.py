@@ -1,4 +1,4 @@
-"""What every command of drctl has in common: the global options and the look of its help."""
+"""What every command of drctl has in common: shared options, requests and help."""
 
 import inspect
 import re
@@ -8,52 +8,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import wraps
 from pathlib import Path
-from types import GenericAlias
+from types import GenericAlias, MappingProxyType
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo, ParameterInfo
 
-from drctl.cli.options import Output, options, shared_parameters
-from drctl.cli.terminal import bold, cyan, wants_color
-from drctl.model.errors import UsageError
+from drctl.cli.help_pages import help_page, summary
+from drctl.cli.options import DRY_RUN, Output, dry_run_parameter, options, shared_parameters
+from drctl.model.errors import ExitCode, UsageError
 
 R = TypeVar("R")
 
-_HEADING = re.compile(r"^(Usage:|[A-Z][a-z ]+:$)", re.MULTILINE)
-_ENTRY = re.compile(r"^(  )(-\S.*?|[a-z[A-Z]\S*(?: [A-Z]\S*)*)(?=  |$)", re.MULTILINE)
-
-
-def help_page(command: str, text: str) -> str:
-    """What --help prints."""
-    if options().output is Output.JSON:
-        import json
-
-        from drctl.views.command_documents import HelpDocument
-
-        return json.dumps(HelpDocument(command=command, text=text).to_json())
-    return _colored(text) if wants_color(sys.stdout, options()) else text
-
-
-def _colored(text: str) -> str:
-    prose, found, lists = text.partition("\nCommands:\n")
-    if not found:
-        prose, found, lists = text.partition("\nOptions:\n")
-    lists = _ENTRY.sub(lambda match: match[1] + cyan(match[2]), found + lists)
-    return _HEADING.sub(lambda match: bold(match[0]), prose + lists)
-
-
 LinkName = Annotated[
     str | None,
-    typer.Option("--link", metavar="LINK", help="A link of drctl.yaml; else the only one."),
+    typer.Option(
+        "--link", metavar="LINK", help="Link in drctl.yaml.", show_default="the only link"
+    ),
 ]
 ClusterAlone = Annotated[
     str | None,
     typer.Option(
         "--cluster",
         metavar="CLUSTER",
-        help="Instead of a link: a cluster, for runs that are about it alone.",
+        help="Cluster in drctl.yaml, for runs inside one cluster. Replaces --link.",
     ),
 ]
 OfWorkers = Annotated[
@@ -61,21 +40,21 @@ OfWorkers = Annotated[
     typer.Option(
         "--connect",
         metavar="URL",
-        help="Instead of a link: Connect workers, for runs of drctl connect.",
+        help="Connect workers, for runs of `drctl connect`. Replaces --link.",
     ),
 ]
 Execute = Annotated[
-    bool, typer.Option("--execute", help="Carry it out; without, the plan is printed.")
+    bool, typer.Option("--execute", help="Apply the plan. Without it, the plan is only printed.")
 ]
 Yes = Annotated[
-    bool, typer.Option("--yes", help="With --execute: do not ask for the cluster's name.")
+    bool, typer.Option("--yes", help="With --execute: do not ask for the name of the cluster.")
 ]
 Overrides = Annotated[
     tuple[str, ...],
     typer.Option(
         "--override",
-        metavar="GUARD=REASON",
-        help="Pass over a guard that the plan names; may be repeated. Kept in the journal.",
+        metavar="PRECHECK=REASON",
+        help="Continue although this precheck fails. Repeatable. Recorded in the journal.",
     ),
 ]
 Answers = Annotated[
@@ -83,31 +62,48 @@ Answers = Annotated[
     typer.Option(
         "--answer",
         metavar="QUESTION=yes|no",
-        help="Answer a question of a manual step beforehand; may be repeated.",
+        help="Answer a manual step's question in advance. Repeatable.",
     ),
 ]
-Patience = Annotated[
+DrainTimeout = Annotated[
     str,
     typer.Option(
-        "--patience", metavar="TIME", help="How long replication may take to bring the rest."
+        "--timeout",
+        metavar="TIME",
+        help="How long to wait for replication to catch up, for example 90s, 10m or 2h.",
     ),
 ]
-Grace = Annotated[
+WaitForConsumers = Annotated[
     str,
     typer.Option(
-        "--grace", metavar="TIME", help="How long consumers may take to leave by themselves."
+        "--wait-for-consumers",
+        metavar="TIME",
+        help="How long to wait for consumers to commit and leave before the offsets are read.",
     ),
 ]
 PlanOut = Annotated[
-    Path | None, typer.Option("--plan-out", metavar="FILE", help="Write the plan there, as JSON.")
+    Path | None, typer.Option("--plan-out", metavar="FILE", help="Write the plan as JSON.")
 ]
 ExpectPlan = Annotated[
     Path | None,
     typer.Option(
-        "--expect-plan", metavar="FILE", help="Go on only if the plan is the one in this file."
+        "--expect-plan",
+        metavar="FILE",
+        help="Refuse to continue unless the plan equals the one in this file.",
     ),
 ]
-Local = Annotated[bool, typer.Option("--local", help="Read the copy of this machine, no cluster.")]
+Local = Annotated[
+    bool, typer.Option("--local", help="Read this machine's copy. Contacts no cluster.")
+]
+Topics = Annotated[
+    tuple[str, ...],
+    typer.Option(
+        "--topic",
+        metavar="TOPIC",
+        help="Only this topic, by its exact name. Repeatable.",
+        show_default="all topics",
+    ),
+]
 
 
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -115,37 +111,40 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h|d|)")
 
 
 def seconds(text: str, option: str, *, zero: bool = False) -> float:
-    """How many seconds a time on the command line has.
+    """Parse a time such as 90s, 5m or 2h.
 
     Args:
-        option: that it was given with.
-        zero: whether it may be 0.
+        option: the option that it is the value of.
+        zero: whether 0 is allowed.
 
     Raises:
-        UsageError: it is no time, or 0 where that has no meaning.
+        UsageError: it is not a time, or 0 where that is not allowed.
     """
     found = _DURATION.fullmatch(text.strip())
     if found is None:
-        raise UsageError(f"{option}: {text!r} is not a time", f"for example {option} 90s, 5m or 2h")
+        raise UsageError(
+            f"{option}: {text!r} is not a time", f"for example: {option} 90s (s, m, h, d)"
+        )
     length = float(found[1]) * _SECONDS[found[2]]
     if not length and not zero:
-        raise UsageError(f"{option} must be longer than 0", f"for example {option} 1s")
+        raise UsageError(f"{option} must be longer than 0", f"for example: {option} 1s")
     return length
 
 
-def times(patience: str, grace: str) -> tuple[float, float]:
-    """How long replication may take to catch up, and consumers to leave; the latter may be 0.
+def drain_times(timeout: str, wait_for_consumers: str) -> tuple[float, float]:
+    """Seconds of --timeout and --wait-for-consumers; only the latter may be 0.
 
     Raises:
-        UsageError: one is no such time.
+        UsageError: one of them is not a time.
     """
-    return seconds(patience, "--patience"), seconds(grace, "--grace", zero=True)
+    waiting_s = seconds(wait_for_consumers, "--wait-for-consumers", zero=True)
+    return seconds(timeout, "--timeout"), waiting_s
 
 
 def option_words(given: Mapping[str, object]) -> list[str]:
-    """Options as they are typed, by their names.
+    """The words of a command line for these options.
 
-    A tuple repeats its option, True stands alone; None, "", () and False are left out.
+    A tuple repeats its option and True is a flag; None, "", () and False are left out.
     """
     words: list[str] = []
     for name, value in given.items():
@@ -159,18 +158,18 @@ def option_words(given: Mapping[str, object]) -> list[str]:
 
 
 def check_confirming(execute: bool, yes: bool) -> None:
-    """Refuse --yes where nothing is asked.
+    """Refuse --yes without --execute.
 
     Raises:
-        UsageError: it was given without --execute.
+        UsageError: --yes was given and nothing is asked.
     """
     if yes and not execute:
-        raise UsageError("--yes goes with --execute: nothing is asked otherwise")
+        raise UsageError("--yes requires --execute: without it, nothing is asked")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Acting:
-    """What the command line says of a plan, whatever it does."""
+class PlanRequest:
+    """Options of every command that makes a plan."""
 
     link: str | None = None
     execute: Execute = False
@@ -181,10 +180,10 @@ class Acting:
     expect_plan: ExpectPlan = None
 
     def check(self) -> None:
-        """See that options go together, and that a file holds a plan, before anything is asked.
+        """Check the combination of options and the file of --expect-plan.
 
         Raises:
-            UsageError, ConfigError: they do not, or it does not.
+            UsageError, ConfigError: one of them is wrong.
         """
         from drctl.app.plan_files import check_plan_file
 
@@ -197,7 +196,7 @@ _OF_ONE_RUN = ("execute", "yes", "plan_out", "expect_plan")
 
 
 class _Field(NamedTuple):
-    """A field of a request that is a parameter of its command; `flag` is empty of an argument."""
+    """A field of a request that is a parameter of its command; an argument has no `flag`."""
 
     name: str
     kind: Any
@@ -207,12 +206,12 @@ class _Field(NamedTuple):
 
     @property
     def many(self) -> bool:
-        """Whether it may be repeated."""
+        """Whether the option is repeatable."""
         return get_origin(self.kind) is tuple
 
 
 def _fields(request: type) -> Iterator[_Field]:
-    """Those of a class before those of its bases."""
+    """Fields of a class come before those of its bases."""
     hints = get_type_hints(request, include_extras=True)
     defaults = {each.name: each.default for each in fields(request)}
     names = (n for kind in request.__mro__ for n in getattr(kind, "__annotations__", ()))
@@ -225,10 +224,10 @@ def _fields(request: type) -> Iterator[_Field]:
                 yield _Field(name, kind, info, defaults[name], flag)
 
 
-def asks(command: Callable[[R], int | None]) -> Callable[..., int | None]:
-    """Has a command that takes one frozen request take its fields as options and arguments.
+def takes_request(command: Callable[[R], int | None]) -> Callable[..., int | None]:
+    """Make the fields of a command's request its options and arguments.
 
-    A tuple is an option that may be repeated.
+    A tuple is a repeatable option.
     """
     request = next(iter(inspect.signature(command).parameters.values())).annotation
     offered = tuple(_fields(request))
@@ -250,77 +249,110 @@ def _parameter(each: _Field) -> inspect.Parameter:
     kind = each.kind
     if each.many:
         kind, default = GenericAlias(list, get_args(kind)[:1]), default or None
-    told: Any = Annotated[(kind, each.info)]
+    annotation: Any = Annotated[(kind, each.info)]
     return inspect.Parameter(
-        each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=told
+        each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
     )
 
 
 def words_of(given: Any, *always: str, **instead: object) -> list[str]:
-    """The options of a request, as they are typed to ask the same again; not those of one run.
+    """The options that repeat a request, without --execute, --yes and files of plans.
 
     Args:
-        always: options that are named also where they are what they are by themselves.
-        instead: other values of some options; None leaves one out.
+        always: options that are included even with their default values.
+        instead: values that replace those of the request; None leaves the option out.
     """
-    told = {}
+    typed = {}
     for each in _fields(type(given)):
         value = instead.get(each.name, getattr(given, each.name))
-        told_anew = each.flag and each.name not in _OF_ONE_RUN
-        if told_anew and (each.name in always or value != each.default):
-            told[each.flag] = value
-    return option_words(told)
+        repeated = each.flag and each.name not in _OF_ONE_RUN
+        if repeated and (each.name in always or value != each.default):
+            typed[each.flag] = value
+    return option_words(typed)
 
 
 def command_line(words: Sequence[str]) -> str:
-    """A command line with the configuration of this one."""
+    """A drctl command line that uses the same configuration file."""
     config = options().config
     named = ["--config", str(config)] if config else []
     return shlex.join(["drctl", *named, *words])
 
 
-# Contexts, parameters and formatters are Any: they are classes of the Click that Typer has inside.
+# Contexts and parameters are Any: they are classes of the Click that Typer has inside.
 
 
 class DrctlCommand(TyperCommand):
-    """A command that also takes the global options."""
+    """A command that also takes the global options, and may have subcommands of its own.
+
+    Attributes:
+        subcommands: `history` of `drctl drill`, with its summary.
+    """
+
+    subcommands: Mapping[str, str] = MappingProxyType({})
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Its own parameters, then the shared ones."""
+        """Its own parameters, --dry-run beside --execute, then the global options."""
         return with_shared(super().get_params(ctx))
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Arguments, options and global options apart."""
-        write_parameters(self.get_params(ctx), ctx, formatter)
 
     def get_help(self, ctx: Any) -> str:
         """The whole page, as text or JSON."""
-        return help_page(ctx.command_path, super().get_help(ctx))
+        return help_page(self, ctx, sys.stdout)
+
+    def panels(self, ctx: Any) -> Mapping[str, Sequence[tuple[str, str]]]:
+        """Subcommands with their summaries, by panel."""
+        return {"Commands": tuple(self.subcommands.items())}
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Options, and subcommands."""
+        from typer.core import CompletionItem  # type: ignore[attr-defined]
+
+        matching = (name for name in self.subcommands if name.startswith(incomplete))
+        found = [CompletionItem(name, help=self.subcommands[name]) for name in matching]
+        return found + super().shell_complete(ctx, incomplete)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it, unless options contradict each other.
+
+        Raises:
+            UsageError: both --dry-run and --execute were given.
+        """
+        if ctx.meta.get(DRY_RUN) and ctx.params.get("execute"):
+            raise UsageError("--dry-run and --execute exclude each other", "leave out one of them")
+        return super().invoke(ctx)
 
 
 class DrctlGroup(TyperGroup):
     """A command with subcommands that also takes the global options."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Its own parameters, then the shared ones."""
+        """The global options."""
         return with_shared(super().get_params(ctx))
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Subcommands first: they are what one looks for."""
-        self.format_commands(ctx, formatter)
-        write_parameters(self.get_params(ctx), ctx, formatter)
 
     def get_help(self, ctx: Any) -> str:
         """The whole page, as text or JSON."""
-        return help_page(ctx.command_path, super().get_help(ctx))
+        return help_page(self, ctx, sys.stdout)
+
+    def panels(self, ctx: Any) -> Mapping[str, Sequence[tuple[str, str]]]:
+        """Subcommands with their summaries, by panel."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        return {
+            "Commands": [(name, summary(each.help if each else None)) for name, each in commands]
+        }
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the subcommand; without one, print the help page as a usage error."""
+        if not ctx._protected_args and options().output is Output.TEXT:
+            sys.stderr.write(help_page(self, ctx, sys.stderr) + "\n")
+            raise typer.Exit(ExitCode.USAGE)
+        return super().invoke(ctx)
 
 
 def adopt(app: typer.Typer) -> typer.Typer:
-    """The app with the classes above for all its commands."""
+    """Make all commands of an app instances of the classes above."""
     app.rich_markup_mode = None
     app._add_completion = False
     app.info.cls = DrctlGroup
-    app.info.no_args_is_help = False  # a forgotten command is an error, not a page on stdout
+    app.info.no_args_is_help = False
     for command in app.registered_commands:
         command.cls = DrctlCommand
     for group in app.registered_groups:
@@ -331,27 +363,9 @@ def adopt(app: typer.Typer) -> typer.Typer:
 
 
 def with_shared(own: list[Any]) -> list[Any]:
-    """The parameters and those global options whose names the command does not use itself."""
+    """A command's own parameters, and the global options whose names it does not use itself."""
     taken = {name for param in own for name in param.opts}
+    place = next((n for n, param in enumerate(own, 1) if "--execute" in param.opts), 0)
+    if place:
+        own = [*own[:place], dry_run_parameter(), *own[place:]]
     return own + [shared for shared in shared_parameters() if taken.isdisjoint(shared.opts)]
-
-
-def write_parameters(params: list[Any], ctx: Any, formatter: Any) -> None:
-    """A section of the help for each kind of parameter."""
-    sections: dict[str, list[Any]] = {"Arguments": [], "Options": [], "Global options": []}
-    for param in params:
-        record = param.get_help_record(ctx)
-        if record is None:
-            continue
-        shared = param in shared_parameters() or param.opts[0] in ctx.help_option_names
-        kind = "Global options" if shared else "Options"
-        sections["Arguments" if param.param_type_name == "argument" else kind].append(record)
-    for title, records in sections.items():
-        if records:
-            with formatter.section(title):
-                formatter.write_dl(records)
-
-
-def summary(text: str | None) -> str:
-    """The first sentence of a help text."""
-    return inspect.cleandoc(text or "").split("\n\n")[0].replace("\n", " ").rstrip(".")

@@ -1,4 +1,4 @@
-"""`drctl journal` and `drctl report`: what runs wrote down, and what they came to."""
+"""`drctl journal` and `drctl report`: the entries of runs, and their reports."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from drctl.model.journal import JournalReader
     from drctl.views.run_data import ReportData
 
-RunName = Annotated[str | None, typer.Argument(metavar="[RUN]", help="Else all are listed.")]
+RunName = Annotated[
+    str | None, typer.Argument(metavar="RUN", help="Run to show.", show_default="list all runs")
+]
 
 
 def journal(
@@ -31,9 +33,18 @@ def journal(
     connect: OfWorkers = None,
     local: Local = False,
 ) -> int:
-    """Show the runs of a link, or every entry of one.
+    """List the runs of a link, or the entries of one run.
 
-    Reads only. Exit codes: 0 shown, 5 the cluster does not answer: --local reads the copy.
+    Read-only.
+
+    Examples:
+        drctl journal
+        drctl journal RUN
+        drctl journal --local                  # the cluster is down
+
+    Exit codes:
+        0: shown
+        5: the cluster does not answer; --local reads this machine's copy
     """
     from drctl.views.journal_text import entry_lines, journal_document, run_lines
 
@@ -66,25 +77,44 @@ _SUFFIX = {Format.HTML: "html", Format.MD: "md", Format.JSON: "json", Format.JUN
 
 
 def report(
-    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="Else the newest.")] = None,
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="RUN", help="Run to report.", show_default="the newest run"),
+    ] = None,
     link: LinkName = None,
     cluster: ClusterAlone = None,
     connect: OfWorkers = None,
-    format: Annotated[Format, typer.Option(help="What to write it as.")] = Format.HTML,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Else report-RUN.html, .md, .json or .xml.")
+    format: Annotated[Format, typer.Option(help="Format of the report.")] = Format.HTML,
+    output_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File to write.",
+            show_default="report-RUN.html, .md, .json or .xml",
+        ),
     ] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Write nothing: is the journal as it was written?")
+        bool,
+        typer.Option(
+            "--verify", help="Only check that the journal was not altered. Writes nothing."
+        ),
     ] = False,
     local: Local = False,
 ) -> int:
-    """Write what a run did, what it measured and what is owed, from its journal.
+    """Write the report of a run.
 
-    What an unplanned failover lost is exact once drctl gap has compared both clusters again.
+    Reports the steps, the measured RTO and RPO, and outstanding actions. After an unplanned
+    failover the number of lost records becomes exact once `drctl gap` has compared the clusters.
 
-    Exit codes: 0 written, or the journal is as it was written; 1 it was changed; 5 the cluster
-    does not answer: --local reads the copy of this machine.
+    Examples:
+        drctl report                                       # report-RUN.html of the newest run
+        drctl report RUN --format md --output-file incident.md
+        drctl report RUN --verify                          # was the journal altered?
+
+    Exit codes:
+        0: written, or the journal is unaltered
+        1: the journal was altered
+        5: the cluster does not answer; --local reads this machine's copy
     """
     from drctl.views.run_completion import completed, gap_results
     from drctl.views.run_json import ReportDocument
@@ -99,7 +129,7 @@ def report(
     if verify:
         console().result(journal_in_words(data), ReportDocument.of(data))
     else:
-        _write(data, format, out)
+        _write(data, format, output_file)
     return int(ExitCode.FOUND if changed else ExitCode.DONE)
 
 
@@ -127,7 +157,9 @@ def _write(data: "ReportData", form: Format, out: Path | None) -> None:
     try:
         write_whole(file, _text(data, form))
     except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}", "choose --out") from error
+        raise UsageError(
+            f"{file} cannot be written: {error.strerror}", "choose --output-file"
+        ) from error
     if options().output is Output.JSON:
         console().result("", ReportDocument.of(data))
     else:

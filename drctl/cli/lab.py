@@ -1,4 +1,4 @@
-"""`drctl lab`: two real local Kafka clusters with MirrorMaker 2, for trying, drills and demos."""
+"""`drctl lab`: two local Kafka clusters with MirrorMaker 2, for trials, drills and demos."""
 
 import os
 import random
@@ -21,17 +21,26 @@ if TYPE_CHECKING:
 
 
 def run(
-    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="lost-primary.")],
+    scenario: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="Scenario to run: lost-primary.")
+    ],
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for the configuration and the result.")
+        Path, typer.Option(metavar="DIR", help="Folder for configuration and results.")
     ] = Path(".drctl/demo"),
     keep: Annotated[
-        bool, typer.Option("--keep", help="Leave the lab running; end it with lab down --dir.")
+        bool,
+        typer.Option("--keep", help="Keep the lab running; stop it with `drctl lab down --dir`."),
     ] = False,
 ) -> int:
-    """Run a scenario on real clusters and check it against ground truth.
+    """Run a scenario and check drctl's results against ground truth.
 
-    Exit code 1 if a single record differs.
+    Examples:
+        drctl lab run lost-primary
+        drctl lab run lost-primary --keep --out demo
+
+    Exit codes:
+        0: every result matches the ground truth
+        1: a result differs, even by one record
     """
     from drctl.lab.lab import Lab
     from drctl.lab.scenarios import SCENARIOS
@@ -84,21 +93,39 @@ def _stage(lab: "Lab", out: Path) -> "Stage":
     return Stage(lab, out, console().progress, tuple(forwarded_headers), shown)
 
 
-app = typer.Typer(help="Two real local Kafka clusters with MirrorMaker 2.")
+app = typer.Typer(
+    help="""Run two local Kafka clusters with MirrorMaker 2.
+
+    For trials, drills and demos on one machine. Needs Java.
+
+    Examples:
+        drctl lab up && drctl lab env    # start it and write a drctl.yaml for it
+        drctl lab load --count 10000     # produce records
+        drctl lab kill primary           # cause an outage
+    """
+)
 
 Dir = Annotated[
     Path | None,
-    typer.Option("--dir", metavar="DIR", help="The lab's folder; else one of the user's state."),
+    typer.Option(
+        "--dir",
+        metavar="DIR",
+        help="Folder of the lab.",
+        show_default="a folder in your state directory",
+    ),
 ]
 Part = Annotated[
-    str, typer.Argument(metavar="PART", help="primary, secondary, connect, or a node: primary-2.")
+    str,
+    typer.Argument(
+        metavar="PART", help="primary, secondary, connect, or one node such as primary-2."
+    ),
 ]
 
 app.command()(run)
 
 
 class Policy(StrEnum):
-    """What copied topics are called."""
+    """Names of replicated topics."""
 
     IDENTITY = "identity"
     DEFAULT = "default"
@@ -112,7 +139,7 @@ class Cluster(StrEnum):
 
 
 class Action(StrEnum):
-    """What MirrorMaker 2 is told."""
+    """What to do with MirrorMaker 2."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -122,36 +149,49 @@ class Action(StrEnum):
 def up(
     dir: Dir = None,
     brokers: Annotated[
-        int | None, typer.Option(metavar="N", help="Of each cluster: 1 or 3.")
+        int | None, typer.Option(metavar="N", help="Brokers per cluster: 1 or 3.", show_default="1")
     ] = None,
     policy: Annotated[
-        Policy | None, typer.Option(help="default: copies are called primary.TOPIC.")
+        Policy | None,
+        typer.Option(
+            help="Replication policy. default: replicated topics are named primary.TOPIC.",
+            show_default="identity",
+        ),
     ] = None,
     active_active: Annotated[
-        bool | None, typer.Option("--active-active", help="Copy back, too.", show_default=False)
+        bool | None, typer.Option("--active-active", help="Replicate in both directions.")
     ] = None,
     port_base: Annotated[
-        int | None, typer.Option(metavar="PORT", help="First of a hundred ports; else 19000.")
+        int | None, typer.Option(metavar="PORT", help="First of 100 ports.", show_default="19000")
     ] = None,
     heap_mb: Annotated[
-        int | None, typer.Option(metavar="MB", help="Java heap of each part; else 512.")
+        int | None,
+        typer.Option(metavar="MB", help="Java heap of each process.", show_default="512"),
     ] = None,
     full_speed: Annotated[
         bool | None,
-        typer.Option("--full-speed", help="Let Java compile thoroughly.", show_default=False),
+        typer.Option("--full-speed", help="Enable all JIT compilers of Java: slower start."),
     ] = None,
     ivy_settings: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             envvar="DRCTL_IVY_SETTINGS",
-            help="Ivy settings of a site with a Maven repository of its own.",
+            help="Ivy settings for your own Maven repository; also $DRCTL_IVY_SETTINGS.",
         ),
     ] = None,
 ) -> None:
-    """Start what of the lab does not run.
+    """Start the lab components that are not running.
 
-    The options shape a new lab; one that exists goes on as it is.
+    Options apply to a new lab only; an existing lab keeps its settings.
+
+    Examples:
+        drctl lab up
+        drctl lab up --brokers 3 --active-active
+        drctl lab up --dir /tmp/lab --port-base 21000
+
+    Exit codes:
+        0: the lab runs
     """
     from drctl.lab.settings import changed_settings
 
@@ -171,58 +211,101 @@ def up(
 @app.command()
 def down(
     dir: Dir = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the data for the next up.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the data for the next `drctl lab up`.")
+    ] = False,
 ) -> None:
-    """End every process of the lab and remove its data."""
+    """Stop all processes of the lab and delete its data.
+
+    Examples:
+        drctl lab down
+        drctl lab down --keep
+    """
     from drctl.views.command_documents import LabDownDocument
 
     lab = _lab(dir)
     ended = lab.down(keep)
     data = "kept" if keep else "removed"
     document = LabDownDocument(dir=str(lab.root), ended=ended, data=data)
-    console().result(f"{ended} processes ended, none left; data {data}", document)
+    console().result(f"{ended} processes stopped, none left; data {data}", document)
 
 
 @app.command()
 def status(dir: Dir = None) -> int:
-    """Say what of the lab runs, answers and copies; exit code 1 where something does not."""
+    """Show the lab's processes, and whether replication works.
+
+    Examples:
+        drctl lab status
+        drctl lab status --dir /tmp/lab
+
+    Exit codes:
+        0: everything runs
+        1: something does not run or does not answer
+    """
     return _show(_lab(dir))
 
 
 @app.command()
 def env(
     dir: Dir = None,
-    file: Annotated[Path, typer.Option(metavar="FILE", help="What to write.")] = Path("drctl.yaml"),
+    output_file: Annotated[Path, typer.Option(metavar="FILE", help="File to write.")] = Path(
+        "drctl.yaml"
+    ),
 ) -> None:
-    """Write a complete, commented drctl.yaml for the lab; over no other file."""
+    """Write a commented drctl.yaml for the lab.
+
+    Overwrites no other file.
+
+    Examples:
+        drctl lab env
+        drctl lab env --output-file lab.yaml
+    """
     from drctl.lab.environment import in_words, write_environment
 
-    document = write_environment(_lab(dir).parts, file)
+    document = write_environment(_lab(dir).parts, output_file)
     console().result(Lines(in_words(document)), document)
 
 
 @app.command()
 def load(
     dir: Dir = None,
-    cluster: Annotated[Cluster, typer.Option(help="Where to.")] = Cluster.PRIMARY,
-    topic: Annotated[str | None, typer.Option(metavar="TOPIC", help="Else flights.")] = None,
+    cluster: Annotated[Cluster, typer.Option(help="Cluster to write to.")] = Cluster.PRIMARY,
+    topic: Annotated[
+        str | None, typer.Option(metavar="TOPIC", help="Topic to write to.", show_default="flights")
+    ] = None,
     count: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Rows at most; else all there are.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Maximum number of records.", show_default="all"),
     ] = None,
     rate: Annotated[
-        float, typer.Option(metavar="N", min=0, help="Rows a second; 0: as fast as possible.")
+        float, typer.Option(metavar="N", min=0, help="Records per second; 0: no limit.")
     ] = 0,
     start: Annotated[
-        int | None, typer.Option(metavar="ROW", min=0, help="Else where the last load ended.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Number of the first record.",
+            show_default="after the previous load",
+        ),
     ] = None,
     background: Annotated[
-        bool, typer.Option("--background", help="Go on in a process of its own.")
+        bool, typer.Option("--background", help="Run in a background process.")
     ] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="End the one in the background.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the background process.")] = False,
 ) -> int:
-    """Produce real records: flights of 2013 in order of time, keyed by aircraft.
+    """Produce records: flights of 2013, keyed by aircraft.
 
-    Every acknowledged row is logged with its offset. Exit code 1 where a row was not acknowledged.
+    Logs every acknowledged record with its offset.
+
+    Examples:
+        drctl lab load --count 10000
+        drctl lab load --rate 100 --background
+        drctl lab load --stop
+
+    Exit codes:
+        0: all records were acknowledged
+        1: a record was not acknowledged
     """
     from drctl.lab.loads import Loads, in_words
 
@@ -237,8 +320,16 @@ def load(
 
 
 @app.command()
-def replication(action: Annotated[Action, typer.Argument()], dir: Dir = None) -> None:
-    """Stop MirrorMaker 2 (its offsets stay), or let it go on."""
+def replication(
+    action: Annotated[Action, typer.Argument(metavar="pause|resume", help="What to do.")],
+    dir: Dir = None,
+) -> None:
+    """Pause or resume MirrorMaker 2.
+
+    Examples:
+        drctl lab replication pause
+        drctl lab replication resume
+    """
     lab = _lab(dir)
     lab.replicate(action is Action.RESUME)
     _show(lab)
@@ -246,7 +337,12 @@ def replication(action: Annotated[Action, typer.Argument()], dir: Dir = None) ->
 
 @app.command()
 def start(part: Part, dir: Dir = None) -> None:
-    """Start a part again, with its data, and wait until it answers."""
+    """Start a stopped part with its data, and wait until it answers.
+
+    Examples:
+        drctl lab start primary
+        drctl lab start secondary-2
+    """
     lab = _lab(dir)
     lab.start(part)
     _show(lab)
@@ -254,19 +350,34 @@ def start(part: Part, dir: Dir = None) -> None:
 
 @app.command()
 def kill(part: Part, dir: Dir = None) -> None:
-    """Kill a part at once (SIGKILL), as a power failure would."""
+    """Kill a part (SIGKILL), like a power failure.
+
+    Examples:
+        drctl lab kill primary
+        drctl lab kill connect
+    """
     _signal(dir, part, signal.SIGKILL)
 
 
 @app.command()
 def stop(part: Part, dir: Dir = None) -> None:
-    """Let a part hang (SIGSTOP), as an overloaded machine would."""
+    """Suspend a part (SIGSTOP), like a hanging host.
+
+    Examples:
+        drctl lab stop primary
+        drctl lab stop secondary-1
+    """
     _signal(dir, part, signal.SIGSTOP)
 
 
 @app.command()
 def cont(part: Part, dir: Dir = None) -> None:
-    """Let a hanging part go on (SIGCONT)."""
+    """Continue a suspended part (SIGCONT).
+
+    Examples:
+        drctl lab cont primary
+        drctl lab cont secondary-1
+    """
     _signal(dir, part, signal.SIGCONT)
 
 

@@ -29,19 +29,33 @@ _CONNECTION = "drctl.kafka.connection"
 _SOON_S = 0.02
 _NOT_WHOLE = "Input should be a valid integer, unable to parse string as an integer"
 _NETWORK = "clusters {}: neither answers: look at this machine's own network first"
-_LOOK = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(name="drctl", add_completion=False, rich_markup_mode=None)
 
 
-@app.callback(
-    cls=RootGroup,
-    context_settings=_LOOK,
-    epilog="Exit codes: 0 done, 1 something found, 2 usage or configuration, 3 refused, "
-    "4 stopped part-way, 5 unknown, 70 a bug, 130 interrupted.",
-)
+@app.callback(cls=RootGroup, context_settings=_CONTEXT)
 def drctl() -> None:
-    """Disaster recovery for Kafka clusters: find, prove and bring back what was lost."""
+    """Kafka disaster recovery: checks, failover, failback, lost records.
+
+    Without --execute no command changes a cluster: it prints the plan. `drctl help COMMAND`
+    shows the options of a command.
+
+    Examples:
+        drctl init broker-a:9092 broker-b:9092   # create drctl.yaml
+        drctl doctor                             # would a failover work?
+        drctl failover                           # print the plan
+
+    Exit codes:
+        0: done, or nothing was found
+        1: finished, but there is something to look at
+        2: usage or configuration error
+        3: refused; nothing was changed
+        4: stopped part-way; `drctl resume` continues
+        5: unknown; a cluster did not answer, or evidence is missing
+        70: a bug in drctl
+        130: interrupted
+    """
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -1,8 +1,8 @@
-"""`drctl offsets`: where consumer groups stand: translated, saved, moved and put back."""
+"""`drctl offsets`: translates, saves, commits and restores consumer group offsets."""
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,14 +25,15 @@ from drctl.app.offsets import (
 )
 from drctl.cli.console import console
 from drctl.cli.grammar import (
-    Acting,
     ClusterAlone,
     LinkName,
+    PlanRequest,
+    Topics,
     Yes,
-    asks,
     check_confirming,
     command_line,
     seconds,
+    takes_request,
     words_of,
 )
 from drctl.cli.options import Output, options
@@ -69,37 +70,89 @@ if TYPE_CHECKING:
 
 EVERY = "30s"
 
-app = typer.Typer(help="Where consumer groups stand: translated, saved, put back.")
+app = typer.Typer(
+    help="""Translate, save and restore consumer group offsets.
+
+    Examples:
+        drctl offsets translate --group billing
+        drctl offsets apply --execute
+        drctl offsets track --execute --yes
+    """
+)
+
+Groups = Annotated[
+    tuple[str, ...],
+    typer.Option(
+        "--group",
+        metavar="GROUP",
+        help="Only this group, by its exact name. Repeatable.",
+        show_default="all groups",
+    ),
+]
+GroupPatterns = Annotated[
+    tuple[str, ...],
+    typer.Option(
+        "--group-regex", metavar="REGEX", help="Only groups whose whole name matches. Repeatable."
+    ),
+]
+TopicPatterns = Annotated[
+    tuple[str, ...],
+    typer.Option(
+        "--topic-regex", metavar="REGEX", help="Only topics whose whole name matches. Repeatable."
+    ),
+]
+
+
+def patterns(names: Sequence[str], regexes: Sequence[str]) -> tuple[str, ...]:
+    """Regular expressions that match these names and whatever the given ones match."""
+    return (*map(re.escape, names), *regexes)
+
 
 Time = Annotated[
     datetime | None,
     typer.Option(
         metavar="TIME",
         formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S"],
-        help="Where nothing else is known: the first records of this time (UTC).",
+        help="Fallback for groups without better evidence: the first record at this time, UTC,"
+        " for example 2026-11-24T18:30:00.",
     ),
 ]
 
 
-@app.command()
-def translate(
-    link: LinkName = None,
-    group: Annotated[
-        list[str] | None,
-        typer.Option(metavar="GROUP", help="Only groups that match this; may be repeated."),
-    ] = None,
-    timestamp: Time = None,
-) -> int:
-    """Say where each group goes on reading on the target, how sure that is, and why.
+@dataclass(frozen=True, kw_only=True)
+class Translate:
+    """Arguments and options."""
 
-    Nothing is written. Exit codes: 0 every position is known, 1 a row must be looked at, 5 evidence
-    is missing.
+    link: LinkName = None
+    group: Groups = ()
+    group_regex: GroupPatterns = ()
+    timestamp: Time = None
+
+
+@app.command()
+@takes_request
+def translate(given: Translate) -> int:
+    """Show the translated offsets of each group, with their evidence.
+
+    Shows for each partition the offset on the target, the method, and how many records may be read
+    again or skipped. Read-only.
+
+    Examples:
+        drctl offsets translate
+        drctl offsets translate --group billing --group-regex 'payments-.*'
+        drctl offsets translate --output json > offsets.json   # for apply --from
+
+    Exit codes:
+        0: every offset is known
+        1: a row needs a look
+        5: evidence is missing
     """
     from drctl.offsets.translation_json import exit_code, translation_document
     from drctl.views.translation import translation_table
 
-    chosen = configuration().link(link)
-    result = _translated(chosen, tuple(group or ()), timestamp)
+    chosen = configuration().link(given.link)
+    wanted = patterns(given.group, given.group_regex)
+    result = _translated(chosen, wanted, given.timestamp)
     ends = chosen.name, chosen.source, chosen.target
     document = partial(translation_document, *ends, result)
     return console().result(translation_table(chosen, result), document, exit_code(result))
@@ -107,13 +160,27 @@ def translate(
 
 @app.command()
 def explain(
-    group: Annotated[str, typer.Argument(metavar="GROUP")],
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Its name on the source.")],
-    partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0)],
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Consumer group.")],
+    topic: Annotated[
+        str, typer.Argument(metavar="TOPIC", help="Topic, by its name on the source.")
+    ],
+    partition: Annotated[
+        int, typer.Argument(metavar="PARTITION", min=0, help="Number of the partition.")
+    ],
     link: LinkName = None,
     timestamp: Time = None,
 ) -> int:
-    """Show what every method says of one group and partition, and which one won."""
+    """Show how one offset was translated, method by method.
+
+    Examples:
+        drctl offsets explain billing orders 0
+        drctl offsets explain billing orders 0 --timestamp 2026-11-24T18:30:00
+
+    Exit codes:
+        0: the offset is known
+        1: it needs a look
+        5: evidence is missing
+    """
     from drctl.offsets.translation_json import ExplainedDocument, questionable
     from drctl.views.translation import Explanation
 
@@ -124,8 +191,8 @@ def explain(
             break
     else:
         raise UsageError(
-            f"nothing is known of group {group} in {topic}-{partition}",
-            "`drctl offsets translate` lists all; topics have their names of the source",
+            f"group {group} has no offset in {topic}-{partition}",
+            "`drctl offsets translate` lists all; use topic names of the source",
         )
     code = ExitCode.FOUND if questionable(row.translation) else ExitCode.DONE
     return console().result(Explanation(row), ExplainedDocument.of(row), code)
@@ -141,42 +208,58 @@ def _translated(link: "Link", groups: tuple[str, ...], time: datetime | None) ->
 def track(
     link: LinkName = None,
     once: Annotated[
-        bool, typer.Option("--once", help="One pass; else again and again, until interrupted.")
+        bool, typer.Option("--once", help="With --execute: run once instead of until interrupted.")
     ] = False,
     every: Annotated[
-        str | None, typer.Option(metavar="TIME", help=f"From pass to pass; else {EVERY}.")
+        str | None,
+        typer.Option(
+            metavar="TIME", help="With --execute: repeat at this interval.", show_default=EVERY
+        ),
     ] = None,
     listen: Annotated[
         str | None,
-        typer.Option(metavar="ADDR", help="Serve metrics at, for example, 127.0.0.1:9095."),
+        typer.Option(
+            metavar="ADDR", help="Serve Prometheus metrics, for example at 127.0.0.1:9095."
+        ),
     ] = None,
     execute: Annotated[
-        bool, typer.Option("--execute", help="Write; without, one pass says what it would do.")
+        bool,
+        typer.Option("--execute", help="Write. Without it, one pass shows what it would write."),
     ] = False,
     yes: Yes = False,
 ) -> int:
-    """Note on the target what each group consumed last, for the day when the source is dead.
+    """Keep offset snapshots on the target, for a lost source.
 
-    Looks at groups from outside: no client is changed, no group joined. Exit codes of a single
-    pass: 0 all positions were seen, 5 something could not be looked at, or no answer came.
+    Writes to a topic on the target which record each group consumed last. With these snapshots,
+    offsets can be translated after the source is lost. Joins no consumer group.
+
+    Examples:
+        drctl offsets track                       # show what would be written
+        drctl offsets track --execute --yes --listen 0.0.0.0:9095
+        drctl offsets track --execute --yes --once
+
+    Exit codes:
+        0: the offsets of all groups were read
+        5: some could not be read, or a cluster did not answer
+        130: interrupted
     """
     if once and (every or listen):
-        raise UsageError("--every and --listen go with many passes, --once is one")
+        raise UsageError("--once excludes --every and --listen")
     if not execute and (every or listen):
         raise UsageError(
-            "--every and --listen go with --execute",
-            "without --execute one pass says what would be written",
+            "--every and --listen require --execute",
+            "without --execute, one pass shows what would be written",
         )
     check_confirming(execute, yes)
     interval = seconds(every or EVERY, "--every")
     chosen = configuration().link(link)
     if not chosen.settings.translate:
         raise ConfigError(
-            f"link {chosen.name} has translate: false: its groups are not to be translated",
-            "remove it, or choose another link",
+            f"link {chosen.name} has `translate: false`: its groups are not tracked",
+            "remove that line, or choose another link with --link",
         )
     if execute:
-        confirm(chosen.target, f"anchors, in topic {ANCHORS_TOPIC}", yes=yes)
+        confirm(chosen.target, f"offset snapshots in topic {ANCHORS_TOPIC}", yes=yes)
     with _tracking(chosen, execute=execute) as run:
         if execute and not once:
             run.repeat(interval, listen)
@@ -280,41 +363,61 @@ def _tracking(link: "Link", *, execute: bool) -> Iterator[Tracking]:
             yield Tracking(link, Passes(tracker, noted, None))
 
 
-@app.command()
-def snapshot(
-    cluster: Annotated[
-        str | None, typer.Option(metavar="CLUSTER", help="A cluster of drctl.yaml.")
-    ] = None,
-    group: Annotated[
-        list[str] | None,
-        typer.Option(metavar="REGEX", help="Only groups of such a whole name; may be repeated."),
-    ] = None,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option(metavar="REGEX", help="Only topics of such a whole name; may be repeated."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What to write; else in the state_dir.")
-    ] = None,
-) -> int:
-    """Save where all groups of a cluster stand, to a file that apply --from takes.
+@dataclass(frozen=True, kw_only=True)
+class SaveOffsets:
+    """Arguments and options."""
 
-    Reads only. Exit codes: 0 saved, 5 not all groups could be read.
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLUSTER", help="Cluster in drctl.yaml.", show_default="the only cluster"
+        ),
+    ] = None
+    group: Groups = ()
+    group_regex: GroupPatterns = ()
+    topic: Topics = ()
+    topic_regex: TopicPatterns = ()
+    output_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="File to write.", show_default="a file in state_dir"),
+    ] = None
+
+
+@app.command()
+@takes_request
+def snapshot(given: SaveOffsets) -> int:
+    """Save the committed offsets of a cluster's groups to a file.
+
+    `drctl offsets apply --from FILE` restores them. Read-only.
+
+    Examples:
+        drctl offsets snapshot --cluster secondary
+        drctl offsets snapshot --cluster secondary --group billing --output-file billing.json
+
+    Exit codes:
+        0: saved
+        5: not all groups could be read
     """
     from drctl.offsets.snapshot import Filters, SnapshotDocument, snapshot_text
     from drctl.views.files import write_whole
 
-    filters = Filters(tuple(group or ()), tuple(topic or ()))
+    groups = patterns(given.group, given.group_regex)
+    filters = Filters(groups, patterns(given.topic, given.topic_regex))
     config = configuration()
-    name = config.chosen(cluster)
+    name = config.chosen(given.cluster)
     began = time.monotonic()
     taken = _take(config, name, filters)
-    file = out or config.state_dir / "offsets" / f"{name}-{taken.taken:%Y%m%dT%H%M%S.%fZ}.json"
+    file = (
+        given.output_file
+        or config.state_dir / "offsets" / f"{name}-{taken.taken:%Y%m%dT%H%M%S.%fZ}.json"
+    )
     document = SnapshotDocument.of(taken, out=str(file), seconds=round(time.monotonic() - began, 3))
     try:
         write_whole(file, snapshot_text(document.to_json()))
     except OSError as error:
-        raise Unknown(f"{file} cannot be written: {error.strerror}", "choose --out") from None
+        raise Unknown(
+            f"{file} cannot be written: {error.strerror}", "choose --output-file"
+        ) from None
     if shares := taken.without_positions:
         console().note(f"share groups have no committed offsets: {', '.join(shares)}")
     return console().result(snapshot_table(taken, str(file)), document, taken.exit_code)
@@ -334,31 +437,49 @@ def _take(config: "Config", name: str, filters: "Filters") -> "Snapshot":
 
 
 @dataclass(frozen=True, kw_only=True)
-class Apply(Acting):
-    """What the command line says."""
+class Apply(PlanRequest):
+    """Arguments and options."""
 
     link: LinkName = None
     cluster: Annotated[
         str | None,
-        typer.Option(metavar="CLUSTER", help="Write to this cluster, not to a link's target."),
+        typer.Option(
+            metavar="CLUSTER",
+            help="Cluster in drctl.yaml to write to.",
+            show_default="the target of the link",
+        ),
     ] = None
-    group: Annotated[
-        tuple[str, ...],
-        typer.Option(metavar="REGEX", help="Only groups of such a whole name; may be repeated."),
-    ] = ()
+    group: Groups = ()
+    group_regex: GroupPatterns = ()
     source: Annotated[
         Path | None,
-        typer.Option("--from", metavar="FILE", help="A snapshot, or what translate printed."),
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Snapshot, or output of `drctl offsets translate --output json`.",
+            show_default="translate now",
+        ),
     ] = None
 
 
 @app.command()
-@asks
+@takes_request
 def apply(given: Apply) -> int:
-    """Commit positions on the target, where no group is read; without --execute say which.
+    """Commit translated or saved offsets on the target.
 
-    Exit codes: 0 all are there, 3 a guard refused and nothing was written, 4 some were written,
-    5 an answer did not come: drctl resume looks first; 130 interrupted: drctl resume goes on.
+    Skips groups with active members. Without --execute nothing is written: the plan is printed.
+
+    Examples:
+        drctl offsets apply
+        drctl offsets apply --group billing --execute
+        drctl offsets apply --from billing.json --cluster secondary --execute
+
+    Exit codes:
+        0: all offsets are committed
+        3: a precheck refused; nothing was written
+        4: some offsets were committed
+        5: a cluster did not answer; `drctl resume` checks what was done
+        130: interrupted; `drctl resume` continues
     """
     from drctl.cli.running import OVER_LINK
     from drctl.offsets.documents import read_document
@@ -366,40 +487,55 @@ def apply(given: Apply) -> int:
 
     words = ["offsets", "apply", *words_of(given)]
     overrides, source = _overrides(given), given.source
+    wanted = patterns(given.group, given.group_regex)
     document = read_document(source) if source else None
     config = configuration()
     chosen = config.over(given.link, given.cluster)
     if source is None:
         if given.cluster is not None:
-            raise UsageError("--cluster goes with --from: only a link can be translated")
+            raise UsageError("--cluster requires --from: offsets are translated over a link")
         adapters.meet(chosen)
     with OVER_LINK.reader(config, chosen, Nobody(), False) as reader:
         with console().task(f"looking at {chosen.target}"):
             if source and document:
-                origin = origin_of(document, source, given.group, reader)
+                origin = origin_of(document, source, wanted, reader)
             else:
-                origin = translated(reader, given.group)
+                origin = translated(reader, wanted)
             found = planned(reader, chosen.target, origin, overrides)
         return _show_or_commit(given, words, reader, APPLY, origin, found)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Undo(Acting):
-    """What the command line says."""
+class Undo(PlanRequest):
+    """Arguments and options."""
 
     run: Annotated[
-        str, typer.Argument(metavar="RUN", help="As apply named it; else the last one.")
+        str,
+        typer.Argument(
+            metavar="RUN", help="Run of `drctl offsets apply`.", show_default="the newest"
+        ),
     ] = ""
     link: LinkName = None
     cluster: ClusterAlone = None
 
 
 @app.command()
-@asks
+@takes_request
 def undo(given: Undo) -> int:
-    """Put back what a run of apply changed, as far as nobody has moved it since.
+    """Restore the offsets that a run of `offsets apply` changed.
 
-    Exit codes: as of apply.
+    Skips offsets that were changed again since. Without --execute nothing is written.
+
+    Examples:
+        drctl offsets undo
+        drctl offsets undo RUN --execute
+
+    Exit codes:
+        0: all offsets are restored
+        3: a precheck refused; nothing was written
+        4: some offsets were restored
+        5: a cluster did not answer; `drctl resume` checks what was done
+        130: interrupted; `drctl resume` continues
     """
     from drctl.cli.running import OVER_LINK
     from drctl.plans.offsets import UNDO
@@ -416,7 +552,7 @@ def undo(given: Undo) -> int:
         return _show_or_commit(given, words, reader, UNDO, undone.origin, found, undone)
 
 
-def _overrides(given: Acting) -> Mapping[str, str]:
+def _overrides(given: PlanRequest) -> Mapping[str, str]:
     """The reason of each override, by guard.
 
     Raises:
@@ -430,7 +566,7 @@ def _overrides(given: Acting) -> Mapping[str, str]:
 
 
 def _show_or_commit(
-    given: Acting,
+    given: PlanRequest,
     words: list[str],
     reader: "ClusterLinkReader",
     name: str,

@@ -1,6 +1,6 @@
-"""The global options: accepted before the command and after it, kept for whoever asks."""
+"""The global options: accepted before and after the command, and kept for later."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -21,7 +21,7 @@ class Output(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GlobalOptions:
-    """What holds for every command."""
+    """Options that apply to every command."""
 
     config: Path | None = None
     output: Output = Output.TEXT
@@ -39,10 +39,10 @@ def options() -> GlobalOptions:
 
 
 def begin(arguments: Sequence[str]) -> None:
-    """Forget earlier command lines.
+    """Forget the options of an earlier command line.
 
-    How to print is looked up before anything is parsed: errors of the command line itself, and
-    --help in front of the other options, are printed in the same way.
+    The output format is read before the command line is parsed: usage errors, and --help before
+    the other options, are printed in that format, too.
     """
     ours = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     asked = any(
@@ -53,7 +53,7 @@ def begin(arguments: Sequence[str]) -> None:
     _current.set(GlobalOptions(output=output, no_color="--no-color" in ours))
 
 
-def _keep(param: typer.CallbackParam, value: Any) -> Any:
+def _remember(param: typer.CallbackParam, value: Any) -> Any:
     if value is not None and param.name:
         _current.set(replace(options(), **{param.name: value}))
     return value
@@ -71,32 +71,46 @@ def _print_version(asked: bool | None) -> None:
         raise typer.Exit(0)
 
 
-def _option(*names: str, metavar: str | None = None, help: str) -> Any:
+def _option(*names: str, metavar: str | None = None, default: str | bool = False, help: str) -> Any:
     return typer.Option(
-        *names, help=help, metavar=metavar, callback=_keep, expose_value=False, show_default=False
+        *names,
+        help=help,
+        metavar=metavar,
+        callback=_remember,
+        expose_value=False,
+        show_default=default,
     )
 
 
 def _carrier(
     config: Annotated[
         Path | None,
-        _option("--config", metavar="FILE", help="Else $DRCTL_CONFIG, else ./drctl.yaml."),
+        _option(
+            "--config",
+            metavar="FILE",
+            default="$DRCTL_CONFIG, or ./drctl.yaml",
+            help="Configuration file.",
+        ),
     ] = None,
     output: Annotated[
-        Output | None, _option("--output", "-o", help="json: one document on stdout, always.")
+        Output | None,
+        _option("--output", "-o", default="text", help="json prints exactly one document."),
     ] = None,
     quiet: Annotated[
-        bool | None, _option("--quiet", "-q", help="Only the result and errors.")
+        bool | None, _option("--quiet", "-q", help="Print only the result, warnings and errors.")
     ] = None,
-    verbose: Annotated[bool | None, _option("--verbose", "-v", help="Say more on stderr.")] = None,
+    verbose: Annotated[
+        bool | None, _option("--verbose", "-v", help="Print more details to stderr.")
+    ] = None,
     no_color: Annotated[
-        bool | None, _option("--no-color", help="Plain text, as with NO_COLOR in the environment.")
+        bool | None, _option("--no-color", help="Print without colors, like NO_COLOR=1.")
     ] = None,
     version: Annotated[
         bool | None,
         typer.Option(
             "--version",
-            help="Print the version.",
+            "-V",
+            help="Print the version and exit.",
             callback=_print_version,
             is_eager=True,
             expose_value=False,
@@ -105,9 +119,40 @@ def _carrier(
 ) -> None: ...
 
 
+DRY_RUN = "drctl.dry_run"
+"""Where a command's context notes that --dry-run was given."""
+
+
+def _note_dry_run(context: typer.Context, asked: bool) -> None:
+    context.meta[DRY_RUN] = asked
+
+
+def _dry_run_carrier(
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Only print the plan. This is the default.",
+            callback=_note_dry_run,
+            expose_value=False,
+        ),
+    ] = False,
+) -> None: ...
+
+
 @cache
 def shared_parameters() -> tuple[Any, ...]:
-    """The options as parameters that every command gets beside its own."""
-    carrier = typer.Typer(add_completion=False, rich_markup_mode=None)
-    carrier.command()(_carrier)
-    return tuple(typer.main.get_command(carrier).params)
+    """The global options as parameters; every command gets them in addition to its own."""
+    return _parameters_of(_carrier)
+
+
+@cache
+def dry_run_parameter() -> Any:
+    """--dry-run, for commands that have --execute."""
+    return _parameters_of(_dry_run_carrier)[0]
+
+
+def _parameters_of(carrier: Callable[..., None]) -> tuple[Any, ...]:
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command()(carrier)
+    return tuple(typer.main.get_command(app).params)

@@ -1,4 +1,4 @@
-"""`drctl reconcile`: acts on the unreplicated records that a gap result lists."""
+"""`drctl reconcile`: handles the unreplicated records of a gap result."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from drctl.app.reconcile import (
     wish_of,
 )
 from drctl.cli.console import console
-from drctl.cli.grammar import Acting, LinkName, asks, command_line, words_of
+from drctl.cli.grammar import LinkName, PlanRequest, command_line, takes_request, words_of
 from drctl.cli.prompts import confirm
 from drctl.cli.running import carried_out, plan_files
 from drctl.cli.settings import configuration
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reconcile(Acting):
-    """What the command line says."""
+class Reconcile(PlanRequest):
+    """Arguments and options."""
 
     directory: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[DIR]",
-            help="The folder that drctl gap left; else the newest result of the link.",
-            show_default=False,
+            metavar="DIR",
+            help="Result folder of `drctl gap`.",
+            show_default="the newest result of the link",
         ),
     ] = None
     link: LinkName = None
@@ -57,33 +57,48 @@ class Reconcile(Acting):
         str | None,
         typer.Option(
             metavar="copy|quarantine|export|discard",
-            help="What becomes of the records; of every topic, unless some are named.",
+            help="What to do with the records of all topics, or of those named with --topic.",
         ),
     ] = None
     topic: Annotated[
         tuple[str, ...],
         typer.Option(
-            metavar="TOPIC[=POLICY]", help="Only this topic, by a policy of its own; repeatable."
+            metavar="TOPIC[=POLICY]",
+            help="Only this topic, by its exact name, with its own policy. Repeatable.",
+            show_default="all topics",
         ),
     ] = ()
     conflicting: Annotated[
         Action,
-        typer.Option(help="What becomes of records that the target has something newer than."),
+        typer.Option(help="What to do with records that a newer record of their key supersedes."),
     ] = Action.REFUSE
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder for an export; else one in the state_dir."),
+        typer.Option(
+            metavar="DIR", help="Folder for exported records.", show_default="a folder in state_dir"
+        ),
     ] = None
 
 
-@asks
+@takes_request
 def reconcile(given: Reconcile) -> int:
-    """Copy, quarantine, export or discard the records that are not on the target.
+    """Copy, quarantine, export or discard unreplicated records.
 
-    Each record is written once, in the order of the source, also after a crash: drctl resume
-    continues. Without --execute nothing is written and the plan is printed. Exit codes: 0 done,
-    1 done, but some records were gone; 3 refused, nothing was written; 4 stopped part-way, or some
-    records are refused; 5 unknown: drctl resume looks first; 130 interrupted.
+    Writes each record exactly once and in source order, even if it is interrupted and resumed.
+    Without --execute nothing is written: the plan is printed.
+
+    Examples:
+        drctl reconcile --policy copy                        # print the plan
+        drctl reconcile --policy copy --conflicting quarantine --execute
+        drctl reconcile --policy export --out lost-records --execute
+
+    Exit codes:
+        0: done
+        1: done, but some records no longer exist on the source
+        3: refused; nothing was written
+        4: stopped part-way, or some records were refused
+        5: unknown; `drctl resume` checks what was done
+        130: interrupted
     """
     from drctl.reconcile.results import ReconcileResult, planned
 

@@ -1,4 +1,4 @@
-"""`drctl resume`: goes on with a run that was stopped, interrupted or lost."""
+"""`drctl resume`: continues a run that was stopped or interrupted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ from drctl.cli.grammar import (
     LinkName,
     OfWorkers,
     Yes,
-    asks,
     check_confirming,
+    takes_request,
 )
 from drctl.cli.prompts import confirm, people
 from drctl.cli.running import OVER_LINK, giving_up, needs_no_source, show_end, show_state, watched
@@ -57,10 +57,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Resume:
-    """What the command line says."""
+    """Arguments and options."""
 
     run: Annotated[
-        str | None, typer.Argument(metavar="[RUN]", help="Else the newest that has not ended.")
+        str | None,
+        typer.Argument(
+            metavar="RUN", help="Run to resume.", show_default="the newest unfinished run"
+        ),
     ] = None
     link: LinkName = None
     cluster: ClusterAlone = None
@@ -72,8 +75,9 @@ class Resume:
         tuple[str, ...],
         typer.Option(
             "--override",
-            metavar="GUARD=REASON",
-            help="Pass over a guard that stopped the run; may be repeated. Kept in the journal.",
+            metavar="PRECHECK=REASON",
+            help="Continue although this precheck stopped the run. Repeatable. Recorded in the"
+            " journal.",
         ),
     ] = ()
     abandon: Annotated[
@@ -81,19 +85,32 @@ class Resume:
         typer.Option(
             "--abandon",
             metavar="REASON",
-            help="Do not go on: end the run as it stands, name what it changed, free the link.",
+            help="End the run instead: nothing is rolled back, its changes are listed, the link is"
+            " unlocked.",
         ),
     ] = None
 
 
-@asks
+@takes_request
 def resume(given: Resume) -> int:
-    """Go on with a run where its journal says it came to, from any machine.
+    """Resume an interrupted run.
 
-    What may have been done is looked at first, and never repeated blindly. Without --execute
-    nothing is changed: how far the run came is printed. Exit codes: 0 done, 1 done and something
-    is owed, or the run was left behind, 3 refused or everything was put back, 4 stopped part-way,
-    5 unknown, 130 interrupted.
+    Reads the journal of the run on the cluster, so it works from any host. Verifies effects that
+    may already have happened before it repeats any. Without --execute the progress of the run is
+    printed and nothing is changed.
+
+    Examples:
+        drctl resume                                       # progress of the newest run
+        drctl resume --execute                             # continue it
+        drctl resume RUN --abandon "replaced by a new run" --execute
+
+    Exit codes:
+        0: done
+        1: done with outstanding actions, or abandoned
+        3: refused, or rolled back completely
+        4: stopped part-way again
+        5: unknown; run `drctl resume` again
+        130: interrupted
     """
     check_confirming(given.execute, given.yes)
     overrides = _overrides(given)

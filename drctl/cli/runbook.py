@@ -1,4 +1,4 @@
-"""`drctl runbook`: YAML that becomes a plan; for people and for CI."""
+"""`drctl runbook`: plans written in YAML, for engineers and for CI."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from drctl.cli.console import console
-from drctl.cli.grammar import Acting, Answers, LinkName, asks, option_words
+from drctl.cli.grammar import Answers, LinkName, PlanRequest, option_words, takes_request
 from drctl.cli.settings import configuration
 from drctl.model.errors import ExitCode, UsageError
 from drctl.model.text import Lines
@@ -19,14 +19,32 @@ if TYPE_CHECKING:
     from drctl.plans.inputs import Circumstances
     from drctl.runbook.site import Site
 
-app = typer.Typer(help="Runbooks: YAML that becomes a plan, for people and for CI.")
+app = typer.Typer(
+    help="""List, check, render and run runbooks.
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Of a runbook; list names them.")]
+    A runbook is a YAML file that becomes a plan. drctl ships some; your own are in the folder
+    that `runbooks` in drctl.yaml names.
+
+    Examples:
+        drctl runbook list
+        drctl runbook render planned-switchover > switchover.md
+        drctl runbook run planned-switchover --execute
+    """
+)
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the runbook; see `drctl runbook list`.")
+]
 
 
 @app.command("list")
 def list_runbooks() -> int:
-    """List the runbooks that there are: drctl's, and the site's own beside them."""
+    """List the runbooks of drctl and your own.
+
+    Examples:
+        drctl runbook list
+        drctl runbook list --output json
+    """
     from drctl.runbook.reading import listing
     from drctl.views.command_documents import ListedRunbook, RunbooksDocument
 
@@ -41,7 +59,12 @@ def list_runbooks() -> int:
 
 @app.command()
 def show(name: Name) -> int:
-    """Print a runbook as it stands in its file."""
+    """Print the YAML of a runbook.
+
+    Examples:
+        drctl runbook show planned-switchover
+        drctl runbook show failback > runbooks/failback.yaml   # start your own
+    """
     from drctl.config.document import file_text
     from drctl.runbook.reading import find
 
@@ -52,12 +75,21 @@ def show(name: Name) -> int:
 @app.command()
 def lint(
     path: Annotated[
-        list[Path] | None, typer.Argument(metavar="[PATH]...", help="Else the site's own folder.")
+        list[Path] | None,
+        typer.Argument(
+            metavar="PATH", help="Runbooks or folders.", show_default="`runbooks` in drctl.yaml"
+        ),
     ] = None,
 ) -> int:
-    """Say everything that is wrong with runbooks, each with its file and line.
+    """Report every error in runbooks, with file and line.
 
-    Exit codes: 0 nothing is wrong, 1 something is.
+    Examples:
+        drctl runbook lint
+        drctl runbook lint runbooks/switchover.yaml
+
+    Exit codes:
+        0: no errors
+        1: errors were found
     """
     from drctl.runbook.linting import lint_all
     from drctl.views.command_documents import LintedRunbook, RunbookLintDocument
@@ -78,22 +110,27 @@ def lint(
 
 @dataclass(frozen=True, kw_only=True)
 class Filled:
-    """A runbook with its values, for a link."""
+    """A runbook with its parameters, for a link."""
 
     name: Name
     link: LinkName = None
     values: Annotated[
         tuple[str, ...],
-        typer.Option("--set", metavar="NAME=VALUE", help="Of a parameter; may be repeated."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter. Repeatable."),
     ] = ()
 
 
 @app.command()
-@asks
+@takes_request
 def render(given: Filled) -> int:
-    """Print a runbook as a Markdown page: every step, its commands, what to expect, the way back.
+    """Print a runbook as a Markdown page.
 
-    Where no link is named, and drctl.yaml has several, placeholders stand for what a link says.
+    Lists every step with its commands, the expected result and the rollback. With several links
+    and no --link, the page has placeholders.
+
+    Examples:
+        drctl runbook render planned-switchover > switchover.md
+        drctl runbook render broker-failure --set cluster=primary --set broker=2
     """
     from drctl.app.plan_inputs import configured
     from drctl.cli.failback import with_failback
@@ -112,18 +149,29 @@ def render(given: Filled) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Carried(Filled, Acting):
-    """One that becomes a plan."""
+class Carried(Filled, PlanRequest):
+    """A runbook that is planned or run."""
 
     answer: Answers = ()
 
 
 @app.command()
-@asks
+@takes_request
 def run(given: Carried) -> int:
-    """Make the plan of a runbook, and with --execute carry it out.
+    """Plan a runbook, and run it with --execute.
 
-    Exit codes: those of drctl failover.
+    Examples:
+        drctl runbook run planned-switchover
+        drctl runbook run planned-switchover --plan-out plan.json
+        drctl runbook run planned-switchover --expect-plan plan.json --execute --yes
+
+    Exit codes:
+        0: done, or the plan has no blockers
+        1: done, with outstanding actions
+        3: refused, or rolled back completely
+        4: stopped part-way; `drctl resume` continues
+        5: unknown; `drctl resume` checks what was done
+        130: interrupted
     """
     from drctl.cli.failback import either_direction
     from drctl.runbook.building import build

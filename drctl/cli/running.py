@@ -16,7 +16,7 @@ from drctl.app.prechecks import judged, known_overrides, unfinished_run
 from drctl.checks.bounded_query import BoundedQuery
 from drctl.cli import live_screen
 from drctl.cli.console import console
-from drctl.cli.grammar import Acting, command_line, option_words
+from drctl.cli.grammar import PlanRequest, command_line, option_words
 from drctl.cli.prompts import confirm, people
 from drctl.cli.settings import configuration
 from drctl.cli.terminal import one_line
@@ -92,7 +92,9 @@ OVER_LINK = Operation(_reader, _writer, known_overrides, _asked_by_preflight)
 """From a link's source to its target."""
 
 
-def show_or_run(given: Acting, words: Sequence[str], make: MakePlan, *, lost: bool = False) -> int:
+def show_or_run(
+    given: PlanRequest, words: Sequence[str], make: MakePlan, *, lost: bool = False
+) -> int:
     """Make the plan over a link, and with `--execute` carry it out: see `show_or_go`.
 
     Raises:
@@ -110,7 +112,7 @@ def show_or_run(given: Acting, words: Sequence[str], make: MakePlan, *, lost: bo
 
 
 def show_or_go(
-    given: Acting,
+    given: PlanRequest,
     words: Sequence[str],
     make: LookAndPlan,
     operation: Operation,
@@ -278,7 +280,7 @@ def _document(prepared: Prepared) -> "PlanDocument":
     return plan_document(*given, loss=prepared.loss, groups=prepared.groups)
 
 
-def plan_files(plan: Plan, document: "PlanDocument", given: Acting) -> None:
+def plan_files(plan: Plan, document: "PlanDocument", given: PlanRequest) -> None:
     """Write the plan, and go on only with the one that is expected."""
     if given.plan_out:
         write_plan(document.to_json(), given.plan_out)

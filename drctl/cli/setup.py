@@ -1,4 +1,4 @@
-"""`drctl init`, `drctl schema`, `drctl completion`: what is needed before drctl is at work."""
+"""`drctl init`, `drctl schema` and `drctl completion`: set up drctl."""
 
 import json
 import os
@@ -22,21 +22,22 @@ if TYPE_CHECKING:
 
 
 class Shell(StrEnum):
-    """The shells that are known."""
+    """Supported shells."""
 
     BASH = "bash"
     ZSH = "zsh"
     FISH = "fish"
 
 
-def completion(shell: Annotated[Shell, typer.Argument(help="The shell to write it for.")]) -> None:
-    """Print a script that completes drctl in your shell.
+def completion(
+    shell: Annotated[Shell, typer.Argument(metavar="bash|zsh|fish", help="Your shell.")],
+) -> None:
+    """Print a completion script for your shell.
 
-    bash: source <(drctl completion bash), in ~/.bashrc.
-
-    zsh: source <(drctl completion zsh), in ~/.zshrc after compinit.
-
-    fish: drctl completion fish > ~/.config/fish/completions/drctl.fish
+    Examples:
+        source <(drctl completion bash)    # add to ~/.bashrc
+        source <(drctl completion zsh)     # add to ~/.zshrc, after compinit
+        drctl completion fish > ~/.config/fish/completions/drctl.fish
     """
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
@@ -53,29 +54,41 @@ _Properties = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=VALUE",
-        help="A librdkafka property; a secret as ${env:NAME} or ${file:PATH}. May be repeated.",
+        help="librdkafka property; write secrets as ${env:NAME} or ${file:PATH}. Repeatable.",
     ),
 ]
 
 
 def init(
-    primary: Annotated[str, typer.Argument(metavar="PRIMARY", help="HOST:PORT,... of the source.")],
+    primary: Annotated[
+        str,
+        typer.Argument(metavar="PRIMARY", help="Bootstrap servers of the source: HOST:PORT,..."),
+    ],
     secondary: Annotated[
-        str, typer.Argument(metavar="SECONDARY", help="HOST:PORT,... of the target.")
+        str,
+        typer.Argument(metavar="SECONDARY", help="Bootstrap servers of the target: HOST:PORT,..."),
     ],
     connect: Annotated[
-        list[str] | None,
-        typer.Option(metavar="URL", help="A Kafka Connect worker. May be repeated."),
+        list[str] | None, typer.Option(metavar="URL", help="Kafka Connect worker. Repeatable.")
     ] = None,
     primary_property: _Properties = None,
     secondary_property: _Properties = None,
-    file: Annotated[Path, typer.Option(metavar="FILE", help="What to write.")] = Path("drctl.yaml"),
+    output_file: Annotated[Path, typer.Option(metavar="FILE", help="File to write.")] = Path(
+        "drctl.yaml"
+    ),
 ) -> None:
-    """Write a commented drctl.yaml after looking at two clusters.
+    """Create a commented drctl.yaml for two clusters.
 
-    Finds topics, and MirrorMaker 2 or Replicator connectors. Writes to no cluster, and over no
-    file.
+    Finds the topics and the connectors of MirrorMaker 2 or Confluent Replicator. Changes no
+    cluster and overwrites no file.
+
+    Examples:
+        drctl init broker-a:9092 broker-b:9092
+        drctl init broker-a:9092 broker-b:9092 --connect http://connect:8083
+        drctl init broker-a:9093 broker-b:9093 --primary-property security.protocol=SSL
+            --secondary-property security.protocol=SSL
     """
+    file = output_file
     from drctl.config.draft import must_be_free, write_new
     from drctl.config.given import given_cluster
     from drctl.config.loading import read
@@ -85,7 +98,7 @@ def init(
         "primary": given_cluster("primary", primary, primary_property or (), file.parent),
         "secondary": given_cluster("secondary", secondary, secondary_property or (), file.parent),
     }
-    with console().task("looking at both clusters"):
+    with console().task("reading both clusters"):
         draft = _look(clusters, connect or (), file.parent)
     text = draft.text()
     read(text, file)
@@ -100,8 +113,8 @@ def _look(clusters: "Mapping[str, ClusterConfig]", urls: Sequence[str], folder: 
 
     for url in filter(holds_password, urls):
         raise UsageError(
-            f"--connect: {hide_user_info(url)} holds a password, and other users can see it here",
-            "refer to it: 'http://user:${env:NAME}@host:8083'",
+            f"--connect: {hide_user_info(url)} contains a password that other users can see",
+            "use a reference: --connect 'http://user:${env:NAME}@host:8083'",
         )
     addresses = {u: reveal(given_url("--connect", u, folder).resolve(os.environ)) for u in urls}
     with ExitStack() as opened:
@@ -144,14 +157,17 @@ def schema(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME", help="What follows drctl/ in a document's `schema`: gap, or gap/1."
+            metavar="NAME",
+            help="The `schema` of the document: gap, gap/1 or drctl/gap/1.",
+            show_default="list all",
         ),
     ] = "",
 ) -> None:
-    """Print the JSON Schema of a document of drctl.
+    """Print the JSON Schema of a drctl document.
 
-    Without a version, that of the newest. With --output json it is the field json_schema of a
-    document of its own.
+    Examples:
+        drctl schema gap
+        drctl schema run/1 > run.schema.json
     """
     from drctl.views.command_documents import SchemaDocument
     from drctl.views.schemas import names, schema_of
@@ -168,7 +184,7 @@ def _unknown(name: str, versions: Sequence[str]) -> tuple[str, str]:
     from difflib import get_close_matches
 
     near = get_close_matches(name, versions, n=1)
-    message = f"there is no document {name!r}" if name else "which document?"
+    message = f"there is no document {name!r}" if name else "no document is named"
     if near:
         message += f"; did you mean '{near[0]}'?"
     return message, f"documents: {', '.join(versions)}"

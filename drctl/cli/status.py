@@ -1,4 +1,4 @@
-"""`drctl status`: go or no-go now, on one screen, for a person, for cron, for Prometheus."""
+"""`drctl status`: shows whether a failover can start now; also for cron and Prometheus."""
 
 import gc
 import time
@@ -13,7 +13,7 @@ from drctl.cli.grammar import LinkName, seconds
 from drctl.cli.options import Output, options
 from drctl.cli.settings import configuration, without_secrets
 from drctl.cli.stopping import again_and_again
-from drctl.model.errors import ConfigError, DrctlError, UsageError
+from drctl.model.errors import ConfigError, DrctlError
 from drctl.views.status_text import (
     StatusMetrics,
     status_document,
@@ -33,32 +33,42 @@ EVERY = "10s"
 
 def status(
     link: LinkName = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Look again and again, until interrupted.")
-    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh until interrupted.")] = False,
     every: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help=f"With --watch or --listen: from look to look; {EVERY}."),
+        typer.Option(
+            metavar="TIME", help="Refresh at this interval; implies --watch.", show_default=EVERY
+        ),
     ] = None,
     listen: Annotated[
         str | None,
-        typer.Option(metavar="ADDR", help="Serve metrics at, for example, 127.0.0.1:9096."),
+        typer.Option(
+            metavar="ADDR", help="Serve Prometheus metrics, for example at 127.0.0.1:9096."
+        ),
     ] = None,
 ) -> int:
-    """Go or no-go now: blockers first, RPO by topic, groups that could not go on.
+    """Show whether a failover can start now, and the current RPO.
 
-    Reads only. Exit codes of a single look: 0 go; 1 no-go, for a planned failover or for one that
-    the loss of the source would force; 5 a cluster did not answer.
+    Read-only. Lists blockers first, then the RPO of each topic in records and seconds,
+    replication, and groups that could not resume on the target.
+
+    Examples:
+        drctl status
+        drctl status --watch
+        drctl status --listen 0.0.0.0:9096 --every 30s   # metrics for Prometheus
+
+    Exit codes:
+        0: go
+        1: no-go, for a planned or an unplanned failover
+        5: a cluster did not answer
     """
     from drctl.app.status import looking
 
-    if every and not (watch or listen):
-        raise UsageError("--every goes with --watch or --listen", "without them it is one look")
     interval = seconds(every or EVERY, "--every")
     config = configuration()
     chosen = config.link(link)
     with looking(config, chosen) as opened:
-        if watch or listen:
+        if watch or listen or every:
             Watching(opened, interval).go_on(listen)
         return _once(opened)
 

@@ -273,7 +273,7 @@ def must_be_free(path: Path) -> None:
         Refused: there is one.
     """
     if path.exists() or path.is_symlink():
-        raise Refused(f"{path} exists; nothing was changed", "name another one with --file")
+        raise Refused(f"{path} exists; nothing was changed", "name another one with --output-file")
 
 
 def write_new(path: Path, text: str) -> None:

@@ -179,7 +179,7 @@ def _anew(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
     return {
         "f": (
             "what of this is not done, in this order; before anything is emptied:",
-            f"drctl gap {site.named} --scope full --view truncation --export DIR",
+            f"drctl gap truncation {site.named} --scope full --export DIR",
             f"empty the link's topics on {site.link.source}:"
             " kafka-topics.sh --delete --topic TOPIC",
             f"with the connector STOPPED: curl -s -X DELETE {offsets}",
@@ -261,7 +261,7 @@ def _again(site: CommandContext) -> tuple[str, ...]:
     name = site.forward[0]
     return (
         "with the connector STOPPED, see that it keeps where the switchover was, and not less:",
-        f"drctl connect offsets export {option('--connector', name)} --out offsets.json"
+        f"drctl connect offsets export {option('--connector', name)} --output-file offsets.json"
         f" {site.named}",
         f"where it keeps less: write the right offsets into that file, and"
         f" drctl connect offsets apply --from offsets.json {site.named} --execute",

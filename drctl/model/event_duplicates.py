@@ -1,6 +1,6 @@
 """Change events that are in a topic more than once, by the event's own identity.
 
-`to_json` is the document `drctl/gap-identity/1`.
+`to_json` is the document `drctl/duplicates/1`.
 """
 
 from dataclasses import dataclass, fields
@@ -103,7 +103,7 @@ class EventDuplicates:
         return ExitCode.FOUND if self.totals.repeated else ExitCode.DONE
 
     def to_json(self) -> dict[str, Any]:
-        """The document `drctl/gap-identity/1`."""
+        """The document `drctl/duplicates/1`."""
         return EventDuplicatesDocument.of(self).to_json()
 
 
@@ -155,7 +155,7 @@ class EventDuplicatesDocument(Document):
         identity: who writes the events.
     """
 
-    SCHEMA = "drctl/gap-identity/1"
+    SCHEMA = "drctl/duplicates/1"
     read = From(EventDuplicates)
     identity: EventFormat = read(lambda e: e.format)
     cluster: SideDocument = read(lambda e: SideDocument(cluster=e.cluster, id=e.cluster_id))

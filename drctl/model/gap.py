@@ -541,7 +541,7 @@ class GapDocument(Document):
             results of earlier versions.
         ledger: null: run without a ledger.
         inversions: some of them; null, or absent in older results: nobody looked (--order).
-        truncation: with --view truncation.
+        truncation: of `drctl gap truncation`.
     """
 
     SCHEMA = "drctl/gap/1"

@@ -30,7 +30,7 @@ class Filters:
         Raises:
             UsageError: one of them is no regular expression.
         """
-        for option, patterns in (("--group", self.groups), ("--topic", self.topics)):
+        for option, patterns in (("--group-regex", self.groups), ("--topic-regex", self.topics)):
             for pattern in patterns:
                 try:
                     re.compile(pattern)
@@ -158,9 +158,7 @@ def of_groups(wanted: Sequence[Wanted], patterns: Sequence[str]) -> tuple[Wanted
     for pattern in patterns:
         found = set(filter(Filters((pattern,)).wants_group, names))
         if not found:
-            raise UsageError(
-                f"--group {pattern!r} matches no group", "it has to match the whole name"
-            )
+            raise UsageError(f"no group matches {pattern!r}", "name groups in full")
         chosen |= found
     return tuple(row for row in wanted if row.group in chosen)
 

@@ -100,7 +100,7 @@ _REBUILD_HOW = {
 _EMPTY = (
     "empty the link's topics on {cluster}: kafka-topics.sh --delete --topic TOPIC for each of them"
     " (replication makes them anew where it keeps names), or kafka-delete-records.sh. What is"
-    " nowhere else is saved by drctl gap --link {link} --scope full --view truncation --export DIR"
+    " nowhere else is saved by drctl gap truncation --link {link} --scope full --export DIR"
 )
 
 MIRRORED = "offset-preserving"

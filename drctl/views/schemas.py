@@ -22,7 +22,7 @@ DOCUMENTS: Mapping[str, str] = {
     "drctl.lab.loads": "lab-load",
     "drctl.lab.status": "lab",
     "drctl.model.estimate": "gap-estimate",
-    "drctl.model.event_duplicates": "gap-identity",
+    "drctl.model.event_duplicates": "duplicates",
     "drctl.model.gap": "gap",
     "drctl.offsets.consumer_timestamps": "consumer-timestamp",
     "drctl.offsets.results": "offsets-apply offsets-plan",

@@ -9,20 +9,54 @@ from pathlib import Path
 import pytest
 import typer
 
-from drctl.cli.commands import COMMANDS
-from drctl.cli.grammar import summary
+from drctl.cli.commands import COMMANDS, SUBCOMMANDS
+from drctl.cli.help_pages import CommandReference, reference, summary
 from tests.cli.conftest import DRCTL, Run, clean_environment
 from tests.cli.documents import check
 
+ALL = COMMANDS | SUBCOMMANDS
+REFERENCE = {each.path: each for each in reference()}
+WIDEST = 100
 
-@pytest.mark.parametrize("name", COMMANDS)
+
+@pytest.mark.parametrize("name", ALL)
 def test_the_help_says_of_a_command_what_the_command_says_itself(name: str) -> None:
-    assert summary(COMMANDS[name].load(name).help) == COMMANDS[name].summary
+    assert summary(ALL[name].load(name).help) == ALL[name].summary
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("about", REFERENCE.values(), ids=REFERENCE)
+def test_help_pages(about: CommandReference, called: Run) -> None:
+    """Short summaries, examples, no types of Python, and nothing wider than 100 columns."""
+    page = called(*about.path.split()[1:], "--help").stdout
+    assert about.usage in page
+    assert len(about.summary) <= 70
+    assert len(about.examples) >= 2
+    assert all(about.path in line or line.startswith("drctl") for line in about.examples)
+    for each in (*about.arguments, *about.options, *about.global_options):
+        assert each.text.endswith("."), each.names
+        assert each.names in page
+        assert "<" not in each.value
+        assert "else" not in each.text.lower().split()
+    assert max(map(len, page.splitlines())) <= WIDEST
+
+
+def test_options_mean_the_same_everywhere() -> None:
+    """A file is --output-file and a folder --out; --topic and --group are exact names."""
+    for about in REFERENCE.values():
+        options = {each.names: each for each in about.options}
+        if "--out" in options:
+            assert options["--out"].value == "DIR"
+        if "--output-file" in options:
+            assert options["--output-file"].value == "FILE"
+        for name in ("--topic", "--group"):
+            if name in options and about.path != "drctl lab load":
+                assert options[name].value.startswith(("TOPIC", "GROUP"))
+        assert ("--execute" in options) == ("--dry-run" in options)
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_each_command_takes_the_global_options(name: str) -> None:
-    command = COMMANDS[name].load(name)
+    command = ALL[name].load(name)
     with typer.Context(command, info_name=name) as context:
         options = {option for param in command.get_params(context) for option in param.opts}
     assert {"--config", "--output", "--quiet", "--verbose", "--no-color", "--version"} <= options
@@ -58,6 +92,9 @@ def test_completion_scripts(called: Run, shell: str) -> None:
         ("drctl ", list(COMMANDS)),
         ("drctl completion ", ["bash", "zsh", "fish"]),
         ("drctl gap --lin", ["--link"]),
+        ("drctl drill ", ["history", "clean"]),
+        ("drctl gap truncation --exp", ["--export"]),
+        ("drctl help connect offsets tr", ["translate"]),
         ("drctl gap --output j", ["json"]),
     ],
 )

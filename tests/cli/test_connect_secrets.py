@@ -135,7 +135,16 @@ def everything(folder: Path, words: tuple[str, ...]) -> tuple[int, str]:
 
 
 WAYS = ("url", "reference", "access", "typed", "typed reference")
-RESTART = ("--initial", "0.01s", "--longest", "0.01s", "--attempts", "1", "--settle", "0s")
+RESTART = (
+    "--initial-backoff",
+    "0.01s",
+    "--max-backoff",
+    "0.01s",
+    "--attempts",
+    "1",
+    "--stabilize",
+    "0s",
+)
 ASKED = (
     ("connect", "status"),
     ("connect", "recover"),

@@ -21,9 +21,35 @@ def test_help_names_the_commands_and_exit_codes(drctl: Run) -> None:
         ran = drctl(*arguments)
         assert (ran.code, ran.stderr) == (0, "")
         assert ran.stdout.startswith("Usage: drctl [OPTIONS] COMMAND")
-        for word in ("init", "lab", "gap", "schema", "completion", "--output", "130 interrupted"):
+        for word in ("init", "lab", "gap", "schema", "completion", "--output", "interrupted"):
             assert word in ran.stdout
         assert "\x1b" not in ran.stdout
+
+
+@pytest.mark.parametrize("words", [(), ("connect",), ("connect", "offsets")])
+def test_a_group_alone_prints_its_help_and_is_a_usage_error(
+    called: Run, words: tuple[str, ...]
+) -> None:
+    ran = called(*words)
+    assert (ran.code, ran.stdout) == (2, "")
+    assert ran.stderr == called(*words, "--help").stdout
+    error = check(called(*words, "--output", "json").document())["error"]
+    assert (error["code"], error["message"]) == (2, "Missing command.")
+
+
+def test_help_is_a_command_too(called: Run) -> None:
+    for words in ((), ("gap",), ("gap", "truncation"), ("connect", "offsets", "apply")):
+        ran = called("help", *words)
+        assert (ran.code, ran.stderr) == (0, "")
+        assert ran.stdout == called(*words, "--help").stdout
+
+
+@pytest.mark.parametrize("words", [("failover",), ("drill", "clean"), ("offsets", "track")])
+def test_a_dry_run_is_the_default_and_excludes_execute(called: Run, words: tuple[str, ...]) -> None:
+    ran = called(*words, "--dry-run", "--execute")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert "--dry-run and --execute exclude each other" in ran.stderr
+    assert called(*words, "--dry-run").stderr == called(*words).stderr
 
 
 def test_help_is_one_document_in_json(drctl: Run) -> None:
@@ -37,6 +63,7 @@ def test_help_is_one_document_in_json(drctl: Run) -> None:
 def test_version(drctl: Run) -> None:
     ran = drctl("--version")
     assert (ran.code, ran.stdout, ran.stderr) == (0, "drctl 0.1.0\n", "")
+    assert drctl("-V").stdout == ran.stdout
     assert check(drctl("--version", "-o", "json").document())["version"] == "0.1.0"
     assert drctl("schema", "gap", "--version").stdout == "drctl 0.1.0\n"
 
@@ -44,7 +71,6 @@ def test_version(drctl: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        ((), "Missing command.", "see `drctl --help`"),
         (("gpa",), "No such command 'gpa'. Did you mean 'gap'?", "see `drctl --help`"),
         (
             ("--outptu", "json"),
@@ -60,7 +86,7 @@ def test_version(drctl: Run) -> None:
         (("completion", "tcsh"), "Invalid value for", "see `drctl completion --help`"),
         (("--config",), "Option '--config' requires an argument.", "see `drctl --help`"),
         (("schema", "gpa"), "there is no document 'gpa'; did you mean 'gap'?", "documents: "),
-        (("schema",), "which document?", "documents: completion, con"),
+        (("schema",), "no document is named", "documents: completion, con"),
     ],
 )
 @pytest.mark.parametrize("json", [False, True])

@@ -34,12 +34,12 @@ def config(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--execute",), "--execute: doctor changes nothing without --fix"),
-        (("--execute", "--yes"), "--execute and --yes: doctor changes nothing without --fix"),
-        (("--plan-out", "x.json"), "--plan-out: doctor changes nothing without --fix"),
-        (("--override", f"{PRECHECK}=why"), "--override: doctor changes nothing without --fix"),
-        (("--fix", "--client", "x"), "--client goes with the rows of doctor, not with --fix"),
-        (("--fix", "--yes"), "--yes goes with --execute"),
+        (("--execute",), "--execute: requires --fix"),
+        (("--execute", "--yes"), "--execute and --yes: requires --fix"),
+        (("--plan-out", "x.json"), "--plan-out: requires --fix"),
+        (("--override", f"{PRECHECK}=why"), "--override: requires --fix"),
+        (("--fix", "--client", "x"), "--client and --fix exclude each other"),
+        (("--fix", "--yes"), "--yes requires --execute"),
         (("--fix", "--override", "replication-lag=why"), "a repair does not ask replication-lag"),
         (("--fix", "--override", PRECHECK), f"--override {PRECHECK} needs a reason"),
     ],

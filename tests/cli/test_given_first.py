@@ -16,27 +16,29 @@ SILENT_S = 8
 """A cluster that does not answer is waited for longer."""
 
 TIMES = {
-    "gap --budget": ("gap", "--budget"),
-    "gap --settle": ("gap", "--settle"),
+    "gap --timeout": ("gap", "--timeout"),
+    "gap --stabilize": ("gap", "--stabilize"),
     "gap --every": ("gap", "--every"),
     "status --every": ("status", "--watch", "--every"),
-    "failover --patience": ("failover", "--patience"),
-    "failover --grace": ("failover", "--grace"),
-    "failback --patience": ("failback", "--patience"),
-    "failback --grace": ("failback", "--grace"),
-    "drill --work": ("drill", "--work"),
-    "drill --budget": ("drill", "--budget"),
+    "failover --timeout": ("failover", "--timeout"),
+    "failover --wait-for-consumers": ("failover", "--wait-for-consumers"),
+    "failback --timeout": ("failback", "--timeout"),
+    "failback --wait-for-consumers": ("failback", "--wait-for-consumers"),
+    "drill --warm-up": ("drill", "--warm-up"),
+    "drill --timeout": ("drill", "--timeout"),
     "drill --max-rto": ("drill", "--max-rto"),
-    "elect wait --within": ("elect", "wait", "--cluster", "primary", "--within"),
+    "elect wait --timeout": ("elect", "wait", "--cluster", "primary", "--timeout"),
     "offsets track --every": ("offsets", "track", "--execute", "--yes", "--every"),
-    "connect recover --initial": ("connect", "recover", "--initial"),
-    "connect recover --longest": ("connect", "recover", "--longest"),
-    "connect recover --settle": ("connect", "recover", "--settle"),
+    "connect recover --initial-backoff": ("connect", "recover", "--initial-backoff"),
+    "connect recover --max-backoff": ("connect", "recover", "--max-backoff"),
+    "connect recover --stabilize": ("connect", "recover", "--stabilize"),
 }
 LONGER_THAN_0 = [
     name
     for name in TIMES
-    if name.endswith(("--every", "--patience", "drill --budget", "--initial", "--longest"))
+    if name.endswith(
+        ("--every", "failover --timeout", "failback --timeout", "drill --timeout", "-backoff")
+    )
 ]
 FILES = {
     "failover --expect-plan": ("failover", "--expect-plan", "{bad}"),
@@ -163,7 +165,7 @@ def test_a_bad_file_is_an_error_before_any_cluster_is_asked(
 
 def test_a_wait_for_leaders_ends_in_time_where_nobody_answers(silent: Silent) -> None:
     began = time.monotonic()
-    assert silent.run("elect", "wait", "--cluster", "primary", "--within", "1") == 5
+    assert silent.run("elect", "wait", "--cluster", "primary", "--timeout", "1") == 5
     assert time.monotonic() - began < 4
 
 

@@ -56,7 +56,7 @@ def test_one_that_was_changed(folder: Path, called: Run) -> None:
 
 @pytest.mark.parametrize(("form", "begins"), [("html", "<!"), ("md", "# "), ("junit", "<?xml")])
 def test_each_form(folder: Path, called: Run, form: str, begins: str) -> None:
-    ran = called("report", RUN, "--local", "--format", form, "--out", "told")
+    ran = called("report", RUN, "--local", "--format", form, "--output-file", "told")
     assert ran.code == 0, ran.stderr
     assert (folder / "told").read_text(encoding="utf-8").lower().startswith(begins)
     assert (folder / "told").stat().st_mode & 0o777 == 0o600

@@ -1,12 +1,15 @@
 """`drctl status`: what may be asked for, and which groups could go on without their source."""
 
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from drctl.app.status import _left_out, _noted
+from drctl.cli.status import Watching
 from drctl.config.loading import read
 from drctl.formats.anchors import Anchor
+from drctl.model.errors import Interrupted
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.topology import TopicPartition
 from drctl.model.translation import GroupPartition
@@ -23,10 +26,14 @@ links: {main: {from: a, to: b, topics: ["orders.*"], replicator: {kind: KIND}}}
 """
 
 
-def test_every_needs_many_looks(called: Run) -> None:
-    ran = called("status", "--every", "5s")
-    assert ran.code == 2
-    assert "--every goes with --watch or --listen" in ran.stderr
+def test_every_implies_watch(called: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def watched(_watching: Watching, _listen: str | None) -> NoReturn:
+        raise Interrupted("watched")
+
+    monkeypatch.setattr(Watching, "go_on", watched)
+    config = tmp_path / "drctl.yaml"
+    config.write_text(LINK.replace("KIND", "none"))
+    assert called("status", "--config", str(config), "--every", "5s").code == 130
 
 
 def place(group: str, topic: str = "orders", partition: int = 0) -> GroupPartition:

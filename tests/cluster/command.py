@@ -242,7 +242,7 @@ class Drctl:
         if settings or (self.config.exists() and "\nspark:" in self.config.read_text("utf-8")):
             return self.start(*arguments, name=name, options=options, out=out, **settings).wait()
         out = out or self.folder / name / "out"
-        ran = self(*options, "gap", "--out", str(out), *arguments)
+        ran = self(*options, "gap", *arguments, "--out", str(out))
         return Ended(ran.code, ran.stdout, ran.stderr, out)
 
     def start(
@@ -265,7 +265,7 @@ class Drctl:
         """
         out = out or self.folder / name / "out"
         program = (*under, *PROGRAM)
-        words = self.line(*options, "gap", "--out", str(out), *arguments, program=program)
+        words = self.line(*options, "gap", *arguments, "--out", str(out), program=program)
         return self._start(words, name, out, environ or {}, terminal)
 
     def on_terminal(self, *words: str, name: str) -> Running:

@@ -22,7 +22,7 @@ from tests.lab.cluster_under_test import DEADLINE_S
 
 PREFIX = "flights-"
 
-SMALL = ("--topic-prefix", PREFIX, "--records", "200", "--work", "2s", "--budget", "3m")
+SMALL = ("--topic-prefix", PREFIX, "--records", "200", "--warm-up", "2s", "--timeout", "3m")
 GO = (*SMALL, "--execute", "--yes")
 WAIT_S = 300.0
 BROKERS_OWN = {"__consumer_offsets"}

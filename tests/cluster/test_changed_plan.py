@@ -47,7 +47,7 @@ def test_one_that_is_another_than_was_agreed_on(agreed_on: Stage, tmp_path: Path
     (leaving, *_) = plan["clients"]
     assert leaving["step"] == "switch-endpoint-1"
     assert "stay on primary until they are restarted" in leaving["words"]
-    told = refused(stage, "--expect-plan", agreed, "--patience", "5m", *GO)
+    told = refused(stage, "--expect-plan", agreed, "--timeout", "5m", *GO)
     assert told == f"the plan is not the one in {agreed}: step drain, its patience: 600.0 -> 300.0"
 
     stage.source.add_partitions(stage.topic, PARTITIONS + 1)

@@ -82,7 +82,7 @@ def test_it_waits_for_clients_to_come_to_go_on_and_to_leave(stage: Stage) -> Non
         old = Application(stage, stage.source)
         applications.callback(old.stop)
         soon(lambda: len(old.values) == RECORDS)
-        with stage.running("failover", "--grace", "2s", *GO) as process:
+        with stage.running("failover", "--wait-for-consumers", "2s", *GO) as process:
             late = f"1 of 1 groups have not come yet: {stage.group}"
             stays = f"{stage.group} is still read in on primary by billing-3@"
             stage.says(process, late)

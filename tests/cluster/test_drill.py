@@ -42,7 +42,7 @@ def stage(
 
 
 def verdicts(stage: Stage) -> list[str]:
-    told = stage.json("--history", code=0)
+    told = stage.json("history", code=0)
     assert told["damaged_lines"] == 0
     return [each["verdict"] for each in told["drills"]]
 
@@ -61,7 +61,7 @@ def test_a_drill_that_is_killed_is_cleaned_up_by_the_next_which_passes(stage: St
     mess = stage.left()
     assert {drill_of(name) for name in mess} == {died}
     assert len(mess) >= 2
-    shown = stage.json("--clean", code=1)
+    shown = stage.json("clean", code=1)
     assert {name for name in mess if any(name in line for line in shown["left"])} == mess
     assert stage.left() == mess, "looking has deleted something"
 
@@ -85,7 +85,7 @@ def test_a_drill_that_is_killed_is_cleaned_up_by_the_next_which_passes(stage: St
     assert done["cleaned"]["left"] == []
     assert verdicts(stage) == ["died", "passed"]
     assert "1 of 2 drills passed" in (stage.drills / "history.html").read_text("utf-8")
-    assert stage.json("--clean", "--execute", "--yes", code=0)["deleted"] == []
+    assert stage.json("clean", "--execute", "--yes", code=0)["deleted"] == []
 
 
 def test_a_source_that_is_killed_shows_what_was_lost(
@@ -93,7 +93,7 @@ def test_a_source_that_is_killed_shows_what_was_lost(
 ) -> None:
     """Replication stood still before: the truth is what plain consumers saw on both sides."""
     before, known = len(verdicts(stage)), stage.known()
-    words = (*GO, "--work", "8s", *stage.fault("kill-source"))
+    words = (*GO, "--warm-up", "8s", *stage.fault("kill-source"))
     with stage.running(*words) as process:
         topic = records_topic(stage.new(known))
         with witness(primary, topic) as here, witness(secondary, topic) as there:
@@ -209,14 +209,14 @@ def test_a_source_that_a_dead_drill_left_hanging_goes_on_once_it_is_cleaned_up_a
     stage: Stage,
 ) -> None:
     died = stage.killed_when(stage.source_hangs, *stage.fault("pause-source"))
-    shown = stage.json("--clean", code=1)
+    shown = stage.json("clean", code=1)
     assert shown["left"][0] == f"fault pause-source, done to primary of the lab, by drill {died}"
     assert stage.source_hangs(), "looking has changed something"
-    stage.json("--clean", "--execute", "--yes", code=0)
+    stage.json("clean", "--execute", "--yes", code=0)
     assert not stage.source_hangs()
     assert stage.left() == set()
     assert verdicts(stage)[-1] == "died"
-    assert stage.json("--clean", code=0)["left"] == []
+    assert stage.json("clean", code=0)["left"] == []
 
 
 def test_a_writer_finds_out_that_it_is_fenced(

@@ -1,4 +1,4 @@
-"""A drill that is killed anywhere: `drill --clean` deletes what it made, and nothing else."""
+"""A drill that is killed anywhere: `drill clean` deletes what it made, and nothing else."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,9 @@ from tests.cluster.site import Site
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
-SMALL = ("--topic-prefix", PREFIX, "--records", "60", "--work", "1s", "--budget", "3m")
+SMALL = ("--topic-prefix", PREFIX, "--records", "60", "--warm-up", "1s", "--timeout", "3m")
 GO = (*SMALL, "--execute", "--yes")
-CLEAN = ("--clean", "--execute", "--yes")
+CLEAN = ("clean", "--execute", "--yes")
 REQUESTS = 4
 """Groups and topics of one cluster, and of the other."""
 
@@ -37,7 +37,7 @@ def cleaned_up_after(stage: Stage, moment: str, place: str) -> None:
     stage.json(*CLEAN, code=0)
     assert stage.left() == set(), f"{moment} {place}"
     assert stage.everything_else() == before, f"{moment} {place}"
-    newest = stage.json("--history", code=0)["drills"][-1]
+    newest = stage.json("history", code=0)["drills"][-1]
     assert (newest["drill"], newest["verdict"]) == (died, "died")
 
 
@@ -73,4 +73,4 @@ def test_who_cleans_up_may_be_killed_as_well(drills: Stage) -> None:
 
 def shown(stage: Stage) -> set[str]:
     """What is there to clean up, cluster by cluster."""
-    return set(stage.json("--clean", code=1)["left"])
+    return set(stage.json("clean", code=1)["left"])

@@ -94,7 +94,7 @@ def test_what_cannot_be_drained_is_put_back(stage: Stage) -> None:
     with stage.paused(stage.copies):
         stage.write(50, "behind")
         overridden = ("--override", "replication-not-running=a drill")
-        done = stage.json("failover", *overridden, "--patience", "8s", *GO, code=3)
+        done = stage.json("failover", *overridden, "--timeout", "8s", *GO, code=3)
     assert done["status"] == "refused"
     by_id = steps_of(done, "status")
     assert by_id["drain"] == "failed"

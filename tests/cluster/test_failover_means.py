@@ -83,7 +83,7 @@ def test_what_fails_behind_the_fence_leaves_the_application_where_it_was(moving:
     with site.stage.paused(site.stage.copies):
         # What was copied until now is not all: the application goes on.
         site.writes_on()
-        passed = ("--override", "replication-not-running=a drill", "--patience", "2s")
+        passed = ("--override", "replication-not-running=a drill", "--timeout", "2s")
         failed = site.stage.json("failover", *passed, *GO, code=3)
     statuses = steps_of(failed, "status")
     assert (statuses["fence-producers"], statuses["drain"]) == ("rolled-back", "failed")

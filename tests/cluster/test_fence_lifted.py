@@ -53,7 +53,7 @@ def steps_with(stage: Stage, entry: str) -> list[str]:
 def told_of(stage: Stage) -> str:
     """The report of the newest run, for people."""
     file = stage.drctl.folder / "report.md"
-    told = stage.run("report", stage.newest_run, "--format", "md", "--out", str(file))
+    told = stage.run("report", stage.newest_run, "--format", "md", "--output-file", str(file))
     assert told.code == 0, told.stderr
     return file.read_text(encoding="utf-8")
 
@@ -86,7 +86,7 @@ def test_behind_the_end_of_replication_all_is_put_back_and_nothing_is_lost(link:
     """What came through cannot be copied any more by this run; by the next it is."""
     stage = link
     written = at_work(stage)
-    killed_and_unfenced(stage, "enable-writes", "--patience", "8s")
+    killed_and_unfenced(stage, "enable-writes", "--timeout", "8s")
     written += through(stage)
 
     refused = stage.json("resume", *GO, code=3)

@@ -1,4 +1,4 @@
-"""`drctl gap --order`, `--view truncation`, `--identity`, and topics that were made anew."""
+"""`drctl gap --order` and `truncation`, `drctl duplicates`, and recreated topics."""
 
 import json
 import stat
@@ -108,7 +108,7 @@ def test_what_a_cut_would_destroy_is_exported_first(
     primary.produce(topic, [record(n) for n in range(10)])
     secondary.produce(topic, [record(n) for n in (*range(5), 6)])
     drctl = new_drctl({"main": keeping(topic)})
-    words = ("--scope", "full", "--view", "truncation", "--export", str(tmp_path / "safe"))
+    words = ("truncation", "--scope", "full", "--export", str(tmp_path / "safe"))
     ended = drctl.gap(*words)
     assert ended.code == 1, ended.stderr
     lost = ended.document()["truncation"]
@@ -128,7 +128,7 @@ def test_what_a_cut_would_destroy_is_exported_first(
     again = drctl.gap(*words, name="again")
     assert again.code == 2
     assert "is not an empty folder" in again.document()["error"]["message"]
-    said = drctl.gap(*words[:4], name="text", options=())
+    said = drctl.gap(*words[:3], name="text", options=())
     assert "5-9" in said.stdout
     assert 'id="truncation"' in (said.out / "gap.html").read_text(encoding="utf-8")
 
@@ -149,7 +149,7 @@ def test_what_is_superseded_or_expired_is_exported_where_somebody_asks(
     secondary.produce(compacted, sent[1:2])
     drctl = new_drctl({"main": keeping(expiring, compacted)})
     safe = tmp_path / "safe"
-    words = ("--scope", "full", "--view", "truncation", "--export", str(safe), "--others")
+    words = ("truncation", "--scope", "full", "--export", str(safe), "--include-superseded")
     ended = drctl.gap(*words)
     assert ended.code == 1, ended.stderr
     lost = ended.document()["truncation"]
@@ -236,7 +236,7 @@ def test_events_that_a_crashed_connector_sent_twice(
     way: str, crashed: str, new_drctl: NewDrctl
 ) -> None:
     command = new_drctl({"main": keeping("x")}, **WAYS[way])
-    words = ("gap", "--identity", "debezium", "--cluster", "secondary", "--topic", crashed)
+    words = ("duplicates", "--identity", "debezium", "--cluster", "secondary", "--topic", crashed)
     found = command.json(*words, code=1)
     assert found["complete"]
     assert found["totals"] == {
@@ -260,10 +260,12 @@ def test_events_without_an_identity_are_not_called_fine(
     pairs = [*events("mongodb", range(3)), (b"1", b'{"flattened": true}')]
     primary.produce(topic, [Record(0, 0, START + n, *pair) for n, pair in enumerate(pairs)])
     command = new_drctl({"main": keeping("x")})
-    ran = command("gap", "--identity", "debezium", "--topic", topic)
+    ran = command("duplicates", "--identity", "debezium", "--topic", topic)
     assert ran.code == 5
     assert "Not complete: none of 3 events is there a second time." in ran.stdout
-    missing = command("gap", "--identity", "debezium", "--topic", "nowhere", "--output", "json")
+    missing = command(
+        "duplicates", "--identity", "debezium", "--topic", "nowhere", "--output", "json"
+    )
     assert missing.code == 2
 
 
@@ -274,7 +276,7 @@ def test_what_is_on_its_way_arrives_while_it_settles(
     primary.produce(topic, sent)
     secondary.produce(topic, sent[:3])
     drctl = new_drctl({"main": keeping(topic)})
-    running = drctl.start("--scope", "full", "--settle", "8s")
+    running = drctl.start("--scope", "full", "--stabilize", "8s")
     running.await_said("records on their way are waited for")
     secondary.produce(topic, sent[3:])
     primary.produce(topic, [record(5)])

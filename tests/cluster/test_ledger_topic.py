@@ -69,7 +69,7 @@ def test_nobody_is_there_to_confirm(drctl: Drctl, ledger: str, secondary: Cluste
 def test_what_does_not_go_together(drctl: Drctl, words: list[str]) -> None:
     ended = drctl.gap(*words, name=next(RUNS))
     assert ended.code == 2
-    assert "goes with --" in ended.document()["error"]["message"]
+    assert "requires --" in ended.document()["error"]["message"]
 
 
 def test_another_name_is_typed(drctl: Drctl, ledger: str, secondary: ClusterUnderTest) -> None:

@@ -69,7 +69,7 @@ class Stage:
     def snapshot(self, file: str = "snapshot.json") -> dict[str, Any]:
         pattern = f"{self.prefix}-.*"
         return self.drctl.json(
-            "snapshot", "--cluster", "secondary", "--group", pattern, "--out", file
+            "snapshot", "--cluster", "secondary", "--group-regex", pattern, "--output-file", file
         )
 
     def translation(self, *rows: Mapping[str, Any], file: str = "rows.json", **more: Any) -> str:
@@ -274,7 +274,7 @@ def test_a_snapshot_of_another_cluster(stage: Stage, primary: ClusterUnderTest) 
     name = stage.group("a")
     with KafkaGroupWriter(Connection("primary", primary.properties())) as writer:
         writer.commit({name: stage.at(10, 20, 30)})
-    words = ("snapshot", "--cluster", "primary", "--group", name, "--out", "there.json")
+    words = ("snapshot", "--cluster", "primary", "--group", name, "--output-file", "there.json")
     assert stage.drctl.json(*words)["totals"]["positions"] == 3
     for target in (("--link", stage.link), ("--cluster", "secondary")):
         refused = stage.drctl("apply", *target, "--from", "there.json", *GO)
@@ -324,14 +324,14 @@ def test_rows_that_cannot_be_applied(stage: Stage) -> None:
         (("apply", "--link", LINK, "--from", "nothing.json"), "nothing.json cannot be read"),
         (("apply", "--link", LINK, "--cluster", "secondary"), "exclude each other"),
         (("apply", "--from", "rows.json"), "has 2 links"),
-        (("apply", "--link", LINK, "--from", "x", "--yes"), "--yes goes with --execute"),
+        (("apply", "--link", LINK, "--from", "x", "--yes"), "--yes requires --execute"),
         (("apply", "--link", LINK, "--from", "x", "--override", "no=x"), "no guard 'no'"),
-        (("apply", "--cluster", "secondary"), "--cluster goes with --from"),
+        (("apply", "--cluster", "secondary"), "--cluster requires --from"),
         (("apply", "--cluster", "third", "--from", "rows.json"), "no cluster 'third'"),
-        (("apply", "--link", LINK, "--from", "rows.json", "--group", "x"), "matches no group"),
+        (("apply", "--link", LINK, "--from", "rows.json", "--group", "x"), "no group matches"),
         (("apply", "--link", LINK, "--from", "bad.json"), "bad.json:1:"),
         (("snapshot",), "which cluster?"),
-        (("snapshot", "--cluster", "secondary", "--group", "["), "no regular expression"),
+        (("snapshot", "--cluster", "secondary", "--group-regex", "["), "no regular expression"),
         (("undo",), "has 2 links"),
         (("undo", "19990101T000000.000000Z"), "has 2 links"),
         (("undo", "19990101T000000.000000Z", "--link", LINK), "there is no run"),
@@ -341,7 +341,7 @@ def test_rows_that_cannot_be_applied(stage: Stage) -> None:
             ("apply", "--link", LINK, "--from", "rows.json", "--expect-plan", "x"),
             "x cannot be read",
         ),
-        (("undo", "--yes"), "--yes goes with --execute"),
+        (("undo", "--yes"), "--yes requires --execute"),
     ],
 )
 def test_what_does_not_go_together(stage: Stage, words: tuple[str, ...], message: str) -> None:
@@ -454,7 +454,7 @@ def test_hostile_names_cannot_act_on_the_terminal(stage: Stage) -> None:
     stage.writer.commit({name: stage.at(10)})
     file = stage.translation({**stage.row("x", 0, 40), "group": name})
     for words in (
-        ("snapshot", "--cluster", "secondary", "--group", f"{stage.prefix}.*"),
+        ("snapshot", "--cluster", "secondary", "--group-regex", f"{stage.prefix}.*"),
         ("apply", "--link", stage.link, "--from", file),
         ("apply", "--link", stage.link, "--from", file, *GO),
     ):

@@ -107,10 +107,10 @@ def dead_primary(lab: Lab, primary: ClusterUnderTest) -> Iterator[Callable[[], N
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--every", "5s"], "--every and --listen go with --execute"),
-        (["--listen", "127.0.0.1:1"], "--every and --listen go with --execute"),
-        (["--once", "--every", "5s"], "--once is one"),
-        (["--yes"], "--yes goes with --execute"),
+        (["--every", "5s"], "--every and --listen require --execute"),
+        (["--listen", "127.0.0.1:1"], "--every and --listen require --execute"),
+        (["--once", "--every", "5s"], "--once excludes"),
+        (["--yes"], "--yes requires --execute"),
         (["--every", "soon", "--execute", "--yes"], "--every: 'soon' is not a time"),
         (["--listen", "nowhere", "--execute", "--yes"], "no address"),
         (["--link", "mian"], "mian"),

@@ -97,14 +97,14 @@ def test_without_a_connect_worker_the_offset_syncs_tell(topic: str, new_drctl: N
 
 
 def test_enough_time_means_everything(drctl: Drctl) -> None:
-    ended = run(drctl, "--budget", "10m")
+    ended = run(drctl, "--timeout", "10m")
     assert ended.code == 1, ended.stderr
     assert ended.document()["scope"] == "full"
     assert ended.document()["totals"]["read_from_source"] == COPIED + 300
 
 
 def test_too_little_time_means_the_tail_and_that_is_not_complete(drctl: Drctl) -> None:
-    ended = run(drctl, "--budget", "0.01s")
+    ended = run(drctl, "--timeout", "0.01s")
     assert ended.code == 5, ended.stderr
     document = ended.document()
     assert (document["scope"], document["complete"]) == ("tail", False)

@@ -82,7 +82,7 @@ class Mirror:
 
     def rows(self, *, code: int = 0) -> dict[tuple[str, int], dict[str, Any]]:
         """What drctl says, by group and partition."""
-        document = self.drctl.json("translate", "--group", f"{self.prefix}-.*", code=code)
+        document = self.drctl.json("translate", "--group-regex", f"{self.prefix}-.*", code=code)
         return {
             (r["group"], r["partition"]): r
             for r in document["rows"]
@@ -279,7 +279,7 @@ def test_a_group_passes_the_copies_of_what_was_aborted(
         clusters = {"primary": gone, "secondary": cluster_section(secondary)}
         document = yaml.safe_load(mirror.drctl.config.read_text(encoding="utf-8"))
         lost = new_drctl(document["links"], clusters=clusters).offsets
-        told = lost.json("translate", "--group", f"{mirror.prefix}-.*", code=5)["rows"]
+        told = lost.json("translate", "--group-regex", f"{mirror.prefix}-.*", code=5)["rows"]
         rows = {row["group"]: row for row in told if row["partition"] == 0}
         for position in positions:
             row = rows[f"{mirror.prefix}-at-{position}"]

@@ -49,7 +49,7 @@ class Stage:
         return name
 
     def translated(self, *words: str, code: int = 0) -> dict[str, Any]:
-        return self.drctl.json("translate", "--group", f"{self.prefix}-.*", *words, code=code)
+        return self.drctl.json("translate", "--group-regex", f"{self.prefix}-.*", *words, code=code)
 
     def rows(self, *words: str, code: int = 0) -> dict[tuple[str, int], dict[str, Any]]:
         found = self.translated(*words, code=code)["rows"]
@@ -129,7 +129,7 @@ def test_rows_that_are_blocked(stage: Any) -> None:
         assert "on the target, with 1 members" in rows[busy, 0]["blocked"]
         assert rows[busy, 0]["target_offset"] == 10 + SHIFT
         assert [g["group"] for g in document["not_translatable"]] == [sharing]
-    shown = found.drctl("translate", "--group", f"{found.prefix}-.*")
+    shown = found.drctl("translate", "--group-regex", f"{found.prefix}-.*")
     assert shown.code == 1
     assert "To be looked at" in shown.stdout
     assert "drctl offsets explain" in shown.stdout
@@ -171,6 +171,6 @@ def test_nothing_is_known_of_a_position(stage: Any) -> None:
     ran = found.drctl("explain", f"{found.prefix}-nobody", found.topic, "0")
     assert ran.code == 2
     assert "nothing is known of group" in ran.stderr
-    ran = found.drctl("translate", "--group", "(")
+    ran = found.drctl("translate", "--group-regex", "(")
     assert ran.code == 2
     assert "--group '(' is no regular expression" in ran.stderr

@@ -33,7 +33,16 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = pytest.mark.jvm
 
 DEADLINE_S = 60
-QUICK = ("--initial", "0.2s", "--longest", "0.4s", "--attempts", "2", "--settle", "2s")
+QUICK = (
+    "--initial-backoff",
+    "0.2s",
+    "--max-backoff",
+    "0.4s",
+    "--attempts",
+    "2",
+    "--stabilize",
+    "2s",
+)
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +217,7 @@ def test_what_was_cured_runs_after_a_restart_and_another_one_may_take_over(
 ) -> None:
     grant(secondary)
     name = broken["authorization"]
-    words = ("recover", "--connector", name, "--settle", "2s", "--execute", "--yes")
+    words = ("recover", "--connector", name, "--stabilize", "2s", "--execute", "--yes")
     assert command.json(*words, code=3)["connectors"] == []
     done = command.json(*words, "--override", "cause=the ACL is there now")
     (each,) = done["connectors"]
@@ -223,7 +232,7 @@ def test_what_was_cured_runs_after_a_restart_and_another_one_may_take_over(
     assert began["plan"]["overrides"] == {"cause": "the ACL is there now"}
     beating.made.append(f"{name}-b")
     recreate = ("--connector", name, "--remedy", "recreate", "--as", f"{name}-b")
-    always = ("--settle", "1s", "--override", "cause=its position is of no use")
+    always = ("--stabilize", "1s", "--override", "cause=its position is of no use")
     (line,) = command.json("recover", *recreate, *always)["lines"]
     assert line["steps"][-1] == f"{name} stays stopped"
     anew = command.json("recover", *recreate, *always, "--execute", "--yes")["remedied"]
@@ -235,7 +244,13 @@ def test_what_was_cured_runs_after_a_restart_and_another_one_may_take_over(
 def test_ctrl_c_ends_the_pauses(command: ConnectCommand, broken: dict[str, str]) -> None:
     process = subprocess.Popen(
         command.line(
-            "recover", "--connector", broken["unreachable"], "--initial", "1s", "--execute", "--yes"
+            "recover",
+            "--connector",
+            broken["unreachable"],
+            "--initial-backoff",
+            "1s",
+            "--execute",
+            "--yes",
         ),
         cwd=command.config.parent,
         env=clean_environment(),
@@ -317,7 +332,7 @@ def test_positions_move_to_another_connector_and_nothing_is_copied_twice(
         connect.stop(old)
         assert Patience.of(DEADLINE_S).wait_until(lambda: not connect.status(old).tasks)
         file = command.config.parent / "positions.json"
-        exported = command.json("offsets", "export", "--connector", old, "--out", str(file))
+        exported = command.json("offsets", "export", "--connector", old, "--output-file", str(file))
         assert exported["connectors"][0]["offsets"] == [
             {
                 "partition": {"cluster": "primary", "topic": topic, "partition": 0},

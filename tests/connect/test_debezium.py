@@ -45,10 +45,10 @@ class Shop:
     command: ConnectCommand
 
     def counts(self, code: int) -> dict[str, Any]:
-        """What `drctl gap --identity` counts in the topic."""
-        gap = replace(self.command, room="gap")
+        """What `drctl duplicates` counts in the topic."""
+        command = replace(self.command, room="duplicates")
         words = ("--identity", "debezium", "--cluster", "secondary", "--topic", TOPIC)
-        counts = gap.json(*words, code=code)["totals"]
+        counts = command.json(*words, code=code)["totals"]
         assert isinstance(counts, dict)
         return counts
 
@@ -150,7 +150,7 @@ def test_after_a_crash_another_connect_cluster_goes_on_without_a_new_snapshot(
     # From an offset of an unfinished snapshot the next one would begin it again.
     assert Patience.of(DEADLINE_S).wait_until(shop.snapshot_is_behind)
     file = tmp_path / "shop.json"
-    saved = ("offsets", "export", "--out", str(file), "--connect", shop.worker.url)
+    saved = ("offsets", "export", "--output-file", str(file), "--connect", shop.worker.url)
     (kept,) = shop.command.json(*saved)["connectors"]
     assert kept["offsets"][0]["partition"] == {"server": "shop"}
     shop.worker.program.end()
@@ -237,7 +237,7 @@ def test_a_slot_that_is_gone_and_what_that_costs(shop: Shop) -> None:
         shop.worker.await_task("shop", "FAILED")
     (line,) = shop.command.json("recover", *url, code=3)["lines"]
     assert line["explained"]["cause"] == "logs-purged"
-    remedy = ("recover", *url, "--connector", "shop", "--remedy", "reset", "--settle", "2s")
+    remedy = ("recover", *url, "--connector", "shop", "--remedy", "reset", "--stabilize", "2s")
     (line,) = shop.command.json(*remedy)["lines"]
     assert "every row is sent again" in line["consequence"]
     done = shop.command.json(*remedy, "--execute", "--yes")

@@ -52,7 +52,9 @@ class Sink:
 
     def position(self) -> int | None:
         """What `drctl connect offsets export` keeps of it."""
-        kept = self.worker_says("offsets", "export", "--connector", NAME, "--out", "kept.json")
+        kept = self.worker_says(
+            "offsets", "export", "--connector", NAME, "--output-file", "kept.json"
+        )
         (sink,) = kept["connectors"]
         assert (sink["kind"], sink["group"]) == ("sink", GROUP)
         found = [each["offset"]["kafka_offset"] for each in sink["offsets"]]
@@ -106,7 +108,7 @@ def test_a_sink_goes_where_its_group_goes(sink: Sink) -> None:
     assert line["precheck"] == "sink"
     assert GROUP in line["reason"]
 
-    snapshot = ("snapshot", "--group", GROUP, "--out", "group.json")
+    snapshot = ("snapshot", "--group", GROUP, "--output-file", "group.json")
     assert sink.group_says(*snapshot)["totals"]["positions"] == 1
     sink.write(20, 5)
     sink.await_lines(*range(25))

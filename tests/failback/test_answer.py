@@ -205,10 +205,10 @@ def test_each_step_says_what_to_type() -> None:
     [
         (("--policy", "burn"), "there is no policy 'burn'"),
         (("--policy", "discard"), "discard needs topic names"),
-        (("--gap", "somewhere"), "--gap goes with --check-order"),
-        (("--check-order", "--execute"), "--check-order only looks"),
-        (("--check-order", "--rebuild"), "--check-order only looks"),
-        (("--patience", "soon"), "soon"),
+        (("--gap", "somewhere"), "--gap requires --check-order"),
+        (("--check-order", "--execute"), "--check-order excludes"),
+        (("--check-order", "--rebuild"), "--check-order excludes"),
+        (("--timeout", "soon"), "soon"),
     ],
 )
 def test_what_does_not_go_together_is_refused(

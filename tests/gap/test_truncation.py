@@ -73,7 +73,7 @@ def test_an_export_is_told() -> None:
     done = replace(result.truncation, export=Export("safe", 2, 1))
     said = kept(result, done)
     assert said.startswith("Exported: 2 records to safe (1 more was gone before). ")
-    assert "Superseded and expired ones are not among them" in said
+    assert "--include-superseded" in said
     both = replace(result.truncation, export=Export("safe", 2, 0, 11, 1))
     assert kept(result, both) == (
         "Exported: 2 records to safe; 11 superseded or expired records to safe/others"
@@ -102,11 +102,11 @@ def test_where_only_others_would_be_destroyed_the_way_to_keep_them_is_told() -> 
     expired = gaps.gap(0, 10, counts=Counts(10, 0, expired=10), other_bytes=90)
     result = with_truncation(gaps.result(gaps.topic("orders", expired)))
     assert kept(result, result.truncation) == (
-        "Export them first: drctl gap --view truncation --export DIR --others."
+        "Export them first: drctl gap truncation --export DIR --include-superseded."
     )
     alone = gaps.gap(0, 100, 3, ranges=((97, 99),))
     result = with_truncation(gaps.result(gaps.topic("orders", alone)))
-    assert "--others" not in kept(result, result.truncation)
+    assert "--include-superseded" not in kept(result, result.truncation)
 
 
 def test_nothing_to_lose() -> None:

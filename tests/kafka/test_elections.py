@@ -222,7 +222,7 @@ def story(brokers: Lab, three: ClusterUnderTest, topics: Topics, elect: Elect) -
     again = elect.json(*unclean, *REASON, code=3)
     back = threading.Thread(target=brokers.start, args=("primary-3",))
     back.start()
-    waited = elect("wait", "--within", f"{RECOVERY_S:.0f}s")
+    waited = elect("wait", "--timeout", f"{RECOVERY_S:.0f}s")
     back.join()
     return Story(
         headless, shown, text, refused, planned, told, unconfirmed, elected, again, waited, kept

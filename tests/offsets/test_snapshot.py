@@ -81,7 +81,7 @@ def test_filters_match_whole_names() -> None:
     assert [each.group.name for each in found.groups] == ["a", "b"]
     assert [list(each.positions) for each in found.groups] == [[], [PAYMENTS]]
     assert (found.exit_code, found.unavailable) == (ExitCode.DONE, {})
-    with pytest.raises(UsageError, match="--topic '\\[' is no regular expression"):
+    with pytest.raises(UsageError, match="--topic-regex '\\[' is no regular expression"):
         Filters(topics=("[",))
 
 
@@ -136,7 +136,7 @@ def test_only_some_groups() -> None:
     wanted = restored(taken())
     assert of_groups(wanted, []) == wanted
     assert {row.group for row in of_groups(wanted, ["a", "x|b"])} == {"a", "b"}
-    with pytest.raises(UsageError, match="--group 'x' matches no group"):
+    with pytest.raises(UsageError, match="no group matches 'x'"):
         of_groups(wanted, ["a", "x"])
 
 

@@ -33,7 +33,7 @@ def world(*orders: OrderVerdict) -> World:
         (("--policy", "copy"), "nowhere holds no gap result"),
         ((), "no policy given"),
         (("--policy", "refuse"), "there is no policy 'refuse'"),
-        (("--policy", "copy", "--yes"), "--yes goes with --execute"),
+        (("--policy", "copy", "--yes"), "--yes requires --execute"),
         (("--policy", "discard"), "discard needs topic names"),
         (("--policy", "copy", "--override", "recreated=x"), "'recreated'"),
     ],

@@ -26,7 +26,7 @@ from tests.soak.reading import held, members_of, position
 from tests.soak.striking import Striker, Struck, journal_of
 from tests.soak.world import World, world
 
-GRACE = ("--grace", "2s")
+GRACE = ("--wait-for-consumers", "2s")
 GIVEN_UP = "source-alive=it hung; that it answers again changes nothing"
 NEW_IDS = (
     "--override",

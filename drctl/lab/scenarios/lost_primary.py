@@ -180,7 +180,15 @@ def skipped(primary: Iterable[bytes], quarantined: Set[bytes], read: Iterable[Se
     return len(set(primary).difference(quarantined, *read))
 
 
-_FAILBACK = ("failback", "--policy", "copy", "--conflicting", "quarantine", "--grace", "2s")
+_FAILBACK = (
+    "failback",
+    "--policy",
+    "copy",
+    "--conflicting",
+    "quarantine",
+    "--wait-for-consumers",
+    "2s",
+)
 
 _SLOWDOWN = 8
 """During the failback the application writes at this fraction of the rate."""
