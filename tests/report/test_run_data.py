@@ -66,10 +66,7 @@ def test_a_source_that_was_given_up_takes_no_writes_as_before() -> None:
         == "Writes to secondary are not enabled yet, and primary is treated as lost"
     )
     told = {figure.name: (figure.value, figure.how) for figure in figures(data)}
-    assert told["Applications can write to"] == (
-        "unknown",
-        "primary is treated as lost",
-    )
+    assert told["Applications can write to"] == ("unknown", "primary is treated as lost")
 
 
 def test_a_planned_run_tells_rto_and_rpo() -> None:
