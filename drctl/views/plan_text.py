@@ -1,7 +1,6 @@
-"""A plan as JSON: the same plan and findings give the same text, so that two can be compared.
+"""A plan as text and JSON; the same plan and findings give the same JSON, so that two compare.
 
-But for `loss` and `groups`: they change while nobody does anything, and are left out of what is
-compared.
+`loss` and `groups` change by themselves, so they are left out of what is compared.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,29 +27,29 @@ from drctl.views.text import duration, number, plain, plural, sentence
 from drctl.views.view import Part, Text, heading, section, table, view
 
 _PASSABLE = frozenset(overridable((*PASSED, PRECHECK)))
-"""Guards that nobody may pass over are not offered."""
+"""Prechecks that can be overridden; others are not offered."""
 
 _MOST_NAMED = 5
 
 _COMMANDS = ("curl ", "drctl ", "kafka-")
-"""What cures begin with that are to be pasted."""
+"""What a remedy starts with that is a command to paste."""
 
 _WORST_FIRST = (Status.FAIL, Status.NOT_CHECKED, Status.WARN, Status.OK)
 _DUTIES = {
     Duty.REQUIRED: "",
-    Duty.BEST_EFFORT: "where it cannot be done, it is owed and the run goes on",
-    Duty.OPTIONAL: "where it cannot be done, the run goes on without",
+    Duty.BEST_EFFORT: "if it fails, it becomes an outstanding action and the run continues",
+    Duty.OPTIONAL: "if it fails, the run continues without it",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """A step that would be done.
+    """A step of the plan.
 
     Attributes:
-        way_back: empty where the step changes nothing.
-        unless: what becomes of the run where it cannot be done; empty where it ends there.
-        opens: from here on there is no automatic way back.
+        rollback: empty where the step changes nothing.
+        unless: what happens if it fails; empty where the run ends.
+        opens: after it there is no automatic rollback.
     """
 
     number: int
@@ -64,11 +63,11 @@ class PlanRow:
 
 @dataclass(frozen=True, slots=True)
 class PrecheckRow:
-    """What a guard says.
+    """The result of a precheck.
 
     Attributes:
-        overridden: the reason why it is passed over; empty where it is not.
-        against: whether the plan is refused for it.
+        overridden: the reason for the override; empty where there is none.
+        against: whether it blocks the plan.
     """
 
     status: Status
@@ -102,7 +101,7 @@ def step_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[PlanRow, .
 
 
 def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """In an order that does not hang on who asked first; what others follow from comes first."""
+    """In a fixed order: the worst first, causes before their consequences."""
 
     def place(f: Finding) -> tuple[int, int, str, str, str]:
         cause = list(CAUSES).index(f.check) if f.check in CAUSES else len(CAUSES)
@@ -111,16 +110,16 @@ def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(findings, key=place))
 
 
-def objections(plan: Plan, findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Those for which the plan is refused, the worst first."""
+def blockers(plan: Plan, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings that block the plan, the worst first."""
     return worst_first(standing_against(findings, plan.overrides, mode_of(plan)))
 
 
-class Objection(NamedTuple):
-    """One thing for which a plan is refused.
+class Blocker(NamedTuple):
+    """A reason for which the plan is refused.
 
     Attributes:
-        guard: the first one that says it.
+        precheck: the first one that reports it.
     """
 
     precheck: str
@@ -128,31 +127,28 @@ class Objection(NamedTuple):
     remedy: str
 
 
-def objections_told(plan: Plan, findings: Sequence[Finding]) -> tuple[Objection, ...]:
-    """The same, each cause once: what could not be looked at because of it is counted there."""
-    told, unseen = told_once(objections(plan, findings))
+def blockers_by_cause(plan: Plan, findings: Sequence[Finding]) -> tuple[Blocker, ...]:
+    """The same, each cause once, with the number of checks that it kept from running."""
+    told, unseen = told_once(blockers(plan, findings))
     found = []
     for each in told:
         mine = [u for u in unseen if u.said_by == each.check]
-        beside = "".join(f"; {u.count} could not look ({', '.join(u.checks)})" for u in mine)
-        found.append(Objection(each.check, f"{each.subject}: {each.reason}{beside}", each.remedy))
+        beside = "".join(f"; {u.count} could not run ({', '.join(u.checks)})" for u in mine)
+        found.append(Blocker(each.check, f"{each.subject}: {each.reason}{beside}", each.remedy))
     led = {each.check for each in told}
     alone = (u for u in unseen if u.said_by not in led)
-    return (*found, *(Objection(u.checks[0], u.words, u.remedy) for u in alone))
+    return (*found, *(Blocker(u.checks[0], u.words, u.remedy) for u in alone))
 
 
 def mode_of(plan: Plan) -> Mode:
-    """What its guards are asked for; a plan that does not say needs most."""
+    """The mode its prechecks run for; planned, the stricter one, where the plan has none."""
     return Mode.UNPLANNED if Mode.UNPLANNED in modes_of(plan.steps) else Mode.PLANNED
 
 
 def precheck_rows(
     findings: Sequence[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
 ) -> tuple[PrecheckRow, ...]:
-    """What the guards say, the worst first; what is well is only counted: see `guards_in_words`.
-
-    What could not be looked at for one cause is one row.
-    """
+    """Prechecks that are not ok, the worst first; one row for all that one cause kept from running."""
     against = standing_against(findings, overrides, mode)
     told, unseen = told_once([e for e in worst_first(findings) if e.status is not Status.OK])
     rows = [
@@ -175,7 +171,7 @@ def precheck_rows(
 def _unseen_row(unseen: Unseen, against: Sequence[Finding]) -> PrecheckRow:
     return PrecheckRow(
         Status.NOT_CHECKED,
-        f"{unseen.count} could not look",
+        f"{unseen.count} could not run",
         sentence(unseen.because.why),
         plain(", ".join(unseen.checks)),
         "",
@@ -188,16 +184,16 @@ def _unseen_row(unseen: Unseen, against: Sequence[Finding]) -> PrecheckRow:
 def prechecks_in_words(
     findings: Sequence[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
 ) -> str:
-    """How many say what: `2 fail (1 passed over), 1 not checked, 3 warn, 40 ok`."""
+    """`2 fail (1 overridden), 1 not checked, 3 warn, 40 ok`."""
     against = standing_against(findings, overrides, mode)
     told = []
     for status in _WORST_FIRST:
         said = [each for each in findings if each.status is status]
         over = [f for f in said if f.check in overrides and f not in against]
-        passed = f" ({number(len(over))} passed over)" if over and status is not Status.OK else ""
+        passed = f" ({number(len(over))} overridden)" if over and status is not Status.OK else ""
         if said:
             told.append(f"{number(len(said))} {status.value.replace('-', ' ')}{passed}")
-    return ", ".join(told) or "no guard was asked"
+    return ", ".join(told) or "none"
 
 
 def verdict(
@@ -206,21 +202,21 @@ def verdict(
     violations: Sequence[str],
     groups: Foreseen | None = None,
 ) -> str:
-    """Whether this plan would be carried out, and which groups would have no offset, in words."""
-    against = len(objections_told(plan, findings)) + len(violations)
+    """The headline: whether the plan can be executed, and which groups would have no offset."""
+    against = len(blockers_by_cause(plan, findings)) + len(violations)
     what = (
         f"{plain(plan.name)} of link {plain(plan.link)}, {plain(plan.source)} to "
         f"{plain(plan.target)}, {plural(len(plan.steps), 'step')}"
     )
     if against:
-        return f"Refused: {what}; {plural(against, 'objection')} below."
+        return f"Blocked: {what}; {plural(against, 'blocker')} below."
     if groups is not None and groups.without_offset:
         return f"Ready: {what}; {without_offset(groups.without_offset, plan.target)}."
     return f"Ready: {what}."
 
 
 def without_offset(names: Sequence[str], target: str) -> str:
-    """What is worst for an application: where it begins, its own settings say."""
+    """Groups whose applications start where their own settings say."""
     told = ", ".join(map(plain, names[:_MOST_NAMED]))
     more = f" and {number(len(names) - _MOST_NAMED)} more" if len(names) > _MOST_NAMED else ""
     return (
@@ -231,14 +227,14 @@ def without_offset(names: Sequence[str], target: str) -> str:
 
 
 def group_lines(groups: Foreseen) -> tuple[str, ...]:
-    """What is known of the groups' offsets, then of each that has one what that rests on."""
-    again = "how many records are read again is not known"
+    """A summary of the groups' offsets, then the evidence of each group."""
+    again = "how many records are read again is unknown"
     if groups.rereads_at_most is not None:
         again = f"at most {plural(groups.rereads_at_most, 'record')} read again"
     if groups.rereads_likely is not None:
         again += f", likely {number(groups.rereads_likely)}"
     told = [
-        f"{plural(groups.positions, 'offset')} of {plural(groups.groups, 'group')} committed;"
+        f"{plural(groups.positions, 'offset')} of {plural(groups.groups, 'group')} to be committed;"
         f" {again}"
     ]
     for name, each in list(groups.rows.items())[:_MOST_NAMED]:
@@ -253,41 +249,40 @@ def group_lines(groups: Foreseen) -> tuple[str, ...]:
 
 
 def loss_lines(loss: Loss) -> tuple[str, ...]:
-    """What is probably lost, then what that rests on."""
+    """The likely loss, then the evidence for it."""
     return tuple(map(sentence, (loss.words, *loss.evidence)))
 
 
 def what_to_type(
     plan: Plan, findings: Sequence[Finding], violations: Sequence[str], execute: str
 ) -> tuple[str, ...]:
-    """What to do now; `execute` is the command line that carries the plan out."""
+    """What to do now; `execute` is the command line that executes the plan."""
     now = without_consequences(findings, plan.overrides)
-    against = objections(plan, now)
-    told = [f"The plan itself breaks a rule: {sentence(each)}." for each in violations]
+    against = blockers(plan, now)
+    told = [f"The plan breaks a rule of order: {sentence(each)}." for each in violations]
     told += list(dict.fromkeys(_as_line(sentence(f.remedy)) for f in against if f.remedy))
     passable = dict.fromkeys(plain(f.check) for f in against if f.check in _PASSABLE)
     if passable:
         told.append(
-            "Or pass over with a reason, guard by guard: --override GUARD=REASON"
-            f" ({', '.join(passable)})"
+            f"Or override, each with a reason: --override PRECHECK=REASON ({', '.join(passable)})"
         )
     if not told:
-        told.append(f"Nothing has been changed. To carry it out: {plain(execute)}")
+        told.append(f"Nothing was changed. To execute this plan: {plain(execute)}")
     return tuple(told)
 
 
 def _as_line(remedy: str) -> str:
-    """A sentence; a command line stays as it is to be typed."""
+    """A sentence; a command line stays as it is."""
     if remedy.startswith(_COMMANDS):
         return remedy
     return f"{remedy[:1].upper()}{remedy[1:]}."
 
 
 class PlanStepDocument(Document):
-    """A step that would be done.
+    """A step of the plan.
 
     Attributes:
-        way_back: empty: there is none.
+        rollback: empty where there is none.
         settings: of its kind.
     """
 
@@ -358,10 +353,10 @@ class ForeseenGroups(Document):
 
 
 class RefusedDocument(Document):
-    """Why a plan would not be carried out.
+    """Why a plan is refused.
 
     Attributes:
-        guard: null: a rule of order.
+        precheck: null where it breaks a rule of order.
     """
 
     by: Literal["precheck", "order"]
@@ -371,21 +366,21 @@ class RefusedDocument(Document):
 
 
 class PlanDocument(Document):
-    """What would be done, and what stands against it.
+    """A plan, and what blocks it.
 
     Attributes:
         name: of the sequence or runbook.
         fingerprint: of the steps and of what they were built from.
         basis: what it was built from.
         clients: what becomes of clients that are connected to the source.
-        loss: what is probably lost if it is carried out now; null: it loses nothing, or the
-            document is to be compared. Not in the fingerprint.
-        groups: where groups would resume, with the source lost, by what is known now; null for
-            other plans, and with --execute.
-        findings: what the guards say, the worst first.
-        causes: what keeps checks from looking, each cause once.
-        refused: why it would not be carried out; empty: it would.
-        execute: the command line that carries it out.
+        loss: what is probably lost if it is executed now; null where nothing is, or in a document
+            that is to be compared. Not part of the fingerprint.
+        groups: where groups would resume after the loss of the source; null for other plans, and
+            with --execute.
+        findings: of the prechecks, the worst first.
+        causes: what keeps checks from running, each cause once.
+        refused: why it cannot be executed; empty where it can.
+        execute: the command line that executes it.
     """
 
     SCHEMA = "drctl/plan/1"
@@ -421,11 +416,11 @@ def plan_document(
     """The document.
 
     Args:
-        findings: what the guards say now.
+        findings: of the prechecks, as of now.
         violations: rules of order that the plan breaks.
-        execute: the command line that carries it out.
-        loss: what is probably lost now; None where nobody asked.
-        groups: where groups would resume by what is known now; likewise.
+        execute: the command line that executes it.
+        loss: what is probably lost now; None where it was not estimated.
+        groups: where groups would resume now; likewise.
     """
     told = told_once([each for each in findings if each.status is not Status.OK])[1]
     order = (
@@ -435,7 +430,7 @@ def plan_document(
         RefusedDocument(
             by="precheck", precheck=each.precheck, reason=each.words, remedy=each.remedy
         )
-        for each in objections_told(plan, findings)
+        for each in blockers_by_cause(plan, findings)
     )
     return PlanDocument.of(
         plan,
@@ -462,25 +457,25 @@ def plan_table(
     loss: Loss | None = None,
     groups: Foreseen | None = None,
 ) -> Iterator[Part]:
-    """The verdict, what is lost, the steps, what clients do, what guards say, and what to type."""
+    """The headline, the likely loss, the steps, what clients do, prechecks, and what to do now."""
     if network := network_suspected(findings):
         yield Text(sentence(network), "bold red")
     told = verdict(plan, findings, violations, groups)
     resets = groups is not None and groups.without_offset
     style = "bold yellow" if resets else "bold green"
-    yield Text(told, "bold red" if told.startswith("Refused") else style)
+    yield Text(told, "bold red" if told.startswith("Blocked") else style)
     if loss is not None:
-        title = "Probably lost, if it is carried out now"
+        title = "Likely loss, if executed now"
         yield from _with_evidence(title, loss_lines(loss))
     if groups is not None:
         yield from _with_evidence("Where groups resume", group_lines(groups))
     yield heading("Steps")
     steps = map(_cells, step_rows(plan))
-    yield table(steps, "", "Step", "What is done", "How it is known", "Way back")
-    yield from section("Clients that are connected to the source", leaving_lines(plan))
+    yield table(steps, "", "Step", "Action", "Proof", "Rollback")
+    yield from section(f"Clients that are connected to {plain(plan.source)}", leaving_lines(plan))
     mode = mode_of(plan)
     prechecks = prechecks_in_words(findings, plan.overrides, mode)
-    yield heading(f"Guards: {prechecks}")
+    yield heading(f"Prechecks: {prechecks}")
     for precheck in precheck_rows(findings, plan.overrides, mode):
         yield from _precheck(precheck)
     yield from section("Do now", what_to_type(plan, findings, violations, execute))
@@ -496,7 +491,7 @@ def _cells(row: PlanRow) -> tuple[Text, ...]:
     title = f"{row.title}; {row.unless}" if row.unless else row.title
     back = row.rollback or "-"
     if row.opens:
-        back = f"{back}; from here on nothing goes back by itself"
+        back = f"{back}; no automatic rollback from here on"
     style = "bold" if row.opens else ""
     return tuple(Text(part, style) for part in (str(row.number), row.id, title, row.proof, back))
 
@@ -506,6 +501,6 @@ def _precheck(row: PrecheckRow) -> Iterator[Text]:
     words = f"{row.check}: {row.subject}: {row.reason}"
     yield Text(words, _GUARD_STYLES.get(row.status.value, ""), head)
     if row.overridden:
-        yield Text(f"{'':14}passed over: {row.overridden}", "dim")
+        yield Text(f"{'':14}overridden: {row.overridden}", "dim")
     elif row.remedy:
-        yield Text(f"{'':14}remedy: {row.remedy}", "dim")
+        yield Text(f"{'':14}Fix: {row.remedy}", "dim")

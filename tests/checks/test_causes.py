@@ -96,7 +96,7 @@ def test_a_run_that_stands_half_way_comes_before_everything() -> None:
 def test_a_plan_names_the_run_alone_and_is_not_ready() -> None:
     findings = causes_first(precheck_findings(observed(HALF_WAY)))
     plan = runs.planned()
-    assert verdict(plan, findings, ()).startswith("Refused")
+    assert verdict(plan, findings, ()).startswith("Blocked")
     assert precheck_rows(findings, {})[0].check == "runs-unfinished"
     (line,) = what_to_type(plan, findings, (), "drctl failover --execute")
     assert line.startswith("`drctl resume R2 --execute` goes on with it")
@@ -142,9 +142,9 @@ def test_a_source_that_is_dead_is_told_once_in_a_plan() -> None:
     assert "source-unreachable" in {each.check for each in told}
     rows = precheck_rows(findings, {})
     assert [row.check for row in rows if WHY in f"{row.subject} {row.reason}"] == [
-        f"{len(unseen.checks)} checks could not look"
+        f"{len(unseen.checks)} checks could not run"
     ]
-    assert verdict(runs.planned(), findings, ()).endswith("; 1 objection below.")
+    assert verdict(runs.planned(), findings, ()).endswith("; 1 blocker below.")
     assert sum(WHY in line for line in in_words(findings)) == 1
 
     plan = plan_document(runs.planned(), findings, (), "drctl failover --execute").to_json()

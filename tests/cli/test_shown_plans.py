@@ -168,7 +168,7 @@ def test_what_is_probably_lost_is_shown_before_anything_is_done(called: Run, sit
     }
     ran = called(*UNPLANNED, environ={"COLUMNS": "160"})
     lines = [line.strip() for line in ran.stdout.splitlines()]
-    told = lines.index("Probably lost, if it is carried out now")
+    told = lines.index("Likely loss, if executed now")
     assert lines[told + 1 : told + 3] == [LOST, "replication was alive 4.5 s ago: a heartbeat"]
     assert told < lines.index("Steps")
 
@@ -217,7 +217,7 @@ def test_groups_that_would_have_no_offset_are_in_the_headline(called: Run, site:
     (row,) = groups["groups"]
     assert (row["group"], row["skips_only_if"], row["age_seconds"]) == ("shipping", RESET, 41.0)
     said = " ".join(called(*UNPLANNED, environ={"COLUMNS": "300"}).stdout.split())
-    headline, rest = said.split("Probably lost")
+    headline, rest = said.split("Likely loss")
     assert "2 groups would have no committed offset on secondary: billing, fraud-.*" in headline
     assert "at most 800 records read again, likely 74" in rest
     assert (

@@ -82,8 +82,8 @@ def test_a_plan_that_breaks_a_rule_is_refused_by_order() -> None:
     assert isinstance(refused, list)
     assert {(each["by"], each["precheck"]) for each in refused} == {("order", None)}
     told = what_to_type(broken, (), violations(broken, KINDS), EXECUTE)
-    assert all(line.startswith("The plan itself breaks a rule: step ") for line in told)
-    assert verdict(broken, (), violations(broken, KINDS)).startswith("Refused: ")
+    assert all(line.startswith("The plan breaks a rule of order: step ") for line in told)
+    assert verdict(broken, (), violations(broken, KINDS)).startswith("Blocked: ")
 
 
 def test_the_rows_of_the_steps() -> None:
@@ -93,7 +93,7 @@ def test_the_rows_of_the_steps() -> None:
         fence.title
         == "fence producers on primary: deny WRITE to User:orders-app, User:payments-app"
     )
-    assert fence.unless == "where it cannot be done, it is owed and the run goes on"
+    assert fence.unless == "if it fails, it becomes an outstanding action and the run continues"
     assert (rows[0].rollback, fence.rollback != "") == ("", True)
     assert [row.number for row in rows] == list(range(1, 11))
     assert opening.id == "enable-writes"
@@ -109,8 +109,8 @@ def test_the_rows_of_the_guards_are_the_worst_first() -> None:
         ("warn", "retention", "", False),
     ]
     words = prechecks_in_words(FINDINGS, {"alive": "it is a drill"})
-    assert words == "2 fail (1 passed over), 1 not checked, 1 warn, 1 ok"
-    assert prechecks_in_words((), {}) == "no guard was asked"
+    assert words == "2 fail (1 overridden), 1 not checked, 1 warn, 1 ok"
+    assert prechecks_in_words((), {}) == "none"
 
 
 def test_what_was_not_checked_is_against_the_failover_that_rests_on_it() -> None:
@@ -120,7 +120,7 @@ def test_what_was_not_checked_is_against_the_failover_that_rests_on_it() -> None
         if check_.prechecks and check_.prechecks.needed == {Mode.PLANNED}
     )
     unseen = (Finding(name, Status.NOT_CHECKED, "x", "it did not answer"),)
-    assert verdict(runs.planned(), unseen, ()).startswith("Refused: ")
+    assert verdict(runs.planned(), unseen, ()).startswith("Blocked: ")
     assert verdict(runs.unplanned(), unseen, ()).startswith("Ready: ")
     assert [row.against for row in precheck_rows(unseen, {}, Mode.PLANNED)] == [True]
     assert [row.against for row in precheck_rows(unseen, {}, Mode.UNPLANNED)] == [False]
@@ -131,7 +131,7 @@ def test_what_to_type() -> None:
     lagging = tuple(replace(f, check="replication-lag") for f in FINDINGS if f.check == "lag")
     assert what_to_type(plan, lagging, (), EXECUTE) == (
         "Wait until it is 0.",
-        "Or pass over with a reason, guard by guard: --override GUARD=REASON (replication-lag)",
+        "Or override, each with a reason: --override PRECHECK=REASON (replication-lag)",
     )
     for line in (
         "curl -X PUT http://connect:8083/connectors/x/stop",
@@ -147,10 +147,10 @@ def test_what_to_type() -> None:
         others = tuple(replace(each, check=name) for each in lagging)
         assert f"({name})" in what_to_type(plan, others, (), EXECUTE)[-1]
     assert verdict(plan, FINDINGS, ()) == (
-        "Refused: failover-planned of link main, primary to secondary, 13 steps; 1 objection below."
+        "Blocked: failover-planned of link main, primary to secondary, 13 steps; 1 blocker below."
     )
     ready = what_to_type(plan, FINDINGS[:2], (), EXECUTE)
-    assert ready == (f"Nothing has been changed. To carry it out: {EXECUTE}",)
+    assert ready == (f"Nothing was changed. To execute this plan: {EXECUTE}",)
     assert verdict(plan, FINDINGS[:2], ()).startswith("Ready: ")
 
 
