@@ -158,22 +158,21 @@ class Shelf:
         for path in self.paths:
             if not path.is_file():
                 raise CorruptArtifact(
-                    f"{path.name} is missing among the {self.name} jars that were fetched",
-                    "The repository gave another set than drctl was built for; "
-                    "check the Ivy settings.",
+                    f"the fetched {self.name} jars do not include {path.name}",
+                    "the repository returned other jars; check the Ivy settings",
                 )
             if (seen := sha256(path)) != self.sums[path.name]:
                 raise CorruptArtifact(
                     f"{path} is corrupt: its SHA-256 is {seen}, not {self.sums[path.name]}",
-                    f"Delete it and retry: rm '{path}'",
+                    f"delete it and retry: rm '{path}'",
                 )
 
     def _check_names(self) -> None:
         for path in sorted(self.folder.glob("*.jar")):
             if path.name not in self.sums:
                 raise CorruptArtifact(
-                    f"{path} does not belong to the {self.name} jars that drctl was built for",
-                    f"Delete it and retry: rm '{path}'",
+                    f"{path} is not one of the {self.name} jars that drctl needs",
+                    f"delete it and retry: rm '{path}'",
                 )
 
     def _stamp(self) -> dict[str, list[int]]:
@@ -243,7 +242,10 @@ def _ivy_jar() -> Path:
     for folder in spec.submodule_search_locations or () if spec else ():
         for jar in sorted(Path(folder, "jars").glob("ivy-*.jar")):
             return jar
-    raise NotFetched("PySpark carries no ivy-*.jar here", "Install drctl again: pip install drctl")
+    raise NotFetched(
+        "this PySpark installation has no ivy-*.jar",
+        "reinstall drctl: pip install --force-reinstall drctl",
+    )
 
 
 def _module_xml(wanted: ArtifactSet) -> str:
@@ -295,15 +297,13 @@ def _reported(
 
 def _not_fetched(wanted: ArtifactSet, code: int, said: list[str]) -> NotFetched:
     first = wanted.modules[0]
-    reason = next((line for line in said if _FAILED.search(line)), f"Ivy ended with {code}")
+    reason = next((line for line in said if _FAILED.search(line)), f"Ivy exited with code {code}")
     return NotFetched(
         f"the {wanted.name} jars ({first.organisation}:{first.name}:{first.revision} and others) "
         f"are not cached and could not be fetched: {reason[:300]}",
-        "Check the network; behind a proxy, pass --ivy-settings FILE (or DRCTL_IVY_SETTINGS) "
-        "that names your site's Maven repository"
-        + (
-            "; or list the four jars as spark.jars in drctl.yaml." if not wanted.transitive else "."
-        ),
+        "check the network; behind a proxy, pass --ivy-settings FILE (or set DRCTL_IVY_SETTINGS) "
+        "with your Maven repository"
+        + ("; or list the four jars as spark.jars in drctl.yaml" if not wanted.transitive else ""),
     )
 
 
@@ -342,8 +342,8 @@ def _settings(given: Path | None) -> Path | None:
     path = given or (Path(from_environment) if from_environment else None)
     if path is not None and not path.is_file():
         raise ConfigError(
-            f"the Ivy settings file {path} does not exist",
-            "Correct --ivy-settings or DRCTL_IVY_SETTINGS.",
+            f"Ivy settings file {path} does not exist",
+            "correct --ivy-settings or DRCTL_IVY_SETTINGS",
         )
     return path
 
@@ -357,7 +357,7 @@ def _alone(shelf: Shelf, progress: Callable[[str], None]) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            progress(f"waiting for another drctl that fetches the {shelf.name} jars")
+            progress(f"waiting for another drctl process that fetches the {shelf.name} jars")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -375,9 +375,9 @@ def _fill(
         except CorruptArtifact as error:
             _forget(fetched, ivy_home)
             raise CorruptArtifact(
-                f"what was fetched is not what drctl was built for: {error.message}",
-                "Retry: it was dropped from the cache. If it comes again, the repository (or a "
-                "proxy between) serves other bytes; pass --ivy-settings with another one.",
+                f"the fetched jars are not those that drctl needs: {error.message}",
+                "retry: they were removed from the cache. If it fails again, the repository or a "
+                "proxy serves other files: use another one with --ivy-settings FILE",
             ) from error
         shelf.folder.mkdir(exist_ok=True)
         for jar in fetched.folder.iterdir():

@@ -12,8 +12,8 @@ from drctl.model.errors import Refused, Stopped
 
 OLDEST = 17
 INSTALL = (
-    f"Install Java {OLDEST} or later (on Debian: sudo apt-get install default-jre-headless) "
-    "or set JAVA_HOME to one."
+    f"install Java {OLDEST} or later (on Debian: sudo apt-get install default-jre-headless) "
+    "or set JAVA_HOME"
 )
 
 
@@ -30,7 +30,7 @@ def find_java() -> Path:
     found = java_command()
     version = java_version(found)
     if version < OLDEST:
-        raise JavaMissing(f"{found} is Java {version}; {OLDEST} is the oldest that works", INSTALL)
+        raise JavaMissing(f"{found} is Java {version}; Java {OLDEST} or later is needed", INSTALL)
     return found
 
 
@@ -43,8 +43,8 @@ def java_command() -> Path:
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=f"{home}/bin" if home else None)
     if found is None:
-        where = f"in JAVA_HOME ({home})" if home else "on the path"
-        raise JavaMissing(f"there is no java command {where}", INSTALL)
+        where = f"in JAVA_HOME ({home})" if home else "on the PATH"
+        raise JavaMissing(f"no java command {where}", INSTALL)
     return Path(found)
 
 
@@ -63,16 +63,16 @@ def java_version(java: Path) -> int:
             check=False,
         ).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise JavaMissing(f"{java} does not run: {error}", INSTALL) from error
+        raise JavaMissing(f"cannot run {java}: {error}", INSTALL) from error
     stated = re.search(r"java\.specification\.version = (?:1\.)?(\d+)", answer)
     if stated is None:
-        raise JavaMissing(f"{java} does not say which version it is", INSTALL)
+        raise JavaMissing(f"cannot determine the version of {java}", INSTALL)
     return int(stated.group(1))
 
 
 _QUIET = "-Xlog:cds*=off"
 """A JVM complains of an archive that does not fit on what a program prints."""
-_AGAIN = "Try again; nothing needs them."
+_AGAIN = "try again; they are optional"
 _TRIAL_S = 120
 
 

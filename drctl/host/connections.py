@@ -194,7 +194,7 @@ def connected(place: tuple[str, int], timeout_s: float) -> socket.socket:
         return socket.create_connection(place, timeout_s)
     except (UnicodeError, OverflowError):
         # The resolver encodes names first, and has an error of its own for that.
-        raise OSError(errno.EINVAL, f"no host is called {place[0]!r}") from None
+        raise OSError(errno.EINVAL, f"unknown host {place[0]!r}") from None
 
 
 class Closing(ABC):

@@ -1,7 +1,7 @@
-"""The ACLs of one cluster's topics, as the cluster tells them and as each broker applies them.
+"""Topic ACLs: read and change them, and check that every broker enforces them.
 
-librdkafka could ask this, and must not: from a user that may not see ACLs it returns an empty list
-in place of the refusal.
+librdkafka is not used here: if the user lacks permission, it returns an empty list of ACLs instead
+of an error.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,7 +16,7 @@ from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined, 
 
 from drctl.kafka import protocol_cluster as wire
 from drctl.kafka.broker_socket import BrokerSocket
-from drctl.kafka.brokers import ClusterClient, Hopeless, Task, addresses_in
+from drctl.kafka.brokers import ClusterClient, NotRetriable, Task, addresses_in
 from drctl.kafka.connection import in_chunks, in_rounds
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.protocol import Api, Read
@@ -34,125 +34,125 @@ from drctl.model.fencing import (
 from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import Unanswered, Unavailable
 
-# All brokers have the same rules: a few are asked, in case one of them hangs.
+# All brokers have the same ACLs; ask several in case one hangs.
 _ASKED = 3
 # New rules are applied within some 30 ms, and on a busy cluster within a second.
 _PAUSE_S = 0.02
 _RETRY_S = 0.1
 
-Missing = Callable[[frozenset[Acl]], str]
-"""What is not as wanted among a broker's rules, in words; empty where all is."""
+Unmet = Callable[[frozenset[Acl]], str]
+"""What is wrong with a broker's rules, in words; empty if nothing is."""
 
 
 class KafkaAclReader(ClusterClient):
     """Implements `AclReader` of `drctl.model.fencing`."""
 
     def acls(self) -> Acls | Unavailable:
-        """All rules about topics, or why they cannot be seen.
+        """All topic ACLs, or why they cannot be read.
 
         Raises:
             Unreachable: no broker answered within the deadline.
-            ConfigError: the properties cannot be used for connections of our own.
+            ConfigError: drctl's own connections do not support the properties.
         """
         deadline = self._connection.deadline()
         addresses = self._brokers.addresses(deadline)
         some = dict(islice(sorted(addresses.items()), _ASKED))
         tasks = dict.fromkeys(some, _list)
         answers = self._brokers.ask(tasks, some, deadline, lambda listed: not listed.error)
-        listed = _best(answers.values())
+        listed = _best_answer(answers.values())
         if isinstance(listed, Unavailable):
             return listed
         if listed.error == KafkaError.SECURITY_DISABLED:
             return Acls(enforced=False)
         if listed.error:
-            return Unavailable(self._connection.redacted(_reason(listed)))
+            return Unavailable(self._connection.redacted(_refusal(listed)))
         return Acls(enforced=True, rules=tuple(sorted(listed.rules)))
 
     def enforcement(self, rules: Collection[Acl], topics: Collection[str]) -> Enforcement:
-        """Whether each broker has all of these denying rules; waits for it up to the deadline.
+        """Wait until every broker has all of these DENY rules, up to the deadline.
 
         Raises:
             Unreachable: no broker answered within the deadline.
-            ConfigError: the properties cannot be used for connections of our own.
+            ConfigError: drctl's own connections do not support the properties.
         """
         wanted = frozenset(rules)
-        return self._watched(wanted, topics, lambda seen: wanted - seen, "not there yet")
+        return self._watch(wanted, topics, lambda seen: wanted - seen, "not applied yet")
 
     def lifted(self, rules: Collection[Acl], topics: Collection[str]) -> Enforcement:
-        """Whether each broker has none of them any more; waits for it up to the deadline.
+        """Wait until no broker has any of these DENY rules, up to the deadline.
 
         Raises:
             Unreachable: no broker answered within the deadline.
-            ConfigError: the properties cannot be used for connections of our own.
+            ConfigError: drctl's own connections do not support the properties.
         """
         unwanted = frozenset(rules)
-        return self._watched(unwanted, topics, lambda seen: unwanted & seen, "still there")
+        return self._watch(unwanted, topics, lambda seen: unwanted & seen, "still applied")
 
-    def _watched(
+    def _watch(
         self,
         rules: Collection[Acl],
         topics: Collection[str],
         wrong: Callable[[frozenset[Acl]], frozenset[Acl]],
         what: str,
     ) -> Enforcement:
-        """Asks each broker until no rule is wrong among those that it has."""
+        """Ask each broker until none of its rules is wrong."""
 
-        def missing(seen: frozenset[Acl]) -> str:
-            return _counted(wrong(seen), len(rules), what)
+        def unmet(seen: frozenset[Acl]) -> str:
+            return _unmet_text(wrong(seen), len(rules), what)
 
         deadline = self._connection.deadline()
         metadata = self._connection.metadata(deadline)
         addresses = addresses_in(metadata)
-        found: dict[int, Unavailable | None] = dict.fromkeys(addresses, _SILENT)
-        watches = {node: _Watch(missing, deadline) for node in addresses}
+        found: dict[int, Unavailable | None] = dict.fromkeys(addresses, _NOT_ASKED)
+        watches = {node: _Watch(unmet, deadline) for node in addresses}
         pending = set(addresses)
         while pending:
             tasks: dict[int, Task[Unavailable | None]] = {n: watches[n].run for n in pending}
             found |= self._brokers.ask(tasks, addresses, deadline)
-            # One that hung up may be back in a moment.
-            pending = {n for n in pending if found[n] and not isinstance(found[n], Hopeless)}
+            # Retry brokers that closed the connection.
+            pending = {n for n in pending if found[n] and not isinstance(found[n], NotRetriable)}
             self._connection.wait(min(_RETRY_S, deadline.remaining) if pending else 0)
             if deadline.expired:
                 break
-        told = {node: watches[node].said(why) for node, why in found.items()}
-        told |= dict.fromkeys(_unseen(metadata, topics), _UNSEEN)
-        return Enforcement(told, len(rules), sum(watch.looks for watch in watches.values()))
+        found_on = {node: watches[node].with_last_answer(why) for node, why in found.items()}
+        found_on |= dict.fromkeys(_unseen(metadata, topics), _UNSEEN)
+        return Enforcement(found_on, len(rules), sum(watch.looks for watch in watches.values()))
 
 
 class _Watch:
-    """Asks a broker again until it answers what is wanted."""
+    """Polls one broker until its rules are as wanted."""
 
-    def __init__(self, missing: Missing, deadline: Deadline) -> None:
-        self._missing = missing
+    def __init__(self, unmet: Unmet, deadline: Deadline) -> None:
+        self._missing = unmet
         self._deadline = deadline
         self._last = ""
         self.looks = 0
 
-    def said(self, why: Unavailable | None) -> Unavailable | None:
-        """That, and what the broker answered before it was lost."""
-        if why is None or not self._last or isinstance(why, Hopeless):
+    def with_last_answer(self, why: Unavailable | None) -> Unavailable | None:
+        """Add what the broker last answered before the connection failed."""
+        if why is None or not self._last or isinstance(why, NotRetriable):
             return why
         return Unavailable(f"{self._last}; then {why.reason}")
 
     def run(self, opened: BrokerSocket) -> Unavailable | None:
-        """None where all is as wanted in time, or what was last in the way."""
+        """None once the rules are as wanted; at the deadline, what is still wrong."""
         while True:
             self.looks += 1
             listed = opened.exchange(wire.DESCRIBE_ACLS, wire.describe_acls(DENY), wire.read_acls)
             if listed.error:
-                return Hopeless(_reason(listed))
+                return NotRetriable(_refusal(listed))
             self._last = self._missing(listed.rules)
             if not self._last:
                 return None
             if self._deadline.remaining <= _PAUSE_S:
-                return Hopeless(self._last)
+                return NotRetriable(self._last)
             sleep(_PAUSE_S)
 
 
-_SILENT = Unavailable("nobody asked it")
+_NOT_ASKED = Unavailable("not asked")
 _UNSEEN = Unavailable(
-    "it holds replicas and the cluster does not see it: one that is only cut off or stalled may"
-    " acknowledge records when it goes on"
+    "it holds replicas but is not in the cluster: if it is partitioned or stalled, it may still"
+    " acknowledge records when it resumes"
 )
 
 
@@ -160,41 +160,41 @@ def _list(opened: BrokerSocket) -> wire.Listed:
     return opened.exchange(wire.DESCRIBE_ACLS, wire.describe_acls(), wire.read_acls)
 
 
-def _best(answers: Collection[wire.Listed | Unavailable]) -> wire.Listed | Unavailable:
-    """Rules before a refusal, and a refusal before silence."""
+def _best_answer(answers: Collection[wire.Listed | Unavailable]) -> wire.Listed | Unavailable:
+    """Prefer rules over an error, and an error over no answer."""
     listed = [answer for answer in answers if isinstance(answer, wire.Listed)]
     whole = [answer for answer in listed if not answer.error]
-    return next(iter((*whole, *listed, *answers)), Unavailable("no broker is there"))
+    return next(iter((*whole, *listed, *answers)), Unavailable("the cluster has no brokers"))
 
 
-def _reason(listed: wire.Listed) -> str:
+def _refusal(listed: wire.Listed) -> str:
     if listed.error == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
-        return "this user may not see ACLs; grant DESCRIBE on the cluster"
+        return "this user may not read ACLs; grant it DESCRIBE on the cluster"
     if listed.error == KafkaError.SECURITY_DISABLED:
-        return "it has no authorizer: it enforces no ACLs"
+        return "no authorizer is configured: ACLs are not enforced"
     return listed.text or str(KafkaError(listed.error).str())
 
 
 def _unseen(metadata: ClusterMetadata, topics: Collection[str]) -> set[int]:
-    """Brokers that hold replicas of the topics and are not there."""
+    """Brokers that hold replicas of the topics but are not in the cluster."""
     known = (metadata.topics[name] for name in topics if name in metadata.topics)
     holders = {n for topic in known for part in topic.partitions.values() for n in part.replicas}
     return holders - metadata.brokers.keys()
 
 
-def _counted(rules: Collection[Acl], total: int, what: str) -> str:
+def _unmet_text(rules: Collection[Acl], total: int, what: str) -> str:
     if not rules:
         return ""
     first = min(rules)
     example = f"{first.permission} {first.operation} on {first.name} to {first.principal}"
-    return f"{len(rules)} of {total} rules are {what}, such as {example}"
+    return f"{len(rules)} of {total} ACLs are {what}, for example {example}"
 
 
-# A controller takes 10,000 changes in one call; what fails, fails in small parts.
+# A controller accepts 10,000 changes per request; smaller chunks limit partial failures.
 _CHUNK = 500
 _CHANGED_BY = 5
-# What a broker says while there is no controller, or while it does not answer.
-_AGAIN = frozenset(
+# Returned while there is no controller, or while it does not answer.
+_RETRIED = frozenset(
     {
         KafkaError.NOT_CONTROLLER,
         KafkaError.REQUEST_TIMED_OUT,
@@ -216,12 +216,12 @@ _DELETE = _Change(wire.DELETE_ACLS, wire.read_deleted)
 
 
 class _AclClient(ClusterClient):
-    """Changes rules. A change may be repeated: nothing is added twice, what is gone is gone."""
+    """Changes ACLs. Changes are idempotent."""
 
     def _changed(
         self, rules: Collection[Acl], change: _Change, allowed: Callable[[Acl], bool], what: str
     ) -> Answers:
-        """Change these rules, if all of them may be changed by this client."""
+        """Change these rules after checking that this client may change each."""
         for rule in rules:
             if not allowed(rule):
                 raise ValueError(f"not {what}: {rule}")
@@ -235,87 +235,87 @@ class _AclClient(ClusterClient):
         )
 
     def _attempt(self, rules: Sequence[Acl], change: _Change, deadline: Deadline) -> Answers:
-        """Everything, by the first broker that lets us in."""
+        """Send all changes through the first broker that accepts a connection."""
         addresses = self._brokers.addresses(deadline)
         some = dict(islice(sorted(addresses.items()), _CHANGED_BY))
-        run = _Once(rules, change)
+        run = _FirstConnection(rules, change)
         answers = self._brokers.ask(dict.fromkeys(some, run), some, deadline, enough=bool)
         lost = [answer for answer in answers.values() if isinstance(answer, Unavailable)]
-        hopeless = [answer for answer in lost if isinstance(answer, Hopeless)]
-        why = next(iter((*hopeless, *lost)), _NOT_SENT)
+        permanent = [answer for answer in lost if isinstance(answer, NotRetriable)]
+        why = next(iter((*permanent, *lost)), _NOT_SENT)
         if run.began:
             rest: Unavailable = Unanswered(why.reason)
         else:
-            rest = why if hopeless else _NotSent(f"not sent: {why.reason}")
-        return {r: self._answer(run.made[r]) if r in run.made else rest for r in rules}
+            rest = why if permanent else _NotSent(f"not sent: {why.reason}")
+        return {r: self._answer(run.results[r]) if r in run.results else rest for r in rules}
 
-    def _answer(self, made: wire.Changed) -> Unavailable | None:
-        if not made.error:
+    def _answer(self, results: wire.Changed) -> Unavailable | None:
+        if not results.error:
             return None
-        if made.error == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
-            return Unavailable("this user may not change ACLs; grant ALTER on the cluster")
-        if made.error == KafkaError.SECURITY_DISABLED:
-            return Unavailable("the cluster has no authorizer: it enforces no ACLs")
-        text = self._connection.redacted(made.text or KafkaError(made.error).str())
-        return Unanswered(text) if made.error in _AGAIN else Unavailable(text)
+        if results.error == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+            return Unavailable("this user may not change ACLs; grant it ALTER on the cluster")
+        if results.error == KafkaError.SECURITY_DISABLED:
+            return Unavailable("no authorizer is configured: ACLs are not enforced")
+        text = self._connection.redacted(results.text or KafkaError(results.error).str())
+        return Unanswered(text) if results.error in _RETRIED else Unavailable(text)
 
 
 class KafkaAclWriter(_AclClient):
     """Implements `AclWriter` of `drctl.model.fencing`; each call ends within `timeout_s`."""
 
     def deny(self, rules: Collection[Acl]) -> Answers:
-        """Add these; by rule None where it is there now, or why it is not.
+        """Add these rules; by rule None on success, or the reason of the failure.
 
         Raises:
-            ValueError: one of them is no exact rule that denies reading or writing.
+            ValueError: a rule is not an exact DENY of READ or WRITE.
             Unreachable: no broker answered within the deadline; nothing was sent.
-            ConfigError: the properties cannot be used for connections of our own.
+            ConfigError: drctl's own connections do not support the properties.
         """
-        return self._changed(rules, _CREATE, _denies, _OF_FENCES)
+        return self._changed(rules, _CREATE, _is_fence_rule, _FENCE_RULE)
 
     def restore(self, rules: Collection[Acl]) -> Answers:
-        """Remove exactly these; by rule None where it is gone now, or why it is not.
+        """Remove exactly these rules; by rule None on success, or the reason of the failure.
 
         Raises:
-            ValueError: one of them is no exact rule that denies reading or writing.
+            ValueError: a rule is not an exact DENY of READ or WRITE.
             Unreachable: no broker answered within the deadline; nothing was sent.
-            ConfigError: the properties cannot be used for connections of our own.
+            ConfigError: drctl's own connections do not support the properties.
         """
-        return self._changed(rules, _DELETE, _denies, _OF_FENCES)
+        return self._changed(rules, _DELETE, _is_fence_rule, _FENCE_RULE)
 
 
-_OF_FENCES = "a rule of a fence"
+_FENCE_RULE = "a fence rule"
 
 
-def _denies(rule: Acl) -> bool:
-    """A rule that says less than all of this would, in a deletion, match rules of others."""
+def _is_fence_rule(rule: Acl) -> bool:
+    """Require an exact rule: a deletion with fewer fields would match other rules."""
     exact = rule.pattern in (LITERAL, PREFIXED) and all((rule.name, rule.principal, rule.host))
     return exact and rule.permission == DENY and rule.operation in Denied.__members__
 
 
-class _Once:
-    """Makes the change over the first connection that is open; over others it does nothing."""
+class _FirstConnection:
+    """Sends the changes through the first open connection only."""
 
     def __init__(self, rules: Sequence[Acl], change: _Change) -> None:
         self._rules = rules
         self._change = change
         self._first = Lock()
         self.began = False
-        self.made: dict[Acl, wire.Changed] = {}
+        self.results: dict[Acl, wire.Changed] = {}
 
     def __call__(self, opened: BrokerSocket) -> bool:
-        """Whether this was the connection, and all went through."""
+        """Whether this was the first connection, and all changes were sent."""
         if not self._first.acquire(blocking=False):
             return False
         self.began = True
         for chunk in in_chunks(self._rules, _CHUNK):
-            made = opened.exchange(self._change.api, wire.write_acls(chunk), self._change.read)
-            self.made |= zip(chunk, made, strict=True)
+            results = opened.exchange(self._change.api, wire.write_acls(chunk), self._change.read)
+            self.results |= zip(chunk, results, strict=True)
         return True
 
 
 class _NotSent(Unavailable):
-    """Nobody was there to take it: it is sent again."""
+    """No broker took the request; it is retried."""
 
 
 _NOT_SENT = _NotSent("not sent: no broker answered")
@@ -323,7 +323,7 @@ _NOT_SENT = _NotSent("not sent: no broker answered")
 
 @dataclass(frozen=True, slots=True)
 class SharedRules:
-    """Implements `AclWriter` of `drctl.model.fencing` for the fences of one link.
+    """Implements `AclWriter` for one link; keeps rules that fences of other links need.
 
     Attributes:
         link: its name.
@@ -334,23 +334,23 @@ class SharedRules:
     link: str
 
     def deny(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
-        """Add these, signed; by rule None where it is there now, or why it is not."""
+        """Add these rules, signed; by rule None on success, or the reason of the failure."""
         signs = {rule: sign(rule, self.link) for rule in rules}
         answers = self.writer.deny((*signs.values(), *rules))
         return {rule: answers[rule] or answers[signs[rule]] for rule in rules}
 
     def restore(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
-        """Remove those of these on which no other link's fence rests; by rule why one stays."""
+        """Remove these rules, except those that other links need; by rule why it was kept."""
         signs = {rule: sign(rule, self.link) for rule in rules}
         unsigned = self.writer.restore(tuple(signs.values()))
         present = self.reader.acls()
         if isinstance(present, Unavailable):
-            # A fence that is lifted from under another link is worse than one that stays.
-            unknown = f"whether another link needs it is not known: {present.reason}"
+            # Lifting another link's fence is worse than keeping a rule.
+            unknown = f"cannot tell whether another link needs it: {present.reason}"
             return dict.fromkeys(rules, Unavailable(unknown))
         others = rules_of_other_links(present.rules, self.link)
         kept = {
-            rule: Unavailable(f"the fence of link {others[rule].link} rests on it")
+            rule: Unavailable(f"the fence of link {others[rule].link} needs it")
             for rule in rules
             if rule in others
         }
@@ -366,31 +366,31 @@ _EVERY_TOPIC = "*"
 class KafkaRuleWriter(_AclClient):
     """Implements `RuleWriter` of `drctl.model.repairs`; connects on first use.
 
-    Both calls may be repeated. Each ends within `timeout_s` (and a moment).
+    Both calls are idempotent, and end within about `timeout_s`.
     """
 
     def add(self, rules: Collection[Acl]) -> Answers:
-        """Add these; by rule None where it is there now, or why it is not.
+        """Add these rules; by rule None on success, or the reason of the failure.
 
         Raises:
-            ValueError: one of them is about everything, or leaves something open.
+            ValueError: a rule is a wildcard, or is not exact.
             Unreachable: no broker answered within the deadline; nothing was sent.
-            ConfigError: the properties cannot be used for connections of our own.
+            ConfigError: drctl's own connections do not support the properties.
         """
-        return self._changed(rules, _CREATE, _grants, _OF_CLIENTS)
+        return self._changed(rules, _CREATE, _is_client_rule, _CLIENT_RULE)
 
     def remove(self, rules: Collection[Acl]) -> Answers:
-        """Remove exactly these; by rule None where it is gone now, or why it is not.
+        """Remove exactly these rules; by rule None on success, or the reason of the failure.
 
         Raises:
-            ValueError, Unreachable, ConfigError: likewise.
+            ValueError, Unreachable, ConfigError: as for `add`.
         """
-        return self._changed(rules, _DELETE, _grants, _OF_CLIENTS)
+        return self._changed(rules, _DELETE, _is_client_rule, _CLIENT_RULE)
 
 
-_OF_CLIENTS = "a rule of a client for some topics"
+_CLIENT_RULE = "a client rule for specific topics"
 
 
-def _grants(rule: Acl) -> bool:
+def _is_client_rule(rule: Acl) -> bool:
     exact = rule.pattern in (LITERAL, PREFIXED) and all(rule) and rule.name != _EVERY_TOPIC
     return exact and rule.permission in _PERMISSIONS and rule.operation in _OPERATIONS

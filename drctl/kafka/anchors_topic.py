@@ -1,4 +1,4 @@
-"""The anchors topic on the cluster that survives."""
+"""The topic of offset snapshots (`__drctl_anchors`) on the target cluster."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,7 +11,7 @@ from drctl.offsets.anchor_log import ANCHORS_TOPIC, AnchorLog, Change
 
 _PATIENCE_S = 30.0
 _CONFIG = {
-    # Anchors of busy groups are replaced with every pass: what is read at a start must stay small.
+    # Snapshots of busy groups change in every pass: compact often to keep startup reads small.
     "segment.bytes": str(64 << 20),
     "segment.ms": "3600000",
     "min.cleanable.dirty.ratio": "0.1",
@@ -19,7 +19,7 @@ _CONFIG = {
 
 
 class _Log(CompactedTopic):
-    """The topic, read into a log."""
+    """The topic's records as an `AnchorLog`."""
 
     _restarts = True
 
@@ -35,7 +35,7 @@ class _Log(CompactedTopic):
 
 
 class AnchorsTopicReader(ClusterClient):
-    """Follows the topic; each of its records is read once."""
+    """Follows the topic; reads each record once."""
 
     def __init__(self, connection: Connection, topic: str = ANCHORS_TOPIC) -> None:
         super().__init__(connection)
@@ -44,7 +44,7 @@ class AnchorsTopicReader(ClusterClient):
         self.exists = False
 
     def cluster_id(self) -> str:
-        """Of the cluster that keeps the topic.
+        """The id of the cluster that holds the topic.
 
         Raises:
             Unreachable: it did not answer.
@@ -52,10 +52,10 @@ class AnchorsTopicReader(ClusterClient):
         return self._connection.nodes(self._connection.deadline()).cluster_id
 
     def catch_up(self) -> AnchorLog:
-        """All that was noted until now, by whomever; nothing where there is no such topic.
+        """Read up to the end of the topic; empty if the topic does not exist.
 
         Raises:
-            ConfigError: the topic may not be read, or is not compacted.
+            ConfigError: this user may not read the topic, or it is not compacted.
             Unreachable: the cluster did not answer.
             Unknown: the topic was recreated since it was first read; the next call reads it again.
         """
@@ -63,27 +63,27 @@ class AnchorsTopicReader(ClusterClient):
         return self._held.log
 
     def check(self) -> None:
-        """See whether this user may write the topic, where there is one.
+        """Check write permission, if the topic exists.
 
         Raises:
-            ConfigError: this user may not.
+            ConfigError: this user may not write it.
         """
         if self.exists:
             check_writable(self._connection, self._topic, ANCHORS)
 
 
 class AnchorsTopic(AnchorsTopicReader):
-    """The same, and writes."""
+    """Reads and writes the topic."""
 
     _writer: TopicWriter | None = None
 
     def write(self, changes: Sequence[Change]) -> None:
-        """Write all of it, upon which it is read back; makes the topic where there is none.
+        """Write the changes and read them back; create the topic if needed.
 
         Raises:
-            ConfigError: the topic may not be made or written.
-            Unreachable: the cluster did not answer; some of it may be written.
-            Unknown: it failed otherwise, or is not there; likewise.
+            ConfigError: this user may not create or write the topic.
+            Unreachable: the cluster did not answer; some changes may be written.
+            Unknown: another failure; some changes may be written.
         """
         if not self.exists:
             create_compacted(self._connection, self._topic, ANCHORS, _CONFIG)
@@ -93,16 +93,16 @@ class AnchorsTopic(AnchorsTopicReader):
         missing = sum(not self._held.log.holds(*change) for change in dict(changes).items())
         if missing or not settled:
             raise Unknown(
-                f"topic {self._topic} of {self._connection.name}: {missing} of {len(changes)}"
-                " records that were written could not be read back",
-                "the next pass writes what is not there",
+                f"could not read back {missing} of {len(changes)} records written to topic"
+                f" {self._topic} of cluster {self._connection.name}",
+                "the next pass writes them again",
             )
 
     def _send(self, changes: Sequence[Change]) -> None:
-        # Opening one takes half a second.
+        # Reuse the writer: opening one takes half a second.
         writer = self._writer
         if writer is None:
-            # An idempotent producer that may not write says no more than that it is at an end.
+            # Without permission, an idempotent producer only reports a fatal error.
             check_writable(self._connection, self._topic, ANCHORS)
             opened = TopicWriter(self._connection, self._topic, ANCHORS, _PATIENCE_S)
             writer = opened.__enter__()

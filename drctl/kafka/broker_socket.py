@@ -1,4 +1,4 @@
-"""A connection to one chosen broker, for requests that librdkafka does not have; its security."""
+"""A connection to one broker, for requests that librdkafka does not support."""
 
 import os
 import secrets
@@ -42,15 +42,15 @@ _TLS = frozenset(
     }
 )
 _FALSE = ("false", "0", "f")
-_CURE = (
-    "What librdkafka has no requests for is affected: committed offsets of groups, fences, producer"
-    " ids and the controller; comparing records is not."
+_HINT = (
+    "this affects requests that librdkafka lacks: committed offsets, fences, producer ids"
+    " and the controller; record comparison still works"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who we are to a broker."""
+    """SASL credentials."""
 
     mechanism: str
     username: str
@@ -59,11 +59,11 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSecurity:
-    """How to speak to a broker.
+    """TLS and SASL settings of a connection.
 
     Attributes:
-        tls: None where the connection is in clear.
-        login: None where a broker asks for none.
+        tls: None for plaintext.
+        login: None without SASL.
     """
 
     tls: ssl.SSLContext | None = None
@@ -71,15 +71,15 @@ class BrokerSecurity:
 
 
 def broker_security(properties: Mapping[str, str]) -> BrokerSecurity:
-    """The same security as librdkafka's.
+    """Translate librdkafka properties.
 
     Raises:
-        ConfigError: a property cannot be translated, or a file that one names cannot be used.
+        ConfigError: a property is not supported, or a file that it names cannot be used.
     """
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise ConfigError(
-            f"security.protocol {protocol} is none", f"Possible: {', '.join(_PROTOCOLS)}."
+            f"unknown security.protocol {protocol}", f"use one of {', '.join(_PROTOCOLS)}"
         )
     return BrokerSecurity(
         _tls(properties) if protocol.endswith("SSL") else None,
@@ -91,8 +91,8 @@ def _login(properties: Mapping[str, str]) -> Login | TokenSource:
     mechanism = properties.get("sasl.mechanism") or properties.get("sasl.mechanisms") or "GSSAPI"
     if mechanism not in MECHANISMS:
         raise ConfigError(
-            f"drctl's own requests cannot log in with sasl.mechanism {mechanism}",
-            f"Give drctl a user with {', '.join(MECHANISMS)} or a certificate. {_CURE}",
+            f"sasl.mechanism {mechanism} is not supported by drctl's own requests",
+            f"give drctl a user with {', '.join(MECHANISMS)} or a certificate; {_HINT}",
         )
     if mechanism == OAUTHBEARER:
         return TokenSource.of(properties)
@@ -100,7 +100,7 @@ def _login(properties: Mapping[str, str]) -> Login | TokenSource:
     if not all(given):
         raise ConfigError(
             f"sasl.mechanism {mechanism} needs sasl.username and sasl.password",
-            "Set both among the cluster's properties.",
+            "set both in the cluster's properties",
         )
     return Login(mechanism, *given)
 
@@ -126,7 +126,7 @@ def _checks_names(properties: Mapping[str, str]) -> bool:
 def _refuse_unknown(properties: Mapping[str, str]) -> None:
     for name in properties:
         if name.startswith("ssl.") and name not in _TLS:
-            raise ConfigError(f"drctl's own requests do not know {name}", _CURE)
+            raise ConfigError(f"drctl's own requests do not support property {name}", _HINT)
 
 
 def _trust(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
@@ -141,7 +141,7 @@ def _trust(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
 
 
 def _present(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
-    """Have a certificate of our own, where one is given."""
+    """Load the client certificate, if one is configured."""
     with ExitStack() as files:
         certificate = _file(files, properties, "ssl.certificate")
         key = _file(files, properties, "ssl.key")
@@ -152,10 +152,9 @@ def _present(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
             return
         if certificate is None:
             raise ConfigError(
-                "ssl.certificate.location is missing",
-                "A client certificate and its key go together: set both.",
+                "ssl.certificate.location is missing", "set both the client certificate and its key"
             )
-        # Without a password OpenSSL would ask the terminal for one.
+        # Without a password, OpenSSL would prompt on the terminal.
         password = properties.get("ssl.key.password", "")
         _loaded(
             "the client's certificate and key",
@@ -171,7 +170,7 @@ def _file(files: ExitStack, properties: Mapping[str, str], prefix: str) -> str |
 
 
 def _in_memory(files: ExitStack, text: str, name: str) -> str:
-    """Python takes files only; a key does not belong on a disk."""
+    """Python only loads files; keep the key off the disk."""
     number = os.memfd_create(name)
     files.callback(os.close, number)
     os.write(number, text.encode())
@@ -179,16 +178,15 @@ def _in_memory(files: ExitStack, text: str, name: str) -> str:
 
 
 def _opened(keystore: str, password: str) -> str:
-    """The certificate and the key of a PKCS#12 file, which Python does not read, as PEM."""
+    """Convert a PKCS#12 file to PEM, which Python can read."""
     command = ["pkcs12", "-in", keystore, "-nodes"]
     try:
         return with_password(command, "-passin", password)
     except OSError as cannot:
         raise ConfigError(
-            f"ssl.keystore.location ({keystore}) cannot be opened: {cannot}",
-            "Check ssl.keystore.password, and that there is an openssl command; or put certificate"
-            " and key into PEM files (openssl pkcs12 -in FILE -out PEM) and name them in"
-            " ssl.certificate.location and ssl.key.location.",
+            f"cannot open ssl.keystore.location ({keystore}): {cannot}",
+            "check ssl.keystore.password, and that openssl is installed; or convert to PEM (openssl"
+            " pkcs12 -in FILE -out PEM) and set ssl.certificate.location and ssl.key.location",
         ) from None
 
 
@@ -198,8 +196,8 @@ def _loaded(what: str, load: Callable[[], object]) -> None:
     except OSError as error:
         reason = getattr(error, "reason", None) or error.strerror
         raise ConfigError(
-            f"{what} cannot be used: {reason or 'not what OpenSSL expects'}",
-            "Check the ssl.* properties of the cluster.",
+            f"cannot load {what}: {reason or 'OpenSSL rejects it'}",
+            "check the ssl.* properties of the cluster",
         ) from None
 
 
@@ -212,7 +210,7 @@ _PIECE = 1 << 20
 
 
 class Address(NamedTuple):
-    """A broker, and where it listens."""
+    """A broker's id and address."""
 
     node: int
     host: str
@@ -223,11 +221,11 @@ class Address(NamedTuple):
 
 
 class BrokerSocket(Closing):
-    """Asks one broker; a context manager. Everything ends with its deadline.
+    """A connection to one broker; a context manager. All calls end at its deadline.
 
     Raises:
-        Unreachable: it does not answer, or hangs up.
-        ConfigError: it does not let us in.
+        Unreachable: the broker does not answer, or closes the connection.
+        ConfigError: authentication or TLS failed.
     """
 
     def __init__(self, address: Address, security: BrokerSecurity, deadline: Deadline) -> None:
@@ -247,28 +245,28 @@ class BrokerSocket(Closing):
         return self
 
     def until(self, deadline: Deadline) -> None:
-        """What follows ends with this deadline."""
+        """Set the deadline of later calls."""
         self._deadline = deadline
 
     def exchange(self, api: Api, body: bytes, read: Callable[[Cursor], T]) -> T:
         """Send a request and read its answer.
 
         Raises:
-            Unreachable: there is none.
-            Unknown: the broker does not know such requests.
+            Unreachable: there is no answer.
+            Unknown: the broker does not support the request.
         """
         self.send(api, body)
         return self.receive(api, read)
 
     def send(self, api: Api, body: bytes) -> None:
-        """Send a request without waiting; brokers answer in the order of the requests.
+        """Send a request without waiting; brokers answer in request order.
 
         Raises:
             Unreachable: the connection is lost.
-            Unknown: the broker does not know such requests.
+            Unknown: the broker does not support the request.
         """
         if api != API_VERSIONS and api not in self:
-            raise Unknown(f"{self.address} does not know {api.name}; Kafka {api.since} does")
+            raise Unknown(f"{self.address} does not support {api.name} (needs Kafka {api.since})")
         self._guarded(lambda s: s.sendall(request(api, self._sent, body)))
         self._sent += 1
 
@@ -342,10 +340,10 @@ class BrokerSocket(Closing):
             raise ConfigError(f"{self.address}: authentication failed: {refused}") from None
 
     def _step(self, data: bytes) -> bytes:
-        said = self.exchange(sasl.AUTHENTICATE, sasl.authenticate(data), sasl.read_authenticate)
-        if said.error:
-            raise ConfigError(f"{self.address}: authentication failed: {said.text}")
-        return said.data
+        reply = self.exchange(sasl.AUTHENTICATE, sasl.authenticate(data), sasl.read_authenticate)
+        if reply.error:
+            raise ConfigError(f"{self.address}: authentication failed: {reply.text}")
+        return reply.data
 
     def _bytes(self, length: int) -> bytes:
         taken = bytearray()
@@ -353,7 +351,7 @@ class BrokerSocket(Closing):
             wanted = min(_PIECE, length - len(taken))
             part = self._guarded(partial(_received, wanted))
             if not part:
-                raise Unreachable(f"{self.address} hung up")
+                raise Unreachable(f"{self.address} closed the connection")
             taken += part
         return bytes(taken)
 

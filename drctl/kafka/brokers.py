@@ -1,4 +1,4 @@
-"""Asks brokers of a cluster side by side, each for itself, over connections of our own.
+"""Ask the brokers of a cluster in parallel, over drctl's own connections.
 
 `Brokers` runs tasks, `ask_leaders` asks the leader of each partition, `ClusterClient` is the base
 of everything that holds a connection to one cluster.
@@ -22,9 +22,9 @@ from drctl.kafka.connection import (
     Connection,
     Nodes,
     again,
+    election_deadline,
     in_chunks,
     in_rounds,
-    settled_by,
 )
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault, leader_of
@@ -43,24 +43,24 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Hopeless(Unavailable):
-    """Asking again would end in the same way."""
+class NotRetriable(Unavailable):
+    """A retry would fail in the same way."""
 
 
-_ABSENT = Unavailable("the broker is not there")
+_ABSENT = Unavailable("the broker is not in the cluster")
 
 Task = Callable[[BrokerSocket], T]
 
 
 class Brokers:
-    """Opens a connection for each task and closes it; one that hangs holds up no other."""
+    """Runs tasks on brokers, each over its own connection; a broker that hangs delays no other."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._security: BrokerSecurity | None = None
 
     def addresses(self, deadline: Deadline) -> dict[int, Address]:
-        """All brokers that are there, by id.
+        """Live brokers by id.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -74,13 +74,14 @@ class Brokers:
         deadline: Deadline,
         enough: Callable[[T], bool] = lambda _: False,
     ) -> dict[K, T | Unavailable]:
-        """What each task returned, or why it did not; `addresses` says which broker it is for.
+        """Run the tasks; return each result, or why there is none.
 
         Args:
-            enough: whether, after this answer, no other is waited for.
+            addresses: the broker of each task.
+            enough: whether this answer suffices, so that the others are not awaited.
 
         Raises:
-            ConfigError: the properties cannot be used for connections of our own.
+            ConfigError: drctl's own connections do not support the properties.
         """
         security = self._secured()
         found: dict[K, T | Unavailable] = dict.fromkeys(tasks, _ABSENT)
@@ -93,11 +94,11 @@ class Brokers:
         return found
 
     def first(self, task: "Task[T | Unavailable]", deadline: Deadline) -> T | Unavailable:
-        """What the broker tells that answers first, or why none tells.
+        """The first answer of any broker, or why there is none.
 
         Raises:
             Unreachable: no broker answered within the deadline.
-            ConfigError: the properties cannot be used for connections of our own.
+            ConfigError: drctl's own connections do not support the properties.
         """
         addresses = self.addresses(deadline)
         answered = lambda answer: not isinstance(answer, Unavailable)  # noqa: E731
@@ -106,7 +107,7 @@ class Brokers:
         return next(known, first_reason(answers))
 
     def described(self, deadline: Deadline) -> DescribedCluster | Unavailable:
-        """The cluster in the words of one of its brokers; or why none tells.
+        """DescribeCluster from any broker, or why there is no answer.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -114,7 +115,7 @@ class Brokers:
         try:
             return self.first(_described, deadline)
         except ConfigError as odd:
-            # Connections of our own are not possible with every way to log in.
+            # drctl's own connections do not support every SASL mechanism.
             return Unavailable(self._connection.redacted(odd.message))
 
     def _secured(self) -> BrokerSecurity:
@@ -124,14 +125,14 @@ class Brokers:
 
     def _redacted(self, error: DrctlError) -> Unavailable:
         text = self._connection.redacted(error.message)
-        return Unavailable(text) if isinstance(error, Unreachable) else Hopeless(text)
+        return Unavailable(text) if isinstance(error, Unreachable) else NotRetriable(text)
 
 
 class ClusterClient(Closing):
-    """Whoever asks one cluster something; connects on first use.
+    """Base of everything that talks to one cluster; connects on first use.
 
     Args:
-        connection: may be shared; it is closed when its last user is.
+        connection: may be shared; it is closed with its last user.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -144,28 +145,28 @@ class ClusterClient(Closing):
         return self
 
     def prepare(self) -> None:
-        """Open the client, which asks nobody yet.
+        """Create the client without sending a request.
 
         Raises:
-            ConfigError: librdkafka does not take the properties.
+            ConfigError: librdkafka rejects the properties.
         """
         self._connection.admin()
 
     def close(self) -> None:
-        """Release connections that nobody else uses; may be called again."""
+        """Release the connection unless others use it; idempotent."""
         self._connection.leave(self)
 
 
 def addresses_in(known: ClusterMetadata | Nodes) -> dict[int, Address]:
-    """All brokers that are there, by id."""
+    """Live brokers by id."""
     brokers = known.brokers.items()
     return {node: Address(node, str(each.host), int(each.port)) for node, each in brokers}
 
 
 def first_reason(answers: Mapping[int, object]) -> Unavailable:
-    """Why the first broker did not tell."""
+    """The reason that the first broker gave."""
     reasons = (each for each in answers.values() if isinstance(each, Unavailable))
-    return next(reasons, Unavailable("no broker is there"))
+    return next(reasons, Unavailable("the cluster has no brokers"))
 
 
 def _described(opened: BrokerSocket) -> DescribedCluster | Unavailable:
@@ -176,7 +177,7 @@ def _described(opened: BrokerSocket) -> DescribedCluster | Unavailable:
 
 
 class _SideBySide(Generic[K, T]):
-    """A thread a task; one that waits forever, for a name server say, is abandoned."""
+    """One thread per task; a thread that blocks forever (in DNS, for example) is abandoned."""
 
     def __init__(self, security: BrokerSecurity, deadline: Deadline) -> None:
         self._security = security
@@ -214,11 +215,11 @@ class _SideBySide(Generic[K, T]):
 
 
 _CHUNK = 2000
-_SILENT = Fault(KafkaError._TIMED_OUT, "its leader did not answer for it")
+_NO_ANSWER = Fault(KafkaError._TIMED_OUT, "no answer from its leader")
 
 
 def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """The numbers of partitions, by topic."""
+    """Partition numbers by topic."""
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, partition in places:
         topics[topic].append(partition)
@@ -226,19 +227,19 @@ def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 class Row(Protocol):
-    """A partition's part of an answer."""
+    """One partition in an answer."""
 
     @property
     def topic(self) -> str:
-        """Its topic."""
+        """The topic."""
 
     @property
     def partition(self) -> int:
-        """Its number."""
+        """The partition number."""
 
     @property
     def error(self) -> int:
-        """Kafka's number; 0 where there is none."""
+        """Kafka's error code; 0 for success."""
 
 
 R = TypeVar("R", bound=Row)
@@ -246,7 +247,7 @@ R = TypeVar("R", bound=Row)
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[R]):
-    """What is asked of every partition."""
+    """A request about partitions."""
 
     api: Api
     write: Callable[[Mapping[str, Iterable[int]]], bytes]
@@ -260,24 +261,24 @@ def ask_leaders(
     partitions: Collection[TopicPartition],
     deadline: Deadline,
 ) -> dict[TopicPartition, R | Unavailable]:
-    """Each partition's row; asked again where a leader moves, until the deadline.
+    """Ask each partition's leader; retry until the deadline while leaders move.
 
     Raises:
         Unreachable: no broker answered within the deadline.
-        ConfigError: the properties cannot be used for connections of our own.
+        ConfigError: drctl's own connections do not support the properties.
     """
 
     def attempt(
         pending: Collection[TopicPartition], timeout: float
     ) -> dict[TopicPartition, R | Fault]:
-        # One that hangs is led by another one in a while.
+        # If a leader hangs, another one is elected soon.
         return _round(connection, brokers, question, pending, deadline.sooner(timeout))
 
-    settled = settled_by(deadline)
+    settled = election_deadline(deadline)
     answers = in_rounds(
         connection, partitions, attempt, lambda answer: again(answer, settled), deadline
     )
-    return {p: _unless_fault(p, answers.get(p, _SILENT), connection) for p in partitions}
+    return {p: _unless_fault(p, answers.get(p, _NO_ANSWER), connection) for p in partitions}
 
 
 def _round(
@@ -299,10 +300,10 @@ def _round(
     tasks: dict[int, Task[list[R]]] = {n: _task(question, places) for n, places in led.items()}
     for node, rows in brokers.ask(tasks, addresses_in(metadata), deadline).items():
         if isinstance(rows, Unavailable):
-            code = KafkaError._FAIL if isinstance(rows, Hopeless) else KafkaError._TIMED_OUT
+            code = KafkaError._FAIL if isinstance(rows, NotRetriable) else KafkaError._TIMED_OUT
             found.update(dict.fromkeys(led[node], Fault(code, rows.reason)))
         else:
-            found.update(dict.fromkeys(led[node], _SILENT))
+            found.update(dict.fromkeys(led[node], _NO_ANSWER))
             for row in rows:
                 fault = Fault(row.error, KafkaError(row.error).str()) if row.error else None
                 found[TopicPartition(row.topic, row.partition)] = fault or row

@@ -1,6 +1,6 @@
-"""One cluster: everything that looks at it, and everything that changes it, over one connection.
+"""One cluster: all readers and writers, over one shared connection.
 
-What somebody asks for is imported then: a command needs little of it.
+Modules are imported on first use: most commands need few of them.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ class _Cluster:
 
 
 class _Part(Generic[P]):
-    """One of a kind of the package, made for whoever asks; its module is imported then."""
+    """Descriptor that imports a module and creates its reader or writer on access."""
 
     def __init__(self, module: str, kind: str) -> None:
         self._module = f"drctl.kafka.{module}"
@@ -53,111 +53,111 @@ class _Part(Generic[P]):
 
 
 class KafkaReader(_Cluster):
-    """What looks at one cluster: nothing that it gives has a method that writes.
+    """Read access to one cluster; nothing here can write.
 
-    What it gives connects on first use, may be entered, and keeps the connection open until it is
-    closed. A call ends within the connection's timeout (and a moment).
+    Each reader connects on first use and is a context manager. A call ends within about the
+    connection's timeout.
     """
 
     topics: "_Part[KafkaClusterReader]" = _Part("reader", "KafkaClusterReader")
     """Topics, offsets and single records."""
 
     groups: "_Part[KafkaGroupReader]" = _Part("groups", "KafkaGroupReader")
-    """Consumer groups and what they have committed."""
+    """Consumer groups and their committed offsets."""
 
     acls: "_Part[KafkaAclReader]" = _Part("acls", "KafkaAclReader")
-    """Rules about topics, as each broker applies them."""
+    """Topic ACLs, as each broker enforces them."""
 
     shapes: "_Part[KafkaShapeReader]" = _Part("topic_configs", "KafkaShapeReader")
-    """Topics, as whoever changes them must know them."""
+    """Topic partitions, replicas and configurations."""
 
     producer_ids: "_Part[KafkaProducerIdReader]" = _Part("producer_ids", "KafkaProducerIdReader")
     """Producer ids in use."""
 
     health: "_Part[KafkaHealthReader]" = _Part("health", "KafkaHealthReader")
-    """Brokers, replicas, open transactions, and what this user may do."""
+    """Brokers, replicas, open transactions, and this user's permissions."""
 
     elections: "_Part[KafkaElectionReader]" = _Part("elections", "KafkaElectionReader")
-    """Replicas, and where the log of each ends."""
+    """Replicas and their log end offsets."""
 
     survey: "_Part[KafkaSurveyor]" = _Part("survey", "KafkaSurveyor")
-    """All there is in the cluster; one thread at a time."""
+    """Inventory of the whole cluster; not thread-safe."""
 
     anchors: "_Part[AnchorsTopicReader]" = _Part("anchors_topic", "AnchorsTopicReader")
-    """The snapshots of offsets that it keeps."""
+    """Offset snapshots stored in this cluster."""
 
     def fence(self, settle_s: float) -> "KafkaFenceProver":
-        """What proves that nothing is written to topics; end offsets must stay for so long."""
+        """Proves that topics take no writes: end offsets must be unchanged for `settle_s`."""
         from drctl.kafka.fence_proof import KafkaFenceProver
 
         return KafkaFenceProver(self._connection, settle_s=settle_s)
 
     def journal(self, link: str, key: bytes) -> "JournalTopicReader":
-        """The journals of a link's runs; signed where there is a key."""
+        """Journals of a link's runs; signed if there is a key."""
         from drctl.kafka.journal_reader import JournalTopicReader
 
         return JournalTopicReader(self._connection, link, key=key)
 
     def ledger(self, topic: str) -> "TopicLedgerReader":
-        """What earlier comparisons read."""
+        """Results of earlier comparisons."""
         from drctl.kafka.ledger_topic import TopicLedgerReader
 
         return TopicLedgerReader(self._connection, topic)
 
 
 class KafkaWriter(_Cluster):
-    """What changes one cluster; likewise."""
+    """Write access to one cluster."""
 
     groups: "_Part[KafkaGroupWriter]" = _Part("group_offsets", "KafkaGroupWriter")
-    """Moves what groups have committed, and makes groups of KIP-848 known."""
+    """Commits and deletes group offsets; creates KIP-848 groups."""
 
     acls: "_Part[KafkaAclWriter]" = _Part("acls", "KafkaAclWriter")
-    """Adds and removes rules that deny."""
+    """Adds and removes DENY ACLs."""
 
     rules: "_Part[KafkaRuleWriter]" = _Part("acls", "KafkaRuleWriter")
-    """Adds and removes rules about topics, of either permission."""
+    """Adds and removes topic ACLs, ALLOW or DENY."""
 
     shapes: "_Part[KafkaShapeWriter]" = _Part("topic_configs", "KafkaShapeWriter")
-    """Makes and changes topics."""
+    """Creates and alters topics."""
 
     producer_ids: "_Part[KafkaProducerIdWriter]" = _Part("producer_ids", "KafkaProducerIdWriter")
-    """Has brokers skip producer ids."""
+    """Advances producer ids."""
 
     elections: "_Part[KafkaElectionWriter]" = _Part("elections", "KafkaElectionWriter")
-    """Has leaders elected."""
+    """Triggers leader elections."""
 
     canary: "_Part[KafkaCanary]" = _Part("own_topics", "KafkaCanary")
     """Writes a probe record."""
 
     anchors: "_Part[AnchorsTopic]" = _Part("anchors_topic", "AnchorsTopic")
-    """Keeps snapshots of offsets."""
+    """Stores offset snapshots."""
 
     reconciled: "_Part[ReconcileTopic]" = _Part("reconcile_topics", "ReconcileTopic")
-    """Keeps the progress of reconciliation."""
+    """Stores the progress of reconciliation."""
 
     scratch: "_Part[KafkaScratch]" = _Part("drill", "KafkaScratch")
-    """Makes and deletes what drills use."""
+    """Creates and deletes the resources of drills."""
 
     def shared_acls(self, link: str) -> "SharedRules":
-        """The same as `acls`, which leaves what fences of other links rest on."""
+        """Like `acls`, but keeps rules that fences of other links need."""
         from drctl.kafka.acls import KafkaAclReader, KafkaAclWriter, SharedRules
 
         return SharedRules(KafkaAclWriter(self._connection), KafkaAclReader(self._connection), link)
 
     def journal(self, link: str, key: bytes) -> "JournalTopic":
-        """Keeps the journals of a link's runs; signs them where there is a key."""
+        """Writes the journals of a link's runs; signed if there is a key."""
         from drctl.kafka.journal_topic import JournalTopic
 
         return JournalTopic(self._connection, link, key=key)
 
     def ledger(self, topic: str) -> "TopicLedger":
-        """Keeps what comparisons read."""
+        """Stores the results of comparisons."""
         from drctl.kafka.ledger_topic import TopicLedger
 
         return TopicLedger(self._connection, topic)
 
     def copier(self, link: str) -> "TransactionalCopier":
-        """Appends copies of a link's records; whoever did so before is fenced by its entry."""
+        """Appends copies of a link's records; fences an earlier copier on entry."""
         from drctl.kafka.reconcile_copier import TransactionalCopier
 
         return TransactionalCopier(self._connection, link)
@@ -168,10 +168,10 @@ _LOCK = Lock()
 
 
 class KafkaCluster:
-    """One cluster; whoever looks at it or changes it in this process shares one connection.
+    """One cluster; all users in this process share one connection.
 
     Args:
-        properties: of its client, secrets in clear.
+        properties: client properties, with secrets in plain text.
     """
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
@@ -181,18 +181,18 @@ class KafkaCluster:
             _OPEN[key] = self._connection
 
     def reader(self, timeout_s: float = 10) -> KafkaReader:
-        """What looks at it; each call may take as long as this."""
+        """Read access with this timeout per call."""
         return KafkaReader(self._connection.within(timeout_s))
 
     def writer(self, timeout_s: float = 10) -> KafkaWriter:
-        """What changes it; likewise."""
+        """Write access with this timeout per call."""
         return KafkaWriter(self._connection.within(timeout_s))
 
     def present(self, timeout_s: float) -> None:
-        """See whether it is there now, whatever this run knows of it.
+        """Check that the cluster answers now, ignoring earlier results.
 
         Raises:
-            NotLetIn: somebody is there, and does not let drctl in.
+            AuthenticationFailed: it answers and rejects the login.
             Unreachable: it did not answer.
         """
         connection = Connection(self._connection.name, self._connection.properties, timeout_s)

@@ -1,6 +1,6 @@
 """The connection to one cluster that all of its readers and writers share.
 
-It has the admin client, opened on first use, what is remembered of errors, and rounds of requests.
+Holds the admin client (created on first use) and recent errors, and retries requests in rounds.
 """
 
 import logging
@@ -25,7 +25,7 @@ from drctl.kafka.faults import Fault, fault_of
 from drctl.model.errors import ConfigError, Unreachable
 from drctl.model.health import AuthenticationFailed
 
-# Without a handler Python itself would print warnings to stderr.
+# Without a handler, Python prints warnings to stderr.
 LOGGER = logging.getLogger("drctl.kafka")
 LOGGER.addHandler(logging.NullHandler())
 
@@ -33,7 +33,7 @@ _SECRET = re.compile(r"password|secret|\.pem$|token|jaas|sasl\.oauthbearer\.conf
 _NOISE = re.compile(r"^\[thrd:[^]]*\]: | \(after \d+ms in state .*\)$|error:[0-9A-F]{8}:")
 _TLS_ALERT = re.compile(r"SSL alert|SSL handshake failed: .*verif")
 _QUICK = {"reconnect.backoff.max.ms": "1000", "socket.connection.setup.timeout.ms": "5000"}
-# Told once who the controller is, a client asks nobody else until this is over (default 5 minutes).
+# How long a client caches the controller (default 5 minutes).
 _FRESH = {"topic.metadata.refresh.interval.ms": "2000"}
 _MECHANISM = re.compile(r"[Uu]nsupported|No provider|handshake failed")
 _ADDRESS = re.compile(r"(\S+)/(?:bootstrap|\d+): ")
@@ -43,26 +43,26 @@ _MECHANISMS = ("sasl.mechanism", "sasl.mechanisms", "security.protocol")
 _TLS = ("ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location", "security.protocol")
 _REFUSED = "Connection refused"
 _REFUSED_S = 0.3
-"""A machine refuses a connection at once, or somebody is there."""
+"""A connection is refused within this time, or something listens."""
 _LATELY_S = 5.0
-"""How long before a call an error may have come that explains why it fails."""
+"""An error this long before a call may explain its failure."""
 
 NO_TOPIC = "/"
-"""None can be called that: asking for it tells of brokers, and makes no topic."""
+"""Not a valid topic name: asking for it returns the brokers and creates no topic."""
 
-_NOBODY = "the broker that answered knows none that is up"
+_NO_BROKER = "the broker that answered knows no live broker"
 _RETIRED = 4
-"""Clients that were given up and may still answer what others asked through them."""
+"""Abandoned clients are kept: other threads may still await their answers."""
 
 T = TypeVar("T")
 C = TypeVar("C", bound=connections.Closing)
 
 
 class Nodes(NamedTuple):
-    """Who a cluster is made of.
+    """A cluster's id and brokers.
 
     Attributes:
-        brokers: by id; what has a `host` and a `port`.
+        brokers: by id; each has `host` and `port`.
     """
 
     cluster_id: str
@@ -70,22 +70,22 @@ class Nodes(NamedTuple):
 
 
 def client_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """What every client of this room is opened with: the user's word comes before ours."""
+    """Client properties: defaults, overridden by the user's properties."""
     return {**_QUICK, **properties, "allow.auto.create.topics": "false"}
 
 
 def refused(cluster: str, detail: str) -> ConfigError:
-    """Properties that librdkafka does not take."""
+    """The error for properties that librdkafka rejects."""
     return ConfigError(
         f"cluster {cluster}: {detail}",
-        f"Correct clusters.{cluster}.properties: librdkafka's names and values go there.",
+        f"correct clusters.{cluster}.properties: use librdkafka's names and values",
     )
 
 
 class _Log(logging.LoggerAdapter[logging.Logger]):
-    """Passes on what librdkafka logs and keeps the last failure of a connection.
+    """Forwards librdkafka's log and keeps the last connection failure.
 
-    That a broker hung up, as one does that expects TLS, is told nowhere else.
+    Only the log shows that a broker closed the connection, as one that expects TLS does.
     """
 
     failure = ""
@@ -97,7 +97,7 @@ class _Log(logging.LoggerAdapter[logging.Logger]):
 
 
 class _Shared:
-    """What everybody has in common who talks to a cluster through one connection."""
+    """State shared by all copies of a connection."""
 
     def __init__(self) -> None:
         self.lock = RLock()
@@ -111,10 +111,10 @@ class _Shared:
 
 
 class Connection:
-    """Talks to the cluster that drctl.yaml calls `name`; any number of threads may use it.
+    """A thread-safe connection to the cluster `name` of drctl.yaml.
 
     Args:
-        timeout_s: every call ends within it (and a moment).
+        timeout_s: every call ends within about this time.
     """
 
     def __init__(self, name: str, properties: Mapping[str, str], timeout_s: float = 10) -> None:
@@ -122,18 +122,18 @@ class Connection:
         self.properties = dict(properties)
         self.timeout_s = timeout_s
         self._shared = _Shared()
-        self._who = _who(properties)
+        self._identity = _identity(properties)
         self._origin: Connection | None = None
 
     def within(self, timeout_s: float) -> "Connection":
-        """The same connection, whose calls may take as long as this."""
+        """The same connection with another timeout."""
         other = copy(self)
         other.timeout_s = timeout_s
         other._origin = self
         return other
 
     def part(self, kind: "Callable[[Connection], C]") -> C:
-        """The only one of its kind, for all who use this connection; closed with it."""
+        """The single shared instance of a kind; closed with the connection."""
         with self._shared.lock:
             if kind not in self._shared.parts:
                 self._shared.parts[kind] = kind(self)
@@ -141,23 +141,23 @@ class Connection:
         return found  # type: ignore[no-any-return]
 
     def use(self, user: object) -> None:
-        """Keep it open for somebody, until he leaves."""
+        """Register a user, which keeps the connection open."""
         self._shared.users.add(user)
 
     def leave(self, user: object) -> None:
-        """Close it, unless somebody else uses it; may be called again."""
+        """Unregister a user; close the connection after the last one. Idempotent."""
         self._shared.users.discard(user)
         if not self._shared.users:
             self.close()
 
     @property
     def bootstrap(self) -> str:
-        """The addresses it starts from."""
+        """The bootstrap servers."""
         return self.properties.get("bootstrap.servers", "")
 
     @property
     def coordinators(self) -> dict[str, int]:
-        """Which broker coordinates a group, as far as that was told; one that moved is removed."""
+        """Known coordinator of each group; entries that moved are removed."""
         return self._shared.coordinators
 
     def deadline(self) -> Deadline:
@@ -165,10 +165,10 @@ class Connection:
         return Deadline.after(self.timeout_s)
 
     def admin(self) -> AdminClient:
-        """The client; opened on first use.
+        """The admin client; created on first use.
 
         Raises:
-            ConfigError: librdkafka does not take the properties.
+            ConfigError: librdkafka rejects the properties.
         """
         with self._shared.lock:
             if self._shared.client is None:
@@ -176,66 +176,66 @@ class Connection:
             return self._shared.client
 
     def metadata(self, deadline: Deadline) -> ClusterMetadata:
-        """All brokers and topics; never asks for a topic by name, which would create it.
+        """All brokers and topics. Never names a topic, since that could create it.
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        return self._tried(self._described, deadline)
+        return self._ask_peer(self._described, deadline)
 
     def nodes(self, deadline: Deadline) -> Nodes:
         """The cluster's id and brokers: a small answer, however many topics there are.
 
-        As after `metadata`, the client knows whom to ask. It asks for the metadata of a topic that
-        cannot exist: where no broker is up, `describe_cluster` ends the process (decision 0055).
+        Asks for the metadata of a topic that cannot exist: `describe_cluster` crashes the process
+        if no broker is up (decision 0055).
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        told = self._tried(lambda timeout: self._described(timeout, NO_TOPIC), deadline)
-        return Nodes(str(told.cluster_id), told.brokers)
+        found = self._ask_peer(lambda timeout: self._described(timeout, NO_TOPIC), deadline)
+        return Nodes(str(found.cluster_id), found.brokers)
 
     def _described(self, timeout: float, topic: str | None = None) -> ClusterMetadata:
-        told = self.admin().list_topics(topic, timeout=timeout)
-        if not told.brokers:
-            # One that has just come back says so until it is let in again.
-            raise KafkaException(KafkaError(KafkaError.BROKER_NOT_AVAILABLE, _NOBODY))
-        return told
+        found = self.admin().list_topics(topic, timeout=timeout)
+        if not found.brokers:
+            # A restarted broker reports no brokers until it has rejoined.
+            raise KafkaException(KafkaError(KafkaError.BROKER_NOT_AVAILABLE, _NO_BROKER))
+        return found
 
     def present(self) -> None:
-        """See whether it is there, and nothing else.
+        """Check that a broker answers.
 
         Raises:
             Unreachable: no broker answered within a short time.
-            ConfigError: librdkafka does not take the properties.
+            ConfigError: librdkafka rejects the properties.
         """
         deadline = Deadline.after(min(connections.PATIENCE_S, self.timeout_s))
         ask = lambda timeout: self._described(timeout, NO_TOPIC)  # noqa: E731
-        self._asked(ask, deadline, hopeless=self._nobody_listens)
+        self._ask_until_deadline(ask, deadline, permanent=self._all_refuse)
 
-    def _anew(self) -> None:
+    def _recheck(self) -> None:
         other = Connection(self.name, self.properties, self.timeout_s)
         try:
             other.present()
         finally:
             other.close()
 
-    def _tried(self, ask: Callable[[float], T], deadline: Deadline) -> T:
-        party = connections.party(self._who, connections.cluster(self.name))
+    def _ask_peer(self, ask: Callable[[float], T], deadline: Deadline) -> T:
+        party = connections.party(self._identity, connections.cluster(self.name))
         if party is None:
-            return self._asked(ask, deadline)
-        party.expect(self.present, self._anew)
+            return self._ask_until_deadline(ask, deadline)
+        party.expect(self.present, self._recheck)
         try:
-            return self._asked(ask, deadline)
+            return self._ask_until_deadline(ask, deadline)
         except Unreachable as silent:
             party.silent(silent)
             raise
 
-    def _asked(
+    def _ask_until_deadline(
         self,
         ask: Callable[[float], T],
         deadline: Deadline,
-        hopeless: Callable[[], bool] = lambda: False,
+        permanent: Callable[[], bool] = lambda: False,
     ) -> T:
         failure: KafkaException | None = None
         since = monotonic()
@@ -246,10 +246,10 @@ class Connection:
             except KafkaException as error:
                 failure = error
                 self.wait(min(0.1, deadline.remaining))
-                if self._refused_by_all(since) or hopeless():
+                if self._refused_by_all(since) or permanent():
                     deadline = Deadline(deadline.at, round(deadline.total - deadline.remaining, 1))
                     break
-                # It may continue asking a broker that hangs; a new client finds one that answers.
+                # This client may keep asking a broker that hangs; a new one finds another broker.
                 self._give_up(asked)
         raise self.unreachable(failure, deadline.total)
 
@@ -259,52 +259,52 @@ class Connection:
                 self._shared.retired.append(client)
                 self._shared.client = None
 
-    def _met(self, since: float) -> list[KafkaError]:
+    def _errors_since(self, since: float) -> list[KafkaError]:
         return [error for at, error in tuple(self._shared.errors) if at >= since]
 
     def _refused_by_all(self, since: float) -> bool:
-        # One address of several may be another cluster's, or a broker's that is set up wrongly.
-        refusing = {_address(error) for error in self._met(since) if _hopeless(error)}
+        # With several addresses, a single one may be misconfigured.
+        refusing = {_address(error) for error in self._errors_since(since) if _is_permanent(error)}
         return len(refusing) >= len(self.bootstrap.split(",")) or "" in refusing
 
-    def _nobody_listens(self) -> bool:
-        """Whether each address that it begins at, whatever it resolves to, refuses connections."""
-        told = _REFUSED in self._shared.log.failure
-        return told and all(map(_is_refused, self.bootstrap.split(",")))
+    def _all_refuse(self) -> bool:
+        """Whether all bootstrap servers refuse connections."""
+        refused = _REFUSED in self._shared.log.failure
+        return refused and all(map(_is_refused, self.bootstrap.split(",")))
 
     def wait(self, seconds: float) -> None:
-        """Let the client hand over what it logged and which errors it met."""
+        """Wait while the client delivers log lines and errors."""
         self.admin().poll(seconds)
 
     def unreachable(
         self, failure: KafkaException | None, waited_s: float | None = None
     ) -> Unreachable:
-        """The error that names the cluster, its addresses and the likeliest reason."""
+        """Build the error with the cluster, its addresses and the likeliest reason."""
         waited_s = self.timeout_s if waited_s is None else waited_s
-        recent = self._met(monotonic() - max(waited_s, self.timeout_s) - _LATELY_S)
-        last = max(recent, key=_telling, default=None)
-        text = last.str() if last and _telling(last) else self._shared.log.failure
+        recent = self._errors_since(monotonic() - max(waited_s, self.timeout_s) - _LATELY_S)
+        last = max(recent, key=_severity, default=None)
+        text = last.str() if last and _severity(last) else self._shared.log.failure
         if not text:
             text = failure.args[0].str() if failure else "no answer"
         who = f"cluster {self.name} ({self.bootstrap})"
         cause, hint = _cause(last, self.name)
         reason = _NOISE.sub("", self.redacted(text))
         if cause:
-            locked = AuthenticationFailed(f"no connection to {who}: {cause} failed: {reason}", hint)
+            locked = AuthenticationFailed(f"{cause} failed: {who}: {reason}", hint)
             login = _MECHANISMS if _MECHANISM.search(reason) else _LOGIN
             locked.settings = self._settings(login if cause == _AUTHENTICATION else _TLS)
             return locked
         return Unreachable(f"{who} did not answer within {waited_s:g} s: {reason}", hint)
 
     def redacted(self, text: str) -> str:
-        """The text without any value of a secret property."""
+        """Replace the values of secret properties."""
         for key, value in self.properties.items():
             if value and _SECRET.search(key):
                 text = text.replace(value, "***")
         return text
 
     def close(self) -> None:
-        """Let go of everything; the next call opens it anew."""
+        """Close everything; the next call reconnects."""
         with self._shared.lock:
             parts, self._shared.parts = self._shared.parts, {}
             self._shared.client = None
@@ -329,7 +329,7 @@ class Connection:
             raise odd from None
 
     def _named(self, text: str) -> tuple[str, ...]:
-        """The properties that an error of librdkafka is about."""
+        """The properties that a librdkafka error names."""
         found = sorted((name for name in self.properties if name in text), key=len, reverse=True)
         return (*found[:1], *(_MECHANISMS if _MECHANISM.search(text) else ()))
 
@@ -339,20 +339,20 @@ class Connection:
         return given or ((*own, "properties"),)
 
 
-def _who(properties: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """What makes two clients those of one party: where they go, and as whom."""
+def _identity(properties: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The properties that identify a peer: addresses and credentials."""
     kept = ("bootstrap.", "security.", "sasl.", "ssl.")
     return tuple(sorted((k, str(v)) for k, v in properties.items() if k.startswith(kept)))
 
 
-def _telling(error: KafkaError) -> int:
-    if _hopeless(error):
+def _severity(error: KafkaError) -> int:
+    if _is_permanent(error):
         return 2
     return 1 if error.code() in (KafkaError._RESOLVE, KafkaError._TRANSPORT) else 0
 
 
-def _hopeless(error: KafkaError) -> bool:
-    # Neither a password nor a certificate gets better by waiting.
+def _is_permanent(error: KafkaError) -> bool:
+    # Waiting does not fix a wrong password or certificate.
     return error.code() == KafkaError._AUTHENTICATION or _is_tls(error)
 
 
@@ -370,7 +370,7 @@ def _is_refused(address: str) -> bool:
 
 
 def _address(error: KafkaError) -> str:
-    """The address that an error came from; empty where it does not say."""
+    """The address that an error names, or an empty string."""
     found = _ADDRESS.search(error.str())
     return found[1] if found else ""
 
@@ -382,23 +382,23 @@ def _is_tls(error: KafkaError) -> bool:
 def _cause(error: KafkaError | None, name: str) -> tuple[str, str]:
     place = f"clusters.{name} in drctl.yaml"
     if error is not None and error.code() == KafkaError._AUTHENTICATION:
-        hint = f"Check sasl.mechanism, sasl.username and sasl.password of {place}."
+        hint = f"check sasl.mechanism, sasl.username and sasl.password of {place}"
         return _AUTHENTICATION, hint
     if error is not None and _is_tls(error):
-        return "TLS", f"Check security.protocol and the ssl.* properties of {place}."
-    return "", f"Check that the brokers run, and bootstrap and security.protocol of {place}."
+        return "TLS", f"check security.protocol and the ssl.* properties of {place}"
+    return "", f"check that the brokers are running, and bootstrap and security.protocol of {place}"
 
 
 K = TypeVar("K", bound=Hashable)
 A = TypeVar("A")
 
 Asked = Iterable[tuple[K, "Future[Any] | Fault"]]
-"""What one round of requests is: a future for each question, or what is known already."""
+"""One round of requests: a future per question, or a fault that is already known."""
 
-_SETTLE_S = 1.0
+_ELECTION_S = 1.0
 _PAUSES_S = (0.05, 0.1, 0.2, 0.5)
 GRACE_S = 1.0
-"""How much longer than its timeout a request may take to say that it timed out."""
+"""How long after its timeout a request may report it."""
 
 
 def gather(
@@ -408,10 +408,11 @@ def gather(
     deadline: Deadline,
     also: Callable[[Fault], bool] = lambda _: False,
 ) -> Mapping[K, Any]:
-    """Each question's answer, or the `Fault` that it ended with.
+    """Ask the questions in rounds; return each answer, or its final `Fault`.
 
-    `ask` starts all requests of a round with the given timeout and returns without waiting;
-    `also` says which faults are asked again whatever they are.
+    Args:
+        ask: starts the requests of a round without waiting.
+        also: further faults to retry.
 
     Raises:
         Unreachable: no broker answered, and nothing had been answered before.
@@ -425,7 +426,7 @@ def gather(
     def unsettled(answer: Any) -> bool:
         return again(answer, settled) or (isinstance(answer, Fault) and also(answer))
 
-    settled = settled_by(deadline)
+    settled = election_deadline(deadline)
     return in_rounds(connection, questions, attempt, unsettled, deadline)
 
 
@@ -437,12 +438,12 @@ def in_rounds(
     deadline: Deadline,
     timeouts: Iterator[float] | None = None,
 ) -> dict[K, A]:
-    """Each question's answer, after as many rounds as it takes or the deadline allows.
+    """Ask the questions in rounds until all are settled or the deadline passes.
 
     Args:
-        attempt: asks some of the questions, for so many seconds.
-        again: whether an answer is no reason to stop asking.
-        timeouts: of the rounds; growing shares of the deadline where none are given.
+        attempt: asks some of the questions, with a timeout in seconds.
+        again: whether to ask again after this answer.
+        timeouts: of the rounds; by default growing shares of the deadline.
 
     Raises:
         Unreachable: no broker answered, and nothing had been answered before.
@@ -470,18 +471,18 @@ def in_chunks(items: Collection[K], size: int) -> Iterable[list[K]]:
     return (held[at : at + size] for at in range(0, len(held), size))
 
 
-def settled_by(deadline: Deadline) -> Deadline:
-    """Until when to hope that an election ends."""
-    return Deadline.after(min(_SETTLE_S, deadline.total / 2))
+def election_deadline(deadline: Deadline) -> Deadline:
+    """The deadline for a leader election in progress."""
+    return Deadline.after(min(_ELECTION_S, deadline.total / 2))
 
 
 def pauses() -> Iterator[float]:
-    """Seconds between a round of requests and the next, growing."""
+    """Growing pauses between rounds, in seconds."""
     return chain(_PAUSES_S, repeat(_PAUSES_S[-1]))
 
 
 def outcome(future: "Future[Any] | Fault", timeout: float) -> Any:
-    """The value of a future, or the `Fault` that it ended with."""
+    """The result of a future, or its `Fault`."""
     if isinstance(future, Fault):
         return future
     try:
@@ -492,7 +493,7 @@ def outcome(future: "Future[Any] | Fault", timeout: float) -> Any:
 
 
 def again(answer: Any, settled: Deadline) -> bool:
-    """Whether to ask again."""
+    """Whether to retry."""
     if not isinstance(answer, Fault):
         return False
     return answer.retried or (answer.settles and not settled.expired)

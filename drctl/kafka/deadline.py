@@ -1,4 +1,4 @@
-"""Time: one deadline a call, what no signal may interrupt, what is done at intervals."""
+"""Deadlines, sections without signal interruption, and periodic tasks."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -11,18 +11,17 @@ from typing import Self
 
 from drctl.host.connections import Closing
 
-# A broker that just died may be the one asked first; a first try that waits for all of the
-# deadline would leave nothing for its successor.
+# The first broker that is asked may be dead: leave time for further attempts.
 _SHARES = (0.2, 0.3, 0.5)
 _LEAST_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A moment of the monotonic clock.
+    """A point on the monotonic clock.
 
     Attributes:
-        total: how many seconds were given, for messages.
+        total: the full duration in seconds, for messages.
     """
 
     at: float
@@ -30,7 +29,7 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float) -> "Deadline":
-        """The deadline that many seconds from now."""
+        """A deadline this many seconds from now."""
         return cls(monotonic() + seconds, seconds)
 
     @property
@@ -44,11 +43,11 @@ class Deadline:
         return self.remaining == 0.0
 
     def sooner(self, seconds: float) -> "Deadline":
-        """This one, or the one that many seconds from now, whichever comes first."""
+        """The earlier of this deadline and one this many seconds from now."""
         return Deadline(min(self.at, monotonic() + seconds), self.total)
 
     def attempts(self) -> Iterator[float]:
-        """Timeouts for one try after another, growing, until the time is up."""
+        """Growing timeouts for successive attempts, until the deadline."""
         shares = iter(_SHARES)
         while not self.expired:
             share = self.total * next(shares, 1.0)
@@ -62,9 +61,9 @@ Handler = Callable[[int, FrameType | None], object]
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Signals that come inside have their effect at the end: keep it short."""
+    """Delay signals until the end of the block; keep it short."""
     if current_thread() is not main_thread():
-        yield  # Python runs no handlers in other threads
+        yield  # Python runs signal handlers in the main thread only
         return
     caught: list[tuple[int, FrameType | None]] = []
     before: dict[int, Handler] = {}
@@ -83,28 +82,28 @@ def uninterrupted() -> Iterator[None]:
 
 
 class PeriodicTask(Closing):
-    """Calls a function at intervals from a thread of its own; a context manager.
+    """Calls a function at intervals in its own thread; a context manager.
 
     Args:
-        beat: raises nothing.
+        task: must not raise.
     """
 
-    def __init__(self, interval_s: float, beat: Callable[[], None]) -> None:
+    def __init__(self, interval_s: float, task: Callable[[], None]) -> None:
         self._interval_s = interval_s
-        self._beat = beat
+        self._task = task
         self._stopping = Event()
-        self._thread = Thread(target=self._work, name="drctl-beats", daemon=True)
+        self._thread = Thread(target=self._run, name="drctl-periodic", daemon=True)
 
     def start(self) -> None:
-        """Begin; the first beat comes after an interval."""
+        """Start; the first call comes after one interval."""
         self._thread.start()
 
     def close(self) -> None:
-        """Beat no more, once the last one is over."""
+        """Stop after the call in progress."""
         self.stop()
 
     def stop(self, timeout_s: float | None = None) -> bool:
-        """Beat no more; whether the last one is over by then. May be called again."""
+        """Stop; return whether the call in progress has finished in time. Idempotent."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(timeout_s)
@@ -114,6 +113,6 @@ class PeriodicTask(Closing):
         self.start()
         return self
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         while not self._stopping.wait(self._interval_s):
-            self._beat()
+            self._task()

@@ -27,7 +27,7 @@ _BATCH = 200
 _POLL_S = 0.2
 _END_S = 15.0
 _SCAN_S = 60.0
-_BROKERS = "see that its brokers run"
+_BROKERS = "check that its brokers are running"
 
 C = TypeVar("C", Consumer, Producer)
 
@@ -37,7 +37,7 @@ def _opened(kind: type[C], cluster: str, settings: Mapping[str, Any]) -> C:
     try:
         return kind(dict(settings), logger=LOGGER)
     except (KafkaException, ValueError, TypeError) as error:
-        what = f"a {kind.__name__.lower()} does not take its properties: {error.__class__}"
+        what = f"a {kind.__name__.lower()} rejects its properties: {error.__class__}"
         raise refused(cluster, what) from None
 
 
@@ -202,7 +202,7 @@ class DrillWriter:
             raise Unreachable(
                 f"{self._name} acknowledged {acknowledged:,} of {count:,} records"
                 f" of topic {self._topic}",
-                "see that its brokers run, and that this user may write there",
+                "check that its brokers are running and that this user may write to it",
             )
 
     def start(self, rate: float) -> None:

@@ -70,7 +70,7 @@ def ask_controller(opened: BrokerSocket) -> Controller | Unavailable:
     """Who controls the cluster, as the metadata quorum says."""
     found = opened.exchange(DESCRIBE_QUORUM, describe_quorum(), read_quorum)
     if found.error == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
-        return Unavailable("this user may not ask for it; grant DESCRIBE on the cluster")
+        return Unavailable("this user may not read it; grant it DESCRIBE on the cluster")
     if found.error:
         return Unavailable(f"{opened.address}: {KafkaError(found.error).str()}")
     if found.leader < 0:
@@ -128,7 +128,7 @@ class KafkaElectionReader(ClusterClient):
             there = known.partitions.get(place.partition) if known else None
             led[there.leader if there else -1].append(place)
         found: dict[TopicPartition, int | Unavailable] = {
-            place: Unavailable("its leader did not answer for it") for place in epochs
+            place: Unavailable("no answer from its leader") for place in epochs
         }
         tasks = {
             node: partial(_epoch_ends, {p: epochs[p] for p in mine}) for node, mine in led.items()
@@ -154,7 +154,7 @@ class KafkaElectionReader(ClusterClient):
         answers = self._each(living, ask_controller, deadline.sooner(self._half)).values()
         found = [each for each in answers if isinstance(each, Controller)]
         silent = (each for each in answers if isinstance(each, Unavailable))
-        why = next(silent, Unavailable("no broker answers"))
+        why = next(silent, Unavailable("no broker answered"))
         return max(found, key=lambda each: each.epoch) if found else why
 
     def _log_ends(
@@ -168,7 +168,9 @@ class KafkaElectionReader(ClusterClient):
         tasks = {node: partial(_own_ends, places) for node, places in held.items()}
         found: dict[Replica, int | Unavailable] = {}
         for node, rows in self._brokers.ask(tasks, living, deadline).items():
-            silent = rows if isinstance(rows, Unavailable) else Unavailable("it did not say")
+            silent = (
+                rows if isinstance(rows, Unavailable) else Unavailable("no answer from the broker")
+            )
             found |= {Replica(place, node): silent for place in held[node]}
             for row in () if isinstance(rows, Unavailable) else rows:
                 found[Replica(TopicPartition(row.topic, row.partition), node)] = _own(row)
@@ -268,7 +270,10 @@ class KafkaElectionWriter(ClusterClient):
                 return _outcomes(answer, places)
             else:
                 silent.append(KafkaError(answer.error).str())
-        raise Unknown(f"cluster {self._connection.name}: {'; '.join(silent)}", "look before acting")
+        raise Unknown(
+            f"no answer from cluster {self._connection.name}: {'; '.join(silent)}",
+            "check the partitions before you retry",
+        )
 
 
 def _outcomes(

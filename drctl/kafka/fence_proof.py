@@ -138,5 +138,7 @@ class KafkaFenceProver(ClusterClient):
         try:
             return ask_leaders(self._connection, self._brokers, _LOG_ENDS, places, step)
         except ConfigError as cannot:
-            self._unasked = Unavailable(f"the leaders' own log ends: {cannot.message}")
+            self._unasked = Unavailable(
+                f"cannot read the leaders' log end offsets: {cannot.message}"
+            )
             return {}

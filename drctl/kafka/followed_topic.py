@@ -7,7 +7,7 @@ from typing import ClassVar, TypeVar
 
 from drctl.formats.primitives import Undecodable
 from drctl.gap.comparison import ScanFailed
-from drctl.kafka.connection import Connection, settled_by
+from drctl.kafka.connection import Connection, election_deadline
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.log_reader import KafkaRangeReader, LogSource
 from drctl.kafka.offsets import read_offsets
@@ -160,7 +160,7 @@ class FollowedTopic(ABC):
 
     def _asked(self, ask: Callable[[], T], doubtful: Callable[[T], bool]) -> T:
         """Ask again for a moment: brokers hear of a new topic one after the other."""
-        settled = settled_by(self._connection.deadline())
+        settled = election_deadline(self._connection.deadline())
         found = ask()
         while doubtful(found) and not settled.expired:
             self._connection.wait(_PAUSE_S)
@@ -190,7 +190,7 @@ class FollowedTopic(ABC):
 
     def _gone(self) -> Unknown:
         return Unknown(
-            f"{self.where} was deleted, or made anew, while drctl used it", self._purpose.recreated
+            f"{self.where} was deleted or recreated while drctl used it", self._purpose.recreated
         )
 
 
@@ -212,8 +212,8 @@ class CompactedTopic(FollowedTopic):
         if not state.compacted and "cleanup.policy" in state.config:
             raise ConfigError(
                 f"{self.where} has cleanup.policy {state.config['cleanup.policy']}: it would"
-                " forget what is kept in it",
-                "set its cleanup.policy to compact, or delete it and let drctl make it",
+                " lose drctl's data",
+                "set its cleanup.policy to compact, or delete it and let drctl create it",
             )
 
     def _forget(self) -> None:

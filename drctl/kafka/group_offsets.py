@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError
 from drctl.formats.primitives import Cursor
 from drctl.kafka import protocol_groups as wire
 from drctl.kafka.broker_socket import Address, BrokerSocket
-from drctl.kafka.brokers import Brokers, ClusterClient, Hopeless, by_topic
+from drctl.kafka.brokers import Brokers, ClusterClient, NotRetriable, by_topic
 from drctl.kafka.connection import Connection, in_chunks, in_rounds
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault
@@ -315,7 +315,9 @@ def fault_of(code: int, text: str = "") -> Fault:
 
 def lost(why: Unavailable) -> Fault:
     """That a coordinator was not asked."""
-    code = KafkaError._UNSUPPORTED_FEATURE if isinstance(why, Hopeless) else KafkaError._TIMED_OUT
+    code = (
+        KafkaError._UNSUPPORTED_FEATURE if isinstance(why, NotRetriable) else KafkaError._TIMED_OUT
+    )
     return Fault(code, why.reason)
 
 
@@ -450,7 +452,7 @@ class KafkaGroupWriter(ClusterClient):
         if fault is None:
             return None
         if occupied(fault):
-            return GroupActive("the coordinator refused: somebody reads in the group")
+            return GroupActive("the coordinator refused: the group has active members")
         text = self._connection.redacted(reason(group, fault))
         return Unanswered(text) if unanswered(fault) else Unavailable(text)
 

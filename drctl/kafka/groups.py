@@ -153,8 +153,8 @@ _NO_TIMEOUT_S = 3_600.0
 _WORTH_LISTING = 50
 _SHARE_OF_ALL = 20
 _UNSEEN = Unavailable(
-    "it does not exist, or this user may not see it; grant DESCRIBE on the group, or on topic"
-    " __consumer_offsets to tell which"
+    "it does not exist, or this user may not see it; grant it DESCRIBE on the group, or on topic"
+    " __consumer_offsets to distinguish the two"
 )
 
 _MUTE = "its coordinator did not answer"

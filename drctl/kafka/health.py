@@ -28,7 +28,7 @@ from drctl.model.producer_ids import Producer
 from drctl.model.topology import Mark, TopicPartition, Unavailable
 
 _NOT_TOLD = Unavailable(
-    "the cluster does not tell what this user may do; grant DESCRIBE on the cluster"
+    "the cluster does not report this user's permissions; grant it DESCRIBE on the cluster"
 )
 
 
@@ -220,7 +220,7 @@ class KafkaHealthReader(ClusterClient):
         except ConfigError as cannot:
             return Unavailable(self._connection.redacted(cannot.message))
         found = [answer for answer in answers.values() if isinstance(answer, Controller)]
-        why = next(iter(answers.values()), Unavailable("no broker is there"))
+        why = next(iter(answers.values()), Unavailable("the cluster has no brokers"))
         return found[0] if found else why
 
 
@@ -260,4 +260,4 @@ def _least(config: Mapping[str, str] | Unavailable) -> int | Unavailable:
     if isinstance(config, Unavailable):
         return config
     text = config.get(_MIN_ISR, "")
-    return int(text) if text.isdecimal() else Unavailable(f"the broker does not tell {_MIN_ISR}")
+    return int(text) if text.isdecimal() else Unavailable(f"the broker does not report {_MIN_ISR}")

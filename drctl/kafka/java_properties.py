@@ -39,8 +39,8 @@ def sasl_properties(properties: Mapping[str, str]) -> dict[str, str]:
         translated = _kerberos(properties)
     else:
         raise ConfigError(
-            f"sasl.mechanism {mechanism} has no counterpart in Java's Kafka client",
-            f"Possible: {', '.join([*_PASSWORD_MODULES, 'OAUTHBEARER', 'GSSAPI'])}.",
+            f"sasl.mechanism {mechanism} is not supported by the Java Kafka client",
+            f"use one of {', '.join([*_PASSWORD_MODULES, 'OAUTHBEARER', 'GSSAPI'])}",
         )
     return {"sasl.mechanism": mechanism, **translated}
 
@@ -56,9 +56,9 @@ def _password(mechanism: str, properties: Mapping[str, str]) -> dict[str, str]:
 def _oauthbearer(properties: Mapping[str, str]) -> dict[str, str]:
     if properties.get(f"{_OAUTH}method", "default").lower() != "oidc":
         raise ConfigError(
-            f"{_OAUTH}method must be oidc: tokens made on the client have no counterpart in Java",
-            f"Set {_OAUTH}method to oidc, with {_OAUTH}token.endpoint.url, client.id and "
-            "client.secret.",
+            f"{_OAUTH}method must be oidc: Java does not support client-made tokens",
+            f"set {_OAUTH}method to oidc, with {_OAUTH}token.endpoint.url, client.id and "
+            "client.secret",
         )
     options = {
         "clientId": _required(properties, f"{_OAUTH}client.id"),
@@ -103,17 +103,17 @@ def _login(module: str, options: Mapping[str, str]) -> str:
 def _required(properties: Mapping[str, str], key: str) -> str:
     value = properties.get(key)
     if not value:
-        raise ConfigError(f"{key} is missing", f"Set {key} among the cluster's properties.")
+        raise ConfigError(f"{key} is missing", f"set {key} in the cluster's properties")
     return value
 
 
 _BLOCK = re.compile(r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----.+?-----END (?P=label)-----", re.DOTALL)
 _CERTIFICATE = "CERTIFICATE"
 _PKCS8 = "PRIVATE KEY"
-_CURE = (
-    "Before Java 19 its Kafka client reads PKCS#8 without password only; drctl converts others "
-    "if there is an openssl command. By hand: openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW; or "
-    "put certificate and key into a PKCS#12 file and name that in ssl.keystore.location."
+_HINT = (
+    "before Java 19, the Kafka client reads unencrypted PKCS#8 keys only; drctl converts others if"
+    " openssl is installed. Manually: openssl pkcs8 -topk8 -nocrypt -in OLD -out NEW; or use a"
+    " PKCS#12 file in ssl.keystore.location"
 )
 
 
@@ -144,9 +144,7 @@ def keystore(properties: Mapping[str, str]) -> dict[str, str]:
         return {}
     if certificate is None or key is None:
         absent = "ssl.certificate.location" if certificate is None else "ssl.key.location"
-        raise ConfigError(
-            f"{absent} is missing", "A client certificate and its key go together: set both."
-        )
+        raise ConfigError(f"{absent} is missing", "set both the client certificate and its key")
     return {
         "ssl.keystore.type": "PEM",
         "ssl.keystore.certificate.chain": _certificates(*certificate),
@@ -178,8 +176,8 @@ def _source(properties: Mapping[str, str], prefix: str) -> tuple[str, str] | Non
         )
     except OSError as error:
         raise ConfigError(
-            f"{prefix}.location: {path} cannot be read: {error.strerror}",
-            "It must name a PEM file that this user may read.",
+            f"cannot read {prefix}.location ({path}): {error.strerror}",
+            "it must name a PEM file that this user may read",
         ) from None
 
 
@@ -188,7 +186,7 @@ def _certificates(where: str, text: str) -> str:
     if not found:
         raise ConfigError(
             f"{where} holds no certificate",
-            "It must be PEM: a block that starts with -----BEGIN CERTIFICATE-----.",
+            "it must be PEM: a block that starts with -----BEGIN CERTIFICATE-----",
         )
     return "\n".join(found) + "\n"
 
@@ -198,13 +196,13 @@ def _key(where: str, text: str, password: str) -> str:
     if not keys:
         raise ConfigError(
             f"{where} holds no private key",
-            "It must be PEM: a block that starts with -----BEGIN PRIVATE KEY-----.",
+            "it must be PEM: a block that starts with -----BEGIN PRIVATE KEY-----",
         )
     key = keys[0].group() + "\n"
     if "ENCRYPTED" in key and not password:
         raise ConfigError(
             f"{where} holds an encrypted private key and ssl.key.password is missing",
-            "Set ssl.key.password, for example to ${env:KEY_PASSWORD}.",
+            "set ssl.key.password, for example to ${env:KEY_PASSWORD}",
         )
     return key if keys[0]["label"] == _PKCS8 else _converted(where, key, password)
 
@@ -213,10 +211,10 @@ def _converted(where: str, key: str, password: str) -> str:
     try:
         return with_password(["pkcs8", "-topk8", "-nocrypt"], "-passin", password, key)
     except FileNotFoundError:
-        raise ConfigError(f"{where}: Java cannot read this kind of private key", _CURE) from None
+        raise ConfigError(f"{where}: Java cannot read this kind of private key", _HINT) from None
     except OSError:
         raise ConfigError(
-            f"{where}: openssl cannot read the private key", f"Check ssl.key.password. {_CURE}"
+            f"{where}: openssl cannot read the private key", f"check ssl.key.password; {_HINT}"
         ) from None
 
 
@@ -229,7 +227,7 @@ def with_password(command: Sequence[str], option: str, password: str, given: str
     """
     openssl = shutil.which("openssl")
     if openssl is None:
-        raise FileNotFoundError("there is no openssl command")
+        raise FileNotFoundError("openssl is not installed")
     # Through a pipe: a command line is for everybody to see.
     reading, writing = os.pipe()
     try:
@@ -349,9 +347,9 @@ def _plain(properties: Mapping[str, str]) -> dict[str, str]:
 def _tls(properties: Mapping[str, str]) -> dict[str, str]:
     if properties.get("enable.ssl.certificate.verification", "true").lower() in _FALSE:
         raise ConfigError(
-            "enable.ssl.certificate.verification=false has no counterpart in Java's Kafka client",
-            "Give the certificate that signed the brokers' in ssl.ca.location instead; host names "
-            "alone can be left unchecked with ssl.endpoint.identification.algorithm: none.",
+            "enable.ssl.certificate.verification=false is not supported by the Java Kafka client",
+            "set ssl.ca.location to the CA of the brokers' certificates instead; to skip only host "
+            "name checks, set ssl.endpoint.identification.algorithm: none",
         )
     translated = {**truststore(properties), **keystore(properties)}
     algorithm = properties.get("ssl.endpoint.identification.algorithm")
@@ -367,6 +365,6 @@ def _refuse_unknown(
     for key in properties:
         if key.startswith(prefixes) and key not in known:
             raise ConfigError(
-                f"{key} has no counterpart in Java's Kafka client, which Spark reads with",
-                f"Remove {key} from the cluster's properties, or find another way to say it.",
+                f"{key} is not supported by the Java Kafka client, which Spark uses",
+                f"remove {key} from the cluster's properties",
             )

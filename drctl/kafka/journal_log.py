@@ -84,7 +84,7 @@ class LinkLog:
         except AnotherVersion:
             raise
         except Undecodable as wrong:
-            LOGGER.warning("a record that drctl did not write is passed over: %s", wrong.reason)
+            LOGGER.warning("ignoring a record that drctl did not write: %s", wrong.reason)
             return None
 
     @property
@@ -141,18 +141,17 @@ class LinkLog:
         if run == unfinished or (run not in self._runs and unfinished in ("", abandoning)):
             return None
         if run in self._runs and self.ended(run):
-            return Refused(f"run {run} has ended: there is nothing to go on with")
+            return Refused(f"run {run} has ended: nothing to resume")
         if run in self._runs:
             newest = self.runs[0]
-            hint = f"`drctl resume {quote(newest)}` goes on with that one" if unfinished else ""
-            after = f": run {newest} came after it" if newest != run else ""
-            return Refused(f"run {run} was left behind{after}", hint)
+            hint = f"to resume that run: drctl resume {quote(newest)}" if unfinished else ""
+            after = f": run {newest} is newer" if newest != run else ""
+            return Refused(f"run {run} was abandoned{after}", hint)
         holder = self._holders.get(unfinished)
-        told = f" ({holder})" if holder else ""
+        who = f" ({holder})" if holder else ""
         return Refused(
-            f"run {unfinished} stopped part-way{told}: no other may begin before it is at its end",
-            f"`drctl resume {quote(unfinished)}` goes on with it; with --abandon REASON it is left"
-            " behind",
+            f"unfinished run {unfinished}{who}: resume or abandon it before a new run",
+            f"resume it: drctl resume {quote(unfinished)}; or abandon it: add --abandon REASON",
         )
 
     def _note(self, record: JournalRecord) -> None:
@@ -263,7 +262,8 @@ class Contest:
         if self.holds:
             return held_by(link, self.alive)
         return Refused(
-            f"run {self.alive.run} is just taking link {link}: {self.alive}", "let that one go on"
+            f"run {self.alive.run} is acquiring link {link}: {self.alive}",
+            "wait for that run to finish",
         )
 
     def _claimed(self, token: str, holder: Holder) -> None:
@@ -283,7 +283,7 @@ def held_by(link: str, holder: Holder) -> Refused:
     """Somebody else has the link."""
     return Refused(
         f"link {link} is held by run {holder.run}: {holder}",
-        "wait until it ends, or stop it there: a run whose process is gone can be resumed",
+        "wait for it to finish, or stop it there: a run whose process has exited can be resumed",
     )
 
 
@@ -338,6 +338,6 @@ class Signs(Closing):
             # The last offsets may hold no record but the end of a transaction.
             self.position = max(self.position, offset)
         elif error == KafkaError._AUTO_OFFSET_RESET:
-            raise Unknown(f"{self._where} was made anew while drctl used it", JOURNAL.recreated)
+            raise Unknown(f"{self._where} was recreated while drctl used it", JOURNAL.recreated)
         elif error == KafkaError.TOPIC_AUTHORIZATION_FAILED:
             raise JOURNAL.unreadable(self._where)

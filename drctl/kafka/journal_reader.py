@@ -46,7 +46,7 @@ def check_partitions(where: str, state: TopicState) -> None:
     """
     if len(state.partitions) != 1:
         raise ConfigError(
-            f"{where} has {len(state.partitions)} partitions: a journal has one",
+            f"{where} has {len(state.partitions)} partitions: a journal must have one",
             "delete it and let drctl make it; runs that it holds are in the state_dir of whoever"
             " carried them out, too",
         )
@@ -60,15 +60,13 @@ def check_settings(where: str, config: Mapping[str, str]) -> None:
     """
     if not config:
         raise ConfigError(
-            f"the settings of {where} may not be read by this user: would it keep a journal?",
-            "grant DESCRIBE_CONFIGS on it (docs/howto/permissions.md)",
+            f"this user may not read the configuration of {where}",
+            "grant it DESCRIBE_CONFIGS on the topic (docs/howto/permissions.md)",
         )
     for name, wanted in CONFIG.items():
         found = config.get(name, wanted)
         if found != wanted:
-            raise ConfigError(
-                f"{where} has {name}={found}: it would forget what is kept in it", _CURE
-            )
+            raise ConfigError(f"{where} has {name}={found}: it would lose journal entries", _CURE)
     most = int(config.get("max.message.bytes", MOST_BYTES + _ROOM))
     if most < MOST_BYTES + _ROOM:
         raise ConfigError(
@@ -166,7 +164,7 @@ class JournalTopicReader(ClusterClient):
         found = log.lines(run)
         if not found:
             newest = ", ".join(log.runs[:3])
-            hint = f"the newest: {newest}" if newest else f"there is none in {self.where}"
+            hint = f"the newest: {newest}" if newest else f"{self.where} has none"
             raise UsageError(f"there is no run {run!r} of link {self._link}", hint)
         return found
 
@@ -199,9 +197,9 @@ class JournalTopicReader(ClusterClient):
         if number := self._log.link.unsigned(run):
             raise DamagedJournal(
                 f"the journal of run {run} is not signed by journal.key ({self.where}): line"
-                f" {number} was written by somebody without the key, or before it was set",
-                f"look who can write {self._topic}; `drctl resume {quote(run)} --abandon REASON`"
-                " sets the run aside and frees its link",
+                f" {number} was written without the key, or before it was set",
+                f"check who may write to {self._topic}; drctl resume {quote(run)} --abandon REASON"
+                " abandons the run and releases its link",
             )
 
     def holder_of(self, run: str) -> Holder | None:
@@ -248,9 +246,10 @@ class JournalTopicReader(ClusterClient):
             return read()
         except AnotherVersion as wrong:
             raise ConfigError(
-                f"{self.where} holds what this drctl did not write: {wrong.reason}",
-                "use the drctl that wrote it; only drctl's user should be able to write there. If"
-                " nobody has a newer one, kafka-delete-records.sh removes it with all before it",
+                f"{self.where} contains a record not written by this version of drctl:"
+                f" {wrong.reason}",
+                "use the version that wrote it; only drctl's user should have write access. If no"
+                " newer version exists, remove the record with kafka-delete-records.sh",
             ) from wrong
 
     def _watch(self, contest: Contest) -> None:

@@ -174,7 +174,7 @@ class HeldRun(Closing):
         """
         self.check()
         if self._doubt:
-            raise self._unknown(f"an append to {self.where} was not seen to its end")
+            raise self._unknown(f"could not confirm an append to {self.where}")
         lines = run_state.seal(entries, self._head)
         if lines:
             self._written(lines)
@@ -229,8 +229,8 @@ class HeldRun(Closing):
         return signature(self._secret, self._link, line) if self._secret else ""
 
     def _unknown(self, message: str) -> Unknown:
-        goes_on = f"`drctl resume {quote(self.run)}` goes on behind what is there"
-        hint = f"when the cluster answers, {goes_on}"
+        resume = f"resume the run: drctl resume {quote(self.run)}"
+        hint = f"when the cluster answers, {resume}"
         return Unknown(message, hint)
 
     def _beat(self) -> None:
@@ -243,7 +243,7 @@ class HeldRun(Closing):
         except transactions.Fenced:
             self._lost = True
         except DrctlError as failed:
-            LOGGER.debug("no beat: %s", failed.message)
+            LOGGER.debug("no heartbeat written: %s", failed.message)
 
     @property
     def _key(self) -> bytes:
@@ -256,15 +256,15 @@ class HeldRun(Closing):
         rival = self._rival(self._token)
         if rival is None:
             return Fenced(
-                f"run {self.run} has lost link {self._link}: somebody else begins to use it, or"
-                f" a write took longer than {LIFETIME_S} s",
-                f"if nobody has it, `drctl resume {quote(self.run)}` goes on",
+                f"run {self.run} has lost link {self._link}: another process is acquiring it, or a"
+                f" write took longer than {LIFETIME_S} s",
+                f"if no other process holds it: drctl resume {quote(self.run)}",
             )
         if rival.run == self.run:
-            message = f"run {self.run} is carried on by {rival}"
+            message = f"run {self.run} was resumed by {rival}"
         else:
             message = f"link {self._link} was taken by run {rival.run}: {rival}"
-        return Fenced(message, "this process has stopped and writes nothing more; follow that one")
+        return Fenced(message, "this process has stopped; follow the other one")
 
 
 _PAUSE_S = 0.05
@@ -374,7 +374,9 @@ class JournalTopic(JournalTopicReader):
                 if deadline.expired:
                     raise
             if deadline.expired:
-                raise Unknown(f"{self.where} was made, and is not there", "run it again")
+                raise Unknown(
+                    f"{self.where} was created but does not exist", "run the command again"
+                )
             self._connection.wait(_PAUSE_S)
 
     def _holding(self) -> Refused | None:
@@ -404,12 +406,11 @@ class JournalTopic(JournalTopicReader):
         return replace(taken, mac=signature(self._secret, self._link, encode(taken)))
 
     def _frozen(self, taken: Taken, dead: tuple[Taken | None, ...]) -> tuple[bytes, ...]:
-        """What the run wrote, now that nobody can add to it."""
+        """The journal of a run whose holder is fenced."""
         if not self._guarded(lambda: self._log.settle(_DECIDED_S)):
             raise Unknown(
-                f"{self.where}: somebody's transaction stays open; what stands behind it cannot be"
-                " read",
-                "kafka-transactions.sh find-hanging tells whose it is, and abort ends it",
+                f"cannot read {self.where}: an open transaction blocks it",
+                "find it: kafka-transactions.sh find-hanging; end it: kafka-transactions.sh abort",
             )
         log, run = self._log.link, taken.holder.run
         if log.hold is not None and log.hold not in dead:
@@ -422,8 +423,8 @@ class JournalTopic(JournalTopicReader):
             self.must_be_signed(run)
             if log.needs_key(run):
                 raise ConfigError(
-                    f"run {run} is signed, and this drctl.yaml has no journal.key",
-                    "set journal.key to the key that the run began with",
+                    f"run {run} is signed, but drctl.yaml has no journal.key",
+                    "set journal.key to the key of that run",
                 )
         return lines
 
@@ -434,8 +435,8 @@ class JournalTopic(JournalTopicReader):
             raise self._overtaken(taken.token) from fenced
         except Undecided as undecided:
             raise Unknown(
-                f"no answer whether link {self._link} was taken: {undecided.message}",
-                "run it again: nothing but the journal was written",
+                f"cannot tell whether link {self._link} was acquired: {undecided.message}",
+                "run the command again: only the journal was written",
             ) from undecided
 
     def _overtaken(self, token: str) -> Refused:
@@ -443,7 +444,7 @@ class JournalTopic(JournalTopicReader):
         if rival is not None:
             return held_by(self._link, rival)
         return Refused(
-            f"somebody else has just taken link {self._link}", "`drctl journal` tells who"
+            f"another process has just acquired link {self._link}", "see which: drctl journal"
         )
 
     def _rival_of(self, token: str) -> Holder | None:

@@ -267,8 +267,8 @@ class TopicLedgerReader(ClusterClient):
                 return book
             if deadline.expired:
                 raise Unknown(
-                    f"{self.where}: a transaction stays open, its records cannot be read",
-                    "see who else writes to this topic; without --ledger drctl does not need it",
+                    f"cannot read {self.where}: an open transaction blocks it",
+                    "check who else writes to this topic; without --ledger drctl does not need it",
                 )
             self._connection.wait(_PAUSE_S)
             held.catch_up()
@@ -281,9 +281,9 @@ class TopicLedgerReader(ClusterClient):
 
     def _no_ledger(self, wrong: Unreadable) -> ConfigError:
         return ConfigError(
-            f"{self.where} holds what this drctl did not write: {wrong}",
-            "use the drctl that wrote it, or name another topic in `ledger` of drctl.yaml; a"
-            " ledger may always be deleted: the next run reads everything and begins a new one",
+            f"{self.where} contains a record not written by this version of drctl: {wrong}",
+            "use the version that wrote it, or set another topic in `ledger` of drctl.yaml; a"
+            " ledger can be deleted at any time: the next run rebuilds it",
         )
 
 
@@ -380,7 +380,7 @@ class TopicLedger(TopicLedgerReader):
             Fenced: somebody's transaction does not end.
         """
         if not self._held(fingerprint).settle(_PATIENCE_S):
-            raise Fenced(f"{self.where}: another writer's transaction stays open")
+            raise Fenced(f"{self.where}: another writer's transaction is still open")
         return self._parsed(fingerprint)
 
     def _read_back(self, fingerprint: str, version: int) -> Book:
@@ -389,8 +389,8 @@ class TopicLedger(TopicLedgerReader):
         book = self._parsed(fingerprint) if seen else None
         if book is None or book.version < version:
             raise Unknown(
-                f"{self.where}: what was written could not be read back",
-                "run it again: a ledger that was not kept is read again, no answer is wrong",
+                f"{self.where}: could not read back what was written",
+                "run the command again: results stay correct without the ledger",
             )
         return book
 
@@ -401,7 +401,7 @@ class TopicLedger(TopicLedgerReader):
             if book is not None:
                 return book
             self._connection.wait(_PAUSE_S)
-        raise Unknown(f"{self.where}: another drctl disturbed the first write", "run it again")
+        raise Unknown(f"{self.where}: another drctl process wrote first", "run the command again")
 
     def _writer(self, fingerprint: str) -> TransactionalWriter:
         name = f"drctl-ledger-{fingerprint[:16]}"

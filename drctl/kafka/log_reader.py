@@ -203,7 +203,7 @@ class Scan:
             # Its last offsets may hold no record: markers of transactions, or what was compacted.
             self._seen(partition, reading, offset)
         elif error == KafkaError._AUTO_OFFSET_RESET:
-            raise self._failed(partition, f"offset {reading.position} is gone")
+            raise self._failed(partition, f"offset {reading.position} was deleted")
         elif error not in _PASSING:
             raise self._failed(partition, self._consumer.text_of(error))
 
@@ -212,7 +212,7 @@ class Scan:
         if reading.log_end is not None:
             why = f"its log ends at offset {reading.log_end}, before {reading.end}"
         else:
-            why = f"its leader sent nothing within {self._patience_s:g} s"
+            why = f"no data from its leader within {self._patience_s:g} s"
         return self._failed(partition, f"{why} (read up to offset {reading.position})")
 
     def _failed(self, partition: TopicPartition, why: str) -> ScanFailed:

@@ -54,9 +54,9 @@ class TokenSource:
         if given.get("method", "default").lower() != "oidc" or given.keys() - _KNOWN:
             odd = ", ".join(sorted(given.keys() - _KNOWN)) or "method"
             raise ConfigError(
-                f"drctl's own requests get tokens by {_PREFIX}method oidc with a client secret"
+                f"drctl's own requests support {_PREFIX}method oidc with a client secret"
                 f" only: {odd}",
-                f"Set {', '.join(f'{_PREFIX}{name}' for name in sorted(_KNOWN))} alone.",
+                f"set only {', '.join(f'{_PREFIX}{name}' for name in sorted(_KNOWN))}",
             )
         wanted = ("token.endpoint.url", "client.id", "client.secret")
         endpoint, client, secret = (given.get(name, "") for name in wanted)
@@ -64,7 +64,7 @@ class TokenSource:
             raise ConfigError(
                 f"{_PREFIX}method oidc needs {_PREFIX}token.endpoint.url, client.id and"
                 " client.secret",
-                "Set them among the cluster's properties.",
+                "set them in the cluster's properties",
             )
         pairs = (pair.partition("=") for pair in given.get("extensions", "").split(",") if pair)
         return cls(
@@ -111,9 +111,9 @@ class TokenSource:
             return str(told["access_token"]), float(told.get("expires_in", _USUAL_S))
         except HTTPError as refused:
             raise ConfigError(
-                f"{self.endpoint} gives no token: HTTP {refused.code}",
-                f"Check {_PREFIX}client.id, client.secret and scope.",
+                f"no token from {self.endpoint}: HTTP {refused.code}",
+                f"check {_PREFIX}client.id, client.secret and scope",
             ) from None
         except (OSError, HTTPException, ValueError, KeyError, TypeError) as error:
             reason = getattr(error, "reason", None) or error.__class__.__name__
-            raise Unreachable(f"{self.endpoint} gives no token: {reason}") from None
+            raise Unreachable(f"no token from {self.endpoint}: {reason}") from None

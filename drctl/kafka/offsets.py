@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata  # type: ignore[a
 
 from drctl.host.connections import Closing
 from drctl.kafka.broker_socket import Address, BrokerSecurity, BrokerSocket, broker_security
-from drctl.kafka.connection import GRACE_S, Connection, again, outcome, pauses, settled_by
+from drctl.kafka.connection import GRACE_S, Connection, again, election_deadline, outcome, pauses
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault, leader_of, unknown
 from drctl.kafka.protocol_partitions import LOOK_UP, LookedUp, look_up, read_looked_up
@@ -143,7 +143,7 @@ class LeaderConnection(Closing):
 
     def _answer(self, asked: _Asked) -> tuple[LookedUp, ...] | Fault:
         if asked.deadline.expired:
-            return Fault(KafkaError._TIMED_OUT, f"{self.address} was asked too late")
+            return Fault(KafkaError._TIMED_OUT, f"no time left to ask {self.address}")
         try:
             socket = self._connected(asked.deadline)
             body = look_up(asked.whens, committed=asked.committed)
@@ -339,7 +339,7 @@ class LookUps(Closing):
         attempts: Iterator[float],
         deadline: Deadline,
     ) -> None:
-        settled, waits = settled_by(deadline), pauses()
+        settled, waits = election_deadline(deadline), pauses()
         pending = [n for n, a in enumerate(answers) if again(a, settled)]
         while pending and (timeout := next(attempts, None)):
             self._connection.wait(min(next(waits), deadline.remaining))
@@ -479,7 +479,7 @@ def _answer(info: Any) -> LookUpAnswer:
     if isinstance(info, KafkaError):
         return Fault(info.code(), info.str())
     if info.offset == OFFSET_INVALID:
-        return Fault(KafkaError._TIMED_OUT, "its leader did not answer")
+        return Fault(KafkaError._TIMED_OUT, "no answer from its leader")
     epoch = -1 if info.leader_epoch is None else info.leader_epoch
     return Looked(info.offset, info.timestamp, epoch)
 

@@ -42,7 +42,7 @@ class Purpose:
     page: str
     silent: str
     recreated: str
-    undecided: str = "run it again: it looks at what was kept first"
+    undecided: str = "run the command again: it continues from what was written"
     ids: str = ""
     rights: str = "CREATE"
     kept: bool = True
@@ -50,52 +50,52 @@ class Purpose:
     def unreadable(self, where: str) -> ConfigError:
         """The topic at this place is not for this user to read."""
         return ConfigError(
-            f"{where} may not be read by this user",
-            f"grant READ and DESCRIBE_CONFIGS on it ({self.page})",
+            f"this user may not read {where}",
+            f"grant it READ and DESCRIBE_CONFIGS on the topic ({self.page})",
         )
 
     def unwritable(self, where: str) -> ConfigError:
         """The topic at this place is not for this user to write."""
         return ConfigError(
-            f"{where} may not be written by this user",
-            f"grant READ, WRITE and DESCRIBE_CONFIGS on it ({self.page})",
+            f"this user may not write to {where}",
+            f"grant it READ, WRITE and DESCRIBE_CONFIGS on the topic ({self.page})",
         )
 
 
 LEDGER = Purpose(
     what="the ledger",
     page="docs/howto/permissions.md",
-    silent="see that its brokers run; without --ledger drctl does not need it",
-    recreated="run it again: what is not in the ledger is read, and kept anew",
+    silent="check that its brokers are running; without --ledger drctl does not need it",
+    recreated="run the command again: it reads what is not in the ledger",
     ids="transactional ids that begin with drctl-ledger-",
 )
 ANCHORS = Purpose(
-    what="the anchors",
+    what="offset snapshots",
     page="docs/howto/permissions.md",
-    silent="see that its brokers run",
-    recreated="the next pass begins anew: it notes all positions",
+    silent="check that its brokers are running",
+    recreated="the next pass stores all offsets again",
 )
 JOURNAL = Purpose(
     what="the journal",
     page="docs/howto/permissions.md",
-    silent="see that its brokers run; the state_dir of whoever carried the run out has a copy",
-    recreated="what was journaled is gone: look at the copies in the state_dir of whoever ran"
-    " drctl, and at the clusters",
-    undecided="`drctl journal` tells, as soon as the cluster answers",
+    silent="check that its brokers are running; the state_dir of the run's host has a copy",
+    recreated="its journals are lost: use the copies in the state_dir of each run's host, and check"
+    " the clusters",
+    undecided="when the cluster answers, check with drctl journal",
 )
 DRILL = Purpose(
-    what="what a drill writes",
+    what="drill records",
     page="docs/howto/permissions.md",
-    silent="see that its brokers run",
-    recreated="run it again",
+    silent="check that its brokers are running",
+    recreated="run the command again",
     rights="CREATE, READ, WRITE and DELETE",
     kept=False,
 )
 CANARY = Purpose(
-    what="the canary",
+    what="the probe record",
     page="docs/howto/permissions.md",
-    silent="see that its brokers run",
-    recreated="run it again",
+    silent="check that its brokers are running",
+    recreated="run the command again",
 )
 
 
@@ -147,7 +147,7 @@ def create(
         connection.wait(_PAUSE_S)
     raise Unknown(
         f"topic {topic} of {connection.name} has no leader after {PATIENCE_S:g} s",
-        "see that its brokers run",
+        "check that its brokers are running",
     )
 
 
@@ -198,13 +198,13 @@ def _ask_for(
     if not isinstance(done, Fault) or done.code == KafkaError.TOPIC_ALREADY_EXISTS:
         return
     reason = connection.redacted(done.text)
-    message = f"topic {topic} of {connection.name} cannot be made: {reason}"
+    message = f"cannot create topic {topic} of {connection.name}: {reason}"
     if done.retried:
-        raise Unreachable(message, "see that its brokers run, and run it again")
+        raise Unreachable(message, "check that its brokers are running, and run it again")
     policy = config.get("cleanup.policy", "delete")
     raise ConfigError(
         message,
-        f"grant {purpose.rights} on it ({purpose.page}), or make it: {partitions}"
+        f"grant {purpose.rights} on it ({purpose.page}), or create it: {partitions}"
         f" partition{'s' * (partitions != 1)}, cleanup.policy {policy}",
     )
 
@@ -341,14 +341,17 @@ class TopicWriter(Closing):
         if codes & FORBIDDEN:
             return self._purpose.unwritable(self._where)
         if codes & _MISSING:
-            return Unknown(f"{self._where} was deleted while drctl wrote to it", "run it again")
+            return Unknown(
+                f"{self._where} was deleted while drctl wrote to it", "run the command again"
+            )
         reason = self._connection.redacted(errors[0].str())
         if codes & _SILENT:
             return Unreachable(
-                f"no answer in time while writing to {self._where}: {reason}",
-                "see that its brokers run, and run it again: it looks at what was kept first",
+                f"timed out while writing to {self._where}: {reason}",
+                "check that its brokers are running, then run the command again: it continues"
+                " from what was written",
             )
-        return Unknown(f"{self._where} could not be written: {reason}", "run it again")
+        return Unknown(f"could not write to {self._where}: {reason}", "run the command again")
 
 
 def _lost_in(error: BaseException) -> list[KafkaError]:
@@ -388,7 +391,7 @@ class KafkaCanary:
             raise
         except DrctlError as error:
             raise Refused(
-                f"{connection.name} took no record: {error.message}", error.hint
+                f"{connection.name} accepted no record: {error.message}", error.hint
             ) from error
         finally:
             connection.leave(self)

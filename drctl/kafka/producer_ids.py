@@ -106,7 +106,7 @@ def _taken(opened: BrokerSocket, count: int, deadline: Deadline) -> list[int]:
 def _refusal(opened: BrokerSocket, code: int) -> ConfigError | Unknown:
     if code == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
         return ConfigError(
-            "this user may not get producer ids; grant IDEMPOTENT_WRITE on the cluster, or WRITE"
-            " on a topic"
+            "this user may not allocate producer ids; grant it IDEMPOTENT_WRITE on the cluster, or"
+            " WRITE on a topic"
         )
-    return Unknown(f"{opened.address} gives no producer id: {KafkaError(code).str()}")
+    return Unknown(f"no producer id from {opened.address}: {KafkaError(code).str()}")

@@ -139,7 +139,9 @@ def _absent(offset: int, known: PartitionOffsets) -> Unavailable | None:
     if offset >= known.end:
         return Unavailable(f"offset {offset} is not before the end offset {known.end}")
     if offset >= known.last_stable:
-        return Unavailable(f"offset {offset} is behind the last stable offset {known.last_stable}")
+        return Unavailable(
+            f"offset {offset} is not before the last stable offset {known.last_stable}"
+        )
     return None
 
 
@@ -188,7 +190,7 @@ def _read_round(
 
 
 def _silence(deadline: Deadline) -> Unavailable:
-    return Unavailable(f"its leader sent nothing within {deadline.total:g} s")
+    return Unavailable(f"no data from its leader within {deadline.total:g} s")
 
 
 def _record_of(place: TopicPartition, row: Row) -> Record:
@@ -445,9 +447,9 @@ class TopicTail:
                 yield Chunk(*partition, rows)
             elif error in _ENDS:
                 raise Unknown(
-                    f"{self._where}: partition {partition.partition} cannot be followed any more:"
+                    f"{self._where}: cannot follow partition {partition.partition}:"
                     f" {consumer.text_of(error)}",
-                    "begin again: records may have been deleted before they were read",
+                    "start again: records may have been deleted before they were read",
                 )
 
     def _partitions(self) -> set[int]:
@@ -466,7 +468,7 @@ class TopicTail:
         if state is None or (
             isinstance(state, TopicState) and state.topic_id != self._topic.topic_id
         ):
-            raise Unknown(f"{self._where} was deleted, or made anew", "begin again")
+            raise Unknown(f"{self._where} was deleted or recreated", "start again")
         return set(state.partitions) if isinstance(state, TopicState) else set()
 
     @property

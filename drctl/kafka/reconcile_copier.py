@@ -144,8 +144,8 @@ class TransactionalCopier(TransactionalWriter):
         if any("\0" in name for name in names):
             raise Stopped(
                 f"the record at source offset {offset} for {to} has a header whose name is not"
-                " UTF-8, or has a NUL in it: confluent-kafka cannot write it as it is",
-                "discard the record with --policy discard, or copy it by another tool",
+                " UTF-8, or has a NUL in it: confluent-kafka cannot write it",
+                "discard the record with --policy discard, or copy it with another tool",
             )
         return [(name, content) for name, (_, content) in zip(names, held, strict=True)]
 
@@ -183,19 +183,19 @@ class TransactionalCopier(TransactionalWriter):
         codes = {error.code() for error in (*self._errors, last)}
         if KafkaError.MSG_SIZE_TOO_LARGE in codes:
             return Stopped(
-                f"{self._connection.name} takes no record as large as one of these",
+                f"a record is too large for cluster {self._connection.name}",
                 "raise max.message.bytes of the topic, or use --policy export",
             )
         if KafkaError.INVALID_TIMESTAMP in codes:
             return Stopped(
-                f"{self._connection.name} refuses the timestamp of one of these records",
-                "see message.timestamp.before.max.ms and message.timestamp.after.max.ms of the"
+                f"cluster {self._connection.name} rejects the timestamp of a record",
+                "check message.timestamp.before.max.ms and message.timestamp.after.max.ms of the"
                 " topic, or use --policy export",
             )
         ended = super()._ended(last)
         if isinstance(ended, transactions.Fenced):
             return errors.Fenced(
-                f"another drctl began to reconcile as {self._name}: this one stopped",
-                "see that only one of you goes on; nothing was written twice",
+                f"another drctl process took over reconciliation as {self._name}; this one stopped",
+                "run only one of them; no record was written twice",
             )
         return ended

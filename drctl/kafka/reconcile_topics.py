@@ -11,8 +11,8 @@ from drctl.reconcile.progress import TOPIC, Key, Progress, decode
 RECONCILE = Purpose(
     what="the progress of reconciliation",
     page="docs/howto/permissions.md",
-    silent="see that its brokers run; without it nobody knows what is done already",
-    recreated="run `drctl gap` again: it sees what was copied, and its result begins anew",
+    silent="check that its brokers are running; without it nobody knows what is done already",
+    recreated="run drctl gap again: it detects copied records",
 )
 _CONFIG = {"segment.ms": "3600000", "min.cleanable.dirty.ratio": "0.1"}
 _KEPT_FOR_EVER = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -53,8 +53,8 @@ class ReconcileTopic(ClusterClient):
         held = CompactedTopic(self._connection, TOPIC, b"", RECONCILE)
         if not held.settle(PATIENCE_S):
             raise Unknown(
-                f"a transaction is open in {held.where}: what is done already is not known yet",
-                "run it again in a minute: brokers abort it when its writer is gone",
+                f"an open transaction in {held.where} hides the progress so far",
+                "run the command again in a minute: brokers abort the transaction of a dead writer",
             )
         return decode(held.values.items())
 
@@ -69,7 +69,7 @@ class ReconcileTopic(ClusterClient):
             Unreachable, Unknown: the cluster did not answer, or gave it no leaders.
         """
         if len(name) > _LONGEST_NAME:
-            raise ConfigError(f"topic {name} would have too long a name", "use --policy export")
+            raise ConfigError(f"topic name {name} is too long", "use --policy export")
         states = read_topics(self._connection, [name, like], self._connection.deadline())
         found = states[name]
         if found is None:
@@ -87,7 +87,7 @@ def _check_quarantine(state: TopicState, partitions: int) -> None:
         found = state.config.get(name, wanted)
         if found != wanted:
             raise ConfigError(
-                f"topic {state.name} has {name}={found}: it would forget what is kept in it",
+                f"topic {state.name} has {name}={found}: it would lose records",
                 f"set {name}={wanted} on it",
             )
     if len(state.partitions) < partitions:

@@ -115,13 +115,13 @@ class Scram:
         """
         values = _values(_text(verdict))
         if "e" in values:
-            raise SaslError(f"the broker refuses the proof: {values['e']}")
+            raise SaslError(f"the broker rejects the proof: {values['e']}")
         if not hmac.compare_digest(_decoded(values.get("v", "")), self._expected):
-            raise SaslError("the broker does not prove that it knows the password")
+            raise SaslError("the broker failed to prove that it knows the password")
 
     def _demanded(self, values: dict[str, str]) -> tuple[bytes, int]:
         if not values.get("r", "").startswith(self._nonce) or values["r"] == self._nonce:
-            raise SaslError("the broker answers another client's first message")
+            raise SaslError("the broker's answer belongs to another client")
         count = values.get("i", "")
         # Many would keep us busy forever; few would give the password away.
         if not count.isdecimal() or not _LEAST_ITERATIONS <= int(count) <= _MOST_ITERATIONS:
@@ -140,7 +140,7 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise SaslError("the broker does not answer in text") from None
+        raise SaslError("the broker's answer is not text") from None
 
 
 def _values(text: str) -> dict[str, str]:
@@ -151,4 +151,4 @@ def _decoded(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except ValueError:
-        raise SaslError("the broker's answer is no Base64") from None
+        raise SaslError("the broker's answer is not Base64") from None

@@ -266,7 +266,7 @@ class SimpleConsumer(Closing):
         for key, value in self._properties.items():
             if self._call["conf_set"](conf, key.encode(), value.encode(), why, _TEXT):
                 self._call["conf_destroy"](conf)
-                raise ConfigError(f"librdkafka refuses the property {key}")
+                raise ConfigError(f"librdkafka rejects property {key}")
         handle = self._call["new"](_CONSUMER, conf, why, _TEXT)
         if not handle:
             self._call["conf_destroy"](conf)

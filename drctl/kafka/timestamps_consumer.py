@@ -86,21 +86,21 @@ def split(config: Mapping[str, Any]) -> tuple[TimestampSettings, dict[str, Any]]
         elif name.startswith(_PREFIX):
             numbers[_field(name)] = _number(name, value)
     if numbers.get("value_bytes", _VALUE_BYTES[0]) not in _VALUE_BYTES:
-        raise ValueError("timestamps.value.bytes is 8 or 16")
+        raise ValueError("timestamps.value.bytes must be 8 or 16")
     return TimestampSettings(producer, **numbers), consumer
 
 
 def _field(name: str) -> str:
     if name not in NUMBERS:
         near = get_close_matches(name, NUMBERS, n=1)
-        raise ValueError(f"there is no setting {name}" + (f": {near[0]}?" if near else ""))
+        raise ValueError(f"unknown setting {name}" + (f": {near[0]}?" if near else ""))
     return NUMBERS[name]
 
 
 def _number(name: str, value: object) -> int:
     text = str(value)
     if isinstance(value, bool) or not text.isdecimal() or int(text) < 1:
-        raise ValueError(f"{name} must be a number from 1 on, not {value!r}")
+        raise ValueError(f"{name} must be a number of at least 1, not {value!r}")
     return int(text)
 
 
@@ -113,8 +113,8 @@ _SILENT = frozenset(
         KafkaError._RESOLVE,
     }
 )
-_CURE = (
-    "make it with cleanup.policy=compact, or grant CREATE and DESCRIBE on it, or lower"
+_HINT = (
+    "create it with cleanup.policy=compact, or grant CREATE and DESCRIBE on it, or lower"
     " timestamps.topic.replication.factor"
 )
 
@@ -143,8 +143,8 @@ def missing_topic(settings: TimestampSettings) -> str:
         error = failed.args[0]
         text = error.str() if isinstance(error, KafkaError) else str(error)
         if isinstance(error, KafkaError) and error.code() in _SILENT:
-            return f"no broker tells whether there is a topic {TOPIC}: {text}"
-        return f"topic {TOPIC} is not there and could not be made: {text}; {_CURE}"
+            return f"cannot tell whether topic {TOPIC} exists: {text}"
+        return f"topic {TOPIC} does not exist and could not be created: {text}; {_HINT}"
     return ""
 
 
@@ -331,7 +331,7 @@ class TimestampsWriter:
     def _topic_is_there(self) -> bool:
         missing = missing_topic(self._settings)
         if missing:
-            self._say(f"{missing}; no timestamp is written until it is there")
+            self._say(f"{missing}; timestamps are written once it exists")
         return not missing
 
     def _write(self, producer: Producer, batch: dict[Place, int]) -> None:
@@ -368,9 +368,7 @@ class TimestampsWriter:
     def _lost(self, entry: dict[Place, int], error: KafkaError) -> None:
         self._failed = error.str()
         self._put_back(entry)
-        self._say(
-            f"timestamps could not be written to {TOPIC}, they are tried again: {error.str()}"
-        )
+        self._say(f"could not write timestamps to {TOPIC}, retrying: {error.str()}")
 
     def _say(self, message: str) -> None:
         """Each thing once: a log is no place for every failure of a long night."""
@@ -456,7 +454,7 @@ class TimestampsConsumer(Consumer):
 
     def consumer_group_metadata(self) -> Any:
         """As of `Consumer`."""
-        SAYS.warning("offsets that are committed in transactions leave no consumer timestamps")
+        SAYS.warning("offsets committed in transactions produce no consumer timestamps")
         return super().consumer_group_metadata()
 
     def close(self) -> None:

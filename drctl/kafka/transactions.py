@@ -196,7 +196,7 @@ class TransactionalWriter(TopicWriter):
     def _undecided(self, error: KafkaError) -> Undecided:
         reason = self._connection.redacted(error.str())
         return Undecided(
-            f"no answer whether what was written to {self._where} counts: {reason}",
+            f"cannot tell whether the write to {self._where} was committed: {reason}",
             self._purpose.undecided,
         )
 
@@ -210,7 +210,7 @@ class TransactionalWriter(TopicWriter):
     def _ended(self, last: KafkaError) -> DrctlError:
         codes = {error.code() for error in (*self._errors, last)}
         if codes & _FENCED:
-            return Fenced(f"another drctl writes to {self._where} under the name {self._name}")
+            return Fenced(f"another drctl process writes to {self._where} as {self._name}")
         if _DENIED in codes:
             return not_usable(self._where, self._name, self._purpose)
         return super()._ended(last)

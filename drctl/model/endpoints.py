@@ -1,6 +1,6 @@
-"""What tells clients where their cluster is: how it stands now, and what can change it.
+"""Endpoints, through which clients find their cluster: state, reader and writer.
 
-A reader cannot write. `drctl.endpoints` implements both.
+`drctl.endpoints` implements the protocols; a reader cannot write.
 """
 
 from collections.abc import Mapping
@@ -15,75 +15,75 @@ from drctl.model.typed_json import Number
 
 
 class ClientRedirect(StrEnum):
-    """By what means."""
+    """How connected clients get to the new cluster."""
 
     CUT = "cut"
-    """What they come through cuts their connections."""
+    """The proxy closes their connections."""
     LEFT_OPEN = "left-open"
-    """It could, and is told not to."""
+    """The proxy could close them, but is configured not to."""
     LOOKED_UP = "looked-up"
-    """They ask again where to go once they have lost every connection."""
+    """They look the endpoint up again after losing every connection."""
     READ_AT_START = "read-at-start"
-    """They read where to go when they start."""
+    """They read the endpoint at startup."""
     BY_SITE = "by-site"
-    """The site's own means, which drctl does not know."""
+    """A user-supplied command, whose effect drctl does not know."""
 
 
 _WORDS: Mapping[ClientRedirect, str] = {
     ClientRedirect.CUT: (
-        "its sessions to {old} are cut, and clients that come through it connect anew, to {new};"
-        " who is connected to a broker of {old} past it stays"
+        "its sessions to {old} are closed and its clients reconnect to {new}; clients that bypass"
+        " it stay connected to {old}"
     ),
     ClientRedirect.LEFT_OPEN: (
-        "open sessions to {old} are not cut (cut_sessions: false): clients stay there until they"
-        " are restarted, or somebody cuts their sessions"
+        "open sessions to {old} are not closed (cut_sessions: false): clients stay there until"
+        " they are restarted or their sessions are closed"
     ),
     ClientRedirect.LOOKED_UP: (
-        "clients look it up again when they have lost every broker: while {old} lives they stay"
-        " there until they are restarted, or its listener is closed"
+        "clients look it up again after losing every broker: while {old} is up they stay there"
+        " until they are restarted or its listener is closed"
     ),
     ClientRedirect.READ_AT_START: (
-        "clients read it when they start: they stay on {old} until they are restarted"
+        "clients read it at startup: they stay on {old} until they are restarted"
     ),
     ClientRedirect.BY_SITE: (
-        "whether the site's command cuts connections, drctl cannot see: where it does not, clients"
-        " stay on {old} until they are restarted, or its listener is closed"
+        "drctl cannot see whether your command closes connections: if not, clients stay on {old}"
+        " until they are restarted or its listener is closed"
     ),
 }
 
 
 def in_words(leaving: ClientRedirect, old: str, new: str) -> str:
-    """What becomes of clients that are connected to the old cluster."""
+    """Explain what happens to clients connected to the old cluster."""
     return _WORDS[leaving].format(old=old, new=new)
 
 
 class EndpointRejected(Refused):
-    """An endpoint answered, and did nothing of what was asked."""
+    """An endpoint rejected the request; nothing was changed."""
 
 
 class EndpointMoved(Refused):
-    """An endpoint is not as it was when it was looked at; nothing was changed."""
+    """An endpoint changed since it was observed; nothing was changed."""
 
 
 class EndpointFailed(Stopped):
-    """An endpoint did part of what was asked, or may have."""
+    """An endpoint was changed in part, or may have been."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointState:
-    """Where an endpoint points, and everything needed to put it back to that.
+    """Where an endpoint points, with everything needed to restore it.
 
-    It goes into journals: it holds no secrets.
+    It is stored in journals and holds no secrets.
 
     Attributes:
-        endpoint: which one: its kind, its name, and where it was asked.
-        cluster: name of the cluster that clients are sent to; None where it is none, or several,
-            or cannot be told.
-        words: what was seen, for a person.
-        evidence: the same as it was seen, in a form of each kind's own; JSON can hold it.
-        unfinished: what is not yet as a switch to this cluster leaves it, each in words: open
-            sessions, caches, servers that do not take clients.
-        cached_s: for how long caches may give out this answer after it has changed.
+        endpoint: kind, name and address of the endpoint.
+        cluster: name of the cluster that clients are sent to; None if there is none, several, or
+            it is unknown.
+        words: the state as text.
+        evidence: the observed state as JSON, specific to the kind.
+        unfinished: what a switch to this cluster has yet to finish, as text: open sessions,
+            caches, servers that accept no clients.
+        cached_s: how long caches may serve the old answer after a change.
     """
 
     endpoint: str
@@ -95,18 +95,18 @@ class EndpointState:
 
 
 class EndpointReader(Protocol):
-    """Looks at one endpoint; has nothing that changes it."""
+    """Reads one endpoint."""
 
     @property
     def endpoint(self) -> str:
-        """Which one: the same text for the same endpoint, whoever asks."""
+        """A unique, stable description of the endpoint."""
 
     def observe(self) -> EndpointState:
-        """Where it points now.
+        """Observe where the endpoint points now.
 
         Raises:
             Unreachable: it does not answer.
-            EndpointRejected: it answers, and does not let itself be looked at.
+            EndpointRejected: it answers and denies access.
         """
 
 
@@ -115,45 +115,45 @@ class EndpointWriter(Protocol):
 
     @property
     def endpoint(self) -> str:
-        """Which one: the same text for the same endpoint, whoever asks."""
+        """A unique, stable description of the endpoint."""
 
     def switch(self, to: str, before: EndpointState) -> None:
-        """Point it to the cluster of this name; doing it twice is as doing it once.
+        """Point the endpoint to the cluster of this name. Idempotent.
 
         Args:
-            before: how it was when the switch was decided. What is neither so, nor as the switch
-                leaves it, was changed by somebody else, and stays.
+            before: the state when the switch was planned. A state other than this one and the
+                switched one is a foreign change, and is kept.
 
         Raises:
-            EndpointMoved: somebody else has changed it since.
-            EndpointRejected: it answers, and does not do it; nothing was changed.
-            EndpointFailed: it did part of it, or may have.
-            Unreachable: it could not be asked; nothing was changed.
-            Unknown: no answer came after it had been asked.
+            EndpointMoved: it was changed by someone else.
+            EndpointRejected: it rejected the request; nothing was changed.
+            EndpointFailed: it was changed in part, or may have been.
+            Unreachable: it could not be reached; nothing was changed.
+            Unknown: no answer came to the request.
         """
 
     def restore(self, before: EndpointState) -> None:
-        """Put it back as it was; doing it twice is as doing it once.
+        """Restore the earlier state. Idempotent.
 
-        What is neither so, nor as a switch leaves it, was changed by somebody else, and stays.
+        A state other than the earlier and the switched one is a foreign change, and is kept.
 
         Raises:
-            EndpointMoved: somebody else has changed it since.
-            EndpointRejected: it answers, and does not do it; nothing was changed.
-            EndpointFailed: it did part of it, or may have.
-            Unreachable: it could not be asked; nothing was changed.
-            Unknown: no answer came after it had been asked.
+            EndpointMoved: it was changed by someone else.
+            EndpointRejected: it rejected the request; nothing was changed.
+            EndpointFailed: it was changed in part, or may have been.
+            Unreachable: it could not be reached; nothing was changed.
+            Unknown: no answer came to the request.
         """
 
 
 def must_be_of(endpoint: str, state: EndpointState) -> None:
-    """A state is put back where it was seen.
+    """Require the state to belong to this endpoint.
 
     Raises:
-        EndpointMoved: it is another endpoint's.
+        EndpointMoved: it belongs to another endpoint.
     """
     if state.endpoint != endpoint:
         raise EndpointMoved(
-            f"what was seen is of {state.endpoint}, and this is {endpoint}",
-            "use the drctl.yaml that the run began with",
+            f"the stored state belongs to {state.endpoint}, not to {endpoint}",
+            "use the drctl.yaml with which the run was started",
         )

@@ -49,7 +49,7 @@ def read_document(document: Any) -> KeptGap:
     """
     try:
         if not isinstance(document, dict):
-            raise ValueError("it is damaged: it is no object")
+            raise ValueError("it is damaged: not an object")
         if document["schema"] != GapDocument.SCHEMA:
             raise ValueError(f"its schema is {document['schema']!r}")
         return KeptGap(_identity(document), _result(document))
@@ -67,7 +67,7 @@ def _result(data: Mapping[str, Any]) -> GapResult:
     source, target = data["source"], data["target"]
     started = datetime.fromisoformat(data["started"])
     if started.tzinfo is None:
-        raise ValueError("nobody knows in which time zone it began")
+        raise ValueError("its start time has no time zone")
     return GapResult(
         link=_text(data["link"]),
         scope=_text(data["scope"]),
@@ -109,7 +109,7 @@ def _partition(topic: str, data: Mapping[str, Any]) -> PartitionGap:
     there = None if target is None else _range(target)
     ranges = tuple((_whole(first), _whole(last)) for first, last in data["ranges"])
     if bool(ranges) != bool(data["ranges_total"]):
-        raise ValueError("it is damaged: its ranges are not as many as it says")
+        raise ValueError("it is damaged: wrong number of ranges")
     return PartitionGap(
         partition=_whole(data["partition"]),
         source_range=source,
@@ -177,14 +177,14 @@ def _made(kind: Callable[..., T], data: Mapping[str, Any]) -> T:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"it is damaged: {value!r} is no text")
+        raise ValueError(f"it is damaged: {value!r} is not text")
     return value
 
 
 def _whole(value: object) -> int:
     """Offsets, counts and timestamps have 64 bits."""
     if type(value) is not int or not -(1 << 63) <= value < 1 << 63:
-        raise ValueError(f"it is damaged: {value!r} is no whole number")
+        raise ValueError(f"it is damaged: {value!r} is not an integer")
     return value
 
 
@@ -194,13 +194,13 @@ def _optional(value: object) -> int | None:
 
 def _seconds(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"it is damaged: {value!r} is no number")
+        raise ValueError(f"it is damaged: {value!r} is not a number")
     return float(value)
 
 
 def _flag(value: object) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(f"it is damaged: {value!r} is neither true nor false")
+        raise ValueError(f"it is damaged: {value!r} is not a boolean")
     return value
 
 

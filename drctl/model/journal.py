@@ -44,8 +44,8 @@ def folder_of(folder: Path, run: str) -> Path:
     """
     if not is_run(run):
         raise DamagedJournal(
-            f"no run is called {run!r}: drctl did not write what says so",
-            "drctl journal lists all runs; see who else may write to topic __drctl_journal",
+            f"invalid run name {run!r}: not written by drctl",
+            "list all runs: drctl journal; check who else may write to topic __drctl_journal",
         )
     return folder / run
 
@@ -110,7 +110,7 @@ class Holder:
                 found = cls(run, who, host, pid, datetime.fromisoformat(since), machine)
                 if found.since.tzinfo is not None and found.to_json() == dict(data):
                     return found
-        raise ValueError(f"no holder: {dict(data)}")
+        raise ValueError(f"not a holder: {dict(data)}")
 
 
 class RunJournal(Protocol):

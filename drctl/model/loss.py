@@ -1,6 +1,6 @@
-"""What an unplanned failover loses, as far as anybody can tell: two bounds and the likely number.
+"""Estimated loss of an unplanned failover: lower bound, likely number and upper bound.
 
-The one value for it: plans, status, reports, metrics and JSON take it from here.
+Plans, status, reports, metrics and JSON all use this value.
 """
 
 from collections.abc import Mapping
@@ -13,27 +13,27 @@ from drctl.model.typed_json import read_as
 
 
 class Mode(StrEnum):
-    """The two kinds of failover; what is allowed differs."""
+    """The two kinds of failover."""
 
     PLANNED = "planned"
-    """Both clusters are alive: nothing may be lost."""
+    """Both clusters are up: no record may be lost."""
     UNPLANNED = "unplanned"
-    """The source is dead, cut off or wrong: what was not copied is found later."""
+    """The source is lost or unusable: unreplicated records are found later."""
 
 
-_NOBODY_LOOKED = "nobody has looked for it"
+_NOT_MEASURED = "not measured"
 
 
 class Figure(NamedTuple):
-    """A number of records, and what it rests on.
+    """A number of records and its evidence.
 
     Attributes:
-        records: None where it is not known.
-        based_on: the evidence in words; where the number is not known, why not.
+        records: None if unknown.
+        based_on: the evidence as text; for an unknown number, why it is unknown.
     """
 
     records: int | None = None
-    based_on: str = _NOBODY_LOOKED
+    based_on: str = _NOT_MEASURED
 
 
 _NOT_KNOWN = Figure()
@@ -41,13 +41,12 @@ _NOT_KNOWN = Figure()
 
 @dataclass(frozen=True, slots=True)
 class LossRange:
-    """Between which numbers of records the loss lies, and which number is likely.
+    """Lower bound, likely number and upper bound of lost records.
 
     Attributes:
-        at_least: were seen on the source, and are not on the target.
-        likely: until the source's last sign of life.
-        at_most: if the source was written to at its highest recent pace until the moment of the
-            estimate.
+        at_least: records seen on the source that are not on the target.
+        likely: up to the time when the source was last seen alive.
+        at_most: if the source was written to at its highest recent rate until the estimate.
     """
 
     at_least: Figure = _NOT_KNOWN
@@ -61,12 +60,12 @@ class LossRange:
 
     @property
     def known(self) -> bool:
-        """Whether any of the three is."""
+        """Whether any of the three numbers is known."""
         return any(number is not None for number in self.numbers)
 
     @property
     def words(self) -> str:
-        """In a few words: `about 1,240 records (at least 12, at most 3,100)`."""
+        """Short text: `about 1,240 records (at least 12, at most 3,100)`."""
         least, likely, most = self.numbers
         if not self.known:
             return "an unknown number of records"
@@ -78,7 +77,7 @@ class LossRange:
         if likely is None:
             counted = most if most is not None else least
             ends[-1] += " record" if counted == 1 else " records"
-            missing = " (how many are likely is not known)"
+            missing = " (the likely number is unknown)"
             return ", ".join(ends) + missing
         if least == likely == most:
             return _records(likely)
@@ -88,7 +87,7 @@ class LossRange:
 
 
 class BasedOnDocument(Document):
-    """The evidence of each number; where it is null, why it is not known."""
+    """The evidence of each number; for a null number, why it is unknown."""
 
     read = From(LossRange)
     records: str = read(lambda r: r.likely.based_on)
@@ -97,16 +96,15 @@ class BasedOnDocument(Document):
 
 
 class LossRangeDocument(Document):
-    """The members that every document has of it.
+    """The loss fields of every document.
 
     Attributes:
-        records: the counted number where it is exact, else the likely one, until the source's last
-            sign of life; null: not known.
-        at_least: no fewer than so many: those were seen on the source, and are not on the target;
-            null: not known.
-        at_most: no more than so many, by the replicator's own word; of a source that does not
-            answer, if it is written to until now at its highest recent pace; null: not known.
-        based_on: the evidence of each number; where it is null, why it is not known.
+        records: the exact number if it was counted, else the likely number up to the time when the
+            source was last seen alive; null: unknown.
+        at_least: lower bound: records seen on the source that are not on the target; null: unknown.
+        at_most: upper bound, from the replicator's progress; for a source that does not answer, if
+            it was written to until now at its highest recent rate; null: unknown.
+        based_on: the evidence of each number; for a null number, why it is unknown.
     """
 
     read = From(LossRange)
@@ -117,12 +115,12 @@ class LossRangeDocument(Document):
 
 
 def exactly(records: int, based_on: str) -> LossRange:
-    """Counted: the three are one."""
+    """A counted loss: all three numbers are equal."""
     return LossRange(*(Figure(records, based_on),) * 3)
 
 
 def not_known(why: str) -> LossRange:
-    """Nothing tells, and why."""
+    """An unknown loss, and why."""
     return LossRange(*(Figure(None, why),) * 3)
 
 
@@ -132,31 +130,32 @@ def _records(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What an unplanned failover would lose; an estimate, never proof.
+    """The estimated loss of an unplanned failover.
 
     Attributes:
-        records: how many.
-        seconds: in which they were written, until the source's last sign of life; None where
-            nothing tells.
-        seconds_at_most: the same until the moment of the estimate.
-        words: all of it in a sentence.
-        evidence: what was found, each piece with its age, and what was not.
+        records: number of records.
+        seconds: time span in which they were written, up to when the source was last seen alive;
+            None if unknown.
+        seconds_at_most: the same, up to the estimate.
+        words: the estimate as a sentence.
+        evidence: what was found, with its age, and what was not.
     """
 
     records: LossRange = LossRange()
     seconds: float | None = None
     seconds_at_most: float | None = None
-    words: str = "nothing tells what is lost"
+    words: str = "the loss is unknown"
     evidence: tuple[str, ...] = ()
 
 
 class LossDocument(LossRangeDocument):
-    """What is probably lost, as plans and the journal have it.
+    """The estimated loss in plans and the journal.
 
     Attributes:
-        seconds: in which they were written, until the source's last sign of life; null: not known.
-        seconds_at_most: the same until now; null: not known.
-        evidence: what it rests on, each piece with its age.
+        seconds: time span in which the records were written, up to when the source was last seen
+            alive; null: unknown.
+        seconds_at_most: the same, up to now; null: unknown.
+        evidence: what the estimate is based on, with its age.
     """
 
     seconds: Seconds | None
@@ -166,13 +165,13 @@ class LossDocument(LossRangeDocument):
 
 
 def loss_document(loss: Loss) -> LossDocument:
-    """What is probably lost."""
+    """The estimated loss as a document."""
     return LossDocument.of(loss, **vars(LossRangeDocument.of(loss.records)))
 
 
 def not_estimated(why: str) -> Loss:
-    """Nobody could look."""
-    return Loss(not_known(why), words=f"what is lost is not known: {why}")
+    """An estimate that could not be made, and why."""
+    return Loss(not_known(why), words=f"the loss is unknown: {why}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +180,7 @@ class LossFacts:
 
     Attributes:
         records: the likely number.
-        based_on: by number, its evidence in words.
+        based_on: evidence text by number.
     """
 
     records: int | None = None
@@ -194,9 +193,9 @@ class LossFacts:
 
     @property
     def range(self) -> LossRange:
-        """The three numbers, and what each rests on."""
+        """The three numbers with their evidence."""
         least, likely, most = (
-            Figure(number, self.based_on.get(name, "its journal does not say"))
+            Figure(number, self.based_on.get(name, "not recorded in the journal"))
             for name, number in (
                 ("at_least", self.at_least),
                 ("records", self.records),

@@ -17,34 +17,34 @@ G = TypeVar("G", bound=str)
 def parse_overrides(
     given: Iterable[str], known: Iterable[G], final: Mapping[str, str] = MappingProxyType({})
 ) -> dict[G, str]:
-    """`GUARD=REASON` as typed: the reason of each override, by guard.
+    """Parse `PRECHECK=REASON`: the reason of each override, by precheck.
 
     Args:
-        known: the guards that may be overridden.
-        final: those that may not, and where each holds.
+        known: the prechecks that may be overridden.
+        final: those that may not, and when each passes.
 
     Raises:
-        UsageError: there is no such guard, it cannot be overridden, or no reason is given.
+        UsageError: there is no such precheck, it cannot be overridden, or no reason is given.
     """
-    prechecks, found = {str(precheck): precheck for precheck in known}, {}
+    prechecks, found = {str(each): each for each in known}, {}
     for text in given:
         name, _, reason = (part.strip() for part in text.partition("="))
         if name in final:
             raise UsageError(
-                f"guard {name} cannot be passed over: without it the run could not be made",
-                f"it holds where {final[name]}",
+                f"precheck {name} cannot be overridden: the run depends on it",
+                f"it passes when {final[name]}",
             )
         if name not in prechecks:
             near = get_close_matches(name, prechecks, 1)
             meant = f"did you mean {near[0]}? " if near else ""
             raise UsageError(
-                f"there is no guard {name!r} that can be passed over",
-                f"{meant}those that can: {', '.join(prechecks)}",
+                f"no precheck {name!r} can be overridden",
+                f"{meant}prechecks that can: {', '.join(prechecks)}",
             )
         if not reason:
             raise UsageError(
                 f"--override {name} needs a reason",
-                f"write --override {name}=REASON: it is kept in the journal and the report",
+                f"use --override {name}=REASON; the journal and the report keep the reason",
             )
         found[prechecks[name]] = reason
     return found
@@ -117,7 +117,7 @@ class Plan:
         source: name of the cluster that replication reads from now.
         target: name of the cluster that will take the writes.
         basis: what it was built from: each part in words that change when it does.
-        overrides: the reason of each override, by guard.
+        overrides: the reason of each override, by precheck.
     """
 
     name: str
@@ -165,10 +165,10 @@ class Plan:
             KeyError, TypeError, ValueError: it did not.
         """
         if not isinstance(_mapping(data)["steps"], list | tuple):
-            raise ValueError("its steps are no list")
+            raise ValueError("its steps are not a list")
         steps = tuple(Step.from_json(each) for each in data["steps"])
         if len({step.id for step in steps}) < len(steps):
-            raise ValueError("two of its steps have one name")
+            raise ValueError("two of its steps have the same id")
         name, link, source, target = (
             _text(data[each]) for each in ("name", "link", "source", "target")
         )
@@ -183,19 +183,19 @@ def _number(value: object) -> float:
         ValueError: it is none.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
-        raise ValueError(f"{value!r} is no number of seconds")
+        raise ValueError(f"{value!r} is not a number of seconds")
     return value
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")
+        raise ValueError(f"{value!r} is not text")
     return value
 
 
 def _mapping(value: object) -> Json:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise ValueError(f"{value!r} is no mapping")
+        raise ValueError(f"{value!r} is not an object")
     return value
 
 
@@ -203,7 +203,7 @@ def _texts(value: object) -> dict[str, str]:
     return {name: _text(each) for name, each in _mapping(value).items()}
 
 
-_ABSENT = "not there"
+_ABSENT = "missing"
 
 
 def changes(planned: Plan, now: Plan) -> tuple[str, ...]:
@@ -232,7 +232,7 @@ def _differing(planned: Mapping[str, str], now: Mapping[str, str]) -> Iterator[s
 
 def _head(plan: Plan) -> Mapping[str, str]:
     ends = {"plan": plan.name, "link": plan.link, "from": plan.source, "to": plan.target}
-    return {**ends, **{f"override {precheck}": why for precheck, why in plan.overrides.items()}}
+    return {**ends, **{f"override {guard}": why for guard, why in plan.overrides.items()}}
 
 
 def _there(steps: Mapping[str, Step]) -> Mapping[str, str]:
@@ -241,6 +241,6 @@ def _there(steps: Mapping[str, Step]) -> Mapping[str, str]:
 
 def _settings_of(step: Step) -> Mapping[str, str]:
     """Each as JSON; a setting may have the name of one of the step's own."""
-    own = {"its kind": step.kind, "its patience": step.timeout_s, "its duty": step.duty.value}
+    own = {"its kind": step.kind, "its timeout": step.timeout_s, "its duty": step.duty.value}
     values = {**own, **step.settings}
     return {f"step {step.id}, {name}": json.dumps(values[name], sort_keys=True) for name in values}

@@ -26,11 +26,11 @@ def read_json(text: str | bytes) -> Any:
     """
     told = text.decode() if isinstance(text, bytes) else text
     if is_too_deep(told):
-        raise ValueError("it is nested too deep")
+        raise ValueError("nested too deep")
     try:
         return _DECODER.decode(told)
     except RecursionError:  # brackets that do not match
-        raise ValueError("it is nested too deep") from None
+        raise ValueError("nested too deep") from None
 
 
 def is_too_deep(text: str) -> bool:
@@ -48,12 +48,12 @@ def is_too_deep(text: str) -> bool:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name twice in an object")
+        raise ValueError("duplicate key in an object")
     return found
 
 
 def _refused(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _finite(text: str) -> float:

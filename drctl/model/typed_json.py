@@ -57,5 +57,5 @@ def _told(error: Mapping[str, Any]) -> str:
         return f"{where} is missing"
     # A journal may hold megabytes where a word belongs.
     return (
-        f"{where} is {reprlib.repr(error['input'])}, which is no {error['type'].partition('_')[0]}"
+        f"{where} is {reprlib.repr(error['input'])}: not a valid {error['type'].partition('_')[0]}"
     )

@@ -95,7 +95,7 @@ class LineFile(Closing):
             raise self._unwritable(error) from error
 
     def _unwritable(self, error: OSError) -> Unknown:
-        self._failed = f"the journal {self._file} cannot be written: {error.strerror}"
+        self._failed = f"cannot write journal {self._file}: {error.strerror}"
         return Unknown(self._failed, self._hint)
 
     def close(self) -> None:
@@ -140,12 +140,12 @@ def lines(folder: Path, run: str) -> list[bytes]:
     file = folder / run / NAME
     if not is_run(run) or not file.is_file():
         known = list(runs(folder))[:3]
-        hint = f"the newest: {', '.join(known)}" if known else f"there is none in {folder}"
+        hint = f"the newest: {', '.join(known)}" if known else f"{folder} has none"
         raise UsageError(f"there is no run {run!r}", hint)
     try:
         return file.read_bytes().split(b"\n")[:-1]
     except OSError as error:
-        raise Unknown(f"the journal {file} cannot be read: {error.strerror}") from None
+        raise Unknown(f"cannot read journal {file}: {error.strerror}") from None
 
 
 def sync_folder(folder: Path) -> None:
@@ -162,7 +162,7 @@ def _write(handle: int, data: bytes) -> None:
         data = data[os.write(handle, data) :]
 
 
-_HINT = "free space, or set state_dir; `drctl resume` then goes on where the journal ends"
+_HINT = "free disk space or set state_dir, then continue with drctl resume"
 
 
 class RunFile(LineFile):
@@ -303,9 +303,7 @@ class RunFiles:
             file.rename(aside)
             sync_folder(file.parent)
         except OSError as error:
-            raise Unknown(
-                f"the journal {file} cannot be written: {error.strerror}", _HINT
-            ) from error
+            raise Unknown(f"cannot write journal {file}: {error.strerror}", _HINT) from error
 
     def _file(self, run: str) -> Path:
         return folder_of(self._folder, run) / NAME
@@ -332,7 +330,7 @@ class LocalRuns(RunFiles):
     @property
     def where(self) -> str:
         """The folder."""
-        return f"{self._folder} of this machine alone"
+        return f"{self._folder} (this host only)"
 
     def runs(self) -> Sequence[str]:
         """All that are kept, the newest first."""
@@ -369,9 +367,8 @@ class LocalRuns(RunFiles):
         with self._held(holder):
             if run := self.unfinished:
                 raise Refused(
-                    f"run {run} stopped part-way: no other may begin before it is at its end",
-                    f"`drctl resume {quote(run)}` goes on with it; with --abandon REASON it is left"
-                    " behind",
+                    f"unfinished run {run}: resume or abandon it before a new run",
+                    f"resume it: drctl resume {quote(run)}; or abandon it: add --abandon REASON",
                 )
             with self.anew(holder.run) as file:
                 mark = self._folder / holder.run / _ALONE
@@ -406,13 +403,13 @@ class LocalRuns(RunFiles):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise Unknown(f"{self._lock} cannot be written: {error.strerror}", _HINT) from error
+            raise Unknown(f"cannot write {self._lock}: {error.strerror}", _HINT) from error
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 told = os.pread(handle, 1000, 0).decode()
-                raise Refused(f"{self._link} is held by {told}", "wait until it ends") from None
+                raise Refused(f"{self._link} is held by {told}", "wait for it to finish") from None
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"run {holder.run}: {holder}".encode(), 0)
             yield
@@ -450,7 +447,7 @@ class DrillHistory:
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise Unknown(f"{self._file} cannot be read: {error.strerror}") from error
+            raise Unknown(f"cannot read {self._file}: {error.strerror}") from error
 
     def append(self, line: bytes) -> None:
         """Add one; on disk when this returns.
@@ -472,7 +469,7 @@ class DrillHistory:
             sync_folder(self._file.parent)
         except OSError as error:
             raise Unknown(
-                f"{self._file} cannot be written: {error.strerror}", "free space, or set state_dir"
+                f"cannot write {self._file}: {error.strerror}", "free disk space or set state_dir"
             ) from error
 
 
@@ -502,7 +499,7 @@ class StateFolder:
         while not place.exists() and place != place.parent:
             place = place.parent
         if not place.is_dir():
-            raise ConfigError(f"{place} is no folder", "set state_dir in drctl.yaml")
+            raise ConfigError(f"{place} is not a directory", "set state_dir in drctl.yaml")
         if not os.access(place, os.W_OK | os.X_OK):
             raise ConfigError(
                 f"this user may not write to {place}", "set state_dir in drctl.yaml to another one"

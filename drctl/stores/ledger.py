@@ -136,8 +136,8 @@ class DatabaseLedger:
         except (sqlite3.Error, OSError) as error:
             raise ConfigError(
                 f"ledger {self._file}: {error}",
-                "is the folder writable, and no other drctl busy with it? A ledger may always be"
-                " deleted: the next run reads everything and begins a new one",
+                "check that the directory is writable and no other drctl process uses it; a ledger"
+                " can be deleted at any time: the next run rebuilds it",
             ) from error
 
 

@@ -45,7 +45,7 @@ class MetricsServer:
         except OSError as error:
             raise ConfigError(
                 f"--listen {self._address}: {error.strerror or error}",
-                "choose an address of this machine and a port that nobody listens at",
+                "use an address of this host and a free port",
             ) from None
         self._thread = Thread(
             target=self._server.serve_forever, args=(0.1,), name="drctl-metrics", daemon=True
@@ -108,7 +108,7 @@ def _parsed(address: str) -> tuple[str, int]:
         wrong = wrong or not is_host(bare)
     if wrong:
         raise UsageError(
-            f"--listen {address}: no address",
-            "write 127.0.0.1:9095, [::1]:9095 or a name with a port",
+            f"--listen {address}: not an address",
+            "use 127.0.0.1:9095, [::1]:9095 or a name with a port",
         )
     return bare, int(port)

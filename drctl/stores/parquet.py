@@ -80,12 +80,12 @@ def read_records(folder: Path) -> Iterator[GapRow]:
 
     try:
         if not any(folder.glob("*.parquet")):
-            raise Refused(f"{folder} holds no records of a gap result", "run `drctl gap` again")
+            raise Refused(f"{folder} contains no records of a gap result", "run `drctl gap` again")
         for batch in _batches(folder, _RECORD_COLUMNS, _RECORDS_AT_ONCE):
             topics, partitions, offsets, keys, sizes, orders, times = batch.columns
             verdicts = orders.to_pylist()
             if strange := set(verdicts) - _VERDICTS:
-                raise ValueError(f"no order verdict: {strange}")
+                raise ValueError(f"unknown order verdict: {strange}")
             yield from zip(
                 topics.to_pylist(),
                 partitions.to_pylist(),

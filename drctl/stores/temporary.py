@@ -61,8 +61,8 @@ class TemporaryEntries:
             self._database.execute("COMMIT")
         except sqlite3.OperationalError as error:
             raise Unknown(
-                f"what was read does not fit into memory, and not on disk: {error}",
-                "free space in the folder for temporary files, or set SQLITE_TMPDIR to another one",
+                f"records fit neither into memory nor on disk: {error}",
+                "free space in the temporary directory, or set SQLITE_TMPDIR to another one",
             ) from None
 
     def entries(self) -> Iterator[Entry]:
@@ -122,7 +122,7 @@ class TemporaryWantedRows:
         except OSError as error:
             raise Unknown(
                 f"the gap result does not fit on disk: {error}",
-                "free space in the folder for temporary files, or set TMPDIR to another one",
+                "free space in the temporary directory, or set TMPDIR to another one",
             ) from None
 
     def tallies(self) -> Mapping[RecordSet, Tally]:
@@ -221,7 +221,7 @@ class TemporaryWantedRows:
             self._put(drawer, rows)
             if not drawer.ascending:
                 raise Refused(
-                    "the gap result names a record twice: it is damaged", "run `drctl gap` again"
+                    "the gap result is damaged: it contains a record twice", "run `drctl gap` again"
                 )
 
     def _rows(self, drawer: _Drawer) -> list[WantedRow]:

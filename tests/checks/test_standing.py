@@ -105,13 +105,13 @@ def test_reasons_are_kept() -> None:
 @pytest.mark.parametrize(
     ("given", "message", "hint"),
     [
-        ("source-alife=x", "no guard 'source-alife'", "did you mean source-alive"),
-        ("moves-backwards=x", "no guard 'moves-backwards'", "replication-lag"),
-        ("mm2-topics=x", "no guard 'mm2-topics'", "groups-left-out"),
-        ("=x", "no guard ''", "replication-lag"),
+        ("source-alife=x", "no precheck 'source-alife'", "did you mean source-alive"),
+        ("moves-backwards=x", "no precheck 'moves-backwards'", "replication-lag"),
+        ("mm2-topics=x", "no precheck 'mm2-topics'", "groups-left-out"),
+        ("=x", "no precheck ''", "replication-lag"),
         ("source-alive", "needs a reason", "--override source-alive=REASON"),
         ("source-alive= ", "needs a reason", "--override source-alive=REASON"),
-        ("journal-unwritable=x", "cannot be passed over", "a run can write its journal"),
+        ("journal-unwritable=x", "cannot be overridden", "a run can write its journal"),
     ],
 )
 def test_what_cannot_be_passed_over(given: str, message: str, hint: str) -> None:
@@ -136,7 +136,7 @@ def test_every_command_reads_overrides_alike(
     for given, words in (
         (typed, f"--override {typed} needs a reason"),
         (f"{typed}= ", f"--override {typed} needs a reason"),
-        (f"{refused}=x", f"there is no guard '{refused}' that can be passed over"),
+        (f"{refused}=x", f"no precheck '{refused}' can be overridden"),
     ):
         with pytest.raises(UsageError, match=words):
             parse_overrides([given], known)

@@ -105,7 +105,7 @@ def test_what_fails_behind_the_fence_leaves_the_application_where_it_was(moving:
     report = site.stage.json("report", done["run"], "--verify", code=0)
     agrees(report, site.writer, source)
     leaving = {each["step"]: each["words"] for each in report["clients"]}
-    assert "when they have lost every broker" in leaving["switch-endpoint-1"]
+    assert "after losing every broker" in leaving["switch-endpoint-1"]
     assert "its sessions to primary are cut" in leaving["switch-endpoint-2"], "as it came along"
 
 

@@ -127,4 +127,4 @@ def test_a_ledger_that_is_none_is_named(drctl: Drctl) -> None:
     assert ended.code == 2
     error = ended.document()["error"]
     assert "ledger.db" in error["message"]
-    assert "may always be deleted" in error["hint"]
+    assert "can be deleted at any time" in error["hint"]

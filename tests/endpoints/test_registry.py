@@ -86,7 +86,7 @@ def test_a_state_is_put_back_where_it_was_seen(kind: str, tmp_path: Path) -> Non
         lambda: both.writer.switch("secondary", other),
         lambda: both.writer.restore(other),
     ):
-        with pytest.raises(EndpointMoved, match="of another, and this is"):
+        with pytest.raises(EndpointMoved, match="belongs to another, not to"):
             call()
 
 

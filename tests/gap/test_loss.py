@@ -135,7 +135,7 @@ def test_replication_that_hung_long_before_leaves_what_was_written_until_the_cra
     assert blind.records.likely.based_on.startswith("connector mm2 is PAUSED: ")
     most = numbers(blind)[2]
     assert 14_000 <= most < 15_000
-    assert blind.words.startswith(f"at most {most:,} records (how many are likely is not known)")
+    assert blind.words.startswith(f"at most {most:,} records (the likely number is unknown)")
     assert numbers(look(a=hung, signs=signs, halted="connector mm2 is PAUSED"))[1] == 12_000
 
 

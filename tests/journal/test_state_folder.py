@@ -18,7 +18,7 @@ def test_one_that_is_there_and_one_that_could_be_made(tmp_path: Path) -> None:
 
 def test_a_file_is_in_the_way(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="is no folder") as caught:
+    with pytest.raises(ConfigError, match="is not a directory") as caught:
         StateFolder(tmp_path / "file" / "runs").check()
     assert "state_dir" in caught.value.hint
 

@@ -210,17 +210,17 @@ def test_who_may_not_see_or_change_rules_is_told_what_to_grant(
     with KafkaAclReader(Connection("primary", cluster.properties("bob"))) as blind:
         seen = blind.acls()
         assert isinstance(seen, Unavailable)
-        assert "grant DESCRIBE on the cluster" in seen.reason
+        assert "grant it DESCRIBE on the cluster" in seen.reason
         enforcement = blind.enforcement(rules, [name])
         assert enforcement.looks == 2, "asking again does not help"
-        assert all("grant DESCRIBE on the cluster" in doubt for doubt in enforcement.unproven)
+        assert all("grant it DESCRIBE on the cluster" in doubt for doubt in enforcement.unproven)
         assert not enforcement.proven
     with KafkaAclWriter(Connection("primary", cluster.properties("bob"))) as powerless:
         for change in (powerless.deny, powerless.restore):
             (answer,) = change(rules).values()
             assert isinstance(answer, Unavailable)
             assert not isinstance(answer, Unanswered)
-            assert "grant ALTER on the cluster" in answer.reason
+            assert "grant it ALTER on the cluster" in answer.reason
 
 
 def test_topics_that_still_grow_are_not_still(cluster: TlsCluster, bench: Bench, name: str) -> None:

@@ -144,7 +144,7 @@ def test_a_topic_that_is_deleted_under_a_tracker(place: Place) -> None:
     place.delete()
     with pytest.raises(Unknown, match=f"topic {place.topic} of secondary was deleted") as caught:
         store.catch_up()
-    assert "notes all positions" in caught.value.hint
+    assert "stores all offsets again" in caught.value.hint
     assert not store.catch_up().cluster_ids(), "of the topic that is gone"
     assert not store.exists
     store.write([change(9)])

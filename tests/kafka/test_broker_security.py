@@ -95,8 +95,8 @@ def test_a_certificate_of_our_own_from_files_or_inline(alice: Certificate) -> No
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"security.protocol": "TLS"}, "security.protocol TLS is none"),
-        ({**SASL, "sasl.mechanism": "GSSAPI"}, "cannot log in with sasl.mechanism GSSAPI"),
+        ({"security.protocol": "TLS"}, "unknown security.protocol TLS"),
+        ({**SASL, "sasl.mechanism": "GSSAPI"}, "sasl.mechanism GSSAPI is not supported"),
         (
             {**SASL, "sasl.mechanism": "OAUTHBEARER"},
             "method oidc with a client secret only: method",
@@ -104,13 +104,13 @@ def test_a_certificate_of_our_own_from_files_or_inline(alice: Certificate) -> No
         ({**OIDC, "sasl.oauthbearer.client.secret": ""}, "client.id and client.secret"),
         ({**OIDC, "sasl.oauthbearer.grant.type": "jwt"}, "grant.type"),
         ({**SASL, "sasl.password": ""}, "needs sasl.username and sasl.password"),
-        ({"ssl.keystore.location": "k.p12"}, r"ssl.keystore.location \(k.p12\) cannot be opened"),
-        ({"ssl.crl.location": "crl.pem"}, "do not know ssl.crl.location"),
-        ({"ssl.ca.location": "/no/such/file"}, r"ssl.ca.location \(/no/such/file\) cannot be used"),
-        ({"ssl.ca.pem": "nothing"}, "ssl.ca.pem cannot be used"),
-        ({"ssl.cipher.suites": "NONSENSE"}, "ssl.cipher.suites cannot be used"),
+        ({"ssl.keystore.location": "k.p12"}, r"cannot open ssl.keystore.location \(k.p12\)"),
+        ({"ssl.crl.location": "crl.pem"}, "do not support property ssl.crl.location"),
+        ({"ssl.ca.location": "/no/such/file"}, r"cannot load ssl.ca.location \(/no/such/file\)"),
+        ({"ssl.ca.pem": "nothing"}, "cannot load ssl.ca.pem"),
+        ({"ssl.cipher.suites": "NONSENSE"}, "cannot load ssl.cipher.suites"),
         ({"ssl.key.location": "k"}, "ssl.certificate.location is missing"),
-        ({"ssl.certificate.location": "/no/such"}, "certificate and key cannot be used"),
+        ({"ssl.certificate.location": "/no/such"}, "cannot load the client's certificate and key"),
     ],
 )
 def test_what_cannot_be_translated_is_refused(given: dict[str, str], message: str) -> None:
@@ -125,7 +125,7 @@ def test_a_certificate_of_our_own_from_pkcs12(alice: Certificate, tmp_path: Path
     subprocess.run([*command, "-out", keystore, "-passout", "pass:word"], check=True)
     given = {"security.protocol": "SSL", "ssl.keystore.location": str(keystore)}
     assert broker_security({**given, "ssl.keystore.password": "word"}).tls is not None
-    with pytest.raises(ConfigError, match="cannot be opened") as caught:
+    with pytest.raises(ConfigError, match="cannot open") as caught:
         broker_security({**given, "ssl.keystore.password": "another"})
     assert "another" not in str(caught.value)
 
@@ -184,7 +184,7 @@ def test_a_provider_that_does_not_know_us_or_is_not_there(provider: type[Provide
     assert "wrong" not in str(refused.value)
     found = broker_security(OIDC).login
     assert isinstance(found, TokenSource)
-    with pytest.raises(Unreachable, match="gives no token"):
+    with pytest.raises(Unreachable, match="no token from"):
         found.token(Deadline.after(1))
 
 
@@ -196,6 +196,6 @@ def test_a_wrong_password_of_a_key(alice: Certificate, tmp_path: Path) -> None:
         "ssl.key.location": str(protected),
         "ssl.key.password": "another",
     }
-    with pytest.raises(ConfigError, match="certificate and key cannot be used") as caught:
+    with pytest.raises(ConfigError, match="cannot load the client's certificate and key") as caught:
         broker_security(given)
     assert "another" not in str(caught.value)

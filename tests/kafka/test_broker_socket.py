@@ -58,9 +58,9 @@ def test_an_answer() -> None:
         ((framed(0, VERSIONS), framed(9, GIVEN, b"\0")), "number 9, not 1"),
         ((framed(0, VERSIONS), framed(1, GIVEN[:-1], b"\0")), "bytes too few"),
         ((framed(0, VERSIONS), framed(1, GIVEN + b"x", b"\0")), "bytes too many"),
-        ((framed(0, VERSIONS), b""), "hung up"),
+        ((framed(0, VERSIONS), b""), "closed the connection"),
         ((b"HTTP/1.1 400 Bad Request\r\n\r\n",), "does not speak Kafka's protocol"),
-        ((b"",), "hung up"),
+        ((b"",), "closed the connection"),
     ],
 )
 def test_answers_that_are_none(answers: tuple[bytes, ...], message: str) -> None:
@@ -75,7 +75,7 @@ def test_a_broker_without_such_requests() -> None:
     older = bytes.fromhex("000000000001001600000003")
     with broker(framed(0, older)) as address, pytest.raises(Unknown) as caught:
         ask(address)
-    assert "does not know InitProducerId; Kafka 2.7 does" in str(caught.value)
+    assert "does not support InitProducerId (needs Kafka 2.7)" in str(caught.value)
     assert not isinstance(caught.value, Unreachable)
 
 

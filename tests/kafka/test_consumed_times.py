@@ -95,9 +95,9 @@ def test_settings_as_replicator_documents_them() -> None:
     ("name", "value", "message"),
     [
         ("timestamps.topic.num.partition", 5, "timestamps.topic.num.partitions?"),
-        ("timestamps.topic.num.partitions", 0, "a number from 1 on"),
-        ("timestamps.topic.num.partitions", "many", "a number from 1 on"),
-        ("timestamps.topic.max.per.partition", True, "a number from 1 on"),
+        ("timestamps.topic.num.partitions", 0, "a number of at least 1"),
+        ("timestamps.topic.num.partitions", "many", "a number of at least 1"),
+        ("timestamps.topic.max.per.partition", True, "a number of at least 1"),
         ("timestamps.value.bytes", 12, "8 or 16"),
     ],
 )

@@ -59,7 +59,7 @@ def test_a_rule_that_the_site_has_is_not_ours() -> None:
 def test_only_exact_rules_that_deny_are_added_or_removed(rule: Acl) -> None:
     with KafkaAclWriter(Connection("primary", {"bootstrap.servers": "127.0.0.1:1"})) as writer:
         for change in (writer.deny, writer.restore):
-            with pytest.raises(ValueError, match="not a rule of a fence"):
+            with pytest.raises(ValueError, match="not a fence rule"):
                 change([WRITE, rule])
 
 

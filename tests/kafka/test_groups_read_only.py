@@ -34,7 +34,7 @@ def test_looking_at_a_cluster_that_has_never_had_a_group(cluster: TlsCluster, be
         assert reader.groups() == ()
         for found in (*reader.described(["g"]).values(), *reader.committed(["g"]).values()):
             assert isinstance(found, Unavailable)
-            assert "grant DESCRIBE on the group" in found.reason
+            assert "grant it DESCRIBE on the group" in found.reason
     # Topics come into being a little later than asked for: this one is asked for last.
     canary = bench.create()
     wait_until(lambda: canary in topics(bench), "the canary exists")

@@ -146,7 +146,7 @@ def test_a_run_that_was_set_aside_does_not_hide_the_one_before_it() -> None:
     aside = log(*STOPPED, *lines("Z", BEGAN), taken("Z", "2", abandons="Z"))
     assert aside.unfinished == "B"
     assert aside.objection("B") is None
-    assert told(aside.objection("C")).startswith("run B stopped part-way")
+    assert told(aside.objection("C")).startswith("unfinished run B")
 
 
 def test_who_may_have_the_link() -> None:
@@ -158,8 +158,8 @@ def test_who_may_have_the_link() -> None:
     assert told(stopped.objection("A")).startswith("run A has ended")
     other = stopped.objection("C")
     assert other is not None
-    assert "run B stopped part-way (anna on laptop (process 41), since 2026" in other.message
-    assert "`drctl resume B`" in other.hint
+    assert "unfinished run B (anna on laptop (process 41), since 2026" in other.message
+    assert "drctl resume B" in other.hint
 
 
 def test_a_run_that_took_the_link_and_wrote_nothing_leaves_nothing_to_go_on_with() -> None:
@@ -170,14 +170,14 @@ def test_a_run_that_took_the_link_and_wrote_nothing_leaves_nothing_to_go_on_with
 
 
 def test_a_run_that_is_abandoned() -> None:
-    assert told(log(*STOPPED).objection("C", abandoning="A")).startswith("run B stopped")
+    assert told(log(*STOPPED).objection("C", abandoning="A")).startswith("unfinished run B")
     assert log(*STOPPED).objection("C", abandoning="B") is None
     begun = log(*STOPPED, taken("C", abandons="B"))
     assert begun.unfinished == ""
     assert begun.objection("D") is None
     behind = log(*STOPPED, taken("C", abandons="B"), *lines("C", BEGAN)).objection("B")
     assert behind is not None
-    assert behind.message == "run B was left behind: run C came after it"
+    assert behind.message == "run B was abandoned: run C is newer"
     assert "resume C" in behind.hint
 
 
@@ -260,7 +260,7 @@ def test_the_first_claim_goes_on() -> None:
     assert second.disputed
     assert second.alive is None
     second.see(claim("Z"))
-    assert told(second.refusal(LINK)).startswith("run Z is just taking link main: anna")
+    assert told(second.refusal(LINK)).startswith("run Z is acquiring link main: anna")
     taking = contest(DONE, claim("Z"), claim("Y"), taken("Z"), run="Y")
     assert told(taking.refusal(LINK)).startswith("link main is held by run Z")
     gone = contest(DONE, claim("Z"), claim("Y"), Withdrawn("token of Z"), claim("Z"), run="Y")
@@ -314,5 +314,5 @@ def test_a_holder_says_which_processes_his_is_one_of() -> None:
     at = replace(holder("A"), machine="boot/4026531836")
     assert journal_records.decode(encode(Claim("t", at))) == Claim("t", at)
     assert "machine" not in holder("A").to_json(), "as earlier versions wrote it"
-    with pytest.raises(ValueError, match="no holder"):
+    with pytest.raises(ValueError, match="not a holder"):
         Holder.from_json({**holder("A").to_json(), "machine": ""})

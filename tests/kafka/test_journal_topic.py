@@ -233,7 +233,7 @@ def test_a_topic_that_is_deleted_under_a_run(place: JournalPlace) -> None:
         with pytest.raises(Unknown, match=r"was deleted|no answer in time"):
             held.append(named("intend"))
     assert place.topic not in place.topics(), "brokers create topics by their mere name"
-    with pytest.raises(Unknown, match="was deleted, or made anew") as gone:
+    with pytest.raises(Unknown, match="was deleted or recreated") as gone:
         reader.runs()
     assert "state_dir" in gone.value.hint
     assert reader.runs() == ()
@@ -248,7 +248,7 @@ def test_what_drctl_did_not_write(place: JournalPlace) -> None:
     newer = b'{"v":2,"is":"beat","token":"t","last":true}'
     place.bench.produce(place.topic, {"key": place.link.encode(), "value": newer})
     for call in (lambda: place.journal().take(holder("A")), place.reader().runs):
-        with pytest.raises(ConfigError, match="holds what this drctl did not write") as refused:
+        with pytest.raises(ConfigError, match="not written by this version of drctl") as refused:
             call()
         assert refused.value.hint
 

@@ -363,7 +363,7 @@ def test_what_another_drctl_wrote(begun: Ledgers) -> None:
         begun.bench.produce(begun.topic, foreign, {"key": key, "value": value})
         with pytest.raises(ConfigError, match="did not write") as caught:
             begun.reader().book(begun.fingerprint)
-        assert "may always be deleted" in caught.value.hint
+        assert "can be deleted at any time" in caught.value.hint
 
 
 def test_a_cluster_that_does_not_answer(ledgers: Ledgers) -> None:

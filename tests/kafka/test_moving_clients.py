@@ -334,7 +334,7 @@ def test_a_cluster_without_authorizer(pair: Pair) -> None:
         assert not reader.enforcement(rules, []).proven
         answers: Mapping[Acl, Unavailable | None] = writer.deny(rules)
     (answer,) = answers.values()
-    assert answer == Unavailable("the cluster has no authorizer: it enforces no ACLs")
+    assert answer == Unavailable("no authorizer is configured: ACLs are not enforced")
 
 
 def test_transactions_that_are_open(pair: Pair) -> None:

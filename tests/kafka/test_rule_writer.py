@@ -27,5 +27,5 @@ def test_a_wide_or_open_rule_is_refused_before_anything_is_sent(rule: Acl) -> No
         Connection("b", {"bootstrap.servers": "127.0.0.1:1"}, timeout_s=0.2)
     ) as writer:
         for change in (writer.add, writer.remove):
-            with pytest.raises(ValueError, match="not a rule of a client"):
+            with pytest.raises(ValueError, match="not a client rule"):
                 change([RULE, rule])

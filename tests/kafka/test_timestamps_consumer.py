@@ -349,7 +349,7 @@ def test_a_user_who_may_not_is_told_and_consumes_all_the_same(
         consumer.commit(asynchronous=False)
         consumer.close()
     assert committed(primary, group) == dict.fromkeys(range(PARTITIONS), EACH)
-    assert f"topic {TOPIC} is not there and could not be made" in caplog.text
+    assert f"topic {TOPIC} does not exist and could not be created" in caplog.text
     assert "grant CREATE and DESCRIBE" in caplog.text
     assert other["sasl.password"] not in caplog.text
     assert TOPIC not in primary.admin.list_topics(timeout=20).topics
@@ -398,7 +398,7 @@ def test_transactions_are_said_not_to_be_seen(
 ) -> None:
     with new_consumer() as consumer, caplog.at_level(logging.WARNING, "drctl.consumer"):
         assert consumer.consumer_group_metadata() is not None
-    assert "committed in transactions leave no consumer timestamps" in caplog.text
+    assert "committed in transactions produce no consumer timestamps" in caplog.text
 
 
 def test_a_configuration_that_librdkafka_refuses() -> None:

@@ -88,7 +88,7 @@ def test_a_background_load_outlives_a_dead_broker(
     topic = new_topic(4, mirrored=True, on=("primary",))
     state = loads.start(loads.spec(topic=topic, rate=400))
     assert state.running
-    with pytest.raises(Refused, match="a load to primary is running already"):
+    with pytest.raises(Refused, match="a load to primary is already running"):
         loads.start(loads.spec(topic=topic))
     lab.signal("primary", signal.SIGKILL)
     with pytest.raises(Unreachable, match="primary did not create topic") as caught:

@@ -287,8 +287,8 @@ def test_lines_are_in_order() -> None:
     ("text", "words"),
     [
         ("group-active=I know", "'group-active'"),
-        ("not-readable-target=x", "that can be passed over"),
-        ("group-type=x", "that can be passed over"),
+        ("not-readable-target=x", "can be overridden"),
+        ("group-type=x", "can be overridden"),
         ("moves-backwards", "needs a reason"),
         ("moves-backwards=  ", "needs a reason"),
         ("backwards=x", "'backwards'"),

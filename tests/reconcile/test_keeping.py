@@ -201,7 +201,7 @@ def test_rows_come_back_from_the_files_of_a_gap_result(tmp_path: Path) -> None:
 
 
 def test_files_that_are_missing_or_damaged_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="holds no records"):
+    with pytest.raises(Refused, match="contains no records"):
         list(read_records(tmp_path))
     (tmp_path / "part.parquet").write_bytes(b"PAR1 and nothing else PAR1")
     with pytest.raises(Refused, match="is damaged"):

@@ -29,7 +29,7 @@ def test_the_example_of_the_standard() -> None:
 def test_a_broker_that_does_not_know_the_password_is_not_believed() -> None:
     scram = exchange("another")
     scram.final(CHALLENGE)
-    with pytest.raises(SaslError, match="does not prove that it knows the password"):
+    with pytest.raises(SaslError, match="failed to prove that it knows the password"):
         scram.check(VERDICT)
 
 
@@ -37,7 +37,7 @@ def test_a_broker_that_does_not_know_the_password_is_not_believed() -> None:
 def test_no_verdict_is_no_proof(verdict: bytes) -> None:
     scram = exchange()
     scram.final(CHALLENGE)
-    with pytest.raises(SaslError, match="does not prove"):
+    with pytest.raises(SaslError, match="failed to prove"):
         scram.check(verdict)
 
 
@@ -56,8 +56,8 @@ def test_a_refusal_says_why() -> None:
         (CHALLENGE.replace(b"i=4096", b"i=1"), "asks for 1 iterations"),
         (CHALLENGE.replace(b"i=4096", b"i=99999999"), "asks for 99999999 iterations"),
         (CHALLENGE.replace(b",i=4096", b""), "no iterations"),
-        (CHALLENGE.replace(b"W22Z", b"?22Z"), "no Base64"),
-        (b"\xff", "not answer in text"),
+        (CHALLENGE.replace(b"W22Z", b"?22Z"), "not Base64"),
+        (b"\xff", "is not text"),
     ],
 )
 def test_challenges_that_are_none(challenge: bytes, reason: str) -> None:
