@@ -75,7 +75,7 @@ def _command(each: CommandReference) -> Iterator[str]:
         yield from (_escaped(paragraph), "")
     yield from (f"```text\n{each.usage}\n```", "")
     if each.examples:
-        yield from ("```bash", *each.examples, "```", "")
+        yield from ("```sh", *each.examples, "```", "")
     if rows := [*each.arguments, *each.options]:
         yield from table("option|meaning", map(_option, rows))
         yield ""
@@ -312,7 +312,8 @@ def _fields(
             continue
         kind, below, between = _kind(field, inner)
         optional = "" if name in required else ", may be absent"
-        yield f"`{here}`", kind + optional, _escaped(field.get("description", ""))
+        title = below[1].get("title", "") if below else ""
+        yield f"`{here}`", kind + optional, _escaped(field.get("description", title))
         if below is not None and below[0] not in seen:
             yield from _fields(below[1], inner, f"{here}{between}.", (*seen, below[0]))
 
