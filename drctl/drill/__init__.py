@@ -1,1 +1,1 @@
-"""A rehearsal of a failover on topics and groups of its own: what is made, measured and proven."""
+"""A failover rehearsal (drill) on its own topics and groups: resources, measures and checks."""

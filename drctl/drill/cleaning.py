@@ -1,6 +1,6 @@
-"""The names of what a drill makes, and how it is found and deleted again.
+"""Names of a drill's resources, and their cleanup.
 
-The source is cleaned first: a replicator would copy again what is still there.
+The source is cleaned first: otherwise the replicator would copy its topics again.
 """
 
 import re
@@ -16,7 +16,7 @@ from drctl.model.survey import ClusterSurveyor
 from drctl.model.topology import Unavailable
 
 MARK = "drctl-drill-"
-"""Part of the name of everything that a drill makes."""
+"""Part of every name of a drill's resources."""
 
 _NAME = re.compile(rf"[^:]*?{MARK}(\d{{8}}t\d{{6}}z-[0-9a-f]{{6}})(?:-[a-z]+)?")
 _TIME = "%Y%m%dt%H%M%Sz"
@@ -24,11 +24,11 @@ _TIME = "%Y%m%dt%H%M%Sz"
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """What one drill makes, by name.
+    """Names of one drill's resources.
 
     Attributes:
-        drill: begins with the time of its beginning, so that names sort by it.
-        prefix: what the names begin with, so that the replicator copies them.
+        drill: id of the drill; begins with its start time, so that names sort by time.
+        prefix: prefix of the names, so that the replicator copies the topic.
     """
 
     drill: str
@@ -36,27 +36,27 @@ class Scratch:
 
     @property
     def topic(self) -> str:
-        """That is written to, copied and read from."""
+        """The topic that is written, replicated and read."""
         return f"{self.prefix}{MARK}{self.drill}-records"
 
     @property
     def canary(self) -> str:
-        """That proves on the target that it takes writes."""
+        """The topic of the probe record on the target."""
         return f"{self.prefix}{MARK}{self.drill}-canary"
 
     @property
     def group(self) -> str:
-        """That reads."""
+        """The consumer group."""
         return f"{self.prefix}{MARK}{self.drill}"
 
     @property
     def principal(self) -> str:
-        """Who is denied by the fence; nobody logs in under that name."""
+        """The principal that the fence denies; no client uses it."""
         return f"User:{MARK}{self.drill}"
 
 
 def new_drill(now: datetime, token: str) -> str:
-    """The name of a drill that begins now.
+    """The id of a drill that starts now.
 
     Args:
         token: six random hex digits.
@@ -65,13 +65,13 @@ def new_drill(now: datetime, token: str) -> str:
 
 
 def drill_of(name: str) -> str | None:
-    """The drill that made what is called so; None where none did."""
+    """The drill that a name belongs to, or None."""
     found = _NAME.fullmatch(name)
     return found[1] if found else None
 
 
 def began(drill: str) -> datetime:
-    """When it began."""
+    """The start time of a drill."""
     return datetime.strptime(drill.partition("-")[0], _TIME).replace(tzinfo=UTC)
 
 
@@ -82,10 +82,10 @@ _PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What drills made and is still on one cluster.
+    """Resources of drills that remain on one cluster.
 
     Attributes:
-        rules: that deny somebody a drill's topic.
+        rules: ACLs on drill topics.
     """
 
     cluster: str
@@ -95,20 +95,20 @@ class Left:
 
     @property
     def anything(self) -> bool:
-        """Whether anything is left."""
+        """Whether anything remains."""
         return bool(self.topics or self.groups or self.rules)
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Each, in words."""
+        """Each resource as text."""
         return (
             *(f"topic {name} of {self.cluster}" for name in self.topics),
             *(f"group {name} of {self.cluster}" for name in self.groups),
-            *(f"rule on {rule.name} of {self.cluster}" for rule in self.rules),
+            *(f"ACL on {rule.name} of {self.cluster}" for rule in self.rules),
         )
 
     def of(self, drills: frozenset[str]) -> "Left":
-        """The part of it that these drills made."""
+        """Only the resources of these drills."""
         return Left(
             self.cluster,
             tuple(name for name in self.topics if drill_of(name) in drills),
@@ -118,14 +118,14 @@ class Left:
 
     @property
     def drills(self) -> frozenset[str]:
-        """Which ones left something."""
+        """The drills with remaining resources."""
         names = (*self.topics, *self.groups, *(rule.name for rule in self.rules))
         return frozenset(drill for drill in map(drill_of, names) if drill is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """One cluster, to look at and to clean."""
+    """Readers and writers of one cluster."""
 
     name: str
     site: ClusterReader
@@ -138,14 +138,14 @@ class Ports:
 
 @dataclass(slots=True)
 class Cleaned:
-    """What was deleted, and what is still there, each in words."""
+    """Deleted and remaining resources, as text."""
 
     gone: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
 
 
 def left_on(ports: Ports) -> Left:
-    """What drills made and is still there.
+    """Find the resources of drills on a cluster.
 
     Raises:
         Unreachable: the cluster did not answer.
@@ -162,9 +162,9 @@ def left_on(ports: Ports) -> Left:
 def clean(
     source: Ports, target: Ports, drills: frozenset[str], wait: Callable[[float], None]
 ) -> Cleaned:
-    """Delete all that these drills made, until it stays deleted.
+    """Delete the resources of these drills, until they stay deleted.
 
-    The source comes first: a replicator would copy again what is still there.
+    The source is cleaned first: otherwise the replicator would copy its topics again.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -183,14 +183,14 @@ def clean(
                 still = 0.0
     if not done.left and still < STAYS_AWAY_S:
         again = (left_on(ports).of(drills) for ports in (source, target))
-        done.left += [f"{what}: it comes back" for left in again for what in left.words]
+        done.left += [f"{what}: reappears after deletion" for left in again for what in left.words]
     return done
 
 
 def _delete(ports: Ports, left: Left, done: Cleaned) -> None:
     if left.rules:
         for rule, why in ports.denials.restore(left.rules).items():
-            _note(f"rule on {rule.name} of {ports.name}", why, done)
+            _note(f"ACL on {rule.name} of {ports.name}", why, done)
     for kind, names, delete in (
         ("group", left.groups, ports.scratch.delete_groups),
         ("topic", left.topics, ports.scratch.delete_topics),
@@ -212,7 +212,7 @@ def _ours(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _of_a_drill(rule: Acl) -> bool:
-    """Exactly such a rule as a drill's fence makes."""
+    """Whether a rule has exactly the form of a drill's fence."""
     return (
         rule.permission == DENY
         and rule.pattern == LITERAL

@@ -1,6 +1,6 @@
-"""The applications of a drill, and what else it needs from outside beside the engine.
+"""The clients of a drill and its ports.
 
-A writer and a reader work on the source, and are moved to the target as the engine's steps go by.
+A producer and a consumer work on the source, and move to the target during the run.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,12 +16,12 @@ SOURCE, TARGET = "s", "t"
 
 @dataclass(slots=True)
 class Written:
-    """What one cluster was asked to take; grows while a writer is at work.
+    """The writes to one cluster; updated by the writer.
 
     Attributes:
-        acknowledged: id to the time of the acknowledgement, in their order.
-        refused_at: when the first record was refused by a rule; None where none was.
-        refused: records that were not acknowledged; some of them may be there all the same.
+        acknowledged: acknowledgement time by record id, in order.
+        refused_at: when an ACL first refused a record; None if never.
+        refused: number of records not acknowledged; some may have been stored.
     """
 
     acknowledged: dict[str, float] = field(default_factory=dict)
@@ -41,12 +41,12 @@ class Written:
 
 @dataclass(slots=True)
 class Consumed:
-    """What the drill's group read on one cluster; grows while a reader is at work.
+    """The reads on one cluster; updated by the reader.
 
     Attributes:
-        read: id to the time when it was first read there.
-        finished: ids of records after which an offset was committed.
-        times: how often records were read there, those read twice counted twice.
+        read: time of the first read, by record id.
+        finished: ids of committed records.
+        times: number of reads, including repeated ones.
     """
 
     read: dict[str, float] = field(default_factory=dict)
@@ -61,10 +61,10 @@ class Consumed:
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """All that was seen from outside the engine.
+    """The logs of all clients.
 
     Attributes:
-        held: how often each id is on the target, as a plain consumer found it.
+        held: how often each id is on the target, as read by a plain consumer.
     """
 
     source: Written
@@ -80,7 +80,7 @@ def identity(side: str, number: int) -> str:
 
 
 class AllConnectors(ConnectorsReader, Protocol):
-    """Looks at everything that some Connect workers run, whosever it is."""
+    """Lists all connectors of a Connect cluster."""
 
     def names(self) -> Sequence[str]:
         """Of all connectors.
@@ -91,61 +91,61 @@ class AllConnectors(ConnectorsReader, Protocol):
 
 
 class ScratchMaker(Protocol):
-    """Makes and deletes on one cluster what is called as drills call things; nothing else."""
+    """Creates and deletes a drill's topics and groups, identified by name."""
 
     def make_topic(self, name: str, partitions: int) -> None:
-        """Make it, and see that it is led.
+        """Create a topic and wait for its leaders.
 
         Raises:
-            ConfigError: this user may not.
+            ConfigError: this user may not create it.
             Unreachable: the cluster did not answer.
         """
 
     def delete_topics(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
-        """By name None where it is gone, or why it is not."""
+        """Delete these; by name None on success, or the reason of the failure."""
 
     def delete_groups(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
-        """By name None where it is gone, or why it is not."""
+        """Delete these; by name None on success, or the reason of the failure."""
 
 
 class Writer(Protocol):
-    """An application that writes; keeps what was acknowledged."""
+    """A producer that logs acknowledged records."""
 
     @property
     def log(self) -> Written:
-        """What it knows so far."""
+        """The log so far."""
 
     @property
     def failure(self) -> str:
-        """Why it ended by itself; empty where it did not."""
+        """Why it failed; empty if it did not."""
 
     def write(self, count: int) -> None:
-        """So many, and wait for them.
+        """Write this many records and wait for them.
 
         Raises:
-            Unreachable: some were not acknowledged.
+            Unreachable: a record was not acknowledged.
         """
 
     def start(self, rate: float) -> None:
-        """Write in a thread, so many a second, until it is stopped."""
+        """Write in a thread at this rate until stopped."""
 
     def expect_refusal(self) -> None:
-        """A fence was set: stop when a record is refused, or in a moment where none is."""
+        """A fence was set: stop once a record is refused, or shortly after."""
 
     def stop(self, *, wait: bool) -> None:
-        """End it; where it is not waited for, what is under way stays unknown."""
+        """Stop; without waiting, in-flight records stay unknown."""
 
 
 class Reader(Protocol):
-    """The only member of a group; keeps what it read."""
+    """The single member of a group; logs what it read."""
 
     @property
     def log(self) -> Consumed:
-        """What it knows so far."""
+        """The log so far."""
 
     @property
     def failure(self) -> str:
-        """Why it ended by itself; empty where it did not."""
+        """Why it failed; empty if it did not."""
 
     def start(self) -> None:
         """Begin to read in a thread."""
@@ -157,7 +157,7 @@ class Reader(Protocol):
 _DRAIN, _QUIET, _OPEN = "drain", "quiesce-consumers", "enable-writes"
 
 FIRST_ON_TARGET = 50
-"""So many records are written on the target once it is open."""
+"""Number of records written to the target after writes are enabled."""
 
 
 @dataclass(slots=True)
@@ -174,7 +174,7 @@ class Applications:
     moved: tuple[Writer, Reader] | None = field(default=None, init=False)
 
     def fence_set(self) -> None:
-        """Producers are denied now: the writer finds out, or stops by itself."""
+        """The fence is set: the writer stops."""
         self.writer.expect_refusal()
 
     def stop_writing(self, *, wait: bool = True) -> None:
@@ -190,7 +190,7 @@ class Applications:
         if self.moved is None:
             self.moved = self.there()
             writer, reader = self.moved
-            # The first accepted write is what the time without writes ends with.
+            # The first acknowledged write ends the outage.
             writer.start(FIRST_ON_TARGET)
             reader.start()
 

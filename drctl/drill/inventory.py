@@ -17,26 +17,26 @@ from drctl.model.survey import ClusterSurveyor, Entity
 from drctl.model.topology import TopicState, Unavailable
 
 NEVER = (
-    "records of other topics, and how many there are",
-    "how far connectors are",
-    "rules about anything but topics",
+    "records of other topics and their number",
+    "progress of connectors",
+    "ACLs on other resources than topics",
     "passwords and other secrets",
 )
-"""Never compared: applications and replication continue meanwhile, and secrets stay secret."""
+"""Never compared: data that changes during a drill, and secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What one cluster, or the Connect workers, hold; without what drills made.
+    """Resources of one cluster or of the Connect workers, except those of drills.
 
     Attributes:
-        things: by their kind: the name of each, and what it is, in words that change when it does.
-        settings: by whose they are, in words (`topic orders`): names and values.
-        groups: what each has committed.
-        active: groups in which somebody reads: their members move their positions.
-        unseen: what had to be looked at and could not be, and why. A kind of thing, one thing of
-            it with its kind, or `settings of` somebody's.
-        barred: the same of what this user may not see, and a drill has no way to touch.
+        things: by kind, the name of each resource and a description that reflects changes.
+        settings: names and values, by owner (`topic orders`).
+        groups: committed offsets of each group.
+        active: groups with members, which move their own offsets.
+        unseen: what could not be read, and why: a kind, a resource with its kind, or `settings of`
+            an owner.
+        barred: the same for resources that this user may not read and a drill cannot change.
     """
 
     things: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -54,11 +54,11 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """Everything that a drill must leave as it is.
+    """All resources that a drill must not change.
 
     Attributes:
         clusters: by name.
-        connect: the workers that replicate the link.
+        connect: the workers of the link's replicator.
     """
 
     clusters: Mapping[str, Holding]
@@ -72,14 +72,14 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two inventories compared.
+    """Comparison of two inventories.
 
     Attributes:
-        differences: made by the drill, or by somebody else meanwhile.
-        moved: positions that members of active groups moved themselves.
-        counted: how many things were compared.
-        unseen: what had to be compared, and could not be.
-        not_compared: what is not looked at, or may not be.
+        differences: changes by the drill or by others.
+        moved: offsets that active members moved.
+        counted: number of compared resources.
+        unseen: what could not be compared.
+        not_compared: what is never compared, or not readable.
     """
 
     differences: tuple[str, ...]
@@ -90,7 +90,7 @@ class Compared:
 
 
 def compared(before: Inventory, after: Inventory) -> Compared:
-    """What is not as it was, each named."""
+    """The differences of two inventories."""
     differences: list[str] = []
     moved = counted = 0
     unseen: dict[str, None] = {}
@@ -100,13 +100,13 @@ def compared(before: Inventory, after: Inventory) -> Compared:
         differences += (f"{place}{line}" for line in _differences(was, now))
         moved += _moved_by_members(was, now)
         counted += sum(map(len, was.things.values())) + sum(map(len, was.groups.values()))
-        # What could be seen at first, and could not afterwards, is more than a missing right.
+        # Readable before but not after: more than a missing permission.
         late = {what: why for what, why in now.barred.items() if what not in was.barred}
         for missing in (was.unseen, now.unseen, late):
             unseen |= dict.fromkeys(f"{place}{what}: {why}" for what, why in missing.items())
         barred |= dict.fromkeys(f"{place}{what}: {why}" for what, why in was.barred.items())
-    told = (*NEVER, *barred)
-    return Compared(tuple(differences), moved, counted, tuple(unseen), told)
+    words = (*NEVER, *barred)
+    return Compared(tuple(differences), moved, counted, tuple(unseen), words)
 
 
 def _differences(was: Holding, now: Holding) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _differences(was: Holding, now: Holding) -> Iterator[str]:
         things = (each.things.get(kind, {}) for each in (was, now))
         seen = ({n: v for n, v in e.items() if f"{kind} {n}" not in hidden} for e in things)
         yield from _changed(kind, *seen)
-    # Of what is gone, or new, it is said above.
+    # Added and removed resources are listed above.
     for whose in sorted(was.settings.keys() & now.settings.keys()):
         yield from _changed(f"setting of {whose}", was.settings[whose], now.settings[whose])
     for group in sorted(was.groups.keys() | now.groups.keys()):
@@ -125,7 +125,7 @@ def _differences(was: Holding, now: Holding) -> Iterator[str]:
             {str(place): str(at.offset) for place, at in each.groups.get(group, {}).items()}
             for each in (was, now)
         )
-        yield from _changed(f"position of group {group} in", *positions)
+        yield from _changed(f"offset of group {group} in", *positions)
 
 
 def _changed(what: str, was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[str]:
@@ -134,9 +134,9 @@ def _changed(what: str, was: Mapping[str, str], now: Mapping[str, str]) -> Itera
         if before == after:
             continue
         if before is None:
-            yield f"{what} {name} is new"
+            yield f"{what} {name} was added"
         elif after is None:
-            yield f"{what} {name} is gone"
+            yield f"{what} {name} was removed"
         else:
             yield f"{what} {name}: {before} -> {after}"
 
@@ -158,9 +158,9 @@ def not_of_a_drill(name: str) -> bool:
 T = TypeVar("T")
 
 _BROKERS_OWN = frozenset({"__consumer_offsets", "__transaction_state"})
-"""Brokers make them when the first group reads, whoever's it is."""
+"""Topics that brokers create for the first consumer group."""
 
-_NOT_TOLD = "this user may not see them"
+_NOT_TOLD = "this user may not read them"
 
 
 @dataclass(slots=True)
@@ -196,7 +196,7 @@ def holding(
 def connect_holding(connectors: AllConnectors | None) -> Holding:
     """All connectors of the link's workers, whosever they are."""
     if connectors is None:
-        return Holding(barred={"connector": "the link names no Connect workers"})
+        return Holding(barred={"connector": "the link configures no Connect workers"})
     try:
         names = connectors.names()
     except DrctlError as error:
@@ -245,8 +245,8 @@ def _rules(rules: Acls | Unavailable, seen: _Found) -> None:
 
 def _rule(rule: Acl) -> str:
     name = f"{rule.name}*" if rule.pattern == PREFIXED else rule.name
-    told = f"{rule.permission} {rule.operation} on {name} to {rule.principal}"
-    return told if rule.host == "*" else f"{told} from {rule.host}"
+    words = f"{rule.permission} {rule.operation} on {name} to {rule.principal}"
+    return words if rule.host == "*" else f"{words} from {rule.host}"
 
 
 def _positions(groups: GroupReader, seen: _Found) -> None:
@@ -258,7 +258,7 @@ def _positions(groups: GroupReader, seen: _Found) -> None:
             seen.unseen[f"group {name}"] = found.reason
         elif found and (why := _not_known(group)):
             # Without a position there is nothing that members move: Connect's own are such groups.
-            seen.unseen[f"group {name}"] = f"whether somebody reads in it: {why}"
+            seen.unseen[f"group {name}"] = f"whether it has members: {why}"
         else:
             seen.groups[name] = found
             if isinstance(group, Group) and group.active:
@@ -266,11 +266,11 @@ def _positions(groups: GroupReader, seen: _Found) -> None:
 
 
 def _not_known(group: Group | Unavailable) -> str:
-    """Why it is not known whether members move its offsets; empty where it is known."""
+    """Why it is unknown whether the group has members; empty if known."""
     if isinstance(group, Unavailable):
         return group.reason
     unknown = group.state is GroupState.UNKNOWN and not group.members
-    return "its state is not told" if unknown else ""
+    return "its state was not reported" if unknown else ""
 
 
 def _brokers(survey: ClusterSurveyor, seen: _Found) -> None:

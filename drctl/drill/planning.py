@@ -20,10 +20,10 @@ from drctl.steps.registry import KINDS
 
 
 def narrowed(link: Link, scratch: Scratch, principals: tuple[str, ...]) -> Link:
-    """The link over which the engine rehearses.
+    """The link, reduced to the drill's topic and group.
 
     Args:
-        principals: whom its fence denies; empty where the drill's writer stops by itself.
+        principals: principals that the fence denies; empty without a fence.
     """
     settings = link.settings.model_copy(
         update={
@@ -44,13 +44,13 @@ _REFRESH_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What a replicator says of the topics that it copies.
+    """The topics that a replicator replicates.
 
     Attributes:
-        patterns: one of them must match a name whole.
-        excluded: none of these may.
-        refresh_s: how long it may take to see a new topic.
-        connector: its name; empty where it is not known.
+        patterns: regular expressions; one must match the whole name.
+        excluded: regular expressions; none may match.
+        refresh_s: how long it may take to detect a new topic.
+        connector: its name, if known.
     """
 
     patterns: tuple[str, ...] = (".*",)
@@ -59,13 +59,13 @@ class Coverage:
     connector: str = ""
 
     def copies(self, name: str) -> bool:
-        """Whether a topic of this name is copied."""
+        """Whether a topic of this name is replicated."""
         return any(_matches(each, name) for each in self.patterns) and not any(
             _matches(each, name) for each in self.excluded
         )
 
     def require(self, scratch: Scratch) -> None:
-        """Check that the drill's topic is copied.
+        """Require the drill's topic to be replicated.
 
         Raises:
             Refused: it is not.
@@ -73,17 +73,17 @@ class Coverage:
         if self.copies(scratch.topic):
             return
         within, without = ", ".join(self.patterns), ", ".join(self.excluded)
-        told = f"{within}, but for {without}" if without else within
+        matched = f"{within}, except {without}" if without else within
         raise Refused(
-            f"connector {self.connector} copies topics that match {told}: none is called"
-            f" {scratch.topic}",
-            "give a beginning that it copies, and that no application subscribes to:"
-            " --topic-prefix PREFIX; or add .*drctl-drill-.* to its topics",
+            f"connector {self.connector} does not replicate topic {scratch.topic}: it replicates"
+            f" topics that match {matched}",
+            "use a prefix that it replicates and no application subscribes to: --topic-prefix"
+            " PREFIX; or add .*drctl-drill-.* to its topics",
         )
 
 
 def coverage(connector: str, config: Mapping[str, str]) -> Coverage:
-    """What a source connector's configuration says."""
+    """Read the coverage from a source connector's configuration."""
     kind = config.get("connector.class", "").rpartition(".")[2]
     if kind == "MirrorSourceConnector":
         refreshed = config.get("refresh.topics.interval.seconds", "")
@@ -103,7 +103,7 @@ def _matches(pattern: str, name: str) -> bool:
     try:
         return re.fullmatch(pattern, name) is not None
     except re.error:
-        # Only Java understands it: then only time tells whether it matches.
+        # A regex that only Java understands: assume that it matches.
         return True
 
 
@@ -111,9 +111,9 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-_SHARED = "its connectors carry other topics, too: to stop them would stop those"
-_PERSON = "a rehearsal asks nobody: its own writer and reader stop by themselves"
-_BY_COMMAND = "the site's command would fence the applications; the drill's writer stops by itself"
+_SHARED = "the connectors also replicate other topics"
+_PERSON = "not needed: the drill stops its own producer and consumer"
+_BY_COMMAND = "your command would fence the applications; the drill stops its own producer"
 
 LEFT_OUT: Mapping[str, str] = {
     "request-stop": _SHARED,
@@ -121,23 +121,23 @@ LEFT_OUT: Mapping[str, str] = {
     "confirm-stop": _SHARED,
     "command-stop-replication": _SHARED,
     "manual-stop-replication": _SHARED,
-    "switch-endpoint": "the link's applications would be sent to the target",
-    "advance-producer-ids": "it changes which ids the target's brokers give to every producer",
+    "switch-endpoint": "it would move the link's applications to the target",
+    "advance-producer-ids": "it affects every producer of the target",
     "manual-fence": _PERSON,
     "command-fence": _BY_COMMAND,
     "manual": _PERSON,
     "manual-change": _PERSON,
 }
-"""Kinds of steps that would touch more than the drill's own things, and why each would."""
+"""Step kinds that affect more than the drill's own resources, and why."""
 
-_LIVE = "a rehearsal: its own writer writes until the fence"
-_NO_IDS = "a rehearsal: its own writer has no producer id, and no id is skipped"
-_NO_FENCE = "a rehearsal: the link's own fence is not set, the drill's writer stops by itself"
+_LIVE = "drill: its own producer writes until the fence"
+_NO_IDS = "drill: its own producer has no producer id"
+_NO_FENCE = "drill: the link's fence is not set; the drill stops its own producer"
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A step of the real plan that the rehearsal does without."""
+    """A step of the real plan that a drill skips."""
 
     id: Name
     title: Name
@@ -146,23 +146,23 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What the engine carries out, and what it does not."""
+    """The plan of a drill, and the skipped steps of the real plan."""
 
     plan: Plan
     left_out: tuple[LeftOut, ...]
 
 
 def overrides(fenced: bool) -> Mapping[str, str]:
-    """Prechecks that are overridden because it is a rehearsal, each with the reason."""
+    """Prechecks that drills override, with the reasons."""
     passed = {"replication-lag": _LIVE, "producer-ids-collide": _NO_IDS}
     return passed if fenced else {**passed, "fence-not-possible": _NO_FENCE}
 
 
 def rehearsal(mode: Mode, seen: Circumstances, readers: tuple[str, ...]) -> Rehearsal:
-    """The plan of the real failover, held to its rules of order, then without some steps.
+    """Validate the plan of the real failover, then drop the steps that drills skip.
 
     Args:
-        readers: who is denied reading; never drctl's own user, which has to compare.
+        readers: principals that are denied READ; never drctl's own user, which compares.
 
     Raises:
         Refused: the real plan breaks a rule.
@@ -170,9 +170,9 @@ def rehearsal(mode: Mode, seen: Circumstances, readers: tuple[str, ...]) -> Rehe
     whole = failover(mode, seen)
     broken = violations(whole, KINDS)
     if broken:
-        raise Refused("; ".join(broken), "drctl failover shows the plan")
+        raise Refused("; ".join(broken), "show the plan: drctl failover")
     kept = tuple(
-        # Only the drill's own reader is denied.
+        # Only the drill's own consumer is denied.
         _denying(step, readers) if step.kind == FENCE_CONSUMERS.name else step
         for step in whole.steps
         if step.kind not in LEFT_OUT
@@ -186,6 +186,6 @@ def rehearsal(mode: Mode, seen: Circumstances, readers: tuple[str, ...]) -> Rehe
 
 
 def _denying(step: Step, readers: Collection[str]) -> Step:
-    """The same fence of consumers, for these principals alone."""
+    """The consumer fence, for these principals only."""
     settings = replace(FENCE_CONSUMERS.read_settings(step.settings), principals=tuple(readers))
     return FENCE_CONSUMERS.step(step.id, settings, step.timeout_s, step.duty)

@@ -19,28 +19,28 @@ from drctl.steps.commit_offsets import CommitFacts
 
 
 class Verdict(StrEnum):
-    """How a drill ended."""
+    """The verdict of a drill."""
 
     PASSED = "passed"
     WORSE = "worse"
-    """It went through, and a measure is worse than allowed; or something else changed."""
+    """Completed, but a measure exceeds its limit or other resources changed."""
     FAILED = "failed"
-    """It did not go through; what it had made is gone."""
+    """Did not complete; its resources were deleted."""
     UNKNOWN = "unknown"
-    """Evidence is missing: of how it went, or of whether all else is as it was."""
+    """Evidence is missing: about the drill or about other resources."""
     DIED = "died"
-    """Its process was gone before it ended; a later one cleaned up."""
+    """The process died; a later drill cleaned up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """One drill.
+    """A drill in the history.
 
     Attributes:
-        began: with a time zone.
-        mode: `planned` or `unplanned`; empty where it did not come so far.
+        began: start time, with a time zone.
+        mode: `planned` or `unplanned`; empty if it ended before that was known.
         reasons: why it did not pass.
-        seconds: of its steps, by their ids.
+        seconds: durations of the steps, by id.
     """
 
     drill: str
@@ -61,13 +61,13 @@ class Past:
     seconds: tuple[tuple[str, float], ...] = ()
 
     def line(self) -> bytes:
-        """Its line of the file, without secrets."""
+        """Its line in the history file, without secrets."""
         data = {**asdict(self), "began": self.began.isoformat(), "seconds": dict(self.seconds)}
         return json.dumps(masked_document(data), separators=(",", ":")).encode()
 
 
 def read(lines: Iterable[bytes]) -> tuple[tuple[Past, ...], int]:
-    """The drills of a file, the oldest first; and how many lines are damaged."""
+    """Read the drills of a file, oldest first; also count damaged lines."""
     found: dict[str, Past] = {}
     damaged = 0
     for line in lines:
@@ -98,7 +98,7 @@ def _read(line: bytes) -> Past | None:
 
 
 def _sound(past: Past) -> bool:
-    """Whether every field is of its kind; a file may hold anything."""
+    """Whether every field has the right type."""
     texts = (past.drill, past.link, past.mode, past.inject)
     times = (past.rto_s, past.write_s, past.read_s, past.rpo_s)
     counts = (past.acknowledged, past.missing, past.reread, past.skipped)
@@ -117,9 +117,9 @@ class Outage:
     """From the last write on the source to the first on the target.
 
     Attributes:
-        since: what the time is counted from: `refused` or `last-write`.
-        write_s: until the target acknowledged a record; None where it did not.
-        read_s: until the group read a record there; None where it did not.
+        since: start of the outage: `refused` or `last-write`.
+        write_s: time until the target acknowledged a record; None if it did not.
+        read_s: time until the group read a record there; None if it did not.
     """
 
     since: str
@@ -128,7 +128,7 @@ class Outage:
 
     @property
     def seconds(self) -> float | None:
-        """Until both had happened; None where one has not."""
+        """Time until both happened; None if one did not."""
         if self.write_s is None or self.read_s is None:
             return None
         return max(self.write_s, self.read_s)
@@ -153,14 +153,13 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class TranslationError:
-    """How far the translated offsets were off, by the ids that were read.
+    """The error of the translated offsets, by the ids that were read.
 
     Attributes:
-        finished: records that the group had finished on the source.
-        reread: of these, how many it read again on the target.
-        skipped: records of the target that it neither finished on the source nor read there.
-        promised: re-reads at most, as the engine stated when it committed; None where it committed
-            no offset.
+        finished: records that the group had consumed and committed on the source.
+        reread: how many of these it read again on the target.
+        skipped: records of the target that it consumed on neither cluster.
+        promised: upper bound of rereads in the plan; None if no offset was committed.
         left_out: offsets that were not committed.
     """
 
@@ -174,7 +173,7 @@ class TranslationError:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What a drill measured."""
+    """The measures of a drill."""
 
     outage: Outage
     loss: Loss
@@ -185,7 +184,7 @@ def measured(logs: Logs, committed: CommitFacts | None) -> Measures:
     """Compare the logs of the applications on both clusters.
 
     Args:
-        committed: the facts of the engine's step that committed positions; None where it did not.
+        committed: facts of the step that committed offsets; None if it did not run.
     """
     return Measures(_outage(logs), _loss(logs), _translation(logs, committed))
 
@@ -236,12 +235,12 @@ def _translation(logs: Logs, committed: CommitFacts | None) -> TranslationError:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is allowed.
+    """Limits of a drill.
 
     Attributes:
         rpo_s: `policy.max_rpo_seconds`.
-        rto_s: of the drill; None where none was set.
-        planned: whether nothing may be lost at all.
+        rto_s: the drill's RTO limit; None if not set.
+        planned: whether no record may be lost.
     """
 
     rpo_s: Annotated[Seconds, ("key", "rpo")]
@@ -250,39 +249,39 @@ class Limits:
 
 
 def worse(measures: Measures, limits: Limits) -> tuple[str, ...]:
-    """What is worse than allowed, each in words; empty where nothing is."""
+    """The exceeded limits as text; empty if there are none."""
     return tuple(_worse(measures, limits))
 
 
 def _worse(measures: Measures, limits: Limits) -> Iterator[str]:
     outage, loss, translation = measures.outage, measures.loss, measures.translation
     if outage.seconds is None:
-        yield "the applications did not get to work on the target: there is no RTO"
+        yield "the applications did not resume on the target: no RTO"
     elif limits.rto_s is not None and outage.seconds > limits.rto_s:
-        yield f"RTO {outage.seconds:.1f} s is above {limits.rto_s:g} s"
+        yield f"RTO {outage.seconds:.1f} s exceeds the limit of {limits.rto_s:g} s"
     if limits.planned and loss.missing:
-        yield f"{loss.missing:,} acknowledged records were lost, and a planned one loses none"
+        yield f"{loss.missing:,} acknowledged records were lost; a planned failover must lose none"
     elif loss.seconds > limits.rpo_s:
-        yield f"RPO {loss.seconds:.1f} s is above {limits.rpo_s:g} s"
+        yield f"RPO {loss.seconds:.1f} s exceeds the limit of {limits.rpo_s:g} s"
     if translation.skipped:
         yield f"the group skipped {translation.skipped:,} records"
     if translation.promised is None and translation.finished:
         yield (
-            f"no position of the group was committed on the target: it read"
-            f" {translation.reread:,} of {translation.finished:,} records again"
+            f"no offset of the group was committed on the target: it reread"
+            f" {translation.reread:,} of {translation.finished:,} records"
         )
     elif translation.promised is not None and translation.reread > translation.promised:
         yield (
-            f"the group read {translation.reread:,} records again, and"
-            f" {translation.promised:,} were promised at most"
+            f"the group reread {translation.reread:,} records; the plan allowed at most"
+            f" {translation.promised:,}"
         )
     if translation.left_out:
-        yield f"{translation.left_out:,} positions had no place on the target"
+        yield f"{translation.left_out:,} offsets could not be translated"
 
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """A step of the engine's part; `seconds` is None where it was not begun."""
+    """A step of the run; `seconds` is None if it was not started."""
 
     id: Name
     title: Name
@@ -296,17 +295,17 @@ class Result:
     """One drill.
 
     Attributes:
-        inject: the fault; empty where there was none.
-        seconds: of all of it, cleaning up included.
-        broke_off: why it ended early; empty where the engine finished all steps.
+        inject: the injected fault, if any.
+        seconds: total duration, including cleanup.
+        broke_off: why it ended early; empty if all steps completed.
         unanswered: whether it ended early because something did not answer.
-        measures: None where it did not come so far.
-        steps: of the engine's plan; empty where it did not begin.
-        deleted: what it had made and is gone.
-        left: what is still there, or may be.
-        compared: two looks at everything else; None where the second was not possible.
-        not_compared: why it was not.
-        journal: of the engine's part; empty where it did not begin.
+        measures: None if it ended before measuring.
+        steps: steps of the run; empty if it did not start.
+        deleted: deleted resources of the drill.
+        left: resources that remain, or may remain.
+        compared: all other resources before and after; None if that could not be checked.
+        not_compared: why it could not.
+        journal: journal of the run; empty if it did not start.
     """
 
     scratch: Scratch
@@ -333,12 +332,12 @@ class Result:
 
     @property
     def evidence_missing(self) -> bool:
-        """Whether something that the drill was to show is not known."""
+        """Whether evidence is missing."""
         return self.unanswered or self.compared is None or bool(self.compared.unseen)
 
     @property
     def verdict(self) -> Verdict:
-        """How well it went."""
+        """The verdict."""
         if self.evidence_missing:
             return Verdict.UNKNOWN
         if self.broke_off or self.measures is None:
@@ -347,15 +346,14 @@ class Result:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it did not pass, each in words; empty where it did."""
+        """Why it did not pass, as text; empty if it passed."""
         return tuple(self._reasons())
 
     @property
     def exit_code(self) -> ExitCode:
-        """What the process exits with: what has to be acted on first comes first.
+        """The exit code, most urgent first.
 
-        4 where something is left, 130 where somebody stopped it, 5 where evidence is missing
-        (whatever else was found), 1 where it did not pass.
+        4: resources remain; 130: interrupted; 5: evidence is missing; 1: it did not pass.
         """
         if self.left:
             return ExitCode.STOPPED
@@ -398,10 +396,10 @@ class Result:
             yield self.broke_off
         elif self.measures is not None:
             yield from worse(self.measures, self.limits)
-        yield from (f"still there: {what}" for what in self.left)
+        yield from (f"not deleted: {what}" for what in self.left)
         if self.compared is None:
             why = f": {self.not_compared}" if self.not_compared else ""
-            yield f"whether all else is as it was is not known{why}"
+            yield f"cannot tell whether other resources are unchanged{why}"
             return
-        yield from (f"not as it was: {what}" for what in self.compared.differences)
-        yield from (f"not looked at: {what}" for what in self.compared.unseen)
+        yield from (f"changed: {what}" for what in self.compared.differences)
+        yield from (f"not checked: {what}" for what in self.compared.unseen)

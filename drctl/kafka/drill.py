@@ -1,4 +1,4 @@
-"""A drill's clients and its scratch: a reader and a writer that log what they did, own topics."""
+"""A drill's producer, consumer and topics."""
 
 import threading
 import time
@@ -42,10 +42,10 @@ def _opened(kind: type[C], cluster: str, settings: Mapping[str, Any]) -> C:
 
 
 class DrillReader:
-    """Implements `drctl.drill.clients.Reader`; commits what it read, batch by batch.
+    """Implements `drctl.drill.clients.Reader`; commits after each batch.
 
     Args:
-        most: after so many it stays in the group and reads no more; 0 is never.
+        most: stop reading after this many records, but stay in the group; 0 is never.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class DrillReader:
             "group.id": group,
             "enable.auto.commit": False,
             "session.timeout.ms": 6_000,
-            # Where it never committed it begins at the start, here as there.
+            # Without a committed offset it starts at the beginning, on both clusters.
             "auto.offset.reset": "earliest",
         }
         self._consumer = _opened(Consumer, name, settings)
@@ -69,16 +69,16 @@ class DrillReader:
 
     @property
     def log(self) -> Consumed:
-        """What it knows so far."""
+        """The log so far."""
         return self._log
 
     @property
     def failure(self) -> str:
-        """Why it ended by itself; empty where it did not."""
+        """Why it failed; empty if it did not."""
         return self._failure
 
     def start(self) -> None:
-        """Begin to read in a thread."""
+        """Start reading in a thread."""
         self._thread.start()
 
     def leave(self, *, wait: bool) -> None:
@@ -91,14 +91,14 @@ class DrillReader:
         try:
             self._consumer.subscribe([self._topic])
             while not self._stopping.is_set():
-                self._take(self._consumer.consume(self._room(), timeout=_POLL_S))
+                self._take(self._consumer.consume(self._batch_size(), timeout=_POLL_S))
         except KafkaException as error:
             self._failure = str(error.args[0].str())
         finally:
             self._consumer.close()
 
-    def _room(self) -> int:
-        """How many to take at once; one where it has enough, and has to be heard of only."""
+    def _batch_size(self) -> int:
+        """The batch size; 1 once it has enough and only stays in the group."""
         left = self._most - len(self._log.read)
         if not self._most or left >= _BATCH:
             return _BATCH
@@ -123,7 +123,7 @@ class DrillReader:
 
 
 def held(name: str, properties: Mapping[str, str], topic: str) -> Mapping[str, int]:
-    """How often each id is in a topic, up to its ends of now; joins no group.
+    """Count how often each id is in a topic; joins no group.
 
     Raises:
         Unreachable: the cluster did not answer.
@@ -156,7 +156,7 @@ class DrillWriter:
     """Implements `drctl.drill.clients.Writer`.
 
     Args:
-        side: with which the ids of its records begin.
+        side: prefix of the record ids.
     """
 
     def __init__(self, name: str, properties: Mapping[str, str], topic: str, side: str) -> None:
@@ -179,19 +179,19 @@ class DrillWriter:
 
     @property
     def log(self) -> Written:
-        """What it knows so far."""
+        """The log so far."""
         return self._log
 
     @property
     def failure(self) -> str:
-        """Why it ended by itself; empty where it did not."""
+        """Why it failed; empty if it did not."""
         return self._failure
 
     def write(self, count: int) -> None:
-        """So many, and wait for them.
+        """Write this many records and wait for them.
 
         Raises:
-            Unreachable: some were not acknowledged.
+            Unreachable: a record was not acknowledged.
         """
         before = len(self._log.acknowledged)
         for _ in range(count):
@@ -206,30 +206,30 @@ class DrillWriter:
             )
 
     def start(self, rate: float) -> None:
-        """Continue writing in a thread, so many a second, until it is stopped."""
-        self._thread = threading.Thread(target=self._go_on, args=(1 / rate,), daemon=True)
+        """Write in a thread at this rate until stopped."""
+        self._thread = threading.Thread(target=self._run, args=(1 / rate,), daemon=True)
         self._thread.start()
 
     def expect_refusal(self) -> None:
-        """A fence was set: stop when a record is refused, or in a moment where none is."""
+        """A fence was set: stop once a record is refused, or shortly after."""
         self._expected.set()
 
     def stop(self, *, wait: bool) -> None:
-        """End it; where it is not waited for, what is under way stays unknown."""
+        """Stop; without waiting, in-flight records stay unknown."""
         self._stopping.set()
         if wait and self._thread is not None:
             self._thread.join(_DELIVERY_S)
 
-    def _go_on(self, pause_s: float) -> None:
+    def _run(self, pause_s: float) -> None:
         try:
-            self._write_until(self._told_to_stop(), pause_s)
+            self._write_until(self._stop_condition(), pause_s)
         except KafkaException as error:
             self._failure = str(error.args[0].str())
 
-    def _told_to_stop(self) -> Callable[[], bool]:
+    def _stop_condition(self) -> Callable[[], bool]:
         since: float | None = None
 
-        def told() -> bool:
+        def over() -> bool:
             nonlocal since
             if self._stopping.is_set() or self._log.refused_at is not None:
                 return True
@@ -237,16 +237,16 @@ class DrillWriter:
                 since = time.monotonic()
             return since is not None and time.monotonic() - since >= _REFUSAL_S
 
-        return told
+        return over
 
     def _write_until(self, over: Callable[[], bool], pause_s: float) -> None:
         while not over():
             self._send()
             self._producer.poll(0)
             self._stopping.wait(pause_s)
-        # A dead cluster acknowledges nothing: it is not waited for longer than a moment.
+        # Do not wait long for a cluster that may be dead.
         self._producer.flush(_FLUSH_S if not self._stopping.is_set() else _REFUSAL_S)
-        # What is still under way must not be written later, when nobody counts any more.
+        # In-flight records must not be written after the measurement.
         self._producer.purge()
 
     def _send(self) -> None:
@@ -255,14 +255,14 @@ class DrillWriter:
         value = identity(self._side, number)
         try:
             self._producer.produce(
-                self._topic, value=value, key=str(number % _KEYS), on_delivery=self._told
+                self._topic, value=value, key=str(number % _KEYS), on_delivery=self._delivered
             )
         except BufferError:
             self._producer.poll(0.1)
         except KafkaException as error:
             self._fault(error.args[0])
 
-    def _told(self, error: KafkaError | None, message: Message) -> None:
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self._fault(error)
             return
@@ -278,7 +278,7 @@ class DrillWriter:
 _PAUSE_S = 0.2
 _GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 _NO_GROUP = frozenset({KafkaError.GROUP_ID_NOT_FOUND})
-# A member that was killed is in its group until its session ends.
+# A killed member stays in its group until its session expires.
 _STILL_READ = frozenset({KafkaError.NON_EMPTY_GROUP})
 
 Ask = Callable[[list[str]], Mapping[str, Any]]
@@ -288,22 +288,22 @@ class KafkaScratch(ClusterClient):
     """Implements `drctl.drill.clients.ScratchMaker`; connects on first use."""
 
     def make_topic(self, name: str, partitions: int) -> None:
-        """Make it, and see that it is led.
+        """Create a topic and wait for its leaders.
 
         Raises:
-            ConfigError: this user may not.
+            ConfigError: this user may not create it.
             Unreachable: the cluster did not answer.
             Unknown: it has no leaders in time.
-            ValueError: it is not called as drills call topics.
+            ValueError: it is not the name of a drill topic.
         """
         _require_ours([name])
         create(self._connection, name, DRILL, {}, partitions)
 
     def delete_topics(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
-        """By name None where it is gone, or why it is not.
+        """Delete these; by name None on success, or the reason of the failure.
 
         Raises:
-            ValueError: one of them is not called as drills call topics.
+            ValueError: a name is not that of a drill topic.
         """
         return self._deleted(
             names,
@@ -314,10 +314,10 @@ class KafkaScratch(ClusterClient):
         )
 
     def delete_groups(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
-        """By name None where it is gone, or why it is not.
+        """Delete these; by name None on success, or the reason of the failure.
 
         Raises:
-            ValueError: one of them is not called as drills call groups.
+            ValueError: a name is not that of a drill group.
         """
         return self._deleted(
             names,
@@ -347,7 +347,7 @@ class KafkaScratch(ClusterClient):
 
 
 def _require_ours(names: Collection[str]) -> None:
-    """Nothing of anybody else is ever deleted here, whatever is asked."""
+    """Only delete resources of drills."""
     for name in names:
         if drill_of(name) is None:
             raise ValueError(f"not of a drill: {name}")

@@ -1,4 +1,4 @@
-"""All drills as one HTML file for people: no script, no network, nothing beside it."""
+"""All drills as one self-contained HTML page."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _ROOM = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A drill in a chart, in per cent of its width and height; y from the top."""
+    """A drill in a chart, in percent of width and height; y from the top."""
 
     x: float
     y: float
@@ -26,7 +26,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A drill without that measure."""
+    """A drill without this measure."""
 
     x: float
     tone: str
@@ -35,7 +35,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Between two neighbours, in per cent."""
+    """A line between neighbors, in percent."""
 
     x1: float
     y1: float
@@ -48,9 +48,9 @@ class Chart:
     """One measure.
 
     Attributes:
-        top: what the highest point stands for, in words.
-        newest: the newest value, in words.
-        lines: between points of neighbouring drills; none where one between lacks the measure.
+        top: value of the highest point, as text.
+        newest: the newest value, as text.
+        lines: between neighboring drills that both have the measure.
     """
 
     name: str
@@ -76,14 +76,14 @@ class Trend:
 
 
 def trend(drills: Sequence[Past]) -> Trend | None:
-    """The picture; None where there is nothing to compare."""
+    """The charts; None without drills."""
     shown = tuple(drills)[-MOST:]
     if not shown:
         return None
     charts = (
         _chart("RTO", shown, lambda past: past.rto_s, length),
         _chart("Lost records", shown, lambda past: past.missing, _whole),
-        _chart("Records read again", shown, lambda past: past.reread, _whole),
+        _chart("Reread records", shown, lambda past: past.reread, _whole),
         _chart("Records skipped", shown, lambda past: past.skipped, _whole),
     )
     first, last = (f"{past.began:%Y-%m-%d %H:%M}" for past in (shown[0], shown[-1]))
@@ -91,7 +91,7 @@ def trend(drills: Sequence[Past]) -> Trend | None:
 
 
 def comparable(drills: Sequence[Past]) -> tuple[Past, ...]:
-    """Those like the newest: over its link, with its fault; only they make a trend."""
+    """Drills with the link and fault of the newest one."""
     newest = drills[-1]
     like = (newest.link, newest.inject)
     return tuple(past for past in drills if (past.link, past.inject) == like)
@@ -112,13 +112,13 @@ def _chart(
     lines: list[Line] = []
     before: Point | None = None
     for past, value, x in zip(drills, values, places, strict=True):
-        told = f"{past.began:%Y-%m-%d %H:%M} UTC, {plain(past.link)}: {VERDICTS[past.verdict]}"
+        label = f"{past.began:%Y-%m-%d %H:%M} UTC, {plain(past.link)}: {VERDICTS[past.verdict]}"
         tone = _tone(past.verdict)
         if value is None:
-            missing.append(Missing(x, tone, told))
+            missing.append(Missing(x, tone, label))
             before = None
             continue
-        here = Point(x, _height(value, top), tone, f"{told}, {words(value)}")
+        here = Point(x, _height(value, top), tone, f"{label}, {words(value)}")
         points.append(here)
         if before is not None:
             lines.append(Line(before.x, before.y, here.x, here.y))
@@ -128,7 +128,7 @@ def _chart(
 
 
 def _height(value: float, top: float) -> float:
-    """From the top; nothing at all lies at the bottom, and never looks like something."""
+    """Distance from the top; zero is at the bottom."""
     share = value / top if top > 0 else 0.0
     return round(100 - _ROOM - share * (100 - 2 * _ROOM), 3)
 
@@ -142,10 +142,10 @@ def _tone(verdict: Verdict) -> str:
 
 
 def render(drills: Sequence[Past]) -> str:
-    """The page; reads nothing but the template.
+    """Render the page.
 
     Args:
-        drills: the oldest first; at least one.
+        drills: oldest first; at least one.
     """
     newest = drills[-1]
     return render_page(

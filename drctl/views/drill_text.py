@@ -1,4 +1,4 @@
-"""Drills as JSON and in words: the plan of one, its result, what was cleaned up, all that were."""
+"""Drills as JSON and text: plan, result, cleanup and history."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -27,18 +27,18 @@ from drctl.views.view import Figure, Part, Text, figures_table, heading, section
 
 VERDICTS = {
     Verdict.PASSED: "passed",
-    Verdict.WORSE: "worse than allowed",
-    Verdict.FAILED: "did not go through",
-    Verdict.UNKNOWN: "not known",
+    Verdict.WORSE: "limits exceeded",
+    Verdict.FAILED: "failed",
+    Verdict.UNKNOWN: "unknown",
     Verdict.DIED: "died",
 }
 
-COLUMNS = ("Began, UTC", "Link", "How", "Verdict", "RTO", "Lost", "Read again", "Skipped", "Why")
+COLUMNS = ("Started (UTC)", "Link", "Mode", "Verdict", "RTO", "Lost", "Reread", "Skipped", "Reason")
 """Of `past_row`."""
 
 _SINCE = {
-    "refused": "since the first write that the source refused",
-    "last-write": "since the last write that the source took",
+    "refused": "after the first write that the source refused",
+    "last-write": "after the last write that the source accepted",
 }
 
 
@@ -46,10 +46,10 @@ Inject = Annotated[str | None, ("enum", ("kill-source", "pause-source", "stop-co
 
 
 class ScratchDocument(Document):
-    """What a drill would make.
+    """Resources that a drill creates.
 
     Attributes:
-        principals: whom rules would deny the drill's topic; empty: no rule is set.
+        principals: principals that ACLs deny access to the drill's topic; empty: no ACL is set.
     """
 
     source_topics: tuple[Name, ...]
@@ -59,22 +59,22 @@ class ScratchDocument(Document):
 
 
 class TitledDocument(Document):
-    """A step that would be rehearsed."""
+    """A step of the drill."""
 
     id: Name
     title: Name
 
 
 class DrillPlanDocument(Document):
-    """What a drill would make, and which steps it would rehearse.
+    """The plan of a drill.
 
     Attributes:
-        plan: the engine's plan: drill-planned or drill-unplanned.
-        inject: the fault; null: none.
-        seen_within_seconds: how long the replicator may take to see a new topic; 0: not known.
-        left_out: steps of the real plan that a rehearsal does without.
-        leftovers: of drills that died: deleted first.
-        execute: the command line that carries it out.
+        plan: drill-planned or drill-unplanned.
+        inject: the injected fault; null: none.
+        seen_within_seconds: how long the replicator may take to detect a new topic; 0: unknown.
+        left_out: steps of the real plan that a drill skips.
+        leftovers: resources of drills that died; they are deleted first.
+        execute: the command that executes the drill.
     """
 
     SCHEMA = "drctl/drill-plan/1"
@@ -100,7 +100,7 @@ class DrillPlanDocument(Document):
 def scratch_document(
     planned: Rehearsal, scratch: Scratch, target_topic: Callable[[str], str]
 ) -> ScratchDocument:
-    """What it would make."""
+    """The resources of a planned drill."""
     fences = (step for step in planned.plan.steps if step.kind == FENCE_PRODUCERS.name)
     return ScratchDocument(
         source_topics=(scratch.topic,),
@@ -118,8 +118,8 @@ class OutageDocument(Document):
     """From the last write on the source to the first on the target.
 
     Attributes:
-        seconds: until both a write and a read had happened on the target; null: they did not.
-        since: what it is counted from, on the source.
+        seconds: until a write and a read succeeded on the target; null: they did not.
+        since: start of the outage on the source.
     """
 
     read = From(Outage)
@@ -130,14 +130,14 @@ class OutageDocument(Document):
 
 
 class UntouchedDocument(Document):
-    """Everything else, before and after.
+    """All other resources, before and after.
 
     Attributes:
-        compared: topics, rules, positions, brokers, SCRAM users, quotas and connectors, whosever
-            they are; with the settings of topics and brokers.
-        moved_by_members: positions of groups in which somebody reads.
-        not_seen: had to be compared, and could not be: then the exit code is 5.
-        not_compared: never looked at, or beyond what this user may see.
+        compared: number of compared topics, ACLs, group offsets, brokers, SCRAM users, quotas and
+            connectors, including the settings of topics and brokers.
+        moved_by_members: offsets moved by active members.
+        not_seen: could not be compared; the exit code is then 5.
+        not_compared: never compared, or not readable by this user.
     """
 
     read = From(Compared)
@@ -149,25 +149,25 @@ class UntouchedDocument(Document):
 
 
 class CleanedDocument(Document):
-    """What became of what the drill made."""
+    """Cleanup of the drill's resources."""
 
     deleted: tuple[Name, ...]
     left: tuple[Name, ...]
 
 
 class DrillDocument(Document):
-    """What a drill measured, and that it left nothing behind.
+    """The result of a drill.
 
     Attributes:
-        inject: the fault; null: none.
-        reasons: why it did not pass; empty where it did.
+        inject: the injected fault; null: none.
+        reasons: why it did not pass; empty if it passed.
         rto: null: not measured.
         rpo: null: not measured.
         translation: null: not measured.
-        steps: of the engine; empty where it did not begin.
-        untouched: everything else, before and after; null: the second look was not possible.
-        journal: of the engine's part.
-        history: the page of all drills.
+        steps: steps of the run; empty if it did not start.
+        untouched: all other resources, before and after; null: could not be checked.
+        journal: journal of the run.
+        history: HTML page of all drills.
     """
 
     SCHEMA = "drctl/drill/1"
@@ -201,10 +201,10 @@ class DrillDocument(Document):
 
 
 class DrillCleanDocument(Document):
-    """What drills that died left, and what became of it.
+    """Resources of drills that died, and their cleanup.
 
     Attributes:
-        execute: the command line that deletes it.
+        execute: the command that deletes them.
     """
 
     SCHEMA = "drctl/drill-clean/1"
@@ -216,10 +216,10 @@ class DrillCleanDocument(Document):
 
 
 class PastDocument(Document):
-    """A drill of this machine.
+    """A drill in the history.
 
     Attributes:
-        steps: seconds of each step.
+        steps: duration of each step in seconds.
     """
 
     read = From(Past)
@@ -240,7 +240,7 @@ class PastDocument(Document):
 
 
 class DrillHistoryDocument(Document):
-    """The drills of this machine, the oldest first."""
+    """The drills of this state_dir, oldest first."""
 
     SCHEMA = "drctl/drill-history/1"
     drills: tuple[PastDocument, ...]
@@ -249,14 +249,14 @@ class DrillHistoryDocument(Document):
 
 
 def figures(result: Result) -> tuple[Figure, ...]:
-    """RTO, RPO and translation error; none where nothing was measured."""
+    """RTO, RPO and translation error; empty if nothing was measured."""
     measures = result.measures
     if measures is None:
         return ()
     outage, loss, translation = measures.outage, measures.loss, measures.translation
-    promised = "no position was committed"
+    promised = "no offset was committed"
     if translation.promised is not None:
-        promised = f"{translation.promised:,} at most were promised"
+        promised = f"the plan allowed at most {translation.promised:,}"
     return (
         Figure(
             "RTO",
@@ -267,31 +267,31 @@ def figures(result: Result) -> tuple[Figure, ...]:
         Figure(
             "RPO",
             plural(loss.missing, "record"),
-            f"of {loss.acknowledged:,} acknowledged; of the last {length(loss.seconds)} of writes",
+            f"of {loss.acknowledged:,} acknowledged, in the last {length(loss.seconds)} of writes",
         ),
         Figure(
-            "Read again",
+            "Reread",
             plural(translation.reread, "record"),
-            f"of {translation.finished:,} that were finished; {promised}",
+            f"of {translation.finished:,} committed; {promised}",
         ),
-        Figure("Skipped", plural(translation.skipped, "record"), "of those on the target"),
+        Figure("Skipped", plural(translation.skipped, "record"), "of the records on the target"),
     )
 
 
 def untouched(result: Result) -> str:
-    """Whether everything else is as it was."""
+    """Whether all other resources are unchanged."""
     found = result.compared
     if found is None:
-        return "whether all else is as it was is not known"
-    told = f"{found.counted:,} things compared, and the settings of topics and brokers"
+        return "not checked"
+    words = f"{found.counted:,} compared, including settings of topics and brokers"
     if found.moved:
-        told += f"; {plural(found.moved, 'position')} moved by members of their groups"
-    changed = plural(len(found.differences), "difference") if found.differences else "as before"
-    return f"{told}: {changed}"
+        words += f"; {plural(found.moved, 'offset')} moved by active members"
+    changed = plural(len(found.differences), "difference") if found.differences else "unchanged"
+    return f"{words}: {changed}"
 
 
 def past_row(past: Past) -> tuple[str, ...]:
-    """A drill in the table of all."""
+    """A row of the history table."""
     return (
         f"{past.began:%Y-%m-%d %H:%M}",
         plain(past.link),
@@ -306,7 +306,7 @@ def past_row(past: Past) -> tuple[str, ...]:
 
 
 def _length(seconds: float | None) -> str:
-    return "a time that is not known" if seconds is None else length(seconds)
+    return "an unknown time" if seconds is None else length(seconds)
 
 
 _STYLES = {Verdict.PASSED: "bold green", Verdict.WORSE: "bold yellow"}
@@ -315,60 +315,60 @@ _MOST = 20
 
 @view
 def plan_table(document: DrillPlanDocument) -> Iterator[Part]:
-    """What a drill would make and do; the command line that does it stands last."""
+    """The plan of a drill; the command that executes it comes last."""
     ends = f"{plain(document.source)} to {plain(document.target)}"
     fault = f", with {document.inject}" if document.inject else ""
-    yield Text(f"A drill over link {plain(document.link)}, from {ends}{fault}", "bold")
-    yield heading("It would make, and delete at its end")
+    yield Text(f"Plan: drill of link {plain(document.link)}, {ends}{fault}", "bold")
+    yield heading("Creates, and deletes at the end")
     scratch = document.scratch
-    yield from _lines(f"topic {plain(n)} of the source" for n in scratch.source_topics)
-    yield from _lines(f"topic {plain(n)} of the target" for n in scratch.target_topics)
-    yield from _lines(f"group {plain(n)} of both" for n in scratch.groups)
-    yield from _lines(f"rules that deny {plain(n)} that topic" for n in scratch.principals)
+    yield from _lines(f"topic {plain(n)} on the source" for n in scratch.source_topics)
+    yield from _lines(f"topic {plain(n)} on the target" for n in scratch.target_topics)
+    yield from _lines(f"consumer group {plain(n)} on both clusters" for n in scratch.groups)
+    yield from _lines(f"ACLs that deny {plain(n)} access to the topic" for n in scratch.principals)
     if document.seen_within_seconds:
         seen = length(document.seen_within_seconds)
-        yield Text(f"  the replicator looks for new topics every {seen}", "dim")
+        yield Text(f"  the replicator detects new topics every {seen}", "dim")
     steps = enumerate(document.steps, 1)
     lines = (f"{n}. {plain(each.id)}: {sentence(each.title)}" for n, each in steps)
-    yield from section("Steps of the engine", lines)
-    yield heading("Left out, because it is a rehearsal")
+    yield from section("Steps", lines)
+    yield heading("Skipped in a drill")
     yield from _lines(f"{plain(e.id)}: {sentence(e.why)}" for e in document.left_out)
     if document.leftovers:
-        yield heading("Drills that died left, and it would delete first")
+        yield heading("Left by drills that died (deleted first)")
         yield from _lines(map(plain, document.leftovers))
-    yield from section("Nothing was made. Carry it out:", [document.execute])
+    yield from section("Nothing was changed. To execute:", [document.execute])
 
 
 @view
 def result_table(result: Result, page: str | None) -> Iterator[Part]:
-    """The verdict, the measures, the steps, and what became of everything else."""
+    """Verdict, measures, steps and other resources."""
     words = VERDICTS[result.verdict]
-    head = f"Drill {result.scratch.drill} over link {plain(result.link)}: {words}"
+    head = f"Drill {words}: link {plain(result.link)}, drill {result.scratch.drill}"
     yield Text(head, _STYLES.get(result.verdict, "bold red"))
     measured = figures(result)
     if measured:
         yield figures_table(measured)
     if result.reasons:
-        yield heading("Why")
+        yield heading("Reasons")
         yield from _lines(map(sentence, result.reasons))
     if result.steps:
         yield heading("Steps")
         yield table(_step(n, step) for n, step in enumerate(result.steps, 1))
-        yield heading("Left out, because it is a rehearsal")
+        yield heading("Skipped in a drill")
         yield from _lines(f"{plain(each.id)}: {each.why}" for each in result.left_out)
-    yield heading("Everything else")
+    yield heading("Other resources")
     yield Text(f"  {untouched(result)}")
     if result.compared is not None:
         yield Text(f"  Not compared: {_some(result.compared.not_compared)}", "dim")
-    left = f"; {plural(len(result.left), 'thing')} still there" if result.left else ""
-    yield Text(f"  {plural(len(result.deleted), 'thing')} made by the drill and deleted{left}")
+    left = f"; {len(result.left)} not deleted" if result.left else ""
+    yield Text(f"  {plural(len(result.deleted), 'resource')} of the drill deleted{left}")
     if page:
-        yield Text(f"\nPage of all drills: {page}")
+        yield Text(f"\nHistory: {page}")
 
 
 def _some(what: Sequence[str]) -> str:
-    told = "; ".join(map(sentence, what[:_MOST]))
-    return f"{told}; and more: --output json names all" if len(what) > _MOST else told
+    words = "; ".join(map(sentence, what[:_MOST]))
+    return f"{words}; all: --output json" if len(what) > _MOST else words
 
 
 def _step(number: int, step: StepTime) -> tuple[str, ...]:
@@ -378,28 +378,28 @@ def _step(number: int, step: StepTime) -> tuple[str, ...]:
 
 @view
 def clean_table(document: DrillCleanDocument) -> Iterator[Part]:
-    """What was, or would be, deleted."""
+    """Deleted and remaining resources of drills."""
     if not document.deleted and not document.left:
-        yield Text("drills left nothing behind")
+        yield Text("No resources of drills remain")
         return
     if document.deleted:
         yield Text("Deleted", "bold")
         yield from _lines(map(plain, document.deleted))
     if document.left:
-        yield Text("Still there" if document.executed else "Left by drills", "bold")
+        yield Text("Not deleted" if document.executed else "Left by drills", "bold")
         yield from _lines(map(plain, document.left))
-        yield from section("Delete it:", [document.execute])
+        yield from section("To delete:", [document.execute])
 
 
 @view
 def history_table(drills: Sequence[Past], page: str | None) -> Iterator[Part]:
-    """A row for each drill."""
+    """The history of drills."""
     if not drills:
-        yield Text("no drill was carried out from this state_dir")
+        yield Text("No drills in this state_dir")
         return
     yield table(map(_past, drills), *COLUMNS)
     if page:
-        yield Text(f"\nPage: {page}")
+        yield Text(f"\nReport: {page}")
 
 
 def _past(past: Past) -> tuple[Text, ...]:
@@ -410,6 +410,6 @@ def _past(past: Past) -> tuple[Text, ...]:
 def _lines(lines: Iterable[str]) -> Iterator[Part]:
     for number, line in enumerate(lines):
         if number == _MOST:
-            yield Text("  and more: --output json names all")
+            yield Text("  all: --output json")
             return
         yield Text(f"  - {line}")

@@ -164,14 +164,14 @@ def test_what_somebody_else_changes_meanwhile_is_named(
         finally:
             broker_threads(secondary, None)
     changed = [
-        f"primary: position of group {group} in {topic}-0: 0 -> 7",
+        f"primary: offset of group {group} in {topic}-0: 0 -> 7",
         f"primary: setting of topic {topic} retention.ms: -1 -> 7654321",
         *(f"secondary: setting of broker {n} background.threads: 10 -> 11" for n in threads),
     ]
     assert sorted(done["untouched"]["differences"]) == sorted(changed)
     assert done["untouched"]["not_seen"] == []
     assert done["verdict"] == "worse"
-    assert set(done["reasons"]) == {f"not as it was: {each}" for each in changed}
+    assert set(done["reasons"]) == {f"changed: {each}" for each in changed}
     assert done["cleaned"]["left"] == []
 
 

@@ -52,12 +52,12 @@ def test_nothing_changed() -> None:
     [
         (
             having("topic", {"orders": "4 partitions, id x", "new": "1"}),
-            ("a: topic new is new", "a: topic orders: 3 partitions, id x -> 4 partitions, id x"),
+            ("a: topic new was added", "a: topic orders: 3 partitions, id x -> 4 partitions, id x"),
         ),
-        (having("topic", {}), ("a: topic orders is gone",)),
-        (having("rule", {}), ("a: rule DENY WRITE on orders to User:app is gone",)),
-        (having("broker", {}), ("a: broker 1 is gone",)),
-        (having("SCRAM user", {"app": "", "x": ""}), ("a: SCRAM user x is new",)),
+        (having("topic", {}), ("a: topic orders was removed",)),
+        (having("rule", {}), ("a: rule DENY WRITE on orders to User:app was removed",)),
+        (having("broker", {}), ("a: broker 1 was removed",)),
+        (having("SCRAM user", {"app": "", "x": ""}), ("a: SCRAM user x was added",)),
         (
             having("quota", {"producer_byte_rate of user app": "2"}),
             ("a: quota producer_byte_rate of user app: 1 -> 2",),
@@ -68,11 +68,11 @@ def test_nothing_changed() -> None:
         ),
         (
             replace(BEFORE, settings={**SETTINGS, "broker 1": {}}),
-            ("a: setting of broker 1 log.retention.ms is gone",),
+            ("a: setting of broker 1 log.retention.ms was removed",),
         ),
         (
             replace(BEFORE, groups={**BEFORE.groups, "idle": {PLACE: Committed(6)}}),
-            ("a: position of group idle in orders-0: 5 -> 6",),
+            ("a: offset of group idle in orders-0: 5 -> 6",),
         ),
     ],
 )
@@ -83,7 +83,7 @@ def test_each_change_is_named(after: Holding, lines: tuple[str, ...]) -> None:
 
 def test_connectors_of_others_are_compared_too() -> None:
     after = Holding({"connector": {"mm2": "RUNNING"}})
-    assert looked(BEFORE, after).differences == ("connector sink is gone",)
+    assert looked(BEFORE, after).differences == ("connector sink was removed",)
 
 
 def test_members_move_their_own_positions() -> None:

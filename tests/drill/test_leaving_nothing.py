@@ -97,7 +97,7 @@ def test_what_a_replicator_makes_again_is_deleted_again() -> None:
 def test_what_comes_back_for_ever_is_not_said_to_be_gone() -> None:
     target = full()
     target.comes_back = 10**6
-    assert f"topic {MINE.topic} of b: it comes back" in cleaned(full(), target).left
+    assert f"topic {MINE.topic} of b: reappears after deletion" in cleaned(full(), target).left
 
 
 def test_what_cannot_be_deleted_is_named() -> None:

@@ -38,14 +38,14 @@ def test_time_counts_from_the_first_refused_write() -> None:
     source = Written({"s0": 1.0}, refused_at=3.0)
     found = measured(logs(source=source), COMMITTED)
     assert (found.outage.since, found.outage.seconds) == ("refused", 6.5)
-    assert worse(found, Limits(30, 6, planned=True)) == ("RTO 6.5 s is above 6 s",)
+    assert worse(found, Limits(30, 6, planned=True)) == ("RTO 6.5 s exceeds the limit of 6 s",)
 
 
 def test_what_was_acknowledged_and_is_not_there_is_lost() -> None:
     found = measured(logs(held={"s0": 2, "t0": 1}), COMMITTED)
     assert (found.loss.missing, found.loss.seconds, found.loss.duplicated) == (2, 3.0, 1)
     assert found.loss.examples == ("s1", "s2")
-    assert worse(found, LOST) == ("RPO 3.0 s is above 2 s",)
+    assert worse(found, LOST) == ("RPO 3.0 s exceeds the limit of 2 s",)
     assert worse(found, PLANNED) == (
         "2 acknowledged records were lost, and a planned one loses none",
     )
@@ -59,7 +59,7 @@ def test_what_is_skipped_or_read_again_is_counted_by_id() -> None:
     assert found.translation.examples == ("s2",)
     assert worse(found, PLANNED) == (
         "the group skipped 1 records",
-        "the group read 2 records again, and 1 were promised at most",
+        "the group reread 2 records; the plan allowed at most 1",
     )
 
 
@@ -68,15 +68,15 @@ def test_a_group_without_a_position_is_not_taken_for_a_good_translation() -> Non
     found = measured(logs(), none)
     assert found.translation.promised is None
     assert worse(found, PLANNED) == (
-        "no position of the group was committed on the target: it read 0 of 1 records again",
-        "1 positions had no place on the target",
+        "no offset of the group was committed on the target: it reread 0 of 1 records",
+        "1 offsets could not be translated",
     )
 
 
 def test_a_target_on_which_nobody_came_to_work_has_no_rto() -> None:
     found = measured(logs(target=Written(), after=Consumed()), None)
     assert found.outage.seconds is None
-    assert worse(found, LOST)[0].startswith("the applications did not get to work")
+    assert worse(found, LOST)[0].startswith("the applications did not resume")
 
 
 IDS = st.sets(st.sampled_from([f"s{number}" for number in range(12)]))

@@ -66,7 +66,7 @@ def test_a_topic_that_is_not_copied_is_refused_before_it_is_made(
     if copied:
         found.require(SCRATCH)
         return
-    with pytest.raises(Refused, match=r"connector mm2-source copies topics that match") as refused:
+    with pytest.raises(Refused, match=r"connector mm2-source does not replicate topic") as refused:
         found.require(SCRATCH)
     assert "--topic-prefix" in refused.value.hint
 

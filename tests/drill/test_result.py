@@ -24,7 +24,7 @@ GOOD = Measures(
 )
 SLOW = replace(GOOD, outage=Outage("refused", 4.0, 90.0))
 AS_BEFORE = Compared((), 0, 12, ())
-CHANGED = replace(AS_BEFORE, differences=("a: topic orders is gone",))
+CHANGED = replace(AS_BEFORE, differences=("a: topic orders was removed",))
 HIDDEN = replace(AS_BEFORE, unseen=("a: rules: not allowed",))
 
 YAML = """
@@ -82,7 +82,7 @@ def test_each_end_has_its_code(changes: dict[str, Any], verdict: Verdict, code: 
 
 def test_why_nothing_was_compared_is_said() -> None:
     (reason,) = result(compared=None, not_compared="cluster a did not answer").reasons
-    assert reason == "whether all else is as it was is not known: cluster a did not answer"
+    assert reason == "cannot tell whether other resources are unchanged: cluster a did not answer"
 
 
 def stage(tmp_path: Path) -> Any:
@@ -118,7 +118,7 @@ def test_an_answer_that_did_not_come_is_no_failure(
 def test_a_second_look_that_fails_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was deleted is gone, whether or not a cluster answers afterwards."""
+    """What was deleted was removed, whether or not a cluster answers afterwards."""
 
     def silent(*_: object) -> Compared:
         raise Unreachable("cluster a did not answer")

@@ -89,4 +89,4 @@ def test_a_long_history_stays_a_page() -> None:
     page = render(nightly(*({} for _ in range(ROWS + 7))))
     assert page.count("<tr class=") == ROWS
     assert "and 7 older drills" in page
-    assert f"{ROWS + 7 - MOST} older drills not drawn" in page
+    assert f"{ROWS + 7 - MOST} older drills not shown" in page
