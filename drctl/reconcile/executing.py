@@ -1,7 +1,7 @@
-"""Carries a plan out: exports, appends records with their progress, notes what is discarded.
+"""Executes a reconcile plan: exports, appends records and progress, records what is discarded.
 
-Each transaction holds records and the progress that they make. Whatever happens, the next run reads
-the progress that counts and continues after it.
+Each transaction contains records and their progress. After any failure, the next run reads the
+committed progress and continues from there.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,20 +36,20 @@ from drctl.reconcile.progress import Kept, LeftMissingBuilder, Progress, RecordS
 from drctl.reconcile.results import Count, Gone, LineResult, Outcome, left_alone
 
 MOST = 1_000
-"""Rows without a record that come at once."""
+"""Rows without a record per batch."""
 
 _BEHIND_ALL = 1 << 63
 
 Stamp = Callable[[int, int], bytes]
-"""The value of the provenance header of a record, by its offset and timestamp."""
+"""Returns the value of the provenance header for an offset and timestamp."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Work:
-    """A line that is under way.
+    """A line that is being executed.
 
     Attributes:
-        to: where copies go.
+        to: the partition that copies are appended to.
     """
 
     line: Line
@@ -58,17 +58,17 @@ class Work:
 
 
 Match = tuple[Work, WantedRow, Seen | None]
-"""A wanted row with its record; None where the log no longer holds it."""
+"""A row of the gap result with its record; None if the log no longer holds it."""
 
 
 def work_of(line: Line, source_id: str) -> Work:
-    """A line with what every copy of its records needs."""
+    """Prepare a line for execution."""
     place = line.record_set.place
     return Work(line, TopicPartition(line.to, place.partition), stamp_of(source_id, place))
 
 
 def stamp_of(source_id: str, place: TopicPartition) -> Stamp:
-    """Encodes where a record of this partition came from: the same as `provenance.encode`."""
+    """Return a fast equivalent of `provenance.encode` for one partition."""
     whole = provenance.encode(Provenance(source_id, *place, 0, 0)).decode()
     first, _, rest = whole.rpartition('0,"timestamp":')
     assert rest == "0}"
@@ -76,10 +76,10 @@ def stamp_of(source_id: str, place: TopicPartition) -> Stamp:
 
 
 class Matcher:
-    """Walks through one partition; every wanted row comes out once, in order.
+    """Matches the rows of one partition with its log; yields every row once, in order.
 
     Args:
-        works: what is done, by order verdict.
+        works: the lines to execute, by order verdict.
     """
 
     def __init__(
@@ -91,10 +91,10 @@ class Matcher:
         self._next = next(wanted, None)
 
     def matches(self, rows: Iterable[Seen]) -> Iterator[list[Match]]:
-        """The wanted rows that these records of the log settle, in order; some at a time.
+        """Yield the rows up to these records, in order, in batches.
 
         Raises:
-            Stopped: the log holds another record at a wanted offset.
+            Stopped: the log holds another record at the offset of a row.
         """
         works, following, expected = self._works, self._wanted, self._next
         found: list[Match] = []
@@ -111,8 +111,8 @@ class Matcher:
             if at == offset:
                 if its_ms != timestamp_ms or its_key != key or its_size != size:
                     raise Stopped(
-                        f"{self._place} holds another record at offset {offset} than the gap"
-                        " analysis saw: the topic was made anew, or it is another cluster",
+                        f"{self._place}: the record at offset {offset} is not the one in the gap"
+                        " result: the topic was recreated, or this is another cluster",
                         "run `drctl gap` again",
                     )
                 found.append((works[order], expected, seen))
@@ -121,7 +121,7 @@ class Matcher:
         yield found
 
     def gone_before(self, offset: int) -> Iterator[list[Match]]:
-        """The wanted rows before an offset: the log does not hold them."""
+        """Yield the rows before an offset: the log no longer holds them."""
         gone: list[Match] = []
         while self._next is not None and self._next[0] < offset:
             gone.append((self._works[self._next[4]], self._next, None))
@@ -132,7 +132,7 @@ class Matcher:
         yield gone
 
     def rest(self) -> Iterator[list[Match]]:
-        """All rows that are left, once the log was read to its end."""
+        """Yield the remaining rows after the log was read to its end."""
         return self.gone_before(_BEHIND_ALL)
 
 
@@ -141,7 +141,7 @@ class _Step:
     """What a batch adds to a record set.
 
     Attributes:
-        left: the records, where they stay missing; None where they do not.
+        left: the records, if they stay missing on the target; else None.
     """
 
     through: int = -1
@@ -153,7 +153,7 @@ class _Step:
 
 @dataclass(slots=True)
 class Batch:
-    """What is committed together; nothing of it counts before."""
+    """Records and progress that are committed together."""
 
     gone: list[tuple[TopicPartition, int]] = field(default_factory=list)
     records: int = 0
@@ -161,7 +161,7 @@ class Batch:
     _steps: dict[Work, _Step] = field(default_factory=dict)
 
     def take(self, matches: Sequence[Match]) -> list[Copy]:
-        """Take all of these, also those that are gone; the copies to append."""
+        """Add matches, including deleted records; return the copies to append."""
         copies: list[Copy] = []
         current, bytes_now = None, self.bytes
         for work, wanted, seen in matches:
@@ -186,7 +186,7 @@ class Batch:
         return copies
 
     def add_all(self, work: Work, tally: Tally, rows: Iterable[WantedRow]) -> None:
-        """All that is left of a record set, at once: for what appends nothing."""
+        """Add all remaining records of a record set, for actions that append nothing."""
         step = self._step(work)
         step.through, step.records, step.bytes = tally.last, tally.records, tally.bytes
         if step.left is not None:
@@ -196,7 +196,7 @@ class Batch:
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """The lines that it moves."""
+        """The lines with progress in this batch."""
         return tuple(work.line for work in self._steps)
 
     def progress(
@@ -205,12 +205,12 @@ class Batch:
         beginnings: Mapping[RecordSet, Progress],
         last: Mapping[TopicPartition, int],
     ) -> dict[RecordSet, Progress]:
-        """The progress of every record set of this batch once it counts.
+        """Return the progress of every record set after this batch.
 
         Args:
-            known: what was reached before.
-            beginnings: for record sets without progress.
-            last: the last offset of each partition that was appended to.
+            known: progress before the batch.
+            beginnings: initial progress for record sets without any.
+            last: last appended offset of each target partition.
         """
         found = {}
         for work, step in self._steps.items():
@@ -231,7 +231,7 @@ class Batch:
         return found
 
     def counts(self) -> Mapping[RecordSet, Count]:
-        """What it adds to each record set."""
+        """Return the counts that this batch adds to each record set."""
         return {
             work.line.record_set: Count(step.records, step.bytes, step.gone)
             for work, step in self._steps.items()
@@ -246,14 +246,14 @@ class Batch:
 
 
 SIDE_BY_SIDE = 8
-"""Partitions that are read at once: each of them takes memory."""
+"""Partitions that are read concurrently: each of them takes memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When a transaction is committed: readers of committed records wait behind an open one.
+    """When to commit a transaction: read_committed consumers cannot read past an open one.
 
-    Nothing is queued while one is committed: few long ones take less time than many short ones.
+    Nothing is queued during a commit, so few long transactions are faster than many short ones.
     """
 
     records: int = 1_000_000
@@ -264,12 +264,12 @@ class Limits:
 
 @dataclass(slots=True)
 class Execution:
-    """Carries out one plan; `counts` and `gone` hold what it did, however it ends.
+    """Executes one plan; `counts` and `gone` hold what was done, even after a failure.
 
     Attributes:
-        copier: None where nothing is written to the target.
-        progress: told how many records of how many are done.
-        uncommitted: whether a commit was sent and its answer did not come.
+        copier: None if nothing is written to the target.
+        progress: called with (records done, records in total).
+        uncommitted: record sets of a commit that got no response.
     """
 
     plan: ReconcilePlan
@@ -291,20 +291,20 @@ class Execution:
     _done: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        """Begin at the progress that is kept."""
+        """Start from the stored progress."""
         self._reached = dict(self.plan.kept)
         self._total = sum(line.due.records for line in self.plan.acting)
 
     @property
     def reached(self) -> Mapping[RecordSet, Progress]:
-        """Progress as this run knows that it counts."""
+        """Progress that this run has committed."""
         return self._reached
 
     def run(self) -> None:
-        """Export first, which changes nothing; discard last.
+        """Export first, because that changes nothing; discard last.
 
         Raises:
-            DrctlError: it ended early; what counts stays.
+            DrctlError: the run ended early; committed progress is kept.
         """
         lines = self.plan.acting
         self.journal.append([*results.taken(self.plan.noted), *results.intents(lines)])
@@ -414,12 +414,12 @@ class Execution:
         self._note(batch)
 
     def _name_gone(self, batch: Batch) -> None:
-        """Before it counts: a crash must not leave out a record that the journal does not name."""
+        """Journal deleted records before the commit, so that a crash cannot lose track of them."""
         if batch.gone:
             self.journal.append(results.gone(batch.gone))
 
     def _note(self, batch: Batch) -> None:
-        """Add what is committed to the counts."""
+        """Add a committed batch to the counts."""
         for record_set, more in batch.counts().items():
             known = self.counts.setdefault(record_set, Count())
             known.records += more.records
@@ -431,7 +431,7 @@ class Execution:
         self.progress(self._done, self._total)
 
     def _matched(self, lines: Sequence[Line]) -> Iterator[list[Match]]:
-        """The records of these lines, those of a partition in the order of the source."""
+        """Yield the records of these lines, in offset order within a partition."""
         for _, of_topic in groupby(lines, key=lambda line: line.record_set.place.topic):
             by_place: dict[TopicPartition, list[Line]] = {}
             for line in of_topic:
@@ -463,7 +463,7 @@ class Execution:
             yield from matcher.rest()
 
     def _writer(self) -> Copier:
-        assert self.copier is not None, "nothing was opened that could write"
+        assert self.copier is not None, "opened without a writer"
         return self.copier
 
 
@@ -476,10 +476,10 @@ def judged(
     read_logs: Callable[[list[TopicPartition]], Logs],
     failure: str,
 ) -> tuple[LineResult, ...]:
-    """Every line of the plan, compared with what the target reports now.
+    """Verify every line of the plan against the progress and offsets on the target.
 
     Args:
-        failure: why the run ended early; empty where it did not.
+        failure: why the run ended early; empty if it did not.
     """
     plan = execution.plan
     acted = [line for line in plan.acting if line.action in RECORDED]
@@ -510,8 +510,8 @@ def judged(
             found.append(_line(line, execution, kept, logs, unread, failure))
         elif noted is None or kept.get(line.record_set) == noted:
             found.append(left_alone(line))
-        else:  # what was taken over has to be there
-            reason = failure or unread or "what other results have decided was not read back"
+        else:  # decisions that were taken over must be stored
+            reason = failure or unread or "decisions of other gap results were not read back"
             found.append(LineResult(line, Outcome.UNKNOWN, Count(), reason))
     return tuple(found)
 
@@ -530,13 +530,13 @@ def _line(
         whole = count.records + count.gone == line.due.records and bool(execution.exported)
         return LineResult(line, Outcome.DONE if whole else Outcome.PARTIAL, count, failure)
     if unread:
-        return LineResult(line, Outcome.UNKNOWN, count, f"written, not read back: {unread}")
+        return LineResult(line, Outcome.UNKNOWN, count, f"written, but not verified: {unread}")
     known, expected = kept.get(record_set), execution.reached.get(record_set)
     reached = known.through if known else -1
     if record_set in execution.uncommitted and known == expected:
         return LineResult(line, Outcome.UNKNOWN, count, failure)
     if reached < (expected.through if expected else -1):
-        reason = f"progress was read back as {reached}"
+        reason = f"stored progress is {reached}"
         return LineResult(line, Outcome.UNKNOWN, count, reason)
     for segment in known.segments if known else ():
         if wrong := _unread(line, segment, logs):
@@ -544,7 +544,7 @@ def _line(
     if known is not None and known.records == line.all.records:
         return LineResult(line, Outcome.DONE, count)
     if known is not None and reached >= line.all.last:
-        reason = f"{known.records} records are noted of {line.all.records}"
+        reason = f"stored progress covers {known.records} of {line.all.records} records"
         return LineResult(line, Outcome.UNKNOWN, count, reason)
     return LineResult(line, Outcome.PARTIAL, count, failure)
 
@@ -554,7 +554,7 @@ def _there(line: Line, segment: Segment) -> TopicPartition:
 
 
 def _unread(line: Line, segment: Segment, logs: Logs) -> str:
-    """Why the target does not hold what progress says; empty where it does."""
+    """Return why the target does not hold what the progress claims; empty if it does."""
     if segment.to_last < 0:
         return ""
     place = _there(line, segment)
@@ -562,5 +562,7 @@ def _unread(line: Line, segment: Segment, logs: Logs) -> str:
     if isinstance(log, Unavailable):
         return f"{place}: {log.reason}"
     if log.last_stable <= segment.to_last:
-        return f"{place} is committed up to {log.last_stable}, not to {segment.to_last}"
+        return (
+            f"{place}: last stable offset is {log.last_stable}, expected beyond {segment.to_last}"
+        )
     return ""

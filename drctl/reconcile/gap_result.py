@@ -1,4 +1,4 @@
-"""A gap result as it is read back: what was compared, and how many records are to be decided."""
+"""Reads a gap result: what was compared, and which records are unreplicated."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,31 +21,31 @@ _AT_ONCE = 10_000
 
 
 Seen = tuple[int, int, bytes | None, int, Any]
-"""A record of the log: offset, timestamp, digest of its key, size as gap analysis counts it, and
-the record itself, which only a copier or an exporter looks into."""
+"""A record of the log: offset, timestamp, digest of its key, size as counted by gap analysis, and
+the record itself, which only a copier or an exporter reads."""
 
 Copy = tuple[TopicPartition, Seen, bytes]
-"""Where a record goes to, and the value of the provenance header that it gets."""
+"""The partition to append to, the record, and the value of its provenance header."""
 
 
 class Piece(NamedTuple):
-    """Some records of one partition, in order; the next piece of it continues after them."""
+    """Consecutive records of one partition."""
 
     place: TopicPartition
     rows: Sequence[Seen]
 
 
 WantedRow = tuple[int, int, bytes | None, int, OrderVerdict]
-"""An unreplicated record as the gap analysis saw it: offset, timestamp, digest of its key (None for
-a null key), bytes of key, value and headers, and what copying it would do to order."""
+"""An unreplicated record in the gap result: offset, timestamp, digest of its key (None for a null
+key), bytes of key, value and headers, and what copying it would do to order."""
 
 
 class Tally(NamedTuple):
-    """The records of a record set, or of its beginning.
+    """Totals of a record set, or of its first records.
 
     Attributes:
-        untimed: how many have a timestamp that librdkafka cannot write.
-        last: the offset of the last one; -1 where there is none.
+        untimed: records with a timestamp that librdkafka cannot write.
+        last: offset of the last record; -1 if there is none.
     """
 
     records: int = 0
@@ -54,7 +54,7 @@ class Tally(NamedTuple):
     last: int = -1
 
     def without(self, done: "Tally") -> "Tally":
-        """What is left behind these; the last record stays the last one."""
+        """Return the totals without the records that are done."""
         return Tally(
             self.records - done.records,
             self.bytes - done.bytes,
@@ -64,38 +64,38 @@ class Tally(NamedTuple):
 
 
 class WantedRows(Protocol):
-    """The rows of a gap result, sorted, wherever they are kept."""
+    """The rows of a gap result, sorted."""
 
     def tallies(self) -> Mapping[RecordSet, Tally]:
-        """What each record set holds."""
+        """Return the totals of each record set."""
 
     def done(self, record_set: RecordSet, through: int) -> Tally:
-        """What a record set holds up to this offset."""
+        """Return the totals of a record set up to this offset."""
 
     def after(
         self, place: TopicPartition, through: Mapping[OrderVerdict, int]
     ) -> Iterator[WantedRow]:
-        """The rows of a partition after the offset of their order verdict, in order."""
+        """Yield the rows of a partition after the offset of their order verdict, in order."""
 
     def offsets_after(
         self, place: TopicPartition, through: Mapping[OrderVerdict, int]
     ) -> Iterator[int]:
-        """Their offsets."""
+        """Yield the offsets of these rows."""
 
 
 class SourceLog(Protocol):
     """Reads the source."""
 
     def read(self, topic: str, ranges: Mapping[int, Sequence[OffsetRange]]) -> Iterator[Piece]:
-        """Every committed record of these ranges, those of a partition in order, each as a `Row`.
+        """Yield every committed record of these ranges, in order within a partition.
 
         Raises:
-            Unknown: something could not be read to its end.
+            Unknown: a range could not be read completely.
         """
 
 
 class Copier(Protocol):
-    """Appends records and progress in one transaction; whoever opens it fences the one before."""
+    """Appends records and progress in one transaction; a new one fences its predecessor."""
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -104,14 +104,14 @@ class Copier(Protocol):
         """Append copies of records, each with its provenance header after its own headers.
 
         Raises:
-            Stopped: one cannot be written, or another run took over.
+            Stopped: a record cannot be written, or another run took over.
         """
 
     def settle(self) -> Mapping[TopicPartition, int]:
-        """Wait until all of it is stored; the last offset in each partition that was appended to.
+        """Wait until all records are stored; return the last offset appended to each partition.
 
         Raises:
-            DrctlError: some of it was not.
+            DrctlError: some records were not stored.
         """
 
     def keep(self, changes: Sequence[Change]) -> None:
@@ -122,46 +122,46 @@ class Copier(Protocol):
         """
 
     def commit(self) -> None:
-        """Make all of it count.
+        """Commit the transaction.
 
         Raises:
-            Unknown: no answer came; whether it counts is not known.
-            DrctlError: it does not count.
+            Unknown: no response; the outcome is unknown.
+            DrctlError: it was not committed.
         """
 
     def abort(self) -> None:
-        """Make nothing of it count; does nothing where no transaction is open."""
+        """Abort the transaction; do nothing if none is open."""
 
 
 class Exporter(Protocol):
-    """Takes records of an export; nothing counts before `finish`."""
+    """Writes an export; it is valid only after `finish`."""
 
     def begin(self, parts: Sequence["ExportedSet"]) -> None:
-        """Make room for an export of this, as far as it is known before.
+        """Prepare an export of these record sets.
 
         Raises:
-            Refused: another one would have to go for it.
+            Refused: it would overwrite another export.
         """
 
     def add(self, to: "Exported") -> None:
-        """Write one."""
+        """Write a record."""
 
     def finish(self, parts: Sequence["ExportedSet"]) -> str:
-        """Have all of it on disk; where it is.
+        """Complete the export on disk; return its directory.
 
         Args:
-            parts: what it holds, as it turned out.
+            parts: the record sets as exported.
         """
 
 
 class ExportedSet(NamedTuple):
-    """What an export holds of a record set.
+    """A record set in an export.
 
     Attributes:
-        after: the source offset after which the records were exported; -1 where all of them were.
-        offsets: a digest of the offsets after it, as the gap result lists them.
-        records: how many of them are in the file of the partition.
-        gone: how many of them the source did not hold any more.
+        after: source offset after which records were exported; -1 if all were.
+        offsets: digest of the exported offsets, as listed in the gap result.
+        records: records in the file of the partition.
+        gone: records that no longer existed on the source.
     """
 
     record_set: RecordSet
@@ -181,12 +181,12 @@ class Exported(NamedTuple):
 
 
 def key_digest(key: bytes | None) -> bytes | None:
-    """What is kept of a key."""
+    """Return the digest of a key."""
     return None if key is None else xxh64_digest(key)
 
 
 def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """Bytes of key, value and headers, as the gap analysis counts them."""
+    """Return the bytes of key, value and headers, as counted by gap analysis."""
     size = len(key or b"") + len(value or b"")
     if headers:
         size += sum(len(name) + len(content or b"") for name, content in headers)
@@ -194,13 +194,13 @@ def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
 
 
 def seen_of(row: Row) -> Seen:
-    """What is looked at of a record that is whole."""
+    """Return the fields of a record that are compared with the gap result."""
     offset, timestamp_ms, key, value, headers = row
     return offset, timestamp_ms, key_digest(key), size_of(key, value, headers), row
 
 
 def ranges_of(offsets: Iterable[int], start: int) -> list[OffsetRange]:
-    """Few ranges that hold these ascending offsets, as far as they are not before `start`."""
+    """Merge these ascending offsets into few ranges; skip offsets before `start`."""
     gap, found, coming = _SMALL_GAP, list[OffsetRange](), iter(offsets)
     while some := list(islice(coming, _AT_ONCE)):
         if some[-1] < start:
@@ -227,7 +227,7 @@ def _merged(ranges: Iterable[OffsetRange], gap: int) -> list[OffsetRange]:
     return found
 
 
-_RUN_AGAIN = "run `drctl gap` again and give its folder"
+_RUN_AGAIN = "run `drctl gap` again and use its output directory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +235,11 @@ class FoundPartition:
     """The gap of one partition of the source.
 
     Attributes:
-        target_range: None where the target had no such partition.
-        whole: whether all of the source's log was compared, from its start.
-        newer_on_target: whether the target may hold something newer than an unreplicated record,
-            where the result does not say so record by record: it judged by key.
-        source_topic_id: Kafka's id of the topic; empty where the result does not say.
+        target_range: None if the target had no such partition.
+        whole: whether the whole source log was compared, from its start.
+        newer_on_target: whether the target may hold records newer than an unreplicated one, if the
+            result compared only records with the same key.
+        source_topic_id: topic id; empty if the result does not contain it.
     """
 
     place: TopicPartition
@@ -254,7 +254,7 @@ class FoundPartition:
 
     @property
     def there(self) -> TopicPartition:
-        """The partition of the same number on the target."""
+        """The partition with the same number on the target."""
         return TopicPartition(self.target_topic, self.place.partition)
 
 
@@ -263,8 +263,8 @@ class FoundGap:
     """A gap result.
 
     Attributes:
-        id: made of all that the result says: progress is kept by it.
-        not_compared: what the result does not cover, in words; empty where it is complete.
+        id: digest of the result; progress is stored under it.
+        not_compared: what the result does not cover, in words; empty if it is complete.
     """
 
     id: str
@@ -279,23 +279,23 @@ class FoundGap:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The names of all topics, as the source has them."""
+        """Names of all topics on the source."""
         return tuple(dict.fromkeys(p.place.topic for p in self.partitions))
 
 
 def read_gap(text: str, where: str) -> FoundGap:
-    """What `gap.json` says.
+    """Parse `gap.json`.
 
     Args:
-        where: the folder, for messages.
+        where: the directory, for messages.
 
     Raises:
-        Refused: it is no gap result that can be acted upon.
+        Refused: it is not a valid gap result.
     """
     try:
         kept = read_document(read_json(text))
     except ValueError as wrong:
-        raise Refused(f"{where} holds no gap result: {wrong}", _RUN_AGAIN) from None
+        raise Refused(f"no valid gap result in {where}: {wrong}", _RUN_AGAIN) from None
     result = kept.result
     return FoundGap(
         kept.id,
@@ -315,7 +315,7 @@ def read_gap(text: str, where: str) -> FoundGap:
 
 
 def others_of(gap: FoundGap, result: GapResult) -> FoundGap:
-    """The same, counting superseded and expired records instead of unreplicated ones."""
+    """Return the gap with superseded and expired records counted instead of unreplicated ones."""
     counts = {
         TopicPartition(topic.topic, each.partition): each.counts.superseded + each.counts.expired
         for topic in result.topics
@@ -327,10 +327,10 @@ def others_of(gap: FoundGap, result: GapResult) -> FoundGap:
 
 
 def check_rows(gap: FoundGap, tallies: Mapping[RecordSet, Tally], where: str) -> None:
-    """See that the records that are listed are those that were counted.
+    """Check that the listed records match the counts in `gap.json`.
 
     Raises:
-        Refused: they are not.
+        Refused: they do not.
     """
     listed: Counter[TopicPartition] = Counter()
     for record_set, tally in tallies.items():
@@ -339,8 +339,8 @@ def check_rows(gap: FoundGap, tallies: Mapping[RecordSet, Tally], where: str) ->
     if listed != counted:
         place = min(p for p in listed | counted if listed[p] != counted[p])
         raise Refused(
-            f"{where} lists {listed[place]} records of {place}, gap.json counted"
-            f" {counted[place]}: it is damaged",
+            f"damaged gap result: {where} lists {listed[place]} records of {place}, gap.json says"
+            f" {counted[place]}",
             _RUN_AGAIN,
         )
 
@@ -360,7 +360,7 @@ def _partition(topic: TopicGap, gap: PartitionGap, within: OrderScope) -> FoundP
 
 
 def _newer(gap: PartitionGap) -> bool:
-    """Careful: a marker of a transaction at the end of the source counts like a record."""
+    """Err on the safe side: a transaction marker at the end of the source counts as a record."""
     if not gap.counts.unreplicated:
         return False
     tail = gap.ranges_total == 1 and gap.ranges[0][1] == gap.source_range.end - 1
@@ -372,4 +372,4 @@ def _not_compared(result: GapResult) -> Iterator[str]:
         which = "" if item.partition is None else f"-{item.partition}"
         yield f"{item.topic}{which}: {item.reason}"
     if undecided := result.totals.undecided:
-        yield f"{undecided} offsets of the source lay behind an open transaction"
+        yield f"{undecided} offsets on the source were in open transactions"

@@ -1,7 +1,7 @@
-"""Plans what becomes of unreplicated records: by gap result, policies, and both clusters' state.
+"""Builds a reconcile plan from a gap result, policies, and the state of both clusters.
 
-Nothing here asks or writes: the same input gives the same plan. The records of one order verdict of
-one partition are decided together; what another gap result had decided on them is taken over.
+Pure: the same input gives the same plan. All records of a partition with the same order verdict
+form a record set, which is processed together. Decisions made for other gap results are taken over.
 """
 
 from bisect import bisect_left
@@ -23,7 +23,7 @@ from drctl.reconcile.progress import Kept, Key, LeftMissingBuilder, Progress, Re
 
 
 class Other(NamedTuple):
-    """The progress of another result in the same partition, where it left records missing."""
+    """The progress of another gap result that left records of the same partition missing."""
 
     result: str
     progress: Progress
@@ -33,11 +33,11 @@ Others = Mapping[TopicPartition, list[Other]]
 
 
 _Decision = tuple[Action, str]
-"""What became of records, and the topic that they went to; taken over as it is."""
+"""The action for records, and the topic that they were appended to."""
 
 
 def others(gap: FoundGap, source: ClusterState, kept: Kept) -> Others:
-    """By partition, what other results have left missing of the same topic."""
+    """Return, by partition, what other gap results left missing in the same topic."""
     found: dict[TopicPartition, list[Other]] = {}
     for key, progress in kept.items():
         place = key.record_set.place
@@ -49,9 +49,9 @@ def others(gap: FoundGap, source: ClusterState, kept: Kept) -> Others:
 
 
 def taken_over(record_set: RecordSet, own: Progress, rows: WantedRows, others: Others) -> Progress:
-    """The progress of a record set, continued by records that other results have decided on.
+    """Extend the progress of a record set by the decisions of other gap results.
 
-    That is up to the first record that still has to be decided on.
+    Stops at the first record without a decision.
     """
     decided = _decided(record_set, own, rows, others.get(record_set.place, []))
     for (action, to), of_it in groupby(decided, key=lambda each: each[1]):
@@ -66,9 +66,9 @@ def taken_over(record_set: RecordSet, own: Progress, rows: WantedRows, others: O
 def decided_before(
     gap: FoundGap, lines: "Iterable[Line]", rows: WantedRows, others: Others
 ) -> Iterator[Blocker]:
-    """Where records that are about to be acted on may have been decided on by another result.
+    """Yield blockers for records that another gap result has already decided on.
 
-    Where only the last offset of a result's records is kept, all records before it count as its.
+    If only the last offset of that decision is known, all records before it are included.
     """
     by_place: dict[TopicPartition, list[Line]] = {}
     for line in lines:
@@ -82,9 +82,8 @@ def decided_before(
             counts.update(islice(results, 1))
         for result, records in sorted(counts.items()):
             reason = (
-                f"{records:,} of the records lie where gap result {result} had records quarantined"
-                " or discarded, which would be decided on twice: go on with that result, or pass"
-                " this over in `drctl reconcile`"
+                f"{records:,} of the records may have been quarantined or discarded with gap result"
+                f" {result}: continue with that result, or use --override decided-before=REASON"
             )
             yield Blocker(Precheck.DECIDED_BEFORE, place, reason)
 
@@ -92,7 +91,7 @@ def decided_before(
 def _decided(
     record_set: RecordSet, own: Progress, rows: WantedRows, known: Iterable[Other]
 ) -> Iterator[tuple[WantedRow, _Decision]]:
-    """The next records of the record set, up to the first that no other result has decided on."""
+    """Yield the next records of the record set, up to the first without a decision."""
     parts = [
         (segment.left, (segment.action, segment.to))
         for other in known
@@ -119,15 +118,15 @@ def _is_left(progress: Progress, offset: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What happens to the records of one record set.
+    """The plan for one record set.
 
     Attributes:
-        all: of its records.
-        due: those that are not done yet.
+        all: all of its records.
+        due: records that are not processed yet.
         done: what earlier runs did, in order.
-        to: the topic they go to; empty where to none.
-        out_of_order: whether the gap analysis found something newer of their keys on the target.
-        precheck: why they are refused; None where they are not.
+        to: the topic that records are appended to; empty if none.
+        out_of_order: whether the target holds newer records with their keys.
+        precheck: why they are refused; None if they are not.
     """
 
     record_set: RecordSet
@@ -143,24 +142,24 @@ class Line:
 
     @property
     def acts(self) -> bool:
-        """Whether anything is left to be done, and may be."""
+        """Whether anything is left to do, and is not refused."""
         return self.action is not Action.REFUSE and self.due.records > 0
 
     @property
     def through(self) -> int:
-        """The source offset up to which it is done; -1 where nothing is."""
+        """The source offset up to which it is done; -1 if nothing is."""
         return self.done[-1].through if self.done else -1
 
 
 @dataclass(frozen=True)
 class ReconcilePlan:
-    """What would be done with the records of a gap result.
+    """The plan for the records of a gap result.
 
     Attributes:
-        kept: progress of this gap result, with what is taken over.
-        taken: what other results have decided on these records, to be kept with this one, too.
-        left_out: records of topics that no policy names.
-        appended: what was appended to the target since, as far as it was read.
+        kept: stored progress of this gap result, including what is taken over.
+        taken: decisions of other gap results about these records, to be stored for this one, too.
+        left_out: records of topics that no policy selects.
+        appended: what was appended to the target since the gap analysis.
     """
 
     gap: FoundGap
@@ -175,22 +174,22 @@ class ReconcilePlan:
 
     @cached_property
     def blocked(self) -> tuple[Blocker, ...]:
-        """What is not overridden: nothing may be done at all."""
+        """Blockers that are not overridden; with any of them, nothing is done."""
         return tuple(o for o in self.blockers if not o.overridden)
 
     @cached_property
     def refused(self) -> tuple[Line, ...]:
-        """Lines that are left to be decided."""
+        """Lines that are refused."""
         return tuple(line for line in self.lines if line.precheck is not None)
 
     @cached_property
     def acting(self) -> tuple[Line, ...]:
-        """Lines that do something."""
+        """Lines with something to do."""
         return () if self.blocked else tuple(line for line in self.lines if line.acts)
 
     @cached_property
     def noted(self) -> Mapping[RecordSet, Progress]:
-        """What is taken over and no line of the plan writes down."""
+        """Decisions to take over that no line of the plan stores."""
         written = {line.record_set for line in self.recorded}
         untold = {
             record_set: p for record_set, p in self.taken.items() if record_set not in written
@@ -199,12 +198,12 @@ class ReconcilePlan:
 
     @property
     def writes(self) -> bool:
-        """Whether carrying it out does anything."""
+        """Whether executing the plan changes anything."""
         return bool(self.acting or self.noted)
 
     @cached_property
     def recorded(self) -> tuple[Line, ...]:
-        """Those of them that write to the target."""
+        """Lines that write to the target."""
         return tuple(line for line in self.acting if line.action in RECORDED)
 
 
@@ -216,7 +215,7 @@ def build_plan(
     kept: Kept,
     overrides: Mapping[Precheck, str] = MappingProxyType({}),
 ) -> ReconcilePlan:
-    """One line for each record set of the chosen topics that holds records."""
+    """Build the plan: one line for each record set of the selected topics."""
     chosen = [p for p in gap.partitions if policies.chooses(p.place.topic)]
     overridden = overrides.keys()
     own = {
@@ -245,10 +244,10 @@ def build_plan(
 def with_appended(
     plan: ReconcilePlan, appended: Changes, kept_from: Collection[TopicPartition] = ()
 ) -> ReconcilePlan:
-    """The plan, with what was appended to the target since its gap result.
+    """Add to the plan what was appended to the target since the gap analysis.
 
     Args:
-        kept_from: partitions of which `target-moved` cannot be overridden.
+        kept_from: partitions for which `target-moved` cannot be overridden.
     """
     overridden = plan.overrides.keys()
     more = []
@@ -260,16 +259,17 @@ def with_appended(
 
 
 def compacted(gap: FoundGap, clusters: ClusterStates) -> frozenset[TopicPartition]:
-    """The partitions of the source whose copies are compacted.
+    """Return the source partitions whose target topic is compacted.
 
-    There, an old record that is appended after a newer one of its key is the only one that stays.
+    There, compaction keeps an old record appended after a newer one with the same key, and removes
+    the newer one.
     """
     states = ((p.place, clusters.target.state(p.target_topic)) for p in gap.partitions)
     return frozenset(p for p, state in states if isinstance(state, TopicState) and state.compacted)
 
 
 def keys(gap: FoundGap, record_set: RecordSet) -> Key:
-    """What the progress of a record set is kept by."""
+    """Return the key under which the progress of a record set is stored."""
     return Key(gap.id, gap.source_id, record_set)
 
 
@@ -288,7 +288,7 @@ class _Planner:
     clusters: ClusterStates
 
     def lines(self, own: Mapping[RecordSet, Progress]) -> Iterator[Line]:
-        """One for each record set.
+        """Yield one line per record set.
 
         Args:
             own: the progress of this gap result.
@@ -311,14 +311,14 @@ class _Planner:
     def taken(
         self, own: Mapping[RecordSet, Progress], before: Others
     ) -> Iterator[tuple[RecordSet, Progress]]:
-        """What other results have decided on the next records; an export may hold them again."""
+        """Yield decisions of other gap results; records may be exported more than once."""
         source, target = self.clusters.source, self.clusters.target
         for partition, record_set, _, action in self._record_sets():
             if action is Action.EXPORT or record_set.place not in before:
                 continue
             topic_id = source.topic_id(record_set.place.topic)
             if not topic_id:
-                continue  # a topic without an id may be another one by now
+                continue  # a topic without an id may have been recreated
             known = own.get(record_set) or Progress(
                 topic_id, target.topic_id(partition.target_topic)
             )
@@ -327,7 +327,7 @@ class _Planner:
                 yield record_set, progress
 
     def _record_sets(self) -> Iterator[tuple[FoundPartition, RecordSet, bool, Action]]:
-        """Those that hold records, whether something newer is on the target, and what to do."""
+        """Yield non-empty record sets, whether the target holds newer records, and the action."""
         for partition in self.chosen:
             for order in OrderVerdict:
                 record_set = RecordSet(partition.place, order)
@@ -337,24 +337,24 @@ class _Planner:
                     yield partition, record_set, out_of_order, action
 
     def _checked(self, line: Line, partition: FoundPartition) -> Line:
-        """The line, refused where it must be."""
+        """Return the line, refused if it must be."""
         if not line.due.records:
             return line
         if line.action is Action.REFUSE:
-            reason = "the target holds something newer: say with --conflicting what becomes of them"
+            reason = "the target holds newer records: choose an action with --conflicting"
             return replace(line, precheck=Precheck.CONFLICTING, reason=reason)
         if line.action is not Action.COPY:
             return line
         target, here = self.clusters.target, partition.there
         if not isinstance(target.log(here), PartitionOffsets):
-            reason = f"{here} is not on the target, or cannot be seen: make it first"
+            reason = f"{here} does not exist on the target or is not visible: create it first"
             return _refused(line, Precheck.NOT_THERE, reason)
         state = target.state(here.topic)
         own_time = isinstance(state, TopicState) and state.log_append_time
         if line.due.untimed and not own_time:
             reason = (
-                f"{line.due.untimed} of the records have no timestamp, or 0, which librdkafka"
-                " cannot write: quarantine keeps it in the header, export in the file"
+                f"{line.due.untimed} of the records have no timestamp or timestamp 0, which"
+                " librdkafka cannot write: quarantine or export them"
             )
             return _refused(line, Precheck.NO_TIMESTAMP, reason)
         return line
@@ -371,13 +371,13 @@ def _notes(lines: Iterable[Line], clusters: ClusterStates) -> Iterator[str]:
         if not isinstance(state, TopicState):
             continue
         if state.log_append_time:
-            yield f"{topic} of the target keeps its own time: copies get the time of copying"
+            yield f"{topic} on the target uses LogAppendTime: copies get the time of copying"
         if state.compacted:
-            yield f"{topic} of the target is compacted: of each key only the last record stays"
+            yield f"{topic} on the target is compacted: only the last record of each key remains"
         retention = int(state.config.get("retention.ms", -1))
         if retention >= 0 and not state.compacted:
             days = retention / 86_400_000
-            yield f"{topic} of the target deletes what is older than {days:g} days, copies too"
+            yield f"{topic} on the target has a retention of {days:g} days, also for the copies"
 
 
 def _taken_notes(
@@ -387,19 +387,19 @@ def _taken_notes(
     records = sum(progress.records for progress in taken.values()) - before
     if records:
         yield (
-            f"{records:,} of the records were quarantined or discarded by way of another gap"
-            " result: that holds for this one, too (--override decided-before=REASON decides anew)"
+            f"{records:,} of the records were quarantined or discarded with another gap result:"
+            " this is taken over (--override decided-before=REASON to decide again)"
         )
 
 
 def _appended_notes(appended: Changes) -> Iterator[str]:
     if appended.offsets:
         yield (
-            f"{appended.offsets:,} offsets were appended to the target since, drctl's own included:"
-            " they were looked through for these records, and for newer ones of their keys"
+            f"{appended.offsets:,} offsets were appended to the target since the gap analysis"
+            " (including drctl's): checked for these records and for newer ones with their keys"
         )
     if appended.waiting:
         yield (
-            f"{appended.waiting:,} of these lie behind open transactions: they are looked at before"
-            " anything is written"
+            f"{appended.waiting:,} of these offsets follow an open transaction: they are checked"
+            " before anything is written"
         )

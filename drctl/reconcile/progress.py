@@ -1,8 +1,8 @@
-"""Progress of reconciling a gap result: values, their arithmetic, and how they are stored.
+"""Progress of reconciling a gap result, and how it is stored.
 
-The records of one order verdict of one partition are decided together. `through` is the source
-offset up to which all of them are done. It is written in the transaction that holds the records
-themselves, so that neither counts without the other.
+All records of a partition with the same order verdict form a record set, which is processed
+together. `through` is the source offset up to which all of them are done. It is written in the same
+transaction as the records, so that both are committed or neither.
 """
 
 from bisect import bisect_right
@@ -18,43 +18,43 @@ from drctl.model.topology import TopicPartition
 from drctl.reconcile.policy import LEFT_MISSING, Action
 
 Run = tuple[int, int]
-"""First and last of consecutive offsets; both belong to it."""
+"""First and last offset of a range, inclusive."""
 
 MOST_RUNS = 2_000
-"""That are kept with the progress of a record set: some 40 KB."""
+"""Maximum number of ranges stored with the progress of a record set: about 40 KB."""
 
 
 class LeftMissing(NamedTuple):
-    """Records of one partition of the source.
+    """Records of a source partition that were left missing on purpose.
 
     Attributes:
-        runs: their offsets, ascending.
-        newest_ms: their newest timestamp: something newer at such an offset is another record, of
-            a log that was truncated and written again.
+        runs: their offset ranges, ascending.
+        newest_ms: their newest timestamp. A newer record at one of these offsets is a different
+            one: the log was truncated and written again.
     """
 
     runs: tuple[Run, ...]
     newest_ms: int
 
     def holds(self, offset: int, timestamp_ms: int) -> bool:
-        """Whether a record is one of these."""
+        """Return whether a record is one of these."""
         return timestamp_ms <= self.newest_ms and self.among(offset)
 
     def among(self, offset: int) -> bool:
-        """Whether one of these has this offset."""
+        """Return whether one of these has this offset."""
         at = bisect_right(self.runs, offset, key=lambda run: run[0]) - 1
         return at >= 0 and offset <= self.runs[at][1]
 
 
 @dataclass(slots=True)
 class LeftMissingBuilder:
-    """Takes records in ascending order, as far as few runs hold them."""
+    """Collects records in ascending order, unless they need too many ranges."""
 
     _runs: list[Run] = field(default_factory=list)
     _newest_ms: int = -1
 
     def add(self, offset: int, timestamp_ms: int) -> None:
-        """One more, after those before."""
+        """Add the next record."""
         self._newest_ms = max(self._newest_ms, timestamp_ms)
         if self._runs and self._runs[-1][1] == offset - 1:
             self._runs[-1] = (self._runs[-1][0], offset)
@@ -63,7 +63,7 @@ class LeftMissingBuilder:
 
     @property
     def left(self) -> LeftMissing | None:
-        """All of them; None where their runs are too many."""
+        """All of them; None if they need too many ranges."""
         return (
             LeftMissing(tuple(self._runs), self._newest_ms)
             if len(self._runs) <= MOST_RUNS
@@ -72,7 +72,7 @@ class LeftMissingBuilder:
 
 
 def joined(these: LeftMissing | None, out_of_order: LeftMissing | None) -> LeftMissing | None:
-    """Both; None where one is not known, or their runs are too many together."""
+    """Combine both; None if one is unknown, or together they need too many ranges."""
     if these is None or out_of_order is None:
         return None
     first, second = list(these.runs), list(out_of_order.runs)
@@ -84,25 +84,25 @@ def joined(these: LeftMissing | None, out_of_order: LeftMissing | None) -> LeftM
 
 
 TOPIC = "__drctl_reconcile"
-"""Compacted, on the cluster that is written to."""
+"""Compacted, on the target."""
 
 _VERSION = 1
 _FORMAT = "reconcile"
 
 
 class RecordSet(NamedTuple):
-    """The records of one order verdict of one partition of the source."""
+    """All records of a source partition with the same order verdict."""
 
     place: TopicPartition
     order: OrderVerdict
 
 
 class Key(NamedTuple):
-    """The key of progress.
+    """The key under which progress is stored.
 
     Attributes:
-        result: the id of the gap result.
-        source_id: Kafka's id of the cluster that the records come from.
+        result: id of the gap result.
+        source_id: cluster id of the source.
     """
 
     result: str
@@ -112,14 +112,14 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Records that were treated alike.
+    """Consecutive records with the same action.
 
     Attributes:
-        through: the source offset of the last of them.
-        gone: how many of the records were not there any more.
-        to: the topic they went to; empty where to none.
-        to_last: the last offset there; -1 where none.
-        left: which records these are that stay missing; None where that is not kept.
+        through: source offset of the last record.
+        gone: records that no longer existed on the source.
+        to: the topic that they were appended to; empty if none.
+        to_last: last offset in that topic; -1 if none.
+        left: the records, if they stay missing on the target; None if not stored.
     """
 
     action: Action
@@ -132,7 +132,7 @@ class Segment:
     left: LeftMissing | None = None
 
     def __add__(self, other: "Segment") -> "Segment":
-        """This one, continued by another of the same action and destination."""
+        """Extend by another segment with the same action and destination."""
         return replace(
             self,
             through=other.through,
@@ -146,10 +146,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What became of a record set so far.
+    """Progress of a record set.
 
     Attributes:
-        source_topic_id: of the topic at the first step: a recreated topic holds other records.
+        source_topic_id: topic id at the start: a recreated topic holds other records.
     """
 
     source_topic_id: str
@@ -158,22 +158,22 @@ class Progress:
 
     @property
     def through(self) -> int:
-        """The last source offset that is done; -1 where none is."""
+        """The last source offset that is done; -1 if none is."""
         return self.segments[-1].through if self.segments else -1
 
     @property
     def records(self) -> int:
-        """How many are done, those that were gone included."""
+        """Number of records that are done, including deleted ones."""
         return sum(s.records + s.gone for s in self.segments)
 
     def after(self, done: Segment) -> "Progress":
-        """The progress once this is done, too.
+        """Return the progress after one more segment.
 
         Raises:
-            ValueError: it does not come after what is done.
+            ValueError: it does not follow what is done.
         """
         if done.through <= self.through:
-            raise ValueError(f"{done.through} is not behind {self.through}")
+            raise ValueError(f"{done.through} is not after {self.through}")
         last = self.segments[-1] if self.segments else None
         if last is not None and (last.action, last.to) == (done.action, done.to):
             return replace(self, segments=(*self.segments[:-1], last + done))
@@ -185,7 +185,7 @@ Change = tuple[bytes, bytes]
 
 
 def encode(key: Key, progress: Progress) -> Change:
-    """A record of the topic of progress."""
+    """Encode a record of the progress topic."""
     place, order = key.record_set
     name = {
         "drctl": _VERSION,
@@ -204,10 +204,10 @@ def encode(key: Key, progress: Progress) -> Change:
 
 
 def decode(records: Iterable[tuple[bytes, bytes]]) -> dict[Key, Progress]:
-    """What the topic of progress holds.
+    """Decode the records of the progress topic.
 
     Raises:
-        Unknown: a record is not what this drctl writes.
+        Unknown: a record has an unknown format.
     """
     found = {}
     for key, value in records:
@@ -215,8 +215,8 @@ def decode(records: Iterable[tuple[bytes, bytes]]) -> dict[Key, Progress]:
             known, progress = _key(parsed(_FORMAT, key)), _progress(parsed(_FORMAT, value))
         except (Undecodable, KeyError, TypeError, ValueError) as wrong:
             raise Unknown(
-                f"topic {TOPIC} holds a record that this drctl does not understand: {wrong!r}",
-                "use the drctl that wrote it: what is done is not known otherwise",
+                f"cannot read progress: topic {TOPIC}: a record has an unknown format: {wrong!r}",
+                "use the version of drctl that wrote it",
             ) from None
         found[known] = progress
     return found
@@ -262,7 +262,7 @@ LeftMissingBefore = Mapping[TopicPartition, tuple[LeftMissing, ...]]
 
 
 class At(NamedTuple):
-    """Where a missing record is on the source."""
+    """A missing record on the source."""
 
     place: TopicPartition
     offset: int
@@ -270,10 +270,10 @@ class At(NamedTuple):
 
 
 def left_missing_before(kept: Kept, found: GapResult) -> LeftMissingBefore:
-    """The same of the topics that were compared, as they are now.
+    """Return the records left missing on purpose, for the topics of a gap result.
 
     Args:
-        kept: the decisions that the target keeps, of any result.
+        kept: progress stored on the target, of any gap result.
     """
     return left_missing_of(
         kept, found.source_id, {each.topic: each.topic_id for each in found.topics}
@@ -281,11 +281,11 @@ def left_missing_before(kept: Kept, found: GapResult) -> LeftMissingBefore:
 
 
 def left_missing_of(kept: Kept, source_id: str, topic_ids: Mapping[str, str]) -> LeftMissingBefore:
-    """The records that any result has left missing on purpose, as far as they are known one by one.
+    """Return the records left missing on purpose, if they are stored one by one.
 
     Args:
-        topic_ids: of the source's topics now: a recreated topic holds other records, and without
-            an id that is unknown.
+        topic_ids: current topic ids on the source: a recreated topic holds other records. Topics
+            without an id are skipped.
     """
     by_place: dict[TopicPartition, tuple[LeftMissing, ...]] = {}
     for key, progress in kept.items():
@@ -298,7 +298,7 @@ def left_missing_of(kept: Kept, source_id: str, topic_ids: Mapping[str, str]) ->
 
 
 def counted(missing: Iterable[At], before: LeftMissingBefore) -> Mapping[TopicPartition, int]:
-    """How many of these are among them, by partition."""
+    """Count how many missing records were left missing on purpose, by partition."""
     return Counter(
         each.place
         for each in missing

@@ -1,4 +1,4 @@
-"""The result of a plan, line by line, and the journal entries of its run."""
+"""The result of a reconcile run, line by line, and its journal entries."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,19 +13,19 @@ from drctl.reconcile.policy import Action
 from drctl.reconcile.progress import Progress, RecordSet
 
 MOST_RUNS = 1_000
-"""Runs of offsets that are named for a partition; the journal has them all."""
+"""Maximum number of offset ranges listed per partition; the journal lists all."""
 
 
 class Outcome(StrEnum):
-    """How it ended for one record set."""
+    """Outcome for one record set."""
 
     PLANNED = "planned"
     DONE = "done"
     REFUSED = "refused"
     PARTIAL = "partial"
-    """Some or all of its records are left."""
+    """Some or all of its records are still to do."""
     UNKNOWN = "unknown"
-    """It may be done: that could not be read back."""
+    """It may be done, but could not be verified."""
 
 
 _QUIET = frozenset({Outcome.PLANNED, Outcome.DONE})
@@ -33,7 +33,7 @@ _QUIET = frozenset({Outcome.PLANNED, Outcome.DONE})
 
 @dataclass(slots=True)
 class Count:
-    """What this run did to a record set."""
+    """What this run did with a record set."""
 
     records: int = 0
     bytes: int = 0
@@ -42,13 +42,13 @@ class Count:
 
 @dataclass(slots=True)
 class Gone:
-    """Offsets of records that the source no longer holds, as runs."""
+    """Offset ranges of records that no longer exist on the source."""
 
     runs: list[tuple[int, int]] = field(default_factory=list)
     records: int = 0
 
     def add(self, offset: int) -> None:
-        """One more, after those before."""
+        """Add the next offset."""
         self.records += 1
         if self.runs and self.runs[-1][1] == offset - 1:
             self.runs[-1] = (self.runs[-1][0], offset)
@@ -58,7 +58,7 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class LineResult:
-    """What became of one line."""
+    """The result of one line."""
 
     line: Line
     outcome: Outcome
@@ -68,14 +68,14 @@ class LineResult:
 
 @dataclass(frozen=True, slots=True)
 class ReconcileResult:
-    """What became of a plan.
+    """The result of a plan.
 
     Attributes:
-        run: by which the journal is found; empty where nothing was done.
-        failure: why it ended early; empty where it did not.
-        failure_code: the exit code of that alone.
-        gone: what the source no longer held.
-        exported: where the export is; empty where there is none.
+        run: id of the run and its journal; empty if nothing was done.
+        failure: why it ended early; empty if it did not.
+        failure_code: exit code of the failure alone.
+        gone: records that no longer existed on the source.
+        exported: directory of the export; empty if there is none.
     """
 
     plan: ReconcilePlan
@@ -91,7 +91,7 @@ class ReconcileResult:
 
     @property
     def exit_code(self) -> ExitCode:
-        """Never 0 where anything was refused, partial, gone or unknown."""
+        """Exit code; never 0 if anything was refused, partial, deleted or unknown."""
         outcomes = {each.outcome for each in self.results}
         changed = any(r.count.records or r.count.gone for r in self.results)
         if Outcome.UNKNOWN in outcomes:
@@ -106,7 +106,7 @@ class ReconcileResult:
 
     @property
     def status(self) -> str:
-        """The exit code as a word; `planned` where it says that a plan may be carried out."""
+        """The exit code as a word; `planned` if the plan can be executed."""
         code = self.exit_code
         found = any(each.outcome is Outcome.PLANNED for each in self.results)
         found = found or bool(self.plan.noted and not self.run)
@@ -118,13 +118,13 @@ def _gone(result: LineResult) -> int:
 
 
 def left_alone(line: Line) -> LineResult:
-    """The result of a line that does nothing."""
+    """Return the result of a line with nothing to do."""
     refused = line.precheck is not None or (line.action is Action.REFUSE and line.due.records)
     return LineResult(line, Outcome.REFUSED if refused else Outcome.DONE, Count(), line.reason)
 
 
 def planned(plan: ReconcilePlan) -> tuple[LineResult, ...]:
-    """What each line says before anything is done."""
+    """Return the results of a plan that was not executed."""
     return tuple(
         LineResult(line, Outcome.PLANNED, Count(), line.reason) if line.acts else left_alone(line)
         for line in plan.lines
@@ -135,7 +135,7 @@ _VERSION = 1
 
 
 def began(run: str, plan: ReconcilePlan, at: datetime) -> Entry:
-    """The first entry."""
+    """Build the first journal entry."""
     gap = plan.gap
     return {
         "entry": "began",
@@ -154,7 +154,7 @@ def began(run: str, plan: ReconcilePlan, at: datetime) -> Entry:
 
 
 def taken(over: Mapping[RecordSet, Progress]) -> list[Entry]:
-    """One entry for each record set that takes over another result's decisions."""
+    """Build an entry for each record set that takes over decisions of other gap results."""
     return [
         {
             "entry": "taken-over",
@@ -167,7 +167,7 @@ def taken(over: Mapping[RecordSet, Progress]) -> list[Entry]:
 
 
 def intents(lines: Iterable[Line]) -> list[Entry]:
-    """One entry for each record set that is about to be acted upon."""
+    """Build an entry for each record set before it is processed."""
     return [
         {
             "entry": "intent",
@@ -182,7 +182,7 @@ def intents(lines: Iterable[Line]) -> list[Entry]:
 
 
 def gone(offsets: Iterable[tuple[TopicPartition, int]]) -> list[Entry]:
-    """One entry for each partition that no longer holds wanted records: their offsets."""
+    """Build an entry for each partition with deleted records: their offsets."""
     by_place: dict[TopicPartition, list[int]] = {}
     for place, offset in offsets:
         by_place.setdefault(place, []).append(offset)
@@ -193,7 +193,7 @@ def gone(offsets: Iterable[tuple[TopicPartition, int]]) -> list[Entry]:
 
 
 def outcomes(results: Iterable[LineResult]) -> list[Entry]:
-    """One entry for each record set."""
+    """Build an entry for each record set."""
     return [
         {
             "entry": "outcome",
@@ -209,5 +209,5 @@ def outcomes(results: Iterable[LineResult]) -> list[Entry]:
 
 
 def ended(status: str, at: datetime) -> Entry:
-    """The last entry."""
+    """Build the last journal entry."""
     return {"entry": "ended", "status": status, "at": at.isoformat()}

@@ -1,8 +1,8 @@
-"""Compares what was appended to the target since the gap analysis with the records to be sent.
+"""Compares records appended to the target since the gap analysis with the records to copy.
 
-A gap result tells what was missing then, and what was newer then. The replicator may have copied
-the same records since, and applications continue to write: a record that is there by now must not
-be written again, and one whose key has something newer on the target by now is no longer safe.
+The replicator may have copied the same records since, and applications continue to write. A record
+that is now on the target must not be copied again, and a record whose key now has a newer record on
+the target is no longer safe.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -37,10 +37,10 @@ from drctl.reconcile.policy import SENDS, Action
 from drctl.reconcile.prechecks import Changes
 
 MOST_SUSPECTS = 50_000
-"""Records of the target that are held at once, to be compared with wanted ones."""
+"""Maximum number of target records held in memory for comparison."""
 
 MOST_KEYS = 100_000
-"""Keys with something newer that are counted at most."""
+"""Maximum number of keys with newer records that are counted."""
 
 _AT_ONCE = 50_000
 _BITS = 27
@@ -48,18 +48,18 @@ _HEADER = provenance.HEADER.encode()
 _WHOLE_TOPIC = -1
 
 Digest = Callable[[int, bytes | None, bytes | None, Headers], Hashable]
-"""Of timestamp, key, value and headers: the same for records that are the same."""
+"""Digest of timestamp, key, value and headers; equal for equal records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sameness:
-    """What makes two records the same, as the gap analysis has it.
+    """What makes two records equal, as in the gap analysis.
 
     Attributes:
-        by_partition: whether a copy is in the partition of its original's number.
-        keyed: whether records that are the same have the same key.
-        timed: whether they have the same timestamp, where the target keeps it.
-        digest: what digests a topic's records; told whether the target keeps timestamps.
+        by_partition: whether a copy has the partition number of its original.
+        keyed: whether equal records have the same key.
+        timed: whether equal records have the same timestamp, if the target keeps timestamps.
+        digest: returns the digest function of a topic; takes whether the target keeps timestamps.
     """
 
     by_partition: bool
@@ -70,11 +70,11 @@ class Sameness:
 
 @dataclass(frozen=True, slots=True)
 class PendingRecords:
-    """Records of one partition of the source that are about to be sent.
+    """Records of a source partition that are about to be copied.
 
     Attributes:
         through: the offset up to which each order verdict is done.
-        safe: the order verdicts that are copied because nothing newer is on the target.
+        safe: order verdicts that are copied because the target holds nothing newer.
     """
 
     partition: FoundPartition
@@ -86,24 +86,24 @@ PendingByPartition = Mapping[TopicPartition, PendingRecords]
 
 
 class HashSet:
-    """A set that may hold too much: what was added is found, most else is not; 16 MiB."""
+    """A set of 16 MiB with false positives, but without false negatives."""
 
     def __init__(self) -> None:
         self._bits = bytearray(1 << _BITS - 3)
 
     def add(self, thing: Hashable) -> None:
-        """Add it."""
+        """Add an element."""
         at = hash(thing) & (1 << _BITS) - 1
         self._bits[at >> 3] |= 1 << (at & 7)
 
     def __contains__(self, thing: Hashable) -> bool:
-        """Whether it may have been added."""
+        """Return whether an element may have been added."""
         at = hash(thing) & (1 << _BITS) - 1
         return bool(self._bits[at >> 3] >> (at & 7) & 1)
 
 
 class WantedHashes:
-    """What is wanted of all topics: keys, and what records that are the same have in common."""
+    """Keys and traits of all records that are about to be copied."""
 
     def __init__(self) -> None:
         self.keys, self.traits = HashSet(), HashSet()
@@ -111,15 +111,15 @@ class WantedHashes:
 
 @dataclass(slots=True)
 class NewRecords:
-    """Takes the records that were appended to a topic, in pieces.
+    """Checks the records that were appended to a target topic, in chunks.
 
     Attributes:
-        topic: the source's name of it.
-        source_id: Kafka's id of the source: copies that name it were made by drctl, and are known.
-        timed: whether the target keeps the timestamps of the source's records.
-        per_partition: whether anything newer counts, not only what has the same key.
-        until: the offset of each target partition up to which all was taken.
-        there: the first wanted offset that is on the target by now, by place.
+        topic: name of the topic on the source.
+        source_id: cluster id of the source: copies with this id were made by drctl and are skipped.
+        timed: whether the target keeps the timestamps of the source.
+        per_partition: whether any newer record counts, not only those with the same key.
+        until: offset of each target partition up to which records were checked.
+        there: first missing offset that is now on the target, by partition.
     """
 
     topic: str
@@ -143,23 +143,23 @@ class NewRecords:
 
     @property
     def full(self) -> bool:
-        """Whether something has to be compared before more can be taken."""
+        """Whether `compare` has to run before more records can be taken."""
         return self._held >= MOST_SUSPECTS
 
     @property
     def uncounted(self) -> bool:
-        """Whether there may be more keys than were counted that something newer came of."""
+        """Whether there may be more keys with newer records than were counted."""
         return len(self._newest) >= MOST_KEYS
 
     def want(self, pending: PendingByPartition) -> None:
-        """Put what is wanted into the sieves."""
+        """Register the records that are about to be copied."""
         for place, each in pending.items():
             for row in self.rows.after(place, each.through):
                 self.hashes.keys.add((self.topic, row[2]))
                 self.hashes.traits.add((self.topic, self._trait(row[2], row[1])))
 
     def take(self, partition: int, rows: Iterable[Row]) -> None:
-        """Take some records of a partition of the target."""
+        """Take records of a target partition."""
         unit, newest, topic = self._unit(partition), self._newest, self.topic
         keys, traits = self.hashes.keys, self.hashes.traits
         for _, time, key, value, headers in rows:
@@ -177,10 +177,10 @@ class NewRecords:
                 self._held += 1
 
     def compare(self, pending: PendingByPartition, source: ClusterState) -> None:
-        """Find the wanted records among those taken, and forget these.
+        """Compare the records taken so far with those to copy, and release them.
 
         Raises:
-            Unknown: wanted records could not be read from the source.
+            Unknown: records could not be read from the source.
         """
         for place, each in pending.items():
             if self._suspects and place not in self.there:
@@ -189,7 +189,7 @@ class NewRecords:
         self._suspects, self._held = {}, 0
 
     def newer(self, pending: PendingByPartition) -> Iterator[tuple[TopicPartition, int]]:
-        """How many records that are copied as safe have something newer on the target by now."""
+        """Yield how many safe records now have newer records on the target."""
         for place, each in pending.items():
             if not self._newest or not each.safe or place in self.there:
                 continue
@@ -219,7 +219,7 @@ class NewRecords:
         return newest is not None and (not self.timed or newest >= row[1])
 
     def _trait(self, name: bytes | None, time: int) -> Hashable:
-        """What records that are the same have in common, as far as a gap result tells it."""
+        """Return what equal records have in common, from the fields in a gap result."""
         timed = self.same.timed and self.timed
         return (name if self.same.keyed else None), (time if timed else None)
 
@@ -237,15 +237,15 @@ class NewRecords:
 
 
 ReadTarget = Callable[[TopicRanges], Iterator[Chunk]]
-"""Every committed record of these ranges; raises Unknown where they cannot be read to their end."""
+"""Yields every committed record of these ranges; raises Unknown if a range cannot be read."""
 
 Progress = Callable[[int, int], None]
-"""Told how many of how many offsets were read."""
+"""Called with (offsets read, offsets in total)."""
 
 
 @dataclass(slots=True)
 class _Appended:
-    """The records of a topic to be read."""
+    """The appended records of a topic."""
 
     offsets: int = 0
     waiting: int = 0
@@ -255,11 +255,11 @@ class _Appended:
 
 @dataclass(slots=True)
 class TargetChanges:
-    """Reads what was appended to the target; a second read continues where the first one ended.
+    """Reads what was appended to the target; a second read continues after the first one.
 
     Attributes:
-        source_id: Kafka's id of the source: copies that name it were made by drctl, and are known.
-        per_partition: whether anything newer counts, not only what has the same key.
+        source_id: cluster id of the source: copies with this id were made by drctl and are skipped.
+        per_partition: whether any newer record counts, not only those with the same key.
     """
 
     source_id: str
@@ -273,13 +273,13 @@ class TargetChanges:
     _hashes: WantedHashes | None = None
 
     def look(self, plan: ReconcilePlan, clusters: ClusterStates, *, last: bool) -> Changes:
-        """What was appended, as far as it concerns the plan.
+        """Return what was appended that concerns the plan.
 
         Args:
-            last: whether records are written next: then open transactions are waited for.
+            last: whether this is the last check before writing: then wait for open transactions.
 
         Raises:
-            Unknown: wanted records could not be read from the source.
+            Unknown: records could not be read from the source.
         """
         found = Changes()
         by_topic: dict[str, dict[TopicPartition, PendingRecords]] = {}
@@ -319,14 +319,14 @@ class TargetChanges:
         clusters: ClusterStates,
         last: bool,
     ) -> _Appended:
-        """What is to be read of a topic, and what cannot be."""
+        """Return the appended ranges of a topic, and what cannot be read."""
         found, known = _Appended(), self._topics.get(topic)
         for partition, log in self._logs(topic, pending, plan, clusters):
             number, compared = partition.place.partition, partition.target_range
             end_then = compared.end if compared else log.log_start
             start = max(end_then, known.until.get(number, 0) if known else 0)
             if log.log_start > start:
-                why = f"it deleted its records from {start} to {log.log_start - 1} since"
+                why = f"the target has deleted offsets {start} to {log.log_start - 1} since"
                 place = partition.place
                 found.unread |= dict.fromkeys((place,) if place in pending else pending, why)
             start, end = max(start, log.log_start), log.end if last else log.last_stable
@@ -339,7 +339,7 @@ class TargetChanges:
     def _logs(
         self, topic: str, pending: PendingByPartition, plan: ReconcilePlan, clusters: ClusterStates
     ) -> Iterator[tuple[FoundPartition, PartitionOffsets]]:
-        """The partitions of the target that may hold the missing records by now."""
+        """Yield the target partitions that may hold the missing records now."""
         for partition in plan.gap.partitions:
             place, log = partition.place, clusters.target.log(partition.there)
             theirs = place in pending if self.same.by_partition else place.topic == topic
@@ -353,14 +353,14 @@ class TargetChanges:
         plan: ReconcilePlan,
         clusters: ClusterStates,
     ) -> dict[TopicPartition, str]:
-        """Where copies may be in any partition, those that the gap result says nothing of."""
+        """Return target partitions that the gap result does not cover, if copies may be there."""
         state = clusters.target.state(target_topic)
         if self.same.by_partition or not isinstance(state, TopicState):
             return {}
         listed = {p.place.partition for p in plan.gap.partitions if p.target_topic == target_topic}
         others = sorted(set(state.partitions) - listed)
         names = ", ".join(map(str, others))
-        why = f"the gap result says nothing of partitions {names} of {target_topic}"
+        why = f"the gap result does not cover partitions {names} of {target_topic}"
         return dict.fromkeys(pending, why) if others else {}
 
     def _begun(
@@ -388,7 +388,7 @@ class TargetChanges:
         pending: PendingByPartition,
         clusters: ClusterStates,
     ) -> dict[TopicPartition, str]:
-        """Read them; by partition, why that could not be done to the end, if so.
+        """Check the appended records; return, by partition, why some could not be read.
 
         Raises:
             Unknown: the source could not be read.
@@ -410,7 +410,7 @@ class TargetChanges:
 
 
 def _until_failure(target: ReadTarget, ranges: TopicRanges, failure: list[str]) -> Iterator[Chunk]:
-    """What the target gives; a failure there must not be taken for one of the source."""
+    """Yield chunks of the target; keep its failures apart from failures of the source."""
     try:
         yield from target(ranges)
     except Unknown as failed:

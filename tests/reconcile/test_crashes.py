@@ -192,7 +192,7 @@ def test_a_target_that_lost_what_it_took_is_no_success() -> None:
     result = result_of(execution, world)
     assert (result.status, result.results[0].reason) == (
         "unknown",
-        "orders-0 is committed up to 2, not to 2",
+        "orders-0: last stable offset is 2, expected beyond 2",
     )
 
 

@@ -110,7 +110,7 @@ def test_what_is_known_to_be_decided_is_taken_over(action: Action, everywhere: A
     assert [(s.action, s.through, s.records) for s in first.done] == [(action, 1, 2)]
     assert (first.due.records, second.due.records) == (2, 1)
     (note,) = plan.notes
-    assert note.startswith("2 of the records were quarantined or discarded by way of another")
+    assert note.startswith("2 of the records were quarantined or discarded with another")
 
 
 def test_of_a_topic_without_an_id_nothing_is_taken_over() -> None:

@@ -213,7 +213,7 @@ def test_a_copy_may_be_in_any_partition_where_replication_does_not_keep_them() -
     assert against(anywhere) == [(Precheck.TARGET_HAS_THEM, 0), (Precheck.TARGET_HAS_THEM, 1)]
     (more, _) = Stage({}, by_partition=False, partitions=4).plan().blocked
     assert more.precheck is Precheck.TARGET_UNREAD
-    assert "says nothing of partitions 2, 3" in more.reason
+    assert "does not cover partitions 2, 3" in more.reason
 
 
 def test_what_cannot_be_looked_through_is_unknown_and_what_was_seen_counts() -> None:
@@ -227,14 +227,14 @@ def test_what_cannot_be_looked_through_is_unknown_and_what_was_seen_counts() -> 
     gone = Stage({0: [at(10, wanted(3)), at(11, wanted(4), key=b"x")]}, log_start=11)
     (lost, *_) = gone.plan().blocked
     assert (lost.precheck, lost.place) == (Precheck.TARGET_UNREAD, PLACE)
-    assert "deleted its records from 10 to 10 since" in lost.reason
+    assert "deleted offsets 10 to 10 since" in lost.reason
 
 
 def test_open_transactions_are_waited_for_before_anything_is_written() -> None:
     stage = Stage({0: [at(10, wanted(1), key=b"x"), at(11, wanted(3))]}, open=1, partitions=1)
     first = stage.plan(last=False)
     assert first.blocked == ()
-    assert first.notes[-1].startswith("1 of these lie behind open transactions")
+    assert first.notes[-1].startswith("1 of these offsets follow an open transaction")
     assert against(stage.plan()) == [(Precheck.TARGET_HAS_THEM, 0)]
     assert stage.read == [(0, 10, 11), (0, 11, 12)], "a second look goes on"
 

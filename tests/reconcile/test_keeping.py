@@ -70,7 +70,7 @@ def test_segments_of_one_action_become_one() -> None:
     assert known.segments == (Segment(Action.COPY, 9, 5, 50, 1, "t", 11),)
     assert (known.through, known.records) == (9, 6)
     assert len(known.after(Segment(Action.DISCARD, 10, 1, 1)).segments) == 2
-    with pytest.raises(ValueError, match="9 is not behind 9"):
+    with pytest.raises(ValueError, match="9 is not after 9"):
         known.after(Segment(Action.COPY, 9, 1, 1, 0, "t", 12))
 
 
