@@ -1,6 +1,6 @@
-"""The main job: freeze, digest, compare what differs, and say what became of every record.
+"""Gap analysis: freeze the offsets, digest both clusters, compare what differs, classify records.
 
-It reads all of the two sides, or the tail.
+It reads either everything or only the tail.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -41,18 +41,18 @@ from drctl.model.topology import Record, TopicPartition, Unavailable
 
 PARTITIONS = 16
 RECORDS = 8
-"""Looked at in the middle of what is read of each partition."""
+"""Records sampled in the middle of each partition, to estimate the size."""
 
 
 ATTEMPTS = 3
-"""How often a scan is attempted after something moved under it."""
+"""Attempts of a scan if topics or logs change while it runs."""
 
 PREVIEW_BYTES = 256
-"""How much of a key or value an example shows."""
+"""Bytes of a key or value shown in an example."""
 
 
 class Scope(StrEnum):
-    """What a run was told to read."""
+    """What to read."""
 
     AUTO = "auto"
     FULL = "full"
@@ -61,11 +61,11 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One freeze, and what is to be read and compared of it.
+    """Frozen offsets, and what to read and compare.
 
     Attributes:
-        windows: by source partition; empty where all is compared.
-        left_out: what the answer does not cover.
+        windows: by source partition; empty if everything is compared.
+        left_out: what the result does not cover.
     """
 
     frozen: Frozen
@@ -78,23 +78,23 @@ class Work:
 
     @property
     def offsets(self) -> int:
-        """How many there are to read, of both sides; at least as many as records."""
+        """Number of offsets to read on both clusters; an upper bound of the records."""
         return span_of(self.known.reads)
 
     @property
     def partitions(self) -> int:
-        """In how many partitions of the source something is compared."""
+        """Number of source partitions that are compared."""
         return sum(len(topic.source) for topic in self.plan.topics)
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a run may cost.
+    """The time limit of a run.
 
     Attributes:
-        seconds: how long an engineer can wait.
-        offsets_a_second: of both sides together.
-        measured: whether that rate was measured here, or is only assumed.
+        seconds: the time limit.
+        offsets_a_second: expected read rate of both clusters together.
+        measured: whether that rate was measured on this host, or is only assumed.
     """
 
     seconds: float
@@ -102,32 +102,32 @@ class Budget:
     measured: bool
 
     def seconds_for(self, offsets: int) -> float:
-        """How long reading them is expected to take."""
+        """Return the expected duration of reading these offsets."""
         return offsets / self.offsets_a_second
 
     def allows(self, offsets: int) -> bool:
-        """Whether that is within the budget."""
+        """Return whether reading these offsets fits into the time limit."""
         return self.seconds_for(offsets) <= self.seconds
 
 
 FindTail = Callable[[Iterable[str]], Tail | None]
-"""What is known of how far the replicator got with these topics; None where nobody knows."""
+"""Returns how far replication got with these topics; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scoping:
-    """Chooses what is read."""
+    """Chooses between full and tail comparison."""
 
     scope: Scope
     find_tail: FindTail
     budget: Budget
 
     def chosen(self, work: Work) -> tuple[Work, Tail | None]:
-        """The work that is to be done, and the tail that it keeps to.
+        """Choose what to read; the tail is None for a full comparison.
 
         Raises:
-            Unknown: the tail was asked for, and nobody knows where it begins.
-            Unreachable: a cluster, or a worker of the replicator, did not answer.
+            Unknown: the tail was requested, but its start is unknown.
+            Unreachable: a cluster or a Connect worker did not answer.
         """
         wanted = self.scope is Scope.TAIL
         enough = self.scope is Scope.AUTO and self.budget.allows(work.offsets)
@@ -136,26 +136,26 @@ class Scoping:
         tail = self.find_tail(t.topic for t in work.plan.topics)
         if tail is None and wanted:
             raise Unknown(
-                "nobody says how far replication got: the tail has no beginning",
+                "cannot determine the tail: the replicator's committed offsets are unknown",
                 "set `replicator` of the link (kind, connect, connectors), or use --scope full",
             )
         return (work, None) if tail is None else (self.narrowed(work, tail, {}), tail)
 
     def narrowed(self, work: Work, tail: Tail, margins: Mapping[TopicPartition, int]) -> Work:
-        """The work cut down to the tail.
+        """Reduce the work to the tail.
 
         Raises:
             Unreachable: a cluster did not answer.
         """
         windows, unknown = tail.windows(work.plan, margins)
         plan = windowed(work.plan, windows)
-        # Where nobody asked for less than everything, what was not read is said to be missing.
+        # If the tail was not requested, report what was not read as not compared.
         before = (
             NotCompared(
                 w.topic,
                 w.partition,
-                f"only offsets from {w.source_start} on were read, to be in time: {w.evidence}."
-                " --scope full, or a --ledger that is kept, covers the rest",
+                f"only offsets from {w.source_start} on were read because of the time limit:"
+                f" {w.evidence}. Use --scope full or --ledger to cover the rest",
             )
             for w in windows.values()
             if self.scope is Scope.AUTO and not w.whole
@@ -165,24 +165,24 @@ class Scoping:
 
 
 OpenComparer = Callable[[int], AbstractContextManager[RecordComparer]]
-"""Opens what compares the records; told how many offsets there are to read at most."""
+"""Opens a comparer; takes the maximum number of offsets to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class GapAnalysis:
-    """Compares the two sides of a link.
+    """Compares the two clusters of a link.
 
     Attributes:
-        announce: told what will be read, before it is, and about how many bytes that are; None
-            where that was not looked at.
+        announce: called before reading with the work and its approximate size in bytes (None if
+            not sampled).
         now: the clock, UTC.
-        out: where the comparer's records will be found, as said in the result.
-        ledger: what earlier runs digested, and where this one's digests are kept.
-        few: fewer offsets than these are compared by another comparer than more of them.
+        out: directory of the result, as shown in the result.
+        ledger: digests of earlier runs; stores the digests of this one.
+        few: below this number of offsets a different comparer is used.
         within: what has an order that a copy must not break.
-        order: whether the order of replicated records is looked at, too.
-        stabilize: waits for records that are on their way, once the source is frozen.
-        transaction_wait: for transactions that are open.
+        order: whether to check the order of replicated records, too.
+        stabilize: waits for records in flight after the source offsets are frozen.
+        transaction_wait: waits for open transactions.
     """
 
     link: Link
@@ -205,16 +205,16 @@ class GapAnalysis:
         """Find every source record that is not on the target.
 
         Args:
-            topics: only these of the link's topics; all if empty.
+            topics: only these topics of the link; all if empty.
 
         Raises:
-            UsageError: the link carries none of the source's topics, or not a named one.
+            UsageError: the link matches no topics on the source, or not a given one.
             Unreachable: a cluster did not answer.
-            ScanFailed: the records could not be read to their end.
-            Unknown: the tail was asked for, and nobody knows where it begins.
+            ScanFailed: the records could not be read completely.
+            Unknown: the tail was requested, but its start is unknown.
         """
         started = self.now()
-        self.progress("looking at both clusters", 0, 0)
+        self.progress("reading topics and offsets", 0, 0)
         names = choose_topics(self.link, self.source.topic_names(), topics)
         ids = self.source.cluster_id(), self.target.cluster_id()
         work, answer = self._answer(names)
@@ -235,7 +235,7 @@ class GapAnalysis:
         )
 
     def _answer(self, names: Sequence[str]) -> tuple[Work, Answer]:
-        """Compare; look again and begin anew when the scan failed because something moved."""
+        """Compare; start again with new offsets if the scan failed because something changed."""
         frozen = self._freeze(names)
         for _ in range(ATTEMPTS - 1):
             try:
@@ -259,7 +259,7 @@ class GapAnalysis:
         )
 
     def _compare_scope(self, frozen: Frozen) -> tuple[Work, Answer]:
-        """Compare what the scope covers, and more where what it takes for granted is not so."""
+        """Compare the scope; widen the tail if records before it turn out to be missing."""
         whole = self._prepare(frozen)
         work, tail = self.scoping.chosen(whole)
         margins: dict[TopicPartition, int] = {}
@@ -290,7 +290,7 @@ class GapAnalysis:
         kept = work.ledger_update.keep(plan, frozen, known, fresh) if work.ledger_update else None
         digests = (*known.digests, *fresh)
         suspects = find_suspects(plan, digests)
-        # Before the comparison, which lets go of what was read for it.
+        # Before the comparison, which releases what was read.
         order = comparer.check_order(plan, self.progress) if self.order else None
         with self._fitting(comparer, work, suspect_span(suspects)) as fitting:
             comparison = fitting.compare(plan, suspects, self.progress)
@@ -300,7 +300,7 @@ class GapAnalysis:
 
     @contextmanager
     def _fitting(self, comparer: RecordComparer, work: Work, span: int) -> Iterator[RecordComparer]:
-        """What compares so many offsets: much may differ where a ledger left little to digest."""
+        """Open a comparer for this many offsets: even a ledger may leave much to compare."""
         if (work.offsets < self.few) != (span < self.few):
             with self.open_comparer(span) as other:
                 yield other
@@ -330,7 +330,7 @@ class GapAnalysis:
 
 
 def readable(frozen: Frozen) -> frozenset[tuple[str, str, int, int]]:
-    """What of a freeze a failed scan may have tripped over: partitions and their log starts."""
+    """Return what a scan depends on: partitions and their log start offsets."""
     return frozenset(
         (topic.topic, side, partition, offsets.log_start)
         for topic in frozen.topics
@@ -340,7 +340,7 @@ def readable(frozen: Frozen) -> frozenset[tuple[str, str, int, int]]:
 
 
 def sampled_bytes(source: ClusterReader, reads: Reads) -> int | None:
-    """About how many bytes of keys and values, uncompressed, both sides hold; None: unknown.
+    """Estimate the uncompressed bytes of keys and values on both clusters; None if unknown.
 
     Raises:
         Unreachable: the source did not answer.

@@ -1,4 +1,4 @@
-"""From what was counted and compared to the answer, partition by partition."""
+"""Builds the result, partition by partition, from digests and comparison."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
 
 
 def truncation_of(result: GapResult) -> Truncation:
-    """Every partition of the source that holds something the target has not."""
+    """Return every source partition with records that are not on the target."""
     found = (
         TruncatedPartition(
             topic=topic.topic,
@@ -51,7 +51,7 @@ def truncation_of(result: GapResult) -> Truncation:
 
 
 def with_truncation(result: GapResult) -> GapResult:
-    """The result that says so."""
+    """Return the result with its truncation."""
     return replace(result, truncation=truncation_of(result))
 
 
@@ -60,7 +60,7 @@ NOWHERE = OffsetRange(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """All that a comparison found out."""
+    """The outcome of a comparison."""
 
     topics: tuple[TopicGap, ...]
     not_compared: tuple[NotCompared, ...]
@@ -77,16 +77,16 @@ def topic_gaps(
     windows: Mapping[TopicPartition, Window],
     check_order: OrderCheck | None = None,
 ) -> tuple[TopicGap, ...]:
-    """The gap of each topic, in the order of the freeze; of the partitions that were compared.
+    """Build the gap of each topic, for the partitions that were compared.
 
     Args:
-        windows: that the run kept to; none where it read all.
-        check_order: None where nobody looked at the order of replicated records.
+        windows: windows of a tail comparison; empty for a full one.
+        check_order: None if the order of replicated records was not checked.
     """
     read: Counter[tuple[Side, str, int]] = Counter()
     for d in digests:
         read[d.side, d.topic, d.partition] += d.records
-    # Added up once: there may be ten thousand partitions.
+    # Summed up once: there may be ten thousand partitions.
     misplaced: Counter[str] = Counter()
     for (name, _), each in comparison.missing.items():
         misplaced[name] += each.misplaced
@@ -151,27 +151,28 @@ def _range(offsets: PartitionOffsets | None, start: int | None) -> OffsetRange |
 
 
 def _notes(topic: FrozenTopic, misplaced: int, expired: bool, by_partition: bool) -> list[str]:
-    """What a reader must know to trust this topic's numbers."""
+    """List what a reader must know about the numbers of this topic."""
     if topic.target_state is None:
-        return [f"the target has no topic {topic.target_topic}: all of it is unreplicated"]
+        return [f"topic {topic.target_topic} does not exist on the target: all is unreplicated"]
     notes = []
     if not topic.target_state.config:
         notes.append(
-            "the target topic's configuration may not be read: taken as not compacted and as"
-            " keeping timestamps"
+            "the target topic's configuration is not readable: assumed to be not compacted and to"
+            " keep timestamps"
         )
     if not keeps_timestamps(topic):
-        notes.append("the target keeps its own time (LogAppendTime): compared without timestamps")
+        notes.append("the target topic uses LogAppendTime: compared without timestamps")
     if not by_partition:
-        notes.append("compared as a whole: the link does not keep partitions")
-    missing_ranges = sorted(topic.source.keys() - topic.target.keys())
-    if by_partition and missing_ranges:
-        notes.append(f"the target lacks partitions {', '.join(map(str, missing_ranges))}")
+        notes.append("compared across partitions: replication does not preserve partitions")
+    missing_partitions = sorted(topic.source.keys() - topic.target.keys())
+    if by_partition and missing_partitions:
+        numbers = ", ".join(map(str, missing_partitions))
+        notes.append(f"partitions missing on the target: {numbers}")
     if misplaced:
         notes.append(
-            f"{misplaced} unreplicated records have an equal in another partition of the target:"
-            " does the replicator keep partitions?"
+            f"{misplaced} unreplicated records are in another partition on the target: does the"
+            " replicator preserve partitions?"
         )
     if expired:
-        notes.append("the target has deleted its oldest records: expired ones cannot be told")
+        notes.append("the target has deleted its oldest records: expired ones cannot be verified")
     return notes

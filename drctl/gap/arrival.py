@@ -1,7 +1,7 @@
-"""Whether the source's records have arrived on the target: looked for cheaply, proven by content.
+"""Checks whether all source records have arrived on the target, by content.
 
-A look that only waits asks leaders where partitions end and reads no record. Compared is what seems
-to be there; and what was compared is not compared again as long as neither of its ends moves.
+While replication catches up, only end offsets are read. Records are compared when they seem to have
+arrived, and not compared again while the end offsets stay the same.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -15,23 +15,23 @@ from drctl.model.ports import OffsetReader
 from drctl.model.topology import Found, Mark, Overview, TopicPartition, Unavailable
 
 Compare = Callable[[Collection[TopicPartition]], GapResult]
-"""Compares the tails of these partitions of the source, and all of those whose tail has no place.
+"""Compares the tails of these source partitions; all records if the start of the tail is unknown.
 
 Raises:
     Unreachable: a cluster did not answer.
 """
 
 
-UNDECIDED = "{:,} offsets lie behind an open transaction: commit or abort it on the source"
+UNDECIDED = "{:,} offsets follow an open transaction: commit or abort it on the source"
 
 UNCHANGED_LOOKS = 6
-"""A partition that stands still for so many looks is compared though others move."""
+"""A partition unchanged for this many checks is compared even while others change."""
 
 
 class Ends(NamedTuple):
-    """Where a partition and its copy end; the copy at -1 where there is none.
+    """End offsets of a partition and its copy; -1 for the copy if it does not exist.
 
-    A topic whose partitions are not kept has one copy: its end is the sum of all of them.
+    If replication does not preserve partitions, the copy's end is the sum over all partitions.
     """
 
     source: int
@@ -39,7 +39,7 @@ class Ends(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What a comparison found: so many records were missing when the ends were these."""
+    """The result of a comparison: missing records at these end offsets."""
 
     ends: Ends
     missing: int
@@ -47,12 +47,12 @@ class Compared(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ArrivalStatus:
-    """What a look showed.
+    """The outcome of a check.
 
     Attributes:
-        missing: by partition of the source, records that its copy lacks; only where some are.
-        pending: partitions of which a comparison has still to tell: something is on its way.
-        left_out: what could not be compared, each in words.
+        missing: missing records by source partition; only partitions with missing records.
+        pending: partitions still to be compared: records are in flight.
+        left_out: what could not be compared, and why.
     """
 
     missing: Mapping[TopicPartition, int] = field(default_factory=dict)
@@ -61,13 +61,13 @@ class ArrivalStatus:
 
     @property
     def proven(self) -> bool:
-        """Whether everything is there."""
+        """Whether all records are on the target."""
         return not (self.missing or self.pending or self.left_out)
 
 
 @dataclass(slots=True)
 class ArrivalCheck:
-    """Looks again and again, and remembers what was compared."""
+    """Checks repeatedly, and remembers what was compared."""
 
     link: Link
     source: OffsetReader
@@ -79,12 +79,12 @@ class ArrivalCheck:
     _looks: Mapping[TopicPartition, int] = field(default_factory=dict, init=False)
 
     def look(self) -> ArrivalStatus:
-        """What has arrived by now.
+        """Check what has arrived by now.
 
         Raises:
-            UsageError: the link carries none of the source's topics.
-            Unreachable: one of the clusters did not answer.
-            Unknown: a comparison could not be finished.
+            UsageError: the link matches no topics on the source.
+            Unreachable: a cluster did not answer.
+            Unknown: a comparison could not be completed.
         """
         places, left_out = self._places(self.source.overview())
         ends, silent = self._ends(places)
@@ -105,16 +105,16 @@ class ArrivalCheck:
     def _places(self, overview: Overview) -> tuple[list[TopicPartition], list[str]]:
         there = overview.partitions
         names = choose_topics(self.link, there.keys(), ())
-        unseen = [f"{n}: {self.source.name} has it not, or does not show it" for n in names]
+        unseen = [f"{n}: does not exist on {self.source.name}, or is not visible" for n in names]
         places = [TopicPartition(n, number) for n in names for number in there.get(n, ())]
         return places, [words for n, words in zip(names, unseen, strict=True) if n not in there]
 
     def _ends(
         self, places: Sequence[TopicPartition]
     ) -> tuple[dict[TopicPartition, Ends], list[str]]:
-        """Of those that can be looked at; and why of the others not.
+        """Read the end offsets; also return why some could not be read.
 
-        The source is asked first: what is copied in between is on the target's side then, too.
+        The source is read first, so that records copied in between are on the target.
         """
         ours, theirs = self._asked(self.source, places), self._copies_of(places)
         found: dict[TopicPartition, Ends] = {}
@@ -129,7 +129,7 @@ class ArrivalCheck:
         return found, silent
 
     def _copies_of(self, places: Sequence[TopicPartition]) -> list[int | Unavailable]:
-        """Where the copy of each ends."""
+        """Return the end offset of each copy."""
         there, link = self.target.overview().partitions, self.link
         names = {topic: link.target_topic(topic) for topic in {place.topic for place in places}}
         copies = [
@@ -147,7 +147,7 @@ class ArrivalCheck:
         return [sums[place.topic] for place in places]
 
     def _not_yet_known(self, ends: Mapping[TopicPartition, Ends]) -> list[TopicPartition]:
-        """Those that were not compared since one of their ends moved."""
+        """Return partitions that were not compared at these end offsets."""
         known = self._compared
         asked = [p for p, at in ends.items() if _written(at)]
         found = [p for p in asked if p not in known or known[p].ends != ends[p]]
@@ -159,9 +159,9 @@ class ArrivalCheck:
     def _there(
         self, places: Sequence[TopicPartition], ends: Mapping[TopicPartition, Ends]
     ) -> frozenset[TopicPartition]:
-        """Those that seem to have arrived, and those of which nothing more seems to come.
+        """Return partitions that seem to have arrived, or to receive no more records.
 
-        Only a comparison tells; this is to compare each of them once, and not while it arrives.
+        Only a comparison can prove it; this avoids comparing while records are still arriving.
         """
         settled, link = self._settled(places, ends), self.link
         if not link.settings.keeps_partitions:
@@ -175,7 +175,7 @@ class ArrivalCheck:
     def _settled(
         self, places: Sequence[TopicPartition], ends: Mapping[TopicPartition, Ends]
     ) -> frozenset[TopicPartition]:
-        """Those that stand still: while nothing moves at all, or for a while already."""
+        """Return unchanged partitions, if nothing changes at all or they are stable for a while."""
         before = self._before
         still = [place for place in places if before.get(place) == ends[place]]
         self._looks = {place: self._looks.get(place, 0) + 1 for place in still}
@@ -183,14 +183,14 @@ class ArrivalCheck:
         return frozenset(place for place in still if calm or self._looks[place] >= UNCHANGED_LOOKS)
 
     def _as_new(self, places: Sequence[TopicPartition]) -> Iterator[TopicPartition]:
-        """Those whose copies have a record as new as the newest one at the look before."""
+        """Yield partitions whose copy has a record as new as the newest one in the last check."""
         copies = [TopicPartition(self.link.target_topic(p.topic), p.partition) for p in places]
         ours, theirs = _newest(self.source, places), _newest(self.target, copies)
         before = self._newest
         self._newest = dict(zip(places, ours, strict=True))
         for place, there in zip(places, theirs, strict=True):
             here = before.get(place, self._newest[place])
-            # Where one of them does not tell, a comparison does, or says why not.
+            # If a timestamp is unknown, compare.
             if here is None or there is None or there >= here:
                 yield place
 
@@ -201,14 +201,14 @@ class ArrivalCheck:
         return [each.offset if isinstance(each, Found) else each for each in answers]
 
     def _note(self, result: GapResult) -> list[str]:
-        """Remember what was compared; what could not be is compared again at the next look."""
+        """Remember what was compared; the rest is compared again in the next check."""
         left_out = {(each.topic, each.partition): each.reason for each in result.not_compared}
         for topic in result.topics:
             copies = self._ends_of_copies(topic)
             for gap in topic.partitions:
                 place = TopicPartition(topic.topic, gap.partition)
                 if gap.counts.undecided:
-                    # Whoever has it open may still commit it, fence or not.
+                    # It may still be committed, even with the source fenced.
                     left_out[place] = UNDECIDED.format(gap.counts.undecided)
                 if (place.topic, None) not in left_out and place not in left_out:
                     ends = Ends(gap.source_range.end, copies[gap.partition])
@@ -227,18 +227,18 @@ class ArrivalCheck:
 
 
 def _written(ends: Ends) -> bool:
-    """Whether there ever was a record."""
+    """Return whether the partition ever had a record."""
     return ends.source > 0
 
 
 def _newest(reader: OffsetReader, places: Sequence[TopicPartition]) -> list[int | None]:
-    """The time of each one's newest record; None where its leader does not tell."""
+    """Return the newest timestamp of each partition; None if unknown."""
     answers = reader.look_up([(place, Mark.NEWEST) for place in places])() if places else ()
     return [each.timestamp_ms if isinstance(each, Found) else None for each in answers]
 
 
 def _sum(ends: Sequence[int | Unavailable]) -> int | Unavailable:
-    """Of all of them; -1 where there are none."""
+    """Return the sum; -1 if there are none."""
     silent = next((each for each in ends if isinstance(each, Unavailable)), None)
     numbers = [each for each in ends if isinstance(each, int)]
     return silent or (sum(numbers) if numbers else -1)

@@ -1,7 +1,7 @@
-"""The values between the freeze and the answer, and the port that compares records.
+"""Values and the port for comparing records.
 
-A comparer (Spark, or the in-memory reference) gets a `ComparePlan`, first digests everything, then
-compares record by record what the digests could not settle.
+A comparer (Spark or direct) gets a `ComparePlan`, digests everything, and then compares record by
+record where the digests differ.
 """
 
 from collections import Counter, defaultdict
@@ -16,30 +16,32 @@ from drctl.model.topology import OffsetRange
 
 _FULL = ("No space left on device", "File too large", "Disk quota exceeded")
 
-_MAKE_ROOM = "free space on the disks of --out and of Spark's scratch files, and run it again"
-_RUN_AGAIN = "see that all brokers run, and run drctl gap again; with --verbose Spark says more"
+_MAKE_ROOM = "free disk space for --out and for Spark's local files, then run it again"
+_RUN_AGAIN = (
+    "check that all brokers are up, then run drctl gap again; add --verbose for Spark's log"
+)
 
 
 class ScanFailed(Unknown):
-    """The comparer could not read something to its end; what it had found is void.
+    """The comparer could not read all records; its results are invalid.
 
     Attributes:
-        cause: why, in words for a person.
+        cause: why.
     """
 
     def __init__(self, cause: str) -> None:
         self.cause = cause
         full = any(words in cause for words in _FULL)
-        message = f"the records could not be read to their end, nothing was compared: {cause}"
+        message = f"nothing was compared: the records could not be read completely: {cause}"
         super().__init__(message, _MAKE_ROOM if full else _RUN_AGAIN)
 
 
 Progress = Callable[[str, int, int], None]
-"""Called with (phase, records done, records to do); cheap to call often."""
+"""Called with (phase, records done, records in total); cheap to call often."""
 
 
 class Side(StrEnum):
-    """The two ends of a link."""
+    """The two clusters of a link."""
 
     SOURCE = "source"
     TARGET = "target"
@@ -47,10 +49,10 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What makes two records the same.
+    """What makes two records equal.
 
     Attributes:
-        header_names: headers that alone identify a record, where the link says so.
+        header_names: headers that are part of the identity, if configured for the link.
         ignored_headers: headers that replication adds.
     """
 
@@ -64,17 +66,17 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """What is read of one topic, and how its records are told apart.
+    """What to read of a topic, and how to compare its records.
 
     Attributes:
-        by_partition: partition n of the source is compared with partition n of the target;
-            else all partitions together.
-        timestamps: whether timestamps count; not where the target keeps its own (LogAppendTime).
-        bucket_ms: width of a digest's bucket of time; 0 for buckets of the identity's hash.
+        by_partition: whether partition n of the source is compared with partition n of the target;
+            else all partitions are compared together.
+        timestamps: whether timestamps are compared; not if the target uses LogAppendTime.
+        bucket_ms: width of a time bucket of a digest; 0 to bucket by hash.
         compacted: whether the target's cleanup.policy contains `compact`.
-        source: committed offsets to read, by partition.
-        target: the same of the target topic; empty where it does not exist.
-        target_deleted: offsets that each target partition no longer holds (its log start).
+        source: offsets to read, by partition.
+        target: the same for the target topic; empty if it does not exist.
+        target_deleted: number of deleted offsets per target partition (its log start offset).
     """
 
     topic: str
@@ -88,15 +90,15 @@ class TopicPlan:
     target_deleted: Mapping[int, int]
 
     def unit(self, partition: int) -> int | None:
-        """What a partition is compared within: itself, or None for the whole topic."""
+        """Return the unit of comparison: the partition, or None for the whole topic."""
         return partition if self.by_partition else None
 
     def ranges(self, side: Side) -> Mapping[int, OffsetRange]:
-        """Offsets to read on one side."""
+        """Return the offsets to read on one cluster."""
         return self.source if side is Side.SOURCE else self.target
 
     def name_on(self, side: Side) -> str:
-        """The topic's name on one side."""
+        """Return the topic's name on one cluster."""
         return self.topic if side is Side.SOURCE else self.target_topic
 
 
@@ -104,7 +106,7 @@ Ranges = Mapping[str, Mapping[int, tuple[OffsetRange, ...]]]
 """By source topic, then partition: disjoint offset ranges, ascending."""
 
 Reads = Mapping[Side, Ranges]
-"""What to read of both sides."""
+"""What to read on both clusters."""
 
 Place = tuple[str, int]
 """A source topic's name and a partition."""
@@ -113,7 +115,7 @@ SECOND_SALT = 0x5DEECE66D
 """Makes the second digest of a record independent of the first."""
 
 ONE_CELL = 63
-"""Of an offset shifted by so many bits nothing is left: all of a partition is one cell."""
+"""Shifting an offset by this many bits leaves 0: the whole partition is one cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +123,9 @@ class ComparePlan:
     """All topics of one run.
 
     Attributes:
-        buckets: digest buckets a partition; bounds what leaves the executors.
-        salt: seeds the digests, so that nobody can prepare a collision.
-        cell_bits: digests are kept apart by `offset >> cell_bits`.
+        buckets: digest buckets per partition; limits the data returned by the executors.
+        salt: seed of the digests, so that collisions cannot be prepared.
+        cell_bits: digests are kept separately by `offset >> cell_bits`.
         within: what has an order that a copy must not break.
     """
 
@@ -135,14 +137,14 @@ class ComparePlan:
     within: OrderScope = OrderScope.KEY
 
     def __post_init__(self) -> None:
-        """Check that equal records fall into equal buckets."""
+        """Check that equal records get equal buckets."""
         by_time = [t.topic for t in self.topics if t.bucket_ms]
         without = [t.topic for t in self.topics if not (t.timestamps and self.identity.timestamp)]
         if clash := set(by_time) & set(without):
             raise ValueError(f"buckets of time where times do not count: {sorted(clash)}")
 
     def everything(self) -> Reads:
-        """All of the plan's ranges."""
+        """Return all ranges of the plan."""
         return {
             side: {t.topic: {p: (r,) for p, r in t.ranges(side).items()} for t in self.topics}
             for side in Side
@@ -150,13 +152,14 @@ class ComparePlan:
 
 
 class BucketDigest(NamedTuple):
-    """What one bucket of one partition of one side holds, within one cell of offsets.
+    """Digest of one bucket of one partition on one cluster, within one cell of offsets.
 
     Attributes:
         cell: `offset >> cell_bits` of all its records.
         sum1: sum of the records' first 64-bit digest, modulo 2**64, signed.
-        sum2: the same of the second, independent one.
-        first: smallest offset; last: largest.
+        sum2: the same for the second, independent digest.
+        first: smallest offset.
+        last: largest offset.
     """
 
     topic: str
@@ -173,13 +176,12 @@ class BucketDigest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TopicSuspects:
-    """What of a topic has to be compared record by record.
+    """What has to be compared record by record in a topic.
 
     Attributes:
-        buckets: (unit, bucket) whose digests differ.
-        source: offset ranges that hold these buckets, by partition, disjoint and ascending.
-        replicated_from: by source partition, the smallest offset in a bucket that was settled:
-            all of that bucket is on the target.
+        buckets: (unit, bucket) with different digests.
+        source: offset ranges that contain these buckets, by partition, disjoint and ascending.
+        replicated_from: by source partition, the smallest offset in a bucket with equal digests.
         dense: source partitions in which every offset holds a record.
     """
 
@@ -191,20 +193,20 @@ class TopicSuspects:
     dense: frozenset[int]
 
     def ranges(self, side: Side) -> Mapping[int, tuple[OffsetRange, ...]]:
-        """Offsets to read again on one side."""
+        """Return the offsets to read again on one cluster."""
         return self.source if side is Side.SOURCE else self.target
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The source records of one partition that have no equal on the target, by class.
+    """Source records of one partition that are not on the target, by class.
 
     Attributes:
-        runs: inclusive offset ranges of the unreplicated ones, ascending; the first of them.
-        runs_total: how many such ranges there are.
-        repeated: unreplicated ones with an equal on the target, which holds it less often.
-        bytes: key, value and header bytes of the unreplicated ones; the times are theirs too.
-        other_bytes: the same of superseded and expired ones.
+        runs: the first inclusive offset ranges of unreplicated records, ascending.
+        runs_total: total number of such ranges.
+        repeated: unreplicated records with an equal on the target, which holds it fewer times.
+        bytes: key, value and header bytes of unreplicated records; timestamps likewise.
+        other_bytes: bytes of superseded and expired records.
     """
 
     unreplicated: int = 0
@@ -225,7 +227,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """The target records of one unit that have no equal on the source."""
+    """Target records of one unit that are not on the source."""
 
     only_on_target: int = 0
     duplicated_on_target: int = 0
@@ -233,7 +235,7 @@ class Extra:
 
 @dataclass(frozen=True, slots=True)
 class ExampleOffset:
-    """Where an unreplicated record worth looking at is."""
+    """The offset of an example of an unreplicated record."""
 
     topic: str
     partition: int
@@ -248,7 +250,7 @@ class Comparison:
 
     Attributes:
         missing: by source topic and source partition.
-        extra: by source topic and target partition (the lowest one, where not by partition).
+        extra: by source topic and target partition (the lowest one, if not by partition).
     """
 
     missing: Mapping[Place, Missing]
@@ -258,15 +260,15 @@ class Comparison:
 
 
 INVERSION_EXAMPLES = 20
-"""So many are kept to look at."""
+"""Number of inversions kept as examples."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderCheck:
-    """Replicated records that stand in another order on the target.
+    """Replicated records that are in a different order on the target.
 
     Attributes:
-        inversions: how many, by source topic and source partition; without those that have none.
+        inversions: their number, by source topic and source partition; only if not zero.
         examples: some of them.
     """
 
@@ -275,31 +277,31 @@ class OrderCheck:
 
 
 class RecordComparer(Protocol):
-    """Reads the records; keeps nothing of them but what these values hold."""
+    """Reads and compares records."""
 
     def digest(self, plan: ComparePlan, reads: Reads, progress: Progress) -> Sequence[BucketDigest]:
-        """Digest every record of these ranges, which lie within the plan's.
+        """Digest every record of these ranges of the plan.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
 
     def compare(
         self, plan: ComparePlan, suspects: Sequence[TopicSuspects], progress: Progress
     ) -> Comparison:
-        """Compare record by record; writes the unreplicated records where the comparer keeps them.
+        """Compare record by record; write the unreplicated records to the output of the comparer.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
 
     def check_order(self, plan: ComparePlan, progress: Progress) -> OrderCheck:
-        """Look at the order of all replicated records of the plan; reads all of them.
+        """Check the order of all replicated records of the plan; reads all of them.
 
-        Writes those in another order where the comparer keeps what it found.
+        Writes the inversions to the output of the comparer.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
 
 
@@ -311,7 +313,7 @@ EXAMPLES = 20
 
 
 def runs_limit(partitions: int) -> int:
-    """How many runs of missing records are kept of each of so many partitions."""
+    """Return how many ranges of missing records are kept per partition."""
     return max(100, min(RUNS_A_PARTITION, RUNS_IN_ALL // max(1, partitions)))
 
 
@@ -319,7 +321,8 @@ class HistogramFrame(NamedTuple):
     """The partitions with the most unreplicated records, and the bins of their timestamps.
 
     Attributes:
-        start: of the first of `HISTOGRAM_BINS` bins, milliseconds; width: of each of them.
+        start: start of the first of `HISTOGRAM_BINS` bins, in milliseconds.
+        width: width of each bin.
     """
 
     worst: Sequence[Place]
@@ -328,7 +331,7 @@ class HistogramFrame(NamedTuple):
 
 
 def histogram_frame(missing: Mapping[Place, Missing]) -> HistogramFrame | None:
-    """None where no unreplicated record has a timestamp."""
+    """Choose partitions and bins; None if no unreplicated record has a timestamp."""
     worst = sorted(
         (place for place, m in missing.items() if m.unreplicated),
         key=lambda place: (-missing[place].unreplicated, place),
@@ -337,7 +340,7 @@ def histogram_frame(missing: Mapping[Place, Missing]) -> HistogramFrame | None:
         t
         for place in worst
         for t in (missing[place].oldest_timestamp, missing[place].newest_timestamp)
-        if t is not None and t > 0  # records without a timestamp would stretch it back to 1970
+        if t is not None and t > 0  # records without a timestamp would extend it back to 1970
     ]
     if not times:
         return None
@@ -346,7 +349,7 @@ def histogram_frame(missing: Mapping[Place, Missing]) -> HistogramFrame | None:
 
 
 def span_of(reads: Reads) -> int:
-    """Offsets to read on both sides."""
+    """Return the number of offsets to read on both clusters."""
     return sum(
         r.span
         for topics in reads.values()
@@ -357,7 +360,7 @@ def span_of(reads: Reads) -> int:
 
 
 LAYERS = 4
-"""Disjoint ranges of one partition that are read at most; closer ones are read as one."""
+"""Maximum number of disjoint ranges read per partition; the closest ones are merged."""
 
 _MODULUS = 2**64
 
@@ -366,7 +369,7 @@ Bucket = tuple[int | None, int]
 
 
 def find_suspects(plan: ComparePlan, digests: Sequence[BucketDigest]) -> tuple[TopicSuspects, ...]:
-    """The topics in which at least one bucket differs, with these buckets and their offsets."""
+    """Return the topics with at least one different bucket, with these buckets and offsets."""
     by_topic: dict[str, list[BucketDigest]] = defaultdict(list)
     for digest in digests:
         by_topic[digest.topic].append(digest)
@@ -375,7 +378,7 @@ def find_suspects(plan: ComparePlan, digests: Sequence[BucketDigest]) -> tuple[T
 
 
 def suspect_span(suspects: Iterable[TopicSuspects]) -> int:
-    """Offsets that have to be read again on both sides."""
+    """Return the number of offsets to read again on both clusters."""
     return sum(
         r.span for s in suspects for side in Side for rs in s.ranges(side).values() for r in rs
     )
@@ -400,7 +403,7 @@ def _topic_suspects(topic: TopicPlan, digests: Sequence[BucketDigest]) -> TopicS
 
 
 def _differing(topic: TopicPlan, digests: Iterable[BucketDigest]) -> Iterable[Bucket]:
-    """Buckets whose two sides do not hold equal multisets."""
+    """Return buckets whose records differ between the clusters."""
     balance: dict[Bucket, tuple[int, int, int]] = defaultdict(lambda: (0, 0, 0))
     for digest in digests:
         sign = 1 if digest.side is Side.SOURCE else -1
@@ -415,7 +418,7 @@ def _differing(topic: TopicPlan, digests: Iterable[BucketDigest]) -> Iterable[Bu
 
 
 def merge(ranges: Iterable[OffsetRange], limit: int) -> tuple[OffsetRange, ...]:
-    """At most `limit` disjoint ranges that cover all given ones, leaving out the widest gaps."""
+    """Merge ranges into at most `limit` disjoint ones, keeping the widest gaps."""
     merged: list[OffsetRange] = []
     for current in sorted(ranges):
         if merged and current.start <= merged[-1].end:

@@ -1,7 +1,7 @@
-"""The comparison in this process, without Spark: for as many records as Python reads in seconds.
+"""Compares records in this process, without Spark, for small numbers of records.
 
-It gives the answer that Spark gives. Of each record it holds 64 bytes, so that what was read for
-the digests need not be read again.
+The result is the same as with Spark. It keeps 64 bytes per record in memory, so that records need
+not be read again after the digests.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,10 +37,10 @@ from drctl.gap.matching import Classified, Match, Tally, TopicMatcher, inversion
 from drctl.model.topology import Chunk, OffsetRange, TopicRanges
 
 HELD_OFFSETS = 1_000_000
-"""What is digested is held for the comparison where it has no more offsets than these."""
+"""Maximum number of offsets kept in memory between digest and comparison."""
 
 KEY_BYTES = 64 << 20
-"""Keys of source records that are held; of missing records the others are read again."""
+"""Maximum size of keys kept in memory; other keys of missing records are read again."""
 
 KEY_RANGES = 64
 
@@ -51,9 +51,9 @@ class DirectComparer:
     """Implements `drctl.gap.comparison.RecordComparer`.
 
     Args:
-        writer: keeps the missing records, and those in another order.
-        held_offsets: how many offsets' records are held between digest and comparison.
-        key_bytes: how many bytes of keys are.
+        writer: writes missing records and inversions.
+        held_offsets: offsets kept in memory between digest and comparison.
+        key_bytes: bytes of keys kept in memory.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class DirectComparer:
         """Digest every record of these ranges.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
         if plan != self._plan:
             self._forget()
@@ -88,15 +88,15 @@ class DirectComparer:
         span = span_of(reads)
         keep = self._offsets + span <= self._held_offsets
         self._offsets += span if keep else 0
-        return self._read(plan, reads, keep, "reading both sides", progress)
+        return self._read(plan, reads, keep, "reading both clusters", progress)
 
     def compare(
         self, plan: ComparePlan, suspects: Sequence[TopicSuspects], progress: Progress
     ) -> Comparison:
-        """Compare record by record; the missing ones are written.
+        """Compare record by record; write the missing ones.
 
         Raises:
-            ScanFailed: something could not be read to its end, or written.
+            ScanFailed: the records could not be read completely or not be written.
         """
         if plan != self._plan:
             self._forget()
@@ -114,16 +114,16 @@ class DirectComparer:
         return sum_up(matches, matchers)
 
     def check_order(self, plan: ComparePlan, progress: Progress) -> OrderCheck:
-        """Look at the order of all replicated records of the plan; the inversions are written.
+        """Check the order of all replicated records of the plan; write the inversions.
 
         Raises:
-            ScanFailed: something could not be read to its end, or written.
+            ScanFailed: the records could not be read completely or not be written.
         """
         if plan != self._plan:
             self._forget()
             self._plan = plan
         missing = {side: self._not_held(side, plan.everything()[side]) for side in Side}
-        self._read(plan, missing, True, "reading both sides for their order", progress)
+        self._read(plan, missing, True, "checking the order of records", progress)
         tally = Tally()
         self._writer.write_inversions(tally.counting(inversions(plan, self._held)))
         return tally.check_order()
@@ -158,7 +158,7 @@ class DirectComparer:
         return digests
 
     def _chunks(self, side: Side, ranges: TopicRanges) -> Iterator[Chunk]:
-        """Read; where that fails, what is held of it is not to be relied upon."""
+        """Read; after a failure, discard what is kept in memory."""
         try:
             yield from self._reader.read(side, ranges) if ranges else ()
         except ScanFailed:
@@ -168,7 +168,7 @@ class DirectComparer:
     def _intakes(
         self, plan: ComparePlan, side: Side, ranges: Ranges, keep: bool
     ) -> dict[tuple[str, int], Intake]:
-        """What takes in each partition, by the topic's name on its side."""
+        """Return the intake of each partition, by topic name on its cluster."""
         intakes = {}
         for topic in plan.topics:
             digest = record_digest(plan.identity, topic.timestamps, plan.salt)
@@ -196,7 +196,7 @@ class DirectComparer:
         topics: Mapping[str, TopicPlan],
         progress: Progress,
     ) -> None:
-        """Let each matcher see the source from its first missing records on."""
+        """Pass each matcher the source records from its first missing record on."""
         missing_ranges: dict[str, dict[int, tuple[OffsetRange, ...]]] = {}
         for topic, matcher in matchers.items():
             for partition, later in matcher.later.items():
@@ -212,7 +212,7 @@ class DirectComparer:
                 (row[0], key_hash(row[2])) for row in chunk.rows
             )
             done += len(chunk.rows)
-            progress("finding the records", done, total)
+            progress("locating missing records", done, total)
 
     def _rows(self, matches: Mapping[str, Match]) -> Iterator[MissingRow]:
         for topic, match in matches.items():
@@ -233,10 +233,10 @@ class DirectComparer:
     def _keys_again(
         self, topic: str, partition: int, offsets: Sequence[int]
     ) -> Iterator[bytes | None]:
-        """The keys of these records, read once more.
+        """Read the keys of these records again.
 
         Raises:
-            ScanFailed: one of them is gone.
+            ScanFailed: a record was deleted.
         """
         ranges = merge((OffsetRange(o, o + 1) for o in offsets), KEY_RANGES)
         chunks = self._reader.read(Side.SOURCE, {topic: {partition: ranges}})
@@ -247,11 +247,11 @@ class DirectComparer:
                     yield key
                     break
             else:
-                raise ScanFailed(f"offset {wanted} of {topic}-{partition} is gone")
+                raise ScanFailed(f"offset {wanted} of {topic}-{partition} was deleted")
 
 
 def _with_offsets(ranges: Ranges) -> Ranges:
-    """Without what holds no offset."""
+    """Drop empty ranges."""
     kept = {
         topic: {p: some for p, rs in parts.items() if (some := tuple(r for r in rs if r.span))}
         for topic, parts in ranges.items()

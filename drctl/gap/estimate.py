@@ -1,6 +1,6 @@
-"""The estimate: how many records may be missing, and since when, without reading one.
+"""Estimates how many records are missing, and since when, without reading records.
 
-Totals first; then look-ups by time where the totals differ or the newest records do.
+Compares totals first, then looks up offsets by timestamp if totals or newest records differ.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,12 +18,12 @@ from drctl.model.ports import OffsetReader
 from drctl.model.topology import Found, Mark, Overview, TopicPartition, TopicState, Unavailable
 
 TRANSACTIONS = "__transaction_state"
-"""Kafka's own topic; a cluster in which nobody ever began a transaction has none."""
+"""Internal topic of Kafka; it exists only if transactions were ever used."""
 
 Numbers = tuple[int, ...]
 Logs = dict[int, Log | None]
 Place = tuple[str, TopicPartition]
-"""The source's name of a topic, and a partition of either cluster."""
+"""The topic's name on the source, and a partition on either cluster."""
 Answer = Found | Unavailable
 Answers = Sequence[Answer]
 Configuration = Mapping[str, str] | Unavailable
@@ -32,11 +32,11 @@ _NOTHING: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class EstimateInputs:
-    """Both sides of the topics of a link.
+    """The inputs of an estimate.
 
     Attributes:
-        topics: those that can be compared.
-        terms: of all of them, as far as they are known without looking at a topic.
+        topics: topics that can be compared.
+        terms: conditions that apply to all topics.
     """
 
     topics: tuple[str, ...]
@@ -46,14 +46,14 @@ class EstimateInputs:
 
 
 class Side(NamedTuple):
-    """One cluster, and what it shows at first glance."""
+    """One cluster and its overview."""
 
     reader: OffsetReader
     overview: Overview
 
 
 class BothLogs:
-    """Looks, and remembers what could not be seen."""
+    """Reads the logs of both clusters, and records what could not be read."""
 
     def __init__(self, link: Link, source: Side, target: Side) -> None:
         self._link = link
@@ -62,9 +62,9 @@ class BothLogs:
         self._left_out: list[NotCompared] = []
 
     def look(self, names: Sequence[str]) -> EstimateInputs:
-        """Where the logs begin and end.
+        """Read the start and end offsets of all logs.
 
-        The source's first: what is copied in between then is on the target, too.
+        The source is read first, so that records copied in between are on the target.
         """
         target_names = {self._link.target_topic(name): name for name in names}
         ours, runs = self._partitions(self._source, {name: name for name in names})
@@ -79,8 +79,7 @@ class BothLogs:
             for n in theirs[name]
         ]
         ends = _ask(self._source, here, _ends(runs))()
-        # Where a log begins may be asked later: then it is only further on. The clusters work
-        # at once.
+        # Log start offsets can be read later: they only increase. Both clusters work in parallel.
         starts = _ask(self._source, here, (Mark.START,))
         target_logs = _ask(self._target, there, (Mark.START, *_ends(target_runs)))()
         source = self._logs(self._source, both, here, (*starts(), *ends))
@@ -97,7 +96,7 @@ class BothLogs:
         )
 
     def terms(self, topics: Sequence[str], known: Terms) -> dict[str, Terms]:
-        """Of topics that both sides have, by their configurations.
+        """Return the conditions of topics on both clusters, from their configurations.
 
         Raises:
             Unreachable: a cluster did not answer.
@@ -111,9 +110,9 @@ class BothLogs:
         self._left_out.append(NotCompared(topic, partition, reason))
 
     def _partitions(self, side: Side, names: Mapping[str, str]) -> tuple[dict[str, Numbers], bool]:
-        """The partitions of one side, by source topic, and whether transactions may have run.
+        """Return the partitions on one cluster, by source topic, and if transactions were used.
 
-        They are () where the target has no such topic.
+        () if the topic does not exist on the target.
         """
         seen = side.overview.partitions
         unseen = [name for name in (*names, TRANSACTIONS) if name not in seen]
@@ -134,7 +133,7 @@ class BothLogs:
         found: dict[str, Numbers],
     ) -> None:
         cluster = side.reader.name
-        if isinstance(state, TopicState):  # made a moment ago
+        if isinstance(state, TopicState):  # just created
             found[topic] = tuple(state.partitions)
         elif isinstance(state, Unavailable):
             self._leave_out(topic, None, f"{cluster}: {state.reason}")
@@ -151,10 +150,10 @@ class BothLogs:
     def _logs(
         self, side: Side, names: Sequence[str], places: Sequence[Place], marks: Sequence[Answers]
     ) -> dict[str, Logs]:
-        """By source topic; None for what could not be seen.
+        """Return the logs by source topic; None for those that could not be read.
 
         Args:
-            marks: answers for all places: where they start, end, and last where that was asked.
+            marks: answers for all places: start, end, and last stable offset if requested.
         """
         found: dict[str, Logs] = {name: {} for name in names}
         for (topic, place), start, end, last in zip(
@@ -172,7 +171,7 @@ class BothLogs:
             for n in sorted({*source, *target} - dark):
                 yield Unit(topic, n, _some(source.get(n)), _some(target.get(n)))
         elif dark:
-            self._leave_out(topic, None, "compared as a whole, and part of it cannot be seen")
+            self._leave_out(topic, None, "compared across partitions, and some are not readable")
         else:
             yield Unit(topic, None, _some(*source.values()), _some(*target.values()))
 
@@ -184,7 +183,7 @@ def _ends(transactions: bool) -> tuple[Mark, ...]:
 def _ask(
     side: Side, places: Sequence[Place], marks: Sequence[Mark]
 ) -> Callable[[], tuple[Answers, ...]]:
-    """Send the question; the result waits for the answers for all places, one mark's at a time."""
+    """Send the request; the result waits for the answers, grouped by mark."""
     count = len(places)
     asked = side.reader.look_up([(place, int(mark)) for mark in marks for _, place in places])
 
@@ -204,7 +203,7 @@ def _log(place: TopicPartition, start: Answer, last: Answer, end: Answer) -> Log
         if isinstance(each, Unavailable):
             return each
     begins, stable, ends = (each.offset for each in (start, last, end) if isinstance(each, Found))
-    # Asked side by side: the log may have grown or lost its head between the answers.
+    # Requested in parallel: the log may have changed between the answers.
     stable = max(begins, stable)
     return Log(place, begins, stable, max(stable, ends))
 
@@ -228,7 +227,7 @@ def _compacts(configuration: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class GapEstimate:
-    """Estimates what the target of a link lacks.
+    """Estimates what is missing on the target of a link.
 
     Attributes:
         now: the clock, UTC.
@@ -241,24 +240,24 @@ class GapEstimate:
     now: Callable[[], datetime]
 
     def run(self, topics: Sequence[str] = ()) -> EstimateResult:
-        """Look at both sides and judge.
+        """Estimate the gap.
 
         Args:
-            topics: only these of the link's topics; all if empty.
+            topics: only these topics of the link; all if empty.
 
         Raises:
-            UsageError: the link carries none of the source's topics, or not a named one.
+            UsageError: the link matches no topics on the source, or not a given one.
             Unreachable: a cluster did not answer.
         """
         started = self.now()
-        self.progress("looking at both clusters", 0, 0)
+        self.progress("reading topics and offsets", 0, 0)
         ends = Side(self.source, self.source.overview()), Side(self.target, self.target.overview())
         names = choose_topics(self.link, ends[0].overview.partitions.keys(), topics)
         reader = BothLogs(self.link, *ends)
         seen = reader.look(names)
         narrowing = Narrowing(self.source, self.target, self.progress)
         differing = narrowing.differing(seen.units, seen.terms.timed)
-        # Configurations tell why sides differ; of those that do not they need not be asked.
+        # Configurations explain differences; they are needed only for topics that differ.
         terms = reader.terms(sorted({u.topic for u in differing if u.target}), seen.terms)
         timed = {u: n for u, n in differing.items() if terms.get(u.topic, seen.terms).timed}
         judged = self._judged(seen, terms, narrowing.run(timed))

@@ -1,6 +1,6 @@
-"""The state of both sides at one moment, and the plan of its comparison.
+"""Reads the offsets of both clusters at one moment, and plans their comparison.
 
-The source is frozen first: whatever is replicated in between is then on the target's side too.
+The source is read first, so that records replicated in between are on the target.
 """
 
 import math
@@ -31,32 +31,32 @@ _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def choose_topics(link: Link, seen: Collection[str], wanted: Sequence[str]) -> tuple[str, ...]:
-    """The wanted topics, or all that the link carries; some of them may not exist.
+    """Return the wanted topics, or all topics of the link; some may not exist.
 
     Args:
-        seen: the source's topics, as far as the user may see them.
+        seen: topics on the source that are visible to the user.
 
     Raises:
-        UsageError: the link carries none of the source's topics, or not a wanted one.
+        UsageError: the link matches no topics on the source, or not a wanted one.
     """
     carried = link.topics_of({*seen, *_unseen(link, seen)})
     for name in wanted:
         if name not in carried:
             close = get_close_matches(name, carried, 1)
             raise UsageError(
-                f"link {link.name} carries no topic {name!r} of {link.source}",
-                f"did you mean {close[0]!r}?" if close else "see `topics` of the link",
+                f"topic {name!r} on {link.source} is not part of link {link.name}",
+                f"did you mean {close[0]!r}?" if close else "check `topics` of the link",
             )
     if not carried:
         raise UsageError(
-            f"link {link.name} matches no topic of {link.source}",
-            "check `topics` and `exclude` of the link, and what the user may describe",
+            f"link {link.name} matches no topics on {link.source}",
+            "check `topics` and `exclude` of the link, and the DESCRIBE permissions of the user",
         )
     return tuple(dict.fromkeys(wanted)) or carried
 
 
 def _unseen(link: Link, seen: Collection[str]) -> set[str]:
-    """Topics that the link names, not by a pattern, and the user may not even see."""
+    """Return topics named in the link (not by a pattern) that are not visible."""
     return {
         pattern
         for pattern in link.settings.topics
@@ -71,12 +71,12 @@ _PAUSE_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TransactionWait:
-    """How long open transactions are waited for.
+    """How long to wait for open transactions.
 
     Attributes:
-        seconds: for each cluster; 0: not at all.
-        told: what is waited for, in words, again and again.
-        now: a clock that only goes forward, in seconds.
+        seconds: per cluster; 0 to not wait.
+        told: called repeatedly with a description of what is waited for.
+        now: monotonic clock, in seconds.
     """
 
     seconds: float = 0
@@ -87,10 +87,10 @@ class TransactionWait:
     def offsets(
         self, reader: ClusterReader, partitions: Collection[TopicPartition]
     ) -> StableOffsets:
-        """The logs as they are at first, with all of it decided if that happens in time.
+        """Read the offsets, and wait until transactions that were open have ended.
 
-        What is not decided in time, or was cut off by an election, is returned as it was at first.
-        A log to which nothing more is written is returned with the transaction's end marker.
+        If they do not end in time, or after an election, the offsets stay as they were first read.
+        If nothing else is written to a log, its offsets include the transaction's end marker.
 
         Raises:
             Unreachable: the cluster did not answer.
@@ -117,11 +117,11 @@ class TransactionWait:
 
 
 NO_WAIT = TransactionWait()
-"""Waits for nothing."""
+"""Does not wait."""
 
 
 def decided(reader: ClusterReader, before: StableOffsets) -> StableOffsets:
-    """The same ends, and what became meanwhile of transactions that were open before them.
+    """Update the last stable offsets for transactions that have ended since.
 
     Raises:
         Unreachable: the cluster did not answer.
@@ -145,8 +145,7 @@ def _open(at: PartitionOffsets | Unavailable) -> TypeGuard[PartitionOffsets]:
 def _words(name: str, waiting: Collection[TopicPartition], left_s: float) -> str:
     more = f" and {len(waiting) - 1:,} others" if len(waiting) > 1 else ""
     return (
-        f"a transaction is open in {min(waiting)}{more} of {name}: waiting until it ends,"
-        f" {left_s:.0f} s at most"
+        f"waiting for an open transaction in {min(waiting)}{more} on {name}, at most {left_s:.0f} s"
     )
 
 
@@ -154,17 +153,17 @@ Offsets = Mapping[int, PartitionOffsets]
 
 
 def at_once() -> None:
-    """The target is frozen right behind the source."""
+    """Do not wait between reading source and target offsets."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrozenTopic:
-    """Both sides of one topic.
+    """The frozen offsets of a topic.
 
     Attributes:
-        target_state: None where the target has no such topic.
-        source: readable partitions only, and in a comparison by partition only those whose
-            partition on the target could be looked at; `target` likewise.
+        target_state: None if the topic does not exist on the target.
+        source: readable partitions only; in a comparison by partition, only those with a readable
+            partition on the target. `target` likewise.
     """
 
     topic: str
@@ -177,7 +176,7 @@ class FrozenTopic:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """All topics of a link."""
+    """The frozen offsets of a link."""
 
     topics: tuple[FrozenTopic, ...]
     not_compared: tuple[NotCompared, ...]
@@ -214,10 +213,10 @@ class _Freezer:
     def _states(
         self, reader: ClusterReader, names: Mapping[str, str]
     ) -> dict[str, TopicState | None]:
-        """By source topic; None where the target has no such topic.
+        """Return topic states by source topic; None if it does not exist on the target.
 
         Args:
-            names: the source's name of each topic, by the cluster's own.
+            names: source topic by name on this cluster.
         """
         found: dict[str, TopicState | None] = {}
         for own, state in reader.topics(tuple(names)).items():
@@ -242,16 +241,17 @@ class _Freezer:
         theirs, dark_there = self._readable(state.name, target_state, target, self._target.name)
         ours, dark_here = self._readable(state.name, state, source, self._source.name)
         if (dark_there or dark_here) and not by_partition:
-            self._leave_out(state.name, None, "compared as a whole, and part of it is unreadable")
+            reason = "compared across partitions, and some are not readable"
+            self._leave_out(state.name, None, reason)
             return None
-        # Against a partition that cannot be read, all records of the other side would look alone.
+        # Compared with an unreadable partition, all records of the other cluster would be extra.
         ours = {p: o for p, o in ours.items() if p not in dark_there}
         theirs = {p: o for p, o in theirs.items() if p not in dark_here}
         for partition, offsets in theirs.items():
             if waiting := offsets.end - offsets.last_stable:
                 reason = (
-                    f"{self._target.name}: an open transaction keeps {waiting} offsets"
-                    f" from {offsets.last_stable} on from being read"
+                    f"{self._target.name}: open transaction: {waiting} offsets from"
+                    f" {offsets.last_stable} on cannot be read"
                 )
                 self._leave_out(state.name, partition, reason)
         target_topic = self._link.target_topic(state.name)
@@ -277,14 +277,14 @@ def freeze(
     stabilize: Callable[[], None] = at_once,
     transaction_wait: TransactionWait = NO_WAIT,
 ) -> Frozen:
-    """Take the offsets of both sides of these source topics.
+    """Read the offsets of these topics on both clusters.
 
     Args:
-        stabilize: waits for records that are on their way between the two.
-        transaction_wait: for transactions that are open.
+        stabilize: waits for records in flight after the source offsets are read.
+        transaction_wait: waits for open transactions.
 
     Raises:
-        Unreachable: one of the clusters did not answer at all.
+        Unreachable: a cluster did not answer.
     """
     return _Freezer(link, source, target, stabilize, transaction_wait).freeze(topics)
 
@@ -302,19 +302,19 @@ REPLICATION_HEADERS = frozenset(
         "mskreplicator-provenance",
     }
 )
-"""Headers that replicators add to their copies."""
+"""Headers that replicators add to records."""
 
 DIGEST_ROWS = 2**15
-"""Digest buckets of one side, over all partitions, that a run aims at."""
+"""Target number of digest buckets per cluster, over all partitions."""
 
 PARTITIONS_LOOKED_AT = 500
-"""Partitions, the longest ones of each topic, whose first records decide the width of buckets."""
+"""Number of partitions (the longest of each topic) whose timestamps determine the bucket width."""
 
 HEADER = "header:"
 
 
 def identity_of(link: Link) -> Identity:
-    """What makes two records the same on this link."""
+    """Return what makes two records equal on this link."""
     fields = link.settings.identity
     return Identity(
         key="key" in fields,
@@ -328,10 +328,10 @@ def identity_of(link: Link) -> Identity:
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """How digests are made, where they must be comparable with those of other runs.
+    """Digest parameters for digests that must be comparable with other runs.
 
     Attributes:
-        widths: `bucket_ms` by topic; other topics get one as always, but at least `min_width`.
+        widths: `bucket_ms` by topic; for other topics it is computed, at least `min_width`.
     """
 
     salt: int
@@ -342,7 +342,7 @@ class Basis:
 
 
 def bucket_count(frozen: Frozen) -> int:
-    """Digest buckets a partition: fewer of them where there are many partitions."""
+    """Return the digest buckets per partition: fewer if there are many partitions."""
     partitions = sum(max(len(t.source), len(t.target)) for t in frozen.topics)
     return max(8, min(1024, DIGEST_ROWS // max(1, partitions)))
 
@@ -360,7 +360,7 @@ def plan_comparison(
         within: what has an order that a copy must not break.
     """
     identity = identity_of(link)
-    # A new salt for each run, unless digests are to be kept: so nobody can prepare a collision.
+    # A new salt for each run (unless digests are stored), so that collisions cannot be prepared.
     basis = basis or Basis(secrets.randbits(62), bucket_count(frozen))
     timed = [t for t in frozen.topics if identity.timestamp and keeps_timestamps(t)]
     widths = _widths(timed, source, basis)
@@ -382,20 +382,20 @@ def plan_comparison(
 
 
 def _committed(offsets: Offsets) -> dict[int, OffsetRange]:
-    """What read_committed gives: from the log start to the last stable offset."""
+    """Return what read_committed reads: from the log start to the last stable offset."""
     return {p: OffsetRange(o.log_start, o.last_stable) for p, o in offsets.items()}
 
 
 def keeps_timestamps(topic: FrozenTopic) -> bool:
-    """Whether the target keeps the timestamps of the source's records."""
+    """Return whether the target keeps the timestamps of the source."""
     return topic.target_state is None or not topic.target_state.log_append_time
 
 
 def _widths(topics: Sequence[FrozenTopic], source: ClusterReader, basis: Basis) -> dict[str, int]:
-    """Milliseconds a bucket, of topics whose times count."""
+    """Return the bucket width in milliseconds, for topics with comparable timestamps."""
     known = {t.topic: width for t in topics if (width := basis.widths.get(t.topic))}
     spans = _time_spans([t for t in topics if t.topic not in known], source)
-    # Powers of two, so that topics of about one age share a width; at least 1 ms.
+    # Powers of two, so that topics of similar age share a width; at least 1 ms.
     return known | {
         topic: max(basis.min_width, 1 << math.ceil(math.log2(max(1, span_ms / basis.buckets))))
         for topic, span_ms in spans.items()
@@ -403,7 +403,7 @@ def _widths(topics: Sequence[FrozenTopic], source: ClusterReader, basis: Basis) 
 
 
 def _time_spans(topics: list[FrozenTopic], source: ClusterReader) -> Mapping[str, int]:
-    """Milliseconds between the first record's timestamp and the largest one, by topic."""
+    """Return the milliseconds between first and largest timestamp, by topic."""
     starts = {
         TopicPartition(t.topic, p): o.log_start
         for t in topics

@@ -1,6 +1,6 @@
-"""The values of this package as plain JSON and back: one codec for all, made from their types.
+"""Converts values of this package to JSON and back, from their type annotations.
 
-A field that is added to a value travels without a change here; what does not fit is refused.
+New fields need no change here; data that does not match the types is rejected.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,10 +16,10 @@ _PLAIN = (str, int, float, bool, NoneType)
 
 
 def plain(value: object) -> Any:
-    """What `json` can write. Mappings become lists of pairs: their keys are often no texts.
+    """Convert a value to JSON data. Mappings become lists of pairs, as keys may be no strings.
 
     Raises:
-        TypeError: there is no JSON for it.
+        TypeError: the type is not supported.
     """
     if isinstance(value, Enum):
         return value.value
@@ -37,17 +37,17 @@ def plain(value: object) -> Any:
 
 
 def restored(kind: Any, data: Any) -> Any:
-    """The value of this type that `plain` made the data of.
+    """Convert JSON data from `plain` back to a value of this type.
 
     Raises:
-        ValueError: the data is not of this type.
+        ValueError: the data does not match the type.
     """
     return reader(kind)(data)
 
 
 @cache
 def reader(kind: Any) -> Reader:
-    """What turns data into values of a type."""
+    """Return the function that converts JSON data to this type."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind in _PLAIN:
         return lambda data: _of_type(kind, data)
@@ -97,7 +97,7 @@ def _row_reader(make: Callable[[Any], Any], kinds: Sequence[Any]) -> Reader:
 
     def read(data: Any) -> Any:
         if len(_list(data)) != len(readers):
-            raise ValueError(f"{len(readers)} parts wanted, {len(data)} there")
+            raise ValueError(f"expected {len(readers)} items, got {len(data)}")
         return make([each(inner) for each, inner in zip(readers, data, strict=True)])
 
     return read
@@ -105,11 +105,11 @@ def _row_reader(make: Callable[[Any], Any], kinds: Sequence[Any]) -> Reader:
 
 def _of_type(kind: Any, data: Any) -> Any:
     if type(data) is not kind:
-        raise ValueError(f"{kind.__name__} wanted, {type(data).__name__} there")
+        raise ValueError(f"expected {kind.__name__}, got {type(data).__name__}")
     return data
 
 
 def _list(data: Any) -> list[Any]:
     if not isinstance(data, list):
-        raise ValueError(f"list wanted, {type(data).__name__} there")
+        raise ValueError(f"expected list, got {type(data).__name__}")
     return data

@@ -1,4 +1,4 @@
-"""The content of the anchors topic, for translating and for tracking."""
+"""The content of the offset snapshots topic (`__drctl_anchors`)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -14,23 +14,23 @@ from drctl.model.topology import TopicPartition, TopicState
 from drctl.model.translation import GroupPartition
 
 ANCHORS_TOPIC = "__drctl_anchors"
-"""Compacted, on the cluster that survives."""
+"""Stores offset snapshots; compacted, on the target."""
 
 Change = tuple[bytes, bytes | None]
-"""A record of the topic: its key, and its value or None for a tombstone."""
+"""Key and value of a record of the topic; the value is None for a tombstone."""
 
 
 def scope_of(link: Link) -> Scope:
-    """What a tracker of the link reads."""
+    """Return the patterns of a link, as a tracker uses them."""
     settings = link.settings
     return Scope(link.source, settings.topics, settings.exclude, settings.groups)
 
 
 class Held(NamedTuple):
-    """An anchor as it is in the topic.
+    """An offset snapshot as stored in the topic.
 
     Attributes:
-        value: all of it, still encoded.
+        value: the encoded snapshot.
     """
 
     head: AnchorHead
@@ -38,7 +38,7 @@ class Held(NamedTuple):
 
     @property
     def anchor(self) -> Anchor | None:
-        """All of it; None where it cannot be decoded."""
+        """The decoded snapshot; None if it cannot be decoded."""
         try:
             return anchors.decode_value(self.value)
         except Undecodable:
@@ -46,12 +46,12 @@ class Held(NamedTuple):
 
 
 class AnchorLog:
-    """Takes the topic's records in their order.
+    """The offset snapshots in the topic, built from its records in order.
 
-    Two trackers may write the same anchor: the newer observation counts, whoever wrote last.
+    Two trackers may write the same snapshot: the newer observation wins, not the later write.
 
     Attributes:
-        shadowed: anchors of which compaction would keep an older observation than the newest.
+        shadowed: snapshots for which compaction would keep an older observation.
     """
 
     def __init__(self) -> None:
@@ -62,11 +62,11 @@ class AnchorLog:
 
     @property
     def damaged(self) -> int:
-        """How many keys have a record that cannot be decoded."""
+        """Number of keys whose record cannot be decoded."""
         return len(self._damaged)
 
     def take(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
-        """Take more records."""
+        """Add records."""
         for raw, value in records:
             name = raw or b""
             try:
@@ -80,11 +80,11 @@ class AnchorLog:
                 self._damaged.discard(name)
 
     def held(self, key: AnchorKey) -> Held | None:
-        """The newest anchor of a position, if there is one."""
+        """Return the newest snapshot of a committed offset, if there is one."""
         return self._anchors.get(key)
 
     def holds(self, raw: bytes, value: bytes | None) -> bool:
-        """Whether this record is what counts of its key, or a newer one."""
+        """Return whether the log holds this record or a newer one of its key."""
         if anchor_passes.is_key(raw):
             noted = anchor_passes.decode_value(value)
             known = self._passes.get(anchor_passes.decode_key(raw))
@@ -95,19 +95,19 @@ class AnchorLog:
         return held.head.observed_ms >= anchors.decode_head(value).observed_ms
 
     def of_cluster(self, cluster_id: str) -> Iterator[tuple[AnchorKey, Held]]:
-        """All anchors of positions on a cluster."""
+        """Yield all snapshots of committed offsets on a cluster."""
         return ((k, held) for k, held in self._anchors.items() if k.cluster_id == cluster_id)
 
     def cluster_ids(self) -> frozenset[str]:
-        """Of which clusters there are anchors."""
+        """Return the ids of all clusters with snapshots."""
         return frozenset(key.cluster_id for key in self._anchors)
 
     def passes(self, cluster_id: str) -> tuple[Pass, ...]:
-        """The last one of each scope, over a cluster."""
+        """Return the last pass of each scope over a cluster."""
         return tuple(found for key, found in self._passes.items() if key.cluster_id == cluster_id)
 
     def last_look_ms(self, scope: str) -> int | None:
-        """When the last pass over a scope began, whatever cluster that was."""
+        """Return the start of the last pass of a scope over any cluster."""
         return max((p.at_ms for key, p in self._passes.items() if key.scope == scope), default=None)
 
     def _note(self, key: AnchorKey, value: bytes | None) -> None:
@@ -132,14 +132,14 @@ class AnchorLog:
 
 
 class Confirmations:
-    """Until when committed offsets were seen as their anchors have them.
+    """Determines until when offset snapshots were confirmed by later passes.
 
-    Patterns from the topic are compared as text, and never run: whoever writes to the topic could
-    keep a process busy for days with one of them.
+    Patterns from the topic are compared as text and never executed: anyone who can write to the
+    topic could otherwise block a process with an expensive pattern.
 
     Args:
-        passes: over that cluster.
-        own: what drctl.yaml says; a pass of another scope counts as far as it names its places.
+        passes: passes over that cluster.
+        own: scope in drctl.yaml; passes of other scopes count for groups and topics they name.
     """
 
     def __init__(self, passes: Iterable[Pass], own: Scope | None) -> None:
@@ -149,7 +149,7 @@ class Confirmations:
         self._groups: dict[tuple[int, str], bool] = {}
 
     def seen_ms(self, key: AnchorKey, head: AnchorHead) -> int:
-        """When this position was seen last, in milliseconds since 1970 UTC."""
+        """Return when this committed offset was last confirmed, in milliseconds since 1970 UTC."""
         if not head.unverified:
             for number, each in enumerate(self._passes):
                 if each.at_ms <= head.observed_ms:
@@ -173,12 +173,12 @@ class Confirmations:
 def anchors_of(
     log: AnchorLog, cluster_id: str, source: OffsetReader | None, scope: Scope | None
 ) -> tuple[Mapping[GroupPartition, Anchor], int]:
-    """The anchors of a cluster's positions, and how many records are damaged.
+    """Return the offset snapshots of a cluster, and the number of damaged records.
 
     Args:
-        source: that cluster, where it answers: anchors of topics that were recreated since, or are
-            gone, do not count then.
-        scope: of the link; None where it is not known.
+        source: that cluster, if reachable: snapshots of topics that were deleted or recreated are
+            then left out.
+        scope: scope of the link; None if unknown.
 
     Raises:
         Unreachable: the source did not answer.
@@ -206,14 +206,14 @@ def anchors_of(
 
 
 def survived_cluster(log: AnchorLog, source: str, target_id: str) -> str | None:
-    """The cluster id of the anchors of a source that cannot be asked for its id.
+    """Return the cluster id of an unreachable source from its offset snapshots.
 
-    Trackers note the name that they know the source by. One cluster alone needs no name. An empty
-    text where there are no anchors at all, None where all are of other clusters.
+    Passes store the name of the source in drctl.yaml; a single cluster needs no name. Returns an
+    empty string if there are no snapshots, None if all are of other clusters.
 
     Args:
         source: its name in drctl.yaml.
-        target_id: of the cluster that keeps the anchors, whose own ones are not meant.
+        target_id: id of the cluster that stores the snapshots; its own snapshots are ignored.
     """
     ids = log.cluster_ids() - {target_id}
     if not ids:

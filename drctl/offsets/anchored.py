@@ -1,4 +1,4 @@
-"""Translation by what `drctl offsets track` noted: the last consumed records, found again."""
+"""Translation by offset snapshots: finds the last consumed records on the target."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from drctl.offsets.record_match import answer
 from drctl.offsets.searching import Match, SearchQuery, TargetSearch
 
 Line = tuple[TopicPartition, tuple[Milestone, ...]]
-"""A partition of the target, and milestones of the source, the nearest one first."""
+"""A target partition, and milestones of the source, the nearest one first."""
 
 
 class Copied(NamedTuple):
@@ -26,11 +26,11 @@ class Copied(NamedTuple):
 def nearest_copied(
     search: TargetSearch, lines: Iterable[Line]
 ) -> Mapping[Line, Copied | Unavailable]:
-    """The nearest one of each line; lines of which none was found are left out.
+    """Find the nearest milestone of each line on the target; omit lines without a match.
 
     Raises:
         Unreachable: the target did not answer.
-        ScanFailed: records could not be read to their end.
+        ScanFailed: records could not be read completely.
     """
     # Milestones before the start of a range are not on the target, those from its end on are.
     ranges = {line: range(len(line[1])) for line in lines}
@@ -47,7 +47,7 @@ def nearest_copied(
             if match is None:
                 ranges[line] = range(middle + 1, waiting[line].stop)
             elif isinstance(match, Unavailable):
-                found.setdefault(line, match)  # one further back will do
+                found.setdefault(line, match)  # an older one is good enough
                 ranges[line] = range(0)
             else:
                 found[line] = Copied(line[1][middle], match)
@@ -55,16 +55,16 @@ def nearest_copied(
     return found
 
 
-NO_ANCHOR = NoAnswer("`drctl offsets track` has noted nothing of it")
+NO_ANCHOR = NoAnswer("no offset snapshot: drctl offsets track has not recorded it")
 
 
 @dataclass(frozen=True, slots=True)
 class AnchorAnswers:
-    """Implements `TranslationMethod` for every kind of link, whether or not the source answers.
+    """Implements `TranslationMethod` for every kind of link, even if the source is unreachable.
 
     Attributes:
-        anchors: the newest one of each.
-        now_ms: the time, to say how old an anchor is.
+        anchors: the newest snapshot of each committed offset.
+        now_ms: current time, for the age of a snapshot.
     """
 
     method = Method.SNAPSHOT
@@ -110,13 +110,13 @@ class AnchorAnswers:
         committed = anchor.offset if question.committed is None else question.committed
         if anchor.offset > committed:
             return NoAnswer(
-                f"its anchor is of source offset {anchor.offset}, behind the position "
-                f"{committed}: the group went back since"
+                f"its snapshot is of source offset {anchor.offset}, after the committed offset "
+                f"{committed}: the group was reset backwards since"
             )
         moved = committed - anchor.offset
         age = max(0.0, (self.now_ms - anchor.observed_ms) / 1000)
         if anchor.offset == 0:
-            evidence = "anchor of source offset 0: the group had consumed nothing"
+            evidence = "snapshot of source offset 0: the group had consumed nothing"
             return Answer(self.method, 0, None, 0, evidence, age)
         if isinstance(found, Unavailable):
             return not_asked(found)
@@ -124,17 +124,17 @@ class AnchorAnswers:
             milestone, match = found
             missing = anchor.offset - milestone.position + moved
             evidence = (
-                f"anchor of source offset {anchor.offset}: the last consumed records are not on the"
-                f" target; the one before source offset {milestone.position} is, at"
+                f"snapshot of source offset {anchor.offset}: the last consumed records are not on"
+                f" the target; the record before source offset {milestone.position} is, at"
                 f" {match.position - 1}"
             )
             rereads = match.latest - match.position + missing
             return Answer(self.method, match.position, rereads, 0, evidence, age)
         if found is None and not anchor.records:
-            return NoAnswer("when its anchor was noted, no record was left that it had consumed")
+            return NoAnswer("its snapshot has no records: none that it had consumed were left")
         if found is None:
-            return NoAnswer("none of the records of its anchor was found on the target")
-        whose = f"anchor of source offset {anchor.offset}: "
+            return NoAnswer("no record of its snapshot was found on the target")
+        whose = f"snapshot of source offset {anchor.offset}: "
         exact = answer(self.method, found, _trail(anchor), whose, age)
         if moved and exact.rereads_at_most is not None:
             return replace(exact, rereads_at_most=exact.rereads_at_most + moved)

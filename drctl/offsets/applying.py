@@ -1,7 +1,7 @@
-"""Plans which offsets are committed: from the wanted ones and the cluster's state now.
+"""Plans which offsets to commit, from the wanted offsets and the current state of the cluster.
 
-They come from a translation, a snapshot or a run that is undone. Only `look` asks, and nothing
-writes: the same wanted rows and the same state give the same plan.
+Wanted offsets come from a translation, a snapshot, or a run to roll back. Only `look` reads from
+the cluster and nothing writes: the same input gives the same plan.
 """
 
 import re
@@ -21,12 +21,12 @@ from drctl.offsets.translating import COMMITTED_AHEAD, NEVER
 
 
 class Bounds(NamedTuple):
-    """How far off an offset may be; None where that is unknown.
+    """Bounds on how far off an offset may be; None if unknown.
 
     Attributes:
-        rereads_likely: while the source is silent, if the group consumed nothing since.
-        skips_only_if: the condition under which more is skipped; empty where the source answers.
-            With it, the end of the log is the bound of what is read again.
+        rereads_likely: with an unreachable source, if the group consumed nothing since.
+        skips_only_if: condition under which more is skipped; empty if the source is reachable.
+            With it, re-reads are bounded by the end of the log.
     """
 
     rereads_at_most: int | None
@@ -39,8 +39,8 @@ class BasedOn(NamedTuple):
     """The evidence for an offset.
 
     Attributes:
-        method: empty where no translation found it.
-        age_seconds: None where that is not known.
+        method: empty if it does not come from a translation.
+        age_seconds: None if unknown.
     """
 
     method: str = ""
@@ -53,17 +53,17 @@ NOTHING = BasedOn()
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The offset that one group is to have in one partition.
+    """The wanted committed offset of a group in a partition.
 
     Attributes:
-        partition: on the cluster that is written; where it has none, the source's, and `blocked`.
-        to: None to have no committed offset any more.
-        bounds: known from the group's records; None where there is only the committed offset to
-            compare with.
-        blocked: why it must not be applied; empty where it may be.
+        partition: on the cluster that is written; if it does not exist there, the source
+            partition, with `blocked` set.
+        to: None to delete the committed offset.
+        bounds: from the translation; None if only the committed offset can be compared.
+        blocked: why it must not be applied; empty if it may be.
         based_on: the evidence for it.
-        undoes: the offset that a run wrote and this rolls back. The group must have that one, or
-            already the one that it is rolled back to.
+        undoes: the offset written by the run that is rolled back. The group must still have it, or
+            already have the offset to roll back to.
     """
 
     group: str
@@ -76,11 +76,11 @@ class Wanted:
 
 
 class Translated(NamedTuple):
-    """The offsets that the groups of a link are to have.
+    """The wanted offsets for the groups of a link.
 
     Attributes:
-        unknown: full-match patterns of the link's groups that match no known group: the source
-            does not answer, and there is no evidence of any.
+        unknown: group patterns of the link without a match: the source is unreachable, and there
+            is no evidence of a group.
     """
 
     wanted: tuple[Wanted, ...]
@@ -88,14 +88,14 @@ class Translated(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The offset that a run wrote; None where it removed it."""
+    """The offset that a run wrote; None if it deleted it."""
 
     position: Committed | None
 
 
 @dataclass(frozen=True, slots=True)
 class TargetState:
-    """The groups and partitions that are wanted, as the cluster reports them now.
+    """Current state of the groups and partitions on the cluster.
 
     Attributes:
         logs: log start and end of each partition.
@@ -107,7 +107,7 @@ class TargetState:
 
 
 def look(groups: GroupReader, offsets: OffsetReader, wanted: Iterable[Wanted]) -> TargetState:
-    """Ask the cluster; nothing is asked of rows that are blocked without a position.
+    """Read the state from the cluster; rows that are blocked without an offset are skipped.
 
     Raises:
         Unreachable: no broker answered within the deadline.
@@ -121,7 +121,7 @@ def look(groups: GroupReader, offsets: OffsetReader, wanted: Iterable[Wanted]) -
 def log_ranges(
     offsets: OffsetReader, partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, OffsetRange | Unavailable]:
-    """Log start and end of each partition.
+    """Return log start and end of each partition.
 
     Raises:
         Unreachable: no broker answered within the deadline.
@@ -129,7 +129,7 @@ def log_ranges(
     places = sorted(partitions)
     if not places:
         return {}
-    # Two calls in flight: a partition may stand in a request once.
+    # Two requests in flight: a partition may appear only once in a request.
     starts = offsets.look_up([(place, int(Mark.START)) for place in places])
     ends = offsets.look_up([(place, int(Mark.END)) for place in places])
     found: dict[TopicPartition, OffsetRange | Unavailable] = {}
@@ -144,15 +144,15 @@ def log_ranges(
 
 
 def from_translations(rows: Iterable[Translation]) -> tuple[Wanted, ...]:
-    """The offsets of a translation; rows without an answer are kept, as blocked ones.
+    """Convert a translation to wanted offsets; rows without an answer become blocked ones.
 
-    Where a group has never committed there is nothing to apply.
+    Partitions in which a group has never committed are skipped.
     """
     return tuple(_from_translation(row) for row in rows if row.blocked != NEVER)
 
 
 def unmatched(patterns: Iterable[str], wanted: Iterable[Wanted]) -> tuple[str, ...]:
-    """The full-match patterns that match none of the groups."""
+    """Return the patterns that match none of the groups."""
     known = {row.group for row in wanted}
     return tuple(p for p in patterns if not any(re.fullmatch(p, name) for name in known))
 
@@ -172,7 +172,7 @@ def _from_translation(row: Translation) -> Wanted:
 
 
 class Precheck(StrEnum):
-    """Why an offset is not committed; the names are those of `--override`."""
+    """Prechecks of an offset; the names are those of `--override`."""
 
     NOT_READABLE = "not-readable-target"
     GROUP_TYPE = "group-type"
@@ -185,18 +185,18 @@ class Precheck(StrEnum):
 
     @property
     def overridable(self) -> bool:
-        """Whether an engineer may override it; where not, Kafka itself would refuse."""
+        """Whether it can be overridden; if not, Kafka itself would refuse the commit."""
         return self not in (Precheck.NOT_READABLE, Precheck.GROUP_TYPE, Precheck.GROUP_ACTIVE)
 
 
 OVERRIDABLE = tuple(precheck.value for precheck in Precheck if precheck.overridable)
 
 _MEMBERS_SHOWN = 3
-_NOT_LOOKED_AT = Unavailable("it was not looked at")
+_NOT_LOOKED_AT = Unavailable("it was not read")
 
 
 class Blocker(NamedTuple):
-    """A precheck that fails, in words for a person."""
+    """A failed precheck and its reason."""
 
     precheck: Precheck
     reason: str
@@ -204,10 +204,10 @@ class Blocker(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One wanted offset and the cluster's state.
+    """One wanted offset and the state of the cluster.
 
     Attributes:
-        unproven: whether it is committed though it skips records under a condition.
+        unproven: whether to commit it although it skips records under a condition.
     """
 
     wanted: Wanted
@@ -218,7 +218,7 @@ class Case(NamedTuple):
 
 
 def blockers(case: Case) -> Iterator[Blocker]:
-    """Every precheck that fails."""
+    """Yield every failed precheck."""
     for precheck, check in _CHECKS.items():
         if reason := check(case):
             final = not precheck.overridable or (
@@ -228,7 +228,7 @@ def blockers(case: Case) -> Iterator[Blocker]:
 
 
 def members_in_words(group: Group) -> str:
-    """The state of a group, and its members."""
+    """Describe the state of a group and its members."""
     if not group.members:
         return f"it is {group.state.value}"
     shown = [f"{member.client_id}@{member.host}" for member in group.members[:_MEMBERS_SHOWN]]
@@ -249,13 +249,13 @@ def _group_type(case: Case) -> str:
     if protocol is GroupProtocol.SHARE:
         return "a share group has no committed offsets"
     if protocol is GroupProtocol.STREAMS:
-        return "whether a streams group is read in cannot be asked; use kafka-streams-groups"
+        return "streams groups are not supported: use kafka-streams-groups.sh"
     return ""
 
 
 def _group_active(case: Case) -> str:
     if isinstance(case.group, Group) and case.group.active:
-        return f"somebody may be reading in the group: {members_in_words(case.group)}"
+        return f"the group may be active: {members_in_words(case.group)}"
     return ""
 
 
@@ -266,10 +266,10 @@ def _changed_since(case: Case) -> str:
     if case.before in (written, case.wanted.to):
         return ""
     before, left = (
-        str(each.offset) if isinstance(each, Committed) else "no position"
+        str(each.offset) if isinstance(each, Committed) else "none"
         for each in (case.before, written)
     )
-    return f"it stands at {before}, not at {left} where the run left it"
+    return f"the committed offset is {before}, the run had left {left}"
 
 
 def _outside_log(case: Case) -> str:
@@ -278,9 +278,9 @@ def _outside_log(case: Case) -> str:
     start, end = case.log
     offset = case.wanted.to.offset
     if offset < start:
-        return f"the log begins at {start}: a consumer would be reset by its auto.offset.reset"
+        return f"log start offset is {start}: consumers would fall back to auto.offset.reset"
     if offset > end:
-        return f"the log ends at {end}: a consumer would be reset by its auto.offset.reset"
+        return f"end offset is {end}: consumers would fall back to auto.offset.reset"
     return ""
 
 
@@ -288,7 +288,7 @@ def _moves_backwards(case: Case) -> str:
     to, before = case.wanted.to, case.before
     if case.wanted.undoes is not None or to is None or not isinstance(before, Committed):
         return ""
-    return f"the group stands at {before.offset} already" if to.offset < before.offset else ""
+    return f"the group has already committed {before.offset}" if to.offset < before.offset else ""
 
 
 def _skips_records(case: Case) -> str:
@@ -296,16 +296,16 @@ def _skips_records(case: Case) -> str:
     if skips == 0 or (case.unproven and bounds is not None and bounds.skips_only_if):
         return ""
     if skips is None and bounds is not None and bounds.skips_only_if:
-        return f"it would skip records only if {bounds.skips_only_if}"
+        return f"would skip records if {bounds.skips_only_if}"
     if skips is None:
-        return "how many records it would skip is not known"
+        return "may skip an unknown number of records"
     if case.wanted.bounds is None:
-        return f"nothing says that the {skips} offsets before it were read"
-    return f"up to {skips} records could be skipped"
+        return f"may skip {skips} offsets: there is no evidence that they were consumed"
+    return f"may skip up to {skips} records"
 
 
 def rereads_at_most(case: Case) -> int | None:
-    """How many records the group would read again; None where that is unknown."""
+    """Return how many records the group would re-read at most; None if unknown."""
     to, before, bounds = case.wanted.to, case.before, case.wanted.bounds
     if to is None:
         return None
@@ -313,15 +313,15 @@ def rereads_at_most(case: Case) -> int | None:
     if bounds is None:
         return back
     if bounds.skips_only_if and isinstance(case.log, OffsetRange):
-        # What was consumed after the evidence is unknown; the target may have grown meanwhile.
+        # Unknown: what was consumed after the evidence. The target log may have grown since.
         return max(back, case.log.end - to.offset)
     return None if bounds.rereads_at_most is None else max(back, bounds.rereads_at_most)
 
 
 def skips_at_most(case: Case) -> int | None:
-    """How many records the group would never read; None where that is unknown.
+    """Return how many records the group would skip at most; None if unknown.
 
-    Records that were read by the evidence are not skipped, whatever the group has committed now.
+    Records consumed according to the evidence are not skipped, whatever is committed now.
     """
     to, before, bounds = case.wanted.to, case.before, case.wanted.bounds
     if bounds is not None:
@@ -344,15 +344,15 @@ _CHECKS: dict[Precheck, Callable[[Case], str]] = {
 
 
 class Action(StrEnum):
-    """What the plan does with one group and partition."""
+    """The action for one group and partition."""
 
     COMMIT = "commit"
     DELETE = "delete"
-    """The group had no committed offset there before, and is to have none again."""
+    """Delete the committed offset: the group had none before."""
     SAME = "same"
-    """It is committed already."""
+    """Already committed."""
     KEPT = "kept"
-    """A higher offset is committed, and stays."""
+    """A higher offset is committed and is kept."""
     REFUSED = "refused"
 
 
@@ -361,18 +361,18 @@ WRITES = frozenset({Action.COMMIT, Action.DELETE})
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What happens to one group in one partition.
+    """The plan for one group in one partition.
 
     Attributes:
-        before: the offset committed now; None where there is none, or it could not be read.
-        to: the offset to commit; None to have none.
-        precheck: that refused; None where none did.
-        reason: why, in words for a person.
+        before: the offset committed now; None if there is none or it could not be read.
+        to: the offset to commit; None to delete it.
+        precheck: the precheck that refused it; None if none did.
+        reason: why.
         overridden: prechecks that failed and were overridden.
-        rereads_likely: while the source is silent, if the group consumed nothing since the
-            evidence; None where that is not known, or the source answers.
-        skips_only_if: the condition under which it skips more than `skips_at_most` records; empty
-            where the source answers.
+        rereads_likely: with an unreachable source, if the group consumed nothing since the
+            evidence; None if unknown, or if the source is reachable.
+        skips_only_if: condition under which it skips more than `skips_at_most` records; empty if
+            the source is reachable.
         based_on: the evidence for the offset.
     """
 
@@ -393,12 +393,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class ApplyPlan:
-    """What applying would do to a cluster.
+    """A plan for committing offsets.
 
     Attributes:
-        origin: where the wanted offsets come from, in words for a person.
-        overrides: precheck to the reason why it is overridden.
-        notes: what a person should know about them.
+        origin: where the wanted offsets come from.
+        overrides: overridden prechecks with their reasons.
+        notes: warnings.
     """
 
     cluster: str
@@ -411,18 +411,18 @@ class ApplyPlan:
 
     @property
     def writes(self) -> tuple[Line, ...]:
-        """The lines that change something."""
+        """Lines that change a committed offset."""
         return tuple(line for line in self.lines if line.action in WRITES)
 
     @property
     def counts(self) -> Mapping[Action, int]:
-        """How many lines there are of each action."""
+        """Number of lines per action."""
         found = Counter(line.action for line in self.lines)
         return {action: found[action] for action in Action}
 
     @property
     def refused(self) -> tuple[Line, ...]:
-        """The lines that a precheck blocks."""
+        """Lines that a precheck refuses."""
         return tuple(line for line in self.lines if line.precheck is not None)
 
 
@@ -438,11 +438,11 @@ def build_plan(
     notes: Sequence[str] = (),
     unproven: bool = False,
 ) -> ApplyPlan:
-    """One line for each wanted row, by group, topic and partition.
+    """Build a plan with one line per wanted offset, by group, topic and partition.
 
     Args:
-        unproven: whether, with the source silent, what skips records only under a condition is
-            written (`policy.unproven_offsets`).
+        unproven: whether to commit offsets that skip records only under a condition, if the source
+            is unreachable (`policy.unproven_offsets`).
     """
     overridden = frozenset(overrides)
     lines = []
@@ -486,9 +486,10 @@ def _line(case: Case, overridden: frozenset[str]) -> Line:
 
 
 def _kept(line: Line) -> Line:
-    """A higher offset than the evidence leads to stays: less is read again, more may be skipped.
+    """Keep a committed offset that is higher than the evidence.
 
-    Within the uncertainty of the evidence the higher offset may be right; beyond it is not proven.
+    Within the uncertainty of the evidence the higher offset may be right; beyond that it is not
+    proven.
     """
     line = replace(line, action=Action.KEPT)
     if not line.skips_only_if or line.before is None or line.to is None:
@@ -506,7 +507,7 @@ def _kept(line: Line) -> Line:
 
 
 def _is_committed(case: Case) -> bool:
-    """Whether nothing is to be done: of a translation only the offset counts, else all of it."""
+    """Whether it is already committed; for translations only the offset is compared."""
     to, before = case.wanted.to, case.before
     if isinstance(before, Unavailable) or case.wanted.blocked:
         return False

@@ -1,4 +1,4 @@
-"""Translation by timestamp: of the last consumed record, or one that the engineer gives."""
+"""Translation by timestamp: of the last consumed record, or given by the engineer."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,35 +12,34 @@ from drctl.offsets.methods import Answers, NoAnswer, Question
 
 
 class Consumed(NamedTuple):
-    """When the last record that a group consumed was made.
+    """The timestamp of the last record that a group consumed.
 
     Attributes:
-        timestamp_ms: the record's own timestamp.
-        at_ms: when this was noted, in milliseconds UTC; None where that is unknown.
+        timestamp_ms: timestamp of the record.
+        at_ms: when this was recorded, in milliseconds UTC; None if unknown.
     """
 
     timestamp_ms: int
     at_ms: int | None
 
 
-GONE_BACK = "whether the group has gone back since, the source would have to tell"
-OWN_CLOCK = NoAnswer("the target's topic has timestamps of its own (LogAppendTime)")
-NOT_YET = NoAnswer("no record of the target is as young")
-WENT_BACK = NoAnswer("the group stands before the record whose time it noted: it went back")
+GONE_BACK = "unknown whether the group was reset backwards since"
+OWN_CLOCK = NoAnswer("the target topic uses LogAppendTime: timestamps cannot be compared")
+NOT_YET = NoAnswer("no record on the target has this timestamp or a later one")
+WENT_BACK = NoAnswer("the group was reset backwards after its timestamp was recorded")
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerTimestamps:
-    """Implements `TranslationMethod` with the timestamps that consumers commit for Replicator.
+    """Implements `TranslationMethod` with the timestamps that consumers write for Replicator.
 
-    The first record with the timestamp of the last consumed one cannot come after it: nothing is
-    skipped, whether or not timestamps are in order. Records with that same timestamp are read
-    again. The noted timestamp stays as it is when a group is reset without reading: only the
-    source can tell that it was not.
+    The first record with the timestamp of the last consumed one cannot come after it, so nothing
+    is skipped, even if timestamps are out of order. Records with the same timestamp are re-read. A
+    reset does not update the recorded timestamp; only the source can show that there was none.
 
     Attributes:
-        source: None where it cannot be asked, or else with the reader of its records.
-        timed: whether records keep their timestamps on the target, by topic there.
+        source: None if unreachable, else the cluster and the reader of its records.
+        timed: whether records keep their timestamps on the target, by target topic.
     """
 
     method = Method.CONSUMER_TIMESTAMP
@@ -66,7 +65,7 @@ class ConsumerTimestamps:
         found: dict[Question, Answer | NoAnswer] = {}
         for question in questions:
             if question not in known:
-                found[question] = NoAnswer("its consumers note no timestamps")
+                found[question] = NoAnswer("its consumers record no timestamps")
             elif question not in usable:
                 found[question] = OWN_CLOCK
             elif back.get(question):
@@ -76,7 +75,7 @@ class ConsumerTimestamps:
                 if isinstance(answer, Answer) and question in unbounded:
                     answer = replace(answer, rereads_at_most=None)
                 if isinstance(answer, Answer) and question not in back:
-                    # While the source is silent, the row says under which condition it skips.
+                    # With an unreachable source, the row states the condition under which it skips.
                     why = "" if self.source is None else f"; {GONE_BACK}"
                     evidence = f"{answer.evidence}{why}"
                     answer = replace(answer, skips_at_most=None, evidence=evidence)
@@ -84,7 +83,7 @@ class ConsumerTimestamps:
         return found
 
     def _passed_uncommitted(self, questions: Iterable[Question]) -> frozenset[Question]:
-        """Who has passed uncommitted records since the last consumed one, whatever their time."""
+        """Return questions with uncommitted records after the last consumed one."""
         asked = {q: (q.place.partition, q.committed) for q in questions if q.committed is not None}
         if self.source is None or not asked:
             return frozenset()
@@ -98,7 +97,7 @@ class ConsumerTimestamps:
         )
 
     def _gone_back(self, consumed: Mapping[Question, Consumed]) -> Mapping[Question, bool]:
-        """Whether a group's offset is before the record that it noted; left out if unknown."""
+        """Return whether a group's offset is before its recorded record; omitted if unknown."""
         asked = {
             (q.place.partition, c.timestamp_ms)
             for q, c in consumed.items()
@@ -122,15 +121,15 @@ class ConsumerTimestamps:
         known = []
         for offset in offsets:
             if isinstance(offset, Unavailable):
-                return NoAnswer(f"the target cannot be asked: {offset.reason}")
+                return NoAnswer(f"the target did not answer: {offset.reason}")
             known.append(offset)
         first, after, end = known
         if first.offset < 0:
             return NOT_YET
         last = after.offset if after.offset >= 0 else end.offset
-        # A first record that is younger shows that times are not in order: they bound nothing.
+        # A newer first record shows that timestamps are out of order: no bound can be given.
         rereads = last - first.offset if first.timestamp_ms == consumed.timestamp_ms else None
-        evidence = f"the last consumed record is of {consumed.timestamp_ms} ms"
+        evidence = f"timestamp of the last consumed record: {consumed.timestamp_ms} ms"
         age = None
         if consumed.at_ms is not None:
             age = max(0.0, (self.now_ms - consumed.at_ms) / 1000)
@@ -139,9 +138,9 @@ class ConsumerTimestamps:
 
 @dataclass(frozen=True, slots=True)
 class GivenTime:
-    """Implements `TranslationMethod` with a timestamp that the engineer gives.
+    """Implements `TranslationMethod` with a timestamp given by the engineer.
 
-    What groups had consumed by then is not known, so the bounds are not known either.
+    What groups had consumed by then is unknown, and so are the bounds.
     """
 
     method = Method.TIMESTAMP
@@ -157,11 +156,11 @@ class GivenTime:
         """
         asked = {q: Consumed(self.timestamp_ms, None) for q in questions}
         offsets = look_up(self.target, asked)
-        evidence = f"the first record of {self.timestamp_ms} ms or later, as was asked for"
+        evidence = f"the first record at or after the given timestamp {self.timestamp_ms} ms"
         found: dict[Question, Answer | NoAnswer] = {}
         for question, (first, _, end) in offsets.items():
             if isinstance(first, Unavailable) or isinstance(end, Unavailable):
-                found[question] = NoAnswer("the target cannot be asked")
+                found[question] = NoAnswer("the target did not answer")
                 continue
             position = first.offset if first.offset >= 0 else end.offset
             found[question] = Answer(self.method, position, None, None, evidence)
@@ -171,7 +170,7 @@ class GivenTime:
 def look_up(
     target: OffsetReader, consumed: Mapping[Question, Consumed]
 ) -> Mapping[Question, tuple[Found | Unavailable, ...]]:
-    """The first offset of each time, of the time after it, and the end of the log."""
+    """Look up the first offset of each timestamp, of the next one, and the end of the log."""
     places = {q: (q.target, c.timestamp_ms) for q, c in consumed.items()}
     asked: list[tuple[TopicPartition, int]] = []
     for place, time in dict.fromkeys(places.values()):

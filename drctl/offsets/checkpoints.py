@@ -1,4 +1,4 @@
-"""Translation by MirrorMaker 2's offset syncs and checkpoints, as far as they can be trusted."""
+"""Translation by MirrorMaker 2's offset syncs and checkpoints."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from drctl.offsets.methods import UNKNOWN_POSITION, Answers, NoAnswer, Question
 
 
 class Sync(NamedTuple):
-    """A record's offset on both sides.
+    """An offset sync: the offset of a record on both clusters.
 
     Attributes:
         at_ms: when MirrorMaker 2 wrote it, in milliseconds UTC.
@@ -27,18 +27,18 @@ class Sync(NamedTuple):
 SyncHistory = Mapping[TopicPartition, Sequence[Sync]]
 """By source partition, in the order of the topic."""
 
-OFFSETS_RESET = NoAnswer("the source's offsets began again after the position was noted")
-NO_SYNC = NoAnswer("MirrorMaker 2 kept no offset sync of this partition")
+OFFSETS_RESET = NoAnswer("the source topic was recreated after this offset was recorded")
+NO_SYNC = NoAnswer("MirrorMaker 2 has no offset sync for this partition")
 
 
 class OffsetSyncs:
-    """Implements `TranslationMethod` for links of MirrorMaker 2.
+    """Implements `TranslationMethod` for MirrorMaker 2 links, with offset syncs.
 
     Args:
-        targets: the logs of the partitions on the target.
-        noted_ms: while the source is silent, when positions were noted: an offset of before the
-            source's offsets began again means another record.
-        now_ms: the time, to say how old a sync is.
+        targets: logs of the target partitions.
+        noted_ms: with an unreachable source, when committed offsets were recorded: an offset from
+            before the source topic was recreated refers to another record.
+        now_ms: current time, for the age of a sync.
     """
 
     method = Method.OFFSET_SYNC
@@ -61,11 +61,10 @@ class OffsetSyncs:
         return {q: self._answer(q) for q in questions}
 
     def window(self, question: Question, offset: int) -> OffsetRange | None:
-        """Target offsets among which the record of a source offset lies, if two syncs enclose it.
+        """Return the target offsets between two syncs that enclose a source offset, if any.
 
         Args:
-            offset: of that record; before the position there may be others, whose transactions
-                were aborted, and which were copied.
+            offset: source offset of the record.
         """
         syncs = self._usable.get(question.place.partition, ())
         after = bisect_right(syncs, offset, key=_upstream)
@@ -87,14 +86,14 @@ class OffsetSyncs:
         if not found:
             return NoAnswer(
                 f"the oldest usable sync is at source offset {syncs[0].upstream}, "
-                f"behind the position {committed}"
+                f"after the committed offset {committed}"
             )
         sync = syncs[found - 1]
         log = self._targets.get(question.target)
         if isinstance(log, PartitionOffsets) and sync.downstream >= log.end:
             return NoAnswer(
-                f"the sync at source offset {sync.upstream} leads to {sync.downstream}, behind "
-                f"the target's end offset {log.end}: the topic was made anew there"
+                f"the sync at source offset {sync.upstream} points to {sync.downstream}, after "
+                f"the end offset {log.end} on the target: the topic was recreated there"
             )
         after = syncs[found] if found < len(syncs) else None
         exact = sync.upstream == committed
@@ -106,10 +105,11 @@ class OffsetSyncs:
 
 
 def usable(syncs: Iterable[Sync]) -> tuple[Sync, ...]:
-    """Those that hold for the logs as they are now, ascending on both sides.
+    """Return the syncs that are valid for the current logs, ascending on both sides.
 
-    Where the downstream offset steps back the target's topic was made anew; where the upstream
-    one does, the source's was, or the replicator went back: what came before does not count then.
+    If the downstream offset decreases, the target topic was recreated. If the upstream offset
+    decreases, the source topic was recreated or the replicator was reset. Earlier syncs are
+    invalid then.
     """
     kept: list[Sync] = []
     for sync in syncs:
@@ -122,7 +122,7 @@ def usable(syncs: Iterable[Sync]) -> tuple[Sync, ...]:
 
 
 def offsets_reset_ms(syncs: Iterable[Sync]) -> int:
-    """When the upstream offset last stepped back; 0 where it never did."""
+    """Return when the upstream offset last decreased; 0 if it never did."""
     found, before = 0, -1
     for sync in syncs:
         if sync.upstream < before:
@@ -132,7 +132,7 @@ def offsets_reset_ms(syncs: Iterable[Sync]) -> int:
 
 
 def _distance(committed: int, sync: Sync, after: Sync | None) -> int:
-    """Target records between a sync and the position behind it, at most."""
+    """Return the maximum number of target records between a sync and the committed offset."""
     consumed = committed - sync.upstream - 1
     if after is None:
         return consumed
@@ -162,13 +162,13 @@ Checkpoints = Mapping[tuple[str, TopicPartition], Checkpoint]
 
 @dataclass(frozen=True, slots=True)
 class CheckpointAnswers:
-    """Implements `TranslationMethod` for links of MirrorMaker 2.
+    """Implements `TranslationMethod` for MirrorMaker 2 links, with checkpoints.
 
     Attributes:
-        targets: the logs of the partitions on the target.
-        recreated_ms: when partitions of the target were recreated, by source partition: older
-            checkpoints do not count.
-        now_ms: the time, to say how old a checkpoint is.
+        targets: logs of the target partitions.
+        recreated_ms: when target partitions were recreated, by source partition: older checkpoints
+            are ignored.
+        now_ms: current time, for the age of a checkpoint.
     """
 
     method = Method.CHECKPOINT
@@ -185,14 +185,14 @@ class CheckpointAnswers:
     def _answer(self, question: Question) -> Answer | NoAnswer:
         checkpoint = self.checkpoints.get((question.place.group, question.target))
         if checkpoint is None:
-            return NoAnswer("MirrorMaker 2 wrote no checkpoint of it")
+            return NoAnswer("MirrorMaker 2 has no checkpoint for it")
         committed = question.committed
         if committed is None:
             return UNKNOWN_POSITION
         if checkpoint.upstream > committed:
             return NoAnswer(
-                f"its checkpoint is of source offset {checkpoint.upstream}, behind the position "
-                f"{committed}: the group went back, and the checkpoint would skip records"
+                f"its checkpoint is of source offset {checkpoint.upstream}, after the committed "
+                f"offset {committed}: the group was reset, and the checkpoint would skip records"
             )
         if checkpoint.at_ms < self.recreated_ms.get(question.place.partition, 0):
             return NoAnswer("its checkpoint is older than the target's topic")
@@ -200,10 +200,10 @@ class CheckpointAnswers:
         end = log.end if isinstance(log, PartitionOffsets) else None
         if end is not None and checkpoint.downstream > end:
             return NoAnswer(
-                f"its checkpoint leads to {checkpoint.downstream}, behind the target's end offset "
-                f"{end}: the topic was made anew there"
+                f"its checkpoint points to {checkpoint.downstream}, after the end offset {end} on"
+                " the target: the topic was recreated there"
             )
-        # MirrorMaker 2 does not say by how much a checkpoint is below the exact offset.
+        # MirrorMaker 2 does not record how far a checkpoint is below the exact offset.
         rereads = None if end is None else end - checkpoint.downstream
         evidence = f"checkpoint of source offset {checkpoint.upstream} to {checkpoint.downstream}"
         age = max(0.0, (self.now_ms - checkpoint.at_ms) / 1000)

@@ -1,4 +1,4 @@
-"""Mirrors that preserve offsets: the same offset on the target, if samples prove it."""
+"""Translation for offset-preserving mirrors: the same offset, if samples prove it."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,17 +34,17 @@ class _Proof(NamedTuple):
     """The evidence for equal offsets.
 
     Attributes:
-        equal: equal records at equal offsets; 0 where nothing could be compared.
-        words: what the target was compared with.
+        equal: number of equal records at equal offsets; 0 if nothing could be compared.
+        words: what was compared.
     """
 
     equal: int
     words: str
 
 
-_ON_BOTH_SIDES = "records at equal offsets are equal on both sides"
-_AS_NOTED = "records stand where their anchors say that they stood on the source"
-_UNPROVEN = "the source is silent and nothing was noted that could show that offsets are kept"
+_ON_BOTH_SIDES = "sampled records are equal at equal offsets on both clusters"
+_AS_NOTED = "records are at the offsets in their offset snapshots of the source"
+_UNPROVEN = "not verified that offsets are preserved: source unreachable, no offset snapshots"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +52,9 @@ class SameOffsets:
     """Implements `TranslationMethod` for links that preserve offsets.
 
     Attributes:
-        sources: the logs on the source, empty where it cannot be asked.
-        targets: the logs on the target.
-        anchors: what was noted of the source's records, for where it cannot be asked.
+        sources: logs on the source; empty if it is unreachable.
+        targets: logs on the target.
+        anchors: offset snapshots, for an unreachable source.
     """
 
     method = Method.IDENTITY
@@ -85,24 +85,24 @@ class SameOffsets:
         position = min(max(question.committed, log.log_start), log.end)
         outside = ""
         if position != question.committed:
-            outside = f"; {question.committed} is outside of the target's log"
+            outside = f"; {question.committed} is outside the target log"
         if not proof.equal:
             return Answer(self.method, position, None, None, proof.words + outside)
-        evidence = f"offsets are kept: {proof.equal} {proof.words}{outside}"
+        evidence = f"offsets are preserved: {proof.equal} {proof.words}{outside}"
         moved = position - question.committed
         rereads, skips = max(0, -moved), max(0, moved)
         return Answer(self.method, position, rereads, skips, evidence)
 
     def _proofs(self, pairs: Iterable[Pair]) -> Mapping[Pair, _Proof | NoAnswer]:
-        """From both logs, or why offsets cannot be believed."""
+        """Compare samples of both logs."""
         found: dict[Pair, _Proof | NoAnswer] = {}
         samples: dict[Pair, list[OffsetRange]] = {}
         for pair in pairs:
             logs = self.sources.get(pair[0]), self.targets.get(pair[1])
             if not isinstance(logs[0], PartitionOffsets):
-                found[pair] = NoAnswer("the source cannot be read, so nothing proves equal offsets")
+                found[pair] = NoAnswer("not verified: the source log cannot be read")
             elif not isinstance(logs[1], PartitionOffsets):
-                found[pair] = NoAnswer("the target's log cannot be read")
+                found[pair] = NoAnswer("the target log cannot be read")
             else:
                 start = max(logs[0].log_start, logs[1].log_start)
                 end = min(logs[0].last_stable, logs[1].last_stable)
@@ -118,10 +118,10 @@ class SameOffsets:
         return found
 
     def _noted(self, pairs: Iterable[Pair]) -> Mapping[Pair, _Proof | NoAnswer]:
-        """From what was noted of the source's records, as far as the target has the offsets."""
+        """Compare the target with offset snapshots of the source."""
         anchors: dict[TopicPartition, dict[int, Anchor]] = defaultdict(dict)
         for place, anchor in self.anchors.items():
-            # What was aborted may be the last record before the offset here.
+            # The last record before the offset on the target may be an aborted one.
             if anchor.records and not anchor.passed:
                 anchors[place.partition][anchor.offset] = anchor
         found: dict[Pair, _Proof | NoAnswer] = {}
@@ -130,7 +130,7 @@ class SameOffsets:
         for pair in pairs:
             log = self.targets.get(pair[1])
             if not isinstance(log, PartitionOffsets):
-                found[pair] = NoAnswer("the target's log cannot be read")
+                found[pair] = NoAnswer("the target log cannot be read")
                 continue
             held = range(log.log_start + 1, log.last_stable + 1)
             usable = [anchor for offset, anchor in anchors[pair[0]].items() if offset in held]
@@ -144,25 +144,25 @@ class SameOffsets:
 
 
 def _compared(source: Mapping[int, Step], target: Mapping[int, Step]) -> _Proof | NoAnswer:
-    """Compaction may have removed some of either side, so only common offsets count."""
+    """Compare records at common offsets; compaction may have removed others on either side."""
     both = source.keys() & target.keys()
     for offset in sorted(both):
         if source[offset] != target[offset]:
-            return NoAnswer(f"offsets are not kept: different records at offset {offset}")
+            return NoAnswer(f"offsets are not preserved: records differ at offset {offset}")
     if not both:
-        return NoAnswer("no offset was found that holds a record on both sides")
+        return NoAnswer("no common offset with a record on both clusters was found")
     return _Proof(len(both), _ON_BOTH_SIDES)
 
 
 def _as_noted(found: Iterable[tuple[Anchor, Records]]) -> _Proof | NoAnswer:
-    """The last record before an offset must be the one that was noted as such."""
+    """Check that the last record before each offset is the one in the offset snapshot."""
     equal = 0
     for anchor, before in found:
         last = anchor.records[0]
         if before and before[-1][1] != last:
             return NoAnswer(
-                f"offsets are not kept: what stands before offset {anchor.offset} of the target is "
-                "not what stood there on the source"
+                f"offsets are not preserved: the record before offset {anchor.offset} on the "
+                "target is not the one in the offset snapshot of the source"
             )
         equal += bool(before)
     return _Proof(equal, _AS_NOTED if equal else _UNPROVEN)

@@ -1,4 +1,4 @@
-"""Translates the committed offsets of a link's groups: every method with evidence is asked."""
+"""Translates the committed offsets of a link's groups with every method that has evidence."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,19 +21,19 @@ from drctl.offsets.situation import Carried, SourceGroups, Target, look_at_sourc
 from drctl.offsets.translating import Explained, UnreachableSource, translate, unread
 
 CommittedOffsets = Mapping[str, Positions | Unavailable]
-"""By group; the partitions are the target's."""
+"""Committed offsets by group; the partitions are those of the target."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetOffsets:
-    """Implements `TranslationMethod` while the source is silent.
+    """Implements `TranslationMethod` for an unreachable source, with offsets on the target.
 
     With `sync.group.offsets.enabled` MirrorMaker 2 commits translated offsets on the target. It
-    never moves one back: where a group was reset backwards, its newer checkpoint says so.
+    never moves them backwards: if a group was reset, only its newer checkpoint shows it.
 
     Attributes:
-        on_target: what the groups have committed on the target.
-        targets: the logs of the partitions there.
+        on_target: committed offsets of the groups on the target.
+        targets: logs of the target partitions.
     """
 
     method = Method.TARGET_OFFSET
@@ -54,14 +54,14 @@ class TargetOffsets:
             return NoAnswer("the group has no committed offset on the target")
         log = self.targets.get(question.target)
         if isinstance(log, PartitionOffsets) and not log.log_start <= committed.offset <= log.end:
-            return NoAnswer(f"its committed offset {committed.offset} is outside the target's log")
-        evidence = f"committed offset {committed.offset} on the target: it is never set back"
+            return NoAnswer(f"its committed offset {committed.offset} is outside the target log")
+        evidence = f"committed offset {committed.offset} on the target"
         return Answer(self.method, committed.offset, None, None, evidence)
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """One end of a link, opened."""
+    """An open cluster of a link."""
 
     reader: ClusterReader
     groups: GroupReader
@@ -73,8 +73,8 @@ class LinkTranslated:
     """All rows of a link.
 
     Attributes:
-        source: what was known of its groups.
-        target_id: the target's cluster id.
+        source: the groups on the source.
+        target_id: cluster id of the target.
         missing: evidence that could not be read.
     """
 
@@ -89,12 +89,12 @@ class LinkTranslation:
     """One translation of a link.
 
     Attributes:
-        same_offsets: whether the link's mirror preserves offsets.
-        named_offsets: whether copies may name their offset on the source.
+        same_offsets: whether the mirror preserves offsets.
+        named_offsets: whether copies may carry their source offset in a header.
         now_ms: milliseconds UTC.
-        given_ms: a time that the engineer gives.
-        unproven: whether, while the source is silent, what rests on a group not having been reset
-            is to be taken (`policy.unproven_offsets`).
+        given_ms: a timestamp given by the engineer.
+        unproven: whether, with an unreachable source, to use answers that assume that the group
+            was not reset (`policy.unproven_offsets`).
     """
 
     link: Carried
@@ -108,20 +108,20 @@ class LinkTranslation:
     unproven: bool = True
 
     def run(self, wanted: Callable[[str], bool], progress: Progress) -> LinkTranslated:
-        """Translate the groups that are wanted.
+        """Translate the wanted groups.
 
         Raises:
             Unreachable: the target did not answer.
-            ScanFailed: records could not be read to their end.
+            ScanFailed: records could not be read completely.
         """
-        progress("looking at the groups")
+        progress("reading groups")
         source = look_at_source(self.link, self.source.groups, wanted)
-        progress("looking for evidence")
+        progress("reading evidence")
         evidence = self.evidence.read(not source.silent, progress)
         on_target = self._committed_on_target(wanted) if source.silent else {}
         known, never = self._positions(source, evidence, on_target, wanted)
         positions = {place: position.offset for place, position in known.items()}
-        progress("looking at the target")
+        progress("reading the target")
         rename = self.link.target_topic
         target = look_at_target(positions, rename, self.target.reader, self.target.groups)
         progress("translating")
@@ -141,7 +141,7 @@ class LinkTranslation:
         on_target: CommittedOffsets,
         wanted: Callable[[str], bool],
     ) -> tuple[Mapping[GroupPartition, LastKnown], frozenset[GroupPartition]]:
-        """What groups have committed, and where they have nothing."""
+        """Return the committed offsets of groups, and partitions without one."""
         if not source.silent:
             names = {place.partition.topic for place in source.positions}
             topics = self.source.reader.topics(sorted(names)) if names else {}
@@ -159,9 +159,9 @@ class LinkTranslation:
         return {**dict.fromkeys(self._beside(mine), LastKnown(None)), **mine}, frozenset()
 
     def _beside(self, known: Mapping[GroupPartition, LastKnown]) -> Iterator[GroupPartition]:
-        """The other partitions of topics of which a group has read some, as the target has them.
+        """Yield the other partitions of topics in which a group has committed offsets.
 
-        What drctl tracked it tracked whole: there the group has committed nothing.
+        Not for tracked groups: they are tracked completely and have committed nothing there.
         """
         followed = {(p.group, p.partition.topic) for p, note in known.items() if note.followed}
         reads = {(p.group, p.partition.topic) for p in known} - followed
@@ -173,13 +173,13 @@ class LinkTranslation:
                 yield GroupPartition(group, TopicPartition(topic, number))
 
     def _committed_on_target(self, wanted: Callable[[str], bool]) -> CommittedOffsets:
-        """What the link's groups have committed on the target already."""
+        """Return the committed offsets of the link's groups on the target."""
         groups = self.target.groups
         names = [g for g in groups.groups() if self.link.carries_group(g) and wanted(g)]
         return groups.committed(names)
 
     def _places(self, on_target: CommittedOffsets) -> Iterator[GroupPartition]:
-        """The places of the source that these are copies of."""
+        """Yield the source partitions of these target partitions."""
         for group, held in on_target.items():
             for there in held if not isinstance(held, Unavailable) else ():
                 topic = self.link.source_topic(there.topic)
@@ -241,7 +241,7 @@ class LinkTranslation:
 
 
 def _of_an_empty_log(row: Explained, target: Target) -> bool:
-    """Whether nothing is known of a position, and there is nothing that could be skipped."""
+    """Whether there is no evidence, and the log is empty, so that nothing can be skipped."""
     found = row.translation
     log = None if found.target is None else target.logs.get(found.target)
     empty = isinstance(log, PartitionOffsets) and log.log_start == log.end

@@ -1,6 +1,6 @@
-"""Translation by headers: copies name their source offset, as Redpanda Migrator and drctl do.
+"""Translation by headers with the source offset, as written by Redpanda Migrator and drctl.
 
-Anybody who may write to a topic can write such a header: an answer gets no tighter bounds than the
+Anyone who can write to a topic can write such headers, so an answer gets no tighter bounds than the
 records next to the offset prove.
 """
 
@@ -268,15 +268,15 @@ COMPARED = 8
 NEAR, WITHIN = 3, 32
 """Copies on either side of a position that have to be there for it, and how far apart at most."""
 
-LONE = "what stands next to it names no offsets: one record is no evidence of a bound"
-NOT_COMPARED = "no more than headers say so: records that were not read may stand before it"
+LONE = "the records next to it have no offset headers: no bounds from a single record"
+NOT_COMPARED = "headers only, not verified: unread records may precede it"
 
-FALSELY_NAMED = "somebody else wrote the headers next to it, or others' records stand among them"
-"""While the source is silent: the condition under which an answer without comparison skips."""
+FALSELY_NAMED = "the headers next to it were forged, or other records are among the copies"
+"""With an unreachable source: the condition under which an unverified answer skips records."""
 
-NO_COPY = NoAnswer("no record of the target names its offset on the source")
-NONE_NEAR = NoAnswer("no copy that names its offset was found on either side of the position")
-UNREADABLE = NoAnswer("the target's log cannot be read")
+NO_COPY = NoAnswer("no record on the target has its source offset in a header")
+NONE_NEAR = NoAnswer("no copy with an offset header was found on either side of the offset")
+UNREADABLE = NoAnswer("the target log cannot be read")
 
 
 class Around(NamedTuple):
@@ -346,7 +346,7 @@ class MappedOffsets:
             ScanFailed: something could not be read to its end.
         """
         if not self.cluster_id:
-            return dict.fromkeys(questions, NoAnswer("the source's cluster id is not known"))
+            return dict.fromkeys(questions, NoAnswer("the cluster id of the source is unknown"))
         sources = {q.target: q.place.partition for q in questions}
         logs = {t: log for t in sources if isinstance(log := self.logs.get(t), PartitionOffsets)}
         search = CopySearch(
@@ -373,7 +373,7 @@ class MappedOffsets:
                 crossing = crossings[question.target, question.committed]
                 answer = self._answer(question, question.committed, crossing, proof)
                 if question.target in unordered and isinstance(answer, Answer):
-                    evidence = f"{answer.evidence}; copies do not stand in the source's order"
+                    evidence = f"{answer.evidence}; copies are not in the order of the source"
                     answer = replace(answer, rereads_at_most=None, evidence=evidence)
                 found[question] = answer
                 near = around[question.target, question.committed]
@@ -388,27 +388,27 @@ class MappedOffsets:
         before, after = crossing
         if before is None and after is None:
             return NONE_NEAR
-        compared = f"; {proof} copies are equal to the source's records" if proof else ""
+        compared = f"; {proof} copies verified against the source" if proof else ""
         if before is None:
             assert after is not None
-            evidence = f"the first copy, at {after.offset}, is of source offset {after.upstream}"
-            # The group has consumed none of the copies: what is before them may be read, too.
-            # Where the log still has its first record, nothing that was copied is gone.
+            evidence = f"the first copy, at {after.offset}, has source offset {after.upstream}"
+            # The group has consumed none of the copies: it can start before them.
+            # If the log still has its first record, no copy was deleted.
             start = self._log(question).log_start
             skips = after.upstream - committed if start else 0
             return Answer(self.method, start, 0, skips, evidence + compared)
         if not self._as_noted(question.place, committed, before):
             return NoAnswer(
-                f"the target's record at {before.offset} says that it is the last consumed one, "
-                "and its anchor says that it is not"
+                f"the header at target offset {before.offset} claims the last consumed record, "
+                "but the offset snapshot does not match"
             )
-        evidence = f"the target's record at {before.offset} is of source offset {before.upstream}"
+        evidence = f"the record at {before.offset} has source offset {before.upstream}"
         if after is not None:
-            evidence += f", the next copy, at {after.offset}, of {after.upstream}"
+            evidence += f", the next copy at {after.offset} has {after.upstream}"
             return Answer(self.method, before.offset + 1, 0, 0, evidence + compared)
         missing = committed - 1 - before.upstream
         if missing:
-            evidence += f"; of the {missing:,} offsets from there to the position no copy was found"
+            evidence += f"; no copies found of the {missing:,} offsets in between"
         return Answer(self.method, before.offset + 1, missing, 0, evidence + compared)
 
     def _bounded(
@@ -626,8 +626,8 @@ def _judged(copies: Sequence[Copy], there: Mapping[int, Step]) -> int | NoAnswer
     for copy in both:
         if not _alike(copy.step, there[copy.upstream]):
             return NoAnswer(
-                f"the target's record at {copy.offset} says that it is of source offset "
-                f"{copy.upstream}, where the source has another one"
+                f"wrong header at target offset {copy.offset}: the record at source offset "
+                f"{copy.upstream} is a different one"
             )
     return len(both)
 

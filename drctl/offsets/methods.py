@@ -1,4 +1,4 @@
-"""What every method of translation is asked, and what it answers."""
+"""Questions to and answers of translation methods."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -11,9 +11,9 @@ class Question(NamedTuple):
     """Where on the target does this group resume?
 
     Attributes:
-        committed: the source offset of the next record that the group wants; None where the
-            source cannot be asked and it was not noted.
-        target: the partition that its records are copied to.
+        committed: the committed source offset; None if the source is unreachable and there is no
+            record of it.
+        target: the partition that the records are copied to.
     """
 
     place: GroupPartition
@@ -22,24 +22,24 @@ class Question(NamedTuple):
 
 
 class NoAnswer(NamedTuple):
-    """Why a method says nothing, in words for a person."""
+    """Why a method has no answer."""
 
     reason: str
 
 
-UNKNOWN_POSITION = NoAnswer("what it had committed on the source is not known")
+UNKNOWN_POSITION = NoAnswer("its committed offset on the source is unknown")
 
 
 def not_asked(silent: Unavailable) -> NoAnswer:
-    """The target did not tell where a time begins in its log: run again."""
-    return NoAnswer(f"the target did not answer where to look, try again: {silent.reason}")
+    """Build the answer for a failed timestamp lookup on the target."""
+    return NoAnswer(f"timestamp lookup on the target failed, run again: {silent.reason}")
 
 
 Answers = Mapping[Question, Answer | NoAnswer]
 
 
 class TranslationMethod(Protocol):
-    """Finds positions on the target from one kind of evidence."""
+    """Finds offsets on the target from one kind of evidence."""
 
     @property
     def method(self) -> Method:
@@ -53,4 +53,4 @@ class TranslationMethod(Protocol):
         """
 
 
-NO_EVIDENCE = "there is no evidence of its position on the target"
+NO_EVIDENCE = "no evidence of its offset on the target"

@@ -1,9 +1,8 @@
-"""Translation by records: the one before the committed offset, found again on the target.
+"""Translation by records: finds the record before the committed offset on the target.
 
-Between that record and the offset there may be uncommitted ones, whose transaction was aborted or
-is open. Some replicators copy them. The group resumes after their copies only where these are
-certain to be there: an application that writes again what it aborted may make equal records, and a
-copy of the later one is not consumed.
+Between that record and the offset there may be records of aborted or open transactions. Some
+replicators copy them. The group resumes after such copies only if they are certain to be there: an
+application may write the same records again after an abort, and those are not consumed yet.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -123,9 +122,11 @@ def replicated_end(
     return {one: each.found for one, each in searches.items() if each.found}
 
 
-NO_RECORD = NoAnswer(f"the source holds no record within {WIDTHS[-1]:,} offsets of the position")
-NOT_THERE = NoAnswer("none of the last consumed records was found on the target")
-NEXT_NOT_THERE = NoAnswer("what was consumed is gone, and the next record is not on the target")
+NO_RECORD = NoAnswer(f"no record on the source within {WIDTHS[-1]:,} offsets of the offset")
+NOT_THERE = NoAnswer("none of the last consumed records is on the target")
+NEXT_NOT_THERE = NoAnswer(
+    "the consumed records are deleted, and the next record is not on the target"
+)
 
 
 class _Clue(NamedTuple):
@@ -210,7 +211,7 @@ class RecordMatch:
             return NEXT_NOT_THERE if clue.ahead else NOT_THERE
         if not clue.ahead:
             return answer(Method.RECORD_MATCH, match, clue.trail, "")
-        evidence = f"the next record to consume is at offset {match.position - 1} of the target"
+        evidence = f"the next record to consume is at target offset {match.position - 1}"
         position = match.position - 1
         if passed := clue.trail.passed:
             # A reader of uncommitted records has not consumed those before it.
@@ -254,7 +255,7 @@ class RecordMatch:
             assert isinstance(exact_answer, Answer)
             evidence, left = exact_answer.evidence, 0
             if passed:
-                evidence += f", and copies of {passed} uncommitted ones behind it"
+                evidence += f", followed by copies of {passed} uncommitted records"
                 left = exact[question].trail.passed - passed
             passing[question] = replace(
                 exact_answer,
@@ -284,7 +285,7 @@ class RecordMatch:
         for at, before in last_consumed(logs, self.reader, positions).items():
             log = logs[at[0]]
             if isinstance(before, Unavailable):
-                clues[at] = NoAnswer(f"what it consumed last cannot be read: {before.reason}")
+                clues[at] = NoAnswer(f"its last consumed records cannot be read: {before.reason}")
             elif before.trail.steps:
                 clues[at] = _Clue(*before)
             else:
@@ -397,14 +398,14 @@ def answer(
     equal = match.latest - match.position
     rereads = None if match.between is None else equal + match.between + trail.passed
     if not match.missing:
-        evidence = f"the last consumed record is at offset {match.position - 1} of the target"
+        evidence = f"the last consumed record is at target offset {match.position - 1}"
         if equal:
-            evidence += f", or equal ones up to offset {match.latest - 1}"
+            evidence += f", equal records up to {match.latest - 1}"
     else:
         rereads = rereads if match.to_end else None
         evidence = (
             f"the last {match.missing} consumed records are not on the target, "
-            f"one before them is at offset {match.latest - 1}"
+            f"the record before them is at offset {match.latest - 1}"
         )
     return Answer(method, match.position, rereads, 0, whose + evidence, age_seconds)
 
@@ -415,8 +416,8 @@ def _lagging(question: Question, reached: Reached) -> Answer:
     match = reached.match
     lag = question.committed - reached.offset + reached.trail.passed
     evidence = (
-        f"at least the last {lag + match.missing:,} offsets that were consumed are not on the"
-        f" target; the newest record that is stands at {match.position - 1}"
+        f"at least the last {lag + match.missing:,} consumed offsets are not on the target; the"
+        f" newest replicated record is at {match.position - 1}"
     )
     rereads = None
     if match.between is not None:

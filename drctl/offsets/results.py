@@ -1,4 +1,4 @@
-"""What became of offsets that were to be committed, and plan and result as JSON documents."""
+"""Results of committing offsets; plans and results as JSON documents."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ Place = tuple[str, TopicPartition]
 """A group and a partition."""
 
 Answers = Mapping[Place, Unavailable | None]
-"""What coordinators said to writes of this process: None where they did as they were told."""
+"""Responses of coordinators to writes of this process: None for success."""
 
 
 class Change(NamedTuple):
-    """A committed offset that is changed, as intents hold it; None is no committed offset."""
+    """A change of a committed offset, as stored in intents; None means no committed offset."""
 
     group: str
     topic: str
@@ -30,17 +30,17 @@ class Change(NamedTuple):
 
     @property
     def partition(self) -> TopicPartition:
-        """The topic and the number."""
+        """Topic and partition number."""
         return TopicPartition(self.topic, self.number)
 
     @property
     def place(self) -> Place:
-        """The group and the partition."""
+        """Group and partition."""
         return self.group, self.partition
 
 
 class Outcome(StrEnum):
-    """How it ended for one group and partition."""
+    """Outcome for one group and partition."""
 
     COMMITTED = "committed"
     DELETED = "deleted"
@@ -48,9 +48,9 @@ class Outcome(StrEnum):
     KEPT = "kept"
     REFUSED = "refused"
     FAILED = "failed"
-    """It was not written, and no precheck had refused it."""
+    """Not written, although no precheck refused it."""
     UNKNOWN = "unknown"
-    """It was sent; whether it was written is not known."""
+    """Sent; unknown whether it was written."""
 
 
 WRITTEN = frozenset({Outcome.COMMITTED, Outcome.DELETED})
@@ -58,11 +58,11 @@ DONE = WRITTEN | {Outcome.SAME}
 
 
 class Became(NamedTuple):
-    """What became of one change.
+    """The outcome of one change.
 
     Attributes:
-        now: the committed offset as read back; None where there is none, or it could not be read.
-        reason: why it is not done; empty where it is.
+        now: the committed offset as read back; None if there is none or it could not be read.
+        reason: why it is not done; empty if it is.
         sent: whether this process sent it.
     """
 
@@ -74,14 +74,14 @@ class Became(NamedTuple):
 
 
 def became(change: Change, positions: Positions | Unavailable, answers: Answers) -> Became:
-    """What was read back, compared with what was answered."""
+    """Determine the outcome from the response and the offset read back."""
     sent = change.place in answers
     answer = answers.get(change.place)
     refused = isinstance(answer, Unavailable) and not isinstance(answer, Unanswered)
     if isinstance(positions, Unavailable):
         if answer is not None and refused:
             return Became(Outcome.FAILED, None, answer.reason)
-        said = f"no answer: {answer.reason}" if answer else f"not read back: {positions.reason}"
+        said = f"no response: {answer.reason}" if answer else f"not verified: {positions.reason}"
         return Became(Outcome.UNKNOWN, None, said)
     now = positions.get(change.partition)
     if now == change.to:
@@ -91,7 +91,7 @@ def became(change: Change, positions: Positions | Unavailable, answers: Answers)
             return Became(Outcome.FAILED, now, "it was not sent", sent=False)
         return Became(Outcome.REFUSED, now, moved(now), Precheck.CHANGED_SINCE)
     if isinstance(answer, Unanswered):
-        return Became(Outcome.UNKNOWN, now, f"no answer: {answer.reason}")
+        return Became(Outcome.UNKNOWN, now, f"no response: {answer.reason}")
     if isinstance(answer, GroupActive):
         return Became(Outcome.REFUSED, now, answer.reason, Precheck.GROUP_ACTIVE)
     said = answer.reason if answer else f"written, but {stated(now)} was read back"
@@ -99,17 +99,17 @@ def became(change: Change, positions: Positions | Unavailable, answers: Answers)
 
 
 def stated(position: Committed | None) -> str:
-    """A committed offset in words."""
-    return "no position" if position is None else f"position {position.offset}"
+    """Describe a committed offset."""
+    return "no committed offset" if position is None else f"committed offset {position.offset}"
 
 
 def moved(now: Committed | None) -> str:
-    """Why an offset that is not as it was planned from is left alone."""
-    return f"it has been moved since the plan was made: {stated(now)} now"
+    """Explain why an offset that changed since the plan is not written."""
+    return f"changed since the plan was made: now {stated(now)}"
 
 
 class LineResult(NamedTuple):
-    """A line of a plan, and what became of it."""
+    """A line of a plan and its outcome."""
 
     line: Line
     became: Became
@@ -117,12 +117,12 @@ class LineResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """What became of a plan.
+    """The result of a plan.
 
     Attributes:
-        status: the status of the run.
-        run: by which `undo` finds it; empty where nothing was to be written.
-        journal: where the offsets from before are kept; empty as above.
+        status: status of the run.
+        run: run id for `undo`; empty if nothing was to be written.
+        journal: file with the previous offsets; empty if nothing was to be written.
     """
 
     plan: ApplyPlan
@@ -134,22 +134,22 @@ class ApplyResult:
 
     @property
     def counts(self) -> Mapping[Outcome, int]:
-        """How many positions ended in each way."""
+        """Number of offsets per outcome."""
         found = Counter(each.became.outcome for each in self.results)
         return {outcome: found[outcome] for outcome in Outcome}
 
     @property
     def not_done(self) -> tuple[LineResult, ...]:
-        """Every position that is not where it was wanted, or may not be."""
+        """Lines that are not done, or not known to be."""
         return tuple(each for each in self.results if each.became.outcome not in DONE)
 
 
 def results_of(plan: ApplyPlan, found: Mapping[Place, Became], why: str) -> tuple[LineResult, ...]:
-    """What became of every line.
+    """Return the result of every line.
 
     Args:
-        found: of the lines that were to be written.
-        why: why nothing became of one that is not there.
+        found: outcomes of the lines that were to be written.
+        why: why a line without an outcome was not written.
     """
 
     def result(line: Line) -> LineResult:
@@ -165,19 +165,19 @@ def results_of(plan: ApplyPlan, found: Mapping[Place, Became], why: str) -> tupl
 
 
 class OverrideDocument(Document):
-    """A precheck that the engineer passes over."""
+    """A precheck that was overridden."""
 
     precheck: Annotated[str, ("enum", OVERRIDABLE)]
     reason: Name
 
 
 class HeadDocument(Document):
-    """What is applied.
+    """Common part of plan and result.
 
     Attributes:
-        origin: what the positions come from, in words.
-        notes: what a person should know of them.
-        overrides: prechecks that the engineer passes over.
+        origin: where the offsets come from.
+        notes: warnings.
+        overrides: overridden prechecks.
     """
 
     plan = From(ApplyPlan)
@@ -201,21 +201,21 @@ class BasedOnDocument(Document):
 
 
 class LineDocument(Document):
-    """A position.
+    """A committed offset.
 
     Attributes:
-        from_: where the group stands; null: it has no position, or nobody could say.
-        to: where it is to stand; null: to have no position, or blocked without one.
-        rereads_at_most: records it would read again; null: not known.
-        rereads_likely: while the source is silent: what is read again if the group consumed nothing
-            since the evidence; null where that is not known, or the source answers.
-        skips_at_most: records it would never read; null: not known.
-        skips_only_if: the condition under which more is skipped than skips_at_most says; null where
-            the source answers, or none is known.
+        from_: the offset committed now; null if there is none or it could not be read.
+        to: the offset to commit; null to delete it, or if blocked without one.
+        rereads_at_most: records that are re-read at most; null if unknown.
+        rereads_likely: with an unreachable source: records that are re-read if the group consumed
+            nothing since the evidence; null if unknown, or if the source is reachable.
+        skips_at_most: records that are skipped at most; null if unknown.
+        skips_only_if: condition under which more than skips_at_most is skipped; null if the source
+            is reachable, or no condition is known.
         based_on: what a translation found the position by; null for others.
-        precheck: that refused; null: none did.
-        reason: why it is not written, or not done; empty where it is.
-        overridden: prechecks that failed and were passed over.
+        precheck: the precheck that refused it; null if none did.
+        reason: why it is not written; empty if it is.
+        overridden: prechecks that failed and were overridden.
     """
 
     line = From(Line)
@@ -240,10 +240,10 @@ class LineDocument(Document):
 
 
 class OffsetsPlanDocument(HeadDocument):
-    """What applying positions would do.
+    """A plan for committing offsets.
 
     Attributes:
-        execute: the command line that carries it out.
+        execute: the command that executes it.
     """
 
     SCHEMA = "drctl/offsets-plan/1"
@@ -255,10 +255,10 @@ class OffsetsPlanDocument(HeadDocument):
 
 
 class ResultDocument(LineDocument):
-    """A position, and what became of it.
+    """A committed offset and its outcome.
 
     Attributes:
-        now: as read back; null: no position, or not read back.
+        now: the offset as read back; null if there is none or it was not read back.
     """
 
     read = From(LineResult)

@@ -1,4 +1,4 @@
-"""The groups of a link as both clusters report them now, read once for all methods."""
+"""Current state of a link's groups on both clusters, read once for all methods."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -11,36 +11,36 @@ from drctl.model.topology import TopicPartition, TopicState, Unavailable
 from drctl.model.translation import GroupPartition
 from drctl.offsets.consumed import Logs
 
-NO_POSITIONS = "a share group keeps no position that could be translated"
+NO_POSITIONS = "share groups have no committed offsets to translate"
 
 
 class Carried(Protocol):
-    """The part of a link that says what it carries."""
+    """Which topics and groups a link replicates."""
 
     def carries(self, topic: str) -> bool:
-        """Whether a topic of the source is replicated."""
+        """Return whether a source topic is replicated."""
 
     def carries_group(self, group: str) -> bool:
-        """Whether a group's positions are to be translated."""
+        """Return whether a group is part of the link."""
 
     def target_topic(self, topic: str) -> str:
-        """What a topic of the source is called on the target."""
+        """Return the name of a source topic on the target."""
 
     def source_topic(self, topic: str) -> str | None:
-        """What a topic of the target is called on the source; None where its name is no copy's."""
+        """Return the name of a target topic on the source; None if it is not a replica."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceGroups:
-    """Groups as the source knows them.
+    """Groups on the source.
 
     Attributes:
-        positions: what they have committed in topics of the link.
+        positions: committed offsets in topics of the link.
         unseen: groups whose committed offsets could not be read, with the reason.
-        untranslatable: groups without committed offsets to translate, with the reason.
-        elsewhere: how many committed offsets are in topics that the link does not carry.
-        others: how many groups the link does not carry.
-        silent: why the source could not be asked at all; empty where it could.
+        untranslatable: groups without committed offsets, with the reason.
+        elsewhere: number of committed offsets in topics outside the link.
+        others: number of groups outside the link.
+        silent: why the source is unreachable; empty if it is not.
     """
 
     positions: Mapping[GroupPartition, int]
@@ -54,7 +54,7 @@ class SourceGroups:
 def look_at_source(
     link: Carried, groups: GroupReader, wanted: Callable[[str], bool]
 ) -> SourceGroups:
-    """The groups of the link that are wanted; says so where the source does not answer."""
+    """Read the wanted groups of the link; record it if the source is unreachable."""
     try:
         everybody = groups.groups()
         names = [g for g in everybody if link.carries_group(g) and wanted(g)]
@@ -83,11 +83,11 @@ def look_at_source(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Topics, logs and groups as the target reports them now.
+    """Current topics, logs and groups on the target.
 
     Attributes:
-        topics: by name there.
-        logs: of the partitions that groups would resume in.
+        topics: by name on the target.
+        logs: logs of the partitions in which groups would resume.
     """
 
     topics: Mapping[str, TopicState | Unavailable | None]
@@ -110,7 +110,7 @@ def look_at_target(
     cluster: ClusterReader,
     groups: GroupReader,
 ) -> Target:
-    """The topics, logs and groups that these committed offsets are about.
+    """Read the topics, logs and groups of these committed offsets.
 
     Raises:
         Unreachable: the target did not answer.

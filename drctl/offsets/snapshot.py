@@ -1,4 +1,4 @@
-"""All positions of a cluster at one moment, as a value and as the document that holds it."""
+"""A snapshot of all committed offsets of a cluster, and its JSON document."""
 
 import json
 import re
@@ -19,16 +19,16 @@ from drctl.offsets.applying import Wanted
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Full-match patterns; none of a kind lets all pass."""
+    """Patterns that match whole names; an empty list matches everything."""
 
     groups: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what is no pattern.
+        """Validate the patterns.
 
         Raises:
-            UsageError: one of them is no regular expression.
+            UsageError: a pattern is not a valid regular expression.
         """
         for option, patterns in (("--group-regex", self.groups), ("--topic-regex", self.topics)):
             for pattern in patterns:
@@ -36,22 +36,22 @@ class Filters:
                     re.compile(pattern)
                 except re.error as error:
                     raise UsageError(
-                        f"{option} {pattern!r} is no regular expression: {error}",
-                        "it has to match the whole name; escape what is meant literally with \\",
+                        f"{option} {pattern!r}: invalid regular expression: {error}",
+                        "a pattern matches the whole name; escape literal characters with \\",
                     ) from None
 
     def wants_group(self, name: str) -> bool:
-        """Whether the group is to be kept."""
+        """Return whether the group matches."""
         return _passes(self.groups, name)
 
     def wants_topic(self, name: str) -> bool:
-        """Whether positions in the topic are to be kept."""
+        """Return whether the topic matches."""
         return _passes(self.topics, name)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSnapshot:
-    """One group with its positions."""
+    """A group with its committed offsets."""
 
     group: Group
     positions: Positions
@@ -59,7 +59,7 @@ class GroupSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All positions of a cluster that were asked for.
+    """The committed offsets of a cluster.
 
     Attributes:
         unavailable: groups that could not be read, with the reason.
@@ -74,17 +74,17 @@ class Snapshot:
 
     @property
     def exit_code(self) -> ExitCode:
-        """Not 0 where a group could not be read."""
+        """Exit code; not 0 if a group could not be read."""
         return ExitCode.UNKNOWN if self.unavailable else ExitCode.DONE
 
     @property
     def positions(self) -> int:
-        """How many there are."""
+        """Number of committed offsets."""
         return sum(len(each.positions) for each in self.groups)
 
     @property
     def without_positions(self) -> tuple[str, ...]:
-        """Share groups: where they stand is no committed offset, and is not here."""
+        """Share groups, which have no committed offsets."""
         return tuple(
             each.group.name for each in self.groups if each.group.protocol is GroupProtocol.SHARE
         )
@@ -93,7 +93,7 @@ class Snapshot:
 def take(
     reader: GroupReader, *, cluster: str, cluster_id: str, taken: datetime, filters: Filters
 ) -> Snapshot:
-    """Read all positions that pass the filters; changes nothing.
+    """Read all committed offsets that match the filters.
 
     Raises:
         Unreachable: the cluster did not answer.
@@ -115,7 +115,7 @@ def take(
 
 
 def restored(snapshot: Snapshot) -> tuple[Wanted, ...]:
-    """The positions of a snapshot, wanted again."""
+    """Convert a snapshot to wanted offsets."""
     return tuple(
         Wanted(each.group.name, partition, position)
         for each in snapshot.groups
@@ -129,9 +129,9 @@ def renamed(
     carries: Callable[[str], bool],
     target_topic: Callable[[str], str],
 ) -> tuple[Wanted, ...]:
-    """Positions of a source as those of a target that keeps its offsets.
+    """Convert offsets of a source to offsets of an offset-preserving mirror.
 
-    The leader epoch is the source's own and stays behind.
+    The leader epoch of the source is dropped.
     """
     name = cache(lambda topic: target_topic(topic) if carries(topic) else None)
     return tuple(
@@ -148,10 +148,10 @@ def renamed(
 
 
 def of_groups(wanted: Sequence[Wanted], patterns: Sequence[str]) -> tuple[Wanted, ...]:
-    """Only the rows of groups whose whole name matches; all where there is no pattern.
+    """Filter rows by group patterns; no pattern keeps all.
 
     Raises:
-        UsageError: a pattern matches none of them, or is no regular expression.
+        UsageError: a pattern matches no group, or is not a valid regular expression.
     """
     names = {row.group for row in wanted}
     chosen: set[str] = set() if patterns else names
@@ -167,8 +167,8 @@ class ClusterDocument(Document):
     """A cluster.
 
     Attributes:
-        name: as drctl.yaml calls it.
-        id: the cluster's own.
+        name: name in drctl.yaml.
+        id: Kafka cluster id.
     """
 
     name: Name
@@ -176,10 +176,10 @@ class ClusterDocument(Document):
 
 
 class TotalsDocument(Document):
-    """Sums.
+    """Totals.
 
     Attributes:
-        protocols: groups of each.
+        protocols: number of groups per protocol.
     """
 
     read = From(Snapshot)
@@ -195,8 +195,8 @@ class PositionDocument(Document):
     """A committed offset.
 
     Attributes:
-        offset: of the next record that the group wants.
-        leader_epoch: of the last one it read; -1: not known.
+        offset: offset of the next record to consume.
+        leader_epoch: leader epoch of the last consumed record; -1 if unknown.
     """
 
     topic: Name
@@ -230,16 +230,16 @@ class GroupReason(Document):
 
 
 def reasons(groups: Mapping[str, str]) -> tuple[GroupReason, ...]:
-    """By name; each with its reason."""
+    """List groups by name, each with its reason."""
     return tuple(GroupReason(group=name, reason=why) for name, why in sorted(groups.items()))
 
 
 class SnapshotDocument(Document):
-    """Where the groups of a cluster stand.
+    """The committed offsets of a cluster.
 
     Attributes:
         out: the file.
-        filters: full-match patterns; none of a kind: all.
+        filters: patterns that match whole names; an empty list matches everything.
         unavailable: groups that could not be read.
     """
 
@@ -256,7 +256,7 @@ class SnapshotDocument(Document):
 
 
 def snapshot_text(document: Mapping[str, Any]) -> str:
-    """The document with a line for each position: people look things up in it, and compare."""
+    """Format the document with one line per committed offset, for reading and diffing."""
 
     def group_text(group: Mapping[str, Any]) -> str:
         head = {name: value for name, value in group.items() if name != "positions"}

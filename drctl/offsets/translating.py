@@ -1,6 +1,6 @@
-"""The rows of a translation: what each method says, the chosen answer, what blocks it.
+"""The rows of a translation: the answers of all methods, the chosen one, and what blocks it.
 
-While the source does not answer, answers are weighed by what was noted of the groups before.
+With an unreachable source, answers are adjusted to what was recorded about the groups before.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ MethodResults = Sequence[tuple[str, Answer | NoAnswer]]
 
 COMMITTED_AHEAD = (
     "the group was reset backwards after MirrorMaker 2 committed this offset on the target, or"
-    " somebody else committed it there"
+    " something else committed it there"
 )
 
 _SHIFTED = "the mirror does not preserve offsets"
@@ -28,11 +28,11 @@ _SHIFTED = "the mirror does not preserve offsets"
 def adjusted_for_unreachable_source(
     said: MethodResults, known: LastKnown, log: PartitionOffsets | Unavailable | None, now_ms: int
 ) -> MethodResults:
-    """The answers of one row, weighed while the source is silent.
+    """Adjust the bounds of one row's answers for an unreachable source.
 
     Args:
-        known: the newest note of the position.
-        log: of the target's partition.
+        known: the newest record of the committed offset.
+        log: log of the target partition.
     """
     return _without_contradicted(
         [(name, _answer(a, known, log, now_ms) if isinstance(a, Answer) else a) for name, a in said]
@@ -77,14 +77,14 @@ def _answer(
 
 def _reset(age_seconds: float | None, now_ms: int) -> str:
     if age_seconds is None:
-        return "the group was reset backwards after this was noted, and nobody knows when that was"
+        return "the group was reset backwards after this was recorded (time unknown)"
     return f"the group was reset backwards after {utc(round(now_ms - age_seconds * 1000))}"
 
 
 def _without_contradicted(said: MethodResults) -> MethodResults:
-    """Without answers that a newer one contradicts: the group was reset between the two.
+    """Drop answers that a newer one contradicts: the group was reset in between.
 
-    Only timestamps are compared with offsets here; notes of offsets are compared as such.
+    Only timestamps are compared with offsets here.
     """
     times = [a for _, a in said if isinstance(a, Answer) and a.method is Method.CONSUMER_TIMESTAMP]
     offsets = [a for _, a in said if isinstance(a, Answer) and a.method not in _BY_THEMSELVES]
@@ -99,23 +99,23 @@ def _without_contradicted(said: MethodResults) -> MethodResults:
 
 
 _BY_THEMSELVES = (Method.CONSUMER_TIMESTAMP, Method.TARGET_OFFSET, Method.TIMESTAMP)
-_OVERTAKEN = NoAnswer("newer evidence is of a lower offset: the group was reset between the two")
+_OVERTAKEN = NoAnswer("newer evidence has a lower offset: the group was reset in between")
 
 
 def _age(answer: Answer) -> float:
     return float("inf") if answer.age_seconds is None else answer.age_seconds
 
 
-NEVER = "never committed: the group begins where its auto.offset.reset says"
+NEVER = "never committed: consumers start at auto.offset.reset"
 
 
 @dataclass(frozen=True, slots=True)
 class UnreachableSource:
-    """What is known instead while the source does not answer.
+    """What is known about committed offsets on an unreachable source.
 
     Attributes:
-        known: the newest note of each position.
-        unproven: whether answers count that assume the group was not reset.
+        known: the newest record of each committed offset.
+        unproven: whether to use answers that assume that the group was not reset.
         now_ms: milliseconds UTC.
     """
 
@@ -126,10 +126,10 @@ class UnreachableSource:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One row with everything that was said of it.
+    """One row with the answers of all methods.
 
     Attributes:
-        said: by every method that was asked, in the order in which they were.
+        said: the answer of each method, in order.
     """
 
     translation: Translation
@@ -144,17 +144,17 @@ def translate(
     methods: Sequence[TranslationMethod],
     unreachable: UnreachableSource | None = None,
 ) -> tuple[Explained, ...]:
-    """Every row, sorted by group, topic and partition.
+    """Translate committed offsets; rows are sorted by group, topic and partition.
 
     Args:
-        positions: what each group has committed; None where that is not known.
-        never: partitions in which a group has committed nothing, of topics that it reads.
-        rename: a topic's name on the target.
-        unreachable: what is known instead of the source's own word; None where it answers.
+        positions: committed offset of each group and partition; None if unknown.
+        never: partitions without a committed offset, of topics that the group reads.
+        rename: returns the name of a topic on the target.
+        unreachable: what is known about an unreachable source; None if it is reachable.
 
     Raises:
-        Unreachable: a cluster that a method has to ask did not answer.
-        ScanFailed: records that a method has to read could not be read.
+        Unreachable: a cluster did not answer.
+        ScanFailed: records could not be read.
     """
     refused = dict.fromkeys(never, NEVER)
     questions: dict[GroupPartition, Question] = {}
@@ -183,7 +183,7 @@ def translate(
 def asked(
     methods: Sequence[TranslationMethod], questions: Sequence[Question]
 ) -> Mapping[Question, tuple[tuple[str, Answer | NoAnswer], ...]]:
-    """What each method says of each question."""
+    """Return the answer of each method to each question."""
     said: dict[Question, list[tuple[str, Answer | NoAnswer]]] = defaultdict(list)
     for method in methods:
         answers: Answers = method.answers(questions) if questions else {}
@@ -195,7 +195,7 @@ def asked(
 def unread(
     positions: Collection[GroupPartition], topics: Mapping[str, TopicState | Unavailable | None]
 ) -> frozenset[GroupPartition]:
-    """Partitions in which a group has nothing, of topics of which it has read others."""
+    """Return partitions without a committed offset, of topics that the group reads."""
     reads = {(place.group, place.partition.topic) for place in positions}
     held = set(positions)
     return frozenset(
@@ -212,7 +212,7 @@ def _unanswerable(there: TopicPartition, target: Target) -> str:
     if topic is None:
         return f"topic {there.topic} does not exist on the target"
     if isinstance(topic, Unavailable):
-        return f"topic {there.topic} cannot be seen on the target: {topic.reason}"
+        return f"topic {there.topic} cannot be read on the target: {topic.reason}"
     if there.partition not in topic.partitions:
         return f"topic {there.topic} has only {len(topic.partitions)} partitions on the target"
     log = target.logs.get(there)
@@ -237,7 +237,7 @@ def _explained(
 
 def _occupied(group: Group | Unavailable | None) -> str:
     if isinstance(group, Unavailable):
-        return f"its group cannot be seen on the target: {group.reason}"
+        return f"the group cannot be read on the target: {group.reason}"
     if group is not None and group.active:
         return f"the group is {group.state} on the target, with {len(group.members)} members"
     return ""
@@ -254,13 +254,13 @@ def chosen(
     *,
     unproven: bool = False,
 ) -> Translation:
-    """One row's result.
+    """Choose the best answer of a row.
 
     Args:
-        answers: of all methods that have one.
-        log: of the target's partition.
-        blocked: why the row must not be applied, whatever was found.
-        unproven: whether an answer counts that skips nothing but under its condition.
+        answers: answers of all methods that have one.
+        log: log of the target partition.
+        blocked: why the row must not be applied, whatever the answers are.
+        unproven: whether to use answers that skip records under a condition.
     """
     fitted = sorted((_within(a, log) for a in answers), key=lambda a: _rank(a, unproven))
     best = fitted[0] if fitted else None
@@ -281,10 +281,9 @@ def chosen(
 
 
 def contradictions(answers: Sequence[Answer]) -> list[str]:
-    """Pairs of answers that cannot both be right.
+    """Find pairs of answers that cannot both be right.
 
-    Where nothing is skipped, the exact position is at the answer or behind it, by no more than is
-    read again.
+    If nothing is skipped, the exact offset is between the answer and the answer plus its re-reads.
     """
     sure = [a for a in answers if a.skips_at_most == 0]
     found = []
@@ -301,12 +300,12 @@ def contradictions(answers: Sequence[Answer]) -> list[str]:
 
 def _rank(answer: Answer, unproven: bool) -> tuple[bool, int, bool, int, int]:
     skips, rereads = answer.skips_at_most, answer.rereads_at_most
-    # Whoever may write to the topic can write a header: other evidence of the group counts first.
+    # Anyone who can write to the topic can write a header: prefer other evidence.
     only_headers = answer.method is Method.MAPPING and skips is None
     if unproven and answer.skips_only_if and skips is None:
         skips = 0
     return (
-        # What is committed on the target counts only where there is no other evidence.
+        # Committed offsets on the target are used only without other evidence.
         answer.method is Method.TARGET_OFFSET,
         _UNBOUNDED if skips is None else skips,
         only_headers,
@@ -321,12 +320,12 @@ def _end(answer: Answer) -> int:
 
 
 def _within(answer: Answer, log: PartitionOffsets | Unavailable | None) -> Answer:
-    """The answer, moved to the log start where it lies before it."""
+    """Move an answer to the log start if it is before it."""
     if not isinstance(log, PartitionOffsets):
         return answer
     gone = log.log_start - answer.target_offset
     if gone > 0:  # retention has removed records that the group may not have consumed
-        unread = f"it had not read all of the {gone} offsets that the target no longer holds"
+        unread = f"it had not consumed all of the {gone} offsets that the target has deleted"
         return replace(
             answer,
             target_offset=log.log_start,
@@ -335,8 +334,8 @@ def _within(answer: Answer, log: PartitionOffsets | Unavailable | None) -> Answe
             skips_at_most=None if answer.skips_at_most is None else answer.skips_at_most + gone,
             skips_only_if=f"{answer.skips_only_if}, or {unread}" if answer.skips_only_if else "",
             evidence=(
-                f"{answer.evidence}; the target's log begins at {log.log_start}: {gone} offsets are"
-                " gone there"
+                f"{answer.evidence}; log start offset on the target is {log.log_start}: {gone}"
+                " offsets are deleted there"
             ),
         )
     if answer.rereads_at_most is None and answer.skips_at_most == 0:

@@ -12,10 +12,10 @@ from drctl.offsets.translating import NEVER, Explained
 
 
 class TargetDocument(Document):
-    """The cluster that the offsets are of.
+    """The target cluster.
 
     Attributes:
-        id: The cluster's own.
+        id: Kafka cluster id.
     """
 
     cluster: str
@@ -23,22 +23,22 @@ class TargetDocument(Document):
 
 
 class RowDocument(Document):
-    """Where a group goes on reading in a partition.
+    """Where a group resumes in a partition.
 
     Attributes:
-        topic: Its name on the source.
-        target_topic: Its name on the target; null where the partition does not exist there.
-        source_offset: What the group has committed; null where it has nothing, or nobody can say.
-        target_offset: The first record that it reads on the target; null without an answer.
-        rereads_at_most: Consumed records that it reads again; null where no bound is known.
-        rereads_likely: while the source is silent: what is read again if the group consumed nothing
-            since the evidence; null where that is not known, or the source answers.
-        skips_at_most: Records that it never reads; null where no bound is known.
-        skips_only_if: the condition under which more is skipped than skips_at_most says; null where
-            the source answers, or none is known.
-        age_seconds: Of the evidence; null where it is of now, or nobody can say.
-        contradictions: Answers that cannot both be right.
-        blocked: Why the row is not applied.
+        topic: name on the source.
+        target_topic: name on the target; null if the partition does not exist there.
+        source_offset: committed offset on the source; null if there is none or it is unknown.
+        target_offset: offset of the first record to read on the target; null without an answer.
+        rereads_at_most: consumed records that are re-read at most; null if unknown.
+        rereads_likely: with an unreachable source: records that are re-read if the group consumed
+            nothing since the evidence; null if unknown, or if the source is reachable.
+        skips_at_most: records that are skipped at most; null if unknown.
+        skips_only_if: condition under which more than skips_at_most is skipped; null if the source
+            is reachable, or no condition is known.
+        age_seconds: age of the evidence; null if it is current or the age is unknown.
+        contradictions: answers that cannot both be right.
+        blocked: why the row is not applied.
     """
 
     read = From(Translation)
@@ -67,22 +67,22 @@ _OF_ANSWER = ("target_offset", "method", "rereads_at_most", "rereads_likely", "s
 
 
 def row_document(row: Translation) -> RowDocument:
-    """One row; numbers are null where they are unknown."""
+    """Build one row; unknown numbers are null."""
     return RowDocument.of(row, **{name: getattr(row.answer, name, None) for name in _OF_ANSWER})
 
 
 class OffsetsDocument(Document):
-    """Where groups go on reading on the target: drctl offsets translate.
+    """Where groups resume on the target: drctl offsets translate.
 
     Attributes:
-        from_: The cluster that the link reads from.
-        complete: Whether all evidence could be read and every row has an answer.
-        source_unreachable: Why the source could not be asked; empty where it could.
-        groups_not_seen: Groups whose positions could not be read.
-        not_translatable: Groups that have no positions, such as share groups.
-        positions_elsewhere: Positions in topics that the link does not carry.
-        groups_elsewhere: Groups that the link does not carry.
-        missing_evidence: Evidence that could not be read.
+        from_: the source of the link.
+        complete: whether all evidence could be read and every row has an answer.
+        source_unreachable: why the source is unreachable; empty if it is not.
+        groups_not_seen: groups whose committed offsets could not be read.
+        not_translatable: groups without committed offsets, such as share groups.
+        positions_elsewhere: committed offsets in topics outside the link.
+        groups_elsewhere: groups outside the link.
+        missing_evidence: evidence that could not be read.
     """
 
     SCHEMA = "drctl/offsets/1"
@@ -106,24 +106,20 @@ class OffsetsDocument(Document):
 def translation_document(
     link: str, source: str, target: str, result: LinkTranslated
 ) -> OffsetsDocument:
-    """All rows.
-
-    Args:
-        link: its name, and those of its clusters.
-    """
+    """Build the document `drctl/offsets/1`."""
     whose = TargetDocument(cluster=target, id=result.target_id)
     return OffsetsDocument.of(result, link=link, from_=source, to=target, target=whose)
 
 
 class AnswerDocument(Document):
-    """What a method says of a position.
+    """The answer of a method.
 
     Attributes:
-        rereads_likely: while the source is silent: what is read again if the group consumed nothing
-            since the evidence; null where that is not known, or the source answers.
-        skips_only_if: the condition under which more is skipped than skips_at_most says; null where
-            the source answers, or none is known.
-        age_seconds: Of the evidence; null where it is of now, or nobody can say.
+        rereads_likely: with an unreachable source: records that are re-read if the group consumed
+            nothing since the evidence; null if unknown, or if the source is reachable.
+        skips_only_if: condition under which more than skips_at_most is skipped; null if the source
+            is reachable, or no condition is known.
+        age_seconds: age of the evidence; null if it is current or the age is unknown.
     """
 
     read = From(Answer)
@@ -136,7 +132,7 @@ class AnswerDocument(Document):
 
 
 class MethodDocument(Document):
-    """A method, and what it says; null: it has no answer."""
+    """A method and its answer; null if it has none."""
 
     method: Annotated[str | None, ("enum", (*Method, None))]
     answer: AnswerDocument | None
@@ -144,7 +140,7 @@ class MethodDocument(Document):
 
 
 class ExplainedDocument(Document):
-    """What every method says of one position: drctl offsets explain."""
+    """The answers of all methods for one committed offset: drctl offsets explain."""
 
     SCHEMA = "drctl/offsets-explain/1"
     read = From(Explained)
@@ -161,7 +157,7 @@ def _said(method: str, said: Answer | NoAnswer) -> MethodDocument:
 
 
 def exit_code(result: LinkTranslated) -> ExitCode:
-    """Unknown where evidence is missing; found where a row must be looked at; else done."""
+    """Exit code: unknown if evidence is missing, found if a row must be checked, else done."""
     rows = [row.translation for row in result.rows if row.translation.blocked != NEVER]
     unanswered = any(row.blocked == NO_EVIDENCE for row in rows)
     if unanswered or result.source.unseen or result.source.silent or result.missing:
@@ -170,6 +166,6 @@ def exit_code(result: LinkTranslated) -> ExitCode:
 
 
 def questionable(row: Translation) -> bool:
-    """Whether a person has to check it before it is applied."""
+    """Return whether an engineer has to check the row before it is applied."""
     skips = row.answer is not None and row.answer.skips_at_most != 0
     return bool(row.blocked or row.contradictions or skips)

@@ -129,9 +129,8 @@ def test_an_engineer_may_refuse_what_is_not_proven(stage: Stage) -> None:
     assert plan["groups"]["without_offset"] == sorted([stage.group, back])
     found = stage.json("offsets", "apply", code=3)
     assert {line["precheck"] for line in found["lines"]} == {"skips-records"}
-    assert {each["reason"][:42] for each in found["lines"]} == {
-        "it would skip records only if the group was"[:42]
-    }
+    reason = "would skip records if the group was"
+    assert all(each["reason"].startswith(reason) for each in found["lines"])
     stage.drctl.config.write_text(text, encoding="utf-8")
     assert lost.copied
     done = stage.json("offsets", "apply", *GO, code=0)

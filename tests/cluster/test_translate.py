@@ -198,7 +198,7 @@ def test_a_group_that_went_back(mirror: Mirror) -> None:
         assert mirror.rows()[name, 0]["target_offset"] == exact
         said = mirror.said("back", 0)["checkpoint"]
         assert said["answer"] is None
-        assert "went back" in said["why"]
+        assert "was reset" in said["why"]
     finally:
         connect.resume(CHECKPOINT)
         connect.close()

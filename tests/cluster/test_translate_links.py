@@ -173,4 +173,4 @@ def test_nothing_is_known_of_a_position(stage: Any) -> None:
     assert "nothing is known of group" in ran.stderr
     ran = found.drctl("translate", "--group-regex", "(")
     assert ran.code == 2
-    assert "--group '(' is no regular expression" in ran.stderr
+    assert "'(': invalid regular expression" in ran.stderr

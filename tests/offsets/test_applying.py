@@ -122,7 +122,7 @@ def test_what_is_not_proven_is_written_unless_the_policy_refuses() -> None:
     assert (found.skips_at_most, found.skips_only_if) == (None, RESET)
     refused = unproven(None, commit=False)
     assert (refused.action, refused.precheck) == (Action.REFUSED, Precheck.SKIPS_RECORDS)
-    assert refused.reason == f"it would skip records only if {RESET}"
+    assert refused.reason == f"would skip records if {RESET}"
     unknown = line(wants(100, Bounds(None, None)))
     assert unknown.action is Action.REFUSED, "a time that somebody gives has no condition"
 
@@ -159,7 +159,9 @@ def test_forwards_with_no_evidence_of_what_was_read() -> None:
     assert found.skips_at_most == 50
 
 
-@pytest.mark.parametrize(("offset", "words"), [(9, "begins at 10"), (1001, "ends at 1000")])
+@pytest.mark.parametrize(
+    ("offset", "words"), [(9, "log start offset is 10"), (1001, "end offset is 1000")]
+)
 def test_outside_the_log(offset: int, words: str) -> None:
     found = line(wants(offset))
     assert (found.action, found.precheck) == (Action.REFUSED, Precheck.OUTSIDE_LOG)

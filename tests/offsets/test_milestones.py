@@ -123,7 +123,7 @@ def test_a_group_that_goes_back_keeps_those_before_it(source: FakeCluster, one: 
 def test_another_log_has_others(source: FakeCluster, one: OneTracker) -> None:
     source.stand("billing", orders=20_000)
     noted(one)
-    source.ids["orders"] = "made anew"
+    source.ids["orders"] = "recreated"
     source.logs[ORDERS] = log(300)
     source.stand("billing", orders=200)
     anchor = noted(one)

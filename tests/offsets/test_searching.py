@@ -178,7 +178,7 @@ def test_a_target_that_does_not_tell_times_is_not_taken_for_an_empty_one() -> No
     question = Question(GroupPartition("g", HERE), 50, THERE)
     match = RecordMatch(source, source, search, lambda _question, _offset: None)
     answer = match.answers([question])[question]
-    assert "did not answer where to look" in reason(answer)
+    assert "timestamp lookup on the target failed" in reason(answer)
     assert "timed out" in answer.reason
 
 

@@ -81,7 +81,7 @@ def test_filters_match_whole_names() -> None:
     assert [each.group.name for each in found.groups] == ["a", "b"]
     assert [list(each.positions) for each in found.groups] == [[], [PAYMENTS]]
     assert (found.exit_code, found.unavailable) == (ExitCode.DONE, {})
-    with pytest.raises(UsageError, match="--topic-regex '\\[' is no regular expression"):
+    with pytest.raises(UsageError, match="--topic-regex '\\[': invalid regular expression"):
         Filters(topics=("[",))
 
 

@@ -118,8 +118,8 @@ def test_what_the_target_no_longer_holds_is_part_of_the_condition() -> None:
     found = silent(Evidence(mirrored=mirrored(NOTED)), log=log).answer
     assert bounds(found)[:2] == (600, 400)
     assert found.skips_only_if == (
-        f"{when(NOTED.at_ms)}, or it had not read all of the 160 offsets that the target no"
-        " longer holds"
+        f"{when(NOTED.at_ms)}, or it had not consumed all of the 160 offsets that the target has"
+        " deleted"
     )
 
 
@@ -134,7 +134,7 @@ def test_where_the_group_stands_on_the_target_counts_if_nothing_else_does() -> N
     assert (only.method, only.target_offset, only.rereads_at_most) == (
         Method.TARGET_OFFSET, 700, 300,
     )  # fmt: skip
-    assert "somebody else committed it there" in only.skips_only_if
+    assert "something else committed it there" in only.skips_only_if
     both = silent(Evidence(mirrored=mirrored(NOTED)), standing=700).answer
     assert both.method is Method.CHECKPOINT, "applying keeps it: an engineer may still override"
     assert silent(Evidence(), standing=1_001).answer is None, "outside the log"
