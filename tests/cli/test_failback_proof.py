@@ -48,7 +48,7 @@ def test_an_open_transaction_of_the_source_is_no_proof() -> None:
     """A fence denies writes; what was written may still be committed, and is a record then."""
     counts = Counts(97, 97, 0, undecided=3)
     found = _told(result(topic("orders", gap(0, 100, counts=counts), gap(1, 100))))
-    open_ = "orders-0: 3 offsets lie behind an open transaction: commit or abort it on the source"
+    open_ = "orders-0: 3 offsets follow an open transaction: commit or abort it on the source"
     assert (found.records, found.not_compared, found.undecided) == (0, (), (open_,))
     world = Around(found=found)
     drain = check(

@@ -178,7 +178,7 @@ def test_an_open_transaction_may_still_be_committed(pair: Pair) -> None:
     seen = arrival_check.look()
     assert (seen.proven, seen.missing) == (False, {})
     (words,) = seen.left_out
-    assert words.startswith("a-1: 5 offsets lie behind an open transaction")
+    assert words.startswith("a-1: 5 offsets follow an open transaction")
     pair.open_at.clear()
     assert arrival_check.look().proven
     assert pair.compared == [{A0, A1, B0}, {A1}]

@@ -207,7 +207,7 @@ def test_a_record_that_is_gone_when_its_key_is_read_again() -> None:
     plan = plan_of([topic], Identity())
     suspects = find_suspects(plan, comparer.digest(plan, plan.everything(), no_progress))
     logs.logs[Side.SOURCE]["orders"] = {0: topic.source[0][:9]}
-    with pytest.raises(ScanFailed, match="offset 9 of orders-0 is gone"):
+    with pytest.raises(ScanFailed, match="offset 9 of orders-0 was deleted"):
         comparer.compare(plan, suspects, no_progress)
 
 

@@ -57,7 +57,7 @@ def test_nothing_of_a_topic_that_is_compared_as_a_whole_and_partly_dark(dark: st
     assert topic is None
     assert left_out == {
         NotCompared("orders", 1, f"{dark}: the partition has no leader"),
-        NotCompared("orders", None, "compared as a whole, and part of it is unreadable"),
+        NotCompared("orders", None, "compared across partitions, and some are not readable"),
     }
 
 
@@ -72,7 +72,7 @@ def test_what_an_open_transaction_hides_on_the_target_is_listed() -> None:
     assert topic.target == {0: PartitionOffsets(0, 7, 10)}
     (item,) = left_out
     assert (item.topic, item.partition) == ("orders", 0)
-    assert "open transaction keeps 3 offsets" in item.reason
+    assert "open transaction: 3 offsets" in item.reason
 
 
 def test_what_arrives_while_it_settles_counts_and_what_is_written_meanwhile_does_not() -> None:
