@@ -112,7 +112,7 @@ class SparkComparer:
             ScanFailed: something could not be read to its end.
         """
         names = self._names(plan)
-        with self._job("reading both sides", span_of(reads), progress):
+        with self._job("reading both clusters", span_of(reads), progress):
             sides = {s: self._rows.rows(s, on_side(plan, s, reads)) for s in Side}
             frame = union(
                 digest_rows(plan, s, some) for s, some in sides.items() if some is not None
@@ -144,7 +144,7 @@ class SparkComparer:
         if not starts:
             return self._nothing_missing(balance.extra, progress)
         total = sum(t.source[p].end - o for t in plan.topics for p, o in _of(t.topic, starts))
-        with self._job("finding the records", total, progress):
+        with self._job("locating missing records", total, progress):
             differing = kept.where("on_source != on_target")
             self._write_missing(plan, differing, starts, _replicated(suspects, balance))
         kept.unpersist()

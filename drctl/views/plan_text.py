@@ -148,7 +148,7 @@ def mode_of(plan: Plan) -> Mode:
 def precheck_rows(
     findings: Sequence[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
 ) -> tuple[PrecheckRow, ...]:
-    """Prechecks that are not ok, the worst first; one row for all that one cause kept from running."""
+    """Prechecks that are not ok, the worst first; one row for all that one cause prevented."""
     against = standing_against(findings, overrides, mode)
     told, unseen = told_once([e for e in worst_first(findings) if e.status is not Status.OK])
     rows = [

@@ -114,9 +114,7 @@ def test_a_transaction_that_may_still_be_committed_is_waited_for(
     reader = look(topic, kind="none")
     await_missing(reader, Missing(0))
     primary.produce(topic, records(range(20, 23), 1), ending="open")
-    left_out = (
-        f"{topic}-0: 3 offsets follow an open transaction: commit or abort it on the source"
-    )
+    left_out = f"{topic}-0: 3 offsets follow an open transaction: commit or abort it on the source"
     try:
         soon(lambda: left_out in reader.missing().not_compared)
     finally:

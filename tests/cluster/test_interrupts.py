@@ -17,7 +17,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
 SCAN_S = {"direct": 8, "spark": 25}
-READING = "reading both sides"
+READING = "reading both clusters"
 
 
 @pytest.fixture(scope="module")

@@ -168,7 +168,7 @@ def test_they_end_and_leave_nothing(
     """One reads, the others wait for its executors."""
     earlier = {a["id"] for a in submissions(spark_cluster)}
     pressed = slowly("ctrl-c")
-    pressed.await_said("reading both sides", 180, times=10)
+    pressed.await_said("reading both clusters", 180, times=10)
     told, bereft = slowly("sigterm"), slowly("driver-killed")
     for running in (told, bereft):
         running.await_said("waiting for executors", 180, times=10)

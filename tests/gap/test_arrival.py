@@ -215,7 +215,7 @@ def test_what_cannot_be_looked_at_is_told(pair: Pair) -> None:
 def test_a_topic_that_is_named_and_not_seen_is_told(pair: Pair) -> None:
     del pair.source.logs[B0]
     seen = pair.arrival_check().look()
-    assert seen.left_out == ("b: here has it not, or does not show it",)
+    assert seen.left_out == ("b: does not exist on here, or is not visible",)
 
 
 def test_what_could_not_be_compared_is_compared_at_the_next_look(pair: Pair) -> None:

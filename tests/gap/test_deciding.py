@@ -50,9 +50,7 @@ def writing_on() -> Iterator[PartitionOffsets]:
 def test_only_what_was_there_at_the_first_look_is_waited_for() -> None:
     busy = Busy(list(writing_on()))
     assert busy.waited_for(10) == PartitionOffsets(0, 10, 10)
-    assert busy.told == [
-        "a transaction is open in orders-0 of secondary: waiting until it ends, 10 s at most"
-    ]
+    assert busy.told == ["waiting for an open transaction in orders-0 on secondary, at most 10 s"]
 
 
 def test_an_idle_log_is_taken_with_the_marker_of_its_end() -> None:

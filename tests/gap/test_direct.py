@@ -255,8 +255,8 @@ def test_progress_is_told() -> None:
     plan = plan_of([topic], Identity())
     comparer = DirectComparer(GeneratedLogs([topic]), Written())
     digests = comparer.digest(plan, plan.everything(), progress)
-    assert told[0] == ("reading both sides", 0, 17)
-    assert told[-1] == ("reading both sides", 17, 17)
+    assert told[0] == ("reading both clusters", 0, 17)
+    assert told[-1] == ("reading both clusters", 17, 17)
     assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
     comparer.compare(plan, find_suspects(plan, digests), progress)
     assert told[-1][0] == "adding up"

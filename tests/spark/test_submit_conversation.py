@@ -59,7 +59,7 @@ class Scripted:
         self.asked.append((plan, reads))
         if self.fails:
             raise ScanFailed("a broker died") from RuntimeError("a broker died")
-        progress("reading both sides", 3, 17)
+        progress("reading both clusters", 3, 17)
         return DIGESTS
 
     def compare(
@@ -141,7 +141,7 @@ def test_a_failed_scan_fails_here_too(
 ) -> None:
     job.fails = True
     comparer = SubmittedComparer(folder, application, tmp_path)
-    with pytest.raises(ScanFailed, match=r"nothing was compared: a broker died$"):
+    with pytest.raises(ScanFailed, match=r"nothing was compared: .*: a broker died$"):
         comparer.digest(PLAN, PLAN.everything(), silent)
     job.fails = False
     assert comparer.digest(PLAN, PLAN.everything(), silent) == DIGESTS, "it can be asked again"
@@ -277,7 +277,7 @@ def test_a_job_that_says_why_it_crashed(tmp_path: Path, shared: Path) -> None:
     with submitted(given, CLIENTS, tmp_path, os.environ) as comparer:
         with pytest.raises(ScanFailed, match="No space left") as caught:
             comparer.digest(PLAN, PLAN.everything(), silent)
-        assert "free space" in caught.value.hint
+        assert "free disk space" in caught.value.hint
 
 
 def test_nothing_is_left_after_an_interrupt(tmp_path: Path, shared: Path) -> None:
