@@ -1,5 +1,6 @@
 """The answer of `drctl failback --check-order`, document `drctl/order/1`."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -41,7 +42,7 @@ from drctl.model.topology import Unavailable
 
 
 class Verdict(StrEnum):
-    """What the order of things is."""
+    """Whether the steps of a failback happened in a safe order."""
 
     OK = "ok"
     VIOLATED = "violated"
@@ -49,18 +50,18 @@ class Verdict(StrEnum):
 
     @property
     def exit_code(self) -> ExitCode:
-        """What a command that found it ends with."""
+        """The exit code of a command with this verdict."""
         codes = (ExitCode.DONE, ExitCode.REFUSED, ExitCode.UNKNOWN)
         return dict(zip(Verdict, codes, strict=True))[self]
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """Something that happened before its time, or should not have happened at all.
+    """A step that happened too early, or a change that should not have happened.
 
     Attributes:
-        repair: the step that is to be done now because of it.
-        remedy: the command that puts it right, where that step by itself does not.
+        repair: the step that repairs it and is next.
+        remedy: the command that repairs it, where the step alone does not.
     """
 
     repair: str
@@ -69,11 +70,11 @@ class Violation:
 
 
 class State(StrEnum):
-    """What there is to say of a failback as a whole."""
+    """The state of the failback as a whole."""
 
     NOTHING = "nothing-to-fail-back"
     UNKNOWN = "unknown"
-    UNDER_WAY = "under-way"
+    IN_PROGRESS = "in-progress"
     COMPLETED = "completed"
 
 
@@ -81,9 +82,9 @@ class Row(NamedTuple):
     """A step of a failback.
 
     Attributes:
-        name: for programs.
-        needs: steps that have to be done before it.
-        title: with the clusters' names to be filled in.
+        name: the step's name in JSON.
+        needs: steps that must be done first.
+        title: a template for the names of the clusters.
     """
 
     id: str
@@ -93,49 +94,53 @@ class Row(NamedTuple):
     look: Callable[[Situation], StepState]
 
     def titled(self, seen: Situation) -> str:
-        """What it is; a source that has lost its records has others of its own."""
+        """The title with cluster names; a rebuild has titles of its own."""
         title = TITLES.get(self.id, self.title) if seen.rebuilding else self.title
         return title.format(source=seen.facts.source, target=seen.facts.target)
 
 
 TABLE = (
-    Row("a", "source-fenced", (), "{source} is whole, and closed to applications", fenced),
+    Row("a", "source-fenced", (), "{source} is healthy and fenced", fenced),
     Row(
         "b",
-        "old-replication-stopped",
+        "forward-replication-stopped",
         (),
-        "the old replication {source} -> {target} is stopped",
+        "Replication {source} -> {target} is stopped",
         old_replication,
     ),
     Row(
         "c",
         "missing-records-found",
         ("a", "b"),
-        "the records that {target} lacks are found",
+        "Records missing on {target} are known",
         missing_records,
     ),
-    Row("d", "record-order-judged", ("c",), "their order is judged", record_order),
-    Row("e", "missing-records-reconciled", ("c", "d"), "each of them is decided on", reconciled),
+    Row(
+        "d", "record-order-checked", ("c",), "Missing records are classified by order", record_order
+    ),
+    Row(
+        "e", "missing-records-reconciled", ("c", "d"), "Missing records are reconciled", reconciled
+    ),
     Row(
         "f",
         "reverse-replication",
         ("e",),
-        "what is new goes {target} -> {source}, from the boundary",
+        "Replication {target} -> {source} runs from the boundary",
         reverse_replication,
     ),
     Row(
-        "g", "copies-excluded", ("e",), "what was brought over does not come back", returning_copies
+        "g", "copies-excluded", ("e",), "Reconciled records are excluded from it", returning_copies
     ),
     Row("h", "wait-for-catch-up", ("f", "g"), "{source} has caught up", caught_up),
-    Row("i", "clients-switched", ("h",), "clients are switched home to {source}", clients_switched),
+    Row("i", "clients-switched", ("h",), "Clients are switched to {source}", clients_switched),
     Row(
         "j",
         "forward-replication",
         ("i",),
-        "replication {source} -> {target} runs again",
+        "Replication {source} -> {target} runs again",
         forward_restarted,
     ),
-    Row("k", "verified", ("j",), "all of it is proven", proven),
+    Row("k", "verified", ("j",), "Both clusters are verified", proven),
 )
 
 
@@ -146,24 +151,31 @@ Steps = Mapping[str, StepState]
 
 
 _IN_TURN = tuple(sorted((row.id for row in TABLE), key="abcdegfhijk".index))
-"""What leaves copies out is there before anything comes back: g is done before f."""
+"""The order to work in: the filter (g) is added before reverse replication starts (f)."""
 
 
 _COMPARISONS = ("c", "d")
-"""Steps that only look: one that was made too early does no harm, and is made again."""
+"""Read-only steps: one that ran too early is harmless and is repeated."""
 
 
 _BEFORE_THE_SWITCH = "abcdefgh"
-"""Steps whose traces are gone once clients are back."""
+"""Steps that leave no evidence once clients are back on the source."""
+
+
+class Cause(NamedTuple):
+    """Why steps are unknown."""
+
+    why: str
+    steps: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found out.
+    """The state of a failback.
 
     Attributes:
-        tally: None where no result of `drctl gap` may be rested on.
-        next: the step that is to be done now; None where nothing is left.
+        tally: None where no result of `drctl gap` is valid.
+        next: the next step; None where nothing is left.
     """
 
     seen: Situation
@@ -175,25 +187,41 @@ class Answer:
 
     @property
     def state(self) -> "State":
-        """Whether there is a failback to make, and whether it is over."""
+        """Whether a failback is needed, in progress or completed."""
         if self.seen.not_needed:
             return State.NOTHING
         if self.seen.unclear:
             return State.UNKNOWN
         over = bool(self.seen.failed_back) and self.next is None
-        return State.COMPLETED if over else State.UNDER_WAY
+        return State.COMPLETED if over else State.IN_PROGRESS
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        """Missing records to look at; none where no result may be rested on."""
+        """Examples of missing records; none where no result is valid."""
         return self.seen.gap.valid.samples if self.seen.gap.valid else ()
 
     @property
     def unknown(self) -> Mapping[str, str]:
-        """Steps that nobody could see, and why."""
+        """Steps whose state is unknown, and why."""
         return {
             name: each.why for name, each in self.steps.items() if each.observed is Observed.UNKNOWN
         }
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """Why steps are unknown, each cause once; first the one of most steps."""
+        found: dict[str, list[str]] = defaultdict(list)
+        reasons = self.seen.facts.unavailable
+        of: dict[str, str] = {}
+        for name, why in self.unknown.items():
+            needed = of.get(why[-2:-1] if why.endswith(")") and "(step " in why else "", "")
+            of[name] = needed or next((each for each in reasons if each in why), why)
+            found[of[name]].append(name)
+        causes = (
+            Cause(why if len(names) > 1 else self.unknown[names[0]], tuple(names))
+            for why, names in found.items()
+        )
+        return tuple(sorted(causes, key=lambda each: -len(each.steps)))
 
 
 StepId = Annotated[str, ("enum", tuple(row.id for row in TABLE))]
@@ -201,11 +229,11 @@ StepName = Annotated[str, ("enum", tuple(row.name for row in TABLE))]
 
 
 class ExampleDocument(Document):
-    """A missing record to look at.
+    """An example of a missing record.
 
     Attributes:
         timestamp: milliseconds UTC.
-        key: null: a null key; bytes that are no UTF-8 are escaped.
+        key: null for a null key; bytes that are not UTF-8 are escaped.
     """
 
     read = From(Sample)
@@ -220,7 +248,7 @@ class ExampleDocument(Document):
 
 
 class RecordsDocument(Document):
-    """Missing records by what copying them would do to order."""
+    """Missing records by the effect that copying them would have on order."""
 
     read = From(Answer)
     safe: Count | None = read(lambda a: a.tally.safe if a.tally else None)
@@ -235,8 +263,7 @@ class StepDocument(Document):
     """A step of a failback.
 
     Attributes:
-        title: for people.
-        observed: as seen on the clusters and on Connect, not as journaled.
+        observed: from the clusters and Connect, not from the journal.
     """
 
     id: StepId
@@ -248,10 +275,10 @@ class StepDocument(Document):
 
 
 class ViolationDocument(Document):
-    """What happened before its time.
+    """A step that happened too early, or a change that should not have happened.
 
     Attributes:
-        step: the step that puts it right.
+        step: the step that repairs it.
     """
 
     read = From(Violation)
@@ -260,20 +287,28 @@ class ViolationDocument(Document):
     why: Name = read(lambda v: v.words)
 
 
+class UnknownDocument(Document):
+    """A cause of unknown steps."""
+
+    read = From(Cause)
+    why: Name
+    steps: tuple[StepId, ...]
+
+
 class OrderDocument(Document):
-    """How far a way back has come, and whether it is in order.
+    """How far a failback has come, and whether its steps happened in a safe order.
 
     Attributes:
-        state: unknown: nobody can see whether clients have left the source; completed: by the
-            journal a run led clients back to its end, and nothing speaks against it.
-        why: why there is nothing to fail back, or why nobody knows; null where there is.
-        records: missing records by what copying them would do to order; null: no result of drctl
-            gap can be rested on.
-        verdict: exit code 0, 3, 5; ok also where there is nothing to fail back, and where a
+        state: unknown: cannot tell whether clients have left the source; completed: the journal
+            has a finished failback, and no observation contradicts it.
+        why: why there is nothing to fail back, or why the state is unknown; else null.
+        records: missing records by the effect that copying them would have on order; null: no
+            result of drctl gap is valid.
+        verdict: exit code 0, 3 or 5; also ok where there is nothing to fail back, and where the
             failback is completed.
-        violations: what happened before its time, the most urgent first.
-        next: the step that is to be done now, or looked at where nobody can see it; null: nothing
-            is left.
+        violations: the most urgent first.
+        unknown: each cause of unknown steps once.
+        next: the next step; if its state is unknown, verify it. null: nothing is left.
     """
 
     SCHEMA = "drctl/order/1"
@@ -296,12 +331,13 @@ class OrderDocument(Document):
     )
     verdict: Verdict
     violations: tuple[ViolationDocument, ...]
+    unknown: tuple[UnknownDocument, ...] = read(lambda a: UnknownDocument.each(a.causes))
     next: StepId | None
     next_name: StepName | None = read(lambda a: None if a.next is None else ROWS[a.next].name)
 
 
 def answer(facts: Facts) -> Answer:
-    """Judge what was observed."""
+    """Derive the answer from the facts."""
     seen = situation(facts)
     steps = look(seen)
     found = violations(seen, steps)
@@ -317,7 +353,7 @@ def answer(facts: Facts) -> Answer:
 
 
 def look(seen: Situation) -> Steps:
-    """What each observer says, by step."""
+    """The state of each step."""
     if seen.not_needed:
         return {
             row.id: not_done(f"there is nothing to fail back: {seen.not_needed}") for row in TABLE
@@ -332,31 +368,30 @@ def look(seen: Situation) -> Steps:
 
 
 def _by_the_journal(seen: Situation, steps: Steps) -> Iterator[tuple[str, StepState]]:
-    """What the run saw that led clients back, where nothing can be seen of it any more."""
+    """Steps that only the journal of the finished failback can confirm."""
     if not isinstance(seen.facts.on_source, Cluster) or not isinstance(
         seen.facts.on_target, Cluster
     ):
         return
     for name in _BEFORE_THE_SWITCH:
         if steps[name].observed is not Observed.DONE:
-            told = f"run {seen.failed_back} led clients back to {seen.facts.source}, to its end"
-            yield name, done(f"by the journal {told}")
+            why = f"journal: run {seen.failed_back} failed back to {seen.facts.source}"
+            yield name, done(why)
 
 
 def _or_again(row: Row, steps: Steps) -> StepState:
-    """A comparison that was made before what it needs was done has to be repeated."""
+    """Require a comparison to be repeated if it ran before the steps that it needs."""
     found = steps[row.id]
     undone = [name for name in row.needs if steps[name].observed is Observed.NOT_DONE]
     if found.observed is not Observed.DONE or not undone:
         return found
-    told = f"to be repeated once step {undone[0]} is done ({steps[undone[0]].why})"
-    return not_done(f"{told}; so far: {found.why}")
+    return not_done(f"repeat it after step {undone[0]}; so far: {found.why}")
 
 
 def violations(seen: Situation, steps: Steps) -> tuple[Violation, ...]:
-    """Everything that is out of order, the most urgent first."""
+    """Everything out of order, the most urgent first."""
     if seen.not_needed or seen.unclear:
-        # Replication that runs is harm only where clients have left what it copies from.
+        # Running replication does harm only where clients have left its source.
         return ()
     harm = tuple(_harm(seen, steps))
     known = {each.repair for each in harm}
@@ -365,9 +400,9 @@ def violations(seen: Situation, steps: Steps) -> tuple[Violation, ...]:
 
 
 def verdict(found: tuple[Violation, ...], steps: Steps) -> Verdict:
-    """Violated where anything is; else unknown where any step is: it may have happened too early.
+    """Violated if anything is out of order; else unknown if any step is unknown.
 
-    A step that nobody can see is never taken for one that did not happen.
+    A step in unknown state may have happened too early.
     """
     if found:
         return Verdict.VIOLATED
@@ -376,11 +411,11 @@ def verdict(found: tuple[Violation, ...], steps: Steps) -> Verdict:
 
 
 def next_step(found: tuple[Violation, ...], steps: Steps, seen: Situation) -> str | None:
-    """The step that is to be done now, or looked at where nobody can see it; None: nothing is left.
+    """The next step to do, or to verify where its state is unknown; None: nothing is left.
 
-    Where clients are back, the traces of a to h are gone: what has still to be done, or shown,
-    comes after them, and nothing closes the cluster that applications write to. Where the old
-    replication runs and nobody knows whether they ever left, that is to be looked at first.
+    Once clients are back, steps a to h leave no evidence; only j and k can be next, so that nothing
+    fences the cluster that applications write to. If forward replication runs and it is unknown
+    whether clients ever left the source, verify that (i) first.
     """
     if seen.not_needed:
         return None
@@ -398,33 +433,33 @@ def next_step(found: tuple[Violation, ...], steps: Steps, seen: Situation) -> st
 def _harm(seen: Situation, steps: Steps) -> Iterator[Violation]:
     facts = seen.facts
     if steps["b"].started and seen.home is not True:
-        yield Violation("b", f"the old replication runs: {steps['b'].why}")
+        yield Violation("b", f"forward replication runs: {steps['b'].why}")
     if seen.rebuilding:
-        # What stood on the source, and in which order, is gone: all of it comes again.
+        # The source is refilled from scratch, so its current order does not matter.
         return
     if seen.gap.written_to and ReverseStart.START not in seen.arrived.values():
         repair = "a" if steps["a"].observed is Observed.NOT_DONE else "c"
-        words = f"{facts.source} was written to, or copied from, after it was searched"
+        words = f"{facts.source} was written to, or copied from, after the comparison"
         search = f"drctl gap --link {quote(facts.link)} --scope full"
-        yield Violation(repair, f"{words}: {seen.gap.why}", f"search anew: {search}")
+        yield Violation(repair, f"{words}: {seen.gap.why}", search)
     if ReverseStart.START in seen.arrived.values():
-        yield Violation("f", f"the way back began at the beginning: {steps['f'].why}")
+        yield Violation("f", f"reverse replication started from the beginning: {steps['f'].why}")
     if seen.out_of_order_in:
         yield Violation("f", out_of_order(seen), rebuild_command(facts.link))
     if isinstance(facts.returned_copies, Copies) and facts.returned_copies.total:
-        yield Violation("g", f"copies have come back: {steps['g'].why}")
+        yield Violation("g", f"reconciled records were copied back: {steps['g'].why}")
     if behind := _behind_newer(seen):
         yield Violation("e", behind)
     if seen.home is not True and committed_while_active(seen):
-        yield Violation("i", f"positions were committed too early: {steps['i'].why}")
+        yield Violation("i", f"offsets were committed too early: {steps['i'].why}")
 
 
 def _behind_newer(seen: Situation) -> str:
-    """A conflicting record that was copied, and nobody decided so; empty where none was seen."""
+    """A conflicting record that was copied without a decision; empty if there is none."""
     result, facts = seen.gap.valid, seen.facts
     if result is None or facts.order == "none" or isinstance(facts.drctl_copies, Unavailable):
         return ""
-    # What somebody decided to copy is told, and nothing to repair.
+    # Copied by decision: reported, and nothing to repair.
     if copied_conflicting(seen):
         return ""
     there = brought(result, facts.drctl_copies)
@@ -433,35 +468,35 @@ def _behind_newer(seen: Situation) -> str:
         for each in result.samples
         if each.order == OrderVerdict.CONFLICTING and each.offset in there.get(each.place, ())
     ]
-    words = f"older records stand behind newer ones on {facts.target}"
+    words = f"older records follow newer ones on {facts.target}"
     return f"{words}: {wrong[0]} was copied" if wrong else ""
 
 
 def _too_early(seen: Situation, steps: Steps) -> Iterator[Violation]:
-    """Steps that have happened, or begun, though one that they need has not."""
+    """Steps that are done or started before a step that they need."""
     for row in TABLE:
-        # What copies back may wait where it came to: a run turned back, or died.
+        # Reverse replication may be stopped part-way: a run was rolled back, or died.
         halted = row.id == "h" and seen.reverse_started and not seen.reverse_runs
         if halted or not steps[row.id].happened:
             continue
         for needed in row.needs:
             if steps[needed].observed is Observed.NOT_DONE:
-                why = f"step {row.id} has happened, and {needed}, which it needs, has not"
+                why = f"step {row.id} happened before step {needed}"
                 back = f"; {_until_then(seen)}" * (row.id == "i")
                 words = f"{why}: {steps[needed].why}{back}"
                 yield Violation(_first_undone(needed, steps), words)
 
 
 def _until_then(seen: Situation) -> str:
-    """Where clients belong that were switched back too early."""
+    """What to do with clients that were switched too early."""
     target = seen.facts.target
     if seen.forward_runs:
-        return f"what copies to {target} runs already: compare both directions first"
-    return f"lead clients back to {target} until then"
+        return f"replication to {target} already runs: compare both directions first"
+    return f"switch clients back to {target} until then"
 
 
 def _first_undone(step: str, steps: Steps) -> str:
-    """Of a step and all that it rests on, the first to be done that has not happened."""
+    """The first step not done among a step and all that it needs."""
     wanted, waiting = {step}, [step]
     while waiting:
         needs = ROWS[waiting.pop()].needs

@@ -1,4 +1,4 @@
-"""Blockers of a failback, as findings; what its own steps put right is a warning."""
+"""Blockers of a failback, as findings; what its own steps repair is a warning."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,34 +24,34 @@ from drctl.reconcile.policy import Action, Policies
 from drctl.steps.failback import BOTH_WAYS, BROKEN, CYCLES, STEP_ORDER
 
 SILENT, HOME, LOST, REVERSE, BESIDE = (
-    "way-back-silent",
-    "clients-home",
+    "cluster-unreachable",
+    "clients-on-source",
     "source-lost",
     "reverse-replication",
-    "written-beside",
+    "original-topics-on-target",
 )
 OTHER_LINKS = "other-links"
 _ROUTER = "org.apache.kafka.connect.transforms.RegexRouter"
 
 _PUT_RIGHT = frozenset("abc")
-"""Steps that the run does first, however they stand."""
+"""Steps that the run starts with, whatever their state."""
 
 _BY_EMPTYING = frozenset("abcdefgh")
-"""Where the source is emptied, what has come to it before its time goes, too."""
+"""Steps that a rebuild repairs: records replicated too early are deleted with the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What drctl.yaml says of a failback.
+    """Settings of a failback.
 
     Attributes:
-        connectors: that are to replicate records back; empty where a person starts what does.
-        rebuilding: whether the source is to be rebuilt because of that.
-        cost: of copying everything, in words, where it is.
-        policies: what is to become of records that only the recovered cluster has; None where
-            nobody is to be asked, as where a run is resumed.
-        connect: address of a worker that replicates records back; empty where nobody named one.
-        elsewhere: topics that another link brings to the source.
+        connectors: of reverse replication; empty if it is started by hand.
+        rebuilding: whether the source is to be rebuilt.
+        cost: the cost of a rebuild, as text.
+        policies: for records that only the recovered cluster has; None: do not check, as when a
+            run is resumed.
+        connect: URL of a worker of reverse replication; empty if not configured.
+        elsewhere: topics that another link replicates to the source.
     """
 
     connectors: tuple[str, ...] = ()
@@ -63,8 +63,10 @@ class Terms:
 
 
 def against(answer: Answer, terms: Terms) -> tuple[Finding, ...]:
-    """Everything that there is to say before anything is changed."""
-    well = Finding(STEP_ORDER, Status.OK, "the way back", f"in order; step {answer.next} is next")
+    """All findings about a failback before anything is changed."""
+    well = Finding(
+        STEP_ORDER, Status.OK, "step order", f"steps are in order; step {answer.next} is next"
+    )
     return tuple(_findings(answer, terms)) or (well,)
 
 
@@ -75,7 +77,7 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
         yield from silent
         return
     if answer.seen.home is True:
-        reason = f"every endpoint leads to {facts.source}: there is nobody to lead home"
+        reason = f"every endpoint already leads to {facts.source}: no clients to fail back"
         yield Finding(HOME, Status.FAIL, "endpoints", reason)
     yield from health_findings(facts)
     if terms.rebuilding:
@@ -98,36 +100,36 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
     put_right = _BY_EMPTYING if terms.rebuilding else _PUT_RIGHT
     for each in answer.violations:
         status = Status.WARN if each.repair in put_right else Status.FAIL
-        remedy = each.remedy or f"drctl failback --check-order: repair step {each.repair} first"
+        remedy = each.remedy or f"repair step {each.repair} first: see drctl failback --check-order"
         yield Finding(STEP_ORDER, status, f"step {each.repair}", each.words, remedy=remedy)
 
 
 def _silent(facts: Facts) -> Iterator[Finding]:
     for name, seen in ((facts.source, facts.on_source), (facts.target, facts.on_target)):
         if isinstance(seen, Unavailable):
-            remedy = f"see that {name} is up, and closed to applications"
+            remedy = f"start {name} and keep applications away from it"
             yield Finding(SILENT, Status.FAIL, name, seen.reason, remedy=remedy)
 
 
 def health_findings(facts: Facts) -> Iterator[Finding]:
-    """What is broken on the source, and what nobody knows of it; nothing where it is whole."""
+    """Faults of the source, and unknown health; nothing if it is healthy."""
     source, health = facts.source, facts.health
     if isinstance(health, Unavailable):
-        reason = f"whether it is whole is not known: {health.reason}"
-        yield Finding(BROKEN, Status.WARN, source, reason, remedy="step preflight looks again")
+        reason = f"health unknown: {health.reason}"
+        yield Finding(BROKEN, Status.WARN, source, reason, remedy="step preflight checks again")
         return
     closed = tuple(_closed(health))
     if closed:
-        reason = f"it does not take all records: {several(closed)}"
-        remedy = f"bring back the brokers of {source} that hold the replicas"
+        reason = f"it does not accept all writes: {several(closed)}"
+        remedy = f"restart the brokers of {source} that have the replicas"
         yield Finding(BROKEN, Status.FAIL, source, reason, remedy=remedy)
     behind = tuple(_behind(health))
     if behind:
-        yield Finding(BROKEN, Status.WARN, source, f"it is not whole: {several(behind)}")
+        yield Finding(BROKEN, Status.WARN, source, f"it is not healthy: {several(behind)}")
 
 
 def _closed(health: ClusterHealth) -> Iterator[str]:
-    """What takes no record with acks=all."""
+    """Partitions that do not accept writes with acks=all."""
     if health.offline:
         yield f"{len(health.offline):,} partitions have no leader ({listed(health.offline)})"
     if health.under_min_isr:
@@ -136,7 +138,7 @@ def _closed(health: ClusterHealth) -> Iterator[str]:
 
 
 def _behind(health: ClusterHealth) -> Iterator[str]:
-    """What does, and would not if one more broker were lost; and what is not known."""
+    """Partitions that would not if one more broker failed, and what is unknown."""
     if health.absent:
         yield f"{len(health.absent):,} brokers are down ({listed(health.absent)})"
     closed = {*health.offline, *_places(health.under_min_isr)}
@@ -144,9 +146,9 @@ def _behind(health: ClusterHealth) -> Iterator[str]:
     if behind:
         yield f"{len(behind):,} partitions are not in sync ({listed(behind)})"
     if health.unknown:
-        yield f"min.insync.replicas of {listed(sorted(health.unknown))} is not known"
+        yield f"min.insync.replicas of {listed(sorted(health.unknown))} is unknown"
     if isinstance(health.controller, Unavailable):
-        yield f"no controller is known: {health.controller.reason}"
+        yield f"controller unknown: {health.controller.reason}"
 
 
 def _places(short: Sequence[Shortage]) -> list[object]:
@@ -154,28 +156,26 @@ def _places(short: Sequence[Shortage]) -> list[object]:
 
 
 def _lost(seen: Situation) -> Iterator[Finding]:
-    """Whether the source holds less than was copied from it: it was recreated, or cut."""
+    """Whether the source has lost records: it was recreated or truncated."""
     facts, lost = seen.facts, seen.lost
     if lost:
-        reason = f"it has lost records that it had: {several(lost)}"
+        reason = f"it has lost records: {several(lost)}"
         number = target_records(facts)
-        cost = f"it has to be rebuilt: about {number:,} records are copied from {facts.target}"
-        remedy = f"{cost}; drctl failback --link {quote(facts.link)} --rebuild shows the plan"
+        cost = f"rebuild it: about {number:,} records are copied from {facts.target}"
+        remedy = f"{cost}; show the plan: drctl failback --link {quote(facts.link)} --rebuild"
         yield Finding(LOST, Status.FAIL, facts.source, reason, cost=cost, remedy=remedy)
 
 
-_CONNECT = (
-    "; or offset.start=connect on what copies back: step start-reverse-replication says its offsets"
-)
-_TWICE = "what was replicated before is copied again"
+_CONNECT = "; or set offset.start=connect on the reverse connector"
+_TWICE = "replicated records are copied again"
 
 
 def replicator_findings(forward: Replication, reverse: Replication) -> Iterator[Finding]:
-    """Group id and provenance headers, of each pair of Replicators.
+    """Check the group id and provenance headers of each pair of Replicators.
 
-    A person sets the position of one that copies back; where it takes the translated one instead,
-    it has to be of the same group as the other, and tells what it must leave out by headers alone:
-    a translated position is before the first new record, never behind it.
+    If the reverse Replicator starts at translated group offsets, both must have the same group id,
+    and only provenance headers exclude old records: translated offsets are before the first new
+    record.
     """
     backs = [each for each in reverse.copying if each.is_replicator]
     translated = any(back.starts_at_group_offsets for back in backs)
@@ -192,23 +192,23 @@ def _same_group(there: Replicator, back: Replicator) -> Iterator[Finding]:
     ours, theirs = there.group, back.group
     if ours == theirs:
         return
-    reason = f"the directions have different group ids, {ours!r} there and {theirs!r} back"
+    reason = f"group ids differ: {ours!r} forward, {theirs!r} reverse"
     if back.starts_at_group_offsets:
         status = Status.FAIL
-        reason += f": it does not find the translated position, and {_TWICE}"
+        reason += f": it does not find the translated offsets, and {_TWICE}"
     else:
         status = Status.WARN
-        reason += f"; it takes its position from Connect: {_TWICE} unless that is set first"
+        reason += f"; it starts at its Connect offsets: {_TWICE} unless they are set first"
     remedy = f"set src.consumer.group.id={ours} on {back.name}, while it is stopped"
     yield Finding(BOTH_WAYS, status, f"connector {back.name}", reason, remedy=remedy)
 
 
 def _provenance(there: Replicator, status: Status) -> Iterator[Finding]:
-    """A copy that does not say where it comes from is one more record to the other direction."""
+    """Without provenance headers, reverse replication takes copies for new records."""
     if not there.marks_copies:
         reason = (
-            "copies do not say where they come from: nothing but its position keeps the other"
-            " direction from copying them back"
+            "copies have no provenance header: only its start offsets keep reverse replication from"
+            " copying them back"
         )
         remedy = f"set provenance.header.enable=true on {there.name}; older copies stay without it"
         remedy += _CONNECT
@@ -216,14 +216,14 @@ def _provenance(there: Replicator, status: Status) -> Iterator[Finding]:
 
 
 def _own_copies(back: Replicator, status: Status) -> Iterator[Finding]:
-    """Whether it will know by their headers what came from where it copies to."""
+    """Whether it excludes copies by their provenance headers."""
     converter = back.config.get("header.converter", "")
     if not back.marks_copies:
-        reason = "it does not look where copies come from: nothing but its position leaves them out"
+        reason = "it does not check provenance headers: only its start offsets exclude copies"
         remedy = f"set provenance.header.enable=true on {back.name}{_CONNECT}"
     elif not converter.endswith("ByteArrayConverter"):
-        reason = f"it reads headers with {converter or 'the converter of the workers'}"
-        reason += ": it may not know its own copies again"
+        reason = f"its header converter is {converter or 'that of the workers'}"
+        reason += ": it may not recognize its own copies"
         remedy = "set header.converter=io.confluent.connect.replicator.util.ByteArrayConverter"
     else:
         return
@@ -231,7 +231,7 @@ def _own_copies(back: Replicator, status: Status) -> Iterator[Finding]:
 
 
 def _replication_loop(facts: Facts) -> Iterator[Finding]:
-    """Two connectors that each take the other's copies for new records."""
+    """Connectors of both directions that replicate each other's copies."""
     forward, reverse, target = facts.forward, facts.reverse, facts.on_target
     if not isinstance(forward, Replication) or not isinstance(reverse, Replication):
         return
@@ -240,9 +240,9 @@ def _replication_loop(facts: Facts) -> Iterator[Finding]:
     for there, back in product(forward.copying, reverse.copying):
         round_ = [topic for topic in topics if _loops(topic, there, back)]
         if there.runs and back.runs and round_:
-            reason = f"each takes the other's copies for new records, for ever: {several(round_)}"
+            reason = f"they replicate each other's copies in a loop: {several(round_)}"
             remedy = (
-                f"stop both, and see what is there twice by now: {put('', there.name, 'stop')};"
+                f"stop both, then look for duplicates: {put('', there.name, 'stop')};"
                 f" {put('', back.name, 'stop')};"
                 f" drctl gap --link {quote(facts.link)} --scope full"
             )
@@ -251,7 +251,7 @@ def _replication_loop(facts: Facts) -> Iterator[Finding]:
 
 
 def _loops(topic: str, there: Replicator, back: Replicator) -> bool:
-    """Whether a copy comes to the topic that it was made of, as far as can be told."""
+    """Whether a copy is replicated to its original topic, as far as known."""
     if back.is_replicator:
         return False  # it marks records
     copy = arrives_as(there.config, topic)
@@ -259,7 +259,7 @@ def _loops(topic: str, there: Replicator, back: Replicator) -> bool:
 
 
 def _beside(facts: Facts, terms: Terms) -> Iterator[Finding]:
-    """Whether applications wrote to the target under the topics' own names, beside the copies."""
+    """Whether applications wrote to topics with the original names on the target."""
     target = facts.on_target
     logs = target.beside.items() if isinstance(target, Cluster) else ()
     held = {
@@ -271,26 +271,26 @@ def _beside(facts: Facts, terms: Terms) -> Iterator[Finding]:
     if not held:
         return
     copies = {home: copy for copy, home in facts.names.items()}
-    told = several(f"{topic} (beside {copies.get(topic, topic)})" for topic in sorted(held))
-    reason = f"it holds records under the link's own names: {told}; only copies are brought home"
+    text = several(f"{topic} (not {copies.get(topic, topic)})" for topic in sorted(held))
+    reason = f"topics with the original names have records: {text}; only copies are replicated back"
     remedy = (
-        f"bring them by a link of their own from {facts.target} to {facts.source} in drctl.yaml,"
-        " with a connector that gives them another name there, or empty these topics"
+        f"add a link from {facts.target} to {facts.source} to drctl.yaml whose connector renames"
+        " these topics, or empty them"
     )
     yield Finding(BESIDE, Status.FAIL, facts.target, reason, remedy=remedy)
 
 
 def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
-    """Whether what replicates records back is there, and waits for where to begin."""
+    """Whether the reverse connectors exist and are stopped."""
     reverse, connectors = answer.seen.facts.reverse, terms.connectors
     subject = f"connectors {', '.join(connectors)}"
     if isinstance(reverse, Unavailable):
         yield Finding(REVERSE, Status.FAIL, subject, reverse.reason)
         return
     if reverse.missing:
-        reason = f"the workers have no {', '.join(reverse.missing)}"
+        reason = f"Connect has no {', '.join(reverse.missing)}"
         remedy = (
-            "create it STOPPED, so that it copies nothing before drctl has told it where to begin:"
+            "create it STOPPED, so that drctl can set its start offsets first:"
             ' POST /connectors with "initial_state": "STOPPED"'
         )
         yield Finding(REVERSE, Status.FAIL, subject, reason, remedy=remedy)
@@ -300,23 +300,23 @@ def _reverse(answer: Answer, terms: Terms) -> Iterator[Finding]:
     if running and not answer.seen.arrived:
         started = all(_keeps_positions(reverse, name) for name in running)
         reason = (
-            f"{', '.join(running)} copies to {answer.seen.facts.source} now: what that lacks cannot"
-            " be found while it grows; stopped, it goes on from where it came to"
+            f"{', '.join(running)} is writing to {answer.seen.facts.source}, which must not change"
+            " during the comparison; it resumes from its offsets"
             if started
-            else f"{', '.join(running)} may begin to copy at any moment, from the beginning"
+            else f"{', '.join(running)} may start at any time, from the beginning"
         )
         remedy = "; ".join(put(terms.connect, name, "stop") for name in running)
         yield Finding(REVERSE, Status.FAIL, subject, reason, remedy=remedy)
 
 
 def _keeps_positions(reverse: Replication, name: str) -> bool:
-    """Whether it has begun, and would not begin again."""
+    """Whether it has stored offsets, and would not start from the beginning."""
     found = (each.positions for each in reverse.copying if each.name == name)
     return any(not isinstance(each, Unavailable) and bool(each) for each in found)
 
 
 def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[Finding]:
-    """Whether records would come to other topics than those that they belong to."""
+    """Whether records would be replicated to the wrong topics."""
     target = facts.on_target
     copies = sorted(target.topics) if isinstance(target, Cluster) else ()
     wanted = {copy: facts.names.get(copy, copy) for copy in copies}
@@ -325,11 +325,11 @@ def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[F
             continue
         wrong, unsure = misnamed(each.config, wanted)
         if wrong:
-            reason = f"it does not bring records home to their topics: {several(wrong)}"
+            reason = f"it does not replicate records to their original topics: {several(wrong)}"
             remedy = how_to_name(each.name, wanted)
             yield Finding(REVERSE, Status.FAIL, f"connector {each.name}", reason, remedy=remedy)
         elif unsure:
-            reason = f"to which topics it brings records is not known: {several(unsure)}"
+            reason = f"target topics unknown: {several(unsure)}"
             remedy = (
                 "step start-reverse-replication looks at the first record of each partition, and"
                 " stops it"
@@ -338,62 +338,62 @@ def _other_names(facts: Facts, reverse: Replication, terms: Terms) -> Iterator[F
 
 
 def misnamed(config: Mapping[str, str], wanted: Names) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What arrives elsewhere or not at all, and what nobody can tell; each in words."""
+    """Topics replicated to a wrong topic or not at all, and those unknown, as text."""
     wrong, unsure = [], []
     for copy, home in wanted.items():
         there = arrives_as(config, copy)
         if isinstance(there, Unavailable):
             unsure.append(f"{copy}: {there.reason}")
         elif there is None:
-            wrong.append(f"{copy} is not copied")
+            wrong.append(f"{copy} is not replicated")
         elif there != home:
-            wrong.append(f"{copy} would come to {there}, not to {home}")
+            wrong.append(f"{copy} goes to {there}, not to {home}")
     return tuple(wrong), tuple(unsure)
 
 
 def how_to_name(connector: str, wanted: Names) -> str:
-    """The settings with which it replicates them back."""
+    """The settings with which the connector replicates copies to their original topics."""
     topics, prefix = ",".join(map(pattern_of, wanted)), _prefix(wanted)
-    told = [
-        f"of connector {connector}, while it is STOPPED, set topics={topics}",
+    text = [
+        f"while connector {connector} is STOPPED, set topics={topics}",
         "replication.policy.class=org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
     ]
     if prefix:
-        told += [
+        text += [
             "transforms=home",
             f"transforms.home.type={_ROUTER}",
             f"transforms.home.regex={pattern_of(prefix)}(.*)",
             "transforms.home.replacement=$1",
         ]
-    return "; ".join(told)
+    return "; ".join(text)
 
 
 def _prefix(wanted: Names) -> str:
-    """What all copies have before their own names; empty where that is not the difference."""
+    """The common prefix of the copies; empty if there is none."""
     before = {copy.removesuffix(home) for copy, home in wanted.items() if copy.endswith(home)}
     return before.pop() if len(before) == 1 else ""
 
 
 def _undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
-    """What nothing is said of, as far as that is known before anything is closed."""
+    """Missing records without a policy, as far as known before the run starts."""
     facts, result, step = answer.seen.facts, answer.seen.gap.valid, answer.steps["e"]
     if result is None or step.observed is Observed.DONE:
         return
     if step.observed is Observed.UNKNOWN:
-        # Nobody has looked for copies of these records.
+        # Copies of these records were not looked for.
         none = not isinstance(facts.decided, Unavailable) and not any(facts.decided.values())
         if not (none and result.unreplicated):
             return
-    told = [*_undecided_by(facts, result, policies)]
-    if told:
+    text = [*_undecided_by(facts, result, policies)]
+    if text:
         tally = tallied(result, facts.order)
         reason = (
-            f"of {result.unreplicated:,} records that only {facts.source} has ({tally.told}):"
-            f" {'; '.join(told)}; the run would turn back at classify-records"
+            f"{result.unreplicated:,} records exist only on {facts.source} ({tally.text}):"
+            f" {'; '.join(text)}; the run would be rolled back at classify-records"
         )
         remedy = (
-            "decide: --policy copy|quarantine|export|discard, --conflicting likewise; look at"
-            f" them: drctl reconcile {quote(result.where)} --policy copy"
+            "pass --policy copy|quarantine|export|discard, and --conflicting; to inspect them:"
+            f" drctl reconcile {quote(result.where)} --policy copy"
         )
         yield Finding("records-undecided", Status.FAIL, "missing records", reason, remedy=remedy)
 
@@ -401,7 +401,7 @@ def _undecided(answer: Answer, policies: Policies) -> Iterator[Finding]:
 def _undecided_by(facts: Facts, result: GapEvidence, policies: Policies) -> Iterator[str]:
     done = _decided(facts, result)
     if policies.everywhere in (None, Action.REFUSE) and not policies.by_topic:
-        yield f"nothing is said of {result.unreplicated - done:,} records"
+        yield f"no policy for {result.unreplicated - done:,} records"
         return
     left: Counter[str] = Counter()
     for each in result.partitions:
@@ -418,12 +418,11 @@ def _of_partition(
     each: PartitionResult, facts: Facts, result: GapEvidence, policies: Policies
 ) -> Iterator[tuple[str, int]]:
     if not policies.chooses(each.place.topic):
-        yield "of other topics: nothing is said of them", each.unreplicated
+        yield "without a policy for their topic", each.unreplicated
         return
     tally = tallied(replace(result, partitions=(each,)), facts.order)
     if policies.conflicting is Action.REFUSE:
-        words = "the target holds something newer: say with --conflicting what becomes of them"
-        yield f"conflicting ones: {words}", tally.conflicting
+        yield "conflicting: set --conflicting", tally.conflicting
 
 
 def _decided(facts: Facts, result: GapEvidence) -> int:
@@ -437,8 +436,8 @@ class OtherLink:
     """Another link between the same clusters.
 
     Attributes:
-        named: connectors that drctl.yaml names for it.
-        known: all that its workers have.
+        named: its connectors in drctl.yaml.
+        known: all connectors of its workers.
     """
 
     name: str
@@ -449,22 +448,22 @@ class OtherLink:
 
 
 def other_links(links: Iterable[OtherLink]) -> Iterator[Finding]:
-    """Those that do not run; none of it blocks the failback."""
+    """Other links whose replication does not run; none blocks the failback."""
     for link in links:
         if isinstance(link.known, Unavailable):
-            reason = f"whether it is copied over is not known: {link.known.reason}"
+            reason = f"replication state unknown: {link.known.reason}"
             yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason)
             continue
         for name in link.named:
             connector = link.known.get(name)
             if connector is None:
-                status, remedy = "is not on the workers", "see `replicator.connectors` of the link"
+                status, remedy = "does not exist", "check `replicator.connectors` of the link"
             elif "FAILED" in (connector.state, *(task.state for task in connector.tasks)):
                 status, remedy = "has failed", f"drctl connect recover --link {quote(link.name)}"
             elif connector.state in ("STOPPED", "PAUSED"):
                 status = f"is {connector.state}"
-                remedy = f"where nobody meant that: {put('', name, 'resume')}"
+                remedy = f"if that is not intended: {put('', name, 'resume')}"
             else:
                 continue
-            reason = f"connector {name} {status}: nothing comes from {link.source} to {link.target}"
+            reason = f"connector {name} {status}: {link.source} -> {link.target} is not replicated"
             yield Finding(OTHER_LINKS, Status.WARN, f"link {link.name}", reason, remedy=remedy)

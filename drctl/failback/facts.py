@@ -343,6 +343,14 @@ class Facts:
     local_journal: tuple[JournaledRun, ...] = ()
 
     @property
+    def unavailable(self) -> tuple[str, ...]:
+        """Reasons why something could not be observed, those of the clusters first."""
+        ends = (self.on_source, self.on_target, self.journal, self.forward, self.reverse)
+        rest = (self.fence, self.health, self.groups, self.decided, self.boundaries)
+        known = (each.reason for each in (*ends, *rest) if isinstance(each, Unavailable))
+        return tuple(dict.fromkeys(known))
+
+    @property
     def runs(self) -> tuple[JournaledRun, ...]:
         """What the journal tells of; none where it is silent."""
         return () if isinstance(self.journal, Unavailable) else self.journal

@@ -1,4 +1,4 @@
-"""A result of `drctl gap`, read back from `gap.json`: evidence until the clusters have moved."""
+"""A result of `drctl gap`, read from `gap.json`; valid until the clusters change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from drctl.model.gap_document import read_document
 from drctl.model.topology import OffsetRange, TopicPartition
 
 FULL = "full"
-"""The scope of a result that has compared everything."""
+"""The scope of a result that compares everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """An unreplicated record, as the result's Parquet has it.
+    """An unreplicated record from the result's Parquet files.
 
     Attributes:
         order: safe, conflicting or unkeyed.
@@ -38,7 +38,7 @@ class PartitionResult:
         ranges: of missing offsets, inclusive; the first of `ranges_total`.
         topic_id: Kafka's id of the topic; empty where the result does not say.
         copy_id: of the topic of the copies, likewise.
-        aside: records that the target had, and has compacted or deleted since.
+        aside: records that the target had and has compacted or deleted.
     """
 
     place: TopicPartition
@@ -60,13 +60,13 @@ class PartitionResult:
 
 @dataclass(frozen=True, slots=True)
 class GapEvidence:
-    """A result, as far as the failback rests on it.
+    """The parts of a result that a failback uses.
 
     Attributes:
         where: its folder.
-        id: by which `drctl reconcile` keeps what it did.
-        inversions: None where nobody looked for any.
-        within: what the order was judged within.
+        id: the key under which `drctl reconcile` stores its progress.
+        inversions: None if not checked.
+        within: the scope in which order was compared.
     """
 
     where: str
@@ -91,36 +91,37 @@ class GapEvidence:
 
     @property
     def duplicated(self) -> int:
-        """How many the target has more often than the source."""
+        """How many extra copies the target has."""
         return sum(each.duplicated for each in self.partitions)
 
     @property
     def ends(self) -> Mapping[TopicPartition, int]:
-        """Where the source ended."""
+        """Log end offsets of the source."""
         return {each.place: each.source.end for each in self.partitions}
 
     def is_whole_of(self, source_id: str, target_id: str) -> bool:
-        """Whether it compares all of these clusters."""
+        """Whether it is a full comparison of these clusters."""
         of_these = (self.source_id, self.target_id) == (source_id, target_id)
         return of_these and self.complete and self.scope == FULL
 
     @property
-    def told(self) -> str:
-        """Which one it is."""
+    def label(self) -> str:
+        """Its folder and time."""
         return f"{self.where.rpartition('/')[2]}, of {self.started:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def read_gap(document: Any, where: str) -> GapEvidence:
-    """From the document of a `gap.json`.
+    """Read the document of a `gap.json`.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not one.
     """
     try:
         kept = read_document(document)
     except ValueError as wrong:
         raise ConfigError(
-            f"{where} is no result of drctl gap: {wrong}", "name a folder that --out was given"
+            f"{where} is not a result of drctl gap: {wrong}",
+            "name a folder that drctl gap --out wrote",
         ) from wrong
     result = kept.result
     return GapEvidence(

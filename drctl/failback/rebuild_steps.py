@@ -1,4 +1,4 @@
-"""Judges the steps of a failback that copies everything: the source has lost its records."""
+"""Steps of a failback that copies everything because the source has lost its records."""
 
 from collections.abc import Mapping
 
@@ -11,15 +11,15 @@ from drctl.failback.steps import Observed, StepState, compared, done, not_done, 
 from drctl.model.topology import Unavailable
 
 TITLES: Mapping[str, str] = {
-    "c": "what only {source} still has is found",
-    "f": "{source} is empty, and gets everything from {target}, from the beginning",
-    "g": "what drctl has copied comes home, too",
+    "c": "Records that only {source} has are known",
+    "f": "{source} was emptied and is refilled from {target}",
+    "g": "Reconciled records are replicated back, too",
 }
-"""What these steps are, where they differ from those of another failback."""
+"""Titles of the steps that differ in a rebuild."""
 
 
 def rebuilt(seen: Situation) -> Mapping[str, StepState]:
-    """What is seen of these steps; nothing where it has lost no records."""
+    """The state of these steps; empty if the source has lost no records."""
     source, target = seen.facts.on_source, seen.facts.on_target
     if not seen.rebuilding or not isinstance(source, Cluster) or not isinstance(target, Cluster):
         return {}
@@ -27,52 +27,55 @@ def rebuilt(seen: Situation) -> Mapping[str, StepState]:
     found = {"f": everything, "g": _copies(seen), "h": _caught_up(seen, source, target, everything)}
     if not source.held or seen.facts.filled:
         return {**_nothing_alone(seen, source.held), **found}
-    # What it still has is about to go: it is found, judged and decided on as elsewhere.
+    # Records that it still has are about to be deleted: they are reconciled first.
     undecided = reconciled(seen).observed is not Observed.DONE
-    return {**found, "g": not_done("it is not decided yet (step e)")} if undecided else found
+    return (
+        {**found, "g": not_done("missing records are not reconciled yet (step e)")}
+        if undecided
+        else found
+    )
 
 
 def _nothing_alone(seen: Situation, held: int) -> Mapping[str, StepState]:
     facts = seen.facts
-    told = (
-        f"what {facts.source} holds is the beginning of what {facts.target} does, by the first and"
-        " the last record of each partition"
+    text = (
+        f"the first and last record of each partition of {facts.source} match {facts.target}"
         if held
-        else f"{facts.source} holds no record of the link"
+        else f"{facts.source} has no record of the link"
     )
-    gone = "what it held before it was emptied, or lost it, is gone: whether that was decided on"
+    gone = "whether its deleted records were decided is not visible"
     return {
-        "c": done(f"{told}: there is nothing to find"),
-        "d": done(f"{told}: there is nothing to judge"),
-        "e": done(f"{told}: there is nothing to decide on; {gone} cannot be seen"),
+        "c": done(f"{text}: no missing records"),
+        "d": done(f"{text}: no missing records"),
+        "e": done(f"{text}: nothing to decide; {gone}"),
     }
 
 
 def _everything(seen: Situation, held: int) -> StepState:
     """How far empty-SOURCE, set-start-offsets and start-reverse-replication have come."""
     facts = seen.facts
-    why = f"{facts.source} has lost records that it had ({several(seen.lost)})" if seen.lost else ""
+    why = f"{facts.source} has lost records ({several(seen.lost)})" if seen.lost else ""
     if held and not facts.filled:
-        told = f"{facts.source} still holds {held:,} offsets of before"
-        return not_done("; ".join(filter(None, (why, f"{told}: empty-{facts.source} is next"))))
+        text = f"{facts.source} still has {held:,} old offsets"
+        return not_done("; ".join(filter(None, (why, f"{text}: next is empty-{facts.source}"))))
     if isinstance(facts.reverse, Unavailable):
-        told = f"what copies from {facts.target} to {facts.source} cannot be seen"
-        return unknown(f"{told}: {facts.reverse.reason}", started=bool(held))
+        text = f"replication {facts.target} -> {facts.source}"
+        return unknown(f"{text}: {facts.reverse.reason}", started=bool(held))
     if not facts.reverse.copying:
-        return not_done("the workers have no connector that copies back yet", started=bool(held))
-    told = states(facts.reverse.copying)
+        return not_done("Connect has no reverse connector yet", started=bool(held))
+    text = states(facts.reverse.copying)
     if held:
-        came = f"{told}; {facts.source} holds {held:,} offsets, from the first one on"
+        came = f"{text}; {facts.source} has the first {held:,} offsets"
         return (
             done(came) if facts.reverse.runs or seen.home is True else not_done(came, started=True)
         )
-    told = "; ".join(filter(None, (why, f"{facts.source} is empty; {told}")))
+    text = "; ".join(filter(None, (why, f"{facts.source} is empty; {text}")))
     if facts.reverse.runs:
-        return not_done(f"{told}; nothing has come yet", started=True)
+        return not_done(f"{text}; no record has arrived yet", started=True)
     begins = _where_it_begins(facts.reverse)
     if isinstance(begins, Unavailable):
-        return unknown(f"{told}; where it would begin is not known: {begins.reason}")
-    return not_done(f"{told}, {begins}")
+        return unknown(f"{text}; start offsets: {begins.reason}")
+    return not_done(f"{text}, {begins}")
 
 
 def _where_it_begins(reverse: Replication) -> str | Unavailable:
@@ -87,14 +90,14 @@ def _where_it_begins(reverse: Replication) -> str | Unavailable:
 def _copies(seen: Situation) -> StepState:
     reverse = seen.facts.reverse
     if isinstance(reverse, Unavailable):
-        return unknown(f"whether anything is left out cannot be seen: {reverse.reason}")
+        return unknown(f"reverse replication: {reverse.reason}")
     filtered = [each.name for each in reverse.copying if drops_copies(each.config)]
     if filtered:
         return not_done(
             f"connector {filtered[0]} leaves out what drctl has copied, and its originals are gone:"
             " include-reconciled-records is next"
         )
-    return done("nothing leaves out what drctl has copied")
+    return done("reconciled records are not excluded")
 
 
 def _caught_up(
@@ -102,11 +105,11 @@ def _caught_up(
 ) -> StepState:
     facts = seen.facts
     if everything.observed is Observed.UNKNOWN:
-        return unknown(f"how far it has come: {everything.why}")
+        return unknown(everything.why)
     if not facts.filled:
-        return not_done("nothing has come yet (step f)")
+        return not_done("no record has arrived yet (step f)")
     behind = max(0, target.held - source.held)
-    told = f"{facts.source} is about {behind:,} records behind; policy.max_lag_records is"
+    text = f"{facts.source} lags by about {behind:,} records; policy.max_lag_records is"
     if behind > facts.max_lag:
-        return not_done(f"{told} {facts.max_lag:,}")
-    return compared(seen, target, f"{told} {facts.max_lag:,}")
+        return not_done(f"{text} {facts.max_lag:,}")
+    return compared(seen, target, f"{text} {facts.max_lag:,}")

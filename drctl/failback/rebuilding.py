@@ -1,6 +1,6 @@
-"""Blockers of a rebuild, and what shows that the source has lost its records.
+"""Blockers of a rebuild, and evidence that the source has lost its records.
 
-Elsewhere a cluster that has lost its records is refused; here one that has not.
+A rebuild is refused if the source has not lost records; a plain failback if it has.
 """
 
 from collections.abc import Iterator
@@ -12,17 +12,17 @@ from drctl.model.finding import Finding, Status
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 from drctl.steps.failback import WHOLE
 
-LEAVES_OUT = "copies-left-out"
-"""The precheck for a connector that would not replicate everything back."""
+LEAVES_OUT = "copies-excluded"
+"""Precheck: a connector would not replicate everything back."""
 
 
 def lost_records(facts: Facts) -> tuple[str, ...]:
-    """Where the source holds less than was copied from it: it was recreated, or cut."""
+    """Partitions whose source log is shorter than what was replicated from it."""
     source = facts.on_source
     if not isinstance(source, Cluster):
         return ()
     shorter = tuple(
-        f"{place} ends at {end}, and was copied up to {copied}"
+        f"{place} ends at {end} but was replicated up to {copied}"
         for place, copied in sorted(_copied(facts).items())
         if (end := _end(source, place)) < copied
     )
@@ -30,11 +30,11 @@ def lost_records(facts: Facts) -> tuple[str, ...]:
     ever = any(isinstance(log, Unavailable) or log.end > 0 for log in source.logs.values())
     if shorter or not held or ever:
         return shorter
-    return (f"it has never held a record of the link, and {facts.target} holds {held:,}",)
+    return (f"it never had a record of the link; {facts.target} has {held:,}",)
 
 
 def target_records(facts: Facts) -> int:
-    """How many offsets the target holds."""
+    """How many offsets the target logs span."""
     target = facts.on_target
     return target.held if isinstance(target, Cluster) else 0
 
@@ -42,15 +42,15 @@ def target_records(facts: Facts) -> int:
 def rebuild_findings(
     facts: Facts, lost: tuple[str, ...], cost: str, connectors: tuple[str, ...]
 ) -> Iterator[Finding]:
-    """Whether anything was lost, what it costs, and who would leave some of it out.
+    """Whether records were lost, the cost of a rebuild, and connectors that would skip records.
 
     Args:
-        lost: where it holds less than was copied from it.
-        cost: of copying everything, in words.
-        connectors: that are to replicate records back.
+        lost: partitions that are shorter than what was replicated from them.
+        cost: of copying everything, as text.
+        connectors: of reverse replication.
     """
     if lost:
-        reason = f"it has lost records that it had: {several(lost)}; {cost}"
+        reason = f"it has lost records: {several(lost)}; {cost}"
         yield Finding("source-lost", Status.WARN, facts.source, reason, cost=cost)
     else:
         yield _whole(facts)
@@ -62,56 +62,60 @@ def rebuild_findings(
 
 
 def _whole(facts: Facts) -> Finding:
-    reason = "nothing shows that it has lost records: it holds what was copied from it"
+    reason = "it has not lost records: it has everything that was replicated from it"
     if isinstance(facts.forward, Unavailable):
-        reason = f"whether it has lost records is not known: {facts.forward.reason}"
+        reason = f"cannot tell whether it has lost records: {facts.forward.reason}"
     remedy = (
-        "drctl failback without --rebuild copies only what is new; where you know better:"
+        "run drctl failback without --rebuild to copy only new records; to rebuild anyway:"
         f" --override {WHOLE}=REASON"
     )
     return Finding(WHOLE, Status.FAIL, facts.source, reason, remedy=remedy)
 
 
 def _left_out(back: Replicator, facts: Facts) -> Iterator[Finding]:
-    """What was copied once, and has to come back: it looks like a copy to whoever brings it."""
+    """Whether the connector would exclude records that a rebuild needs."""
     config, subject = back.config, f"connector {back.name}"
     if drops_copies(without_own_filter(config)):
         reason = (
-            "it leaves out what drctl has copied, by a filter that drctl did not add, and"
-            f" {facts.source} holds the originals no more"
+            "a filter that drctl did not add excludes records copied by drctl, whose originals are"
+            f" no longer on {facts.source}"
         )
-        remedy = f"take the filter out of the `transforms` of {back.name} until it has copied all"
+        remedy = (
+            f"remove the filter from the `transforms` of {back.name} until all records are copied"
+        )
         yield Finding(LEAVES_OUT, Status.FAIL, subject, reason, remedy=remedy)
     overrides = config.get("provenance.header.filter.overrides")
     if back.is_replicator and back.marks_copies and not overrides:
         reason = (
-            f"it leaves out records whose header says that they came from {facts.source}: nothing"
-            " of what was lost there would come back"
+            f"it excludes records with a provenance header of {facts.source}: lost records would"
+            " not be restored"
         )
         identity = facts.on_source.identity if isinstance(facts.on_source, Cluster) else "ID"
         remedy = (
-            f"set provenance.header.filter.overrides={identity},.*,- on {back.name} until it has"
-            " copied everything"
+            f"set provenance.header.filter.overrides={identity},.*,- on {back.name} until all"
+            " records are copied"
         )
         yield Finding(LEAVES_OUT, Status.FAIL, subject, reason, remedy=remedy)
 
 
 def _from_group(forward: Replication | Unavailable, reverse: Replication) -> Iterator[Finding]:
-    """The translated position of the other direction is that of a failback without a loss."""
+    """A reverse connector that starts at translated offsets would skip lost records."""
     there = forward.copying if isinstance(forward, Replication) else ()
     groups = {each.group for each in there if each.is_replicator}
     for back in reverse.copying:
         if back.is_replicator and back.starts_at_group_offsets and back.group in groups:
             reason = (
-                f"it begins at the translated position of group {back.group!r}, and leaves out"
-                " whatever stands before it"
+                f"it starts at the translated offsets of group {back.group!r} and skips all earlier"
+                " records"
             )
-            remedy = f"set another src.consumer.group.id on {back.name} until it has copied all"
+            remedy = (
+                f"set another src.consumer.group.id on {back.name} until all records are copied"
+            )
             yield Finding(LEAVES_OUT, Status.FAIL, f"connector {back.name}", reason, remedy=remedy)
 
 
 def _copied(facts: Facts) -> dict[TopicPartition, int]:
-    """How far partitions were copied whose copies are there; others are of other links."""
+    """How far each partition of the link was replicated."""
     target, forward = facts.on_target, facts.forward
     logs = target.logs if isinstance(target, Cluster) else {}
     there = {TopicPartition(facts.names.get(p.topic, p.topic), p.partition) for p in logs}
@@ -120,7 +124,7 @@ def _copied(facts: Facts) -> dict[TopicPartition, int]:
 
 
 def _end(source: Cluster, place: TopicPartition) -> int:
-    """0 where the topic is not there; what cannot be read is not held to be lost."""
+    """The log end; 0 for a missing topic; unreadable logs do not count as lost."""
     log = source.logs.get(place)
     if log is None:
         return 0

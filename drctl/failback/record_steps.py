@@ -1,4 +1,4 @@
-"""Judges steps c, d, e and g of a failback: unreplicated records and their copies."""
+"""State of steps c, d, e and g of a failback: unreplicated records and their copies."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -15,60 +15,60 @@ from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 
 def missing_records(seen: Situation) -> StepState:
-    """Whether a result of `drctl gap` is still about what the clusters hold."""
+    """Whether a result of `drctl gap` still matches the clusters."""
     result = seen.gap.valid
     if result is None:
         if seen.gap.standing is ResultStatus.UNKNOWN:
             return unknown(seen.gap.why)
         if seen.gap.standing is ResultStatus.STALE and not seen.gap.written_to:
-            told = f"the comparison is to be repeated: {seen.gap.why}"
+            text = f"repeat the comparison: {seen.gap.why}"
             fence = seen.facts.fence
             if isinstance(fence, Fence) and fence.held:
-                # A fence that a person has set does not say since when it stands.
-                told += "; if the fence stood by then already, somebody writes past it: find who"
-            return not_done(told)
+                # It is unknown since when a fence set by hand has been in place.
+                text += "; if the fence was already set, find the producer that still writes"
+            return not_done(text)
         return not_done(seen.gap.why)
-    told = f"{result.unreplicated:,} records are missing on {seen.facts.target} ({seen.gap.why})"
+    text = f"{result.unreplicated:,} records are missing on {seen.facts.target} ({seen.gap.why})"
     back = [place for place, each in seen.arrived.items() if each is ReverseStart.BOUNDARY]
     if back:
-        told += (
-            f"; {len(back):,} partitions of {seen.facts.source} have grown since, by what comes"
-            " back: the first record of each is the first new one"
+        text += (
+            f"; reverse replication has since added records to {len(back):,} partitions of"
+            f" {seen.facts.source}, from the boundary"
         )
-    return done(told)
+    return done(text)
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Missing records by what copying them would do."""
+    """Missing records by the effect that copying them would have on order."""
 
     safe: int
     conflicting: int
     unkeyed: int
 
     @property
-    def told(self) -> str:
-        """In words."""
+    def text(self) -> str:
+        """The counts as text."""
         return f"{self.safe:,} safe, {self.conflicting:,} conflicting, {self.unkeyed:,} unkeyed"
 
 
 def record_order(seen: Situation) -> StepState:
-    """Whether it was judged; it is, wherever a result may be rested on."""
+    """Whether missing records are classified; they are if a result is valid."""
     result = seen.gap.valid
     if result is None:
         found = missing_records(seen)
-        return StepState(found.observed, "it needs a result of drctl gap that holds (step c)")
+        return StepState(found.observed, "it needs a valid result of drctl gap (step c)")
     tally = tallied(result, seen.facts.order)
     return done(
-        "; ".join(filter(None, (tally.told, _meaning(tally, seen), *_limits(result, seen))))
+        "; ".join(filter(None, (tally.text, _meaning(tally, seen), *_limits(result, seen))))
     )
 
 
 def tallied(result: GapEvidence, order: str) -> Tally:
-    """The counts, by what the applications need.
+    """The counts, by the order that the applications need.
 
-    A result that judged by key does not say of each record what its partition holds: there all of
-    a partition count that may have something newer.
+    A result per key does not compare records with newer ones of their partition: if the partition
+    may have newer records, all its missing records count as conflicting.
     """
     parts = result.partitions
     if order != "per-partition" or result.within is OrderScope.PARTITION:
@@ -82,7 +82,7 @@ def tallied(result: GapEvidence, order: str) -> Tally:
 
 
 def _something_newer(each: PartitionResult) -> bool:
-    """Whether the partition may hold something newer on the target than what is missing."""
+    """Whether the target partition may have newer records than the missing ones."""
     tail = each.ranges_total == 1 and each.ranges and each.ranges[0][1] == each.source.end - 1
     return bool(each.unreplicated) and not (tail and each.only_on_target == 0)
 
@@ -91,26 +91,26 @@ def _meaning(tally: Tally, seen: Situation) -> str:
     if not tally.conflicting:
         return ""
     what = "partition" if seen.facts.order == "per-partition" else "key"
-    told = f"copying a conflicting one puts it behind something newer of its {what}"
+    text = f"copying a conflicting record puts it after a newer one of its {what}"
     if seen.facts.order == "none":
-        return f"{told}; policy.order is none: no order is needed"
-    return f"{told}: give them a rule of their own"
+        return f"{text}; allowed by policy.order none"
+    return f"{text}: decide with --conflicting"
 
 
 def _limits(result: GapEvidence, seen: Situation) -> tuple[str, ...]:
-    """What the counts do not say."""
-    told = []
+    """What the counts do not cover."""
+    text = []
     if result.inversions is None:
-        told.append("records that are on both sides were not checked for another order")
+        text.append("the order of records that are on both clusters was not compared")
     elif result.inversions:
-        told.append(f"{result.inversions:,} records on both sides stand in another order")
+        text.append(f"{result.inversions:,} records are in a different order on the two clusters")
     grown = _grown(result, seen)
     if grown:
-        told.append(
-            f"{seen.facts.target} has grown by {grown:,} offsets since: what was safe may conflict"
-            " by now"
+        text.append(
+            f"{grown:,} offsets were written to {seen.facts.target} since: safe records may now"
+            " conflict"
         )
-    return tuple(told)
+    return tuple(text)
 
 
 def _grown(result: GapEvidence, seen: Situation) -> int:
@@ -126,11 +126,11 @@ def _grown(result: GapEvidence, seen: Situation) -> int:
 
 
 _COPY = "copy"
-_PAST = {_COPY: "copied", "quarantine": "quarantined", "discard": "given up"}
+_PAST = {_COPY: "copied", "quarantine": "quarantined", "discard": "discarded"}
 
 
 def reconciled(seen: Situation) -> StepState:
-    """Whether nothing is left to decide."""
+    """Whether every missing record is copied or decided."""
     found, behind = _reconciled(seen), known_out_of_order(seen)
     return replace(found, why=f"{found.why}; {behind}") if behind else found
 
@@ -138,20 +138,20 @@ def reconciled(seen: Situation) -> StepState:
 def _reconciled(seen: Situation) -> StepState:
     result, facts = seen.gap.valid, seen.facts
     if result is None:
-        waiting = "what is missing is not known, so nothing can have been decided"
+        waiting = "the missing records are not known (step c)"
         return (unknown if seen.gap.standing is ResultStatus.UNKNOWN else not_done)(waiting)
     if not result.unreplicated:
-        return done(f"nothing of {facts.source} is missing on {facts.target}")
+        return done(f"no record of {facts.source} is missing on {facts.target}")
     for asked, kept in _decisions(result, facts):
         if sum(kept.values()) >= asked.unreplicated:
             return done(f"all {asked.unreplicated:,} missing records are decided: {_told(kept)}")
     before = decided_before(result, facts)
     if before >= result.unreplicated:
         return done(
-            f"all {before:,} missing records were quarantined or given up by way of earlier results"
+            f"all {before:,} missing records were quarantined or discarded with earlier results"
         )
     if isinstance(facts.drctl_copies, Unavailable):
-        return unknown(f"whether missing records were brought over: {facts.drctl_copies.reason}")
+        return unknown(f"copies of missing records: {facts.drctl_copies.reason}")
     there = sum(map(len, brought(result, facts.drctl_copies).values()))
     if there >= result.unreplicated:
         return done(f"all {result.unreplicated:,} missing records have a copy on {facts.target}")
@@ -159,36 +159,32 @@ def _reconciled(seen: Situation) -> StepState:
 
 
 def _left(result: GapEvidence, facts: Facts, there: int) -> StepState:
-    """Some records have no decision that could be seen."""
+    """The state where some records have no visible decision."""
     if isinstance(facts.decided, Unavailable):
-        return unknown(
-            f"what was decided is not known: {facts.decided.reason}", started=bool(there)
-        )
+        return unknown(f"decisions: {facts.decided.reason}", started=bool(there))
     known = [(each.unreplicated, kept) for each, kept in _decisions(result, facts)]
     total, kept = max(known, key=lambda row: sum(row[1].values()), default=(0, {}))
     some = sum(kept.values())
     if result.id and result.id in facts.exported:
         return unknown(
-            f"an export of it is on this machine; {result.unreplicated:,} records are missing on"
-            f" {facts.target}, and whether that is what was wanted no cluster tells",
+            f"this host has an export of the {result.unreplicated:,} records missing on"
+            f" {facts.target}; confirm that nothing else is to be done with them",
             started=bool(some or there),
         )
     if some or there:
-        told = (
+        text = (
             f"{some:,} of {total:,} missing records are decided ({_told(kept)})"
             if some
             else f"{there:,} of {result.unreplicated:,} missing records have a copy"
         )
-        return not_done(f"it is half done: {told}", started=True)
+        return not_done(f"in progress: {text}", started=True)
     if before := decided_before(result, facts):
         return not_done(
-            f"of {result.unreplicated:,} missing records {before:,} were quarantined or given up by"
-            f" way of earlier results; the others have neither a copy on {facts.target} nor a"
-            " decision"
+            f"{before:,} of {result.unreplicated:,} missing records were quarantined or discarded"
+            f" with earlier results; the others are not copied to {facts.target} and not decided"
         )
     return not_done(
-        f"{result.unreplicated:,} missing records have neither a copy on {facts.target} nor a"
-        " decision"
+        f"{result.unreplicated:,} missing records are not copied to {facts.target} and not decided"
     )
 
 
@@ -200,7 +196,7 @@ def _told(kept: Mapping[Decision, int]) -> str:
 
 
 def brought(result: GapEvidence, copies: Copies) -> Mapping[TopicPartition, frozenset[int]]:
-    """Which of the missing offsets have a copy on the target."""
+    """The missing offsets that have a copy on the target."""
     return {
         each.place: frozenset(
             offset
@@ -213,33 +209,33 @@ def brought(result: GapEvidence, copies: Copies) -> Mapping[TopicPartition, froz
 
 
 def copied(seen: Situation) -> int:
-    """How many records of the source as it is were copied by drctl, by whatever tells of most."""
+    """How many records of the source drctl copied, by the larger of two counts."""
     brought_over = seen.facts.drctl_copies
     there = 0 if isinstance(brought_over, Unavailable) else brought_over.total
     return max(there, sum(n for each, n in _all(seen) if each.action == _COPY))
 
 
 def copied_conflicting(seen: Situation) -> int:
-    """How many of them something newer was in front of, and were copied as somebody decided."""
+    """How many conflicting records were copied by decision."""
     return sum(n for each, n in _all(seen) if each == Decision("conflicting", _COPY))
 
 
 def known_out_of_order(seen: Situation) -> str:
-    """What the target has in another order by such decisions; empty where nothing, or none cares.
+    """Records that are out of order on the target by decision; empty if none, or order is none.
 
-    On the source the order is right: there the originals are where they were.
+    On the source the originals are in order.
     """
     number = copied_conflicting(seen)
     if not number or seen.facts.order == "none":
         return ""
     return (
-        f"{number:,} conflicting ones were copied, as was decided: on {seen.facts.target} they"
-        " stand behind newer ones"
+        f"{number:,} conflicting records were copied by decision: they follow newer records on"
+        f" {seen.facts.target}"
     )
 
 
 def _all(seen: Situation) -> Iterator[tuple[Decision, int]]:
-    """Decisions of an earlier failover are on other records, and tell nothing of this one."""
+    """Decisions on the current records; those of an earlier failover do not count."""
     result = seen.gap.valid or seen.first
     for _, kept in _decisions(result, seen.facts) if result is not None else ():
         yield from kept.items()
@@ -248,7 +244,7 @@ def _all(seen: Situation) -> Iterator[tuple[Decision, int]]:
 def _decisions(
     result: GapEvidence, facts: Facts
 ) -> Iterator[tuple[GapEvidence, Mapping[Decision, int]]]:
-    """What was decided on the result, and on others over the same logs of the source."""
+    """Decisions on the result, and on other results of the same source logs."""
     if isinstance(facts.decided, Unavailable):
         return
     for each in facts.gaps:
@@ -256,61 +252,61 @@ def _decisions(
             yield each, facts.decided[each.id]
 
 
-_LEFT_OUT = f"records with header {HEADER} are left out on the way back"
+_LEFT_OUT = f"reverse replication excludes records with header {HEADER}"
 
 
 def returning_copies(seen: Situation) -> StepState:
-    """Whether there is anything to keep away, and whether something does."""
+    """Whether reconciled records are excluded from reverse replication, or there are none."""
     facts = seen.facts
     before = reconciled(seen)
     if isinstance(facts.returned_copies, Copies) and facts.returned_copies.total:
         return not_done(
-            f"{facts.returned_copies.total:,} records that were brought over have come back to"
-            f" {facts.source}: it holds them twice",
+            f"{facts.returned_copies.total:,} reconciled records were copied back to"
+            f" {facts.source}, which has them twice",
             started=True,
         )
     home = after_failback(seen)
     if home is not None:
         return home
     if before.observed is Observed.UNKNOWN:
-        return unknown("what was brought over is not known (step e)")
+        return unknown("the reconciled records are not known (step e)")
     if before.observed is Observed.NOT_DONE:
-        return not_done("it is not decided yet what is brought over (step e)")
+        return not_done("missing records are not reconciled yet (step e)")
     total = copied(seen)
     if total:
         return _kept_away(seen, total)
     if not isinstance(facts.drctl_copies, Unavailable) and facts.drctl_copies.whole:
-        return done("nothing was brought over, so nothing can come back")
-    # Also by way of results that are not at hand.
+        return done("no record was reconciled by copying")
+    # Results of other hosts count, too.
     if isinstance(facts.decided, Unavailable) or any(
         each.action == _COPY for kept in facts.decided.values() for each in kept
     ):
         if _left_out(facts.reverse) and isinstance(facts.returned_copies, Copies):
             return done(_LEFT_OUT)
         return unknown(
-            f"too much was written to {facts.target} to look through it for copies: nobody knows"
-            " whether any of an earlier result were brought over"
+            f"too many records were written to {facts.target} to search them for copies of earlier"
+            " results"
         )
-    return done("drctl reconcile has copied nothing, so nothing can come back")
+    return done("drctl reconcile has copied no record")
 
 
 def _kept_away(seen: Situation, brought: int) -> StepState:
     reverse = seen.facts.reverse
     if isinstance(reverse, Unavailable):
-        return unknown(f"whether {brought:,} copies are left out cannot be seen: {reverse.reason}")
+        return unknown(f"reverse replication: {reverse.reason}")
     if not isinstance(seen.facts.returned_copies, Copies):
-        # What leaves them out now may have been added behind the first that came.
+        # The filter may have been added after the first copy was replicated back.
         why = seen.facts.returned_copies.reason
-        return unknown(f"whether any of {brought:,} copies came back is not known: {why}")
+        return unknown(f"whether any of {brought:,} copies were copied back: {why}")
     if _left_out(reverse):
         return done(_LEFT_OUT)
     return not_done(
-        f"{brought:,} copies of its own records are on {seen.facts.target}, and nothing"
-        f" leaves records with header {HEADER} out on the way back"
+        f"{seen.facts.target} has {brought:,} reconciled records, and reverse replication does not"
+        f" exclude header {HEADER}"
     )
 
 
 def _left_out(reverse: Replication | Unavailable) -> bool:
-    """Whether whatever copies back leaves copies out."""
+    """Whether every reverse connector excludes reconciled records."""
     copying = () if isinstance(reverse, Unavailable) else reverse.copying
     return bool(copying) and all(drops_copies(each.config) for each in copying)

@@ -1,4 +1,4 @@
-"""Whether reverse replication writes to the source, and not to the target itself."""
+"""Whether reverse replication writes to the source cluster."""
 
 from collections.abc import Collection, Iterator
 
@@ -8,11 +8,11 @@ from drctl.model.finding import Finding, Status
 from drctl.model.topology import Unavailable
 from drctl.steps.failback import WRITES
 
-_UNSEEN = "which cluster it writes to is not checked"
+_UNSEEN = "destination cluster unknown"
 
 
 def written_to(facts: Facts, reverse: Replication, names: Collection[str]) -> Iterator[Finding]:
-    """A finding for each of the named connectors that is not seen to write to the source."""
+    """A finding for each named connector that is not known to write to the source."""
     for each in reverse.copying:
         if each.name in names:
             named = own_producer(each.config)
@@ -22,7 +22,7 @@ def written_to(facts: Facts, reverse: Replication, names: Collection[str]) -> It
 
 
 def written_elsewhere(facts: Facts) -> tuple[Finding, ...]:
-    """A finding for every reverse connector that is seen to write to another cluster."""
+    """A finding for each reverse connector that writes to another cluster."""
     reverse = facts.reverse
     if isinstance(reverse, Unavailable):
         return ()
@@ -34,25 +34,25 @@ def written_elsewhere(facts: Facts) -> tuple[Finding, ...]:
 def _named(
     facts: Facts, reverse: Replication, each: Replicator, named: frozenset[str]
 ) -> Iterator[Finding]:
-    """One that says so itself: by the addresses that drctl.yaml has of both clusters."""
+    """Checks a connector with its own producer address against drctl.yaml."""
     if named & reverse.into:
         return
-    told = f"{NAMED}={','.join(sorted(named))}"
+    text = f"{NAMED}={','.join(sorted(named))}"
     if named & reverse.out_of:
-        reason = f"it writes to {facts.target}, not to {facts.source}: {told}"
+        reason = f"it writes to {facts.target}, not to {facts.source}: {text}"
         yield _wrong(facts, each, reason)
         return
-    remedy = f"see that these are brokers of {facts.source}"
-    yield _unsure(each, f"{_UNSEEN}: drctl.yaml does not have the address of {told}", remedy)
+    remedy = f"verify that these are brokers of {facts.source}"
+    yield _unsure(each, f"{_UNSEEN}: drctl.yaml does not list {text}", remedy)
 
 
 def _worker(facts: Facts, reverse: Replication, each: Replicator) -> Iterator[Finding]:
-    """One that writes as its worker does, to the worker's own cluster."""
+    """Checks a connector that writes to the cluster of its worker."""
     home, workers = facts.on_source, reverse.workers
     if isinstance(home, Unavailable) or isinstance(workers, Unavailable):
         unseen = next(seen for seen in (home, workers) if isinstance(seen, Unavailable))
         remedy = f"set {NAMED} to the brokers of {facts.source}"
-        yield _unsure(each, f"{_UNSEEN}: it names no producer, and {unseen.reason}", remedy)
+        yield _unsure(each, f"{_UNSEEN}: it has no {NAMED}, and {unseen.reason}", remedy)
     elif workers != home.identity:
         reason = (
             f"it writes to {_name(facts, workers)}, not to {facts.source}: Connect writes to the"

@@ -1,6 +1,6 @@
-"""Judges steps a, b, f and h to k of a failback: clusters, replication and clients.
+"""State of steps a, b, f and h to k of a failback: clusters, replication and clients.
 
-Each is done, not done, or unknown, and why; `record_steps.py` judges the others.
+`record_steps.py` has the other steps.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,21 +27,20 @@ from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 
 class Observed(StrEnum):
-    """Whether a step has happened, as seen on the clusters."""
+    """Whether a step is done, by what the clusters show."""
 
     DONE = "done"
     NOT_DONE = "not-done"
     UNKNOWN = "unknown"
-    """Not visible from outside, or nobody answered: never a guess."""
+    """Not visible from outside, or not reachable."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepState:
-    """What an observer says.
+    """The state of a step.
 
     Attributes:
-        why: in words for a tired engineer.
-        started: whether some of the step has happened, though it is not done.
+        started: whether part of the step has happened, though it is not done.
     """
 
     observed: Observed
@@ -50,144 +49,143 @@ class StepState:
 
     @property
     def happened(self) -> bool:
-        """Whether all or some of it has."""
+        """Whether all or part of it has happened."""
         return self.started or self.observed is Observed.DONE
 
 
 def done(why: str) -> StepState:
-    """It has happened."""
+    """A step that is done."""
     return StepState(Observed.DONE, why)
 
 
 def not_done(why: str, *, started: bool = False) -> StepState:
-    """It has not, or not all of it."""
+    """A step that is not done, or only in part."""
     return StepState(Observed.NOT_DONE, why, started)
 
 
 def unknown(why: str, *, started: bool = False) -> StepState:
-    """Nobody can see it from here."""
+    """A step whose state is not known."""
     return StepState(Observed.UNKNOWN, why, started)
 
 
 def after_failback(seen: Situation) -> StepState | None:
-    """By comparisons that found nothing; None where clients are not back, or there are none."""
+    """The state of steps b to h once clients are back; None where they are not."""
     if seen.home is not True or seen.proof.holds is False:
         return None
-    home = f"clients are home on {seen.facts.source}"
+    home = f"clients are back on {seen.facts.source}"
     if seen.proof.holds is None:
         return unknown(f"{home}; {seen.proof.why}")
     return done(
-        f"{home}; comparisons both ways found nothing missing and nothing twice, and what was"
-        f" written since is on {seen.facts.target}, too, or on its way"
+        f"{home}; comparisons in both directions found no missing records and no duplicates;"
+        f" later records are on {seen.facts.target} or in flight"
     )
 
 
 def states(connectors: Iterable[Replicator]) -> str:
-    """What connectors and their tasks do, in words."""
+    """The states of connectors and their tasks, as text."""
     return several(f"connector {r.name} is {'+'.join(sorted(r.states))}" for r in connectors)
 
 
 def fenced(seen: Situation) -> StepState:
-    """Whether it is healthy inside, and closed to applications."""
+    """Whether the source is healthy and fenced."""
     facts = seen.facts
     if isinstance(facts.on_source, Unavailable):
-        return unknown(f"{facts.source} does not tell: {facts.on_source.reason}")
+        return unknown(f"{facts.source}: {facts.on_source.reason}")
     closed = _closed(seen)
     if seen.home is True and closed.observed is not Observed.DONE:
-        home = f"clients are home on {facts.source}"
+        home = f"clients are back on {facts.source}"
         if seen.proven:
-            return done(f"{home}; comparisons both ways found nothing wrong")
+            return done(f"{home}; comparisons in both directions found no difference")
         return unknown(
-            f"{home}, so its fence is lifted: whether it stood all the while cannot be seen any"
-            " more"
+            f"{home} and its fence is lifted; whether it was fenced until then is not visible"
         )
     both = (_whole(facts), closed)
     for state in (Observed.NOT_DONE, Observed.UNKNOWN):
-        told = [each.why for each in both if each.observed is state]
-        if told:
-            return StepState(state, several(told))
+        text = [each.why for each in both if each.observed is state]
+        if text:
+            return StepState(state, several(text))
     return done(several(each.why for each in both))
 
 
 def _whole(facts: Facts) -> StepState:
     health, name = facts.health, facts.source
     if isinstance(health, Unavailable):
-        return unknown(f"whether {name} is whole is not known: {health.reason}")
+        return unknown(f"health of {name}: {health.reason}")
     counted = (
-        (health.missing, "topics are gone"),
+        (health.missing, "topics are missing"),
         (health.offline, "partitions have no leader"),
         (health.absent, "brokers are down"),
         ([each.partition for each in health.under_replicated], "partitions are not in sync"),
     )
     broken = [f"{len(what):,} {words} ({listed(what)})" for what, words in counted if what]
     if broken:
-        return not_done(f"{name} is not whole: {several(broken)}")
+        return not_done(f"{name} is not healthy: {several(broken)}")
     if health.unknown:
-        return unknown(f"min.insync.replicas of {listed(sorted(health.unknown))} is not known")
+        return unknown(f"min.insync.replicas of {listed(sorted(health.unknown))} is unknown")
     if isinstance(health.controller, Unavailable):
-        return unknown(f"no controller of {name} is known: {health.controller.reason}")
+        return unknown(f"controller of {name}: {health.controller.reason}")
     return done(
-        f"{name} is whole: {health.partitions:,} of its partitions looked at, all led and in sync"
+        f"{name} is healthy: all {health.partitions:,} partitions have a leader and are in sync"
     )
 
 
 def _closed(seen: Situation) -> StepState:
     fence = seen.facts.fence
     if isinstance(fence, Unavailable):
-        return unknown(f"whether applications are kept away is not known: {fence.reason}")
+        return unknown(f"fence of {seen.facts.source}: {fence.reason}")
     if fence.held is None:
         return unknown(fence.words)
     if not fence.held:
         return not_done(fence.words)
-    # What copies back writes there, too.
+    # Reverse replication writes there, too.
     moved = {} if fence.no_writes is None or seen.reverse_runs else fence.no_writes.moved
     grown = [f"{place} by {ends.after - ends.before:,}" for place, ends in sorted(moved.items())]
     if grown:
-        return not_done(f"{fence.words}, and yet somebody writes: {several(grown)}")
+        return not_done(f"{fence.words}, but logs grow: {several(grown)}")
     return done(fence.words)
 
 
 def old_replication(seen: Situation) -> StepState:
-    """Whether the old tail can be appended behind newer records.
+    """Whether forward replication is stopped.
 
-    Where no connectors can be looked at, the user-supplied command tells.
+    Uses the user-supplied command where no connectors can be inspected.
     """
-    facts, told = seen.facts, seen.facts.stopped
+    facts, text = seen.facts, seen.facts.stopped
     if not isinstance(facts.forward, Unavailable):
         active = [each for each in facts.forward.found if not each.idle]
         copies = any(each.runs and each.copies for each in active)
         return _at_work(seen, states(active), copies) if active else _stopped(facts.forward)
-    if isinstance(told, Stopped):
-        return done(told.words) if told.held else _at_work(seen, told.words, copies=True)
-    why = facts.forward.reason if told is None else told.reason
-    return unknown(f"what copies from {facts.source} to {facts.target} cannot be seen: {why}")
+    if isinstance(text, Stopped):
+        return done(text.words) if text.held else _at_work(seen, text.words, copies=True)
+    why = facts.forward.reason if text is None else text.reason
+    return unknown(f"replication {facts.source} -> {facts.target}: {why}")
 
 
-def _at_work(seen: Situation, told: str, copies: bool) -> StepState:
+def _at_work(seen: Situation, text: str, copies: bool) -> StepState:
     source, target = seen.facts.source, seen.facts.target
     if seen.home is True:
         return _again(seen)
     if seen.unclear:
-        left = "and whether they have left it cannot be seen"
-        return unknown(f"{told}: rightly where clients use {source}, {left}", started=True)
+        return unknown(f"{text}: correct only if clients still use {source}", started=True)
     if copies:
-        silently = f"it appends what {target} lacks behind newer records, silently"
-        return not_done(f"{told}: {silently}", started=True)
-    return not_done(f"{told}: it may go on at any moment")
+        return not_done(
+            f"{text}: it appends old records behind newer ones on {target}", started=True
+        )
+    return not_done(f"{text}: it may resume at any time")
 
 
 def _stopped(forward: Replication) -> StepState:
     if forward.missing:
         return unknown(
-            f"the workers have no connector {listed(forward.missing)}: it is misnamed in"
-            " drctl.yaml, or was deleted, and whatever manages it may bring it back"
+            f"Connect has no connector {listed(forward.missing)}: its name in drctl.yaml is wrong,"
+            " or it was deleted and may be recreated by what manages it"
         )
     if not forward.copying:
-        return unknown("the workers have no connector that copies this link: nobody knows what did")
+        return unknown("Connect has no connector that replicates this link")
     stopped = f"stopped: {listed([each.name for each in forward.found])}"
     paused = [each.name for each in forward.found if "PAUSED" in each.states]
     if paused:
-        stopped += f"; only paused: {listed(paused)}, which keeps its connections: stop it"
+        stopped += f"; only paused, so stop it: {listed(paused)}"
     return done(stopped)
 
 
@@ -195,32 +193,33 @@ def _again(seen: Situation) -> StepState:
     source = seen.facts.source
     if seen.proven:
         return done(
-            "clients are home, and it runs again; comparisons both ways found nothing wrong"
+            "clients are back and it runs again; comparisons in both directions found no difference"
         )
     return unknown(
-        f"clients are home on {source} and it runs again (step j): whether it was stopped before"
-        " that cannot be seen any more"
+        f"clients are back on {source} and it runs again (step j); whether it was stopped until"
+        " then is not visible"
     )
 
 
 _SHOWN = 5
-_AGAIN = "everything is copied a second time"
+_AGAIN = "all records are copied twice"
 
 
 def reverse_replication(seen: Situation) -> StepState:
-    """Where it began, by the first record that came; else where it would begin."""
+    """Where reverse replication started, by its first record; else where it would start."""
     facts = seen.facts
     home = after_failback(seen)
     if home is not None:
         return home
     if seen.out_of_order_in:
-        told = f"{out_of_order(seen)}; it has to be filled anew: {rebuild_command(facts.link)}"
-        return not_done(told, started=seen.reverse_started)
+        text = f"{out_of_order(seen)}; rebuild it: {rebuild_command(facts.link)}"
+        return not_done(text, started=seen.reverse_started)
     found = _where(seen)
     if isinstance(facts.out_of_order, Unavailable) and seen.first is not None:
-        untold = f"whether old records stand behind new ones of {facts.target} is not known"
+        unknown_start = f"whether old records follow new ones on {facts.target} is unknown"
         return unknown(
-            several((found.why, f"{untold}: {facts.out_of_order.reason}")), started=found.started
+            several((found.why, f"{unknown_start}: {facts.out_of_order.reason}")),
+            started=found.started,
         )
     return found
 
@@ -228,118 +227,120 @@ def reverse_replication(seen: Situation) -> StepState:
 def _where(seen: Situation) -> StepState:
     facts = seen.facts
     if isinstance(facts.on_source, Unavailable):
-        return unknown(f"what came to {facts.source} cannot be seen: {facts.on_source.reason}")
+        return unknown(f"{facts.source}: {facts.on_source.reason}")
     if isinstance(facts.reverse, Unavailable):
-        told = f"what copies from {facts.target} to {facts.source} cannot be seen"
-        return unknown(f"{told}: {facts.reverse.reason}", started=seen.reverse_started)
+        text = f"replication {facts.target} -> {facts.source}"
+        return unknown(f"{text}: {facts.reverse.reason}", started=seen.reverse_started)
     arrived = seen.arrived
     wrong = [place for place, each in arrived.items() if each is ReverseStart.START]
     if wrong:
         return not_done(
-            f"it began at the beginning of {listed(wrong)}: {_AGAIN}, what {facts.target} once had"
-            f" from {facts.source} is on {facts.source} twice",
+            f"it started from the beginning of {listed(wrong)}: records that {facts.target} had"
+            f" copied from {facts.source} are on {facts.source} twice",
             started=True,
         )
-    untold = _untold(arrived, facts)
-    if untold and facts.reverse.never_ran:
-        return not_done(f"nothing has copied back yet; {untold}")
-    if untold:
-        return unknown(untold, started=seen.reverse_started)
+    unknown_start = _untold(arrived, facts)
+    if unknown_start and facts.reverse.never_ran:
+        return not_done(f"it never ran; {unknown_start}")
+    if unknown_start:
+        return unknown(unknown_start, started=seen.reverse_started)
     if arrived:
         return _started(seen, facts.reverse, len(arrived))
     return _nothing_came(seen, facts.reverse)
 
 
 def _untold(arrived: Mapping[TopicPartition, ReverseStart | Unavailable], facts: Facts) -> str:
-    told = [f"{p}: {each.reason}" for p, each in arrived.items() if isinstance(each, Unavailable)]
+    text = [f"{p}: {each.reason}" for p, each in arrived.items() if isinstance(each, Unavailable)]
     elsewhere = [place for place, each in arrived.items() if each is ReverseStart.ELSEWHERE]
     if elsewhere:
-        told.append(
-            f"what came first to {listed(elsewhere)} of {facts.source} is neither the first new"
-            f" record of {facts.target} nor its oldest: somebody else wrote it, or the way back"
-            " began in between"
+        text.append(
+            f"the first record added to {listed(elsewhere)} of {facts.source} is neither the first"
+            f" new nor the oldest record of {facts.target}: another producer wrote it, or reverse"
+            " replication started in between"
         )
-    return several(told)
+    return several(text)
 
 
 def _started(seen: Situation, reverse: Replication, partitions: int) -> StepState:
-    told = (
-        f"it began at the boundary: what came first to {partitions:,} partitions of"
+    text = (
+        f"it started at the boundary: the first record added to {partitions:,} partitions of"
         f" {seen.facts.source} is the first new record of {seen.facts.target}"
     )
     if reverse.runs or seen.home is True:
-        return done(told)
-    return not_done(f"{told}; now it does not run: {states(reverse.copying)}", started=True)
+        return done(text)
+    return not_done(f"{text}; it does not run now: {states(reverse.copying)}", started=True)
 
 
 def _nothing_came(seen: Situation, reverse: Replication) -> StepState:
-    """Where it would begin, or will, by the positions that it keeps."""
+    """Where it will start, by its stored offsets."""
     if not reverse.copying:
         named = f" {listed(reverse.missing)}" if reverse.missing else ""
-        return not_done(f"the workers have no connector{named} that copies back yet")
-    told, started = states(reverse.copying), reverse.runs
+        return not_done(f"Connect has no reverse connector{named} yet")
+    text, started = states(reverse.copying), reverse.runs
     if elsewhere := written_elsewhere(seen.facts):
         wrong = several(f"{each.subject}: {each.reason}" for each in elsewhere)
-        return not_done(f"{told}; {wrong}", started=started)
+        return not_done(f"{text}; {wrong}", started=started)
     positions: dict[TopicPartition, int] = {}
     for each in reverse.copying:
         if isinstance(each.positions, Unavailable):
-            why = f"{told}; where it would begin is not known: {each.positions.reason}"
+            why = f"{text}; start offsets: {each.positions.reason}"
             return unknown(why, started=started)
         positions |= each.positions
     if seen.first is None:
-        why = "no result of drctl gap tells where new records begin"
-        return not_done(f"{told}; {why}", started=started)
+        why = "the boundary is unknown until drctl gap has run"
+        return not_done(f"{text}; {why}", started=started)
     if isinstance(seen.facts.boundaries, Unavailable):
-        return unknown(f"{told}; {seen.facts.boundaries.reason}", started=started)
+        return unknown(f"{text}; {seen.facts.boundaries.reason}", started=started)
     diverged = seen.facts.diverged
     if seen.home is True and isinstance(diverged, str) and diverged:
-        return not_done(f"clients are home on {seen.facts.source}, and {diverged}", started=started)
+        return not_done(f"clients are back on {seen.facts.source}, but {diverged}", started=started)
     wanted = {place: at for place, at in seen.boundaries.items() if held_before(place, at, seen)}
     if not positions.keys() & seen.boundaries.keys() and wanted:
-        return _no_position(reverse, told)
+        return _no_position(reverse, text)
     off = {p: positions.get(p, 0) for p, at in wanted.items() if positions.get(p, 0) != at}
     if off:
-        why = f"{told}; {_off(off, wanted)}"
+        why = f"{text}; {_off(off, wanted)}"
         return unknown(why, started=True) if started else not_done(why)
     if started:
-        return done(f"{told}, from the boundary on; nothing new has come yet")
-    return not_done(f"{told}, and its position is the boundary: it can be started")
+        return done(f"{text} from the boundary; no new record has arrived yet")
+    return not_done(f"{text}, start offsets are at the boundary: it can be started")
 
 
 def held_before(place: TopicPartition, boundary: int, seen: Situation) -> bool:
-    """Whether the target holds something before the boundary, so that a position is needed."""
+    """Whether the target has records before the boundary, so that a start offset is needed."""
     target = seen.facts.on_target
     log = target.logs.get(place) if isinstance(target, Cluster) else None
     return not isinstance(log, OffsetRange) or boundary > log.start
 
 
-def _no_position(reverse: Replication, told: str) -> StepState:
+def _no_position(reverse: Replication, text: str) -> StepState:
     names = ("source.consumer.auto.offset.reset", "consumer.auto.offset.reset")
     if any(each.config.get(name) == "latest" for each in reverse.copying for name in names):
-        return unknown(f"{told}; it keeps no position, and begins at the end", started=reverse.runs)
-    why = f"{told}, and keeps no position: it begins at the beginning, and {_AGAIN}"
+        return unknown(
+            f"{text}; it has no stored offsets and starts at the end", started=reverse.runs
+        )
+    why = f"{text}; it has no stored offsets and starts from the beginning: {_AGAIN}"
     return not_done(why, started=reverse.runs)
 
 
 def _off(off: Mapping[TopicPartition, int], wanted: Mapping[TopicPartition, int]) -> str:
-    told = [f"{p}: it stands at {at}, the boundary is {wanted[p]}" for p, at in off.items()]
+    text = [f"{p}: start offset {at}, boundary {wanted[p]}" for p, at in off.items()]
     early = sum(at < wanted[p] for p, at in off.items())
     late = len(off) - early
     if early:
-        told.append(f"{early:,} partitions begin too early, and are copied twice")
+        text.append(f"{early:,} partitions start too early: records are copied twice")
     if late:
-        told.append(f"{late:,} begin too late, and what is new before that is left out")
-    return "; ".join(told[-_SHOWN:])
+        text.append(f"{late:,} partitions start too late: new records are skipped")
+    return "; ".join(text[-_SHOWN:])
 
 
 def caught_up(seen: Situation) -> StepState:
-    """How far reverse replication lags, and whether a comparison found anything missing."""
+    """The lag of reverse replication, and whether a comparison found missing records."""
     facts = seen.facts
     source, target = facts.on_source, facts.on_target
     for name, end in ((facts.source, source), (facts.target, target)):
         if isinstance(end, Unavailable):
-            return unknown(f"{name} does not tell: {end.reason}")
+            return unknown(f"{name}: {end.reason}")
     assert isinstance(source, Cluster)
     assert isinstance(target, Cluster)
     home = after_failback(seen)
@@ -347,34 +348,34 @@ def caught_up(seen: Situation) -> StepState:
         return home
     if not seen.reverse_started:
         if isinstance(facts.reverse, Unavailable):
-            return unknown(f"what copies back cannot be seen: {facts.reverse.reason}")
-        return not_done("nothing copies back yet (step f)")
+            return unknown(f"reverse replication: {facts.reverse.reason}")
+        return not_done("reverse replication has not started (step f)")
     if seen.first is None:
-        return unknown("no result of drctl gap tells where new records begin: the lag is not known")
+        return unknown("lag unknown: the boundary is unknown until drctl gap has run")
     if isinstance(facts.boundaries, Unavailable):
         return unknown(facts.boundaries.reason)
     lag = behind(seen, source, target)
     if isinstance(lag, Unavailable):
         return unknown(lag.reason)
-    told = f"{facts.source} is about {lag:,} records behind; policy.max_lag_records is"
+    text = f"{facts.source} lags by about {lag:,} records; policy.max_lag_records is"
     if lag > facts.max_lag and _written_forward(seen):
         return unknown(
-            f"clients are home on {facts.source}, and what they write comes to {facts.target}: how"
-            " far it was behind when they came cannot be told any more"
+            f"clients are back on {facts.source} and forward replication runs; the lag when they"
+            " switched is not visible"
         )
     if lag > facts.max_lag:
-        return not_done(f"{told} {facts.max_lag:,}")
-    return compared(seen, target, f"{told} {facts.max_lag:,}")
+        return not_done(f"{text} {facts.max_lag:,}")
+    return compared(seen, target, f"{text} {facts.max_lag:,}")
 
 
 def _written_forward(seen: Situation) -> bool:
-    """Whether the target grows by what comes from the source, which looks like lag."""
+    """Whether forward replication adds records to the target, which looks like lag."""
     blind = isinstance(seen.facts.forward, Unavailable)
     return seen.home is True and (blind or seen.forward_runs)
 
 
 def behind(seen: Situation, source: Cluster, target: Cluster) -> int | Unavailable:
-    """About how many records have still to come: counted where they are few, else by offsets."""
+    """About how many records are not replicated yet: counted if few, else by offsets."""
     new, came = seen.facts.drctl_copies, seen.facts.returned_copies
     if isinstance(new, Copies) and new.whole and isinstance(came, Copies):
         assert seen.first is not None
@@ -398,34 +399,36 @@ def _by_offsets(seen: Situation, source: Cluster, target: Cluster) -> int | Unav
         if not isinstance(here, OffsetRange) or not isinstance(there, OffsetRange):
             return Unavailable(f"where {each.place} or its copy ends is not known")
         new, came = there.end - boundary, here.end - each.source.end
-        # Ends of transactions are offsets and no records: the connector's own word may be nearer,
-        # and nearer yet what stands behind that, without the copies that it leaves out.
-        told = (
+        # Offsets include transaction markers. The connector's own offset may be nearer, and records
+        # counted after it, without filtered copies, nearer still.
+        text = (
             there.end - positions.get(each.copy, boundary)
             if isinstance(waiting, Unavailable)
             else waiting.others.get(each.copy, 0)
         )
-        total += max(0, min(new - came, told))
+        total += max(0, min(new - came, text))
     return total
 
 
-def compared(seen: Situation, target: Cluster, told: str) -> StepState:
-    """Whether content was compared, too: offsets alone are no proof."""
+def compared(seen: Situation, target: Cluster, text: str) -> StepState:
+    """Whether content was compared, too: offsets alone prove nothing."""
     facts = seen.facts
     newest = next(iter(facts.of_now(facts.reverse_gaps)), None)
-    ask = f"drctl gap --scope full from {facts.target} to {facts.source} tells"
+    ask = f"run drctl gap --scope full from {facts.target} to {facts.source}"
     if newest is None or not _of_these(newest, seen, target):
-        return unknown(f"{told}; whether anything is missing there was not compared: {ask}")
+        return unknown(f"{text}; content was not compared: {ask}")
     since = _written_since(newest, target)
     if since > facts.max_lag:
-        return unknown(f"{told}; {since:,} offsets were written since {newest.told}: {ask}")
+        return unknown(f"{text}; {since:,} offsets were written since {newest.label}: {ask}")
     if newest.unreplicated:
-        return not_done(f"{newest.unreplicated:,} records are missing there ({newest.told})")
-    return done(f"{told}; a comparison found nothing missing ({newest.told})")
+        return not_done(
+            f"{newest.unreplicated:,} records are missing on {facts.source} ({newest.label})"
+        )
+    return done(f"{text}; a comparison found no missing records ({newest.label})")
 
 
 def _of_these(result: GapEvidence, seen: Situation, target: Cluster) -> bool:
-    """Whether it is whole, and about these clusters and all that is new."""
+    """Whether it is complete, of these clusters, and includes every new record."""
     source = seen.facts.on_source
     known = isinstance(source, Cluster) and result.is_whole_of(target.identity, source.identity)
     return known and seen.boundaries.keys() <= result.ends.keys()
@@ -440,62 +443,63 @@ _SYNC = "sync.group.offsets.enabled"
 
 
 def clients_switched(seen: Situation) -> StepState:
-    """Where clients are sent, and whether positions were committed under readers."""
+    """Where endpoints lead, and whether offsets were committed while groups were active."""
     facts = seen.facts
     early = () if seen.home is True else committed_while_active(seen)
     if early:
-        told = several(f"{each.name} reads on {listed(each.active_on)}" for each in early)
+        text = several(f"{each.name} is active on {listed(each.active_on)}" for each in early)
         return not_done(
-            f"positions of groups were committed on {facts.source} while they are read in: {told}",
-            started=True,
+            f"offsets of active groups were committed on {facts.source}: {text}", started=True
         )
     if not facts.endpoints and seen.failed_back:
-        return done(f"by the journal run {seen.failed_back} led clients back to {facts.source}")
+        return done(f"journal: run {seen.failed_back} failed back to {facts.source}")
     if not facts.endpoints:
-        return unknown("the link has no endpoints in drctl.yaml: where clients are is not visible")
+        return unknown(
+            "drctl.yaml has no endpoints of the link: cannot tell which cluster clients use"
+        )
     if seen.home is True:
         return done(_all_switched(facts))
     started = bool(seen.endpoints_on_source)
     silent = [each.reason for each in facts.endpoints if isinstance(each, Unavailable)]
     if silent:
-        return unknown(f"not every endpoint tells: {several(silent)}", started=started)
+        return unknown(f"endpoints: {several(silent)}", started=started)
     states = [each for each in facts.endpoints if isinstance(each, EndpointState)]
-    told = several(f"{each.endpoint}: {each.words}" for each in states)
+    text = several(f"{each.endpoint}: {each.words}" for each in states)
     if any(each.cluster is None for each in states):
-        return unknown(f"an endpoint leads to no known cluster: {told}", started=started)
+        return unknown(f"an endpoint leads to an unknown cluster: {text}", started=started)
     if started:
         leads = f"{len(seen.endpoints_on_source)} of {len(states)} endpoints lead to {facts.source}"
-        return not_done(f"{leads}: {told}", started=True)
+        return not_done(f"{leads}: {text}", started=True)
     unseen = "" if seen.rebuilding else _unseen(facts)
     if unseen:
-        return unknown(f"whether positions were committed too early is not known: {unseen}")
-    return not_done(f"clients are sent to {facts.target}: {told}{_committed_when(seen)}")
+        return unknown(f"groups: {unseen}")
+    return not_done(f"endpoints lead to {facts.target}: {text}{_committed_when(seen)}")
 
 
 def _unseen(facts: Facts) -> str:
-    """Why it is not known of all groups where they are read in, and where they stand."""
+    """Why the activity or offsets of some groups are unknown."""
     if isinstance(facts.groups, Unavailable):
         return facts.groups.reason
     return several(f"{each.name}: {each.unseen}" for each in facts.groups if each.unseen)
 
 
 def _committed_when(seen: Situation) -> str:
-    """Positions that may be of before the loss, or translated since: both look alike."""
+    """Names active groups whose source offsets may be from before the loss or later."""
     target, groups = seen.facts.target, seen.facts.known_groups
     names = [each.name for each in groups if each.positions and target in each.active_on]
     if not names:
         return ""
     return (
-        f"; positions on {seen.facts.source} of groups that are read in lie within what it had when"
-        f" it was lost: whether they were committed since cannot be told: {listed(names)}"
+        f"; active groups with offsets on {seen.facts.source} that may be from before or after the"
+        f" failover: {listed(names)}"
     )
 
 
 def committed_while_active(seen: Situation) -> tuple[GroupState, ...]:
-    """Groups with members whose positions on the source lie behind all that it had when lost."""
+    """Active groups with source offsets beyond the log end at the time of the loss."""
     first = seen.first
     if first is None or seen.rebuilding:
-        # Where records were lost, positions of before it lie behind all that is there.
+        # Where records were lost, earlier offsets are beyond the log end.
         return ()
     where = {seen.facts.source} if _synced(seen.facts) else {seen.facts.source, seen.facts.target}
     ends = first.ends
@@ -508,7 +512,7 @@ def committed_while_active(seen: Situation) -> tuple[GroupState, ...]:
 
 
 def _synced(facts: Facts) -> bool:
-    """Whether MirrorMaker 2 keeps the positions up to date all the while, as it may."""
+    """Whether MirrorMaker 2 syncs group offsets continuously, which is safe."""
     found = facts.reverse.found if isinstance(facts.reverse, Replication) else ()
     return any(each.config.get(_SYNC) == "true" and each.runs for each in found)
 
@@ -516,38 +520,42 @@ def _synced(facts: Facts) -> bool:
 def _all_switched(facts: Facts) -> str:
     states = [each for each in facts.endpoints if isinstance(each, EndpointState)]
     waiting = [each.unfinished[0] for each in states if each.unfinished]
-    told = f"all {len(states)} endpoints lead to {facts.source}"
-    return f"{told}; not everybody has followed: {several(waiting)}" if waiting else told
+    text = f"all {len(states)} endpoints lead to {facts.source}"
+    return f"{text}; not all clients have followed: {several(waiting)}" if waiting else text
 
 
 def forward_restarted(seen: Situation) -> StepState:
-    """Whether it runs for clients that are back, and copies nothing twice."""
+    """Whether forward replication runs again and copies nothing twice."""
     facts = seen.facts
-    told = facts.stopped if isinstance(facts.forward, Unavailable) else None
-    if seen.failed_back and facts.forward == NO_WORKERS and told is None:
-        return done(f"by the journal: run {seen.failed_back} came to its end; nothing else tells")
-    if isinstance(facts.forward, Unavailable) and not isinstance(told, Stopped):
-        return unknown(f"what copies forward cannot be seen: {facts.forward.reason}")
+    text = facts.stopped if isinstance(facts.forward, Unavailable) else None
+    if seen.failed_back and facts.forward == NO_WORKERS and text is None:
+        return done(
+            f"journal: run {seen.failed_back} finished; drctl.yaml names nothing else to check"
+        )
+    if isinstance(facts.forward, Unavailable) and not isinstance(text, Stopped):
+        return unknown(f"forward replication: {facts.forward.reason}")
     if seen.home is False:
-        return not_done("it comes behind the switchover home (step i)")
-    if isinstance(told, Stopped) and told.held:
-        return not_done(told.words)
+        return not_done("it starts after clients are switched (step i)")
+    if isinstance(text, Stopped) and text.held:
+        return not_done(text.words)
     if isinstance(facts.forward, Replication) and not facts.forward.runs:
         return not_done(f"it does not run{_seed(facts, facts.forward)}")
     if seen.home is None:
-        return unknown("it runs, and where clients are is not visible: see steps b and i")
+        return unknown("it runs; cannot tell which cluster clients use (steps b and i)")
     if seen.proven:
-        return done("it runs; comparisons both ways found nothing missing and nothing twice")
+        return done(
+            "it runs; comparisons in both directions found no missing records and no duplicates"
+        )
     if seen.failed_back:
-        return done(f"it runs; by the journal run {seen.failed_back} set where it begins")
+        return done(f"it runs; journal: run {seen.failed_back} set its start offsets")
     return unknown(
-        "it runs; whether it began at the switchover cannot be seen from outside:"
-        " duplicated_on_target of a full drctl gap tells"
+        "it runs; its start offset is not visible: duplicated_on_target of a full drctl gap shows"
+        " whether it copied records twice"
     )
 
 
 def _seed(facts: Facts, forward: Replication) -> str:
-    """What it would copy again, started as it is."""
+    """What it would copy again if started now."""
     source = facts.on_source
     if not isinstance(source, Cluster):
         return ""
@@ -558,33 +566,33 @@ def _seed(facts: Facts, forward: Replication) -> str:
         for place, offset in sorted(each.positions.items())
         if isinstance(log := source.logs.get(place), OffsetRange) and offset < log.end
     )
-    return f"; started as it stands it copies {again}: set its position first" if again else ""
+    return f"; if started now it copies {again}: set its offsets first" if again else ""
 
 
 def proven(seen: Situation) -> StepState:
-    """What of it can be seen from outside: never all."""
+    """Whether the result of the failback is verified; not all of it is visible."""
     if seen.home is False:
-        return not_done("it comes last")
+        return not_done("it is the last step")
     outstanding = _outstanding(seen.facts)
     if seen.failed_back:
-        told = f"by the journal run {seen.failed_back} led clients back, and saw every group there"
-        compared = "; comparisons both ways found nothing wrong" * seen.proven
-        return not_done(f"{told}{outstanding}") if outstanding else done(f"{told}{compared}")
+        text = f"journal: run {seen.failed_back} failed back and verified every group"
+        compared = "; comparisons in both directions found no difference" * seen.proven
+        return not_done(f"{text}{outstanding}") if outstanding else done(f"{text}{compared}")
     if seen.proof.holds is None:
         return unknown(f"{seen.proof.why}{outstanding}")
     if not seen.proven:
         if seen.home is None:
-            return unknown(f"{NO_PROOF}, and where clients are is not visible{outstanding}")
+            return unknown(f"{NO_PROOF}; cannot tell which cluster clients use{outstanding}")
         return not_done(f"{NO_PROOF}{outstanding}")
     return unknown(
-        "comparisons both ways found nothing missing but what was decided on, and nothing twice;"
-        f" whether every group stands where it should cannot be seen from here{outstanding}"
+        "comparisons in both directions found no undecided missing records and no duplicates;"
+        f" verify the offsets of the groups{outstanding}"
     )
 
 
 def _outstanding(facts: Facts) -> str:
-    """What the journal says of it."""
+    """Outstanding actions by the journal."""
     if isinstance(facts.journal, Unavailable):
-        return f"; what is owed is not known: {facts.journal.reason}"
+        return f"; outstanding actions: {facts.journal.reason}"
     outstanding = [f"{what} (run {run.run})" for run in facts.journal for what in run.outstanding]
-    return f"; by the journal it is owed: {several(outstanding)}" if outstanding else ""
+    return f"; outstanding: {several(outstanding)}" if outstanding else ""

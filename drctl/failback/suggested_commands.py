@@ -1,4 +1,4 @@
-"""What to type for each step by itself; `drctl failback` does all of them as one plan."""
+"""Commands for each single step; `drctl failback` does all steps as one plan."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -20,13 +20,12 @@ from drctl.steps.source_offsets import ALIAS
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What has to happen before it is started.
+    """What must happen before reverse replication starts.
 
     Attributes:
-        body: what Connect is to keep of it, as `PATCH /connectors/NAME/offsets` takes it; empty
-            where nothing has to be set.
-        unsure: why nobody may start it yet; empty where it may be.
-        twice: whether it has copied everything a second time.
+        body: the offsets for `PATCH /connectors/NAME/offsets`; empty if none must be set.
+        unsure: why it must not be started yet; empty if it may be.
+        twice: whether it has copied all records twice.
     """
 
     body: str = ""
@@ -35,7 +34,7 @@ class Start:
 
 
 def start_of(seen: Situation) -> Start:
-    """By where it stands and writes, where new records begin, and what has come already."""
+    """How to start it, by its offsets and destination, the boundaries and what arrived."""
     facts = seen.facts
     if elsewhere := written_elsewhere(facts):
         return Start(unsure=several(f"{each.reason}: {each.remedy}" for each in elsewhere))
@@ -44,36 +43,36 @@ def start_of(seen: Situation) -> Start:
     if ReverseStart.START in seen.arrived.values():
         return Start(twice=True)
     if seen.home is True:
-        return Start(unsure=f"clients are home on {facts.source}: compare both directions first")
+        return Start(unsure=f"clients are back on {facts.source}: compare both directions first")
     if isinstance(facts.reverse, Unavailable):
         return Start(unsure=facts.reverse.reason)
     if not facts.reverse.copying:
-        return Start(unsure="the workers have no connector that copies back: create it STOPPED")
+        return Start(unsure="Connect has no reverse connector: create it STOPPED")
     if isinstance(facts.boundaries, Unavailable):
-        return Start(unsure=f"where it has to begin is not known: {facts.boundaries.reason}")
+        return Start(unsure=f"boundary unknown: {facts.boundaries.reason}")
     copier = facts.reverse.copying[0]
     if isinstance(copier.positions, Unavailable):
-        return Start(unsure=f"where it stands is not known: {copier.positions.reason}")
+        return Start(unsure=f"its offsets are unknown: {copier.positions.reason}")
     behind = several(_behind_what_came(seen, copier.positions))
     if behind:
-        return Start(unsure=f"{behind}: what has come since would be copied again")
+        return Start(unsure=f"{behind}: records would be copied twice")
     return Start(_body(copier, dict(_to_be_set(seen, copier.positions))))
 
 
 def _behind_what_came(seen: Situation, positions: Mapping[TopicPartition, int]) -> Iterator[str]:
-    """Partitions that have begun to come, and that it would begin again."""
+    """Partitions that are replicated in part and would start again."""
     for place, boundary, came in _started(seen):
         if came is not ReverseStart.BOUNDARY and came is not None:
-            yield f"what came first of {place} is not the first new record"
+            yield f"{place}: the first record that arrived is not the first new record"
         elif came and positions.get(place, 0) < boundary:
             stands = positions.get(place, "nothing")
-            yield f"of {place} it keeps {stands}, and what comes from {boundary} on is there"
+            yield f"{place}: its offset is {stands}, but records from {boundary} have arrived"
 
 
 def _to_be_set(
     seen: Situation, positions: Mapping[TopicPartition, int]
 ) -> Iterator[tuple[TopicPartition, int]]:
-    """Where it has to begin, of partitions of which nothing has come."""
+    """Start offsets of partitions of which no record has arrived."""
     for place, boundary, came in _started(seen):
         stands = positions.get(place, 0)
         if came is None and stands != boundary and held_before(place, boundary, seen):
@@ -83,7 +82,7 @@ def _to_be_set(
 def _started(
     seen: Situation,
 ) -> Iterator[tuple[TopicPartition, int, ReverseStart | Unavailable | None]]:
-    """By partition of the target: where what is new begins, and what has come; None: nothing."""
+    """Boundary and first arrival by target partition; None if nothing has arrived."""
     partitions = seen.first.partitions if seen.first is not None else ()
     for each in partitions:
         boundary = seen.boundaries.get(each.copy)
@@ -92,7 +91,7 @@ def _started(
 
 
 def _body(copier: Replicator, wanted: Mapping[TopicPartition, int]) -> str:
-    """A partition a line; MirrorMaker 2 keeps the last offset that it copied, not the next."""
+    """One partition a line; MirrorMaker 2 stores the last copied offset, not the next."""
     if not wanted:
         return ""
     config = copier.config
@@ -115,10 +114,10 @@ _RUNBOOK = "runbooks/before-the-primary-returns.md"
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """What command lines need: a link as drctl.yaml has it, and what was seen of it.
+    """What command lines need: the link and its situation.
 
     Attributes:
-        back: the link in the other direction; None where there is none.
+        back: the link in the other direction; None if there is none.
     """
 
     link: Link
@@ -127,17 +126,17 @@ class CommandContext:
 
     @property
     def named(self) -> str:
-        """The option that names the link."""
+        """The --link option."""
         return option("--link", self.link.name)
 
     @property
     def connect(self) -> str:
-        """A worker of the old direction, without user and password."""
+        """A worker of forward replication, without credentials."""
         return for_commands(self.link.settings.replicator.connect)
 
     @property
     def forward(self) -> tuple[str, ...]:
-        """Connectors of the old direction."""
+        """Connectors of forward replication."""
         return self.link.settings.replicator.connectors.named or ("CONNECTOR",)
 
     @property
@@ -154,31 +153,31 @@ class CommandContext:
 
     @property
     def anew(self) -> str:
-        """The one plan that fails back where what is new has no place of its own; else empty."""
+        """The rebuild command, if no boundary separates new records; else empty."""
         return rebuild_command(self.link.name) if self.seen.out_of_order_in else ""
 
 
 def whole_plan(site: CommandContext) -> str:
-    """The command that does all of it."""
+    """The command that does all steps."""
     return site.anew or f"drctl failback {site.named}{' --rebuild' * site.seen.rebuilding}"
 
 
 def commands_by_step(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
-    """By step: lines that are commands, or say what has no command yet."""
+    """Lines by step: commands, and notes where there is no command."""
     rebuilding = site.seen.rebuilding
     if site.anew and not rebuilding:
-        boundary = "there is no boundary to begin at: start nothing that copies back by hand"
+        boundary = "there is no boundary: do not start reverse replication by hand"
         return {**_of_each(site), "f": (site.anew, boundary)}
     return {**_of_each(site), **(_anew(site) if rebuilding else {})}
 
 
 def _anew(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
-    """Where the source is emptied, and everything is copied to it."""
+    """Commands of a rebuild."""
     offsets = connector_url(site.connect_back, site.reverse[0], "offsets")
     start = start_of(site.seen)
     return {
         "f": (
-            "what of this is not done, in this order; before anything is emptied:",
+            "do what is not done yet, in this order; export before you empty anything:",
             f"drctl gap truncation {site.named} --scope full --export DIR",
             f"empty the link's topics on {site.link.source}:"
             " kafka-topics.sh --delete --topic TOPIC",
@@ -187,7 +186,7 @@ def _anew(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
             *(_not_yet(start) or _resumed(site)),
         ),
         "g": (
-            "while the connector is STOPPED, take the filter on __drctl_provenance out of its"
+            "while the connector is STOPPED, remove the filter on __drctl_provenance from its"
             " transforms",
         ),
     }
@@ -197,7 +196,7 @@ def _of_each(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
     there, link, gap = f"drctl gap {site.named} --scope full", site.link, site.seen.gap.valid
     if site.back is None:
         back = (
-            f"add a link from {link.target} to {link.source} to drctl.yaml, and run drctl gap on it"
+            f"add a link from {link.target} to {link.source} to drctl.yaml and run drctl gap on it"
         )
         switch = f"{back}; then drctl failover --mode planned on it"
     else:
@@ -207,14 +206,15 @@ def _of_each(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
         "a": (*_before_closing(site), _deny(site)),
         "b": _stop(site),
         "c": (there,),
-        "d": (there, "then read gap.html of its folder"),
+        "d": (there, "then read gap.html in its folder"),
         "e": (
             f"drctl reconcile {quote(gap.where if gap else 'DIR')} --policy copy",
-            f"without --execute it is only shown; what to decide: {_RUNBOOK}, steps 7 and 8",
+            "add --execute to run it",
+            f"how to decide: {_RUNBOOK}, steps 7 and 8",
         ),
         "f": _start(site, back),
         "g": (
-            "while it is STOPPED, give the connector that copies back"
+            "while the reverse connector is STOPPED, add to it"
             " transforms.NAME.type=org.apache.kafka.connect.transforms.Filter with a predicate"
             " HasHeaderKey on __drctl_provenance",
         ),
@@ -226,20 +226,20 @@ def _of_each(site: CommandContext) -> Mapping[str, tuple[str, ...]]:
 
 
 def _start(site: CommandContext, back: str) -> tuple[str, ...]:
-    """What copies back, by where it stands."""
+    """Commands that start reverse replication."""
     start, source = start_of(site.seen), site.link.source
     if start.twice:
         return (
             *(put(site.connect_back, name, "stop") for name in site.reverse),
-            f"what {source} holds twice stays there: {back}",
-            f"or empty {source}, and fill it anew: {rebuild_command(site.link.name)}",
+            f"duplicates stay on {source}; to see them: {back}",
+            f"or empty {source} and refill it: {rebuild_command(site.link.name)}",
         )
     return _not_yet(start) or (*_one_way_only(site), *_begin(site, start.body), *_resumed(site))
 
 
 def _not_yet(start: Start) -> tuple[str, ...]:
-    """Why nothing may be started; empty where it may be."""
-    return (f"do not start what copies back yet: {start.unsure}",) if start.unsure else ()
+    """Why reverse replication must not be started; empty if it may be."""
+    return (f"do not start reverse replication yet: {start.unsure}",) if start.unsure else ()
 
 
 def _resumed(site: CommandContext) -> tuple[str, ...]:
@@ -248,7 +248,7 @@ def _resumed(site: CommandContext) -> tuple[str, ...]:
 
 def _begin(site: CommandContext, body: str) -> tuple[str, ...]:
     if not body:
-        return ("it stands where it has to: nothing is to be set, only started",)
+        return ("its offsets are at the boundary: only start it",)
     return (
         "with the connector STOPPED, set its offsets to the boundary:",
         f"curl -s -X PATCH {connector_url(site.connect_back, site.reverse[0], 'offsets')}"
@@ -257,13 +257,13 @@ def _begin(site: CommandContext, body: str) -> tuple[str, ...]:
 
 
 def _again(site: CommandContext) -> tuple[str, ...]:
-    """Where the old connector goes on; from outside nobody sees where the switchover was."""
+    """Commands that check the offsets of the forward connector before it is resumed."""
     name = site.forward[0]
     return (
-        "with the connector STOPPED, see that it keeps where the switchover was, and not less:",
+        "with the connector STOPPED, check that its offsets are not before the switchover:",
         f"drctl connect offsets export {option('--connector', name)} --output-file offsets.json"
         f" {site.named}",
-        f"where it keeps less: write the right offsets into that file, and"
+        f"if they are lower: correct that file and run"
         f" drctl connect offsets apply --from offsets.json {site.named} --execute",
     )
 
@@ -276,25 +276,24 @@ def _stop(site: CommandContext) -> tuple[str, ...]:
 
 
 def _one_way_only(site: CommandContext) -> tuple[str, ...]:
-    """Before reverse replication starts: topics that keep their names would loop for ever."""
+    """Commands that stop forward replication first: both at once would loop."""
     if not site.seen.forward_runs:
         return ()
-    ends = f"from {site.link.source} to {site.link.target}"
+    ends = f"{site.link.source} -> {site.link.target}"
     return (
-        f"first stop what copies {ends}: where topics keep their"
-        " names, both at once copy records round for ever:",
+        f"first stop replication {ends}: with both directions running, records loop:",
         *_stop(site),
     )
 
 
 def _before_closing(site: CommandContext) -> tuple[str, ...]:
-    """Nobody is to be kept from writing where applications are at work."""
+    """A warning not to fence a cluster that applications use."""
     source, seen = site.link.source, site.seen
     if seen.endpoints_on_source:
         there = f"{listed(seen.endpoints_on_source)} leads to {source}"
-        return (f"only when clients are back on {site.link.target} ({there} now):",)
+        return (f"only after clients are switched to {site.link.target} ({there} now):",)
     if seen.home is None:
-        return (f"only where no application is at work on {source}: it cannot be seen here:",)
+        return (f"only if no application uses {source}, which cannot be checked here:",)
     return ()
 
 

@@ -1,4 +1,4 @@
-"""The order of a way back for a terminal; nothing of what clusters say is rich markup."""
+"""`drctl failback --check-order` for a terminal: verdict, steps, what is unknown, next command."""
 
 from collections.abc import Iterator
 from textwrap import indent
@@ -8,30 +8,26 @@ from drctl.failback.facts import Facts, JournaledRun
 from drctl.failback.suggested_commands import CommandContext, commands_by_step, whole_plan
 from drctl.model.text import quote
 from drctl.model.topology import Unavailable
-from drctl.views.text import sentence, show
+from drctl.views.text import plural, sentence, show
 from drctl.views.view import Part, Text, heading, table, view
 
 _STYLES = {"done": "green", "not-done": "", "unknown": "yellow"}
 _HEADS = {
-    Verdict.OK: ("ok: every step that has happened was allowed to", "bold green"),
-    Verdict.VIOLATED: ("violated", "bold red"),
-    Verdict.UNKNOWN: ("unknown: not every step can be seen, so nobody can say", "bold yellow"),
+    Verdict.OK: ("ok: all steps so far happened in a safe order", "bold green"),
+    Verdict.VIOLATED: ("violated: steps happened out of order", "bold red"),
+    Verdict.UNKNOWN: ("unknown: some steps could not be checked", "bold yellow"),
 }
 _KEY = 40
 
-_MOVES_CLIENTS = "i"
-"""What a run does behind its fences, which nobody else may do beside it."""
+_SWITCH = "i"
+"""The step that moves clients: nothing else may run at the same time."""
 
 
 @view
-def failback_table(answer: Answer, site: CommandContext) -> Iterator[Part]:
-    """The steps, the records, the verdict, what is next, and what is unknown."""
+def failback_table(answer: Answer, context: CommandContext) -> Iterator[Part]:
+    """The verdict first, then the steps and what is unknown, and the next command last."""
     facts = answer.seen.facts
-    ends = f"{facts.target} -> {facts.source}"
-    yield Text(f"The way back of link {facts.link}: {ends}", "bold")
-    if answer.state is not State.NOTHING:
-        yield table(_steps(answer), "", "Step", "Needs", "Observed", "Why")
-        yield from _records(answer)
+    yield Text(f"Failback of link {facts.link}: {facts.target} -> {facts.source}", "bold")
     words, style = _HEADS[answer.verdict]
     if answer.state is State.NOTHING:
         words = f"ok: there is nothing to fail back; {answer.seen.not_needed}"
@@ -39,97 +35,104 @@ def failback_table(answer: Answer, site: CommandContext) -> Iterator[Part]:
         words = f"ok: the failback is complete (run {answer.seen.failed_back})"
     if answer.state is State.UNKNOWN:
         words = f"unknown: {sentence(answer.seen.unclear)}"
-    yield Text(f"\nVerdict: {words}", style)
+    yield Text(f"Verdict: {words}", style)
     for each in answer.violations:
         yield Text(f"  {sentence(each.words)}")
-    yield from _next(answer, site)
-    if answer.unknown:
-        yield Text("\nUnknown", "bold yellow")
-        for name, why in answer.unknown.items():
-            yield Text(f"  {name}  {sentence(why)}")
+    if answer.state is not State.NOTHING:
+        yield Text("")
+        yield table(_steps(answer), "", "Step", "State", "Why")
+        yield from _records(answer)
+    yield from _unknown(answer)
     yield from _journal(facts)
+    yield from _next(answer, context)
 
 
 def _steps(answer: Answer) -> Iterator[tuple[str | Text, ...]]:
+    shared = {step for each in answer.causes if len(each.steps) > 1 for step in each.steps}
     for row in TABLE:
         seen = answer.steps[row.id]
         observed = Text(seen.observed.value, _STYLES[seen.observed.value])
-        step = row.titled(answer.seen)
-        yield row.id, step, ", ".join(row.needs) or "-", observed, sentence(seen.why)
+        why = "see Unknown" if row.id in shared else sentence(seen.why)
+        yield row.id, row.titled(answer.seen), observed, why
+
+
+def _unknown(answer: Answer) -> Iterator[Part]:
+    if not answer.causes:
+        return
+    yield Text("\nUnknown", "bold yellow")
+    for why, steps in answer.causes:
+        count = f"{plural(len(steps), 'step')} ({', '.join(steps)})"
+        yield Text(f"  {count}: {sentence(why)}")
 
 
 def _records(answer: Answer) -> Iterator[Part]:
     yield heading("Missing records")
     tally = answer.tally
     if tally is None:
-        yield Text("  not known: no result of drctl gap can be rested on (step c)")
+        yield Text("  unknown: no result of drctl gap is valid (step c)")
         return
-    yield Text(f"  {tally.told}")
+    yield Text(f"  {tally.text}")
     if answer.seen.gap.result is not None and answer.seen.gap.result.inversions is None:
-        yield Text("  records that are on both sides were not checked for another order")
+        yield Text("  the order of records that are on both clusters was not compared")
     for each in answer.samples:
         place, key = sentence(str(each.place)), show(each.key, _KEY)
         sample = f"{each.order:<11}  {place} offset {each.offset}  key {key.text}"
         yield Text(f"  {sample}", "dim")
 
 
-def _next(answer: Answer, site: CommandContext) -> Iterator[Part]:
+def _next(answer: Answer, context: CommandContext) -> Iterator[Part]:
     if answer.next is None:
         done = "" if answer.state is State.NOTHING else "; every step is done"
         yield heading(f"Next: nothing{done}")
         return
     row = ROWS[answer.next]
-    unseen = answer.next in answer.unknown
-    look = "look yourself whether it has happened: " if unseen else ""
-    yield heading(f"Next: {row.id}, {look}{row.titled(answer.seen)}")
-    if answer.state is State.UNKNOWN and answer.next == _MOVES_CLIENTS:
-        for line in _where_clients_are(site):
+    by_hand = "verify by hand: " if answer.next in answer.unknown else ""
+    yield heading(f"Next: {by_hand}step {row.id} ({row.titled(answer.seen)})")
+    if answer.state is State.UNKNOWN and answer.next == _SWITCH:
+        for line in _where_clients_are(context):
             yield Text(indent(line, "  "))
         return
-    in_progress = _halfway(answer.seen.facts)
-    if in_progress is None or (answer.violations and answer.next != _MOVES_CLIENTS):
-        for line in commands_by_step(site)[row.id]:
+    run = next((each for each in answer.seen.facts.runs if each.in_progress), None)
+    if run is None or (answer.violations and answer.next != _SWITCH):
+        for line in commands_by_step(context)[row.id]:
             yield Text(indent(line, "  "))
-    if in_progress is not None:
-        yield from _resume(in_progress, site)
+    if run is not None:
+        yield from _resume(run, context)
         return
-    yield Text(f"All of it, as one plan: {whole_plan(site)}", "dim")
+    yield Text(f"To do all remaining steps as one plan: {whole_plan(context)}", "dim")
 
 
-def _where_clients_are(site: CommandContext) -> tuple[str, ...]:
-    """What to do where they may be at home, and replication runs as it should then."""
+def _where_clients_are(context: CommandContext) -> tuple[str, ...]:
+    """What to do if it is unknown whether clients have left the source."""
+    source, target = context.link.source, context.link.target
     return (
-        f"stop and close nothing yet: where they use {site.link.source}, what copies from it is to"
-        " run",
-        f"where they are on {site.link.target}, it has to stop at once: step b",
-        f"once who is silent answers: drctl failback --check-order {site.named}",
+        "do not stop or fence anything yet",
+        f"if clients use {source}: replication {source} -> {target} must keep running",
+        f"if clients use {target}: stop replication {source} -> {target} now (step b)",
+        "check again once everything above is reachable:",
+        f"drctl failback --check-order {context.named}",
     )
 
 
-def _halfway(facts: Facts) -> JournaledRun | None:
-    """A run of the way home that nobody has brought to its end: no other may begin."""
-    return next((each for each in facts.runs if each.in_progress), None)
-
-
-def _resume(run: JournaledRun, site: CommandContext) -> Iterator[Part]:
-    name = f"{quote(run.run)} {site.named}"
+def _resume(run: JournaledRun, context: CommandContext) -> Iterator[Part]:
+    """The commands that resume an unfinished failback; no other may start."""
+    name = f"{quote(run.run)} {context.named}"
     yield Text(
-        "  by the journal a run of the way home has not ended: it goes on from where it came; what"
-        " it left half done may look out of order from outside"
+        "  A failback run has not ended. Resume it; a step in progress may look out of order."
     )
     yield Text(f"  drctl resume {name}")
     yield Text(f"  drctl resume {name} --execute")
 
 
 def _journal(facts: Facts) -> Iterator[Part]:
-    """Beside what was seen, never instead of it."""
-    yield heading("The journal (evidence beside what was seen)")
+    """What the journal says, in addition to what was observed."""
+    yield heading("Journal")
     if isinstance(facts.journal, Unavailable):
-        yield Text(f"  not known: {sentence(facts.journal.reason)}")
+        yield Text(f"  unknown: {sentence(facts.journal.reason)}")
         return
     if not facts.journal:
         yield Text("  no runs")
     for run in facts.journal:
         yield Text(f"  {sentence(run.run)}  {sentence(run.plan)}  {sentence(run.status)}")
-        for outstanding in run.outstanding:
-            yield Text(f"    owed: {sentence(outstanding)}")
+        for action in run.outstanding:
+            yield Text(f"    outstanding: {sentence(action)}")

@@ -247,7 +247,7 @@ SAID_ELSEWHERE = {
     ("checks/repair_plan.py", "change"),
     ("checks/repair_plan.py", "named"),
     ("views/failback.py", "name"),
-    ("views/failback.py", "site.named"),
+    ("views/failback.py", "context.named"),
     ("views/translation.py", "where"),
     ("failback/suggested_commands.py", "site.named"),
     ("failback/suggested_commands.py", "offsets"),

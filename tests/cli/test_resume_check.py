@@ -769,7 +769,7 @@ def test_a_forged_run_is_set_aside(resumed: Callable[..., int], tmp_path: Path) 
     told[0] = {**told[0], "plan": {**told[0]["plan"], "source": "elsewhere", "link": "other"}}
     with pytest.raises(Refused, match="elsewhere"):
         resumed(told)
-    assert resumed(told, "somebody else wrote it") == 1
+    assert resumed(told, "another producer wrote it") == 1
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_each_step_in_order_is_ok_and_names_the_next(way: WayBack) -> None:
     way.gap()
     looked = way.order(0)
     assert (looked.observed[:5], looked.next) == ("ndnnn", "a"), looked.document
-    assert "to be repeated once step a is done" in looked.why("c")
+    assert "repeat it after step a" in looked.why("c")
     way.write(way.primary, "tail", 1)
     assert way.order(0).next == "a"
     way.fence()
@@ -207,7 +207,7 @@ def test_each_step_in_order_is_ok_and_names_the_next(way: WayBack) -> None:
     assert f"{tail} copied" in decided.why("e")
 
     way.seed(COPIED)
-    assert "its position is the boundary" in way.order(0).why("f")
+    assert "start offsets are at the boundary" in way.order(0).why("f")
     way.start_reverse(COPIED + tail + NEW)
     way.gap(way.name("home"), code=0)
     caught_up = way.order(0)
@@ -269,7 +269,7 @@ def test_a_way_back_that_begins_at_the_beginning(way: WayBack) -> None:
     way.deploy_reverse()
     way.fence()
     way.gap()
-    assert "begins at the beginning" in way.order(0).why("f")
+    assert "starts from the beginning" in way.order(0).why("f")
     way.start_reverse(COPIED + TAIL + COPIED + NEW)
     again = way.order(3)
     assert (again.verdict, again.next) == ("violated", "f"), again.document

@@ -65,7 +65,7 @@ def test_the_way_home_loses_nothing_copies_nothing_twice_and_skips_nothing(story
     story.runs_forward()
 
     story.judged_at_home()
-    assert "there is nobody to lead home" in story.refused(*BACK)
+    assert "no clients to fail back" in story.refused(*BACK)
 
 
 @pytest.mark.nightly

@@ -71,7 +71,7 @@ def _no_command_of_a_forged_run_is_started(stage: Stage, mark: Path) -> None:
         assert f"`touch {mark}` is neither among `commands`" in refused
         assert f"`drctl resume {FORGED} --abandon REASON`" in refused
     assert not mark.exists()
-    stage.json("resume", FORGED, "--abandon", "somebody else wrote it", *GO, code=1)
+    stage.json("resume", FORGED, "--abandon", "another producer wrote it", *GO, code=1)
     assert stage.run("resume", *GO).code == 2, "there is none to go on with"
     assert not mark.exists()
 

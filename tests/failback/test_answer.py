@@ -73,10 +73,10 @@ def test_steps_have_names_and_say_what_they_are() -> None:
         judged(in_order_to_d(), forward=copying("mm2-source", "RUNNING"))
     ).to_json()
     (step,) = [each for each in found["steps"] if each["id"] == found["next"]]
-    assert step["name"] == found["next_name"] == "old-replication-stopped"
-    assert step["title"] == "the old replication primary -> secondary is stopped"
+    assert step["name"] == found["next_name"] == "forward-replication-stopped"
+    assert step["title"] == "Replication primary -> secondary is stopped"
     (wrong,) = [each for each in found["violations"] if each["step"] == "b"]
-    assert wrong["name"] == "old-replication-stopped"
+    assert wrong["name"] == "forward-replication-stopped"
     assert "mm2-source is RUNNING" in wrong["why"]
     names = [each["name"] for each in found["steps"]]
     assert len(set(names)) == len(names)
@@ -87,13 +87,13 @@ def test_in_peace_there_is_nothing_to_fail_back() -> None:
     check(OrderDocument.of(found).to_json())
     assert (found.verdict, found.next, found.state) == (Verdict.OK, None, State.NOTHING)
     assert OrderDocument.of(found).to_json()["why"] == (
-        "every endpoint leads to primary; by the journal no run has moved clients to secondary;"
+        "every endpoint leads to primary; journal: no run has moved clients to secondary;"
         " replication primary -> secondary runs"
     )
     text = drawn(found)
     assert "Verdict: ok: there is nothing to fail back" in text
     assert "Next: nothing\n" in text
-    assert "All of it, as one plan" not in text
+    assert "as one plan" not in text
 
 
 def test_where_nobody_knows_where_clients_are_nothing_is_to_be_stopped() -> None:
@@ -102,13 +102,12 @@ def test_where_nobody_knows_where_clients_are_nothing_is_to_be_stopped() -> None
     check(OrderDocument.of(found).to_json())
     assert (found.verdict, found.state) == (Verdict.UNKNOWN, State.UNKNOWN)
     assert OrderDocument.of(found).to_json()["why"] == (
-        "nothing shows that clients have left primary, and who would tell does not:"
-        " cluster primary did not answer within 10 s"
+        "cannot tell whether clients have left primary: cluster primary did not answer within 10 s"
     )
     text = drawn(found)
-    assert "Verdict: unknown: nothing shows that clients have left primary" in text
-    assert "Next: i, look yourself" in text
-    assert "stop and close nothing yet" in text
+    assert "Verdict: unknown: cannot tell whether clients have left primary" in text
+    assert "Next: verify by hand: step i" in text
+    assert "do not stop or fence anything yet" in text
     for harm in ("/stop", "kafka-acls", "as one plan"):
         assert harm not in text
 
@@ -132,9 +131,11 @@ def test_examples_are_those_of_the_result() -> None:
     }
 
 
-def test_people_read_steps_verdict_next_and_what_is_unknown_in_this_order() -> None:
+def test_people_read_the_verdict_steps_what_is_unknown_and_next_in_this_order() -> None:
     text = drawn(judged(in_order_to_d(), endpoints=()))
-    places = [text.index(word) for word in ("Observed", "Verdict: unknown", "Next: e", "Unknown")]
+    places = [
+        text.index(word) for word in ("Verdict: unknown", "State", "\nUnknown", "Next: step e")
+    ]
     assert places == sorted(places)
     assert "drctl reconcile gap/main-1 --policy copy" in text
     assert "10 records are missing" in text.replace("\n", " ")
@@ -143,13 +144,13 @@ def test_people_read_steps_verdict_next_and_what_is_unknown_in_this_order() -> N
 def test_a_violation_is_named_with_what_to_do_now() -> None:
     text = drawn(judged(in_order_to_d(), forward=copying("mm2-source", "RUNNING")))
     assert "Verdict: violated" in text
-    assert "Next: b, the old replication primary -> secondary is stopped" in text
+    assert "Next: step b (Replication primary -> secondary is stopped)" in text
     assert "curl -s -X PUT http://connect:8083/connectors/mm2-source/stop" in text
 
 
 def test_what_is_unknown_is_to_be_looked_at() -> None:
     text = drawn(judged(in_order_to_d(), fence=Unavailable("it hung up")))
-    assert "Next: a, look yourself whether it has happened" in text
+    assert "Next: verify by hand: step a" in text
 
 
 def test_the_way_back_is_not_started_beside_the_other_direction() -> None:
@@ -169,7 +170,7 @@ def test_the_journal_stands_beside() -> None:
     )
     text = drawn(judged(in_order_to_d(), journal=(run,)))
     assert "20261122-main  failover-unplanned  done" in text
-    assert "owed: fence producers on primary" in text
+    assert "outstanding: fence producers on primary" in text
     assert judged(in_order_to_d(), journal=(run,)).verdict is Verdict.OK
 
 
@@ -182,7 +183,7 @@ def test_names_of_clusters_do_not_act_on_the_terminal() -> None:
 def test_nobody_is_kept_from_writing_where_applications_may_be_at_work() -> None:
     for where, words in (
         ((endpoint("primary"),), "file bootstrap leads to primary"),
-        ((), "cannot be seen"),
+        ((), "cannot be checked"),
     ):
         first, deny = commands_by_step(site(judged(in_order_to_d(), endpoints=where)))["a"]
         assert words in first
@@ -243,3 +244,11 @@ def test_the_sites_command_is_asked_where_no_connectors_are_named(called: Run) -
     # Where clients are nobody can see: that it runs may be as it should.
     assert (ran.code, ran.document()["next"]) == (5, "i")
     assert "it is not stopped (it runs)" in ran.document()["steps"][1]["why"]
+
+
+def test_a_cause_of_several_unknown_steps_is_reported_once() -> None:
+    found = judged(in_order_to_d(), on_source=SILENT, health=SILENT, fence=SILENT)
+    first, *_ = OrderDocument.of(found).to_json()["unknown"]
+    assert first["why"] == SILENT.reason
+    assert {"a", "c", "d"} <= set(first["steps"])
+    assert drawn(found).count(SILENT.reason) == 1

@@ -23,7 +23,7 @@ def test_two_that_run_against_each_other_are_named_with_what_stops_them() -> Non
     (found,) = said(forward=FORWARD, reverse=BACK)
     assert found.status == "fail"
     assert found.subject == "connectors mm2-source and mm2-back"
-    assert found.reason.endswith("for ever: orders")
+    assert found.reason.endswith("in a loop: orders")
     assert "connectors/mm2-source/stop" in found.remedy
     assert "connectors/mm2-back/stop" in found.remedy
 

@@ -36,14 +36,14 @@ def test_a_result_of_now_is_valid() -> None:
 @pytest.mark.parametrize(
     ("cluster", "words"),
     [
-        (Cluster("another", PRIMARY.logs), "another cluster primary"),
-        (Cluster(HERE, {PLACE: OffsetRange(0, 109)}), "made anew, or cut"),
-        (Cluster(HERE, {PLACE: OffsetRange(0, 111)}), "primary has moved"),
-        (Cluster(HERE, {PLACE: OffsetRange(101, 110)}), "have been deleted"),
-        (Cluster(HERE, {}), "is not on primary any more"),
+        (Cluster("another", PRIMARY.logs), "cluster primary was replaced"),
+        (Cluster(HERE, {PLACE: OffsetRange(0, 109)}), "recreated or truncated"),
+        (Cluster(HERE, {PLACE: OffsetRange(0, 111)}), "primary was written to"),
+        (Cluster(HERE, {PLACE: OffsetRange(101, 110)}), "were deleted"),
+        (Cluster(HERE, {}), "no longer exists on primary"),
         (
             Cluster(HERE, {**PRIMARY.logs, TopicPartition("pay", 0): OffsetRange(0, 0)}),
-            "pay-0 is not in it",
+            "pay-0 was not compared",
         ),
     ],
 )
@@ -60,7 +60,7 @@ def test_retention_before_what_is_missing_does_not_matter() -> None:
 def test_a_target_that_was_made_anew() -> None:
     standing, why = chosen(on_target=Cluster("id-of-secondary", {PLACE: OffsetRange(0, 5)}))
     assert standing is ResultStatus.STALE
-    assert "secondary ended at 130, and ends at 5 now" in why
+    assert "secondary was recreated: it ended at 130, now at 5" in why
 
 
 def test_other_records_than_it_names() -> None:
@@ -137,7 +137,7 @@ def test_what_drctl_gap_writes_is_read_back() -> None:
 
 @pytest.mark.parametrize("document", [{}, {"schema": "drctl/gap-estimate/1"}, {"schema": 1}])
 def test_what_is_no_result(document: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match="is no result of drctl gap"):
+    with pytest.raises(ConfigError, match="is not a result of drctl gap"):
         read_gap(document, "folder")
 
 
@@ -147,8 +147,8 @@ def test_what_is_no_result(document: dict[str, object]) -> None:
         (("one", "two"), ("one", "two"), ""),
         (("", ""), ("one", "two"), ""),
         (("one", "two"), ("", ""), ""),
-        (("one", "two"), ("new", "two"), "topic orders of primary was made anew: its id was one"),
-        (("one", "two"), ("one", "new"), "topic orders of secondary was made anew: its id was two"),
+        (("one", "two"), ("new", "two"), "topic orders of primary was recreated: id one"),
+        (("one", "two"), ("one", "new"), "topic orders of secondary was recreated: id two"),
     ],
 )
 def test_topics_that_were_made_anew_are_told_by_their_ids(

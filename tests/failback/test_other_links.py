@@ -25,12 +25,12 @@ def test_what_runs_is_not_mentioned() -> None:
     [
         (
             {"ba": Connector("ba", "source", {}, "RUNNING", (Task(0, "FAILED"),))},
-            "connector ba has failed: nothing comes from secondary to primary | drctl connect"
+            "connector ba has failed: secondary -> primary is not replicated | drctl connect"
             " recover --link west",
         ),
         ({"ba": Connector("ba", "source", {}, "STOPPED")}, "connector ba is STOPPED"),
-        ({}, "connector ba is not on the workers"),
-        (Unavailable("no worker answered"), "not known: no worker answered"),
+        ({}, "connector ba does not exist"),
+        (Unavailable("no worker answered"), "unknown: no worker answered"),
     ],
 )
 def test_what_does_not_is(known: Mapping[str, Connector] | Unavailable, said: str) -> None:

@@ -125,7 +125,7 @@ def test_a_run_that_was_set_aside_hides_no_other() -> None:
     journal.aside = frozenset()
     damaged, *others = observe_journal(cast(JournalReader, journal), "a")
     assert (damaged.run, damaged.status) == ("r3", DAMAGED)
-    assert "what it did is not known" in damaged.outstanding[0]
+    assert "its changes are unknown" in damaged.outstanding[0]
     assert [each.run for each in others] == ["r2", "r1"]
 
 

@@ -26,7 +26,7 @@ def found(terms: Terms = TERMS, **changed: Any) -> dict[str, Finding]:
 def test_what_was_lost_is_told_with_what_it_costs(logs: Any) -> None:
     told = found(on_source=Cluster(HERE, logs))["source-lost"]
     assert (told.status, told.cost) == (Status.WARN, COST)
-    assert "was copied up to 100" in told.reason
+    assert "was replicated up to 100" in told.reason
 
 
 def test_one_that_has_lost_nothing_is_refused() -> None:
@@ -38,7 +38,7 @@ def test_one_that_has_lost_nothing_is_refused() -> None:
 def test_where_connect_knows_nothing_an_empty_cluster_tells() -> None:
     unknown = Unavailable("drctl.yaml names no workers")
     told = found(forward=unknown)["source-lost"]
-    assert "never held a record of the link, and secondary holds 130" in told.reason
+    assert "never had a record of the link; secondary has 130" in told.reason
     half = Cluster(HERE, {PLACE: OffsetRange(0, 99)})
     assert found(forward=unknown, on_source=half)["source-whole"].status is Status.FAIL
     deleted = Cluster(HERE, {PLACE: OffsetRange(110, 110)})
@@ -59,15 +59,15 @@ def test_what_has_come_before_its_time_is_emptied_and_clients_are_not() -> None:
     }
     assert all(each.status is Status.WARN for each in found(**started).values())
     led = found(endpoints=(endpoint("primary"),))
-    assert led["clients-home"].status is Status.FAIL
+    assert led["clients-on-source"].status is Status.FAIL
 
 
 def test_a_connector_that_leaves_copies_out_would_not_bring_everything() -> None:
-    told = found(reverse=copying("mm2-back", "STOPPED", **DROP))["copies-left-out"]
+    told = found(reverse=copying("mm2-back", "STOPPED", **DROP))["copies-excluded"]
     assert told.status is Status.FAIL
-    assert "take the filter out" in told.remedy
+    assert "remove the filter" in told.remedy
     own = {"config": filter_to_add({})}
-    assert "copies-left-out" not in found(reverse=copying("mm2-back", "STOPPED", **own))
+    assert "copies-excluded" not in found(reverse=copying("mm2-back", "STOPPED", **own))
 
 
 def replicator(name: str, **config: str) -> Replication:
@@ -80,12 +80,12 @@ def test_a_replicator_that_knows_its_copies_would_leave_all_of_them_out() -> Non
     """What came from the returned cluster is what it has to bring back."""
     ways = {"forward": replicator("there")}
     marked = {**ways, "reverse": replicator("back", provenance__header__enable="true")}
-    told = found(Terms(rebuilding=True, cost=COST), **marked)["copies-left-out"]
+    told = found(Terms(rebuilding=True, cost=COST), **marked)["copies-excluded"]
     assert told.status is Status.FAIL
     assert f"provenance.header.filter.overrides={HERE},.*,-" in told.remedy
     more = {"provenance__header__enable": "true", "provenance__header__filter__overrides": "x,y,-"}
     passed = {**ways, "reverse": replicator("back", **more)}
-    assert "copies-left-out" not in found(Terms(rebuilding=True, cost=COST), **passed)
+    assert "copies-excluded" not in found(Terms(rebuilding=True, cost=COST), **passed)
 
 
 def test_a_replicator_that_begins_at_the_translated_position_leaves_the_rest_out() -> None:
@@ -96,7 +96,7 @@ def test_a_replicator_that_begins_at_the_translated_position_leaves_the_rest_out
         "reverse": replicator("back", **group, offset__start="consumer"),
     }
     told = found(Terms(rebuilding=True, cost=COST), **ways)
-    assert "begins at the translated position of group 'g'" in told["copies-left-out"].reason
+    assert "starts at the translated offsets of group 'g'" in told["copies-excluded"].reason
     assert "replicator-both-ways" not in told
     others = {**ways, "reverse": replicator("back", offset__start="consumer")}
-    assert "copies-left-out" not in found(Terms(rebuilding=True, cost=COST), **others)
+    assert "copies-excluded" not in found(Terms(rebuilding=True, cost=COST), **others)

@@ -44,22 +44,22 @@ def test_both_ways_with_one_group_and_headers() -> None:
 
 def test_another_group_does_not_find_the_translated_position() -> None:
     found = told(one("there"), one("back", offset__start="consumer"))
-    assert "different group ids, 'there' there and 'back' back" in found[Status.FAIL]
+    assert "group ids differ: 'there' forward, 'back' reverse" in found[Status.FAIL]
     assert "set src.consumer.group.id=there on back" in found[Status.FAIL]
 
 
 def test_where_the_position_comes_from_connect_it_has_to_be_set() -> None:
     found = told(one("there"), one("back"))
     assert list(found) == [Status.WARN]
-    assert "copied again unless that is set first" in found[Status.WARN]
+    assert "copied again unless they are set first" in found[Status.WARN]
 
 
 @pytest.mark.parametrize(
     ("forward", "reverse", "said"),
     [
-        ({"provenance__header__enable": "false"}, {}, "do not say where they come from"),
-        ({}, {"header__converter": "SimpleHeaderConverter"}, "may not know its own copies"),
-        ({}, {"provenance__header__enable": "false"}, "does not look where copies come from"),
+        ({"provenance__header__enable": "false"}, {}, "have no provenance header"),
+        ({}, {"header__converter": "SimpleHeaderConverter"}, "may not recognize its own copies"),
+        ({}, {"provenance__header__enable": "false"}, "does not check provenance headers"),
     ],
 )
 @pytest.mark.parametrize(("start", "status"), [("connect", Status.WARN), ("consumer", Status.FAIL)])
@@ -100,9 +100,9 @@ def answer(**connectors: dict[str, str]) -> Answer:
     ("back", "failing"),
     [
         ({}, ()),
-        ({"src.consumer.group.id": "another"}, ("different group ids",)),
-        ({"provenance.header.enable": "false"}, ("does not look where copies come from",)),
-        ({"header.converter": "x.SimpleHeaderConverter"}, ("may not know its own copies",)),
+        ({"src.consumer.group.id": "another"}, ("group ids differ",)),
+        ({"provenance.header.enable": "false"}, ("does not check provenance headers",)),
+        ({"header.converter": "x.SimpleHeaderConverter"}, ("may not recognize its own copies",)),
     ],
 )
 def test_what_workers_say_of_replicators_is_held_against_the_rules(

@@ -140,7 +140,7 @@ def test_what_to_type() -> None:
     ):
         typed = tuple(replace(each, remedy=line) for each in lagging)
         assert what_to_type(plan, typed, (), EXECUTE)[0] == line, "it is pasted as it stands"
-    for name in ("target-unreachable", "source-lost", "way-back-silent"):
+    for name in ("target-unreachable", "source-lost", "cluster-unreachable"):
         final = tuple(replace(each, check=name) for each in lagging)
         assert what_to_type(plan, final, (), EXECUTE) == ("Wait until it is 0.",), name
     for name in (*PASSED, PRECHECK):

@@ -26,7 +26,7 @@ from drctl.failback.observers.copies import (
     same_content,
     span,
 )
-from drctl.failback.observers.records import RecordIdentity, Told
+from drctl.failback.observers.records import RecordIdentity, RecordKey
 from drctl.model.errors import Unreachable
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
@@ -380,14 +380,14 @@ def find_out_of_order(
     if unread:
         where = f"{unread[0].place} offset {unread[0].at}"
         return Unavailable(f"{source.name} has no record at {where}, nor shortly before it")
-    wanted: dict[TopicPartition, set[Told]] = defaultdict(set)
+    wanted: dict[TopicPartition, set[RecordKey]] = defaultdict(set)
     for each in asked:
-        wanted[each.copy].add(alike.told(last[each.place, each.at], each.copy.topic))
+        wanted[each.copy].add(alike.key(last[each.place, each.at], each.copy.topic))
     stand = {
         copy
         for copy, records in in_chunks(target, behind)
         for record in records
-        if not is_copy(record) and alike.told(record, copy.topic) in wanted[copy]
+        if not is_copy(record) and alike.key(record, copy.topic) in wanted[copy]
     }
     sure = {str(each.place) for each in asked if each.copy in stand and alike.sure(each.copy.topic)}
     if stand and not sure:
@@ -469,7 +469,7 @@ def divergence(
         if first is not None:
             return (
                 f"offset {first} of {each.copy} on {target.name} is not what follows on"
-                f" {source.name} behind {result.told}"
+                f" {source.name} after {result.label}"
             )
     return ""
 

@@ -33,10 +33,10 @@ def observe_fence(link: Link, topics: Collection[str], reader: LinkReader) -> Fe
     if settings.method == "acl" and settings.principals:
         return _by_rules(link.source, settings.principals, topics, reader)
     if settings.method == "command" and settings.verify:
-        told = _told_by(settings.verify, "the fence is", "set", reader)
+        text = _told_by(settings.verify, "the fence is", "set", reader)
         prover = reader.fence(link.source, _SETTLE_S)
         return Fence(
-            told.held, told.words, prover.prove((), topics).no_writes if told.held else None
+            text.held, text.words, prover.prove((), topics).no_writes if text.held else None
         )
     return Fence(
         None,

@@ -1,4 +1,4 @@
-"""What the target keeps of runs and of `drctl reconcile`: evidence beside what is observed."""
+"""Journals of runs and progress of `drctl reconcile`, as stored on the target."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,14 +19,14 @@ from drctl.steps.registry import KINDS
 
 
 def observe_decisions(kept: Callable[[], Mapping[Key, Progress]], source_id: str) -> Decided:
-    """By result of `drctl gap`: how many records were treated how.
+    """Count the decided records of each result of `drctl gap`, by decision.
 
     Args:
         source_id: id of the cluster that the records come from.
 
     Raises:
         Unreachable: the target did not answer.
-        Unknown: what it keeps is not what this drctl understands.
+        Unknown: the stored progress is not readable by this version.
     """
     found: dict[str, Counter[Decision]] = {}
     for key, progress in kept().items():
@@ -41,14 +41,14 @@ def observe_decisions(kept: Callable[[], Mapping[Key, Progress]], source_id: str
 def observe_left_missing(
     kept: Callable[[], Mapping[Key, Progress]], source_id: str, topic_ids: Mapping[str, str]
 ) -> LeftMissing:
-    """What any result has left missing of the topics as they are.
+    """Offsets of the current topics that were quarantined or discarded.
 
     Args:
-        topic_ids: of the source's topics now: one that was recreated holds other records.
+        topic_ids: current ids of the source's topics; recreated topics do not count.
 
     Raises:
         Unreachable: the target did not answer.
-        Unknown: what it keeps is not what this drctl understands.
+        Unknown: the stored progress is not readable by this version.
     """
     found = left_missing_of(kept(), source_id, topic_ids)
     return {
@@ -70,14 +70,13 @@ _RUNS = 10
 
 
 def observe_journal(reader: JournalReader, source: str, link: str = "") -> tuple[JournaledRun, ...]:
-    """The newest first; actions from before a finished failback are outstanding no more.
+    """Read the newest runs, newest first; a finished failback clears older outstanding actions.
 
-    Older ones than the newest few are read until one of them has moved clients. One whose journal
-    is damaged is among them, and keeps none of the others from being seen.
+    Reads until a run has moved clients. Includes runs with a damaged journal.
 
     Args:
-        source: the cluster that clients are led back to.
-        link: where the reader knows runs of others, too: only what is known to be of this one.
+        source: the cluster that clients fail back to.
+        link: only runs known to be of this link; empty: all.
 
     Raises:
         Unknown: the journal cannot be read.
@@ -87,11 +86,11 @@ def observe_journal(reader: JournalReader, source: str, link: str = "") -> tuple
     for number, run in enumerate(reader.runs()):
         if number >= _RUNS and moved:
             break
-        for told in _run(reader, run, source, home, link):
-            home = home or told.home
-            moved = moved or bool(told.home or told.left)
-            if number < _RUNS or moved or told.damaged:
-                found.append(told)
+        for each in _run(reader, run, source, home, link):
+            home = home or each.home
+            moved = moved or bool(each.home or each.left)
+            if number < _RUNS or moved or each.damaged:
+                found.append(each)
     return tuple(found)
 
 
@@ -102,45 +101,45 @@ def _run(
         for state in run_states_of(reader, run):
             if link in ("", state.plan.link):
                 with understood(run):
-                    told = _told(state, source, home)
-                yield told
+                    found = _journaled(state, source, home)
+                yield found
     except DamagedJournal as wrong:
         if link:
             return
-        unknown = () if home else (f"what it did is not known: {wrong.message}",)
+        unknown = () if home else (f"its changes are unknown: {wrong.message}",)
         yield JournaledRun(run, "unknown", DAMAGED, unknown)
 
 
-def _told(state: RunState, source: str, home: bool) -> JournaledRun:
+def _journaled(state: RunState, source: str, home: bool) -> JournaledRun:
     failing_back = is_failback(state.plan.steps)
-    endpoints_on_source = failing_back and state.status == Status.DONE
+    completed = failing_back and state.status == Status.DONE
     return JournaledRun(
         state.run,
         state.plan.name,
         state.status or "not ended",
         () if home else tuple(state.outstanding.values()),
-        endpoints_on_source,
+        completed,
         failing_back and not state.status,
         state.began if not failing_back and _opened(state) else None,
-        None if home or endpoints_on_source else _fenced(state, source),
+        None if home or completed else _fenced(state, source),
     )
 
 
 def _opened(state: RunState) -> bool:
-    """Whether it opened the target to clients, or may have, and did not take that back."""
+    """Whether it enabled writes to the target, or may have, and did not roll that back."""
     opening = {step.id for step in state.plan.steps if step.kind == EnableWrites.name}
     return any(each.step in opening and not each.undone for each in state.effects)
 
 
 @dataclass(frozen=True, slots=True)
 class _Fence:
-    """What is needed of the intent of a fence, of whatever kind."""
+    """The intent of a fence of any kind."""
 
     cluster: str = ""
 
 
 def _fenced(state: RunState, source: str) -> datetime | None:
-    """When the fence of the source that it has set, and has not lifted, was last seen to hold."""
+    """When its fence of the source was last verified; None if not set or lifted."""
     traits = {step.id: KINDS[step.kind].traits for step in state.plan.steps if step.kind in KINDS}
     stands = {
         each.step

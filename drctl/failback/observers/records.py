@@ -16,7 +16,7 @@ from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
 from drctl.steps.first_records import FIELDS, KEY, TIMESTAMP, VALUE
 
-Told = tuple[object, ...]
+RecordKey = tuple[object, ...]
 _HEADER = "header:"
 
 
@@ -33,7 +33,7 @@ class RecordIdentity:
     identity: Collection[str] = FIELDS
     own_time: Collection[str] = ()
 
-    def told(self, record: Record, topic: str) -> Told:
+    def key(self, record: Record, topic: str) -> RecordKey:
         """What a copy has of it in this topic of the target; nothing where nothing survives."""
         known = {KEY: record.key, VALUE: record.value, TIMESTAMP: record.timestamp_ms}
         named = self._headers()
@@ -112,12 +112,12 @@ def copied_since(
     for copy, records in in_chunks(target, _up_to_now(since, on_target)):
         for where, each, at in rows_of[copy]:
             if _holds(records, missing.get((each.place, at)), each, origin, alike):
-                told = (
+                text = (
                     f"offset {at} of {each.place} was missing, and is on {target.name} by now:"
                     " something has copied it, behind whatever is newer there"
                 )
                 sure = alike.sure(copy.topic) or isinstance(found.get(where), str)
-                found[where] = told if sure else alike.unsure(copy.topic)
+                found[where] = text if sure else alike.unsure(copy.topic)
     return found
 
 
@@ -149,10 +149,10 @@ def _holds(
 ) -> bool:
     if not isinstance(wanted, Record):
         return False
-    told = alike.told(wanted, each.copy.topic)
+    text = alike.key(wanted, each.copy.topic)
     return any(
         r.offset >= _ended(each)
-        and alike.told(r, each.copy.topic) == told
+        and alike.key(r, each.copy.topic) == text
         and original(r, origin, each.place) is None
         for r in records
     )
