@@ -93,7 +93,9 @@ def typed_workers(text: str, config: "Config | None") -> ConnectCluster:
                 " 'http://user:${env:NAME}@host:8083'"
             )
         if addresses[-1].user is not None and not addresses[-1].secure:
-            notices().warn(f"--connect {addresses[-1]}: a password goes over plain http: use https")
+            notices().warn(
+                f"--connect {addresses[-1]}: a password is sent over plain http: use https"
+            )
     typed = ConnectCluster(tuple(addresses), Access())
     known = _known_at(typed.addresses, config) if config else None
     return replace(typed, access=known) if known else typed

@@ -1,4 +1,4 @@
-"""A loaded drctl.yaml: its sections, its links by name, and what of it may be shown."""
+"""A loaded drctl.yaml: its sections, its links by name, and its secrets."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from drctl.model.errors import ConfigError, UsageError
 from drctl.model.text import arguments
 
 _NEAR = 0.75
-"""Of two names of clusters one is meant only where it is nearly the word."""
+"""How similar a cluster name must be to be suggested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Config:
 
     Attributes:
         path: of the file; relative names in it start from its folder.
-        file: the sections as they stand there.
+        file: its sections.
     """
 
     path: Path
@@ -52,7 +52,7 @@ class Config:
 
     @property
     def policy(self) -> PolicyConfig:
-        """What the applications can bear."""
+        """What the applications tolerate."""
         return self.file.policy
 
     @property
@@ -67,34 +67,36 @@ class Config:
 
     @property
     def runbooks(self) -> Path | None:
-        """The folder of the site's own runbooks; None where there is none."""
+        """The folder of your own runbooks, if any."""
         if self.file.runbooks is None:
             return None
         return self.path.parent.absolute() / Path(self.file.runbooks).expanduser()
 
     @property
     def state_dir(self) -> Path:
-        """Where runs and results are kept."""
+        """The folder for runs and results."""
         return self.path.parent.absolute() / Path(self.file.state_dir).expanduser()
 
     def beside(self, link: Link) -> tuple[Link, ...]:
-        """All links but this one, in the order of the file."""
+        """All other links, in the order of the file."""
         return tuple(self.link(name) for name in self.links if name != link.name)
 
     def link(self, name: str | None = None) -> Link:
-        """The link of this name; the only one where none is given.
+        """A link by its name; without a name, the only link.
 
         Raises:
-            UsageError: there is no such link, or several and none is named.
+            UsageError: there is no such link, or there are several and no name is given.
         """
         known = self.links
         if not known:
-            raise UsageError(f"{self.path} has no links", "add one under `links:`")
+            raise UsageError(f"{self.path} has no links", "add a link under `links:`")
         if name is None and len(known) > 1:
-            raise UsageError(f"{self.path} has {len(known)} links", f"--link: {one_of(known)}")
+            raise UsageError(
+                f"{self.path} has {len(known)} links: choose one", f"--link: {one_of(known)}"
+            )
         chosen = name or known[0]
         if chosen not in known:
-            hint = did_you_mean(chosen, known) or f"there are {one_of(known)}"
+            hint = did_you_mean(chosen, known) or f"known: {one_of(known)}"
             raise UsageError(f"{self.path} has no link {chosen!r}", hint)
         settings = self.file.links[chosen]
         source, target = settings.source, settings.target
@@ -103,7 +105,7 @@ class Config:
         return Link(chosen, source, ends[0], target, ends[1], settings, journal_key=key)
 
     def inside(self, name: str) -> Link:
-        """What runs inside one cluster have for a link: it leads from the cluster to itself.
+        """A link from a cluster to itself, for runs inside one cluster.
 
         Raises:
             UsageError: there is no such cluster.
@@ -114,67 +116,69 @@ class Config:
         return Link(f"{INSIDE}{name}", *given, journal_key=self.file.journal.key)
 
     def over(self, link: str | None, cluster: str | None) -> Link:
-        """What runs are about: a link, or one cluster.
+        """A link, or one cluster as a link.
 
         Raises:
-            UsageError: there is no such link or cluster, or both are named.
+            UsageError: there is no such link or cluster, or both are given.
         """
         if cluster is None:
             return self.link(link)
         if link is not None:
-            raise UsageError("--cluster and --link exclude each other", "a link has its own target")
+            raise UsageError("--cluster and --link exclude each other", "leave out one of them")
         return self.inside(cluster)
 
     def chosen(self, cluster: str | None) -> str:
-        """The cluster that was named, or the only one.
+        """The given cluster, or the only one.
 
         Raises:
-            UsageError: there are several, or it does not exist.
+            UsageError: there are several and none is given, or it does not exist.
         """
         names = tuple(self.clusters)
         if cluster is None and len(names) > 1:
-            raise UsageError("which cluster?", f"--cluster: {one_of(names)}")
+            raise UsageError(
+                f"{self.path} has {len(names)} clusters: choose one", f"--cluster: {one_of(names)}"
+            )
         self.cluster(name := cluster or names[0])
         return name
 
     def cluster(self, name: str) -> ClusterConfig:
-        """The cluster of this name.
+        """A cluster by its name.
 
         Raises:
             UsageError: there is no such cluster.
         """
         if name not in self.clusters:
             known = tuple(self.clusters)
-            hint = did_you_mean(name, known, cutoff=_NEAR) or f"there are {one_of(known)}"
+            hint = did_you_mean(name, known, cutoff=_NEAR) or f"known: {one_of(known)}"
             raise UsageError(f"{self.path} has no cluster {name!r}", hint)
         return self.clusters[name]
 
     def redacted(self) -> dict[str, Any]:
-        """Every value in force, as JSON could hold it; secrets are masked."""
+        """All effective values, for JSON; secrets are masked."""
         shown: dict[str, Any] = _redacted(self.file)
         return shown
 
     def warnings(self, environ: Mapping[str, str] = MappingProxyType({})) -> tuple[str, ...]:
-        """What others could read, on this machine or on the network, though it is secret."""
+        """Warnings about secrets that other users, or the network, can read."""
         found = [warning for s in settings_in(self.file) for warning in s.exposed_files()]
         literal = [s for s in settings_in(self.file) if not s.references]
         written = [s.place for s in literal if s.hidden or user_info(s.raw)]
         if written and others_may_read(self.path):
-            said = f"{written[0]}: a secret, in a file that other users can read"
-            found.append(f"{said}: chmod 600 {arguments(str(self.path))}")
+            exposed = f"{written[0]}: a secret in a file that other users can read"
+            found.append(f"{exposed}: chmod 600 {arguments(str(self.path))}")
         for replicator in self._replicators():
             access = replicator.connect_access
             named = access.user or any(map(names_secret, access.headers))
             for url in replicator.connect or ():
                 text = _read(url, environ)
                 if text.lower().startswith("http://") and (named or user_info(text)):
-                    found.append(f"{url.place}: a password goes over plain http: use https")
+                    found.append(f"{url.place}: a password is sent over plain http: use https")
         return tuple(found)
 
     def keep_hidden(self) -> None:
-        """Have the secrets that stand in the file masked in all that this command line shows.
+        """Mask the secrets in the file in all output.
 
-        Those that it refers to follow once they are read; names of what it is about stay.
+        Referenced secrets are masked once they are read; names of clusters, links and topics stay.
         """
         remember(names=self._names())
         for setting in settings_in(self.file):
@@ -198,7 +202,7 @@ class Config:
             yield from (link.replicator.reverse,) if link.replicator.reverse else ()
 
     def secrets(self, environ: Mapping[str, str]) -> frozenset[str]:
-        """All texts that must not be shown, as far as they can be read now."""
+        """All secrets that can be read now."""
         found = (secret for s in settings_in(self.file) for secret in _secret_texts(s, environ))
         return frozenset(filter(None, found))
 
@@ -209,7 +213,7 @@ class Config:
 
 
 def settings_in(value: object) -> Iterator[Setting]:
-    """Every text of a section that may refer to something else."""
+    """All settings in a section."""
     if isinstance(value, Setting):
         yield value
     elif isinstance(value, Section):
@@ -221,7 +225,7 @@ def settings_in(value: object) -> Iterator[Setting]:
 
 
 def _read(setting: Setting, environ: Mapping[str, str]) -> str:
-    """What it stands for; as written where that cannot be read."""
+    """The resolved value; as written if it cannot be resolved."""
     try:
         return reveal(setting.resolve(environ))
     except ConfigError:

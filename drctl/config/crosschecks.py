@@ -1,4 +1,4 @@
-"""What must hold between the values of a file, looked at even where single values are wrong."""
+"""Checks between values of a file; they run even if single values are wrong."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ _SRV = re.compile(r"(\d{1,5}) (\d{1,5}) (\d{1,5}) (\S+)")
 
 
 def problems(document: Document) -> Iterator[Problem]:
-    """Everything that does not go together."""
+    """All combinations of values that are wrong."""
     for name in _entries(document, ("links",)):
         link = ("links", name)
         yield from _from_and_to(document, link)
@@ -26,7 +26,7 @@ def _cluster(document: Document, path: Path) -> Iterator[Problem]:
     node, clusters = _scalar(document, path), tuple(_entries(document, ("clusters",)))
     if node and clusters and node.text not in clusters:
         near = did_you_mean(node.text, clusters) or f"there are {one_of(clusters)}"
-        text = f"names no cluster of this file; {near} ({quoted(node.text)})"
+        text = f"is not a cluster in this file; {near} ({quoted(node.text)})"
         yield Problem(node.mark, path, text)
 
 
@@ -44,7 +44,7 @@ def _from_and_to(document: Document, link: Path) -> Iterator[Problem]:
 def _same_brokers(
     document: Document, link: Path, source: Scalar, target: Scalar
 ) -> Iterator[Problem]:
-    """A cluster compared with itself lacks nothing: an answer that must never be given."""
+    """Refuse one cluster under two names: compared with itself it would never miss a record."""
     brokers = (_scalar(document, ("clusters", end.text, "bootstrap")) for end in (source, target))
     first, second = brokers
     if first and second and first.text == second.text:
@@ -62,7 +62,7 @@ def _replicator(document: Document, path: Path) -> Iterator[Problem]:
     for key in ("connect", "connectors", "reverse"):
         entry = _filled(document, (*path, key))
         if kind and kind.text == "none" and entry:
-            text = "goes with a replicator, not with kind none"
+            text = "requires a replicator, but kind is none"
             yield Problem(entry.mark, (*path, key), text)
     yield from _stopped_by_command(document, path)
     yield from _started_after_failover(document, path, kind)
@@ -91,7 +91,7 @@ def _stopped_by_command(document: Document, path: Path) -> Iterator[Problem]:
         if entry is None:
             continue
         if _filled(document, (*path, "connectors")):
-            text = "goes with a replicator that has no `connectors`: those are stopped by drctl"
+            text = "excludes `connectors`: drctl stops connectors itself"
             yield Problem(entry.mark, (*path, key), text)
         elif not _filled(document, (*path, "stop")):
             yield Problem(entry.mark, (*path, "stop"), f"is required beside `{key}`")
@@ -100,17 +100,17 @@ def _stopped_by_command(document: Document, path: Path) -> Iterator[Problem]:
 def _started_after_failover(
     document: Document, path: Path, kind: Scalar | None
 ) -> Iterator[Problem]:
-    """Where it begins is set by drctl: else it copies everything a second time."""
+    """Drctl must set its start offsets: otherwise it copies everything a second time."""
     path = (*path, "reverse")
     wanted = _scalar(document, (*path, "after_failover"))
     if wanted is None or wanted.value is not True:
         return
     place = (*path, "after_failover")
     if kind and kind.text != "mirrormaker2":
-        text = f"goes with kind mirrormaker2 ({quoted(kind.text)})"
+        text = f"requires kind mirrormaker2 ({quoted(kind.text)})"
         yield Problem(wanted.mark, place, text)
     elif _scalar(document, (*path, "connectors", "source")) is None:
-        yield Problem(wanted.mark, place, "needs `connectors: {source: NAME}` beside it")
+        yield Problem(wanted.mark, place, "requires `connectors: {source: NAME}`")
 
 
 def _copied_offsets(document: Document, path: Path, kind: Scalar | None) -> Iterator[Problem]:
@@ -119,10 +119,10 @@ def _copied_offsets(document: Document, path: Path, kind: Scalar | None) -> Iter
     if copied is None:
         return
     if kind and kind.text != "offset-preserving":
-        text = f"goes with kind offset-preserving ({quoted(kind.text)})"
+        text = f"requires kind offset-preserving ({quoted(kind.text)})"
         yield Problem(copied.mark, path, text)
     if copied.text == "__consumer_offsets":
-        yield Problem(copied.mark, path, "holds the target's own positions, not a copy")
+        yield Problem(copied.mark, path, "holds the target's own offsets, not a copy")
 
 
 def _fence(document: Document, path: Path) -> Iterator[Problem]:
@@ -134,17 +134,17 @@ def _fence(document: Document, path: Path) -> Iterator[Problem]:
         if method.text == word and not entry:
             yield Problem(method.mark, (*path, key), f"is required by method {word}")
         if method.text != word and entry:
-            text = f"goes with method {word} ({quoted(method.text)})"
+            text = f"requires method {word} ({quoted(method.text)})"
             yield Problem(entry.mark, (*path, key), text)
     for key in ("undo", "verify"):
         entry = _filled(document, (*path, key))
         if method.text != "command" and entry:
-            text = f"goes with method command ({quoted(method.text)})"
+            text = f"requires method command ({quoted(method.text)})"
             yield Problem(entry.mark, (*path, key), text)
 
 
 def _endpoints(document: Document, link: Path) -> Iterator[Problem]:
-    """What does not go together in the endpoints of a link."""
+    """Wrong combinations in the endpoints of a link."""
     endpoints = document.entry((*link, "endpoints"))
     items = endpoints.node.items if endpoints and isinstance(endpoints.node, Sequence) else ()
     for number in range(len(items)):
@@ -160,7 +160,7 @@ def _dns(document: Document, link: Path, path: Path) -> Iterator[Problem]:
     taken = _text(document, (*path, "type")) or "A"
     for place, scalar in _scalars(document, (*path, "clusters")):
         if taken in _DATA and not _is_data(taken, scalar.text):
-            text = f"must be {_DATA[taken]}, for the type is {taken} ({quoted(scalar.text)})"
+            text = f"must be {_DATA[taken]} because type is {taken} ({quoted(scalar.text)})"
             yield Problem(scalar.mark, place, text)
     yield from _one_cluster_each(document, (*path, "clusters"), lambda texts: {frozenset(texts)})
 
@@ -187,13 +187,13 @@ def _haproxy(document: Document, link: Path, path: Path) -> Iterator[Problem]:
 
 
 def _same_names(document: Document, path: Path) -> Iterator[Problem]:
-    """Every cluster must say where each server is, or a switch would leave some where they were."""
+    """Require the same servers for each cluster: otherwise a switch would not move all of them."""
     first: tuple[str, ...] | None = None
     for name, entry in _entries(document, path).items():
         names = tuple(sorted(_entries(document, (*path, name))))
         first = names if first is None else first
         if names != first:
-            text = f"must name the servers that the cluster before it names: {', '.join(first)}"
+            text = f"must name the same servers as the previous cluster: {', '.join(first)}"
             yield Problem(entry.mark, (*path, name), text)
 
 
@@ -202,14 +202,14 @@ def _file(document: Document, link: Path, path: Path) -> Iterator[Problem]:
     content = document.entry((*path, "content"))
     text = _text(document, (*path, "content"))
     if content and text and BOOTSTRAP not in text and CLUSTER not in text:
-        said = f"must contain {BOOTSTRAP} or {CLUSTER}, or it would say the same of all clusters"
+        said = f"must contain {BOOTSTRAP} or {CLUSTER}: otherwise all clusters get the same content"
         yield Problem(content.node.mark, (*path, "content"), said)
     entry = document.entry(path)
     for name in _ends(document, link):
         bootstrap = _text(document, ("clusters", name, "bootstrap"))
         given = name in _entries(document, (*path, "clusters"))
         if entry and "${" in bootstrap and not given:
-            said = f"is required for {quoted(name)}, whose bootstrap refers to something else"
+            said = f"is required for {quoted(name)}: its bootstrap is a reference"
             yield Problem(entry.mark, (*path, "clusters"), said)
     yield from _one_cluster_each(document, (*path, "clusters"), lambda texts: texts)
 
@@ -224,29 +224,31 @@ def _command(document: Document, _link: Path, path: Path) -> Iterator[Problem]:
 def _clusters(
     document: Document, link: Path, path: Path, *, required: bool = True
 ) -> Iterator[Problem]:
-    """Names of clusters of the file; where required, with both ends of the link."""
+    """Check names of clusters; with `required`, that both clusters of the link are there."""
     entry, known = document.entry(path), tuple(_entries(document, ("clusters",)))
     if entry is None or not isinstance(entry.node, Mapping):
         return
     for name, inner in entry.node.entries.items():
         if known and name not in known:
             near = did_you_mean(name, known) or f"there are {one_of(known)}"
-            yield Problem(inner.mark, (*path, name), f"is no cluster of this file; {near}")
+            yield Problem(inner.mark, (*path, name), f"is not a cluster in this file; {near}")
     missing = [name for name in _ends(document, link) if name not in entry.node.entries]
     if missing and required:
-        yield Problem(entry.mark, path, f"has nothing for {' and '.join(map(quoted, missing))}")
+        yield Problem(entry.mark, path, f"has no entry for {' and '.join(map(quoted, missing))}")
 
 
 def _one_cluster_each(
-    document: Document, path: Path, told_by: Callable[[set[str]], set[str] | set[frozenset[str]]]
+    document: Document, path: Path, marks_of: Callable[[set[str]], set[str] | set[frozenset[str]]]
 ) -> Iterator[Problem]:
-    """What two clusters share would not tell which of them is meant."""
+    """Refuse values that two clusters share: they would not identify one of them."""
     seen: dict[str | frozenset[str], str] = {}
     for name, entry in _entries(document, path).items():
         texts = {scalar.text for _, scalar in _scalars(document, (*path, name))}
-        for mark in told_by(texts) if texts else ():
+        for mark in marks_of(texts) if texts else ():
             if mark in seen:
-                text = f"cannot be told from {quoted(seen[mark])}: both have {_listed(mark)}"
+                text = (
+                    f"cannot be distinguished from {quoted(seen[mark])}: both have {_listed(mark)}"
+                )
                 yield Problem(entry.mark, (*path, name), text)
             seen.setdefault(mark, name)
 
@@ -258,7 +260,7 @@ def _listed(mark: str | frozenset[str]) -> str:
 def _one_of_two(document: Document, path: Path, one: str, other: str) -> Iterator[Problem]:
     first, second, whole = (document.entry(p) for p in ((*path, one), (*path, other), path))
     if first and second:
-        yield Problem(second.mark, (*path, other), f"does not go with `{one}`: give one of them")
+        yield Problem(second.mark, (*path, other), f"excludes `{one}`: remove one of them")
     elif whole and not first and not second:
         yield Problem(whole.mark, (*path, one), f"is required, or `{other}`")
 
@@ -317,7 +319,7 @@ def _scalar(document: Document, path: Path) -> Scalar | None:
 
 
 def _filled(document: Document, path: Path) -> Entry | None:
-    """What is there, unless it is empty."""
+    """The entry at this path, unless it is empty."""
     entry = document.entry(path)
     match entry.node if entry else None:
         case Mapping(entries=inside) | Sequence(items=inside):

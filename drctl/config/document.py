@@ -1,6 +1,6 @@
-"""YAML text -> a tree that knows the place of every key and value.
+"""Parses YAML into a tree with the place of every key and value.
 
-Composed, never constructed: no tag can make an object. What a value means is decided later.
+The YAML is only composed, never constructed: no tag can create an object.
 """
 
 import re
@@ -20,7 +20,7 @@ _MERGE = _PREFIX + "merge"
 _MOST_NODES = 20_000
 _DEEPEST = 32
 _LARGEST = 2**63 - 1
-# What the parser quotes may be (part of) a password, as in `password: *abc` or `!abc`.
+# The parser may quote part of a password, as in `password: *abc` or `!abc`.
 _QUOTED = re.compile(r"(['\"])(.*?)\1")
 
 
@@ -30,7 +30,7 @@ class Scalar:
 
     Attributes:
         text: as written, without quotes.
-        value: what YAML takes it for: text, bool, int, float or None.
+        value: as YAML parses it: text, bool, int, float or None.
     """
 
     mark: Mark
@@ -56,7 +56,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """Keys and values; where a key is written twice, the first."""
+    """Keys and values; of duplicate keys the first."""
 
     mark: Mark
     entries: dict[str, Entry]
@@ -70,15 +70,15 @@ class Document:
     """A parsed file.
 
     Attributes:
-        root: None where there is none: an empty file, or one that is not YAML.
-        problems: what YAML allows and a configuration does not (duplicate keys, tags, ...).
+        root: None for an empty file and for invalid YAML.
+        problems: invalid YAML, duplicate keys, tags and the like.
     """
 
     root: Node | None = None
     problems: list[Problem] = field(default_factory=list)
 
     def entry(self, path: Path) -> Entry | None:
-        """What lies at the path; the mark is of its key, or of the item in a list."""
+        """The entry at a path, with the place of its key or list item."""
         if self.root is None:
             return None
         here = Entry(self.root.mark, self.root)
@@ -91,7 +91,7 @@ class Document:
 
 
 def file_text(path: FilePath) -> str:
-    """What stands in a file.
+    """Read a file.
 
     Raises:
         ConfigError: it cannot be read.
@@ -109,7 +109,7 @@ def file_text(path: FilePath) -> str:
 
 
 def parse(text: str) -> Document:
-    """The text as a tree; problems are collected, not raised."""
+    """Parse a text; problems are collected, not raised."""
     document = Document()
     try:
         node = yaml.SafeLoader(text).get_single_node()
@@ -119,12 +119,12 @@ def parse(text: str) -> Document:
     except yaml.MarkedYAMLError as error:
         document.problems.append(_syntax(error))
     except (RecursionError, _TooLarge):
-        document.problems.append(Problem(Mark(1, 1), (), "is nested or repeated beyond reason"))
+        document.problems.append(Problem(Mark(1, 1), (), "is nested too deeply or too large"))
     return document
 
 
 class _TooLarge(Exception):
-    """The tree grows beyond any sensible configuration."""
+    """The tree is too large for a configuration."""
 
 
 @dataclass(slots=True)
@@ -138,7 +138,9 @@ class _TreeBuilder:
             raise _TooLarge
         mark = _mark(node.start_mark)
         if not node.tag.startswith(_PREFIX) or "python" in node.tag:
-            self.problems.append(Problem(mark, path, "tags (words that begin with !) mean nothing"))
+            self.problems.append(
+                Problem(mark, path, "tags (words that begin with !) are not supported")
+            )
         if isinstance(node, yaml.ScalarNode):
             return Scalar(mark, node.value, _value(node))
         if isinstance(node, yaml.SequenceNode):
@@ -154,10 +156,10 @@ class _TreeBuilder:
             if key.tag == _MERGE:
                 merged.extend(self.merged(value, path))
             elif not isinstance(key, yaml.ScalarNode):
-                self.problems.append(Problem(mark, path, "a key must be a single word"))
+                self.problems.append(Problem(mark, path, "a key must be a single value"))
             elif key.value in found:
                 first = found[key.value].mark
-                text = f"is written twice, first in line {first.line}"
+                text = f"is a duplicate key; the first is in line {first.line}"
                 self.problems.append(Problem(mark, (*path, key.value), text))
                 self.node(value, (*path, key.value))
             else:
@@ -173,11 +175,13 @@ class _TreeBuilder:
                 yield self.entries(source, path)
             else:
                 mark = _mark(value.start_mark)
-                self.problems.append(Problem(mark, path, "<< takes a mapping, such as *an-alias"))
+                self.problems.append(
+                    Problem(mark, path, "<< requires a mapping, for example *an-alias")
+                )
 
 
 def scalars(node: Node, path: Path) -> Iterator[tuple[Path, Scalar]]:
-    """All single values at or below a place."""
+    """All single values at or below a path."""
     if isinstance(node, Mapping):
         for name, entry in node.entries.items():
             yield from scalars(entry.node, (*path, name))
@@ -201,9 +205,9 @@ def _value(node: yaml.ScalarNode) -> str | bool | int | float | None:
         return str(node.value)
     try:
         value = yaml.constructor.SafeConstructor().construct_object(node)
-    except (ValueError, LookupError):  # of a tag that does not fit, such as `!!int ''`
+    except (ValueError, LookupError):  # a tag that does not fit, such as `!!int ''`
         return str(node.value)
-    # What no setting can be is shown as it is written: Python writes no number of any length.
+    # Python refuses to print numbers of any length.
     if isinstance(value, int) and abs(value) > _LARGEST:
         return str(node.value)
     return value if value is None or isinstance(value, bool | int | float) else str(node.value)
@@ -217,20 +221,20 @@ def _syntax(error: yaml.MarkedYAMLError) -> Problem:
     mark = error.problem_mark or error.context_mark
     said = _QUOTED.sub(_keep_token, error.problem or "cannot be read")
     if "alias" in said:
-        said = "a value that begins with * is the alias of an anchor that is not there; quote it"
+        said = "a value that begins with * is an alias of a missing anchor; put it in quotes"
     elif "tag handle" in said:
-        said = "a value that begins with ! is a tag; quote it"
+        said = "a value that begins with ! is a tag; put it in quotes"
     elif r"'\t'" in said:
-        said = "a tab cannot indent; use spaces"
+        said = "tabs are not allowed for indentation; use spaces"
     elif "another document" in said:
-        said = "only one document may be in the file"
+        said = "the file must contain only one document"
     elif error.context_mark and mark and error.context_mark.line != mark.line:
-        said += f" ({error.context}, begun in line {error.context_mark.line + 1})"
+        said += f" ({error.context}, started in line {error.context_mark.line + 1})"
     return Problem(_mark(mark) if mark else Mark(1, 1), (), f"is not valid YAML: {said}")
 
 
 def _keep_token(match: re.Match[str]) -> str:
-    """Punctuation and `<names of tokens>` as they are; whatever else is quoted may be a secret."""
+    """Keep punctuation and `<token names>`; any other quoted text may be a secret."""
     word = match[2]
     token = len(word) <= 2 or (word.startswith("<") and word.endswith(">"))
     return match[0] if token else "..."

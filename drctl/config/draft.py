@@ -1,4 +1,4 @@
-"""A commented drctl.yaml from what was found on two clusters."""
+"""Drafts a commented drctl.yaml from two clusters and their connectors."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from drctl.model.ports import ClusterReader
 
 
 class ConnectorReader(Protocol):
-    """Looks at the connectors of a Connect cluster."""
+    """Reads the connectors of a Connect cluster."""
 
     def kafka_cluster_id(self) -> str:
         """The cluster that the workers keep their state in."""
@@ -33,7 +33,7 @@ class ConnectorReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A cluster as it was found.
+    """A cluster that was read.
 
     Attributes:
         topics: names of those that are not internal, sorted.
@@ -49,11 +49,11 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class FoundMirror:
-    """Replication as it was found.
+    """Replication that was found.
 
     Attributes:
         urls: workers that know its connectors.
-        forward: whether it copies from the first cluster to the second; None where nothing tells.
+        forward: whether it copies from the first cluster to the second; None if unknown.
     """
 
     mirror: Mirror
@@ -74,7 +74,7 @@ def see(reader: ClusterReader, cluster: ClusterConfig) -> Seen:
 
 
 def must_differ(first: Seen, second: Seen) -> None:
-    """Two names for one cluster make no link.
+    """Refuse two addresses of one cluster.
 
     Raises:
         UsageError: it is one cluster.
@@ -82,14 +82,14 @@ def must_differ(first: Seen, second: Seen) -> None:
     if first.cluster_id == second.cluster_id:
         raise UsageError(
             f"{first.bootstrap} and {second.bootstrap} are the same cluster ({first.cluster_id})",
-            "name brokers of two clusters",
+            "give bootstrap servers of two different clusters",
         )
 
 
 def find_mirrors(
     workers: Mapping[str, ConnectorReader], first: Seen, second: Seen
 ) -> tuple[FoundMirror, ...]:
-    """All replication that the workers, by URL, run; one that several know is found once.
+    """Find all replication that the workers run; duplicates are merged.
 
     Raises:
         Unreachable: a worker does not answer.
@@ -108,7 +108,7 @@ def find_mirrors(
 
 
 def common_topics(first: Seen, second: Seen) -> tuple[tuple[str, ...], str]:
-    """Topics that both clusters hold, and how they are called on the second."""
+    """Topics that both clusters hold, and how their names differ on the second."""
     for rename in (UNCHANGED, f"{first.name}.{UNCHANGED}"):
         both = [t for t in first.topics if rename.replace(UNCHANGED, t) in second.topics]
         if both:
@@ -117,7 +117,7 @@ def common_topics(first: Seen, second: Seen) -> tuple[tuple[str, ...], str]:
 
 
 def _forward(mirror: Mirror, home: str, first: Seen, second: Seen) -> bool | None:
-    """By the brokers that it names; else by where its workers write; else by its aliases."""
+    """Judge by broker addresses, then by the workers' cluster, then by cluster aliases."""
     one, other = brokers(first.bootstrap), brokers(second.bootstrap)
     source, target = mirror.source_brokers, mirror.target_brokers
     evidence = (
@@ -134,7 +134,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9$/][\w.:/,${}@*-]*(?<!:)")
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What goes into the file."""
+    """The content of the file."""
 
     first: Seen
     second: Seen
@@ -142,7 +142,7 @@ class Draft:
 
     @property
     def forward(self) -> FoundMirror | None:
-        """The replication of the link; what nothing is known of counts as this."""
+        """The replication of the link; one of unknown direction counts as forward."""
         return next((m for m in self.mirrors if m.forward is not False), None)
 
     @property
@@ -185,18 +185,18 @@ class Draft:
             "",
             "links:",
             f"  {self.link}:",
-            f"    from: {word(self.first.name)}  # as replication runs now",
+            f"    from: {word(self.first.name)}  # current direction of replication",
             f"    to: {word(self.second.name)}",
             *self._topics(),
             *self._replicator(),
-            "    # How applications are kept from writing to the source:",
+            "    # How drctl prevents applications from writing to the source (fence):",
             '    # fence: {method: acl, principals: ["User:orders-app"]}',
-            "    # identity: [key, value, headers, timestamp]  # fields that survive replication",
+            "    # identity: [key, value, headers, timestamp]  # fields that replication keeps",
             "",
             "policy:",
-            "  max_lag_records: 0    # a planned failover refuses above this",
+            "  max_lag_records: 0    # a planned failover is refused above this lag",
             "  max_rpo_seconds: 30",
-            "  order: per-key        # per-key, per-partition or none: what the applications need",
+            "  order: per-key        # per-key, per-partition or none: as applications need",
             "",
             "spark:",
             "  master: local[*]      # or spark://..., yarn, k8s://...",
@@ -211,10 +211,10 @@ class Draft:
             f"    bootstrap: {word(seen.bootstrap)}",
         ]
         if not seen.properties:
-            return [*lines, "    # properties: {}     # any property of librdkafka"]
+            return [*lines, "    # properties: {}     # any librdkafka property"]
         return [
             *lines,
-            "    properties:  # any property of librdkafka",
+            "    properties:  # any librdkafka property",
             *(f"      {word(name)}: {word(value)}" for name, value in seen.properties.items()),
         ]
 
@@ -222,16 +222,18 @@ class Draft:
         if self.forward:
             mirror = self.forward.mirror
             lines = [
-                f"    topics: {words(mirror.topics)}  # full-match regexes, as the replicator's"
+                f"    topics: {words(mirror.topics)}  # full-match regexes, from the replicator"
             ]
             if mirror.exclude:
                 lines.append(f"    exclude: {words(mirror.exclude)}")
             return [*lines, f"    groups: {words(mirror.groups)}"]
         both, _ = common_topics(self.first, self.second)
         if not both or len(both) > _MOST_TOPICS:
-            return [f'    topics: [".*"]  # full-match regexes; {len(both)} are on both sides']
+            return [
+                f'    topics: [".*"]  # full-match regexes; both clusters have {len(both)} topics'
+            ]
         literal = [pattern_of(topic) for topic in both]
-        return [f"    topics: {words(literal)}  # full-match regexes; these are on both sides"]
+        return [f"    topics: {words(literal)}  # full-match regexes; topics of both clusters"]
 
     def _replicator(self) -> list[str]:
         found = self.forward
@@ -240,22 +242,25 @@ class Draft:
             return [
                 "    replicator:",
                 "      kind: none  # or mirrormaker2, confluent-replicator, offset-preserving",
-                f"      rename: {word(rename)}  # a topic's name on the target",
+                f"      rename: {word(rename)}  # topic name on the target",
             ]
         lines = [
             "    replicator:",
             f"      kind: {found.mirror.kind}",
             *_workers(found, "      "),
-            f"      rename: {word(found.mirror.rename)}  # a topic's name on the target",
+            f"      rename: {word(found.mirror.rename)}  # topic name on the target",
         ]
         if self.backward:
-            lines += ["      reverse:  # what failback uses", *_workers(self.backward, "        ")]
+            lines += [
+                "      reverse:  # replication for failback",
+                *_workers(self.backward, "        "),
+            ]
             lines.append(f"        rename: {word(self.backward.mirror.rename)}")
         return lines
 
 
 def word(text: str) -> str:
-    """A text as YAML reads it back, plain where that is the same."""
+    """A text as YAML, quoted only if necessary."""
     if _PLAIN.fullmatch(text) and yaml.safe_load(text) == text:
         return text
     return json.dumps(text)
@@ -267,21 +272,23 @@ def words(texts: Sequence[str]) -> str:
 
 
 def must_be_free(path: Path) -> None:
-    """No file is written over.
+    """Refuse to overwrite a file.
 
     Raises:
-        Refused: there is one.
+        Refused: the file exists.
     """
     if path.exists() or path.is_symlink():
-        raise Refused(f"{path} exists; nothing was changed", "name another one with --output-file")
+        raise Refused(
+            f"{path} already exists; nothing was written", "choose another with --output-file"
+        )
 
 
 def write_new(path: Path, text: str) -> None:
-    """The whole file or none, readable by its owner only, and never over another.
+    """Write a new file atomically, readable by its owner only.
 
     Raises:
-        Refused: there is a file of this name now.
-        UsageError: it cannot be written there.
+        Refused: the file exists.
+        UsageError: it cannot be written.
     """
     try:
         with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8") as new:

@@ -1,4 +1,4 @@
-"""What drctl.yaml may say of endpoints: a section for each kind of them."""
+"""The endpoint sections of drctl.yaml, one for each kind."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from drctl.model.endpoints import ClientRedirect
 
 
 class Section(BaseModel):
-    """A mapping of the file. Frozen, and its errors never hold what was written."""
+    """A mapping in the file. Frozen; its errors never contain the input."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True)
 
@@ -36,37 +36,37 @@ _MOST_SECONDS = 2**31 - 1
 
 
 def domain_name(text: str) -> str:
-    """A name as DNS compares it: lower case, with the dot of the root.
+    """Normalize a domain name: lower case, with the trailing dot.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a domain name.
     """
     name = text.lower().removesuffix(".")
     labels = name.split(".")
-    # A last label of digits is an address, or the part of one that was mistyped.
+    # A numeric last label is an IP address, perhaps a mistyped one.
     if (
         len(name) > _LONGEST_NAME
         or labels[-1].isdecimal()
         or not all(map(_LABEL.fullmatch, labels))
     ):
-        raise ValueError("must be a domain name such as kafka.example.org")
+        raise ValueError("must be a domain name, for example kafka.example.org")
     return f"{name}."
 
 
 def host_and_port(text: str, default: int | None = None) -> tuple[str, int]:
-    """`HOST:PORT` taken apart, an IPv6 address out of its brackets.
+    """Parse `HOST:PORT`; brackets of an IPv6 address are removed.
 
     Args:
-        default: the port where none is named.
+        default: port if none is given.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is malformed.
     """
     host, colon, port = text.rpartition(":")
     if default is not None and (not colon or text.endswith("]")):
         host, port = text, str(default)
     if not is_host(host) or "%" in host:
-        raise ValueError("must be HOST:PORT, an IPv6 address in brackets")
+        raise ValueError("must be HOST:PORT, with IPv6 addresses in brackets")
     if not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError("must be HOST:PORT, with a port from 1 to 65535")
     return host.strip("[]"), int(port)
@@ -74,7 +74,7 @@ def host_and_port(text: str, default: int | None = None) -> tuple[str, int]:
 
 def _literal(text: str) -> str:
     if "${" in text:
-        raise ValueError("may not refer to ${...}: it is shown, and goes into journals")
+        raise ValueError("must not contain ${...}: it is printed and written to journals")
     return text
 
 
@@ -103,7 +103,7 @@ def _resolver(text: str) -> str:
 
 
 def _server_address(text: str) -> str:
-    return _address(*host_and_port(text), "must be ADDRESS:PORT: HAProxy takes no host name here")
+    return _address(*host_and_port(text), "must be ADDRESS:PORT: HAProxy accepts no host name here")
 
 
 def _address(host: str, port: int, otherwise: str) -> str:
@@ -166,7 +166,7 @@ PerCluster = Annotated[Mapping[Text, T], AfterValidator(frozen)]
 
 
 class TsigConfig(Section):
-    """The key that the DNS server knows drctl by.
+    """The TSIG key for updates of the zone.
 
     Attributes:
         secret: as `tsig-keygen` prints it.
@@ -182,10 +182,10 @@ class DnsEndpoint(Section):
 
     Attributes:
         server: the primary server of the zone.
-        clusters: the record's data for each cluster, as in a zone file.
-        tsig: None where the server lets this address update without a key.
-        resolvers: those that clients ask; they are asked for what they still have.
-        bootstrap: as clients have it, where drctl is to come the way that they come.
+        clusters: record data for each cluster, as in a zone file.
+        tsig: None if the server accepts updates without a key.
+        resolvers: resolvers of the clients; drctl checks what they have cached.
+        bootstrap: bootstrap servers of the clients, to check the endpoint as a client.
     """
 
     kind: Literal["dns"]
@@ -203,7 +203,7 @@ class DnsEndpoint(Section):
 
     @property
     def leaving(self) -> ClientRedirect:
-        """How clients leave the old cluster."""
+        """How clients are moved away from the old cluster."""
         return ClientRedirect.LOOKED_UP
 
 
@@ -212,12 +212,12 @@ class HaproxyEndpoint(Section):
 
     Attributes:
         socket: path of the API's Unix socket; or
-        address: where it listens.
-        servers: each cluster's servers: those of one take clients, the others are in maintenance;
-            or
-        addresses: where each cluster has the backend's servers, by their names.
-        cut_sessions: whether sessions to the other clusters are ended.
-        bootstrap: as clients have it, where drctl is to come the way that they come.
+        address: HOST:PORT of the API.
+        servers: servers of each cluster: drctl enables those of one cluster and sets the others to
+            maintenance; or
+        addresses: for each cluster, the address of each server of the backend.
+        cut_sessions: whether open sessions to the other clusters are closed.
+        bootstrap: bootstrap servers of the clients, to check the endpoint as a client.
     """
 
     kind: Literal["haproxy"]
@@ -232,16 +232,16 @@ class HaproxyEndpoint(Section):
 
     @property
     def leaving(self) -> ClientRedirect:
-        """How clients leave the old cluster."""
+        """How clients are moved away from the old cluster."""
         return ClientRedirect.CUT if self.cut_sessions else ClientRedirect.LEFT_OPEN
 
 
 class FileEndpoint(Section):
-    """A file that clients read their bootstrap from: what it says is all there is to come by.
+    """A file from which clients read their bootstrap servers.
 
     Attributes:
         content: of the file.
-        clusters: what stands for `{bootstrap}`; else the cluster's own `bootstrap`.
+        clusters: value of `{bootstrap}` for each cluster; default: its `bootstrap`.
     """
 
     kind: Literal["file"]
@@ -251,18 +251,18 @@ class FileEndpoint(Section):
 
     @property
     def leaving(self) -> ClientRedirect:
-        """How clients leave the old cluster."""
+        """How clients are moved away from the old cluster."""
         return ClientRedirect.READ_AT_START
 
 
 class CommandEndpoint(Section):
-    """Commands of the site.
+    """User-supplied commands.
 
     Attributes:
-        argv: switches to `{cluster}`; started without a shell.
-        observe: prints the name of the cluster that clients are sent to.
+        argv: redirects clients to `{cluster}`; run without a shell.
+        observe: prints the name of the current cluster of the clients.
         env: their whole environment.
-        bootstrap: as clients have it, where drctl is to come the way that they come.
+        bootstrap: bootstrap servers of the clients, to check the endpoint as a client.
     """
 
     kind: Literal["command"]
@@ -276,7 +276,7 @@ class CommandEndpoint(Section):
 
     @property
     def leaving(self) -> ClientRedirect:
-        """How clients leave the old cluster."""
+        """How clients are moved away from the old cluster."""
         return ClientRedirect.BY_SITE
 
 
@@ -294,5 +294,5 @@ SECTIONS: Mapping[str, type[Section]] = MappingProxyType(
 
 
 def entrance_of(endpoint: EndpointConfig) -> str | None:
-    """What a client has as bootstrap.servers to come by an endpoint; None where nobody says it."""
+    """The bootstrap.servers of clients behind an endpoint; None if not configured."""
     return None if isinstance(endpoint, FileEndpoint) else endpoint.bootstrap

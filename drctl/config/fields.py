@@ -1,4 +1,4 @@
-"""The kinds of single values in drctl.yaml, each with the words that refuse a wrong one."""
+"""Types of single values in drctl.yaml, with their error messages."""
 
 import re
 import warnings
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[\w.-]+")
 
 
 def is_host(text: str) -> bool:
-    """Whether it can be asked for: an IPv6 address in brackets, or labels of 1 to 63 characters."""
+    """Whether it is an IPv6 address in brackets, or a host name of valid labels."""
     if _IPV6.fullmatch(text):
         return True
     if not _NAME.fullmatch(text):
@@ -30,27 +30,27 @@ def is_host(text: str) -> bool:
 
 
 _DECIDED_BY_DRCTL = {
-    "bootstrap.servers": "belongs into `bootstrap`, beside `properties`",
-    "metadata.broker.list": "belongs into `bootstrap`, beside `properties`",
+    "bootstrap.servers": "write it as `bootstrap`, next to `properties`",
+    "metadata.broker.list": "write it as `bootstrap`, next to `properties`",
     "group.id": "drctl joins no consumer group",
     "group.instance.id": "drctl joins no consumer group",
     "group.protocol": "drctl joins no consumer group",
     "group.remote.assignor": "drctl joins no consumer group",
     "partition.assignment.strategy": "drctl joins no consumer group",
-    "enable.auto.commit": "drctl commits no offsets behind your back",
-    "auto.commit.interval.ms": "drctl commits no offsets behind your back",
-    "enable.auto.offset.store": "drctl commits no offsets behind your back",
-    "auto.offset.reset": "drctl reads exact offsets; a reset would hide that some are gone",
-    "isolation.level": "drctl decides for each question which records count",
-    "enable.partition.eof": "drctl decides where a scan ends",
-    "allow.auto.create.topics": "drctl never creates a topic by looking at it",
-    "transactional.id": "drctl sets it where it writes, to fence an older run of itself",
-    "enable.idempotence": "drctl sets it where it writes",
-    "acks": "drctl sets it where it writes",
-    "request.required.acks": "drctl sets it where it writes",
-    "plugin.library.paths": "drctl loads no libraries named in a configuration file",
-    "ssl.providers": "drctl loads no libraries named in a configuration file",
-    "ssl.engine.location": "drctl loads no libraries named in a configuration file",
+    "enable.auto.commit": "drctl commits offsets only where its plan says so",
+    "auto.commit.interval.ms": "drctl commits offsets only where its plan says so",
+    "enable.auto.offset.store": "drctl commits offsets only where its plan says so",
+    "auto.offset.reset": "drctl reads exact offsets; a reset would hide missing records",
+    "isolation.level": "drctl sets it for each read",
+    "enable.partition.eof": "drctl sets it for each read",
+    "allow.auto.create.topics": "reads of drctl never create topics",
+    "transactional.id": "drctl sets it for writes, to fence an older run",
+    "enable.idempotence": "drctl sets it for writes",
+    "acks": "drctl sets it for writes",
+    "request.required.acks": "drctl sets it for writes",
+    "plugin.library.paths": "drctl loads no libraries from a configuration file",
+    "ssl.providers": "drctl loads no libraries from a configuration file",
+    "ssl.engine.location": "drctl loads no libraries from a configuration file",
 }
 
 _OF_JAVA_CLIENTS = {
@@ -66,23 +66,23 @@ _OF_JAVA_CLIENTS = {
     "ssl.keystore.certificate.chain": "`ssl.certificate.pem`",
     "ssl.protocol": "`ssl.cipher.suites` and the system's OpenSSL configuration",
     "ssl.enabled.protocols": "the system's OpenSSL configuration",
-    "key.deserializer": "nothing: drctl compares bytes",
-    "value.deserializer": "nothing: drctl compares bytes",
-    "key.serializer": "nothing: drctl compares bytes",
-    "value.serializer": "nothing: drctl compares bytes",
+    "key.deserializer": "none: drctl compares bytes",
+    "value.deserializer": "none: drctl compares bytes",
+    "key.serializer": "none: drctl compares bytes",
+    "value.serializer": "none: drctl compares bytes",
 }
 
 
-def objection(name: str) -> str:
-    """Why the property must not be set; empty where it may."""
+def refusal(name: str) -> str:
+    """Why a property must not be set; empty if it may."""
     if name in _DECIDED_BY_DRCTL:
-        return f"may not be set: {_DECIDED_BY_DRCTL[name]}"
+        return f"must not be set: {_DECIDED_BY_DRCTL[name]}"
     if name in _OF_JAVA_CLIENTS:
-        return f"is a property of Java clients; librdkafka has {_OF_JAVA_CLIENTS[name]}"
+        return f"is a Java client property; use for librdkafka: {_OF_JAVA_CLIENTS[name]}"
     if name.endswith("_cb") or name in ("logger", "on_delivery", "on_commit"):
-        return "takes a function, which a file cannot hold"
+        return "requires a function and cannot be set in a file"
     if not name or any(not c.isprintable() or c.isspace() for c in name):
-        return "is not the name of a librdkafka property"
+        return "is not a librdkafka property"
     return ""
 
 
@@ -92,14 +92,14 @@ _PLACE = re.compile(r"(\[[^]]*\]|[^\[\]/:?#]+)(?::([0-9]{1,5}))?((?:/[!-\"$->A-~
 
 @dataclass(frozen=True, slots=True)
 class WebAddress:
-    """A URL of HTTP taken apart.
+    """A parsed HTTP URL.
 
     Attributes:
-        host: as a resolver takes it, an IPv6 address without brackets.
+        host: for a resolver; an IPv6 address without brackets.
         place: `HOST` or `HOST:PORT`, as written.
-        path: in front of whatever is asked; empty, or begins with `/` and does not end so.
-        user: None where the URL names nobody.
-        password: not for any output.
+        path: prefix of all requests; empty, or begins with `/` and has no trailing one.
+        user: None if the URL has none.
+        password: never printed.
     """
 
     scheme: str
@@ -116,28 +116,28 @@ class WebAddress:
 
     @property
     def secure(self) -> bool:
-        """Whether what is sent there is encrypted."""
+        """Whether requests are encrypted."""
         return self.scheme == "https"
 
 
 def web_address(text: str) -> WebAddress:
-    """Read a URL; up to its last `@` everything is user and password, whatever it holds.
+    """Parse a URL; everything before its last `@` is user and password.
 
-    So a password may be written as it is, also with `/`, `#`, `?`, `[` and `@`; what is written
-    as `%XX` is decoded. An `@` in a path has to be written as `%40`.
+    Therefore a password may contain `/`, `#`, `?`, `[` and `@` unescaped; `%XX` is decoded. An
+    `@` in a path must be written as `%40`.
 
     Raises:
-        ValueError: it is no URL of HTTP. The message holds nothing of the text.
+        ValueError: it is not an HTTP URL. The message contains nothing of the text.
     """
     whole = _URL.fullmatch(text)
     found = _PLACE.fullmatch(whole[3]) if whole else None
     if whole is None or found is None:
-        raise ValueError(NOT_ONE)
+        raise ValueError(NOT_A_URL)
     host, port, path = found.groups()
     secure = whole[1].lower() == "https"
     number = int(port) if port else 443 if secure else 80
     if not is_host(host) or not 0 < number < 65536:
-        raise ValueError(NOT_ONE)
+        raise ValueError(NOT_A_URL)
     user, _, password = (whole[2] or "").partition(":")
     return WebAddress(
         whole[1].lower(),
@@ -150,7 +150,7 @@ def web_address(text: str) -> WebAddress:
     )
 
 
-NOT_ONE = "must be a URL such as http://connect:8083"
+NOT_A_URL = "must be a URL, for example http://connect:8083"
 
 
 T = TypeVar("T")
@@ -162,22 +162,22 @@ RECORD_FIELDS = ("key", "value", "headers", "timestamp")
 def _checked_regex(text: str) -> str:
     try:
         with warnings.catch_warnings():
-            # Python says of some that they may mean something else one day.
+            # Python warns that the meaning of some may change.
             warnings.simplefilter("ignore")
             re.compile(text)
     except (OverflowError, RecursionError):
-        raise ValueError("is not a regular expression: it is beyond what can be matched") from None
+        raise ValueError("is not a usable regular expression: too complex") from None
     except re.error as error:
-        where = "" if error.pos is None else f" at its character {error.pos + 1}"
-        raise ValueError(f"is not a regular expression: {error.msg}{where}") from None
+        where = "" if error.pos is None else f" at character {error.pos + 1}"
+        raise ValueError(f"is not a valid regular expression: {error.msg}{where}") from None
     return text
 
 
 def _checked_rename(text: str) -> str:
     if UNCHANGED not in text:
-        raise ValueError(f"must contain {UNCHANGED}, or all topics would become one")
+        raise ValueError(f"must contain {UNCHANGED}: otherwise all topics get the same name")
     if "${" in text.replace(UNCHANGED, ""):
-        raise ValueError(f"may refer to {UNCHANGED} only")
+        raise ValueError(f"may reference {UNCHANGED} only")
     return text
 
 
@@ -186,11 +186,11 @@ def _checked_identity(fields: tuple[str, ...]) -> tuple[str, ...]:
         header = name.removeprefix("header:")
         if name not in RECORD_FIELDS and (header == name or not header):
             allowed = ", ".join(RECORD_FIELDS)
-            raise ValueError(f"may hold {allowed} and header:NAME, not {name!r}")
+            raise ValueError(f"may contain {allowed} and header:NAME, but not {name!r}")
         if name in fields[:number]:
-            raise ValueError(f"names {name!r} twice")
+            raise ValueError(f"contains {name!r} twice")
         if header != name and "headers" in fields:
-            raise ValueError(f"holds headers, of which {name!r} is a part")
+            raise ValueError(f"contains headers, which includes {name!r}")
     return fields
 
 
@@ -203,17 +203,17 @@ def _checked_bootstrap(setting: Setting) -> Setting:
         if address.endswith("]") or not colon:
             host, port = address, "9092"
         if not is_host(host):
-            raise ValueError("must be HOST:PORT, or several with commas between")
+            raise ValueError("must be HOST:PORT, or several separated by commas")
         if not port.isdecimal() or not 0 < int(port) < 65536:
             raise ValueError("must be HOST:PORT, with a port from 1 to 65535")
     return setting
 
 
 def checked_url(setting: Setting) -> Setting:
-    """An http address.
+    """Check the URL of a Connect worker.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not an HTTP URL.
     """
     if setting.references:
         if not setting.raw.startswith(("http://", "https://", "${")):
@@ -224,9 +224,9 @@ def checked_url(setting: Setting) -> Setting:
 
 
 def for_commands(urls: Sequence[Setting] | None) -> str:
-    """The first URL as commands are printed with it, without user and password.
+    """The first URL for printed commands, without user and password.
 
-    Empty where none is given, or another place says it: `connector_url` then names a variable.
+    Empty if there is none, or if it is a reference: `connector_url` then names a variable.
     """
     try:
         return str(web_address(urls[0].raw)) if urls else ""
@@ -235,7 +235,7 @@ def for_commands(urls: Sequence[Setting] | None) -> str:
 
 
 def _checked_property(name: str) -> str:
-    if reason := objection(name):
+    if reason := refusal(name):
         raise ValueError(reason)
     return name
 

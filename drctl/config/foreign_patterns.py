@@ -1,8 +1,8 @@
-"""Regular expressions out of connectors' configurations: whoever may write one chose it.
+"""Untrusted regular expressions from the configurations of connectors.
 
-Python's matcher tries every way to split a name, and cannot be stopped: `(.+)+!` takes a minute on
-30 characters, and twice as long on each further one. So only those are tried that are done soon on
-any name of a topic; MirrorMaker 2's own, and lists of names and beginnings, are.
+Python's matcher backtracks and cannot be interrupted: `(.+)+!` takes a minute on 30 characters and
+twice as long on each further one. Therefore only patterns that are fast on any topic name are
+matched: those of MirrorMaker 2, and lists of names and prefixes.
 """
 
 import re
@@ -15,7 +15,7 @@ _CHOICES = re.compile(r"(?<!\()\?")
 
 
 def compiled(pattern: str) -> re.Pattern[str] | None:
-    """The pattern, to match names; None where Python cannot read it, or might never be done."""
+    """Compile a pattern; None if Python cannot read it, or it may be too slow."""
     plain = _ONE.sub("x", pattern)
     found = (_REPEATS.findall(plain), _CHOICES.findall(plain), plain.split("(")[1:])
     if _REPEATED_GROUP.search(plain) or max(map(len, found)) > _MOST:

@@ -1,4 +1,4 @@
-"""A cluster as named on a command line, with the same rules as in drctl.yaml."""
+"""A cluster given on the command line, with the same rules as in drctl.yaml."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ from drctl.model.text import lines
 def given_cluster(
     name: str, bootstrap: str, pairs: Sequence[str], directory: Path
 ) -> ClusterConfig:
-    """The cluster of this name; relative file names start from the directory.
+    """Build a cluster; relative file names start from the directory.
 
     Args:
         pairs: librdkafka properties, `NAME=VALUE` each.
@@ -38,40 +38,44 @@ def given_cluster(
 
 
 def given_url(option: str, url: str, directory: Path) -> Setting:
-    """The URL of a Connect worker, which may refer to a password.
+    """Parse the URL of a Connect worker; it may reference a password.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is not a URL.
     """
     try:
         return checked_url(literal("connect", url, option, directory))
     except ValueError as error:
-        raise UsageError(f"{option} {error}", "for example http://connect:8083") from None
+        raise UsageError(
+            f"{option} {error}", f"for example: {option} http://connect:8083"
+        ) from None
 
 
 def holds_password(url: str) -> bool:
-    """Whether a URL as typed shows a password to whoever sees the command line."""
+    """Whether a URL contains a literal password."""
     return hide_user_info(url) != url and _literal(user_info(url))
 
 
 def _properties(option: str, pairs: Sequence[str]) -> dict[str, str]:
-    """Raises UsageError where one is no pair, or a secret: command lines can be seen by others."""
+    """Raises UsageError for a malformed pair, and for a secret: other users see command lines."""
     found: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise UsageError(f"{option} takes NAME=VALUE", "for example security.protocol=SSL")
+            raise UsageError(
+                f"{option} requires NAME=VALUE", f"for example: {option} security.protocol=SSL"
+            )
         if names_secret(name) and _literal(value):
             raise UsageError(
-                f"{option}: {name} is a secret, and other users can see command lines",
-                f"refer to it: {option} '{name}=${{env:NAME}}' or '{name}=${{file:PATH}}'",
+                f"{option}: {name} is a secret that other users can see",
+                f"use a reference: {option} '{name}=${{env:NAME}}' or '{name}=${{file:PATH}}'",
             )
         found[name] = value
     return found
 
 
 def _literal(text: str) -> bool:
-    """Whether any of it does not come from elsewhere; what is no reference is the text itself."""
+    """Whether any part of the text is not a reference."""
     try:
         return any(isinstance(part, str) and part for part in parts_of(text))
     except ValueError:

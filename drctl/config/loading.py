@@ -1,4 +1,4 @@
-"""drctl.yaml from disk: found, parsed, checked; all of its errors at once."""
+"""Finds, parses and checks drctl.yaml, and reports all of its errors at once."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -23,41 +23,41 @@ VARIABLE = "DRCTL_CONFIG"
 
 
 def find(path: Path | None, environ: Mapping[str, str]) -> Path:
-    """The file to load: the given one, else $DRCTL_CONFIG, else ./drctl.yaml.
+    """Choose the file: --config, $DRCTL_CONFIG or ./drctl.yaml.
 
     Raises:
         ConfigError: it does not exist.
     """
-    said = environ.get(VARIABLE)
-    chosen = path or (Path(said) if said else DEFAULT)
+    named = environ.get(VARIABLE)
+    chosen = path or (Path(named) if named else DEFAULT)
     if chosen.exists():
         return chosen
-    if path or said:
+    if path or named:
         origin = "--config" if path else f"${VARIABLE}"
-        raise ConfigError(f"{chosen}: no such file (named by {origin})")
+        raise ConfigError(f"configuration not found: {chosen} (from {origin})")
     other = DEFAULT.with_suffix(".yml")
-    rename = f"; {other} is not looked for: name it with --config" if other.exists() else ""
+    rename = f"; to use {other}, add --config {other}" if other.exists() else ""
     raise ConfigError(
-        f"there is no configuration: {DEFAULT} does not exist in this folder{rename}",
-        f"write one with `drctl init`, or name one with --config or ${VARIABLE}",
+        f"configuration not found: no {DEFAULT} in this folder{rename}",
+        f"create one with `drctl init`, or set --config FILE or ${VARIABLE}",
     )
 
 
 def load(path: Path) -> Config:
-    """The configuration in the file.
+    """Load the configuration in a file.
 
     Raises:
-        ConfigError: it cannot be read, or something in it is wrong; names every place.
+        ConfigError: it cannot be read or has problems; lists all of them.
     """
     return read(file_text(path), path)
 
 
 def place_of(path: Path, settings: Iterable[tuple[str, ...]]) -> str:
-    """`FILE:LINE:COLUMN: path.to.field` of the first setting that is written there; else empty."""
+    """`FILE:LINE:COLUMN: path.to.field` of the first of these settings in the file, or empty."""
     try:
         document = parse(file_text(path))
     except ConfigError:
-        # It was there when it was loaded; what is to be said does not rest on it.
+        # The place only adds to a message.
         return ""
     for setting in settings:
         entry = document.entry(setting)
@@ -67,10 +67,10 @@ def place_of(path: Path, settings: Iterable[tuple[str, ...]]) -> str:
 
 
 def read(text: str, path: Path) -> Config:
-    """The configuration in a text that stands, or will stand, in the file.
+    """Parse the text of a configuration file.
 
     Raises:
-        ConfigError: something in it is wrong; names every place.
+        ConfigError: it has problems; lists all of them.
     """
     document = parse(text)
     if document.root is None and not document.problems:
@@ -90,7 +90,7 @@ def read(text: str, path: Path) -> Config:
 
 
 _ACCESS = "connect_access"
-# Where a text may hold references; `*` is any key or number.
+# Values that may contain references; `*` is any key or number.
 _SETTINGS = (
     ("clusters", "*", "bootstrap"),
     ("clusters", "*", "properties", "*"),
@@ -107,24 +107,24 @@ _SETTINGS = (
     ("spark", "conf", "*"),
     ("journal", "key"),
 )
-# Of an endpoint: what may hold a secret that somebody wrote in the wrong place.
+# Keys of an endpoint that may contain a misplaced secret.
 _NOT_SHOWN = ("tsig", "env", "argv", "observe")
 _PATTERNS = {
-    "": "must be 1 to 64 letters, digits, '.', '_' or '-', the first a letter or digit",
-    "principals": "must be TYPE:NAME, such as User:orders-app",
+    "": "must be 1 to 64 letters, digits, '.', '_' or '-', starting with a letter or digit",
+    "principals": "must be TYPE:NAME, for example User:orders-app",
 }
 
 
 def values(document: Document, file: str, directory: Path) -> Any:
-    """What the schema takes: mappings, tuples, words, numbers, and settings where they may stand.
+    """The content for the schema: mappings, tuples, texts, numbers and settings.
 
-    Problems with references are added to the document's.
+    Problems with references are added to the document.
     """
 
     def value(node: Node, path: KeyPath) -> Any:
         if isinstance(node, MappingNode):
             entries = ((k, value(e.node, (*path, k))) for k, e in node.entries.items())
-            # A section whose lines are all commented out is an absent one.
+            # A section with only comments counts as absent.
             return {k: v for k, v in entries if v is not None or _is_setting((*path, k))}
         if isinstance(node, Sequence):
             return tuple(value(item, (*path, i)) for i, item in enumerate(node.items))
@@ -137,10 +137,10 @@ def values(document: Document, file: str, directory: Path) -> Any:
             parts_of(node.text)
         except ValueError as error:
             document.problems.append(Problem(node.mark, path, str(error)))
-            return Setting("${env:malformed}", "")  # no further complaint about it
+            return Setting("${env:malformed}", "")  # avoids a second error about it
         hidden = names_secret(str(path[-1]))
         if path[-2:] == (_ACCESS, "key"):
-            hidden = "-----BEGIN" in node.text  # else the name of its file
+            hidden = "-----BEGIN" in node.text  # otherwise it is a file name
         text = node.text
         if isinstance(node.value, bool) and not hidden:
             text = "true" if node.value else "false"
@@ -150,7 +150,7 @@ def values(document: Document, file: str, directory: Path) -> Any:
 
 
 def _place(path: KeyPath) -> KeyPath:
-    """Where in the file: pydantic puts an endpoint's kind behind its number."""
+    """The place in the file: pydantic adds an endpoint's kind after its number."""
     inside = path[2:3] == ("endpoints",) and len(path) > 4
     return (*path[:4], *path[5:]) if inside else path
 
@@ -168,7 +168,7 @@ def _may_be_secret(path: KeyPath, node: Scalar) -> bool:
     free = any(name in ("properties", "conf") for name in names[:3])
     endpoint = path[2:3] == ("endpoints",) and path[4:5] and path[4] in _NOT_SHOWN
     key = path[:2] == ("journal", "key") or _ACCESS in path[:-1]
-    # What is no URL may still hold the password of one.
+    # A malformed URL may still contain a password.
     url = "connect" in path and "@" in node.text and hide_user_info(node.text) == node.text
     named = any(names_secret(name) for name in names[2:])
     return free or key or url or named or bool(endpoint)

@@ -1,7 +1,7 @@
-"""Connectors' configurations -> what they replicate, in the words of drctl.yaml.
+"""Derives what connectors replicate from their configurations, in terms of drctl.yaml.
 
-Also under which name a topic's records arrive, and how a connector is told to write elsewhere.
-Only named fields are taken over: the configurations hold passwords.
+Also the name of a topic on the target, and how to redirect a connector to another cluster. Only
+listed fields are read: the configurations contain passwords.
 """
 
 import re
@@ -21,14 +21,14 @@ _DEFAULT = "DefaultReplicationPolicy"
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """Connectors that copy from one cluster to another.
+    """Connectors that replicate from one cluster to another.
 
     Attributes:
         connectors: their names, by `source`, `checkpoint` and `heartbeat`.
-        source: alias of the cluster that it reads from; empty where the replicator has none.
-        source_brokers: addresses by which it reaches that cluster.
-        rename: what a topic is called on the target, with `${topic}`.
-        notes: what could not be taken over.
+        source: alias of the source cluster; empty if the replicator has none.
+        source_brokers: its bootstrap servers of that cluster.
+        rename: topic name on the target, with `${topic}`.
+        notes: what could not be derived.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class Mirror:
 
 
 def mirrors(configs: Configs) -> tuple[Mirror, ...]:
-    """Everything among the connectors that replicates between Kafka clusters."""
+    """All replication between Kafka clusters among the connectors."""
     found = []
     for name in sorted(configs):
         kind = simple_class(configs[name])
@@ -62,7 +62,7 @@ def brokers(bootstrap: str) -> frozenset[str]:
 
 
 def pattern_of(topic: str) -> str:
-    """The regular expression that matches this topic only: of its letters `.` alone is special."""
+    """A regular expression for exactly this topic; only `.` needs escaping."""
     return topic.replace(".", r"\.")
 
 
@@ -105,13 +105,13 @@ def _replicator(name: str, config: Mapping[str, str]) -> Mirror:
 
 
 def _listed_topics(config: Mapping[str, str]) -> tuple[str, ...]:
-    """Patterns of what Replicator copies."""
+    """Patterns of the topics that Replicator replicates."""
     listed = map(pattern_of, _words(config.get("topic.whitelist", "")))
     return (*listed, *filter(None, [config.get("topic.regex", "")]))
 
 
 def renaming(config: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """What a connector of MirrorMaker 2 calls a topic on the target, and what is unsure there."""
+    """The topic name on the target by MirrorMaker 2, and a note if it is uncertain."""
     policy = config.get("replication.policy.class", _DEFAULT).rpartition(".")[2]
     if policy == _IDENTITY:
         return UNCHANGED, ()
@@ -119,7 +119,7 @@ def renaming(config: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     rename = f"{prefixed}{config.get('replication.policy.separator', '.')}{UNCHANGED}"
     if policy == _DEFAULT:
         return rename, ()
-    return UNCHANGED, (f"replication policy {policy} is not known here: check `rename`",)
+    return UNCHANGED, (f"unknown replication policy {policy}: check `rename`",)
 
 
 def _ends(config: Mapping[str, str]) -> tuple[str, str]:
@@ -127,7 +127,7 @@ def _ends(config: Mapping[str, str]) -> tuple[str, str]:
 
 
 def simple_class(config: Mapping[str, str]) -> str:
-    """The connector's class without its package; Connect takes short names, too."""
+    """The connector's class without its package; Connect also accepts short names."""
     name = config.get("connector.class", "").rpartition(".")[2]
     return name if name.endswith("Connector") else f"{name}Connector"
 
@@ -144,21 +144,21 @@ _ROUTER, _BY_TIME = f"{_TRANSFORMS}RegexRouter", f"{_TRANSFORMS}TimestampRouter"
 _GROUP = re.compile(r"\$(\d)")
 
 Arrival = str | Unavailable | None
-"""A name; None where it is not copied at all."""
+"""A topic name; None if the topic is not replicated."""
 
 
 def arrives_as(config: Mapping[str, str], topic: str) -> Arrival:
-    """Under which name the records of a topic arrive that a connector reads from."""
+    """The name of a topic on the target of a connector."""
     try:
         if not _passes(config, topic):
             return None
         return _routed(config, _renamed(config, topic))
-    except _Unknown as untold:
-        return Unavailable(str(untold))
+    except _Unknown as unknown:
+        return Unavailable(str(unknown))
 
 
 class _Unknown(Exception):
-    """Only the connector itself knows."""
+    """The configuration does not tell."""
 
 
 def _passes(config: Mapping[str, str], topic: str) -> bool:
@@ -168,14 +168,14 @@ def _passes(config: Mapping[str, str], topic: str) -> bool:
         )
     own = config.get("topic.filter.class", _FILTER)
     if not own.endswith(_FILTER):
-        raise _Unknown(f"it has a filter of its own, {own}")
+        raise _Unknown(f"it has a custom topic filter, {own}")
     within = _words(config.get("topics", ".*"))
     without = _words(config["topics.exclude"]) if "topics.exclude" in config else _EXCLUDED
-    return _matches(within, topic) and not (_matches(without, topic) or _comes_back(config, topic))
+    return _matches(within, topic) and not (_matches(without, topic) or _is_loop(config, topic))
 
 
-def _comes_back(config: Mapping[str, str], topic: str) -> bool:
-    """Whether MirrorMaker 2's default policy takes it for a copy of what its target has."""
+def _is_loop(config: Mapping[str, str], topic: str) -> bool:
+    """Whether MirrorMaker 2's default policy treats it as a replica from its target."""
     if not config.get("replication.policy.class", _DEFAULT).endswith(_DEFAULT):
         return False
     separator = config.get("replication.policy.separator", ".")
@@ -195,27 +195,27 @@ def _renamed(config: Mapping[str, str], topic: str) -> str:
 
 
 def _routed(config: Mapping[str, str], topic: str) -> str:
-    """Behind its transforms, in their order."""
+    """The name after all transforms."""
     for name in _words(config.get("transforms", "")):
         of = f"transforms.{name}."
         kind = config.get(f"{of}type", "")
         if kind == _ROUTER:
             topic = _by_regex(config, of, topic)
         elif kind == _BY_TIME or not kind.startswith(_TRANSFORMS):
-            raise _Unknown(f"its transform {kind} may give records another topic")
+            raise _Unknown(f"its transform {kind} may change the topic of records")
     return topic
 
 
 def _by_regex(config: Mapping[str, str], of: str, topic: str) -> str:
     if f"{of}predicate" in config:
-        raise _Unknown(f"{of}predicate says which records get another topic")
+        raise _Unknown(f"{of}predicate changes the topic of some records")
     found = _compiled(config.get(f"{of}regex", "")).fullmatch(topic)
     if found is None:
         return topic
     text = config.get(f"{of}replacement", "")
     groups = [int(number) for number in _GROUP.findall(text)]
     if "\\" in text or "${" in text or max(groups, default=0) > len(found.groups()):
-        raise _Unknown(f"only Java understands what it makes of {topic}: {text!r}")
+        raise _Unknown(f"its replacement for {topic} is specific to Java: {text!r}")
     # Java's $1 is Python's \g<1>.
     return found.expand(_GROUP.sub(r"\\g<\1>", text))
 
@@ -227,7 +227,7 @@ def _matches(patterns: Iterable[str], topic: str) -> bool:
 def _compiled(pattern: str) -> re.Pattern[str]:
     found = compiled(pattern)
     if found is None:
-        raise _Unknown(f"its pattern {pattern!r} is left to Java")
+        raise _Unknown(f"its pattern {pattern!r} cannot be evaluated safely")
     return found
 
 
@@ -237,31 +237,31 @@ def _is_replicator(config: Mapping[str, str]) -> bool:
 
 _OVERRIDE = "producer.override."
 NAMED = f"{_OVERRIDE}bootstrap.servers"
-"""The setting by which a connector names the cluster that it writes to."""
+"""The setting for the cluster that a connector writes to."""
 
 _PREFIXES = ("target.cluster.", "dest.kafka.")
 _SECURITY = ("security.", "sasl.", "ssl.")
 
 
 def own_producer(config: Mapping[str, str]) -> frozenset[str]:
-    """Addresses that a connector names for its producer; none: it writes as its worker does."""
+    """Bootstrap servers of a connector's producer; empty if it uses those of the worker."""
     return brokers(config.get(NAMED, "")) - {""}
 
 
 def how_to_write(connector: str, config: Mapping[str, str], cluster: str) -> str:
-    """The settings with which it writes to a cluster; no value of them but addresses is shown.
+    """Instructions to make a connector write to a cluster; no values except addresses.
 
     Args:
         cluster: its name in drctl.yaml.
     """
     prefix = next((each for each in _PREFIXES if f"{each}bootstrap.servers" in config), "")
     addresses = config.get(f"{prefix}bootstrap.servers", "") if prefix else ""
-    told = f"of connector {connector}, while it is STOPPED, set"
-    told += f" {NAMED}={addresses or f'the brokers of {cluster}'}"
+    text = f"stop connector {connector} (state STOPPED) and set"
+    text += f" {NAMED}={addresses or f'the brokers of {cluster}'}"
     keys = sorted(key.removeprefix(prefix) for key in config if prefix and key.startswith(prefix))
     security = [f"{_OVERRIDE}{key}" for key in keys if key.startswith(_SECURITY)]
     if security:
-        told += f", and {', '.join(security)} as its {prefix}* has them"
+        text += f", and {', '.join(security)} with the values of its {prefix}*"
     else:
-        told += f", and what {cluster} asks of clients as {_OVERRIDE}security.*, sasl.* and ssl.*"
-    return f"{told}; its worker needs connector.client.config.override.policy=All"
+        text += f", and {_OVERRIDE}security.*, sasl.* and ssl.* for {cluster}"
+    return f"{text}; the worker requires connector.client.config.override.policy=All"

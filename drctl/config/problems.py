@@ -1,4 +1,4 @@
-"""What is wrong in a configuration file, each with its place; all of it becomes one error."""
+"""Problems in a configuration file, each with its place, reported as one error."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,12 +21,11 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One thing that is wrong.
+    """One problem.
 
     Attributes:
-        path: keys and list positions from the top of the file; empty where the file as such is
-            wrong.
-        text: what is wrong, in words, with the value where it is no secret.
+        path: keys and list positions from the top of the file; empty for the file itself.
+        text: the message, with the value unless it is a secret.
     """
 
     mark: Mark
@@ -56,7 +55,7 @@ def config_error(file: str, problems: Iterable[Problem], hint: str = "") -> Conf
 
 
 def did_you_mean(word: str, known: Sequence[str], *, cutoff: float = 0.6) -> str:
-    """`did you mean 'x'?`, or nothing where no known word is near."""
+    """`did you mean 'x'?`; empty if no known word is similar."""
     near = get_close_matches(word, known, n=1, cutoff=cutoff)
     return f"did you mean {quoted(near[0])}?" if near else ""
 

@@ -1,7 +1,7 @@
-"""The failback of a link: the same topics in the other direction, by what copies back.
+"""The reverse of a link: the same topics, from its target to its source.
 
-Where copies have other names, as with MirrorMaker 2's default policy, applications continue in the
-copies after a failover; what is written there is replicated back under the topics' own names.
+If replicated topics are renamed, as by MirrorMaker 2's default policy, applications use the renamed
+topics after a failover; their records are replicated back to the original names.
 """
 
 from collections.abc import Iterable
@@ -17,60 +17,60 @@ ON_CONNECT = ("mirrormaker2", "confluent-replicator")
 
 @dataclass(frozen=True, slots=True)
 class Reversed(Link):
-    """A link's failback: the same topics in the other direction.
+    """The reverse of a link.
 
     Attributes:
-        old: the link as it was, and will be again.
+        old: the link itself.
     """
 
     old: Link
 
     @property
     def configured(self) -> str:
-        """What drctl.yaml calls the link: another one may have the name of this direction."""
+        """The name of the link in drctl.yaml: another link may have the name of this one."""
         return self.old.name
 
 
 @dataclass(frozen=True, slots=True)
 class ReverseLink(Reversed):
-    """The failback of a link whose copies have other names: there topics get their own back."""
+    """The reverse of a link with renamed topics: it restores the original names."""
 
     def carries(self, topic: str) -> bool:
-        """Whether it is a copy of a topic that the link carries."""
+        """Whether it is a replica of a topic of the link."""
         name = self.old.source_topic(topic)
         return name is not None and self.old.carries(name) and not self._internal(topic)
 
     def target_topic(self, topic: str) -> str:
-        """What a copy is called on the cluster that it came from."""
+        """The original name of a replicated topic."""
         return self.old.source_topic(topic) or topic
 
     def source_topic(self, topic: str) -> str | None:
-        """What the copy of a topic is called."""
+        """The name of a topic's replica."""
         return self.old.target_topic(topic)
 
 
 def name_of(link: Link) -> str:
-    """What the failback of a link is called; results of comparisons are kept under it."""
+    """The name of a link's reverse; results of comparisons are stored under it."""
     return f"{link.name}-back"
 
 
 def opposite(link: Link, links: Iterable[Link]) -> Link | None:
-    """A link of drctl.yaml that leads the other way with the same topics; None where none does."""
+    """A link in drctl.yaml with the same topics in reverse direction, if any."""
     ends = (link.target, link.source)
     back = (each for each in links if (each.source, each.target) == ends)
     return next((each for each in back if shares_topics(link, each)), None)
 
 
 def shares_topics(link: Link, other: Link) -> bool:
-    """Whether all topics of a link are those of another, as far as their patterns tell."""
+    """Whether another link covers all topics of a link, judged by their patterns."""
     return all(map(other.carries, link.settings.topics))
 
 
 def reversed_link(link: Link, links: Iterable[Link] = ()) -> Link:
-    """From the target to the source: by `replicator.reverse`, or a link that leads there.
+    """The reverse of a link, from `replicator.reverse` or from an opposite link.
 
     Raises:
-        ConfigError: nothing says what copies back, or it gives topics other names there.
+        ConfigError: no replicator is configured for it, or it renames topics.
     """
     replicator, reverse = link.settings.replicator, link.settings.replicator.reverse
     if reverse is None and (other := opposite(link, links)) is not None:
@@ -84,9 +84,9 @@ def reversed_link(link: Link, links: Iterable[Link] = ()) -> Link:
     if reverse is None:
         if replicator.kind in ON_CONNECT:
             raise ConfigError(
-                f"links.{link.name}.replicator: nothing says what copies from {link.target} to"
-                f" {link.source}",
-                "name it: `reverse: {connect: http://..., connectors: {source: NAME}}`",
+                f"links.{link.name}.replicator: no replication from {link.target} to"
+                f" {link.source} is configured",
+                "add `reverse: {connect: http://..., connectors: {source: NAME}}`",
             )
         reverse = ReverseConfig()
     if reverse.rename != UNCHANGED:
@@ -106,15 +106,15 @@ def reversed_link(link: Link, links: Iterable[Link] = ()) -> Link:
 
 
 def _renames_again(link: Link, rename: str) -> ConfigError:
-    """What copies back keeps the records of both sites apart: no topic would hold them again."""
+    """Reverse replication into renamed topics never restores the original topics."""
     there = rename.replace(UNCHANGED, "TOPIC")
     copy = link.target_topic("TOPIC")
     return ConfigError(
-        f"links.{link.name}: what copies from {link.target} to {link.source} calls topics {there}"
-        f" there: records that were written to {link.target} do not come home to TOPIC",
-        f"where applications write to {copy} on {link.target}: name a connector that brings it"
-        f" home as TOPIC (`reverse:` without `rename`). Where they write to TOPIC on"
-        f" {link.target}, and read both topics on either side: docs/howto/two-active-sites.md",
+        f"links.{link.name}: replication from {link.target} to {link.source} renames TOPIC to"
+        f" {there}: records written on {link.target} are not replicated back to TOPIC",
+        f"if applications write to {copy} on {link.target}: configure a connector that replicates"
+        f" it to TOPIC (`reverse:` without `rename`); if they write to TOPIC on both clusters and"
+        " read both topics: docs/howto/two-active-sites.md",
     )
 
 
@@ -134,13 +134,13 @@ def _reversed(link: Link, reverse: ReverseConfig) -> Link:
             "rename": reverse.rename,
             "reverse": there,
             "copied_offsets_topic": None,
-            # What stops the one direction does not stop the other.
+            # These commands stop the forward direction only.
             "stop": (),
             "start": (),
             "stopped": (),
         }
     )
-    # A command of the site fences the cluster that it was written for.
+    # A fence command is written for one cluster only.
     own = fence if fence.method == "acl" else FenceConfig(method="none")
     settings: LinkConfig = link.settings.model_copy(
         update={"source": link.target, "target": link.source, "replicator": back, "fence": own}

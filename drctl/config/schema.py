@@ -1,4 +1,4 @@
-"""What drctl.yaml may hold. Values are checked one by one here, against each other in `checks`."""
+"""The schema of drctl.yaml; `crosschecks` checks values against each other."""
 
 import re
 from collections.abc import Mapping
@@ -40,14 +40,14 @@ class ClusterConfig(Section):
     """How to reach a cluster.
 
     Attributes:
-        properties: of librdkafka, by name.
+        properties: librdkafka properties.
     """
 
     bootstrap: Bootstrap
     properties: Properties = Field(default_factory=empty)
 
     def client_properties(self, environ: Mapping[str, str]) -> dict[str, str | Secret]:
-        """Everything a librdkafka client needs, `bootstrap.servers` included.
+        """All librdkafka properties, including `bootstrap.servers`.
 
         Raises:
             ConfigError: a variable or file that a property refers to is missing.
@@ -65,7 +65,7 @@ class ConnectorsConfig(Section):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Those that are named, the one that copies first."""
+        """The configured names, source connector first."""
         return tuple(filter(None, (self.source, self.checkpoint, self.heartbeat)))
 
 
@@ -79,15 +79,15 @@ TopicName = Annotated[Text, AfterValidator(_checked_topic)]
 
 
 class AccessConfig(Section):
-    """How drctl shows the Connect workers who it is, and whom it trusts.
+    """Authentication and TLS for the Connect workers.
 
     Attributes:
-        user: for basic authentication, with `password`; where the URLs name nobody.
-        headers: sent with every request.
-        ca: PEM file with the certificates that are trusted, or its content; else the system's.
+        user: for basic authentication with `password`, if the URLs contain no user.
+        headers: added to every request.
+        ca: PEM file of trusted certificates, or its content; default: those of the system.
         certificate: PEM file of a client certificate with its chain, or its content.
-        key: of the certificate, likewise; else it stands in the file of the certificate.
-        key_password: of an encrypted key.
+        key: private key, likewise; default: the file of the certificate contains it.
+        key_password: password of an encrypted key.
     """
 
     user: Setting | None = None
@@ -102,10 +102,10 @@ class AccessConfig(Section):
 
 
 class ReverseConfig(Section):
-    """The replicator that failback uses, from the target to the source.
+    """The replicator from the target to the source, for failback.
 
     Attributes:
-        after_failover: whether a planned failover starts it, at what is new on the target.
+        after_failover: whether a planned failover starts it, for new records on the target.
     """
 
     connect: Urls | None = None
@@ -116,15 +116,15 @@ class ReverseConfig(Section):
 
 
 class ReplicatorConfig(Section):
-    """What copies the records of a link.
+    """The replicator of a link.
 
     Attributes:
         connect: URLs of the Connect workers' REST interface.
-        stop: stops what no named connector stands for; an argv list, started without a shell, as
+        stop: stops a replicator without connectors; an argv list, run without a shell, like
             the next two.
-        start: lets it go on; else a person does.
-        stopped: ends with 0 where it is stopped.
-        rename: what a topic is called on the target.
+        start: starts it again; without it, that is a manual step.
+        stopped: exits with 0 if it is stopped.
+        rename: topic name on the target.
         copied_offsets_topic: the target's copy of the source's `__consumer_offsets`.
     """
 
@@ -141,12 +141,12 @@ class ReplicatorConfig(Section):
 
 
 class FenceConfig(Section):
-    """How applications are kept from writing to the source.
+    """How applications are prevented from writing to the source.
 
     Attributes:
-        command: sets the fence; an argv list, started without a shell, as the next two.
-        undo: lifts it; else a person does.
-        verify: ends with 0 where the fence is set.
+        command: sets the fence; an argv list, run without a shell, like the next two.
+        undo: lifts it; without it, that is a manual step.
+        verify: exits with 0 if the fence is set.
     """
 
     method: FenceMethod
@@ -160,11 +160,11 @@ class LinkConfig(Section):
     """Topics and groups that are replicated from one cluster to another.
 
     Attributes:
-        source: name of the cluster it reads from (`from` in the file).
-        target: name of the cluster it writes to (`to` in the file).
-        identity: the fields by which a record is known again on the target.
-        keeps_partitions: whether a record's partition is the same on both sides.
-        translate: whether consumer offsets are to be translated.
+        source: source cluster (`from` in the file).
+        target: target cluster (`to` in the file).
+        identity: fields that identify a record on the target.
+        keeps_partitions: whether records keep their partition.
+        translate: whether consumer offsets are translated.
     """
 
     source: str = Field(alias="from")
@@ -182,11 +182,11 @@ class LinkConfig(Section):
 
 
 class PolicyConfig(Section):
-    """What the applications can bear.
+    """What the applications tolerate.
 
     Attributes:
-        unproven_offsets: with the source lost, whether a group is put where it last was known to
-            be, though it may have been reset backwards since; else it is left without an offset.
+        unproven_offsets: whether, with the source lost, a group gets its last known offset although
+            it may have been reset since (commit), or no offset (refuse).
     """
 
     max_lag_records: int = Field(default=0, ge=0)
@@ -204,10 +204,10 @@ class SubmitConfig(Section):
     """How `drctl gap --submit` runs `spark-submit`.
 
     Attributes:
-        deploy_mode: where Spark's driver runs: on this machine, or on the cluster.
-        home: the Spark distribution to submit with; else $SPARK_HOME, else PySpark's own.
-        secrets_path: where the driver finds CLUSTER.properties of both clusters, put there by the
-            site; else drctl brings them.
+        deploy_mode: where the Spark driver runs: on this host (client) or on the cluster.
+        home: the Spark distribution; default: $SPARK_HOME, or that of PySpark.
+        secrets_path: folder on the driver with your CLUSTER.properties of both clusters; default:
+            drctl transfers them.
     """
 
     deploy_mode: DeployMode = "client"
@@ -216,12 +216,12 @@ class SubmitConfig(Section):
 
 
 class SparkConfig(Section):
-    """Where Spark runs.
+    """How Spark runs.
 
     Attributes:
-        from_offsets: drctl reads fewer offsets than these, of both sides, itself.
-        jars: the Kafka connector and what it needs, for sites that resolve nothing.
-        shared: a folder that this machine, Spark's driver and all executors see at this path.
+        from_offsets: below this number of offsets, drctl compares without Spark.
+        jars: the Kafka connector and its dependencies, for hosts without a Maven repository.
+        shared: a folder at the same path on this host, the Spark driver and all executors.
     """
 
     master: Text = "local[*]"
@@ -233,10 +233,10 @@ class SparkConfig(Section):
 
 
 class LedgerConfig(Section):
-    """Where `drctl gap --ledger` keeps what it read, if not in the state_dir.
+    """The topic of `drctl gap --ledger`; default: files in state_dir.
 
     Attributes:
-        cluster: name of the cluster that is to hold it: one that survives.
+        cluster: name of the cluster that holds it: one that survives.
     """
 
     cluster: Text
@@ -244,10 +244,10 @@ class LedgerConfig(Section):
 
 
 class JournalConfig(Section):
-    """How the journals of runs are kept.
+    """How journals of runs are signed.
 
     Attributes:
-        key: what each line is signed with; the same on every machine that carries out runs.
+        key: signing key; the same on every host that executes runs.
     """
 
     key: Setting | None = None
@@ -257,9 +257,9 @@ class ConfigFile(Section):
     """The whole file.
 
     Attributes:
-        runbooks: the folder of the site's own.
-        commands: what runbooks may run, word by word; `*` stands for one word, `...` at the end for
-            any more. None of the two stands for a word that begins with `-`.
+        runbooks: folder of your own runbooks.
+        commands: commands that runbooks may run, word by word; `*` matches one word, a final `...`
+            any number. Neither matches a word that begins with `-`.
     """
 
     clusters: Annotated[Mapping[Name, ClusterConfig], AfterValidator(frozen)] = Field(min_length=1)
@@ -276,7 +276,7 @@ class ConfigFile(Section):
 
 
 def keys_at(path: tuple[str | int, ...]) -> tuple[str, ...]:
-    """The keys that the section at this place may hold; behind an endpoint's number: its kind."""
+    """The allowed keys at a path; after an endpoint's number comes its kind."""
     here: Any = ConfigFile
     for part in path:
         section = _section(here)

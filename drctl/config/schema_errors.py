@@ -1,4 +1,4 @@
-"""What a schema refuses, in words and at its place: in drctl.yaml, and in runbooks."""
+"""Validation errors of drctl.yaml and of runbooks, with place and plain message."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ _WORDS = {
         "must hold `key: value` lines",
     ),
 }
-_MOST_TOLD = 30
+_MOST_LISTED = 30
 
 Known = Callable[[Path], Sequence[str]]
 Place = Callable[[Path], Path]
@@ -49,13 +49,13 @@ def problems_of(
     place: Place = lambda path: path,
     hidden: Hidden = _names_secret,
 ) -> Iterator[Problem]:
-    """Each thing that a schema refuses.
+    """The problems in a validation error.
 
     Args:
-        known: the keys that may stand beside the last of a path.
-        patterns: by a key in a path, what a text there must be; that of any other by an empty one.
-        place: where in the file that is which the schema calls so.
-        hidden: whether a value is not shown.
+        known: the allowed keys at the level of a path's last key.
+        patterns: by a key in a path, what a text there must look like; "" for all others.
+        place: converts a path of the schema to a path in the file.
+        hidden: whether a value must not be shown.
     """
     for detail in error.errors(include_url=False, include_input=False):
         loc = tuple(part for part in detail["loc"] if part != "[key]")
@@ -78,7 +78,7 @@ def problems_of(
 
 
 def at_key(document: Document, path: Path, text: str) -> Problem:
-    """Something is wrong with a key, or with its absence."""
+    """A problem with a key, or with a missing key."""
     entry = document.entry(path)
     above = path
     while entry is None and above:
@@ -88,7 +88,7 @@ def at_key(document: Document, path: Path, text: str) -> Problem:
 
 
 def at_value(document: Document, path: Path, text: str, hidden: Hidden = _names_secret) -> Problem:
-    """Something is wrong with a value; it is shown, but for what may be a secret."""
+    """A problem with a value, which is shown unless it may be a secret."""
     while path and document.entry(path) is None:
         path = path[:-1]
     entry = document.entry(path)
@@ -107,28 +107,28 @@ def at_value(document: Document, path: Path, text: str, hidden: Hidden = _names_
 
 
 def unknown(word: str, known: Sequence[str]) -> str:
-    """A word that is none of these."""
+    """The message for an unknown key."""
     near = did_you_mean(word, known)
     allowed = f"allowed here: {', '.join(known) or 'nothing'}"
-    return f"is not known; {near} ({allowed})" if near else f"is not known; {allowed}"
+    return f"is unknown; {near} ({allowed})" if near else f"is unknown; {allowed}"
 
 
 def none_of(word: str, known: Sequence[str], what: str) -> str:
-    """A value that is none of many."""
-    told = did_you_mean(word, known)
-    if not told and len(known) <= _MOST_TOLD:
-        told = f"there are {one_of(known)}"
-    return f"is no {what}{'; ' if told else ''}{told}"
+    """The message for a value that is none of many."""
+    hint = did_you_mean(word, known)
+    if not hint and len(known) <= _MOST_LISTED:
+        hint = f"allowed: {one_of(known)}"
+    return f"is not a {what}{'; ' if hint else ''}{hint}"
 
 
 def one_of_these(text: str, allowed: Sequence[str]) -> str:
-    """A value that is none of a few."""
+    """The message for a value that is none of a few."""
     near = did_you_mean(text, allowed)
     return f"must be {one_of(allowed)}{'; ' if near else ''}{near}"
 
 
 def _kind(document: Document, path: Path, detail: "ErrorDetails", hidden: Hidden) -> Problem:
-    """Of a section that there are several kinds of."""
+    """The problem with the `kind` of a section."""
     entry = document.entry(path)
     node = entry.node if entry else None
     if node is None or (isinstance(node, Scalar) and node.value is None):
@@ -155,7 +155,7 @@ def _text(node: Node | None) -> str:
 
 
 def _is_empty(node: Node) -> bool:
-    """Whether nothing is in it, or only names without a value."""
+    """Whether it holds nothing, or only keys without values."""
     if isinstance(node, MappingNode):
         inside = (entry.node for entry in node.entries.values())
         return all(isinstance(each, Scalar) and each.value is None for each in inside)

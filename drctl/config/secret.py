@@ -1,4 +1,4 @@
-"""Values that must never be shown: how to tell them by their names, and how they are masked."""
+"""Secrets: how their names identify them, and how they are masked in output."""
 
 import html
 import json
@@ -14,7 +14,7 @@ SECRET_NAME = (
     r"|assertion|(^|[._-])key($|[._-])|(api|access|account|shared)[._-]?key"
     r"|(?<!by)(?<!com)pass($|[._-])|_auth$|authorization|cookie|auth[.]user[.]info"
 )
-"""What the name of a secret holds; Java's regular expressions read it too, with `(?i)`."""
+"""Matches names of secrets; also valid in Java, with `(?i)`."""
 
 _SECRET_NAME = re.compile(SECRET_NAME, re.IGNORECASE)
 _NOT_THE_SECRET_ITSELF = re.compile(
@@ -27,11 +27,11 @@ _CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE---
 _ESCAPE = re.compile("%[0-9A-F]{2}")
 _SHORTEST = 4
 _LONG = 8
-"""From this length on a secret is masked wherever it stands; a shorter one as a word of its own."""
+"""Secrets of this length are masked anywhere; shorter ones only as whole words."""
 
 
 class Secret:
-    """A text that only `reveal` shows; equal where the texts are."""
+    """A text that only `reveal` shows."""
 
     __slots__ = ("_text",)
 
@@ -39,7 +39,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself; hand it to a client, never to an output."""
+        """The text itself, for clients; never print it."""
         return self._text
 
     def __repr__(self) -> str:
@@ -58,11 +58,11 @@ class Secret:
         return hash((Secret, self._text))
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a secret is not written to files or sent to other processes")
+        raise TypeError("a secret cannot be pickled")
 
 
 def reveal(value: str | Secret) -> str:
-    """The plain text of either."""
+    """The plain text."""
     return value.reveal() if isinstance(value, Secret) else value
 
 
@@ -72,27 +72,27 @@ def names_secret(name: str) -> bool:
 
 
 def hide_user_info(text: str) -> str:
-    """A URL without the password of `scheme://user:password@host`, whatever the password holds."""
+    """A URL with the password of `scheme://user:password@host` masked."""
     return _USER_INFO.sub(lambda found: _hidden(found[1]), text)
 
 
 def user_info(text: str) -> str:
-    """The password of `scheme://user:password@host`; empty where there is none."""
+    """The password of `scheme://user:password@host`; empty if there is none."""
     match = _USER_INFO.search(text)
     return match[1].partition(":")[2] if match else ""
 
 
 def conceal(text: str, secrets: Collection[str]) -> str:
-    """The text with every occurrence of a secret masked, also of one line of it.
+    """Mask every occurrence of secrets and of single lines of them.
 
-    Secrets of up to three characters stay: masking them would only make the text unreadable.
+    Secrets of up to three characters are not masked: the text would become unreadable.
     """
     found = _pattern(map(re.escape, _all_forms(secrets)))
     return found.sub(MASK, text) if found else text
 
 
 class _Known:
-    """What this command line must not show."""
+    """Secrets of this command line."""
 
     secrets: frozenset[str] = frozenset()
     settings: frozenset[str] = frozenset()
@@ -102,7 +102,7 @@ class _Known:
 
 
 def forget() -> None:
-    """Know of no secret: a command line begins."""
+    """Forget all secrets, for a new command line."""
     _Known.secrets = _Known.settings = _Known.names = frozenset()
     _Known.in_messages = _Known.in_results = None
 
@@ -110,15 +110,15 @@ def forget() -> None:
 def remember(
     secrets: Iterable[str] = (), *, settings: Iterable[str] = (), names: Iterable[str] = ()
 ) -> None:
-    """Mask from now on what this command line shows or writes down of these.
+    """Mask these from now on in everything that is printed or stored.
 
     Args:
-        secrets: masked in everything.
-        settings: values that came from elsewhere and may be secret, though nothing says so; masked
-            in messages only: a cluster's address out of the environment stays in results.
-        names: of what results and journals are about. Where a secret is also a name (a user's
-            password that is the user's name), masking the name would damage a journal, and tell
-            the secret to whoever knows the name.
+        secrets: masked everywhere.
+        settings: referenced values that may be secret; masked in messages only, so that results
+            keep, for example, an address from the environment.
+        names: names in results and journals. If a secret equals a name (a password that is the
+            user name), the name stays: masking it would damage the journal and reveal the secret
+            to readers who know the name.
     """
     before = (_Known.secrets, _Known.settings, _Known.names)
     now = tuple(old | {*new} for old, new in zip(before, (secrets, settings, names), strict=True))
@@ -131,27 +131,27 @@ def remember(
 
 
 def without_known(text: str) -> str:
-    """A message without any secret of this command line."""
+    """Mask all secrets in a message."""
     return _Known.in_messages.sub(MASK, text) if _Known.in_messages else text
 
 
 def masked(text: str) -> str:
-    """A text of a result or journal without the secrets of this command line.
+    """Mask all secrets in a text of a result or journal.
 
-    A secret of less than eight characters is masked where it stands as a word of its own: with a
-    password such as `test` a topic `test-orders` keeps its name.
+    Secrets of fewer than eight characters are masked as whole words only: with the password
+    `test`, a topic `test-orders` keeps its name.
     """
     return _Known.in_results.sub(MASK, text) if _Known.in_results and is_secret_in(text) else text
 
 
 def is_secret_in(text: str) -> bool:
-    """Whether anything may have to be masked in a text, or in what is written in it as JSON."""
-    # Of all patterns this one is searched for by the first characters of what it may find.
+    """Whether a text, or JSON in it, may contain a secret."""
+    # The fastest of the patterns: it has literal prefixes.
     return _Known.in_messages is not None and _Known.in_messages.search(text) is not None
 
 
 def masked_document(document: Any) -> Any:
-    """The same of all texts in a JSON value; names of keys stay."""
+    """Mask all texts in a JSON value; keys stay."""
     # Most values of large documents are numbers.
     if _Known.in_results is None or document is None or isinstance(document, int | float):
         return document
@@ -170,14 +170,14 @@ def _hidden(info: str) -> str:
 
 
 def _all_forms(secrets: Iterable[str]) -> list[str]:
-    """The longest first: of two that begin alike the longer one has to go."""
+    """All written forms, longest first, so that longer secrets are masked before prefixes."""
     found = {form for secret in secrets for form in _forms(secret) if len(form) >= _SHORTEST}
     return sorted(found, key=lambda form: (-len(form), form))
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """A secret and each of its lines, as what shows or sends a text may write it."""
-    # Certificates are no secrets, and a bundle of them has thousands of lines.
+    """A secret and each of its lines, in the encodings in which they may appear."""
+    # Certificates are not secret, and bundles have thousands of lines.
     lines = {secret, *(line.strip() for line in _CERTIFICATE.sub("", secret).splitlines())}
     for line in lines:
         if len(line) < _SHORTEST or _HEAD_OF_PEM.fullmatch(line):

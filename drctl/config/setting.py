@@ -1,4 +1,4 @@
-"""A text of drctl.yaml that may refer to `${env:NAME}` and `${file:PATH}`; read when needed."""
+"""Texts of drctl.yaml with references: `${env:NAME}` and `${file:PATH}`, read when needed."""
 
 import re
 import stat
@@ -30,12 +30,12 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Setting:
-    """A text as written; `resolve` gives what it stands for.
+    """A text as written; `resolve` replaces its references.
 
     Attributes:
         place: `FILE:LINE:COLUMN: path.to.field`, the head of every message about it.
         directory: what relative file names start from.
-        hidden: whether the text itself is a secret, for its name says so.
+        hidden: whether its name marks the text as a secret.
     """
 
     raw: str
@@ -51,7 +51,7 @@ class Setting:
 
     @property
     def shown(self) -> str:
-        """The text for people: references as written, literal secrets masked."""
+        """The text for output: references as written, literal secrets masked."""
         if not self.hidden:
             return hide_user_info(self.raw)
         parts = parts_of(self.raw)
@@ -59,13 +59,13 @@ class Setting:
 
     @property
     def references(self) -> tuple[Reference, ...]:
-        """What must be read from elsewhere, in order."""
+        """All references, in order."""
         return tuple(part for part in parts_of(self.raw) if isinstance(part, Reference))
 
     def resolve(self, environ: Mapping[str, str]) -> str | Secret:
-        """What the setting stands for; a `Secret` where it refers to anything or is hidden.
+        """Replace the references; returns a `Secret` if it has any or is hidden.
 
-        What is secret in it is masked from now on in whatever this command line shows.
+        Secrets in it are masked in all output from now on.
 
         Raises:
             ConfigError: a variable is not set, or a file cannot be read.
@@ -82,26 +82,26 @@ class Setting:
             settings=referred,
         )
         if self.references and not text:
-            said = " and ".join(f"{part} is" for part in self.references)
-            raise ConfigError(f"{self.place}: {said} empty")
+            empty = " and ".join(f"{part} is" for part in self.references)
+            raise ConfigError(f"{self.place}: {empty} empty")
         secret = self.hidden or self.references or text != hide_user_info(text)
         return Secret(text) if secret else text
 
     def exposed_files(self) -> Iterator[str]:
-        """A warning for each referenced file that others than its owner may read."""
+        """A warning for each referenced file that other users can read."""
         for reference in self.references:
             if reference.source == "file":
                 path = self._path(reference)
                 if others_may_read(path):
                     remedy = f"chmod 600 {arguments(str(path))}"
-                    yield f"{self.place}: {path} can be read by other users: {remedy}"
+                    yield f"{self.place}: other users can read {path}: {remedy}"
 
     def _read(self, reference: Reference, environ: Mapping[str, str]) -> str:
         if reference.source == "env":
             if reference.name not in environ:
                 raise ConfigError(
-                    f"{self.place}: the environment variable {reference.name} is not set",
-                    f"export {reference.name}, or name another source for the value",
+                    f"{self.place}: environment variable {reference.name} is not set",
+                    f"export {reference.name}=VALUE",
                 )
             return environ[reference.name]
         path = self._path(reference)
@@ -109,7 +109,7 @@ class Setting:
             with path.open("rb") as file:
                 content = file.read(_LONGEST_FILE + 1)
             if len(content) > _LONGEST_FILE:
-                raise ConfigError(f"{self.place}: {path} is longer than {_LONGEST_FILE} bytes")
+                raise ConfigError(f"{self.place}: {path} is larger than {_LONGEST_FILE:,} bytes")
             return content.decode().removesuffix("\n").removesuffix("\r")
         except OSError as error:
             raise ConfigError(f"{self.place}: cannot read {path}: {error.strerror}") from None
@@ -124,27 +124,27 @@ class Setting:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> Any:
-        """Settings are made while a file is read; everything else is refused."""
+        """Accept only settings, which are created while a file is parsed."""
         from pydantic_core import core_schema
 
         return core_schema.no_info_plain_validator_function(_taken_as_it_is)
 
 
 def literal(name: str, value: str, place: str, directory: Path = Path()) -> Setting:
-    """A setting of this name.
+    """Create a setting.
 
     Raises:
-        ValueError: a reference in it is not well formed.
+        ValueError: a reference in it is malformed.
     """
     parts_of(value)
     return Setting(value, place, directory, hidden=names_secret(name))
 
 
 def parts_of(raw: str) -> list[str | Reference]:
-    """The text cut into plain pieces and references.
+    """Split a text into plain parts and references.
 
     Raises:
-        ValueError: a reference is not well formed.
+        ValueError: a reference is malformed.
     """
     parts: list[str | Reference] = []
     end = 0
@@ -157,7 +157,7 @@ def parts_of(raw: str) -> list[str | Reference]:
 
 
 def others_may_read(path: Path) -> bool:
-    """Whether the file's mode lets its group or everybody read it; False where it cannot tell."""
+    """Whether group or others can read the file; False if unknown."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -169,7 +169,7 @@ def _reference(match: re.Match[str]) -> Reference:
     source, colon, name = match[1].partition(":")
     if source not in ("env", "file") or not colon or not name or not match[2]:
         raise ValueError(
-            "holds a ${ that is neither ${env:NAME} nor ${file:PATH} ($${ for a plain ${)"
+            "contains a ${ that is neither ${env:NAME} nor ${file:PATH} (write $${ for a plain ${)"
         )
     return Reference("env" if source == "env" else "file", name)
 

@@ -52,8 +52,8 @@ def test_2_configuration(drctl: Run, tmp_path: Path, output: str) -> None:
     lines = [
         "3 problems in drctl.yaml",
         "drctl.yaml:1:12: clusters.a.bootstrap: is required",
-        "drctl.yaml:1:16: clusters.a.bootstap: is not known; did you mean 'bootstrap'?",
-        "drctl.yaml:2:1: polcy: is not known; did you mean 'policy'?",
+        "drctl.yaml:1:16: clusters.a.bootstap: is unknown; did you mean 'bootstrap'?",
+        "drctl.yaml:2:1: polcy: is unknown; did you mean 'policy'?",
     ]
     said = ran.stderr.removeprefix("error: ")
     if output == "json":
@@ -70,7 +70,7 @@ def test_2_configuration(drctl: Run, tmp_path: Path, output: str) -> None:
 def test_2_no_configuration_and_which_one(called: Run, tmp_path: Path) -> None:
     ran = called("gap")
     assert (ran.code, ran.stdout) == (2, "")
-    assert "hint: write one with `drctl init`" in ran.stderr
+    assert "hint: create one with `drctl init`" in ran.stderr
     (tmp_path / "a.yaml").write_text("a")
     (tmp_path / "b.yaml").write_text("b")
     ran = called("gap", environ={"DRCTL_CONFIG": "a.yaml"})
@@ -267,7 +267,7 @@ def test_2_a_configuration_that_is_nested_deep(called: Run, tmp_path: Path, text
     (tmp_path / "drctl.yaml").write_text(text, encoding="utf-8")
     ran = called("journal", "--local")
     assert ran.code == 2, ran.stderr
-    assert "nested or repeated beyond reason" in ran.stderr
+    assert "nested too deeply" in ran.stderr
 
 
 @pytest.mark.parametrize("host", ["kafka..local", ".local", ".", "x" * 64, "\u00e4..de"])

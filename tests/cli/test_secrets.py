@@ -98,7 +98,7 @@ def test_5_clusters_that_do_not_answer(drctl: Run, tmp_path: Path) -> None:
     for password, ran in endings.items():
         assert (ran.code, ran.stdout) == (5, "")
         assert address in ran.stderr
-        assert ("can be read by other users" in ran.stderr) is ("file" in password)
+        assert ("other users can read" in ran.stderr) is ("file" in password)
         literal = "a secret, in a file that other users can read" in ran.stderr
         assert literal is (password == PLANTED)
         must_hide(ran, tmp_path)
@@ -111,7 +111,7 @@ def test_5_clusters_that_do_not_answer(drctl: Run, tmp_path: Path) -> None:
     ("password", "said"),
     [
         ("${env:ABSENT}", "drctl.yaml:8:22: clusters.primary.properties.sasl.password: "
-         "the environment variable ABSENT is not set"),
+         "environment variable ABSENT is not set"),
         ("${file:absent}", "drctl.yaml:8:22: clusters.primary.properties.sasl.password: "
          "cannot read absent: No such file or directory"),
     ],

@@ -330,7 +330,7 @@ def test_rows_that_cannot_be_applied(stage: Stage) -> None:
         (("apply", "--cluster", "third", "--from", "rows.json"), "no cluster 'third'"),
         (("apply", "--link", LINK, "--from", "rows.json", "--group", "x"), "no group matches"),
         (("apply", "--link", LINK, "--from", "bad.json"), "bad.json:1:"),
-        (("snapshot",), "which cluster?"),
+        (("snapshot",), "clusters: choose one"),
         (("snapshot", "--cluster", "secondary", "--group-regex", "["), "no regular expression"),
         (("undo",), "has 2 links"),
         (("undo", "19990101T000000.000000Z"), "has 2 links"),

@@ -145,7 +145,7 @@ def test_looked_for_in_this_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError) as caught:
         find(None, {})
-    assert "drctl.yaml does not exist" in caught.value.message
+    assert "no drctl.yaml in this folder" in caught.value.message
     assert "drctl init" in caught.value.hint
     for name in ("drctl.yaml", "of-the-environment.yaml", "of-the-option.yaml"):
         (tmp_path / name).touch()
@@ -159,8 +159,8 @@ def test_looked_for_in_this_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("path", "environ", "said"),
     [
-        (Path("a.yaml"), {}, "a.yaml: no such file (named by --config)"),
-        (None, {"DRCTL_CONFIG": "b.yaml"}, "b.yaml: no such file (named by $DRCTL_CONFIG)"),
+        (Path("a.yaml"), {}, "configuration not found: a.yaml (from --config)"),
+        (None, {"DRCTL_CONFIG": "b.yaml"}, "configuration not found: b.yaml (from $DRCTL_CONFIG)"),
     ],
 )
 def test_a_named_file_must_exist(path: Path | None, environ: dict[str, str], said: str) -> None:

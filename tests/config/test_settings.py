@@ -95,12 +95,12 @@ def test_nothing_is_read_before_it_is_needed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "environ", "said"),
     [
-        ("${env:ABSENT}", {}, "the environment variable ABSENT is not set"),
+        ("${env:ABSENT}", {}, "environment variable ABSENT is not set"),
         ("${env:EMPTY}", {"EMPTY": ""}, "${env:EMPTY} is empty"),
         ("${file:.}", {}, "cannot read {folder}: Is a directory"),
         ("${file:binary}", {}, "{folder}/binary is not UTF-8 text"),
         ("${file:empty}", {}, "${file:empty} is empty"),
-        ("${file:endless}", {}, "{folder}/endless is longer than 1000000 bytes"),
+        ("${file:endless}", {}, "{folder}/endless is larger than 1,000,000 bytes"),
     ],
 )
 def test_what_cannot_be_read_is_said_with_its_place(
@@ -177,11 +177,11 @@ def test_what_others_can_read_is_warned_of(tmp_path: Path) -> None:
     )
     path = tmp_path / "drctl.yaml"
     place = f"{path}:5:22: clusters.primary.properties.sasl.password"
-    warning = f"{place}: {secret} can be read by other users: chmod 600 {secret}"
+    warning = f"{place}: other users can read {secret}: chmod 600 {secret}"
     assert config.warnings() == (warning,)
     path.chmod(0o644)
     written = f"{path}:6:25: clusters.primary.properties.ssl.key.password"
-    literal = f"{written}: a secret, in a file that other users can read: chmod 600 {path}"
+    literal = f"{written}: a secret in a file that other users can read: chmod 600 {path}"
     assert config.warnings() == (warning, literal)
     secret.chmod(stat.S_IRUSR)
     path.chmod(0o600)

@@ -125,7 +125,7 @@ def test_a_url_is_read_up_to_its_last_at(
      "http://u:planted@h[", "http://u:planted@h:p", "http://-\x00", "http://" + "a" * 64],
 )  # fmt: skip
 def test_what_is_no_url(text: str) -> None:
-    with pytest.raises(ValueError, match=r"^must be a URL such as http://connect:8083$"):
+    with pytest.raises(ValueError, match=r"^must be a URL, for example http://connect:8083$"):
         web_address(text)
 
 
@@ -229,7 +229,7 @@ def test_settings_of_the_access_are_secrets_where_they_may_be(
 def test_a_password_out_of_the_environment_over_plain_http_is_warned_of(tmp_path: Path) -> None:
     config = config_with(tmp_path, "${env:URL}", "{}")
     (warning,) = config.warnings({"URL": "http://u:planted@h:1"})
-    assert warning.endswith("a password goes over plain http: use https")
+    assert warning.endswith("a password is sent over plain http: use https")
     assert "links.main.replicator.connect" in warning
     assert config.warnings({"URL": "http://h:1"}) == config.warnings() == ()
 
@@ -240,7 +240,7 @@ def test_a_password_out_of_the_environment_over_plain_http_is_warned_of(tmp_path
         ("{password: planted}", "connect_access.user: is required beside `password`"),
         ("{user: jane}", "connect_access.password: is required beside `user`"),
         ("{key: a.pem}", "connect_access.certificate: is required beside `key`"),
-        ("{passwort: planted}", "connect_access.passwort: is not known; did you mean 'password'?"),
+        ("{passwort: planted}", "connect_access.passwort: is unknown; did you mean 'password'?"),
         ("{headers: {'a b': planted}}", "connect_access.headers"),
         ("{password: [planted]}", "connect_access.password"),
     ],
