@@ -33,10 +33,9 @@ class RunInJournal(Document):
 
     Attributes:
         plan: the sequence or runbook.
-        status: done, refused, stopped, ..., not-ended; damaged: its journal is not as it was
-            written.
+        status: done, refused, stopped, ..., not-ended; damaged where its journal is not intact.
         began: null where the journal is damaged.
-        damage: only of a damaged one: what is wrong.
+        damage: what is wrong; only of a damaged one.
         entries: only where one run was asked for.
     """
 
@@ -51,7 +50,7 @@ class RunInJournal(Document):
 
 
 class JournalDocument(Document):
-    """The runs of a link, or all that one of them wrote down.
+    """The runs of a link, or one run with its entries.
 
     Attributes:
         runs: the newest first.
@@ -100,7 +99,7 @@ def entry_lines(document: JournalDocument) -> Iterator[str]:
 
 
 def _listed(reader: JournalReader, run: str) -> RunInJournal:
-    """A run in a list: one whose journal is damaged hides none of the others."""
+    """A run in a list; a damaged journal does not hide the others."""
     try:
         return RunInJournal.of(read_run(reader.entries(run)))
     except DamagedJournal as wrong:

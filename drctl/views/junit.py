@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from drctl.drill.result import Result, worse
 from drctl.views.drill_text import VERDICTS, figures, untouched
-from drctl.views.run_data import Became, ReportData, Standing, StepReport
+from drctl.views.run_data import Became, ReportData, RunStatus, StepReport
 from drctl.views.run_json import detail
 from drctl.views.run_words import BECAME, circumstances, journal_in_words, verdict
 from drctl.views.text import plain, sentence
@@ -215,7 +215,7 @@ def _run_element(step: StepReport, data: ReportData) -> str:
         return "failure"
     found = _OF_RUN.get(step.became, "")
     ended_here = step.id == (data.ending.step or data.steps[-1].id)
-    if data.ending.standing is not Standing.DONE and ended_here and found in ("", "skipped"):
+    if data.ending.status is not RunStatus.DONE and ended_here and found in ("", "skipped"):
         return "error"
     return found
 
@@ -224,7 +224,7 @@ def _run_properties(data: ReportData) -> Iterator[tuple[str, str]]:
     rto, rpo = data.rto, data.rpo
     yield "run", plain(data.run)
     yield "fingerprint", data.plan.fingerprint
-    yield "status", data.ending.standing.value
+    yield "status", data.ending.status.value
     yield "rto_seconds", "" if rto.seconds is None else f"{rto.seconds:.3f}"
     yield "rpo_records", "" if rpo.records is None else str(rpo.records)
     yield "rpo_seconds", "" if rpo.seconds is None else f"{rpo.seconds:.3f}"

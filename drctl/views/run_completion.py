@@ -1,7 +1,7 @@
 """Completes the report of a run by what `drctl gap` found once the source was back.
 
-The first complete comparison after the run counts: later ones may find less because somebody has
-reconciled, or more because the source took writes again.
+The first complete comparison after the run counts: later ones may find fewer records because some
+were reconciled, or more because the source accepted writes again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ class GapFound:
 
     @property
     def ends(self) -> Mapping[TopicPartition, int]:
-        """Of the source's partitions then; these were compared."""
+        """End offsets of the source's partitions that were compared."""
         return {
             TopicPartition(topic.topic, gap.partition): gap.source_range.end
             for topic in self.result.topics
@@ -40,7 +40,7 @@ class GapFound:
     def seconds(self) -> float | None:
         """Between the oldest and the newest unreplicated record, by their own timestamps.
 
-        None where one of them has none: of a span of the others nobody could say what it is of.
+        None where one of them has no timestamp.
         """
         gaps = [gap for gap in self.result.partitions if gap.counts.unreplicated]
         spans = [(gap.oldest_timestamp, gap.newest_timestamp) for gap in gaps]
@@ -51,7 +51,7 @@ class GapFound:
 
 
 def gap_results(state_dir: Path, since: datetime | None = None) -> Iterator[GapFound]:
-    """Those that are there, the last written first; also those of runs with `--every`.
+    """The results on this machine, the newest first; also those of `--every`.
 
     Args:
         since: older files are not opened: a result may be large.
@@ -76,7 +76,7 @@ def _written(file: Path) -> float:
 
 
 def completed(data: ReportData, results: Iterable[GapFound]) -> ReportData:
-    """The same with its exact RPO, where one of the results tells it."""
+    """The same with an exact RPO, if one of the results has it."""
     if data.rpo.exact or data.writes is not Writes.TARGET:
         return data
     fitting = sorted((r for r in results if fits(data, r)), key=lambda each: each.result.started)
@@ -84,7 +84,7 @@ def completed(data: ReportData, results: Iterable[GapFound]) -> ReportData:
 
 
 def fits(data: ReportData, found: GapFound) -> bool:
-    """Whether it compared what the run moved, after the run."""
+    """Whether it is a comparison after the run of what the run moved."""
     plan, result = data.plan, found.result
     same = (result.link, result.source, result.target) == (plan.link, plan.source, plan.target)
     known = {result.source: result.source_id, result.target: result.target_id}
@@ -96,7 +96,7 @@ def fits(data: ReportData, found: GapFound) -> bool:
 def _compared(estimate: Rpo, found: GapFound) -> Rpo:
     how, totals = "a comparison by content", found.result.totals
     counted = Figure(totals.unreplicated, how)
-    # Of those that nobody can tell all, or none, may have been copied.
+    # All or none of the undecided ones may have been copied.
     doubtful = totals.superseded + totals.expired
     return Rpo(
         lost=LossRange(counted, counted, Figure(totals.unreplicated + doubtful, how)),
@@ -113,9 +113,9 @@ def _how(estimate: Rpo, found: GapFound, doubtful: int) -> Iterator[str]:
     scope = "everything" if scope == "full" else f"the {plain(scope)}"
     yield f"drctl gap compared {scope} by content at {when}: {plain(str(found.file.parent))}"
     if found.seconds:
-        yield f"by their own timestamps the missing records are of {length(found.seconds)}"
+        yield f"the timestamps of the missing records span {length(found.seconds)}"
     if doubtful:
         told = plural(doubtful, "more record")
-        yield f"of {told}, superseded or expired since, nobody can tell whether they were copied"
+        yield f"whether {told}, superseded or expired since, had been copied is not known"
     if estimate.lost.known:
         yield f"the run had estimated {estimate.lost.words}"

@@ -1,6 +1,6 @@
-"""What a run came to, as its journal tells it: every format of the report is made from this.
+"""The result of a run, read from its journal: every format of the report is made from it.
 
-The texts are as they stand in the journal; whatever shows them makes them printable.
+Texts are as they are in the journal; the renderers make them printable.
 """
 
 from collections.abc import Mapping
@@ -17,17 +17,17 @@ from drctl.model.plan import Duty, Plan
 from drctl.steps.prechecks import Unseen, modes_of
 
 
-class Standing(StrEnum):
-    """How a run stands."""
+class RunStatus(StrEnum):
+    """How a run ended, or that it has not."""
 
     DONE = "done"
     REFUSED = "refused"
-    """Nothing is changed: it was not begun, or everything was put back."""
+    """Nothing is changed: it did not start, or everything was rolled back."""
     STOPPED = "stopped"
     UNKNOWN = "unknown"
     INTERRUPTED = "interrupted"
     NOT_ENDED = "not-ended"
-    """The journal just stops: it is under way, or its process is gone."""
+    """The journal stops: it is in progress, or its process is gone."""
 
 
 class Became(StrEnum):
@@ -35,31 +35,31 @@ class Became(StrEnum):
 
     DONE = "done"
     OUTSTANDING = "outstanding"
-    """Not done; a later run must."""
+    """Not done; a later run must do it."""
     SKIPPED = "skipped"
-    """Not done, and need not be."""
+    """Not done, and not needed."""
     FAILED = "failed"
     UNKNOWN = "unknown"
-    """It may have been done: what would tell did not answer."""
+    """It may have been done; the cluster that knows did not answer."""
     STARTED = "started"
-    """It was announced, and nothing was written down after that."""
+    """The journal has its start, and nothing after it."""
     ROLLED_BACK = "rolled-back"
     NOT_ROLLED_BACK = "not-rolled-back"
     NOT_STARTED = "not-started"
 
 
 class Doing(StrEnum):
-    """What a stretch of time was spent on."""
+    """What a period of time was spent on."""
 
     LOOKING = "looking"
-    """At what is there, before the step is announced."""
+    """Checks, before the step starts."""
     EFFECT = "effect"
-    """Something was changed, and it was waited for the proof."""
+    """A change, and its verification."""
     WAITING = "waiting"
-    """For something that drctl does not do itself, or for a proof after a complaint."""
+    """Waiting for something that drctl does not do itself, or verifying after an error."""
     ROLLING_BACK = "rolling-back"
     NOBODY = "nobody"
-    """Between two who carried it out; after a crash nobody knows when it began."""
+    """Between two attempts; after a crash the start of this period is not exact."""
 
 
 class Writes(StrEnum):
@@ -70,15 +70,15 @@ class Writes(StrEnum):
     TARGET = "target"
     UNKNOWN = "unknown"
     NOT_TOUCHED = "not touched"
-    """The plan neither fences nor opens anything."""
+    """The plan neither fences a cluster nor enables writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One who carried the run out, from where it stood.
+    """A start or resume of the run.
 
     Attributes:
-        until: time of the last thing that was written down.
+        until: time of its last journal entry.
         ending: how it ended, in words.
     """
 
@@ -91,7 +91,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time; `step` is empty where nobody was at work."""
+    """A period of time; `step` is empty between attempts."""
 
     step: str
     doing: Doing
@@ -100,22 +100,22 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        """How long; never negative, whatever the clocks of two hosts say."""
+        """Its length; never negative, even if the clocks of two hosts differ."""
         return max(0.0, (self.end - self.start).total_seconds())
 
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """A step of the plan and what became of it.
+    """A step of the plan and its result.
 
     Attributes:
         changes: whether it has an effect outside.
-        started: None where it was not begun.
-        seconds: that were spent on it, without the time in which nobody was at work.
-        waited: seconds of those from the announcement on, until it was proven or given up.
-        words: what was seen last.
+        started: None where it was not started.
+        seconds: that it took, without the time between attempts.
+        waited: seconds of those from its start until it was verified or given up.
+        words: what was observed last.
         items: what is not as wanted, each named.
-        complaints: of what was sent.
+        complaints: errors in answers to what was sent.
         owed: what of it a later run must do.
         taken_back: what was seen when it was taken back, or could not be.
     """
@@ -141,13 +141,13 @@ class StepReport:
 
 @dataclass(frozen=True, slots=True)
 class Rto:
-    """For how long writes were refused.
+    """How long writes were refused.
 
     Attributes:
         seconds: None where a part of the measurement is missing; `how` says which.
-        how: what was measured from what to what.
-        since_command: whether it is the time to recovery: from the command on, for nobody saw when
-            a source that was lost took its last write.
+        how: from what to what it was measured.
+        since_command: whether it is measured from the command on, because the time of the lost
+            source's last write is not known.
     """
 
     seconds: Seconds | None
@@ -159,12 +159,12 @@ class Rto:
 
 @dataclass(frozen=True, slots=True)
 class Rpo:
-    """What was lost: records, and the seconds in which they were written; None: not known.
+    """Records that were lost, and the seconds in which they were written; None: not known.
 
     Attributes:
-        lost: between which bounds the number lies, and the likely one.
-        evidence: what an estimate rests on, each piece with its age as of then.
-        compared: whether records were compared, though not all of them may tell.
+        lost: lower and upper bound of their number, and the likely number.
+        evidence: what an estimate is based on, each piece with its age at that time.
+        compared: whether records were compared, though some may stay undecided.
     """
 
     lost: LossRange
@@ -197,7 +197,7 @@ class GroupRow:
     """A group whose positions were written.
 
     Attributes:
-        rereads_at_most: null: not told.
+        rereads_at_most: null where it is not known.
         rereads_likely: with the source lost: what is read again if the group consumed nothing since
             the evidence; null where that is not known, or the source answered.
         based_on: with the source lost: the oldest evidence of its offsets.
@@ -220,7 +220,7 @@ class Positions:
     """What was committed for consumers.
 
     Attributes:
-        same: stood there already.
+        same: offsets that were already in place.
         rereads_at_most: null: not known.
         rereads_likely: with the source lost: what is read again if the group consumed nothing since
             the evidence; null where that is not known, or the source answered.
@@ -238,15 +238,15 @@ class Positions:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the run stands, and where.
+    """How the run ended, and where.
 
     Attributes:
-        step: at which it ended or goes on; empty where all are done.
+        step: at which it ended or continues; empty where all are done.
         exit_code: None where it has not ended.
-        over: whether nobody goes on with it, though something is changed: that is to stay so.
+        over: whether it is finished although part of its changes stays in effect, as intended.
     """
 
-    standing: Standing
+    status: RunStatus
     step: str
     words: str
     items: tuple[str, ...]
@@ -261,16 +261,16 @@ class ReportData:
     Attributes:
         mode: `planned`, `unplanned`; empty where the plan has none.
         ids: of the clusters by their names, as they were seen.
-        attempts: who began it, and who went on.
+        attempts: who started it, and who resumed it.
         turned_back: why its effects were taken back; empty where they were not.
         owed: what a later run must do, by step; where it was abandoned, what stands, too.
-        not_checked: what nobody looked at, or nobody could.
-        until: the last thing that was written down.
-        fenced: whether the source's producers were seen to be fenced, and still are.
+        not_checked: what was not or could not be checked.
+        until: time of the last journal entry.
+        fenced: whether the fence of the source's producers was verified, and is still in place.
         endpoints: how many of the plan's endpoints were switched, and how many there are.
-        chain: whether the journal is as it was written; None where nobody looked.
-        topics: of the source, that the run moved; empty where the journal does not tell.
-        abandoned: why somebody left it behind; empty where nobody did.
+        chain: whether the journal is intact; None where that was not checked.
+        topics: of the source, that the run moved; empty where the journal does not say.
+        abandoned: the reason for abandoning it; empty where it was not abandoned.
         set_aside: records that only the returned cluster had and that were not copied: how many
             were quarantined, exported or discarded.
         unseen: what could not be looked at before it began, by cause.

@@ -21,8 +21,8 @@ from drctl.views.run_data import (
     ReportData,
     Rpo,
     Rto,
+    RunStatus,
     Span,
-    Standing,
     StepReport,
     Warned,
     Writes,
@@ -30,9 +30,9 @@ from drctl.views.run_data import (
 from drctl.views.run_lines import NextStep, next_steps
 
 _STATUS = {
-    # Scripts know four words: what was interrupted can be gone on with, like what stopped.
-    Standing.INTERRUPTED: "stopped",
-    Standing.NOT_ENDED: "unknown",
+    # Scripts know four values: an interrupted run can be resumed, like one that stopped.
+    RunStatus.INTERRUPTED: "stopped",
+    RunStatus.NOT_ENDED: "unknown",
 }
 
 
@@ -40,9 +40,9 @@ class RunStepDocument(Document):
     """A step of a run, for scripts.
 
     Attributes:
-        started: null: not begun.
-        seconds: without the time in which nobody was at work; null: not begun.
-        detail: what was seen, and everything that is not as wanted.
+        started: null where it was not started.
+        seconds: without the time between attempts; null where it was not started.
+        detail: what was observed, and everything that is not as wanted.
     """
 
     read = From(StepReport)
@@ -55,14 +55,13 @@ class RunStepDocument(Document):
 
 
 class RunRpoDocument(Document):
-    """What was lost.
+    """Records that were lost; null where a number is not known.
 
     Attributes:
-        records: null: not known.
-        at_least: no fewer than so many; null: not known.
-        at_most: no more than so many; null: not known.
-        seconds: in which they were written; null: not known.
-        exact: false: an estimate, or not known.
+        at_least: lower bound.
+        at_most: upper bound.
+        seconds: in which they were written.
+        exact: false for an estimate, or where nothing is known.
     """
 
     read = From(Rpo)
@@ -74,22 +73,22 @@ class RunRpoDocument(Document):
 
 
 class RunDocument(Document):
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
-        run: by which resume, journal and report find it.
-        status: exit code 0 (1 where something is owed), 3, 4 or 130, 5.
-        rto_seconds: from the first moment in which a write may be refused until clients can write
-            again; null: not measured.
-        owed: what the run could not do, and a later one must.
-        report: the page that was written; null: none was.
+        run: its name, for resume, journal and report.
+        status: exit code 0 (1 with outstanding actions), 3, 4 or 130, 5.
+        rto_seconds: from the first moment at which a write may be refused until clients can write
+            again; null where it was not measured.
+        outstanding: what the run could not do and a later one must do.
+        report: the page that was written; null for none.
     """
 
     SCHEMA = "drctl/run/1"
     read = From(ReportData)
     run: Name
     status: Annotated[str, ("enum", ("done", "refused", "stopped", "unknown"))] = read(
-        lambda d: _STATUS.get(d.ending.standing, d.ending.standing.value)
+        lambda d: _STATUS.get(d.ending.status, d.ending.status.value)
     )
     steps: tuple[RunStepDocument, ...]
     rto_seconds: Seconds | None = read(lambda d: d.rto.seconds)
@@ -99,12 +98,12 @@ class RunDocument(Document):
 
 
 def detail(step: StepReport) -> str:
-    """What was seen of a step, with everything that is not as wanted."""
+    """What was observed of a step, with everything that is not as wanted."""
     told = [step.words, *step.items, *step.complaints]
     if step.rolled_back:
-        told.append(f"taken back: {step.rolled_back}")
+        told.append(f"rolled back: {step.rolled_back}")
     if step.outstanding and step.outstanding != step.words:
-        told.append(f"owed: {step.outstanding}")
+        told.append(f"outstanding: {step.outstanding}")
     return "; ".join(part for part in dict.fromkeys(told) if part)
 
 
@@ -112,8 +111,8 @@ class SideDocument(Document):
     """A cluster of the plan.
 
     Attributes:
-        cluster: as drctl.yaml calls it.
-        id: the cluster's own; null: it was not seen.
+        cluster: its name in drctl.yaml.
+        id: of the Kafka cluster; null where it was not seen.
     """
 
     cluster: Name
@@ -124,7 +123,7 @@ class ReportPlanDocument(Document):
     """The plan.
 
     Attributes:
-        mode: empty: the plan has none.
+        mode: empty where the plan has none.
     """
 
     read = From(ReportData)
@@ -141,17 +140,17 @@ def _side(data: ReportData, name: str) -> SideDocument:
 
 
 class EndingDocument(Document):
-    """How the run stands, and where.
+    """How the run ended, and where.
 
     Attributes:
-        standing: not-ended: it is under way, or its process is gone.
-        exit_code: null: it has not ended.
-        step: at which it ended or goes on; null: all are done.
-        turned_back: why effects were taken back; empty: they were not.
+        status: not-ended means that it is in progress, or that its process is gone.
+        exit_code: null where it has not ended.
+        step: at which it ended or continues; null where all are done.
+        rollback_reason: empty where nothing was rolled back.
     """
 
     read = From(Ending)
-    standing: Standing
+    status: RunStatus
     exit_code: Literal[0, 1, 3, 4, 5, 130] | None
     step: Name | None = read(lambda e: e.step or None)
     words: str
@@ -164,7 +163,7 @@ class WritesDocument(Document):
 
     Attributes:
         to: where applications can write.
-        source_fenced: whether its producers were seen to be fenced, and still are.
+        source_fenced: whether the fence of its producers was verified, and is still in place.
     """
 
     read = From(ReportData)
@@ -182,12 +181,12 @@ class EndpointsDocument(Document):
 
 
 class ReportRpoDocument(LossRangeDocument):
-    """What was lost.
+    """Records that were lost.
 
     Attributes:
-        seconds: in which they were written; null: not known.
-        exact: false: an estimate, or not known.
-        evidence: what an estimate rests on, each piece with its age as of then.
+        seconds: in which they were written; null where it is not known.
+        exact: false for an estimate, or where nothing is known.
+        evidence: what an estimate is based on, each piece with its age at that time.
     """
 
     seconds: Seconds | None
@@ -197,10 +196,10 @@ class ReportRpoDocument(LossRangeDocument):
 
 
 class SpanDocument(Document):
-    """A stretch of time.
+    """A period of time.
 
     Attributes:
-        step: null: nobody was at work.
+        step: null between attempts.
     """
 
     read = From(Span)
@@ -211,7 +210,7 @@ class SpanDocument(Document):
 
 
 class OverrideDocument(Document):
-    """A guard that was overridden."""
+    """A precheck that was overridden."""
 
     precheck: Name
     reason: Name
@@ -225,10 +224,10 @@ class OutstandingDocument(Document):
 
 
 class ChainDocument(Document):
-    """Whether the journal is as it was written.
+    """Whether the journal is intact.
 
     Attributes:
-        harm: null: it is as it was written.
+        harm: null where it is intact.
     """
 
     read = From(ChainVerdict)
@@ -240,19 +239,18 @@ class ChainDocument(Document):
 
 
 class ReportDocument(Document):
-    """Everything that the report of a run knows.
+    """Everything that the report of a run contains.
 
     Attributes:
-        until: the last thing that was written down.
-        clients: what becomes of clients that are connected to the source.
+        until: time of the last journal entry.
+        clients: what happens to clients that are connected to the source.
         spans: what the time was spent on, in order.
-        warned: what guards said that did not stand against the run, or was passed over.
-        overrides: guards that the engineer passed over.
-        positions: what was committed for consumers; null: nothing.
-        not_checked: what nobody looked at, or nobody could.
-        unseen: what keeps checks from looking, each cause once, as the guards found them before the
-            run began.
-        journal: null: nobody looked whether it is as it was written.
+        warned: warnings of prechecks, and failures that were overridden.
+        overrides: prechecks that were overridden.
+        positions: the offsets committed for consumers; null for none.
+        not_checked: what was not or could not be checked.
+        unseen: what kept prechecks from running, each cause once.
+        journal: null where it was not checked.
     """
 
     SCHEMA = "drctl/report/1"

@@ -11,7 +11,7 @@ from drctl.plans import failback
 from drctl.steps.failback import WHOLE
 from drctl.steps.records import Reconcile
 from drctl.steps.waiting import Drain
-from drctl.views.run_data import Became, Positions, ReportData, Standing, StepReport, Writes
+from drctl.views.run_data import Became, Positions, ReportData, RunStatus, StepReport, Writes
 from drctl.views.run_words import (
     closed,
     estimated,
@@ -35,9 +35,9 @@ def known(data: ReportData) -> Iterator[str]:
         yield f"{writes_now(data)}{since}."
     if data.abandoned:
         yield f"Abandoned: {closed(data.abandoned)}"
-    elif data.rollback_reason and data.ending.standing in (Standing.REFUSED, Standing.STOPPED):
+    elif data.rollback_reason and data.ending.status in (RunStatus.REFUSED, RunStatus.STOPPED):
         yield f"Reason: {closed(data.rollback_reason)}"
-    elif data.ending.words and data.ending.standing is Standing.STOPPED:
+    elif data.ending.words and data.ending.status is RunStatus.STOPPED:
         yield f"Step {plain(data.ending.step)}: {closed(data.ending.words)}"
     back = data.became(Became.ROLLED_BACK)
     if back:
@@ -52,7 +52,7 @@ def known(data: ReportData) -> Iterator[str]:
         yield f"Every record was replicated: {data.rpo.how}."
     elif data.rpo.exact and data.rpo.records is not None:
         yield f"{lost_in_words(data).capitalize()}: {data.rpo.how}."
-    done = data.ending.standing is Standing.DONE
+    done = data.ending.status is RunStatus.DONE
     if done and failback.rebuilds(data.plan.steps) and WHOLE in data.overrides:
         # The source had lost nothing: its order was not right.
         yield (
@@ -93,7 +93,7 @@ def unknown(data: ReportData) -> Iterator[str]:
     for step in data.became(Became.UNKNOWN, Became.STARTED, Became.NOT_ROLLED_BACK):
         words = closed(step.rolled_back or step.words or "the journal has no later entry")
         yield f"Whether {plain(step.id)} took effect: {words}"
-    if data.ending.standing is Standing.UNKNOWN:
+    if data.ending.status is RunStatus.UNKNOWN:
         late = (step for step in data.became(Became.FAILED) if step.id == data.ending.step)
         yield from (f"Whether {plain(s.id)} will succeed: {closed(s.words)}" for s in late)
     if data.rto.seconds is None and data.writes is Writes.TARGET:
@@ -104,7 +104,7 @@ def unknown(data: ReportData) -> Iterator[str]:
     for name in data.not_checked:
         if not any(name.startswith(f"step {step.id}:") for step in data.steps):
             yield f"Not checked: {closed(name)}"
-    if data.ending.standing is Standing.NOT_ENDED:
+    if data.ending.status is RunStatus.NOT_ENDED:
         yield "Whether the run is still in progress: the process that runs it may be alive."
     if data.chain is None:
         yield "Whether the journal is intact: `drctl report --verify` checks it."
@@ -197,21 +197,21 @@ def next_steps(data: ReportData) -> Iterator[NextStep]:
             f"Its journal was changed or damaged: {closed(data.chain.words)} Compare it with its"
             " copies: topic __drctl_journal, and the state_dir of the machine that ran it.",
         )
-    match data.ending.standing:
-        case Standing.DONE:
+    match data.ending.status:
+        case RunStatus.DONE:
             yield from _after_done(data)
-        case Standing.REFUSED:
+        case RunStatus.REFUSED:
             yield _again(data)
-        case Standing.STOPPED if data.abandoned:
+        case RunStatus.STOPPED if data.abandoned:
             yield from _after_abandoned(data)
-        case Standing.STOPPED if data.ending.over:
+        case RunStatus.STOPPED if data.ending.over:
             if failback.is_failback(data.plan.steps):
                 yield NextStep(
                     f"Keep {plain(data.plan.target)} fenced, and its old replication stopped.",
                     "The next run expects both; enabling writes or replication now loses records.",
                 )
             yield _again(data)
-        case Standing.NOT_ENDED:
+        case RunStatus.NOT_ENDED:
             yield NextStep(
                 f"Ask {plain(data.attempts[-1].who)} on {plain(data.attempts[-1].host)} whether it "
                 "is still running; if not, resume it.",
@@ -256,7 +256,7 @@ def _stopped(data: ReportData) -> Iterator[NextStep]:
             "Do not lift the fence by hand.",
             "The journal would not record it; resume continues or rolls everything back.",
         )
-    if data.ending.standing is not Standing.INTERRUPTED:
+    if data.ending.status is not RunStatus.INTERRUPTED:
         yield NextStep(
             "Or abandon it, if it cannot be finished.",
             "Nothing is rolled back: what is still in effect is listed, and a new run can start.",
@@ -266,7 +266,7 @@ def _stopped(data: ReportData) -> Iterator[NextStep]:
 
 def _past(data: ReportData, stuck: tuple[StepReport, ...]) -> Iterator[NextStep]:
     # A drain that stops a run was done before: a fence fell while its target was half open.
-    stopped = data.ending.standing is Standing.STOPPED and not data.rollback_reason
+    stopped = data.ending.status is RunStatus.STOPPED and not data.rollback_reason
     for step in stuck:
         for precheck in (ALIVE, MOVED):
             moved = precheck == MOVED and step.kind == Drain.name and stopped

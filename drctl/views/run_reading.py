@@ -33,8 +33,8 @@ from drctl.views.run_data import (
     ReportData,
     Rpo,
     Rto,
+    RunStatus,
     Span,
-    Standing,
     StepReport,
     Warned,
     Writes,
@@ -47,17 +47,17 @@ _FORWARD = frozenset(
 _BACKWARD = frozenset({What.UNDOING, What.UNDONE, What.NOT_UNDONE})
 _PROVING = (Doing.EFFECT, Doing.WAITING)
 _ENDINGS = {
-    Standing.DONE: "came to the end",
-    Standing.REFUSED: "ended with nothing changed",
-    Standing.STOPPED: "stopped",
-    Standing.UNKNOWN: "ended without knowing",
-    Standing.INTERRUPTED: "was interrupted",
-    Standing.NOT_ENDED: "wrote nothing more",
+    RunStatus.DONE: "completed",
+    RunStatus.REFUSED: "refused, nothing changed",
+    RunStatus.STOPPED: "stopped",
+    RunStatus.UNKNOWN: "ended with an unknown result",
+    RunStatus.INTERRUPTED: "was interrupted",
+    RunStatus.NOT_ENDED: "no further journal entry",
 }
-_LEFT_BEHIND = "left it behind"
+_ABANDONED = "abandoned"
 _UNSEEN = " (not checked)"
-"""How preflight ends what it noted of a guard that could not look."""
-_BEGUN_BACK = "it was begun to take it back, and nothing was written down after that"
+"""The end of what preflight notes of a precheck that could not run."""
+_ROLLBACK_STARTED = "the rollback started; the journal has no later entry"
 
 
 @dataclass(slots=True)
@@ -65,9 +65,9 @@ class Track:
     """What is known of a step so far.
 
     Attributes:
-        announced: whether its effect stands in the journal.
-        proven: when it was first seen to be done, by its present effect.
-        failed: it could not be done, whatever was put back afterwards.
+        announced: when the journal announced its effect.
+        proven: when its present effect was first verified.
+        failed: whether it could not be done, even if it was rolled back afterwards.
     """
 
     became: Became = Became.NOT_STARTED
@@ -86,7 +86,7 @@ class Course:
     """The whole run.
 
     Attributes:
-        begins: numbers of the entries with which somebody began or went on.
+        begins: numbers of the entries that start or resume it.
     """
 
     tracks: dict[str, Track]
@@ -96,10 +96,10 @@ class Course:
 
 
 def moment_of(entry: Entry) -> datetime:
-    """When it was written.
+    """When the entry was written.
 
     Raises:
-        KeyError, TypeError, ValueError: it does not say.
+        KeyError, TypeError, ValueError: it has no valid time.
     """
     at = datetime.fromisoformat(entry["at"])
     if at.tzinfo is None:
@@ -111,7 +111,7 @@ def course_of(state: RunState, kinds: Mapping[str, Kind]) -> Course:
     """Follow the entries.
 
     Raises:
-        Unknown: one of them is not what this drctl writes.
+        Unknown: one of them is not in this version's format.
     """
     course = Course({step.id: Track() for step in state.plan.steps})
     changing = {
@@ -184,7 +184,7 @@ def _note(track: Track, what: What, entry: Entry, at: datetime) -> None:
             track.became, track.announced, track.proven = Became.NOT_STARTED, None, None
             track.words = str(entry["words"])
         case What.UNDOING:
-            track.became, track.rolled_back = Became.NOT_ROLLED_BACK, _BEGUN_BACK
+            track.became, track.rolled_back = Became.NOT_ROLLED_BACK, _ROLLBACK_STARTED
         case What.UNDONE:
             track.became = Became.FAILED if track.failed else Became.ROLLED_BACK
             track.rolled_back = str(entry["words"])
@@ -201,100 +201,100 @@ def _say(track: Track, entry: Entry) -> None:
 
 
 def attempts(state: RunState, kinds: Mapping[str, Kind], course: Course) -> tuple[Attempt, ...]:
-    """Everybody who carried the run out."""
+    """Every start and resume of the run."""
     found = []
     edges = [*course.begins, len(state.entries)]
     for first, after in pairwise(edges):
         who = state.entries[first].get("who", {})
-        standing, step = _standing(state, kinds, state.entries[:after], first)
+        status, step = _standing(state, kinds, state.entries[:after], first)
         where = f" at {step}" if step else ""
         left = any(e["entry"] == What.ABANDONED for e in state.entries[first:after])
         found.append(
             Attempt(
-                str(who.get("user") or who.get("who") or "somebody"),
-                str(who.get("host") or "an unknown host"),
+                str(who.get("user") or who.get("who") or "unknown"),
+                str(who.get("host") or "unknown"),
                 course.times[first],
                 course.times[after - 1],
-                f"{_LEFT_BEHIND if left else _ENDINGS[standing]}{where}",
+                f"{_ABANDONED if left else _ENDINGS[status]}{where}",
             )
         )
     return tuple(found)
 
 
 def ending(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Ending:
-    """How the run stands after its last entry."""
-    standing, step = _standing(state, kinds, state.entries, course.begins[-1])
-    words, items = _told(state, standing, step)
-    if standing is Standing.NOT_ENDED:
-        return Ending(standing, step, words, items, None)
+    """How the run ended, by its last entry."""
+    status, step = _standing(state, kinds, state.entries, course.begins[-1])
+    words, items = _told(state, status, step)
+    if status is RunStatus.NOT_ENDED:
+        return Ending(status, step, words, items, None)
     outcome = Outcome(
-        Status(standing.value), outstanding=bool(state.outstanding), abandoned=bool(state.abandoned)
+        Status(status.value), outstanding=bool(state.outstanding), abandoned=bool(state.abandoned)
     )
-    over = standing is Standing.STOPPED and bool(state.status) and not state.abandoned
-    return Ending(standing, step, words, items, outcome.exit_code, over)
+    over = status is RunStatus.STOPPED and bool(state.status) and not state.abandoned
+    return Ending(status, step, words, items, outcome.exit_code, over)
 
 
 def _standing(
     state: RunState, kinds: Mapping[str, Kind], told: Sequence[Entry], first: int
-) -> tuple[Standing, str]:
-    """After these entries, of which the last attempt begins with the one of this number."""
+) -> tuple[RunStatus, str]:
+    """The status after these entries; the last attempt starts with the entry of this number."""
     last = told[-1]
     match What(last["entry"]):
         case What.ENDED:
-            standing = Standing(last["status"])
-            return standing, "" if standing is Standing.DONE else _turned_at(told) or _next(state)
+            status = RunStatus(last["status"])
+            return status, "" if status is RunStatus.DONE else _turned_at(told) or _next(state)
         case What.INTERRUPTED:
-            return Standing.INTERRUPTED, str(last["step"])
+            return RunStatus.INTERRUPTED, str(last["step"])
         case What.FAILED:
             return _failed(state, kinds, told)
         case What.OBSERVED if last["state"] == "unknown":
-            return Standing.UNKNOWN, str(last["step"])
+            return RunStatus.UNKNOWN, str(last["step"])
         case What.UNDONE | What.NOT_UNDONE:
-            return _put_back(state, kinds, told, first)
+            return _rolled_back(state, kinds, told, first)
         case _:
-            return Standing.NOT_ENDED, str(last.get("step", "")) or _next(state)
+            return RunStatus.NOT_ENDED, str(last.get("step", "")) or _next(state)
 
 
 def _failed(
     state: RunState, kinds: Mapping[str, Kind], told: Sequence[Entry]
-) -> tuple[Standing, str]:
+) -> tuple[RunStatus, str]:
     step = str(told[-1]["step"])
     if told[-1]["state"] == "unknown":
-        return Standing.UNKNOWN, step
+        return RunStatus.UNKNOWN, step
     intended = {str(entry["step"]) for entry in told if entry["entry"] == What.INTEND}
     if not any(Trait.ENABLES_WRITES in _traits(state, kinds, each) for each in intended):
-        # It would have been turned back: whoever wrote this did not come to that.
-        return Standing.NOT_ENDED, step
+        # It would have been rolled back: the process died before.
+        return RunStatus.NOT_ENDED, step
     verifies = Trait.VERIFIES in _traits(state, kinds, step)
-    return (Standing.UNKNOWN if verifies else Standing.STOPPED), step
+    return (RunStatus.UNKNOWN if verifies else RunStatus.STOPPED), step
 
 
-def _put_back(
+def _rolled_back(
     state: RunState, kinds: Mapping[str, Kind], told: Sequence[Entry], first: int
-) -> tuple[Standing, str]:
-    """Stopped where each effect was tried; else the one who did it is gone."""
+) -> tuple[RunStatus, str]:
+    """Stopped where every effect was tried; else the process is gone."""
     undone = {e["effect"] for e in told if e["entry"] == What.UNDONE}
-    standing = {
+    in_effect = {
         entry["effect"]
         for entry in told
         if entry["entry"] == What.INTEND
         and entry["effect"] not in undone
         and Trait.CHANGES in _traits(state, kinds, entry["step"])
     }
-    tried = [e for e in told[first:] if e["entry"] == What.NOT_UNDONE and e["effect"] in standing]
-    if not tried or standing != {entry["effect"] for entry in tried}:
-        return Standing.NOT_ENDED, str(told[-1]["step"])
+    tried = [e for e in told[first:] if e["entry"] == What.NOT_UNDONE and e["effect"] in in_effect]
+    if not tried or in_effect != {entry["effect"] for entry in tried}:
+        return RunStatus.NOT_ENDED, str(told[-1]["step"])
     unknown = any(entry["state"] == "unknown" for entry in tried)
-    return (Standing.UNKNOWN if unknown else Standing.STOPPED), str(tried[0]["step"])
+    return (RunStatus.UNKNOWN if unknown else RunStatus.STOPPED), str(tried[0]["step"])
 
 
-def _told(state: RunState, standing: Standing, step: str) -> tuple[str, tuple[str, ...]]:
-    """What was seen there, and what is not as wanted, each named."""
-    if standing is Standing.DONE:
+def _told(state: RunState, status: RunStatus, step: str) -> tuple[str, tuple[str, ...]]:
+    """What was observed there, and what is not as wanted, each named."""
+    if status is RunStatus.DONE:
         return "", ()
     if state.abandoned:
         return state.abandoned, ()
-    if standing is Standing.REFUSED or (standing is Standing.STOPPED and state.status):
+    if status is RunStatus.REFUSED or (status is RunStatus.STOPPED and state.status):
         failed = (
             entry
             for entry in reversed(state.entries)
@@ -321,7 +321,7 @@ def _traits(state: RunState, kinds: Mapping[str, Kind], step: str) -> Trait:
 
 
 def mode(state: RunState) -> str:
-    """Planned or unplanned; empty where the plan does not know it."""
+    """Planned or unplanned; empty where the plan has no mode."""
     for step in state.plan.steps:
         if step.kind == Preflight.name:
             return Preflight().read_settings(step.settings).mode
@@ -329,14 +329,14 @@ def mode(state: RunState) -> str:
 
 
 def cluster_ids(state: RunState) -> dict[str, str]:
-    """What the clusters call themselves."""
+    """The ids of the Kafka clusters by name."""
     stock = intent_of(state, SnapshotState())
     clusters = stock.clusters.items() if stock else ()
     return {name: seen.cluster_id for name, seen in clusters if seen.cluster_id}
 
 
 def topics(state: RunState) -> tuple[str, ...]:
-    """Those of the source that the run moved, as far as a step has noted them."""
+    """Topics of the source that the run moved, as far as a step recorded them."""
     for noted in (intent_of(state, MeasureLoss()), intent_of(state, FENCE_PRODUCERS)):
         if noted and noted.topics:
             return noted.topics
@@ -346,9 +346,9 @@ def topics(state: RunState) -> tuple[str, ...]:
 
 
 def set_aside(state: RunState) -> dict[str, int]:
-    """Records that only the returned cluster had and that were not copied, by what became of them.
+    """How many records that only the returned cluster had were not copied, by decision.
 
-    A comparison allows for them: they are on the returned cluster alone.
+    Comparisons allow for them: they are only on the returned cluster.
     """
     facts = state.facts_by_kind().of(Reconcile())
     done = facts.done if facts else {}
@@ -357,7 +357,7 @@ def set_aside(state: RunState) -> dict[str, int]:
 
 
 def warned(state: RunState) -> tuple[Warned, ...]:
-    """What guards said that let the run go on."""
+    """Findings of prechecks that did not block the run."""
     facts = state.facts_by_kind().of(Preflight())
     return tuple(
         Warned(words.removesuffix(_UNSEEN), not words.endswith(_UNSEEN))
@@ -366,13 +366,13 @@ def warned(state: RunState) -> tuple[Warned, ...]:
 
 
 def unseen(state: RunState) -> tuple[Unseen, ...]:
-    """What the guards could not look at, by cause."""
+    """What prechecks could not check, by cause."""
     facts = state.facts_by_kind().of(Preflight())
     return facts.unseen if facts else ()
 
 
-def told_shortly(state: RunState) -> RunState:
-    """The same run, in which each step refers to a cause that is told once, by its name."""
+def with_short_causes(state: RunState) -> RunState:
+    """The same run, in which steps name a cause that is described once."""
     causes = unseen(state)
     if not causes:
         return state
@@ -391,7 +391,7 @@ def _shortly(value: Any, causes: Sequence[Unseen]) -> Any:
 
 
 def positions(state: RunState) -> Positions | None:
-    """What was committed for consumers; None where nothing was."""
+    """The offsets committed for consumers; None for none."""
     facts, intent = state.facts_by_kind().of(CommitOffsets()), intent_of(state, CommitOffsets())
     if facts is None:
         return None
@@ -412,7 +412,7 @@ def positions(state: RunState) -> Positions | None:
 def _group(name: str, count: int, intent: CommitIntent) -> GroupRow:
     evidence, age, only_if = intent.based_on.get(name) or (None, None, None)
     again = intent.rereads.get(name), intent.likely.get(name)
-    # With the source alive there is no condition: its own word counts.
+    # With the source alive nothing depends on a condition.
     if not only_if:
         return GroupRow(name, count, *again)
     return GroupRow(name, count, *again, evidence, rounded(age, 1), only_if)
@@ -420,11 +420,11 @@ def _group(name: str, count: int, intent: CommitIntent) -> GroupRow:
 
 @collected
 def not_checked(state: RunState, course: Course) -> Iterator[str]:
-    """What nobody looked at, or nobody could."""
+    """What was not or could not be checked."""
     facts = state.facts_by_kind()
     stock, clients = facts.of(SnapshotState()), facts.of(VerifyClients())
     for name in stock.silent if stock else ():
-        yield f"{name} did not answer before anything was changed"
+        yield f"{name} did not answer before the first change"
     yield from (each.words for each in warned(state) if not each.checked)
     if clients and clients.not_seen:
         yield clients.not_seen
@@ -432,16 +432,16 @@ def not_checked(state: RunState, course: Course) -> Iterator[str]:
         if step.kind != SwitchEndpoint.name or not state.is_done(step.id):
             continue
         switch = SwitchEndpoint().read_settings(step.settings)
-        # An endpoint was only asked where it points; a file says all that there is to know.
+        # Only the endpoint's own setting was read; for a file that is all there is.
         if switch.kind != "file" and not switch.asked:
             yield (
                 f"whether a client that connects through endpoint {switch.number + 1}"
-                f" ({switch.kind}) is on {switch.to}: give it `bootstrap`, and drctl connects"
-                " through it, too"
+                f" ({switch.kind}) reaches {switch.to}: set its `bootstrap`, so drctl can connect"
+                " through it"
             )
     for name, track in course.tracks.items():
         if track.became in (Became.SKIPPED, Became.UNKNOWN, Became.STARTED):
-            yield f"step {name}: {track.words or 'nobody saw whether it was done'}"
+            yield f"step {name}: {track.words or 'its result was not verified'}"
 
 
 def intent_of(state: RunState, kind: StepKind[Any, I, Any]) -> I | None:
@@ -461,37 +461,37 @@ def steps_with(state: RunState, kinds: Mapping[str, Kind], trait: Trait) -> tupl
 
 
 def rto(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Rto:
-    """From the fence's announcement to the moment from which clients can write on the target.
+    """From the start of the fence to the moment at which clients can write on the target.
 
-    Where a source was lost nobody saw when writes began to be refused: then from the command.
+    With a lost source the first refused write is not known: then from the command.
     """
     commanded = _commanded(state) if state.plan.name.endswith("unplanned") else None
     start = commanded or next(_fenced(state, kinds), None)
     last = _last(state, kinds)
     if last is None:
-        return Rto(None, "not measured: the plan does not open a cluster for writes", start)
+        return Rto(None, "not measured: the plan does not enable writes", start)
     step, opens = last
     end = course.tracks[step].proven
     if end is None:
-        why = "the run was turned back" if state.rollback_reason else f"step {step} is not done"
+        why = "the run was rolled back" if state.rollback_reason else f"step {step} is not done"
         return Rto(None, f"not measured: {why}", start)
     if start is None:
         return Rto(
-            None, "not measured: no fence was set, so nobody saw the first refused write", None, end
+            None, "not measured: without a fence the first refused write is not known", None, end
         )
     seconds = (end - start).total_seconds()
     if seconds < 0:
-        how = "not measured: it began and ended on hosts whose clocks do not agree"
+        how = "not measured: the clocks of the hosts that ran it do not agree"
         return Rto(None, how, start, end)
-    until = "the target was open" if opens else "the last endpoint was switched"
-    since = "command" if commanded else "beginning of the fence"
-    how = f"from the {since} until {until} and seen to be (step {step})"
+    until = "writes were enabled" if opens else "the last endpoint was switched"
+    since = "command" if commanded else "start of the fence"
+    how = f"from the {since} until {until} and verified (step {step})"
     how += _doubts(state, course, start, end)
     return Rto(seconds, how, start, end, since_command=commanded is not None)
 
 
 def _commanded(state: RunState) -> datetime | None:
-    """When the command was given; None where its journal does not say it."""
+    """When the command was given; None where the journal does not say."""
     told = state.entries[0].get("who", {}).get("commanded", "")
     try:
         return datetime.fromisoformat(told)
@@ -508,7 +508,7 @@ def _fenced(state: RunState, kinds: Mapping[str, Kind]) -> Iterator[datetime]:
 
 
 def _last(state: RunState, kinds: Mapping[str, Kind]) -> tuple[str, bool] | None:
-    """The step after which clients can write, and whether it is the one that opens."""
+    """The step after which clients can write, and whether it is the one that enables writes."""
     opening = steps_with(state, kinds, Trait.ENABLES_WRITES)
     if not opening:
         return None
@@ -517,7 +517,7 @@ def _last(state: RunState, kinds: Mapping[str, Kind]) -> tuple[str, bool] | None
 
 
 def _doubts(state: RunState, course: Course, start: datetime, end: datetime) -> str:
-    """What the number does not hold."""
+    """What limits the measurement."""
     told = []
     hosts = {
         str(state.entries[number].get("who", {}).get("host"))
@@ -529,16 +529,16 @@ def _doubts(state: RunState, course: Course, start: datetime, end: datetime) -> 
     if state.plan.name.endswith("unplanned"):
         told.append("without the outage before the run")
     if any(start <= course.times[number] <= end for number in course.begins):
-        told.append("with the time in which nobody was at work")
+        told.append("including time between attempts")
     return f"; {', '.join(told)}" if told else ""
 
 
 def rpo(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Rpo:
-    """What the target lacks: nothing, proven by content; an estimate; or not known."""
+    """What is missing on the target: nothing, proven by content; an estimate; or not known."""
     if not any(
         course.tracks[step].announced for step in steps_with(state, kinds, Trait.ENABLES_WRITES)
     ):
-        return _not_measured("not measured: the target was not opened")
+        return _not_measured("not measured: writes were not enabled on the target")
     facts = state.facts_by_kind()
     fell = [
         step for step in steps_with(state, kinds, Trait.FENCES_WRITES) if step in state.outstanding
@@ -547,14 +547,14 @@ def rpo(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Rpo:
     if fell and drained:
         return _not_measured(state.outstanding[fell[0]])
     if drained and drained.missing == 0:
-        how = "a comparison by content found no missing record behind the fence"
+        how = "a comparison by content after the fence found no missing record"
         return Rpo(exactly(0, how), 0.0, True, how)
     if loss:
         return Rpo(
             loss.range,
             loss.seconds,
             False,
-            "estimated from what survived; drctl gap makes it exact once the source answers",
+            "estimated from surviving evidence; `drctl gap` counts them when the source is back",
             loss.evidence,
         )
     if gap:
@@ -562,7 +562,7 @@ def rpo(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Rpo:
         how = "a comparison by content, while the source may still have taken writes"
         lost = LossRange(Figure(found, how), Figure(found, how), Figure(None, how))
         return Rpo(lost, None, False, how)
-    return _not_measured("not measured: no step of this run has looked for it")
+    return _not_measured("not measured: no step of this run measures it")
 
 
 def _not_measured(why: str) -> Rpo:
@@ -582,7 +582,7 @@ def writes(
         return Writes.TARGET, next(t.proven for t in opened if t.became is Became.DONE)
     if any(track.announced for track in opened):
         return Writes.UNKNOWN, None
-    found = [course.tracks[step] for step in fences if _stands(state, step)]
+    found = [course.tracks[step] for step in fences if _in_effect(state, step)]
     if not found:
         return Writes.AS_BEFORE, None
     if all(track.became is Became.DONE for track in found):
@@ -590,24 +590,24 @@ def writes(
     return Writes.UNKNOWN, None
 
 
-def _stands(state: RunState, step: str) -> bool:
-    """Whether an effect of it may be there; also one whose successor was announced since."""
+def _in_effect(state: RunState, step: str) -> bool:
+    """Whether an effect of it may still be in place."""
     return any(effect.step == step and not effect.undone for effect in state.effects)
 
 
 def report_data(
     state: RunState, chain: ChainVerdict | None = None, kinds: Mapping[str, Kind] = KINDS
 ) -> ReportData:
-    """What the run came to.
+    """The values of the report.
 
     Args:
-        chain: whether its journal is as it was written; None where nobody looked.
+        chain: whether its journal is intact; None where that was not checked.
 
     Raises:
-        Unknown: an entry is not what this drctl writes.
+        Unknown: an entry is not in this version's format.
     """
     not_seen = unseen(state)
-    state = told_shortly(state)
+    state = with_short_causes(state)
     course = course_of(state, kinds)
     end = ending(state, kinds, course)
     last_writes, since = writes(state, kinds, course)
@@ -631,8 +631,8 @@ def report_data(
         rto=rto(state, kinds, course),
         rpo=rpo(state, kinds, course),
         warned=warned(state),
-        # What was put back owes nothing any more.
-        outstanding={} if end.standing is Standing.REFUSED else _outstanding(state),
+        # After a complete rollback nothing is outstanding.
+        outstanding={} if end.status is RunStatus.REFUSED else _outstanding(state),
         positions=positions(state),
         not_checked=not_checked(state, course),
         began=course.times[0],
@@ -649,7 +649,7 @@ def report_data(
 
 
 def _outstanding(state: RunState) -> Mapping[str, str]:
-    """By step; of one that is owed and stands as well, both."""
+    """By step: what it could not do, and what it left changed."""
     told = (state.outstanding, state.left_changed)
     names = dict.fromkeys((*state.outstanding, *state.left_changed))
     return {name: "; ".join(each[name] for each in told if name in each) for name in names}
@@ -660,25 +660,27 @@ def _is_done(course: Course, step: str) -> bool:
 
 
 def sound_entries(run: str, lines: Sequence[bytes], chain: ChainVerdict) -> tuple[Entry, ...]:
-    """What a journal tells up to the first line that is not as it was written.
+    """The entries of a journal before the first damaged line.
 
     Raises:
-        Unknown: not even its first line is.
+        Unknown: the first line is damaged.
     """
     if not chain.lines:
         raise Unknown(
-            f"nothing of the journal of run {run} is as it was written: {chain.words}",
-            "compare it with its copies: the topic __drctl_journal and the state_dir of whoever"
-            " carried it out",
+            f"the journal of run {run} is damaged from its first line on: {chain.words}",
+            "compare it with its copies: topic __drctl_journal, and the state_dir of the machine"
+            " that ran it",
         )
     return tuple(opened(line).entry for line in lines[: chain.lines])
 
 
 def described(step: Step, kinds: Mapping[str, Kind] = KINDS) -> Description:
-    """A step in words; also one that this drctl does not know."""
+    """The description of a step, even of a kind that this version does not know."""
     kind = kinds.get(step.kind)
     if kind is None:
-        return Description(f"{step.id}: a step of a kind that this drctl does not know", "")
+        return Description(
+            f"{step.id}: a kind of step that this version of drctl does not know", ""
+        )
     return kind.describe(step.settings)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from drctl.views import run_lines, run_words
 from drctl.views.client_moves import leaving_told
-from drctl.views.run_data import Became, GroupRow, ReportData, Standing, StepReport
+from drctl.views.run_data import Became, GroupRow, ReportData, RunStatus, StepReport
 from drctl.views.run_lines import NextStep
 from drctl.views.run_words import BECAME, Tone, length, when
 from drctl.views.text import collected, number, plain, plural, sentence
@@ -172,7 +172,7 @@ def _sections(data: ReportData) -> Iterator[Section]:
         "clients",
         f"Clients that are still connected to {plain(data.plan.source)}",
         (clients,) if clients.lines else (),
-        on_terminal=data.ending.standing is not Standing.DONE,
+        on_terminal=data.ending.status is not RunStatus.DONE,
     )
     rows = tuple((plain(precheck), sentence(why)) for precheck, why in data.overrides.items())
     yield Section("overridden", "Overridden prechecks", _table("", rows, "Precheck", "Reason"))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from drctl.plans.failback import is_failback
-from drctl.views.run_data import Became, ReportData, Rpo, Standing, Writes
+from drctl.views.run_data import Became, ReportData, Rpo, RunStatus, Writes
 from drctl.views.text import number, plain, plural, sentence
 
 
@@ -19,12 +19,12 @@ class Tone(StrEnum):
 
 
 CHIPS = {
-    Standing.DONE: "Done",
-    Standing.REFUSED: "Refused",
-    Standing.STOPPED: "Stopped part-way",
-    Standing.UNKNOWN: "Unknown",
-    Standing.INTERRUPTED: "Interrupted",
-    Standing.NOT_ENDED: "Not finished",
+    RunStatus.DONE: "Done",
+    RunStatus.REFUSED: "Refused",
+    RunStatus.STOPPED: "Stopped part-way",
+    RunStatus.UNKNOWN: "Unknown",
+    RunStatus.INTERRUPTED: "Interrupted",
+    RunStatus.NOT_ENDED: "Not finished",
 }
 
 BECAME = {
@@ -42,50 +42,50 @@ BECAME = {
 
 def tone(data: ReportData) -> Tone:
     """How good the news is."""
-    if data.ending.standing is Standing.DONE:
+    if data.ending.status is RunStatus.DONE:
         return Tone.FOUND if data.outstanding else Tone.FINE
-    if data.ending.standing in (Standing.REFUSED, Standing.STOPPED):
+    if data.ending.status in (RunStatus.REFUSED, RunStatus.STOPPED):
         return Tone.FOUND
     return Tone.INCOMPLETE
 
 
 def chip(data: ReportData) -> str:
     """One word, or two."""
-    if data.ending.standing is Standing.DONE and data.outstanding:
+    if data.ending.status is RunStatus.DONE and data.outstanding:
         return "Done, actions outstanding"
     if data.abandoned:
         return "Abandoned"
-    return CHIPS[data.ending.standing]
+    return CHIPS[data.ending.status]
 
 
 def verdict(data: ReportData) -> str:
     """The answer in one sentence."""
     at = plain(data.ending.step)
-    match data.ending.standing:
-        case Standing.DONE:
+    match data.ending.status:
+        case RunStatus.DONE:
             return f"{_end(data)}."
-        case Standing.REFUSED:
+        case RunStatus.REFUSED:
             if not any(step.rolled_back for step in data.steps):
                 return f"Refused at {at}: nothing was changed."
             return f"Failed at {at}: everything was rolled back."
-        case Standing.STOPPED if data.abandoned:
+        case RunStatus.STOPPED if data.abandoned:
             return f"Abandoned at {at}: {_where(data)}."
-        case Standing.STOPPED if data.ending.over:
+        case RunStatus.STOPPED if data.ending.over:
             if is_failback(data.plan.steps):
                 return f"Failed at {at}: rolled back, except for what must stay."
             return f"Ended at {at}: part of it was done, and is kept."
-        case Standing.STOPPED if data.rollback_reason:
+        case RunStatus.STOPPED if data.rollback_reason:
             return f"Failed at {_turned_at(data)}, and not everything could be rolled back."
-        case Standing.STOPPED:
+        case RunStatus.STOPPED:
             return f"Stopped at {at}: {_where(data)}, and {_left(data)}."
-        case Standing.UNKNOWN if _late(data):
+        case RunStatus.UNKNOWN if _late(data):
             return f"{at} was not verified in time: check before you act. {writes_now(data)}."
-        case Standing.UNKNOWN:
+        case RunStatus.UNKNOWN:
             return f"The outcome of {at} is unknown: check before you act. {writes_now(data)}."
-        case Standing.INTERRUPTED:
+        case RunStatus.INTERRUPTED:
             before = f"before {at} was done" if at else "after the last step"
             return f"Interrupted {before}: {_where(data)}."
-        case Standing.NOT_ENDED:
+        case RunStatus.NOT_ENDED:
             place = f"at {at}" if at else "after the last step"
             return f"The journal stops {place}: {_where(data)}."
 

@@ -152,7 +152,7 @@ def test_a_source_that_is_dead_is_told_once_in_a_plan() -> None:
     assert (cause["why"], cause["count"]) == (WHY, len(unseen.checks))
     (refused,) = plan["refused"]
     assert refused["precheck"] == "source-unreachable"
-    assert f"{len(unseen.checks)} checks could not look (" in refused["reason"]
+    assert f"{len(unseen.checks)} checks could not run (" in refused["reason"]
     mine = [each for each in plan["findings"] if each["because"] == cause["because"]]
     assert {each["check"] for each in mine} >= set(unseen.checks)
     assert not any(WHY in each["reason"] for each in plan["findings"])

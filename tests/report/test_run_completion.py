@@ -106,7 +106,7 @@ def test_the_first_whole_comparison_makes_it_exact(ran: ReportData, tmp_path: Pa
         "had estimated about 1,240 records (at least 12, at most 3,100)" in each
         for each in known(data)
     )
-    assert "by their own timestamps the missing records are of 3.5 s" in data.rpo.how
+    assert "the timestamps of the missing records span 3.5 s" in data.rpo.how
     assert not any("left behind" in each for each in unknown(data))
     steps = [step.what for step in next_steps(data)]
     assert "Decide on the 1,204 records that were not replicated." in steps

@@ -18,7 +18,7 @@ from drctl.model.typed_json import to_json
 from drctl.steps.commit_offsets import CommitIntent, CommitOffsets
 from drctl.steps.prechecks import Preflight
 from drctl.views import run_markdown, run_page
-from drctl.views.run_data import Became, Doing, ReportData, Standing, StepReport, Warned, Writes
+from drctl.views.run_data import Became, Doing, ReportData, RunStatus, StepReport, Warned, Writes
 from drctl.views.run_json import ReportDocument
 from drctl.views.run_lines import figures, next_steps
 from drctl.views.run_reading import report_data, sound_entries
@@ -33,19 +33,19 @@ from tests.report.runs import GOOD, Part, Run
 BLIND = cast(LinkReader, Blind())
 
 ENDINGS = {
-    "done": (Standing.DONE, 0, "", Writes.TARGET),
-    "outstanding": (Standing.DONE, 1, "", Writes.TARGET),
-    "refused": (Standing.REFUSED, 3, "preflight", Writes.AS_BEFORE),
-    "turned-back": (Standing.REFUSED, 3, "commit-offsets", Writes.AS_BEFORE),
-    "half-back": (Standing.STOPPED, 4, "fence-producers", Writes.UNKNOWN),
-    "stopped": (Standing.STOPPED, 4, "switch-endpoint-1", Writes.TARGET),
-    "unknown": (Standing.UNKNOWN, 5, "drain", Writes.NOWHERE),
-    "interrupted": (Standing.INTERRUPTED, 130, "drain", Writes.NOWHERE),
-    "lost": (Standing.NOT_ENDED, None, "stop-replication", Writes.NOWHERE),
-    "resumed": (Standing.DONE, 0, "", Writes.TARGET),
-    "left-behind": (Standing.STOPPED, 1, "stop-replication", Writes.NOWHERE),
-    "late": (Standing.UNKNOWN, 5, "verify-clients", Writes.TARGET),
-    "hostile": (Standing.UNKNOWN, 5, "verify-clients", Writes.TARGET),
+    "done": (RunStatus.DONE, 0, "", Writes.TARGET),
+    "outstanding": (RunStatus.DONE, 1, "", Writes.TARGET),
+    "refused": (RunStatus.REFUSED, 3, "preflight", Writes.AS_BEFORE),
+    "turned-back": (RunStatus.REFUSED, 3, "commit-offsets", Writes.AS_BEFORE),
+    "half-back": (RunStatus.STOPPED, 4, "fence-producers", Writes.UNKNOWN),
+    "stopped": (RunStatus.STOPPED, 4, "switch-endpoint-1", Writes.TARGET),
+    "unknown": (RunStatus.UNKNOWN, 5, "drain", Writes.NOWHERE),
+    "interrupted": (RunStatus.INTERRUPTED, 130, "drain", Writes.NOWHERE),
+    "lost": (RunStatus.NOT_ENDED, None, "stop-replication", Writes.NOWHERE),
+    "resumed": (RunStatus.DONE, 0, "", Writes.TARGET),
+    "left-behind": (RunStatus.STOPPED, 1, "stop-replication", Writes.NOWHERE),
+    "late": (RunStatus.UNKNOWN, 5, "verify-clients", Writes.TARGET),
+    "hostile": (RunStatus.UNKNOWN, 5, "verify-clients", Writes.TARGET),
 }
 
 
@@ -53,7 +53,7 @@ ENDINGS = {
 def test_how_each_run_stands(name: str) -> None:
     data = runs.EVERY[name]().data
     code = data.ending.exit_code
-    found = (data.ending.standing, code and int(code), data.ending.step, data.writes)
+    found = (data.ending.status, code and int(code), data.ending.step, data.writes)
     assert found == ENDINGS[name]
 
 
@@ -88,14 +88,14 @@ def test_without_endpoints_the_rto_ends_where_the_target_was_seen_to_be_open() -
     steps = tuple(step for step in whole.steps if step.kind != "switch-endpoint")
     data = Run(replace(whole, steps=steps)).play(GOOD).data
     assert data.rto.seconds == pytest.approx(51.9)
-    assert "the target was open and seen to be (step enable-writes)" in data.rto.how
+    assert "writes were enabled and verified (step enable-writes)" in data.rto.how
 
 
 def test_an_unplanned_run_tells_an_estimate_and_what_it_owes() -> None:
     data = runs.outstanding().data
     assert (data.rpo.records, data.rpo.seconds, data.rpo.exact) == (1240, 4.5, False)
     assert data.rto.seconds is None
-    assert "no fence was set" in data.rto.how
+    assert "without a fence" in data.rto.how
     assert not data.fenced
     assert list(data.outstanding) == ["fence-producers"]
     assert _step(data, "fence-producers").became is Became.OUTSTANDING
@@ -145,14 +145,14 @@ def test_what_could_not_be_taken_back_is_named() -> None:
     step = _step(data, "fence-producers")
     assert (step.became, step.items) == (Became.NOT_ROLLED_BACK, ("broker 2",))
     assert step.rolled_back == "the rules are still on broker 2"
-    assert (data.rpo.records, data.rpo.how) == (None, "not measured: the target was not opened")
+    assert (data.rpo.records, data.rpo.how) == (None, "not measured: writes were not enabled on the target")
 
 
 def test_a_run_that_somebody_else_went_on_with() -> None:
     data = runs.resumed().data
     assert [(a.who, a.host, a.ending) for a in data.attempts] == [
-        ("ada", "laptop-7", "wrote nothing more at stop-replication"),
-        ("bob", "bastion-2", "came to the end"),
+        ("ada", "laptop-7", "no further journal entry at stop-replication"),
+        ("bob", "bastion-2", "completed"),
     ]
     away = [span for span in data.spans if span.doing is Doing.NOBODY]
     assert [span.seconds for span in away] == [pytest.approx(5400, abs=8)]
@@ -168,7 +168,7 @@ def test_clocks_that_do_not_agree_give_no_rto_and_no_negative_time() -> None:
     run = Run(runs.planned()).play({**GOOD, "stop-replication": dies})
     data = run.rest(-3600).play(GOOD, runs.BOB).data
     assert data.rto.seconds is None
-    assert "clocks do not agree" in data.rto.how
+    assert "do not agree" in data.rto.how
     assert min(span.seconds for span in data.spans) >= 0
     check(ReportDocument.of(data))
 
@@ -206,10 +206,10 @@ def test_a_harmed_journal_is_told() -> None:
     assert data.chain is not None
     assert data.chain.harm is Harm.REMOVED
     assert len(data.steps) == 13
-    assert data.ending.standing is Standing.NOT_ENDED
+    assert data.ending.status is RunStatus.NOT_ENDED
     assert check(ReportDocument.of(data))["journal"]["harm"] == "removed"
     assert next_steps(data)[0].what == "Do not rely on this report."
-    with pytest.raises(Unknown, match=f"nothing of the journal of run {name} is as it was written"):
+    with pytest.raises(Unknown, match=f"the journal of run {name} is damaged from its first line on"):
         sound_entries(name, lines[1:], verify(name, lines[1:]))
 
 
@@ -250,7 +250,7 @@ def test_the_report_says_of_every_crash_and_resume_what_the_engine_said(prepare:
         if not state.status:
             outcome = execution(world, notes).go_on(state, runs.BOB)
             ending = report_data(read_run(notes.entries), kinds=kinds()).ending
-            assert (ending.standing.value, ending.exit_code) == (
+            assert (ending.status.value, ending.exit_code) == (
                 outcome.status.value,
                 outcome.exit_code,
             )
@@ -264,7 +264,7 @@ def test_every_beginning_of_a_journal_makes_a_sound_document(name: str) -> None:
         data = report_data(read_run(whole[:length]))
         check(ReportDocument.of(data))
         if length < len(whole) and whole[length - 1]["entry"] in ("began", "intend", "resumed"):
-            assert data.ending.standing is Standing.NOT_ENDED
+            assert data.ending.status is RunStatus.NOT_ENDED
 
 
 def test_interruption_and_unknown_are_told_as_the_engine_tells_them() -> None:
@@ -273,7 +273,7 @@ def test_interruption_and_unknown_are_told_as_the_engine_tells_them() -> None:
         notes = Notes(world)
         _, outcome = execution(world, notes, clock).start(plan(fence=Duty.BEST_EFFORT), runs.ADA)
         ending = report_data(read_run(notes.entries), kinds=kinds()).ending
-        assert (ending.standing.value, ending.step) == (outcome.status.value, outcome.step)
+        assert (ending.status.value, ending.step) == (outcome.status.value, outcome.step)
         assert ending.exit_code is outcome.exit_code
 
 

@@ -41,7 +41,7 @@ def test_a_planned_run_shows_guards_groups_people_and_the_journal() -> None:
         "retention the tail is copied in minutes",
         "endpoint-caches: dns: nobody can see how long clients keep an answer (not checked)",
         "billing 12 38 shipping 12 2 fraud-scoring 6 0",
-        "ada laptop-7 2026-03-05 14:20:07 2026-03-05 14:21:18 came to the end",
+        "ada laptop-7 2026-03-05 14:20:07 2026-03-05 14:21:18 completed",
         "intact: ",
         "kF2aPrimary",
     ):
