@@ -7,6 +7,8 @@ import pytest
 
 from tests.docs.pages import ROOT, Page, page, pages
 
+_NAMED = re.compile(r"(?<![\w/])(docs/[\w/-]+\.\w+)(#[\w-]+)?")
+
 
 @pytest.mark.parametrize("each", pages(), ids=lambda each: each.name)
 def test_links_resolve(each: Page) -> None:
@@ -19,6 +21,18 @@ def test_links_resolve(each: Page) -> None:
         assert ROOT in target.parents, f"{each.name}: {link} leads out of the project"
         if address.fragment:
             assert address.fragment in Page(target).anchors(), f"{each.name}: {link}"
+
+
+def test_pages_that_the_code_names_exist() -> None:
+    folders = (ROOT / name for name in ("drctl", "runbooks", "templates", "scripts", "tests"))
+    found = 0
+    for path in (path for folder in folders for path in folder.rglob("*")):
+        if path.suffix in {".py", ".yaml", ".j2", ".md", ".expected"}:
+            for name, place in _NAMED.findall(path.read_text("utf-8", "replace")):
+                found += 1
+                assert (ROOT / name).is_file(), f"{path.relative_to(ROOT)}: {name}"
+                assert not place or place[1:] in Page(ROOT / name).anchors(), (path, place)
+    assert found > 20
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:
