@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from functools import cache
 
 import pytest
 
@@ -11,6 +12,7 @@ from drctl.config.loading import read
 from drctl.gap.freeze import REPLICATION_HEADERS
 from drctl.lab.settings import FIRST, USERS, LabSettings
 from drctl.model.gap import OrderVerdict, RecordClass
+from drctl.views.status_text import PREFIX
 from tests.cli.documents import check
 from tests.docs.pages import ROOT, Page, page, pages, rows
 
@@ -139,6 +141,26 @@ def test_files_of_the_code_that_pages_name_exist(each: Page) -> None:
         assert (ROOT / name).is_file() or (ROOT / "drctl" / name).is_file(), name
     for name in re.findall(r"`((?:drctl|tests)/[a-z_/]+)`", each.text):
         assert (ROOT / name).is_dir(), name
+
+
+# Settings and calls of other software that pages mention, and counters without their prefix.
+FOREIGN = {"load-server-state-from-file", "producer_byte_rate", "send_offsets_to_transaction"}
+COUNTERS = {"passes_total", "failures_total", "moved_total", "written_total"}
+
+
+@cache
+def source() -> str:
+    files = (p for name in ("drctl", "runbooks", "bench") for p in (ROOT / name).rglob("*"))
+    wanted = (path for path in files if path.suffix in {".py", ".yaml"})
+    return "".join(path.read_text(encoding="utf-8") for path in wanted)
+
+
+@pytest.mark.parametrize("each", pages(), ids=lambda each: each.name)
+def test_names_in_the_pages_are_names_in_the_code(each: Page) -> None:
+    """Checks, steps, methods, fields, keys: whatever is written as one is called so."""
+    names = {code.removeprefix(PREFIX) for code in each.inline()} - FOREIGN - COUNTERS
+    compound = {name for name in names if re.fullmatch(r"[a-z0-9]+([-_][a-z0-9]+)+", name)}
+    assert [name for name in sorted(compound) if name not in source()] == []
 
 
 def test_numbers_in_the_pages() -> None:
