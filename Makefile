@@ -49,7 +49,7 @@ coverage: install  ## lines and branches that the fast tests take, each case tri
 	$(BIN)/coverage run -m pytest tests -q -m $(FAST)
 	@$(BIN)/python scripts/coverage-table
 
-soak: install  ## failovers and ways home with random faults, for MINUTES (else 30); SEED repeats
+soak: install  ## failovers and failbacks with random faults, for MINUTES (else 30); SEED repeats
 	$(BIN)/python -m tests.soak --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(BROKERS),--brokers $(BROKERS))
 
 bench: install  ## measure beside named baselines, into bench/results

@@ -47,7 +47,7 @@ def test_what_was_acknowledged_and_is_not_there_is_lost() -> None:
     assert found.loss.examples == ("s1", "s2")
     assert worse(found, LOST) == ("RPO 3.0 s exceeds the limit of 2 s",)
     assert worse(found, PLANNED) == (
-        "2 acknowledged records were lost, and a planned one loses none",
+        "2 acknowledged records were lost; a planned failover must lose none",
     )
 
 

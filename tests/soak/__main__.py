@@ -14,9 +14,9 @@ from drctl.lab.lab import Lab
 from drctl.lab.settings import LabSettings
 from drctl.lab.starting import free_port_base
 from drctl.model.errors import DrctlError
-from tests.soak.course import draw
+from tests.soak.report import reported, table
 from tests.soak.round import Result, Round
-from tests.soak.telling import table, told
+from tests.soak.round_plan import draw
 
 HEAP_MB = {1: 384, 3: 320}
 """By the brokers of each cluster."""
@@ -31,11 +31,11 @@ def main(arguments: list[str]) -> int:
     lab = Lab(folder / "lab")
     results: list[Result] = []
     try:
-        print(f"a lab of two clusters and Connect starts in {lab.root}", flush=True)
+        print(f"Starting a lab (two clusters and Connect) in {lab.root}", flush=True)
         lab.up(settings(given.brokers))
         _play(given, lab, folder, stopping, results)
     except KeyboardInterrupt:
-        print("interrupted; the round that was under way does not count", flush=True)
+        print("Interrupted; the current round does not count", flush=True)
     except DrctlError as error:
         print(f"the lab failed: {error.message}", file=sys.stderr)
         return 1
@@ -64,7 +64,7 @@ def _play(
     while not stopping.is_set():
         result = Round(draw(seed, given.brokers), folder / f"round-{seed}", stopping).play(lab)
         results.append(result)
-        print(*told(result), sep="\n", flush=True)
+        print(*reported(result), sep="\n", flush=True)
         if result.good and not given.keep:
             shutil.rmtree(result.folder)
         seed += 1
@@ -75,23 +75,23 @@ def _play(
 
 def _parsed(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=30, help="begin no round after so many")
-    parser.add_argument("--rounds", type=int, help="so many, however long they take")
+    parser.add_argument("--minutes", type=float, default=30, help="start no new round after this")
+    parser.add_argument("--rounds", type=int, help="number of rounds, however long they take")
     parser.add_argument(
         "--seed",
         type=int,
         default=int(time.time()) % 1_000_000,
-        help="of the first round; each next one counts up",
+        help="seed of the first round; incremented for each round",
     )
     parser.add_argument(
         "--brokers",
         type=int,
         choices=(1, 3),
         default=1,
-        help="of each cluster; of three one dies on each way, and comes back",
+        help="brokers per cluster; with three, one is killed in each direction",
     )
-    parser.add_argument("--dir", help="where everything is kept; else a new folder")
-    parser.add_argument("--keep", action="store_true", help="keep what good rounds leave, too")
+    parser.add_argument("--dir", help="output folder; by default a new one")
+    parser.add_argument("--keep", action="store_true", help="also keep the output of good rounds")
     return parser.parse_args(arguments)
 
 

@@ -1,4 +1,4 @@
-"""Who types drctl's commands, and after a crash or a refusal what drctl says is to be typed."""
+"""Who types drctl's commands, and after a crash or a refusal what drctl reports is to be typed."""
 
 import json
 import signal
@@ -12,13 +12,13 @@ from typing import Any
 
 from drctl.model.errors import ExitCode, Stopped
 from tests.cli.conftest import DRCTL, clean_environment
-from tests.soak.striking import Striker, journal_of
+from tests.soak.fault_injection import Injector, journal_of
 
 _WAIT_S = 1.0
 _LOOK_S = 0.1
 _ARRIVED = (ExitCode.DONE, ExitCode.FOUND)
 _ALLOWED = (*_ARRIVED, ExitCode.REFUSED, ExitCode.STOPPED, ExitCode.UNKNOWN, -signal.SIGKILL)
-"""However a lab is struck: what is typed is right, and nobody interrupts it but by SIGKILL."""
+"""However a lab is injected: what is typed is right, and nobody interrupts it but by SIGKILL."""
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -68,7 +68,7 @@ class Engineer:
         return self.folder / ".drctl" / "runs"
 
     def lead(
-        self, words: tuple[str, ...], striker: Striker, meanwhile: Callable[[], None]
+        self, words: tuple[str, ...], injector: Injector, meanwhile: Callable[[], None]
     ) -> tuple[Attempt, ...]:
         """Carry a plan out to its end; what is refused is tried again once all parts are mended.
 
@@ -81,20 +81,22 @@ class Engineer:
         until = time.monotonic() + self.leg_s
         first = len(self.attempts)
         while True:
-            chosen = ("resume",) if self._goes_on(striker) else words
+            chosen = ("resume",) if self._goes_on(injector) else words
             line = (*chosen, "--execute", "--yes")
-            code, _ = self._written(line, striker, meanwhile, until)
+            code, _ = self._written(line, injector, meanwhile, until)
             typed = len(self.attempts) - 1
-            striker.mended()
-            if code in _ARRIVED or self._ended(striker) == "done":
+            injector.mended()
+            if code in _ARRIVED or self._ended(injector) == "done":
                 return tuple(self.attempts[first:])
-            if code == ExitCode.USAGE and (how := self._had_ended(striker, until)):
+            if code == ExitCode.USAGE and (how := self._had_ended(injector, until)):
                 self.attempts[typed] = replace(self.attempts[typed], wrong="")
                 if how == "done":
                     return tuple(self.attempts[first:])
             if time.monotonic() > until:
-                told = ", ".join(map(str, self.attempts[first:]))
-                raise Stopped(f"drctl {words[0]} did not get there in {self.leg_s:.0f} s: {told}")
+                reported = ", ".join(map(str, self.attempts[first:]))
+                raise Stopped(
+                    f"drctl {words[0]} did not finish within {self.leg_s:.0f} s: {reported}"
+                )
             if self.stopping.wait(_WAIT_S):
                 raise KeyboardInterrupt
 
@@ -102,24 +104,24 @@ class Engineer:
         """A command that only looks; its exit code, and what is on stdout."""
         return self._written(words, None, lambda: None, time.monotonic() + self.leg_s)
 
-    def _goes_on(self, striker: Striker) -> bool:
+    def _goes_on(self, injector: Injector) -> bool:
         """Whether a run of this leg has begun, and not ended."""
-        run = striker.run()
-        return bool(run and journal_of(run)) and not self._ended(striker)
+        run = injector.run()
+        return bool(run and journal_of(run)) and not self._ended(injector)
 
-    def _ended(self, striker: Striker) -> str:
-        run = striker.run()
+    def _ended(self, injector: Injector) -> str:
+        run = injector.run()
         entries = journal_of(run) if run else []
         last: dict[str, Any] = entries[-1] if entries else {}
         return str(last["status"]) if last.get("entry") == "ended" else ""
 
-    def _had_ended(self, striker: Striker, until: float) -> str:
+    def _had_ended(self, injector: Injector, until: float) -> str:
         """How the run of this leg ended by the journal, empty where it did not.
 
-        Nothing is to be gone on with where drctl was killed behind the last entry, before its
+        Nothing is to be gone on with where drctl was killed after the last entry, before its
         copy here.
         """
-        run = striker.run()
+        run = injector.run()
         if run is None:
             return ""
         while (found := self.type("journal"))[0] != ExitCode.DONE:
@@ -129,13 +131,13 @@ class Engineer:
         status = next((str(each["status"]) for each in runs if each["run"] == run.name), "")
         if status in ("", "not-ended"):
             return ""
-        striker.known |= {run.name}
+        injector.known |= {run.name}
         return status
 
     def _written(
         self,
         words: tuple[str, ...],
-        striker: Striker | None,
+        injector: Injector | None,
         meanwhile: Callable[[], None],
         until: float,
     ) -> tuple[int, str]:
@@ -154,8 +156,8 @@ class Engineer:
                 start_new_session=True,  # Ctrl-C is for the soak, which ends it then
             )
         try:
-            if striker is not None:
-                striker.process = process
+            if injector is not None:
+                injector.process = process
             while process.poll() is None and time.monotonic() < until:
                 meanwhile()
                 if self.stopping.wait(_LOOK_S):

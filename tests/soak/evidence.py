@@ -8,11 +8,11 @@ from typing import Any
 
 from drctl.plans.failback import NAME as FAILBACK
 from drctl.reconcile.policy import QUARANTINE
-from tests.soak.course import PRIMARY, SECONDARY
-from tests.soak.judging import Evidence, Group, Told
+from tests.soak.fault_injection import journal_of
+from tests.soak.judging import Evidence, Group, Reported
 from tests.soak.logs import Acknowledged, Committed, Failed, Processed, read_log
 from tests.soak.reading import held
-from tests.soak.striking import journal_of
+from tests.soak.round_plan import PRIMARY, SECONDARY
 from tests.soak.world import World
 
 Entry = Mapping[str, Any]
@@ -40,7 +40,7 @@ def gathered(
         {name: held(at.cluster(name), at.topic) for name in (PRIMARY, SECONDARY)},
         tuple(each.value for each in held(away, QUARANTINE + at.topic)),
         tuple(_group(each.group, each.log.path) for each in at.members),
-        told(runs, answer, unbounded),
+        reported(runs, answer, unbounded),
         serving,
         exported(runs),
     )
@@ -69,11 +69,11 @@ def _group(name: str, log: Path) -> Group:
     )
 
 
-def told(runs: Path, answer: Mapping[str, Any], unbounded: Collection[str] = ()) -> Told:
+def reported(runs: Path, answer: Mapping[str, Any], unbounded: Collection[str] = ()) -> Reported:
     """What drctl said, from the journals of the last run out and the last one home."""
     out, home = _last_of(runs, out=True), _last_of(runs, out=False)
     totals = answer["totals"]
-    return Told(
+    return Reported(
         totals["unreplicated"],
         totals["duplicated_on_target"],
         _facts(home, "verify-primary").get("duplicated", 0),

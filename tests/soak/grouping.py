@@ -1,4 +1,4 @@
-"""An application that reads in a group: deals with records, commits behind them, logs both."""
+"""An application that reads in a group: processes records, then commits; logs both."""
 
 import threading
 import time
@@ -49,7 +49,7 @@ class Member:
     ) -> None:
         self.group = group
         self.failure = ""
-        self.begun_anew = 0
+        self.rejoined = 0
         self.log = Log(folder / f"{group}.jsonl")
         self.client_log = ClientLog(group)
         self.reached: dict[str, dict[int, int]] = {}
@@ -90,52 +90,52 @@ class Member:
     def _read_on(self, cluster: LabCluster) -> None:
         self._stay += 1
         self.reached[cluster.name] = {}
-        while self._stays(cluster):
+        while self._should_stay(cluster):
             self._read_with_a_client(cluster)
 
     def _read_with_a_client(self, cluster: LabCluster) -> None:
         """Until it goes elsewhere, or the client is in no group any more."""
         stay, settings = self._stay, {**_SETTINGS, **cluster.client_properties(USER)}
-        own: dict[str, Any] = {"on_commit": partial(self._told, stay, cluster.name)}
+        own: dict[str, Any] = {"on_commit": partial(self._on_delivery, stay, cluster.name)}
         own |= {"group.id": self.group, "debug": "cgrp"}
         consumer = Consumer({**settings, **own}, logger=self.client_log.logger)
         try:
             consumer.subscribe([self._topic])
             assigned = time.monotonic()
-            while self._stays(cluster):
+            while self._should_stay(cluster):
                 if consumer.assignment():
                     assigned = time.monotonic()
                 elif time.monotonic() - assigned > ALONE_S:
-                    self.begun_anew += 1
+                    self.rejoined += 1
                     return
                 # What cannot be read now may be fenced, or its broker away: both pass.
                 found = consumer.consume(self._batch, timeout=_POLL_S)
                 messages = [message for message in found if message.error() is None]
                 if messages:
-                    self._deal_with(consumer, stay, cluster.name, messages)
+                    self._process(consumer, stay, cluster.name, messages)
         finally:
             # One whose cluster may be dead is not waited for: that can take for ever.
-            threading.Thread(target=consumer.close, name="leaving", daemon=True).start()
+            threading.Thread(target=consumer.close, name="on_failover", daemon=True).start()
 
-    def _stays(self, cluster: LabCluster) -> bool:
+    def _should_stay(self, cluster: LabCluster) -> bool:
         return not self._stopping.is_set() and self._endpoint.cluster().name == cluster.name
 
-    def _deal_with(
+    def _process(
         self, consumer: Consumer, stay: int, cluster: str, messages: Sequence[Message]
     ) -> None:
-        behind: dict[int, int] = {}
+        following: dict[int, int] = {}
         for message in messages:
             partition, offset = message.partition() or 0, message.offset() or 0
             value = (message.value() or b"").decode()
             self.log.write(Processed(stay, cluster, partition, offset, value))
-            behind[partition] = offset + 1
-        places = [TopicPartition(self._topic, number, at) for number, at in behind.items()]
-        for number, at in behind.items():
+            following[partition] = offset + 1
+        places = [TopicPartition(self._topic, number, at) for number, at in following.items()]
+        for number, at in following.items():
             self.log.write(Committed(stay, cluster, number, at, What.SENT))
         # A commit that is waited for can wait for ever where the cluster dies meanwhile.
         consumer.commit(offsets=places, asynchronous=True)
 
-    def _told(
+    def _on_delivery(
         self, stay: int, cluster: str, error: KafkaError | None, places: list[TopicPartition]
     ) -> None:
         for each in places:

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
-from tests.soak.course import PRIMARY, SECONDARY
 from tests.soak.logs import Acknowledged, Committed, Failed, Processed, What
+from tests.soak.round_plan import PRIMARY, SECONDARY
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,13 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reported:
     """What drctl said.
 
     Attributes:
-        missing: on the secondary, by the last `drctl gap`; twice_away: there more often.
-        twice_home: records that the proof found on the primary more often than on the secondary.
+        missing: records missing on the secondary, by the last `drctl gap`.
+        secondary_duplicates: surplus copies on the secondary.
+        primary_duplicates: surplus copies on the primary.
         done: records by what became of them, of the step that reconciles.
         again: by the cluster and the group that moved there, records that it may read again;
             None where drctl named it as one that it could not move.
@@ -50,8 +51,8 @@ class Told:
     """
 
     missing: int = 0
-    twice_away: int = 0
-    twice_home: int = 0
+    secondary_duplicates: int = 0
+    primary_duplicates: int = 0
     done: Mapping[str, int] = field(default_factory=dict)
     again: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
     unbounded: frozenset[str] = frozenset()
@@ -62,7 +63,7 @@ class Evidence:
     """Everything that a round left.
 
     Attributes:
-        held: by cluster; aside: values in the quarantine topic.
+        held: by cluster; quarantined: values in the quarantine topic.
         serving: the cluster on which the applications ended: home, or still away.
         exported: values that drctl wrote to files.
     """
@@ -70,9 +71,9 @@ class Evidence:
     acknowledged: tuple[Acknowledged, ...]
     failed: tuple[Failed, ...]
     held: Mapping[str, tuple[Held, ...]]
-    aside: tuple[str, ...]
+    quarantined: tuple[str, ...]
     groups: tuple[Group, ...]
-    told: Told
+    reported: Reported
     serving: str = PRIMARY
     exported: frozenset[str] = frozenset()
 
@@ -88,7 +89,7 @@ class Judgement:
     acknowledged: int
     lost: int
     skipped: int
-    disordered: int
+    out_of_order: int
     twice: int
     wrong: tuple[str, ...]
 
@@ -97,19 +98,19 @@ def judge(seen: Evidence) -> Judgement:
     """Hold what drctl promises, and what it said, against the truth."""
     lost = dict(_lost(seen))
     skipped = dict(_skipped(seen))
-    disordered = {f"order on {name}": _disordered(held) for name, held in seen.held.items()}
+    out_of_order = {f"order on {name}": _out_of_order(held) for name, held in seen.held.items()}
     surplus = _surplus(seen, SECONDARY, PRIMARY), _surplus(seen, PRIMARY, SECONDARY)
     findings = [
-        *(_named(what, examples) for what, examples in (lost | skipped | disordered).items()),
-        *_strangers(seen),
-        *_not_as_told(seen, *surplus),
-        *_read_again(seen, *surplus),
+        *(_named(what, examples) for what, examples in (lost | skipped | out_of_order).items()),
+        *_unknown_records(seen),
+        *_misreported(seen, *surplus),
+        *_rereads(seen, *surplus),
     ]
     return Judgement(
         len(seen.acknowledged),
         sum(map(len, lost.values())),
         sum(map(len, skipped.values())),
-        sum(map(len, disordered.values())),
+        sum(map(len, out_of_order.values())),
         sum(map(Counter.total, surplus)),
         tuple(filter(None, findings)),
     )
@@ -123,7 +124,7 @@ def _named(what: str, examples: list[str]) -> str:
 def _lost(seen: Evidence) -> Iterator[tuple[str, list[str]]]:
     """Acknowledged by either cluster: all are at home, and away, but those decided otherwise on."""
     values = [each.value for each in seen.acknowledged]
-    excuses = {SECONDARY: _set_apart(seen)}
+    excuses = {SECONDARY: _quarantined(seen)}
     if seen.serving == PRIMARY:
         excuses[PRIMARY] = set()
     for cluster, excused in excuses.items():
@@ -135,25 +136,25 @@ def _lost(seen: Evidence) -> Iterator[tuple[str, list[str]]]:
             for each in seen.acknowledged
             if each.cluster == cluster and places.get((each.partition, each.offset)) != each.value
         ]
-        yield f"not where {cluster} acknowledged it", moved
+        yield f"not at the offset acknowledged by {cluster}", moved
 
 
-def _set_apart(seen: Evidence) -> set[str]:
+def _quarantined(seen: Evidence) -> set[str]:
     """What somebody decided that it does not go where the applications are."""
-    return {*seen.aside, *seen.exported, *_left_behind(seen)}
+    return {*seen.quarantined, *seen.exported, *_not_replicated(seen)}
 
 
-def _left_behind(seen: Evidence) -> set[str]:
-    """Where drctl says that it discarded: what the secondary lacks, and never acknowledged."""
-    if not seen.told.done.get("discard"):
+def _not_replicated(seen: Evidence) -> set[str]:
+    """Where drctl reports that it discarded: what the secondary lacks, and never acknowledged."""
+    if not seen.reported.done.get("discard"):
         return set()
     known = {each.value for each in seen.acknowledged if each.cluster == SECONDARY}
-    known |= {each.value for each in seen.held[SECONDARY]} | {*seen.aside, *seen.exported}
+    known |= {each.value for each in seen.held[SECONDARY]} | {*seen.quarantined, *seen.exported}
     return {each.value for each in seen.held[PRIMARY]} - known
 
 
 def finished(group: Group, before: float = float("inf"), *, surely: bool = False) -> set[str]:
-    """What a group had dealt with, with a position behind it that it committed.
+    """The records that a group processed and committed.
 
     Args:
         before: of its stays, those below this number.
@@ -179,7 +180,7 @@ def _place(each: Committed) -> tuple[int, int, int]:
 
 def _skipped(seen: Evidence) -> Iterator[tuple[str, list[str]]]:
     """Records of the serving cluster that a group never finished anywhere, nor were set apart."""
-    apart = _set_apart(seen)
+    apart = _quarantined(seen)
     home = list(dict.fromkeys(each.value for each in seen.held[seen.serving]))
     for group in seen.groups:
         done = finished(group)
@@ -187,8 +188,8 @@ def _skipped(seen: Evidence) -> Iterator[tuple[str, list[str]]]:
         yield f"skipped by {group.name}", missing
 
 
-def _disordered(held: Iterable[Held]) -> list[str]:
-    """Whoever comes for the first time behind a later one of its key; a second copy may."""
+def _out_of_order(held: Iterable[Held]) -> list[str]:
+    """Records stored after a later record of their key; second copies are ignored."""
     last: dict[str, int] = {}
     known: set[str] = set()
     found = []
@@ -214,58 +215,68 @@ def _surplus(seen: Evidence, of: str, beside: str) -> Counter[str]:
     return Counter({v: n - there[v] for v, n in here.items() if n > there[v] > 0})
 
 
-def _strangers(seen: Evidence) -> Iterator[str]:
+def _unknown_records(seen: Evidence) -> Iterator[str]:
     tried = {each.value for each in seen.acknowledged} | {each.value for each in seen.failed}
     for cluster, held in seen.held.items():
-        yield _named(f"nobody wrote, on {cluster}", [h.value for h in held if h.value not in tried])
+        yield _named(
+            f"unknown records on {cluster}", [h.value for h in held if h.value not in tried]
+        )
 
 
-def _not_as_told(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iterator[str]:
+def _misreported(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iterator[str]:
     """Each figure of drctl beside the true one."""
     ours, theirs = (Counter(h.value for h in seen.held[name]) for name in (PRIMARY, SECONDARY))
     copies = [each.value for each in seen.held[SECONDARY] if each.copied]
-    told = seen.told
+    reported = seen.reported
     figures = (
-        ("records that the secondary lacks", told.missing, (ours - theirs).total()),
-        ("records twice on the secondary", told.twice_away, away.total()),
-        ("records twice on the primary", told.twice_home, home.total()),
-        ("records copied by reconcile", told.done.get("copy", 0), len(copies)),
-        ("records put aside by reconcile", told.done.get("quarantine", 0), len(seen.aside)),
-        ("records exported by reconcile", told.done.get("export", 0), len(seen.exported)),
-        ("records left behind by it", told.done.get("discard", 0), len(_left_behind(seen))),
+        ("records missing on the secondary", reported.missing, (ours - theirs).total()),
+        ("duplicates on the secondary", reported.secondary_duplicates, away.total()),
+        ("duplicates on the primary", reported.primary_duplicates, home.total()),
+        ("records copied by reconcile", reported.done.get("copy", 0), len(copies)),
+        (
+            "records quarantined by reconcile",
+            reported.done.get("quarantine", 0),
+            len(seen.quarantined),
+        ),
+        ("records exported by reconcile", reported.done.get("export", 0), len(seen.exported)),
+        (
+            "records discarded by reconcile",
+            reported.done.get("discard", 0),
+            len(_not_replicated(seen)),
+        ),
     )
     for what, said, true in figures:
         if said != true:
-            yield f"{what}: drctl says {said:,}, true is {true:,}"
+            yield f"{what}: drctl reports {said:,}, ground truth is {true:,}"
     # A producer whose broker hung may have stored a record twice: each of them is decided on.
     own = Counter(h.value for h in seen.held[PRIMARY] if not h.copied)
-    for what, values in (("copied", copies), ("put aside", list(seen.aside))):
+    for what, values in (("copied", copies), ("put quarantined", list(seen.quarantined))):
         often = [value for value, count in Counter(values).items() if count > max(1, own[value])]
-        yield _named(f"{what} more often than the primary has it", often)
+        yield _named(f"{what} more often than the primary holds them", often)
     came = [each.value for each in seen.held[PRIMARY] if each.copied]
-    yield _named("copies of drctl that came back to the primary", came)
+    yield _named("copies made by drctl that were replicated back to the primary", came)
 
 
-def _read_again(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iterator[str]:
+def _rereads(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iterator[str]:
     """A group that moves reads no more again than drctl said: what was finished elsewhere."""
     copies = {each.value for each in seen.held[SECONDARY] if each.copied}
     for group in seen.groups:
         stays = sorted({(each.stay, each.cluster) for each in group.processed if each.stay})
         for stay, cluster in stays:
             again = _again(group, stay, finished(group, stay, surely=True), copies)
-            bound = seen.told.again.get((cluster, group.name), 0)
-            if bound is None or cluster in seen.told.unbounded:
+            bound = seen.reported.again.get((cluster, group.name), 0)
+            if bound is None or cluster in seen.reported.unbounded:
                 continue
             said = bound + (away + home).total()
             if again > said:
                 yield (
-                    f"{group.name} read {again:,} records again on its stay {stay} ({cluster});"
-                    f" drctl said {said:,} at most"
+                    f"{group.name} read {again:,} records again during stay {stay} ({cluster});"
+                    f" drctl reported at most {said:,}"
                 )
 
 
 def _again(group: Group, stay: int, before: Set[str], copies: Set[str]) -> int:
-    """Not counted: a record that reconcile brought over is there behind the group's position."""
+    """Excludes records copied by reconcile, which follow the group's committed offset."""
     places = {
         (each.partition, each.offset): each.value
         for each in group.processed

@@ -18,12 +18,12 @@ from drctl.lab.cluster import count_of
 from drctl.lab.lab import Lab
 from drctl.model.errors import DrctlError, Stopped
 from drctl.reconcile.policy import QUARANTINE
-from tests.soak.course import PRIMARY, SECONDARY, Course, Out, Strike
 from tests.soak.engineer import Attempt, Engineer
 from tests.soak.evidence import exported, gathered, reconciled
+from tests.soak.fault_injection import Injected, Injector, journal_of
 from tests.soak.judging import Judgement, judge
 from tests.soak.reading import held, members_of, position
-from tests.soak.striking import Striker, Struck, journal_of
+from tests.soak.round_plan import PRIMARY, SECONDARY, Injection, Out, RoundPlan
 from tests.soak.world import World, world
 
 GRACE = ("--wait-for-consumers", "2s")
@@ -55,18 +55,18 @@ class Result:
     Attributes:
         judgement: None where it did not come to one.
         failure: why it did not; empty where it did.
-        begun_anew: clients of groups that had been in no group for long.
+        rejoined: clients of groups that had been in no group for long.
     """
 
-    course: Course
+    plan: RoundPlan
     folder: Path
-    out_s: float
-    home_s: float
-    struck: tuple[Struck, ...]
+    failover_s: float
+    failback_s: float
+    injected: tuple[Injected, ...]
     attempts: tuple[Attempt, ...]
     judgement: Judgement | None
     failure: str = ""
-    begun_anew: int = 0
+    rejoined: int = 0
 
     @property
     def good(self) -> bool:
@@ -76,22 +76,22 @@ class Result:
 
 
 class Round:
-    """One course, played on a lab."""
+    """One plan, played on a lab."""
 
     def __init__(
         self,
-        course: Course,
+        plan: RoundPlan,
         folder: Path,
         stopping: threading.Event,
         size: Size | None = None,
         leg_s: float = 600,
     ) -> None:
-        self._course = course
+        self._course = plan
         self._folder = folder
         self._stopping = stopping
         self._size = size or Size()
         self._engineer = Engineer(folder, stopping, leg_s)
-        self._struck: list[Struck] = []
+        self._struck: list[Injected] = []
         self._seconds: dict[str, float] = {}
 
     def play(self, lab: Lab) -> Result:
@@ -104,8 +104,8 @@ class Round:
         except DrctlError as error:
             failure = error.message
         except KafkaException as error:
-            failure = f"a cluster did not answer the soak itself: {error}"
-        told = [failure, *(made.failures if made else ())]
+            failure = f"a cluster did not answer the soak test: {error}"
+        reported = [failure, *(made.failures if made else ())]
         return Result(
             self._course,
             self._folder,
@@ -114,8 +114,8 @@ class Round:
             tuple(self._struck),
             tuple(self._engineer.attempts),
             judgement,
-            "; ".join(filter(None, told)),
-            sum(each.begun_anew for each in made.members) if made else 0,
+            "; ".join(filter(None, reported)),
+            sum(each.rejoined for each in made.members) if made else 0,
         )
 
     def _played(self, at: World) -> Judgement:
@@ -126,13 +126,13 @@ class Round:
         at.wait("every group reads", lambda: all(m.committed(PRIMARY) > 0 for m in at.members))
         copied = at.cluster(SECONDARY)
         at.wait("MirrorMaker 2 copies", lambda: count_of(copied, at.topic) >= size.work // 2)
-        self._go_out(at)
+        self._fail_over(at)
         at.write_more(SECONDARY, size.away)
         serving = PRIMARY if size.home else SECONDARY
         if size.home:
-            self._go_home(at)
+            self._fail_back(at)
             at.write_more(PRIMARY, size.home)
-        self._come_to_rest(at, serving)
+        self._quiesce(at, serving)
         code, answer = self._engineer.type("gap", "--scope", "full", "--link", at.name)
         if code not in (0, 1):
             raise Stopped(f"the last drctl gap ended with exit code {code}")
@@ -140,42 +140,42 @@ class Round:
         free = (SECONDARY,) if self._course.out is Out.FROZEN else ()
         return judge(gathered(at, self._engineer.runs, json.loads(answer), serving, free))
 
-    def _go_out(self, at: World) -> None:
-        course = self._course
-        if course.out is Out.PLANNED:
-            self._lead(at, ("failover", *GRACE, *NEW_IDS), course.leaving, SECONDARY)
+    def _fail_over(self, at: World) -> None:
+        plan = self._course
+        if plan.out is Out.PLANNED:
+            self._lead(at, ("failover", *GRACE, *NEW_IDS), plan.on_failover, SECONDARY)
             return
-        lose = signal.SIGKILL if course.out is Out.KILLED else signal.SIGSTOP
+        lose = signal.SIGKILL if plan.out is Out.KILLED else signal.SIGSTOP
         at.lab.signal("connect", signal.SIGSTOP)
         try:
-            at.write_more(PRIMARY, course.behind)
+            at.write_more(PRIMARY, plan.backlog)
             at.lab.signal(PRIMARY, lose)
         finally:
             at.lab.signal("connect", signal.SIGCONT)
         words = ("failover", "--mode", "unplanned", *GRACE, "--override", GIVEN_UP, *NEW_IDS)
-        self._lead(at, words, course.leaving, SECONDARY)
+        self._lead(at, words, plan.on_failover, SECONDARY)
 
-    def _go_home(self, at: World) -> None:
-        course = self._course
+    def _fail_back(self, at: World) -> None:
+        plan = self._course
         at.lab.start(PRIMARY)
         # Records are discarded discard needs topic names.
         named = ("--topic", f"{at.topic}=discard")
-        policy = named if course.policy == "discard" else ("--policy", course.policy)
+        policy = named if plan.policy == "discard" else ("--policy", plan.policy)
         words = ("failback", *policy, "--conflicting", "quarantine", *GRACE, *NEW_IDS)
-        if course.policy != "copy":
-            self._lead(at, words, course.returning, PRIMARY)
+        if plan.policy != "copy":
+            self._lead(at, words, plan.on_failback, PRIMARY)
             return
         # What is written while records are brought over could be newer than one of them.
         for each in at.writers:
             if not each.rest():
-                raise Stopped(f"{each.name} does not come to rest")
+                raise Stopped(f"{each.name} does not become idle")
         try:
-            self._lead(at, words, course.returning, PRIMARY, lambda: self._go_on(at))
+            self._lead(at, words, plan.on_failback, PRIMARY, lambda: self._resume(at))
         finally:
             for each in at.writers:
                 each.go_on()
 
-    def _go_on(self, at: World) -> None:
+    def _resume(self, at: World) -> None:
         """The applications write again as soon as the records are brought over."""
         if all(each.resting for each in at.writers) and self._has_done("reconcile"):
             for each in at.writers:
@@ -190,43 +190,43 @@ class Round:
         self,
         at: World,
         words: tuple[str, ...],
-        strikes: tuple[Strike, ...],
+        injections: tuple[Injection, ...],
         wanted: str,
         meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
         runs = self._engineer.runs
-        striker = Striker(at.lab, runs, frozenset(each.name for each in runs.glob("*")))
+        injector = Injector(at.lab, runs, frozenset(each.name for each in runs.glob("*")))
         began = time.monotonic()
         try:
-            with striker.waiting_for(strikes):
-                self._engineer.lead(words, striker, meanwhile)
+            with injector.waiting_for(injections):
+                self._engineer.lead(words, injector, meanwhile)
         finally:
-            self._struck += striker.struck
+            self._struck += injector.injected
             self._seconds[wanted] = time.monotonic() - began
-        if striker.failures:
-            raise Stopped(f"the lab was not mended: {'; '.join(striker.failures)}")
+        if injector.failures:
+            raise Stopped(f"the lab was not repaired: {'; '.join(injector.failures)}")
         if at.endpoint.cluster().name != wanted:
-            raise Stopped(f"drctl {words[0]} did not point the applications to the {wanted}")
+            raise Stopped(f"drctl {words[0]} did not switch the endpoint to the {wanted}")
 
-    def _come_to_rest(self, at: World, serving: str) -> None:
+    def _quiesce(self, at: World, serving: str) -> None:
         """Nobody writes any more, everything is read, and what is new is copied."""
         for writer in at.writers:
             if not writer.stop():
-                raise Stopped(f"{writer.name} does not end")
+                raise Stopped(f"{writer.name} does not stop")
         here = at.cluster(serving)
         end, admin = count_of(here, at.topic), here.admin()
-        behind = {each.group: end for each in at.members}
+        backlog = {each.group: end for each in at.members}
 
         def read() -> bool:
-            behind.update({group: end - position(admin, group, at.topic) for group in behind})
-            return all(records <= 0 for records in behind.values())
+            backlog.update({group: end - position(admin, group, at.topic) for group in backlog})
+            return all(records <= 0 for records in backlog.values())
 
         try:
             at.wait(f"every group reads to the end of the {serving}", read)
         except Stopped as error:
             late = [
-                f"{group} lacks {records} and has {members_of(admin, group)} members"
-                for group, records in behind.items()
+                f"{group} is missing {records} and has {members_of(admin, group)} members"
+                for group, records in backlog.items()
                 if records > 0
             ]
             raise Stopped("; ".join((error.message, *late))) from error
@@ -234,7 +234,7 @@ class Round:
             self._await_copies(at)
         for member in at.members:
             if not member.stop():
-                raise Stopped(f"the member of {member.group} does not end")
+                raise Stopped(f"the member of {member.group} does not stop")
 
     def _await_copies(self, at: World) -> None:
         away = at.cluster(SECONDARY)

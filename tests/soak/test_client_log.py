@@ -14,10 +14,10 @@ def test_what_a_client_says_of_its_group_is_kept(tmp_path: Path) -> None:
     consumer = Consumer(settings, logger=log.logger)
     consumer.subscribe(["flights"])
 
-    def told() -> bool:
+    def reported() -> bool:
         consumer.consume(1, timeout=0.1)
         log.write(path)
         return 'Group "g"' in path.read_text(encoding="utf-8")
 
-    assert Patience.of(20).wait_until(told)
+    assert Patience.of(20).wait_until(reported)
     consumer.close()

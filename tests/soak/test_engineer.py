@@ -11,14 +11,14 @@ from drctl.lab.lab import Lab
 from drctl.model.errors import Stopped
 from tests.soak import engineer as engineers
 from tests.soak.engineer import Attempt, Engineer, wrong_ending
-from tests.soak.striking import Striker
+from tests.soak.fault_injection import Injector
 
 TRACEBACK = "a bug in drctl\nTraceback (most recent call last):\n  File x\nKeyError: 'y'\n"
 RUN = "2026-01-01-failover"
 
 
 class Played:
-    """A drctl that answers what it was told to, one answer a command."""
+    """A drctl that answers what it was reported to, one answer a command."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -57,8 +57,8 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
 def led(folder: Path, leg_s: float = 60) -> list[Attempt]:
     """What was typed until the leg was over."""
     typing = Engineer(folder, threading.Event(), leg_s)
-    striker = Striker(Lab(folder / "lab"), typing.runs, frozenset())
-    typing.lead(("failover",), striker, lambda: None)
+    injector = Injector(Lab(folder / "lab"), typing.runs, frozenset())
+    typing.lead(("failover",), injector, lambda: None)
     return typing.attempts
 
 
@@ -131,5 +131,5 @@ def test_to_be_sent_away_from_a_run_that_has_not_ended_is_a_fault(
 
 def test_a_leg_that_does_not_come_to_its_end_is_a_failure(played: Played, tmp_path: Path) -> None:
     played.answers(0, then="exec sleep 60")
-    with pytest.raises(Stopped, match="did not get there in 0 s: failover killed"):
+    with pytest.raises(Stopped, match="did not finish within 0 s: failover killed"):
         led(tmp_path, leg_s=0)

@@ -19,7 +19,7 @@ def test_who_is_in_no_group_begins_anew(tmp_path: Path, monkeypatch: pytest.Monk
     member = Member("g", endpoint, "flights", tmp_path, 20)
     member.start()
     try:
-        assert Patience.of(20).wait_until(lambda: member.begun_anew >= 2)
+        assert Patience.of(20).wait_until(lambda: member.rejoined >= 2)
         assert not member.failure
     finally:
         assert member.stop()

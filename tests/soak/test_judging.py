@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.soak.course import PRIMARY, SECONDARY
-from tests.soak.judging import Evidence, Group, Held, Told, judge
+from tests.soak.judging import Evidence, Group, Held, Reported, judge
 from tests.soak.logs import Acknowledged, Committed, Failed, Processed, What
+from tests.soak.round_plan import PRIMARY, SECONDARY
 
 GROUP = "orders-app-x"
 VALUES = tuple(f"w0-{number}" for number in range(6))
@@ -58,7 +58,7 @@ def fine() -> Evidence:
         {PRIMARY: held(*VALUES), SECONDARY: held(*VALUES)},
         (),
         (group,),
-        Told(),
+        Reported(),
     )
 
 
@@ -70,7 +70,7 @@ def test_what_is_as_promised_is_good() -> None:
     found = judge(fine())
     assert found.wrong == ()
     assert found.acknowledged == 6
-    assert (found.lost, found.skipped, found.disordered, found.twice) == (0, 0, 0, 0)
+    assert (found.lost, found.skipped, found.out_of_order, found.twice) == (0, 0, 0, 0)
 
 
 def test_an_acknowledged_record_that_is_gone_is_lost() -> None:
@@ -81,10 +81,12 @@ def test_an_acknowledged_record_that_is_gone_is_lost() -> None:
 
 def test_one_that_only_the_secondary_lacks_is_lost_unless_it_was_put_aside() -> None:
     away = on(fine(), SECONDARY, *VALUES[:3], *VALUES[4:])
-    seen = replace(away, acknowledged=away.acknowledged[:4], failed=FAILED, told=Told(missing=1))
+    seen = replace(
+        away, acknowledged=away.acknowledged[:4], failed=FAILED, reported=Reported(missing=1)
+    )
     assert judge(seen).wrong == ("lost on secondary: 1, such as w0-3",)
-    told = Told(missing=1, done={"quarantine": 1})
-    assert judge(replace(seen, aside=("w0-3",), told=told)).wrong == ()
+    reported = Reported(missing=1, done={"quarantine": 1})
+    assert judge(replace(seen, quarantined=("w0-3",), reported=reported)).wrong == ()
 
 
 def test_where_nobody_came_home_the_secondary_has_to_hold_everything() -> None:
@@ -93,7 +95,7 @@ def test_where_nobody_came_home_the_secondary_has_to_hold_everything() -> None:
     (group,) = seen.groups
     skipping = replace(group, processed=group.processed[:-1])
     assert judge(replace(seen, groups=(skipping,))).skipped == 1
-    lacking = replace(on(seen, SECONDARY, *VALUES[:5]), told=Told())
+    lacking = replace(on(seen, SECONDARY, *VALUES[:5]), reported=Reported())
     assert "lost on secondary: 1, such as w0-5" in judge(lacking).wrong
 
 
@@ -102,7 +104,7 @@ def test_a_record_that_is_not_where_it_was_acknowledged_is_lost() -> None:
     other = ("w0-1", "w0-0", *VALUES[2:])
     found = judge(on(fine(), PRIMARY, *other))
     assert found.lost == 2
-    assert "not where primary acknowledged it: 2, such as w0-0, w0-1" in found.wrong
+    assert "not at the offset acknowledged by primary: 2, such as w0-0, w0-1" in found.wrong
 
 
 def test_a_record_that_a_group_never_read_is_skipped() -> None:
@@ -114,8 +116,8 @@ def test_a_record_that_a_group_never_read_is_skipped() -> None:
 
 
 def test_one_that_was_put_aside_is_not_skipped() -> None:
-    told = Told(missing=1, done={"quarantine": 1})
-    assert judge(replace(lacking(), aside=("w0-3",), told=told)).wrong == ()
+    reported = Reported(missing=1, done={"quarantine": 1})
+    assert judge(replace(lacking(), quarantined=("w0-3",), reported=reported)).wrong == ()
 
 
 def lacking() -> Evidence:
@@ -128,27 +130,27 @@ def lacking() -> Evidence:
         acknowledged=seen.acknowledged[:4],
         failed=FAILED,
         groups=(replace(group, processed=kept),),
-        told=Told(missing=1),
+        reported=Reported(missing=1),
     )
 
 
 def test_one_that_was_exported_is_in_the_files() -> None:
-    seen = replace(lacking(), told=Told(missing=1, done={"export": 1}))
+    seen = replace(lacking(), reported=Reported(missing=1, done={"export": 1}))
     assert judge(replace(seen, exported=frozenset({"w0-3"}))).wrong == ()
     found = judge(seen)
     assert (found.lost, found.skipped) == (1, 1)
-    assert "records exported by reconcile: drctl says 1, true is 0" in found.wrong
+    assert "records exported by reconcile: drctl reports 1, ground truth is 0" in found.wrong
 
 
 def test_one_that_was_discarded_is_one_that_the_secondary_never_had() -> None:
-    seen = replace(lacking(), told=Told(missing=1, done={"discard": 1}))
+    seen = replace(lacking(), reported=Reported(missing=1, done={"discard": 1}))
     assert judge(seen).wrong == ()
-    two = judge(replace(seen, told=Told(missing=1, done={"discard": 2})))
-    assert two.wrong == ("records left behind by it: drctl says 2, true is 1",)
+    two = judge(replace(seen, reported=Reported(missing=1, done={"discard": 2})))
+    assert two.wrong == ("records discarded by reconcile: drctl reports 2, ground truth is 1",)
     had = Acknowledged(SECONDARY, 0, 3, "w0-3")
     found = judge(replace(seen, acknowledged=(*seen.acknowledged[:3], had)))
     assert (found.lost, found.skipped) == (2, 1), "not there, and not where it was acknowledged"
-    assert "records left behind by it: drctl says 1, true is 0" in found.wrong
+    assert "records discarded by reconcile: drctl reports 1, ground truth is 0" in found.wrong
 
 
 @pytest.mark.parametrize(
@@ -172,9 +174,9 @@ def test_what_was_read_and_not_committed_is_to_be_read_again(
 def test_a_record_behind_a_later_one_of_its_key_is_out_of_order() -> None:
     seen = fine()
     moved = ("w0-0", "w0-1", "w0-2", "w0-3", "w0-5", "w0-4")
-    assert judge(on(seen, SECONDARY, *moved)).disordered == 0, "these two have different keys"
+    assert judge(on(seen, SECONDARY, *moved)).out_of_order == 0, "these two have different keys"
     found = judge(on(seen, PRIMARY, "w0-2", "w0-1", "w0-0", *VALUES[3:]))
-    assert found.disordered == 1
+    assert found.out_of_order == 1
     assert "order on primary: 1, such as w0-0 of w0-k0 at 0:2" in found.wrong
 
 
@@ -182,30 +184,32 @@ def test_a_second_copy_is_no_inversion_but_has_to_be_told() -> None:
     twice = on(fine(), SECONDARY, *VALUES[:4], "w0-2", "w0-3", *VALUES[4:])
     twice = replace(twice, acknowledged=twice.acknowledged[:4], failed=FAILED)
     found = judge(twice)
-    assert (found.disordered, found.twice) == (0, 2)
-    assert found.wrong == ("records twice on the secondary: drctl says 0, true is 2",)
-    assert judge(replace(twice, told=Told(twice_away=2))).wrong == ()
+    assert (found.out_of_order, found.twice) == (0, 2)
+    assert found.wrong == ("duplicates on the secondary: drctl reports 0, ground truth is 2",)
+    assert judge(replace(twice, reported=Reported(secondary_duplicates=2))).wrong == ()
 
 
 def test_a_second_copy_at_home_has_to_be_told_too() -> None:
     twice = on(fine(), PRIMARY, *VALUES, "w0-5")
-    assert "records twice on the primary: drctl says 0, true is 1" in judge(twice).wrong
-    assert judge(replace(twice, told=Told(missing=1, twice_home=1))).wrong == ()
+    assert "duplicates on the primary: drctl reports 0, ground truth is 1" in judge(twice).wrong
+    assert judge(replace(twice, reported=Reported(missing=1, primary_duplicates=1))).wrong == ()
 
 
 def test_a_figure_of_drctl_that_is_too_high_is_wrong_as_well() -> None:
-    found = judge(replace(fine(), told=Told(missing=1, twice_home=2, done={"copy": 3})))
+    found = judge(
+        replace(fine(), reported=Reported(missing=1, primary_duplicates=2, done={"copy": 3}))
+    )
     assert found.wrong == (
-        "records that the secondary lacks: drctl says 1, true is 0",
-        "records twice on the primary: drctl says 2, true is 0",
-        "records copied by reconcile: drctl says 3, true is 0",
+        "records missing on the secondary: drctl reports 1, ground truth is 0",
+        "duplicates on the primary: drctl reports 2, ground truth is 0",
+        "records copied by reconcile: drctl reports 3, ground truth is 0",
     )
 
 
 def test_what_reconcile_did_twice_is_found() -> None:
-    seen = replace(fine(), told=Told(done={"copy": 2}, twice_away=1))
+    seen = replace(fine(), reported=Reported(done={"copy": 2}, secondary_duplicates=1))
     seen = on(seen, SECONDARY, *VALUES, "w0-3", copied=("w0-3",))
-    assert "copied more often than the primary has it: 1, such as w0-3" in judge(seen).wrong
+    assert "copied more often than the primary holds them: 1, such as w0-3" in judge(seen).wrong
 
 
 @pytest.mark.parametrize("what", ["copy", "quarantine"])
@@ -214,24 +218,30 @@ def test_a_record_that_its_producer_stored_twice_is_decided_on_twice(what: str) 
     if what == "copy":
         seen = on(home, SECONDARY, *VALUES[:4], "w0-3", *VALUES[4:], copied=("w0-3",))
     else:
-        seen = replace(on(home, SECONDARY, *VALUES[:3], *VALUES[4:]), aside=("w0-3", "w0-3"))
+        seen = replace(on(home, SECONDARY, *VALUES[:3], *VALUES[4:]), quarantined=("w0-3", "w0-3"))
     missing = 2 if what == "quarantine" else 0
     acked = tuple(each for each in seen.acknowledged if each.cluster == PRIMARY)
-    seen = replace(seen, acknowledged=acked, failed=FAILED, told=Told(missing, done={what: 2}))
+    seen = replace(
+        seen, acknowledged=acked, failed=FAILED, reported=Reported(missing, done={what: 2})
+    )
     assert judge(seen).wrong == ()
     thrice = on(seen, SECONDARY, *(h.value for h in seen.held[SECONDARY]), "w0-3", copied=("w0-3",))
-    thrice = replace(thrice, aside=(*seen.aside, "w0-3") if what == "quarantine" else ())
-    assert any("more often than the primary has it" in each for each in judge(thrice).wrong)
+    thrice = replace(
+        thrice, quarantined=(*seen.quarantined, "w0-3") if what == "quarantine" else ()
+    )
+    assert any("more often than the primary holds them" in each for each in judge(thrice).wrong)
 
 
 def test_a_copy_that_came_back_is_found() -> None:
     seen = on(fine(), PRIMARY, *VALUES, copied=("w0-5",))
-    assert judge(seen).wrong == ("copies of drctl that came back to the primary: 1, such as w0-5",)
+    assert judge(seen).wrong == (
+        "copies made by drctl that were replicated back to the primary: 1, such as w0-5",
+    )
 
 
 def test_a_record_of_nobody_is_found() -> None:
-    seen = on(replace(fine(), told=Told(missing=1)), PRIMARY, *VALUES, "w0-9")
-    assert "nobody wrote, on primary: 1, such as w0-9" in judge(seen).wrong
+    seen = on(replace(fine(), reported=Reported(missing=1)), PRIMARY, *VALUES, "w0-9")
+    assert "unknown records on primary: 1, such as w0-9" in judge(seen).wrong
 
 
 def read_again(seen: Evidence) -> Evidence:
@@ -244,19 +254,19 @@ def read_again(seen: Evidence) -> Evidence:
 @pytest.mark.parametrize(
     ("change", "blamed"),
     [
-        (lambda told: told, True),
-        (lambda told: replace(told, again={(SECONDARY, GROUP): 1}), True),
-        (lambda told: replace(told, again={(SECONDARY, GROUP): 2}), False),
-        (lambda told: replace(told, again={(PRIMARY, GROUP): 2}), True),
-        (lambda told: replace(told, again={(SECONDARY, GROUP): None}), False),
-        (lambda told: replace(told, unbounded=frozenset({SECONDARY})), False),
+        (lambda reported: reported, True),
+        (lambda reported: replace(reported, again={(SECONDARY, GROUP): 1}), True),
+        (lambda reported: replace(reported, again={(SECONDARY, GROUP): 2}), False),
+        (lambda reported: replace(reported, again={(PRIMARY, GROUP): 2}), True),
+        (lambda reported: replace(reported, again={(SECONDARY, GROUP): None}), False),
+        (lambda reported: replace(reported, unbounded=frozenset({SECONDARY})), False),
     ],
 )
 def test_reading_again_is_held_against_what_was_said(
-    change: Callable[[Told], Told], blamed: bool
+    change: Callable[[Reported], Reported], blamed: bool
 ) -> None:
     seen = read_again(fine())
-    wrong = judge(replace(seen, told=change(seen.told))).wrong
+    wrong = judge(replace(seen, reported=change(seen.reported))).wrong
     assert bool(wrong) is blamed
     if blamed:
-        assert f"{GROUP} read 2 records again on its stay 1 (secondary)" in wrong[0]
+        assert f"{GROUP} read 2 records again during stay 1 (secondary)" in wrong[0]

@@ -1,4 +1,4 @@
-"""Short rounds on real clusters: one that stays away, and one that comes home, struck on the way.
+"""Short rounds on real clusters: one that stays away, and one that comes home, injected on the way.
 
 In the first drctl and Connect are killed, in the second both clusters' replication and the primary
 itself while everything is led back to it. What else can come, `make soak` draws.
@@ -10,53 +10,53 @@ from pathlib import Path
 import pytest
 
 from drctl.lab.lab import Lab
-from tests.soak.course import Course, Fault, Out, Strike, draw
 from tests.soak.round import Result, Round, Size
+from tests.soak.round_plan import Fault, Injection, Out, RoundPlan, draw
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(1000)]
 
 SEED = 1
-STAYING = Size(work=100, away=60, home=0)
-RETURNING = Size(work=100, away=60, home=60)
+NO_FAILBACK = Size(work=100, away=60, home=0)
+WITH_FAILBACK = Size(work=100, away=60, home=60)
 
-STRUCK_ON_THE_WAY_HOME = Course(
+FAULT_DURING_FAILBACK = RoundPlan(
     seed=0,
     out=Out.KILLED,
-    behind=80,
+    backlog=80,
     policy="copy",
-    leaving=(),
-    returning=(
-        Strike(Fault.CONNECT, at=0.31, after_s=0.0),  # about where records come home
-        Strike(Fault.PRIMARY, at=0.44, after_s=0.2),  # where producers are fenced away from there
-        Strike(Fault.PAUSE, at=0.61, after_s=0.0, lasts_s=6.0),  # behind that fence
+    on_failover=(),
+    on_failback=(
+        Injection(Fault.CONNECT, at=0.31, after_s=0.0),  # while records are copied back
+        Injection(Fault.PRIMARY, at=0.44, after_s=0.2),  # while producers are fenced
+        Injection(Fault.PAUSE, at=0.61, after_s=0.0, lasts_s=6.0),  # after that fence
     ),
 )
 
 
-def played(course: Course, size: Size, lab: Lab, folder: Path) -> Result:
-    """The round; it kept every promise, and every strike of its course landed."""
-    found = Round(course, folder, threading.Event(), size, leg_s=400).play(lab)
+def played(plan: RoundPlan, size: Size, lab: Lab, folder: Path) -> Result:
+    """The round; it kept every promise, and every injection of its plan landed."""
+    found = Round(plan, folder, threading.Event(), size, leg_s=400).play(lab)
     assert not found.failure
     assert found.judgement is not None
     assert found.judgement.wrong == ()
     assert not [each for each in found.attempts if each.wrong]
     assert found.judgement.acknowledged >= size.work + size.away + size.home
-    drawn = (*course.leaving, *course.returning) if size.home else course.leaving
-    assert {each.strike for each in found.struck} == set(drawn)
+    drawn = (*plan.on_failover, *plan.on_failback) if size.home else plan.on_failover
+    assert {each.injection for each in found.injected} == set(drawn)
     return found
 
 
 def test_a_short_round_keeps_every_promise(lab: Lab, tmp_path: Path) -> None:
-    course = draw(SEED)
-    assert course.out is Out.PLANNED
-    assert {each.fault for each in course.leaving} == {Fault.DRCTL, Fault.CONNECT}
-    found = played(course, STAYING, lab, tmp_path / "round")
+    plan = draw(SEED)
+    assert plan.out is Out.PLANNED
+    assert {each.fault for each in plan.on_failover} == {Fault.DRCTL, Fault.CONNECT}
+    found = played(plan, NO_FAILBACK, lab, tmp_path / "round")
     assert any(attempt.code < 0 for attempt in found.attempts), "drctl was not killed"
 
 
 def test_so_does_one_that_is_struck_on_the_way_home(lab: Lab, tmp_path: Path) -> None:
-    found = played(STRUCK_ON_THE_WAY_HOME, RETURNING, lab, tmp_path / "round")
-    assert {each.strike.fault for each in found.struck} == {
+    found = played(FAULT_DURING_FAILBACK, WITH_FAILBACK, lab, tmp_path / "round")
+    assert {each.injection.fault for each in found.injected} == {
         Fault.CONNECT,
         Fault.PRIMARY,
         Fault.PAUSE,

@@ -12,20 +12,20 @@ import pytest
 from drctl.lab.lab import Lab
 from drctl.lab.processes import lab_mark, marked_processes
 from tests.soak.__main__ import settings
-from tests.soak.course import Course, Fault, Out, Strike
-from tests.soak.test_soak import RETURNING, played
+from tests.soak.round_plan import Fault, Injection, Out, RoundPlan
+from tests.soak.test_soak import WITH_FAILBACK, played
 
 pytestmark = [pytest.mark.jvm, pytest.mark.nightly, pytest.mark.timeout(1200)]
 
-ONE_OF_THREE = Course(
+ONE_OF_THREE = RoundPlan(
     seed=0,
     out=Out.PLANNED,
-    behind=0,
+    backlog=0,
     policy="quarantine",
-    leaving=(Strike(Fault.PRIMARY_BROKER, at=0.2, after_s=0.0, lasts_s=12.0, node=1),),
-    returning=(
-        Strike(Fault.PRIMARY_BROKER, at=0.31, after_s=0.0, lasts_s=8.0, node=2),
-        Strike(Fault.SECONDARY_BROKER, at=0.44, after_s=0.0, lasts_s=12.0, node=3),
+    on_failover=(Injection(Fault.PRIMARY_BROKER, at=0.2, after_s=0.0, lasts_s=12.0, node=1),),
+    on_failback=(
+        Injection(Fault.PRIMARY_BROKER, at=0.31, after_s=0.0, lasts_s=8.0, node=2),
+        Injection(Fault.SECONDARY_BROKER, at=0.44, after_s=0.0, lasts_s=12.0, node=3),
     ),
     brokers=3,
 )
@@ -45,8 +45,8 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def test_a_broker_of_three_dies_on_each_way(wide: Lab, tmp_path: Path) -> None:
-    found = played(ONE_OF_THREE, RETURNING, wide, tmp_path / "round")
-    assert [each.strike.fault for each in found.struck] == [
+    found = played(ONE_OF_THREE, WITH_FAILBACK, wide, tmp_path / "round")
+    assert [each.injection.fault for each in found.injected] == [
         Fault.PRIMARY_BROKER,
         Fault.PRIMARY_BROKER,
         Fault.SECONDARY_BROKER,

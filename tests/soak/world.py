@@ -22,8 +22,8 @@ from drctl.reconcile.policy import QUARANTINE
 from tests.cluster.failover_stage import mirror_maker
 from tests.cluster.rights import about
 from tests.cluster.site import link_over, section_of
-from tests.soak.course import PRIMARY, SECONDARY
 from tests.soak.grouping import Member
+from tests.soak.round_plan import PRIMARY, SECONDARY
 from tests.soak.writing import Writer
 
 PARTITIONS = 3
@@ -89,7 +89,7 @@ class World:
             return condition()
 
         if not Patience.of(seconds).wait_until(so):
-            raise Stopped(f"{what}: not in {seconds:.0f} s")
+            raise Stopped(f"timed out after {seconds:.0f} s, waiting until {what}")
 
     def write_more(self, cluster: str, count: int) -> None:
         """Wait until the cluster has acknowledged so many more."""
@@ -123,7 +123,7 @@ def world(lab: Lab, folder: Path, name: str, stopping: threading.Event) -> Itera
             each.ask_to_stop()
         _keep_logs(lab, folder, members)
         if not stopping.is_set():  # else the lab goes down at once
-            _take_away(made)
+            _cleanup(made)
 
 
 def topic_of(name: str) -> str:
@@ -162,8 +162,8 @@ def _keep_logs(lab: Lab, folder: Path, members: tuple[Member, ...]) -> None:
         each.client_log.write(folder / f"{each.group}.log")
 
 
-def _take_away(made: World) -> None:
-    """Leave the lab as it was; what cannot be done is told, and does not hide how it went."""
+def _cleanup(made: World) -> None:
+    """Leave the lab as it was; what cannot be done is reported, and does not hide how it went."""
     lab, topic = made.lab, made.topic
     steps: tuple[Callable[[], object], ...] = (
         *(lambda part=part: lab.start(part) for part in (PRIMARY, SECONDARY, "connect")),
@@ -176,7 +176,7 @@ def _take_away(made: World) -> None:
         try:
             step()
         except (DrctlError, KafkaException) as error:
-            made.failures.append(f"taking the round away: {error}")
+            made.failures.append(f"cleanup of the round: {error}")
     for each in made.people:
         each.log.close()
 

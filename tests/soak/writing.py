@@ -53,14 +53,14 @@ class Writer:
         self._thread.start()
 
     def rest(self) -> bool:
-        """Write nothing until told to go on; whether nothing is under way any more."""
+        """Write nothing until reported to go on; whether nothing is under way any more."""
         self._silent.clear()
         self._quiet.set()
         return self._silent.wait(END_S)
 
     @property
     def resting(self) -> bool:
-        """Whether it was told to."""
+        """Whether it was reported to."""
         return self._quiet.is_set()
 
     def go_on(self) -> None:
@@ -92,27 +92,27 @@ class Writer:
         producer = Producer({**_SETTINGS, **cluster.client_properties(USER)}, logger=LOGGER)
         self._refused = False
         due = time.monotonic()
-        while self._stays(cluster):
+        while self._should_stay(cluster):
             if self._quiet.is_set():
-                self._be_silent(producer, cluster)
+                self._close_producer(producer, cluster)
                 due = time.monotonic()
                 continue
             self._send(producer, cluster.name)
             due += 1 / self._rate
-            while (left := due - time.monotonic()) > 0 and self._stays(cluster):
+            while (left := due - time.monotonic()) > 0 and self._should_stay(cluster):
                 producer.poll(min(left, _LOOK_S))
         producer.flush(2)
         producer.purge()
         producer.flush(END_S)
 
-    def _be_silent(self, producer: Producer, cluster: LabCluster) -> None:
+    def _close_producer(self, producer: Producer, cluster: LabCluster) -> None:
         if not producer.flush(END_S):
             self._silent.set()
-        while self._quiet.is_set() and self._stays(cluster):
+        while self._quiet.is_set() and self._should_stay(cluster):
             producer.poll(_LOOK_S)
         self._silent.clear()
 
-    def _stays(self, cluster: LabCluster) -> bool:
+    def _should_stay(self, cluster: LabCluster) -> bool:
         here = not (self._stopping.is_set() or self._refused)
         return here and self._endpoint.cluster().name == cluster.name
 
@@ -120,14 +120,16 @@ class Writer:
         number, self._next = self._next, self._next + 1
         value = f"{self.name}-{number}"
         key = None if number % UNKEYED == 0 else f"{self.name}-k{number % KEYS}"
-        told = partial(self._told, cluster, value)
+        reported = partial(self._on_delivery, cluster, value)
         try:
-            producer.produce(self._topic, key=key, value=value, on_delivery=told)
+            producer.produce(self._topic, key=key, value=value, on_delivery=reported)
         except (BufferError, KafkaException) as error:
             self.log.write(Failed(cluster, value, str(error)))
             self._refused = True
 
-    def _told(self, cluster: str, value: str, error: KafkaError | None, message: Message) -> None:
+    def _on_delivery(
+        self, cluster: str, value: str, error: KafkaError | None, message: Message
+    ) -> None:
         partition, offset = message.partition(), message.offset()
         if error is None and partition is not None and offset is not None:
             self.log.write(Acknowledged(cluster, partition, offset, value))

@@ -14,7 +14,7 @@ from typing import Any
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.errors import DrctlError, Refused
-from tests.soak.course import PRIMARY, SECONDARY, Fault, Strike
+from tests.soak.round_plan import PRIMARY, SECONDARY, Fault, Injection
 
 _LOOK_S = 0.1
 _MENDED_S = 120
@@ -31,24 +31,24 @@ _SIGNALS = {Fault.PAUSE: signal.SIGSTOP, Fault.WAKE: signal.SIGCONT}
 
 
 @dataclass(frozen=True, slots=True)
-class Struck:
-    """A strike that was carried out.
+class Injected:
+    """A injection that was carried out.
 
     Attributes:
         at_s: seconds since the leg began.
     """
 
-    strike: Strike
+    injection: Injection
     step: str
     at_s: float
 
     def __str__(self) -> str:
-        one = f"-{self.strike.node}" if self.strike.node else ""
-        return f"{self.strike.fault}{one} {self.strike.after_s:.1f} s behind {self.step}"
+        one = f"-{self.injection.node}" if self.injection.node else ""
+        return f"{self.injection.fault}{one} {self.injection.after_s:.1f} s after {self.step}"
 
 
 @dataclass(slots=True)
-class Striker:
+class Injector:
     """Waits for the moments of a leg, each in a thread of its own.
 
     Attributes:
@@ -60,26 +60,26 @@ class Striker:
     runs: Path
     known: frozenset[str]
     process: subprocess.Popen[bytes] | None = None
-    struck: list[Struck] = field(default_factory=list)
+    injected: list[Injected] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
-    _over: threading.Event = field(default_factory=threading.Event)
+    _done: threading.Event = field(default_factory=threading.Event)
     _active: set[Fault] = field(default_factory=set)
     _worker: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
-    def waiting_for(self, strikes: Sequence[Strike]) -> Iterator["Striker"]:
-        """While this lasts, the strikes come; at its end every part answers again."""
+    def waiting_for(self, injections: Sequence[Injection]) -> Iterator["Injector"]:
+        """While this lasts, the injections come; at its end every part answers again."""
         threads = [
             threading.Thread(target=self._wait, args=(each,), name=each.fault, daemon=True)
-            for each in strikes
+            for each in injections
         ]
         for thread in threads:
             thread.start()
         try:
             yield self
         finally:
-            self._over.set()
+            self._done.set()
             for thread in threads:
                 thread.join(_MENDED_S)
 
@@ -92,59 +92,59 @@ class Striker:
         found = sorted(each for each in self.runs.glob("*") if each.name not in self.known)
         return found[-1] if found else None
 
-    def _wait(self, strike: Strike) -> None:
-        while not self._over.wait(_LOOK_S):
-            step = self._announced(strike)
+    def _wait(self, injection: Injection) -> None:
+        while not self._done.wait(_LOOK_S):
+            step = self._announced(injection)
             if step:
                 break
         else:
             return
-        if self._over.wait(strike.after_s):
+        if self._done.wait(injection.after_s):
             return
-        self._active.add(strike.fault)
+        self._active.add(injection.fault)
         # The lab starts one part at a time: a worker that waits for its cluster, which was killed
         # meanwhile, would keep it from being started.
         alone = (
-            self._worker if _PARTS.get(strike.fault) in ("connect", SECONDARY) else nullcontext()
+            self._worker if _PARTS.get(injection.fault) in ("connect", SECONDARY) else nullcontext()
         )
         try:
             with alone:
-                self._carry_out(strike, step)
+                self._inject(injection, step)
         except DrctlError as error:
-            self.failures.append(f"after {strike.fault}: {error.message}")
+            self.failures.append(f"after {injection.fault}: {error.message}")
         finally:
-            self._active.discard(strike.fault)
+            self._active.discard(injection.fault)
 
-    def _announced(self, strike: Strike) -> str:
+    def _announced(self, injection: Injection) -> str:
         """The step that it follows, once the journal has it."""
         run = self.run()
         entries = journal_of(run) if run else []
         if not entries or "plan" not in entries[0]:
             return ""
         steps = tuple(step["id"] for step in entries[0]["plan"]["steps"])
-        wanted = strike.step_of(steps)
+        wanted = injection.step_of(steps)
         there = any(e["entry"] == "intend" and e["step"] == wanted for e in entries)
         return wanted if there else ""
 
-    def _carry_out(self, strike: Strike, step: str) -> None:
-        struck = Struck(strike, step, time.monotonic() - self.began)
-        if strike.fault is Fault.DRCTL:
+    def _inject(self, injection: Injection, step: str) -> None:
+        injected = Injected(injection, step, time.monotonic() - self.began)
+        if injection.fault is Fault.DRCTL:
             if self.process is not None and self.process.poll() is None:
                 self.process.kill()
-                self.struck.append(struck)
+                self.injected.append(injected)
             return
-        part, number = _PARTS[strike.fault], _SIGNALS.get(strike.fault, signal.SIGKILL)
+        part, number = _PARTS[injection.fault], _SIGNALS.get(injection.fault, signal.SIGKILL)
         try:
-            self.lab.signal(f"{part}-{strike.node}" if strike.node else part, number)
+            self.lab.signal(f"{part}-{injection.node}" if injection.node else part, number)
         except Refused:
-            return  # it does not run: another strike came first
-        self.struck.append(struck)
-        threading.Event().wait(strike.lasts_s)
-        if strike.fault is Fault.PAUSE:
+            return  # it does not run: another injection came first
+        self.injected.append(injected)
+        threading.Event().wait(injection.lasts_s)
+        if injection.fault is Fault.PAUSE:
             with suppress(Refused):
                 self.lab.signal(part, signal.SIGCONT)
         elif number is signal.SIGKILL:
-            # All of its cluster: where another strike killed the rest, one alone has no quorum.
+            # All of its cluster: where another injection killed the rest, one alone has no quorum.
             # Connect ends where its own cluster is away for a minute, and a supervisor starts it.
             if part == "connect":
                 self._start(SECONDARY)

@@ -6,32 +6,32 @@ from itertools import product
 from pathlib import Path
 
 from drctl.reconcile.policy import POLICIES
-from tests.soak.course import ALIVE_ONLY, ONE_BROKER, Course, Fault, Out, Strike, draw
 from tests.soak.engineer import Attempt
+from tests.soak.fault_injection import Injected
 from tests.soak.judging import judge
 from tests.soak.logs import Acknowledged, Committed, Failed, Line, Log, Processed, What, read_log
+from tests.soak.report import repeat, reported, table
 from tests.soak.round import Result
-from tests.soak.striking import Struck
-from tests.soak.telling import repeat, table, told
+from tests.soak.round_plan import ALIVE_ONLY, ONE_BROKER, Fault, Injection, Out, RoundPlan, draw
 from tests.soak.test_judging import VALUES, fine, on
 
-COURSES = tuple(draw(seed) for seed in range(300))
+PLANS = tuple(draw(seed) for seed in range(300))
 BY_ONE = set(Fault) - set(ONE_BROKER)
 """What can be done where each cluster has one broker."""
 
 
 def test_the_same_seed_gives_the_same_course() -> None:
-    assert tuple(draw(seed) for seed in range(300)) == COURSES
-    assert len({(c.out, c.policy, c.leaving, c.returning) for c in COURSES}) == len(COURSES)
+    assert tuple(draw(seed) for seed in range(300)) == PLANS
+    assert len({(c.out, c.policy, c.on_failover, c.on_failback) for c in PLANS}) == len(PLANS)
 
 
 def test_every_way_and_every_fault_comes() -> None:
-    assert set(Counter(course.out for course in COURSES)) == set(Out)
-    assert {course.policy for course in COURSES} == set(POLICIES)
-    home = {strike.fault for course in COURSES for strike in course.returning}
+    assert set(Counter(plan.out for plan in PLANS)) == set(Out)
+    assert {plan.policy for plan in PLANS} == set(POLICIES)
+    home = {injection.fault for plan in PLANS for injection in plan.on_failback}
     assert home == BY_ONE - {Fault.WAKE}
     for out in Out:
-        away = {s.fault for course in COURSES if course.out is out for s in course.leaving}
+        away = {s.fault for plan in PLANS if plan.out is out for s in plan.on_failover}
         assert away == BY_ONE - ({Fault.WAKE} if out is not Out.FROZEN else set()) - (
             ALIVE_ONLY if out is not Out.PLANNED else set()
         )
@@ -39,23 +39,23 @@ def test_every_way_and_every_fault_comes() -> None:
 
 def test_of_several_brokers_one_dies_on_each_way_beside_what_is_drawn_else() -> None:
     wide = tuple(draw(seed, brokers=3) for seed in range(300))
-    for one, three in zip(COURSES, wide, strict=True):
-        assert three.leaving[:-1] == one.leaving
-        assert three.returning[:-1] == one.returning
-        assert (three.out, three.policy, three.behind) == (one.out, one.policy, one.behind)
+    for one, three in zip(PLANS, wide, strict=True):
+        assert three.on_failover[:-1] == one.on_failover
+        assert three.on_failback[:-1] == one.on_failback
+        assert (three.out, three.policy, three.backlog) == (one.out, one.policy, one.backlog)
     for out in Out:
-        dying = [course.leaving[-1] for course in wide if course.out is out]
+        dying = [plan.on_failover[-1] for plan in wide if plan.out is out]
         dead = ALIVE_ONLY if out is not Out.PLANNED else frozenset[Fault]()
         assert {each.fault for each in dying} == set(ONE_BROKER) - dead
         assert {each.node for each in dying} == {1, 2, 3}
-    home = [course.returning[-1] for course in wide]
+    home = [plan.on_failback[-1] for plan in wide]
     assert {(each.fault, each.node) for each in home} == set(product(ONE_BROKER, (1, 2, 3)))
     assert repeat(wide[7]) == "python -m tests.soak --seed 7 --rounds 1 --brokers 3"
 
 
 def test_a_strike_follows_any_step() -> None:
     steps = ("a", "b", "c")
-    assert [Strike(Fault.DRCTL, at, 0).step_of(steps) for at in (0, 0.34, 0.999)] == list(steps)
+    assert [Injection(Fault.DRCTL, at, 0).step_of(steps) for at in (0, 0.34, 0.999)] == list(steps)
 
 
 def test_what_an_application_logs_is_read_back(tmp_path: Path) -> None:
@@ -77,57 +77,57 @@ def test_what_an_application_logs_is_read_back(tmp_path: Path) -> None:
 TYPED = (Attempt(("failover",), -9, 1.0), Attempt(("resume",), 0, 9.0))
 
 
-def result(course: Course, *, good: bool) -> Result:
+def result(plan: RoundPlan, *, good: bool) -> Result:
     seen = fine() if good else on(fine(), "primary", *VALUES[:5])
-    struck = (Struck(Strike(Fault.CONNECT, 0.5, 1.25), "drain", 9.0),)
-    return Result(course, Path("round-7"), 21.0, 64.4, struck, TYPED, judge(seen))
+    injected = (Injected(Injection(Fault.CONNECT, 0.5, 1.25), "drain", 9.0),)
+    return Result(plan, Path("round-7"), 21.0, 64.4, injected, TYPED, judge(seen))
 
 
-def test_a_good_round_is_told_in_short_and_a_bad_one_says_how_to_repeat_it() -> None:
-    course = draw(7)
-    line, commands = told(result(course, good=True))
+def test_summary_of_good_and_bad_rounds() -> None:
+    plan = draw(7)
+    line, commands = reported(result(plan, good=True))
     assert commands == "  drctl: failover killed, resume 0"
-    assert line.startswith(f"seed 7  good  {course.out}, {course.policy}; kill-connect 1.2 s")
-    assert line.endswith("6 acknowledged: 0 lost, 0 skipped, 0 out of order, 0 twice")
-    lines = list(told(result(course, good=False)))
+    assert line.startswith(f"seed 7  good  {plan.out}, {plan.policy}; kill-connect 1.2 s")
+    assert line.endswith("6 acknowledged: 0 lost, 0 skipped, 0 out of order, 0 duplicated")
+    lines = list(reported(result(plan, good=False)))
     assert "  BAD  " in lines[0]
     assert "  lost on primary: 1, such as w0-5" in lines
-    assert lines[-1] == f"  again: {repeat(course)}"
+    assert lines[-1] == f"  repeat: {repeat(plan)}"
     assert lines[-1].endswith("python -m tests.soak --seed 7 --rounds 1")
 
 
-def test_a_round_is_bad_where_drctl_itself_was_at_fault() -> None:
+def test_a_round_with_a_wrong_result_of_drctl_is_bad() -> None:
     crash = Attempt(("resume", "--execute"), 70, 1.0, "exit code 70 and a traceback: KeyError: 'y'")
     crashed = replace(result(draw(7), good=True), attempts=(*TYPED, crash))
     assert not crashed.good
-    lines = list(told(crashed))
+    lines = list(reported(crashed))
     assert "  BAD  " in lines[0]
     assert "  drctl resume --execute: exit code 70 and a traceback: KeyError: 'y'" in lines
-    assert "3 commands of drctl, 1 killed, 1 at fault" in list(table([crashed]))
+    assert "3 drctl commands, 1 killed, 1 with a wrong result" in list(table([crashed]))
 
 
-def test_clients_that_began_anew_are_told() -> None:
-    helped = replace(result(draw(7), good=True), begun_anew=2)
-    words = "clients that were in no group for long, and began anew: 2"
-    assert [line for line in told(helped) if words in line]
-    assert "2 clients were in no group for long, and began anew" in list(table([helped]))
-    assert not [line for line in table([result(draw(7), good=True)]) if "anew" in line]
+def test_restarted_clients_are_reported() -> None:
+    helped = replace(result(draw(7), good=True), rejoined=2)
+    words = "clients restarted after being in no group for too long: 2"
+    assert [line for line in reported(helped) if words in line]
+    assert "2 clients restarted after being in no group for too long" in list(table([helped]))
+    assert not [line for line in table([result(draw(7), good=True)]) if "restarted" in line]
 
 
-def test_where_no_round_ended_there_is_no_table() -> None:
-    assert list(table([])) == ["no round was played to its end"]
+def test_no_table_without_rounds() -> None:
+    assert list(table([])) == ["no round finished"]
 
 
-def test_the_table_counts_rounds_and_faults_and_who_was_spared() -> None:
+def test_the_table_counts_rounds_and_faults() -> None:
     rounds = [result(draw(7), good=True), result(draw(8), good=False)]
-    spared = replace(result(draw(9), good=True), struck=())
-    drawn = sum(len(each.course.leaving + each.course.returning) for each in (*rounds, spared))
+    spared = replace(result(draw(9), good=True), injected=())
+    drawn = sum(len(each.plan.on_failover + each.plan.on_failback) for each in (*rounds, spared))
     lines = list(table([*rounds, spared]))
-    assert lines[0].split()[:3] == ["seed", "out", "faults"]
+    assert lines[0].split()[:3] == ["seed", "failover", "faults"]
     assert lines[1].split()[0] == "7"
     assert lines[2].split()[:2] == ["8", "BAD"]
     assert lines[-3:] == [
-        "3 rounds, 1 bad, 1 in which no fault came",
-        "6 commands of drctl, 3 killed, 0 at fault",
-        f"2 of {drawn} faults came: 2 kill-connect",
+        "3 rounds, 1 bad, 1 without an injected fault",
+        "6 drctl commands, 3 killed, 0 with a wrong result",
+        f"2 of {drawn} faults injected: 2 kill-connect",
     ]
