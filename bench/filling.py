@@ -110,7 +110,7 @@ def write_each(
         Stopped: the cluster did not take all of them.
     """
     settings = {
-        # Idempotent ones would get the same id on both clusters, which a guard rightly refuses.
+        # Idempotent ones would get the same id on both clusters, which a precheck rightly refuses.
         "enable.idempotence": "false",
         "max.in.flight.requests.per.connection": "1",
         "linger.ms": "200",

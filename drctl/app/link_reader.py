@@ -299,13 +299,13 @@ class SourceWatch:
 
 _QUICK_S = 2.0
 _FRESH_S = 5.0
-"""How old it may be that a cluster did not answer where guards decide by it."""
+"""How old it may be that a cluster did not answer where prechecks decide by it."""
 
 _FEW = 100
 """Groups that are translated by themselves; more of them with all others."""
 
 _ASKED_S = 3.0
-"""How old answers of the guards may be for a step that asks them again."""
+"""How old answers of the prechecks may be for a step that asks them again."""
 
 
 @dataclass(slots=True)
@@ -313,7 +313,7 @@ class ClusterLinkReader(NoFailback):
     """Implements `drctl.engine.ports.Look`; opens what is asked for, once.
 
     Args:
-        judge: what says what the guards say, told the mode.
+        judge: what says what the prechecks say, told the mode.
         people: who answer questions.
         lost: whether the source is likely to be dead: it gets little time to answer.
         opposite: what looks at the other direction; None where nothing asks for it.
@@ -517,7 +517,7 @@ class ClusterLinkReader(NoFailback):
             return it.cluster_id()
 
     def findings(self, mode: str) -> "Sequence[Finding]":
-        """What the guards say now; whether a cluster is silent they ask anew."""
+        """What the prechecks say now; whether a cluster is silent they ask anew."""
         at, kept = self._found.get(mode, (0.0, ()))
         if mode == Mode.UNPLANNED and kept and monotonic() - at < _ASKED_S:
             return kept
@@ -530,7 +530,7 @@ class ClusterLinkReader(NoFailback):
     def give_up(self) -> None:
         """Begin to watch a source that is likely to be lost: whatever waits for it waits at once.
 
-        Where its copies end is noted now: the guards ask whether they grow.
+        Where its copies end is noted now: the prechecks ask whether they grow.
         """
         from drctl.app.prechecks import ends_of_copies, heartbeats_of
         from drctl.checks.bounded_query import BoundedQuery

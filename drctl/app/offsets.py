@@ -185,7 +185,7 @@ def planned(
     overrides: Mapping[str, str],
     written_to: str = "",
 ) -> "ApplyPlan":
-    """What the guards say of what is wanted.
+    """What the prechecks say of what is wanted.
 
     Args:
         written_to: the id of the cluster that a run wrote to which is undone; empty where it is not

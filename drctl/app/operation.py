@@ -25,7 +25,7 @@ class Prepared:
 
     Attributes:
         broken: rules of order that it breaks.
-        failing: what guards have against it.
+        failing: what prechecks have against it.
         execute: the command line that carries it out.
         loss: what would probably be lost; None where the plan loses nothing, or nobody asked yet.
         groups: where groups would resume, with the source lost; likewise.
@@ -54,13 +54,13 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Who looks and acts for a plan, and which guards it asks before anything else.
+    """Who looks and acts for a plan, and which prechecks it asks before anything else.
 
     Attributes:
         reader: opens what looks, told whether the source is likely to be dead.
         writer: opens what acts, told the folder of the run.
-        overrides: `GUARD=REASON` as typed.
-        asked: the mode in which guards are asked about a plan; empty where it asks none.
+        overrides: `PRECHECK=REASON` as typed.
+        asked: the mode in which prechecks are asked about a plan; empty where it asks none.
         code: what showing it ends with.
     """
 

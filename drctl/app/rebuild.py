@@ -155,10 +155,10 @@ def _prechecks(reader: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
 
 def _terms(reader: ClusterLinkReader, terms: "Terms") -> "Terms":
     try:
-        cost = cost_of(reader)
+        impact = cost_of(reader)
     except DrctlError as error:
-        cost = f"what that costs is not known: {error.message}"
-    return replace(terms, rebuilding=True, cost=cost)
+        impact = f"what that costs is not known: {error.message}"
+    return replace(terms, rebuilding=True, impact=impact)
 
 
 REBUILD = Operation(

@@ -130,7 +130,7 @@ def _beyond(looked: Differences) -> Iterator[Finding]:
 
 
 def _finding(left: "Left", status: Status = Status.WARN) -> Finding:
-    return Finding(left.check, status, left.what, left.why, "", left.cost, left.remedy)
+    return Finding(left.check, status, left.what, left.why, "", left.impact, left.remedy)
 
 
 def _passed_over(given: Sequence[str]) -> Mapping[str, str]:

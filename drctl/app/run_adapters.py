@@ -214,7 +214,7 @@ def site_commands(config: "Config", env: Mapping[str, str], timeout_s: float) ->
 def cluster_ports(
     name: str, cluster: "ClusterConfig", timeout_s: float = adapters.PATIENCE_S
 ) -> "Iterator[ClusterPorts]":
-    """What looks at everything of one cluster that the guards judge.
+    """What looks at everything of one cluster that the prechecks judge.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.

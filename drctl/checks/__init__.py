@@ -1,4 +1,4 @@
-"""What is judged: pure functions from what was observed to findings.
+"""Checks: pure functions from observed state to findings.
 
-The rows of `doctor` and the guards of a failover are the same functions; `registry` has them all.
+`doctor` and the prechecks of a failover use the same functions; `registry` lists them all.
 """

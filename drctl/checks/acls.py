@@ -1,4 +1,4 @@
-"""What ACLs allow, by the rules of Kafka's own authorizer."""
+"""What ACLs allow, evaluated as Kafka's authorizer does."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,13 +19,13 @@ from drctl.model.survey import Settings
 from drctl.model.text import option, quote, variable
 from drctl.model.topology import Unavailable
 
-# An operation that is allowed allows these, too.
+# Each of these operations implies the key.
 _IMPLIED = {"DESCRIBE": frozenset({"READ", "WRITE", "DELETE", "ALTER"})}
 _ANY, _EVERYBODY = "*", "User:*"
 
 
 class Access(StrEnum):
-    """From where a principal may do something."""
+    """Whether a principal may do something, and from which hosts."""
 
     YES = "allowed"
     SOME_HOSTS = "allowed from some hosts"
@@ -33,7 +33,7 @@ class Access(StrEnum):
 
 
 class RuleBook:
-    """Rules by whom and what they are about: very many of them, and very many topics."""
+    """Rules indexed by principal and resource, for many rules and many topics."""
 
     def __init__(self, rules: Iterable[Acl]) -> None:
         self._exact: dict[tuple[str, str], list[Acl]] = defaultdict(list)
@@ -45,7 +45,7 @@ class RuleBook:
                 self._exact[rule.principal, rule.name].append(rule)
 
     def concerning(self, principal: str, topic: str) -> list[Acl]:
-        """Those that count when a principal does something with a topic."""
+        """The rules that apply to a principal and a topic."""
         found: list[Acl] = []
         for who in dict.fromkeys((principal, _EVERYBODY)):
             for name in dict.fromkeys((topic, _ANY)):
@@ -55,7 +55,7 @@ class RuleBook:
 
 
 def access(rules: Iterable[Acl], principal: str, operation: str, topic: str) -> Access:
-    """Whether the rules let a principal do something with a topic; a denial always wins."""
+    """Whether rules allow a principal an operation on a topic; DENY always wins."""
     mine = [rule for rule in rules if _concerns(rule, principal, topic)]
     denying = [r for r in mine if r.permission == "DENY" and r.operation in (operation, "ALL")]
     enough = {operation, "ALL"} | _IMPLIED.get(operation, frozenset())
@@ -74,7 +74,7 @@ def _concerns(rule: Acl, principal: str, topic: str) -> bool:
     return rule.name in (topic, _ANY)
 
 
-_COMMAND = "fence by a command of the site: `fence: {method: command, command: [...]}`"
+_COMMAND = "fence with your own command: `fence: {method: command, command: [...]}`"
 
 
 @check("fence-not-possible", Family.FENCE, Status.WARN, Status.FAIL, prechecks=Prechecks())
@@ -83,11 +83,14 @@ def possible(observed: Observed) -> Verdict:
     subject = f"fence of cluster {observed.link.source}"
     method = observed.link.settings.fence.method
     if method == "none":
-        reason, remedy = "the link has none", "configure `fence: {method: acl, principals: [...]}`"
+        reason, remedy = (
+            "the link has no fence",
+            "configure `fence: {method: acl, principals: [...]}`",
+        )
         return _not_possible(subject, reason, "fence.method=none", remedy, observed)
     if method == "command":
-        reason = "whether the site's command keeps producers away shows only when it runs"
-        raise NotObserved(subject, reason, "try it out before the night in which it is needed")
+        reason = "whether your fence command works is only known once it runs"
+        raise NotObserved(subject, reason, "test the command: drctl drill")
     return _by_acl(subject, observed)
 
 
@@ -95,58 +98,54 @@ def _by_acl(subject: str, observed: Observed) -> Verdict:
     grant = "grant drctl's user DESCRIBE and ALTER on the cluster"
     acls = require_asked(observed.source_acls, subject, "its ACLs are", grant)
     if isinstance(acls, Unavailable):
-        reason = "the source's ACLs cannot be seen"
+        reason = "the source's ACLs cannot be read"
         remedy = f"{grant}, or {_COMMAND}"
         if observed.mode is Mode.UNPLANNED:
-            remedy = (
-                f"where the source is lost, nothing: drctl failback sets the fence; else {remedy}"
-            )
+            remedy = f"if the source is lost, none: drctl failback fences it later; else {remedy}"
         return _not_possible(subject, reason, acls.reason, remedy, observed)
     if not acls.enforced:
-        reason = "the source has no authorizer: ACLs keep nobody away"
+        reason = "the source has no authorizer: ACLs are not enforced"
         return _not_possible(subject, reason, "ACLs are not enforced", _COMMAND, observed)
-    rights = require(observed.source_rights, subject, "what drctl's user may do is", grant)
-    evidence = f"it may {', '.join(sorted(rights)) or 'do nothing'} on the cluster"
+    rights = require(observed.source_rights, subject, "the permissions of drctl's user are", grant)
+    evidence = f"cluster permissions: {', '.join(sorted(rights)) or 'none'}"
     if ALTER not in rights:
         reason = "drctl's user may not change ACLs"
         return _not_possible(subject, reason, evidence, f"{grant}, or {_COMMAND}", observed)
-    return ok(subject, "ACLs are enforced, and can be changed", evidence)
+    return ok(subject, "ACLs are enforced, and drctl's user may change them", evidence)
 
 
 def _not_possible(
     subject: str, reason: str, evidence: str, remedy: str, observed: Observed
 ) -> Verdict:
     if observed.mode is Mode.UNPLANNED:
-        cost = "when the source returns, its clients go on there: the fence is owed"
-        return warn(subject, reason, evidence, cost, remedy)
-    cost = "the source goes on taking writes while the target takes them, too"
-    return fail(subject, reason, evidence, cost, remedy)
+        impact = "if the source returns, its clients resume there: fencing it is still outstanding"
+        return warn(subject, reason, evidence, impact, remedy)
+    impact = "the source keeps accepting writes while the target accepts them, too"
+    return fail(subject, reason, evidence, impact, remedy)
 
 
 _ALLOW, _DENY = "ALLOW", "DENY"
 FENCED = ("WRITE", "READ")
-"""What a fence denies; `enable-writes` lifts such rules before it lets clients in."""
+"""Operations that a fence denies; `enable-writes` removes such rules."""
 
 
 class Refusal(NamedTuple):
-    """Somebody who could not do on the target what he may do on the source."""
+    """An operation that a principal may do on the source, but not on the target."""
 
     principal: str
     operation: str
     copy: str
 
 
-@check(
-    "parity-of-acls", Family.PARITY, Status.WARN, Status.FAIL, prechecks=Prechecks(needed=PLANNED)
-)
+@check("acl-parity", Family.PARITY, Status.WARN, Status.FAIL, prechecks=Prechecks(needed=PLANNED))
 def acls(observed: Observed) -> Verdict:
-    """No application (`fence.principals`, else any) may do less there than on the source."""
+    """No application (`fence.principals`, else any) has fewer rights on the target."""
     link = observed.link
     subject = f"ACLs of cluster {link.target}"
     remedy = "compare the ACLs of both clusters with `kafka-acls --list`"
     target = require(observed.target_acls, subject, "they are", remedy)
     if not target.enforced:
-        return ok(subject, "it has no authorizer: everybody may do everything")
+        return ok(subject, "it has no authorizer: everyone may do everything")
     source = require(observed.source_acls, subject, f"those of cluster {link.source} are", remedy)
     known = require(
         observed.source_topics, subject, f"the topics of cluster {link.source} are", remedy
@@ -155,36 +154,36 @@ def acls(observed: Observed) -> Verdict:
     topics = {name: link.target_topic(name) for name in names}
     refused = refusals(source, target, judged_principals(observed, source, subject), topics)
     if not refused:
-        told = f"{len(topics):,} topics, {len(source.rules):,} and {len(target.rules):,} rules"
-        return ok(subject, "nobody would be refused who is allowed on the source", told)
+        details = f"{len(topics):,} topics, {len(source.rules):,} and {len(target.rules):,} rules"
+        return ok(subject, "all permissions of the source exist on the target", details)
     who = listed(dict.fromkeys(each.principal for each in refused))
-    told = several(f"{e.principal} may not {e.operation} {e.copy}" for e in refused)
-    reason = f"{who} may do {len(refused):,} things on the source that they may not do there"
-    cost = "they are refused as soon as they come to the target"
-    remedy = "add the ALLOW rules there: kafka-acls --add"
+    details = several(f"{e.principal} may not {e.operation} {e.copy}" for e in refused)
+    reason = f"{who} lack {len(refused):,} permissions that they have on the source"
+    impact = "they are denied as soon as they use the target"
+    remedy = "add the missing ALLOW rules: drctl doctor --fix, or kafka-acls --add"
     if any(each.operation == "WRITE" for each in refused):
-        return fail(subject, reason, told, cost, remedy)
-    return warn(subject, reason, told, cost, remedy)
+        return fail(subject, reason, details, impact, remedy)
+    return warn(subject, reason, details, impact, remedy)
 
 
 def judged_principals(observed: Observed, source: Acls, subject: str) -> tuple[str, ...]:
-    """Those that are fenced; where nobody says who they are, all that the source allows.
+    """The principals to fence; if none are configured, all that have ALLOW rules.
 
     Raises:
-        NotObserved: the source has no authorizer that would know them.
+        NotObserved: none are configured, and the source has no authorizer.
     """
     if given := observed.link.settings.fence.principals:
         return given
     if not source.enforced:
-        remedy = "name the applications in `fence.principals` of the link"
-        raise NotObserved(subject, "nobody says who the applications are", remedy)
+        remedy = "list the applications in `fence.principals` of the link"
+        raise NotObserved(subject, "the link has no `fence.principals`", remedy)
     return tuple(sorted({r.principal for r in source.rules if r.permission == _ALLOW}))
 
 
 def refusals(
     source: Acls, target: Acls, principals: Iterable[str], topics: Mapping[str, str]
 ) -> list[Refusal]:
-    """What the source allows and the target does not, by topic of the source and its copy."""
+    """Operations that the source allows and the target does not."""
     found: list[Refusal] = []
     ours = RuleBook(rule for rule in source.rules if rule.permission == _ALLOW)
     theirs = RuleBook(target.rules)
@@ -193,7 +192,7 @@ def refusals(
             allowed = ours.concerning(principal, topic)
             if source.enforced and not allowed:
                 continue
-            # A fence that is there already says nothing of what they are allowed otherwise.
+            # Ignore an existing fence: it does not show the regular permissions.
             there = [r for r in theirs.concerning(principal, copy) if not of_a_fence(r, principal)]
             found += [
                 Refusal(principal, operation, copy)
@@ -206,7 +205,7 @@ def refusals(
 
 
 def of_a_fence(rule: Acl, principal: str) -> bool:
-    """Whether it has the form of a rule that keeps a principal away during a failover."""
+    """Whether a rule looks like one of a fence for a principal."""
     return (
         rule.permission == _DENY
         and rule.operation in FENCED
@@ -219,7 +218,7 @@ PREFIX = "__drctl_"
 ANCHORS, CANARY = "__drctl_anchors", "__drctl_canary"
 _RECONCILE, _QUARANTINE = "__drctl_reconcile", "__drctl_quarantine."
 ON_SOURCE = (_RECONCILE, CANARY, _QUARANTINE)
-"""A failback writes these there."""
+"""Topics that a failback writes on the source."""
 ON_TARGET = (JOURNAL, ANCHORS, *ON_SOURCE)
 
 _CHANGING = {
@@ -228,8 +227,8 @@ _CHANGING = {
     "ALTER": "Alter",
     "ALTER_CONFIGS": "AlterConfigs",
 }
-"""Operations that change what a topic holds, as ACLs and as kafka-acls name them: DELETE takes
-records away, too, and ALTER_CONFIGS has them expire."""
+"""Operations that change the content of a topic, by ACL name and kafka-acls name: DELETE removes
+records, and ALTER_CONFIGS can make them expire."""
 
 Names = Sequence[str]
 EVERYBODY = "User:*"
@@ -238,7 +237,7 @@ _IF_NO_RULE = "allow.everyone.if.no.acl.found"
 
 @check("own-topics", Family.JOURNAL, Status.WARN)
 def writers(observed: Observed) -> Iterator[Verdict]:
-    """Nobody but drctl's own user may write to, change or delete the topics that drctl keeps."""
+    """Only drctl's own user may write to, change or delete drctl's topics."""
     link = observed.link
     ends = (
         (link.target, observed.target_acls, observed.survey.target, ON_TARGET),
@@ -259,12 +258,12 @@ def writers(observed: Observed) -> Iterator[Verdict]:
 
 
 class _Cluster(NamedTuple):
-    """One end of the link.
+    """One cluster of the link.
 
     Attributes:
-        topics: that drctl keeps there, or will; the name of quarantines ends with a dot.
-        own: drctl's principal; empty where it does not log in with a user name.
-        open_without_rules: what brokers say of topics that no rule names; None where they do not.
+        topics: drctl's topics there, existing or future; the quarantine prefix ends with a dot.
+        own: drctl's principal; empty if it does not log in with a user name.
+        open_without_rules: allow.everyone.if.no.acl.found; None if brokers do not report it.
     """
 
     link: Link
@@ -275,30 +274,30 @@ class _Cluster(NamedTuple):
 
     @property
     def subject(self) -> str:
-        return f"topics of drctl on cluster {self.name}"
+        return f"drctl's topics on cluster {self.name}"
 
-    def cost(self, topics: Collection[str]) -> str:
-        """What somebody could do who writes to these."""
-        told = []
+    def impact(self, topics: Collection[str]) -> str:
+        """What someone who can write to these topics could do."""
+        details = []
         if JOURNAL in topics and self.link.journal_key:
-            told.append(
-                "runs can be ended, hidden or kept from beginning (made-up ones are refused, for"
-                " journal.key signs them)"
+            details.append(
+                "runs can be ended, hidden or blocked (forged runs are rejected: journal.key signs"
+                " them)"
             )
         elif JOURNAL in topics:
-            told.append(
-                "`drctl resume` carries out a made-up run, in any order, as far as drctl.yaml"
-                " allows: without journal.key nothing tells it from a real one"
+            details.append(
+                "`drctl resume` would execute a forged run: without journal.key it looks like a"
+                " real one"
             )
         if ANCHORS in topics:
-            told.append("made-up anchors let groups skip records when the source is lost")
+            details.append("forged offset snapshots make groups skip records if the source is lost")
         if any(topic.startswith((_RECONCILE, _QUARANTINE)) for topic in topics):
-            told.append("what was copied or set aside after a failover can be made up or lost")
+            details.append("reconciled and quarantined records can be forged or deleted")
         if CANARY in topics:
-            told.append("a cluster can seem to take writes that does not")
+            details.append("a failed write probe can look successful")
         if any(not topic.startswith(ON_TARGET) for topic in topics):
-            told.append("a made-up ledger hides missing records from `drctl gap`")
-        return "; ".join(told)
+            details.append("a forged ledger hides missing records from `drctl gap`")
+        return "; ".join(details)
 
     def acl(
         self, change: str, principals: Collection[str], operations: Collection[str], topics: Names
@@ -318,17 +317,17 @@ class _Cluster(NamedTuple):
 
 
 def _judged(cluster: _Cluster, acls: Acls | Unavailable) -> Verdict:
-    grant = f"grant drctl's user DESCRIBE on cluster {cluster.name}, or look at kafka-acls --list"
+    grant = f"grant drctl's user DESCRIBE on cluster {cluster.name}, or run kafka-acls --list"
     known = require(acls, cluster.subject, "who may write to them is", grant)
     if not known.enforced:
-        remedy = "give it an authorizer; until then let nobody reach it who may not run drctl"
+        remedy = "configure an authorizer; until then restrict network access"
         if not cluster.link.journal_key:
             remedy += ", and set journal.key"
-        reason = "it has no authorizer: everybody may write to them, change and delete them"
+        reason = "it has no authorizer: everyone may write to, change and delete them"
         return warn(
-            cluster.subject, reason, "ACLs are not enforced", cluster.cost(cluster.topics), remedy
+            cluster.subject, reason, "ACLs are not enforced", cluster.impact(cluster.topics), remedy
         )
-    # A fence is lifted again: what it denies meanwhile counts for nothing here.
+    # A fence is temporary: ignore what it denies.
     fences = rules_of_other_links(known.rules, "")
     rules = [rule for rule in known.rules if rule not in fences]
     may = {
@@ -346,50 +345,50 @@ def _judged(cluster: _Cluster, acls: Acls | Unavailable) -> Verdict:
         return _without_rules(cluster, open_ones)
     if others:
         reason = f"{others[0]} may write to them: whether that is drctl's own user is not known"
-        remedy = f"see that nobody but drctl logs in to {cluster.name} as {others[0]}"
-        raise NotObserved(cluster.subject, reason, remedy, _told(may[others[0]]))
-    told = f"{len(known.rules):,} rules; who is in super.users brokers do not tell"
-    return ok(cluster.subject, "no rule lets anybody else write to them", told)
+        remedy = f"check that only drctl logs in to {cluster.name} as {others[0]}"
+        raise NotObserved(cluster.subject, reason, remedy, _described(may[others[0]]))
+    details = f"{len(known.rules):,} rules; brokers do not report super.users"
+    return ok(cluster.subject, "no rule allows others to write to them", details)
 
 
 def _may_be_written(cluster: _Cluster, may: Mapping[str, Mapping[str, Names]]) -> Verdict:
-    names = ["everybody" if who == EVERYBODY else who for who in may]
-    reason = f"{listed(names)} may write to them, change or delete them"
+    names = ["everyone" if who == EVERYBODY else who for who in may]
+    reason = f"{listed(names)} may write to, change or delete them"
     if not cluster.own:
         reason += "; which of these is drctl's own user is not known"
-    evidence = several(f"{who}: {_told(what)}" for who, what in may.items())
+    evidence = several(f"{who}: {_described(what)}" for who, what in may.items())
     denied = [who for who in may if who != EVERYBODY]
     touched = [name for what in may.values() for names in what.values() for name in names]
     topics = [name for who in denied for names in may[who].values() for name in names]
-    cures = []
+    remedies = []
     if denied and cluster.own:
         operations = tuple(_CHANGING.values())
-        cures.append(cluster.acl("--deny-principal", denied, operations, topics))
+        remedies.append(cluster.acl("--deny-principal", denied, operations, topics))
     elif denied:
-        cures.append("deny it to all of them but drctl's own, with kafka-acls --deny-principal")
+        remedies.append("deny it to all except drctl's user: kafka-acls --deny-principal")
     if EVERYBODY in may:
-        # Denied to everybody, they would be denied to drctl, too.
-        cures.append(
-            "remove the rule that allows it to User:*, once each application has rules of its own"
+        # Denying everyone would deny drctl, too.
+        remedies.append(
+            "remove the rule that allows User:*, once each application has its own rules"
         )
-    return warn(cluster.subject, reason, evidence, cluster.cost(touched), "; ".join(cures))
+    return warn(cluster.subject, reason, evidence, cluster.impact(touched), "; ".join(remedies))
 
 
 def _without_rules(cluster: _Cluster, topics: Names) -> Verdict:
-    told = f"no rule names {listed([*map(_shown, topics)])}"
+    evidence = f"no rule names {listed([*map(_shown, topics)])}"
     if cluster.own:
         remedy = cluster.acl("--allow-principal", [cluster.own], ["All"], topics)
     else:
         remedy = f"add a rule for drctl's own user, for topics that begin with {PREFIX}"
     if cluster.open_without_rules:
-        reason = f"everybody may write to topics that no rule names ({_IF_NO_RULE}=true)"
-        return warn(cluster.subject, reason, told, cluster.cost(topics), remedy)
-    reason = f"{told}: whether everybody may write there ({_IF_NO_RULE}), brokers do not tell"
+        reason = f"everyone may write to topics without ACLs ({_IF_NO_RULE}=true)"
+        return warn(cluster.subject, reason, evidence, cluster.impact(topics), remedy)
+    reason = f"{evidence}: brokers do not report whether everyone may write then ({_IF_NO_RULE})"
     raise NotObserved(cluster.subject, reason, remedy)
 
 
 def _allowed(rules: Collection[Acl], principal: str, topics: Names) -> Mapping[str, Names]:
-    """The topics that a principal may change, by what it may do, in words."""
+    """The topics that a principal may change, by permitted operations."""
     found: dict[str, list[str]] = {}
     for topic in topics:
         grades = {each: access(rules, principal, each, topic) for each in _CHANGING}
@@ -400,7 +399,7 @@ def _allowed(rules: Collection[Acl], principal: str, topics: Names) -> Mapping[s
     return found
 
 
-def _told(allowed: Mapping[str, Names]) -> str:
+def _described(allowed: Mapping[str, Names]) -> str:
     return several(f"{may} on {listed([*map(_shown, names)])}" for may, names in allowed.items())
 
 
@@ -420,10 +419,10 @@ def _topics(observed: Observed, cluster: str, kept: Collection[str]) -> tuple[st
 def _if_no_rule(settings: Settings | Unavailable) -> bool | None:
     if isinstance(settings, Unavailable):
         return None
-    told = [
+    values = [
         None if isinstance(each, Unavailable) else each.get(_IF_NO_RULE)
         for each in settings.values()
     ]
-    if "true" in told:
+    if "true" in values:
         return True
-    return False if told and all(each == "false" for each in told) else None
+    return False if values and all(each == "false" for each in values) else None

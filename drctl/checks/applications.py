@@ -1,4 +1,4 @@
-"""Applications: which clients they have, as whom they come, and where they are now."""
+"""Applications: their clients, their principals, and where their groups are active."""
 
 import re
 from collections.abc import Iterator
@@ -24,181 +24,190 @@ from drctl.model.survey import of_applications
 
 @check("groups-active-on-target", Family.GROUPS, Status.FAIL, prechecks=Prechecks(BOTH, PLANNED))
 def active(observed: Observed) -> Iterator[Verdict]:
-    """Nobody reads in the link's groups on the target."""
+    """None of the link's groups is active on the target."""
     if not observed.link.settings.translate:
         return
     subject = f"groups on cluster {observed.link.target}"
-    remedy = "look at them with `kafka-consumer-groups --describe --state`"
-    groups = require(observed.target_groups, subject, "who reads in them is", remedy)
+    remedy = "run `kafka-consumer-groups --describe --state`"
+    groups = require(observed.target_groups, subject, "whether they are active is", remedy)
     described, unread = split(dict(sorted(groups.items())))
     reading = [group for group in described.values() if group.active]
     if reading:
         yield fail(
             subject,
-            f"in {len(reading):,} of the link's groups somebody reads",
+            f"{len(reading):,} of the link's groups have active members",
             several(map(_members, reading)),
-            "their positions cannot be written: they go on where they stand there, and what that"
-            " skips or repeats nobody knows",
-            "stop these consumers; they are to start again when the target has been opened",
+            "their offsets cannot be committed: they may skip or repeat records",
+            "stop these consumers until writes are enabled on the target",
         )
     if unread:
-        reason = f"who reads in {len(unread):,} of them is not known"
+        reason = f"whether {len(unread):,} of them are active is not known"
         yield not_checked(subject, reason, remedy, reasons(unread))
     if not reading and not unread:
-        yield ok(subject, "nobody reads in the link's groups", f"{len(groups):,} groups")
+        yield ok(subject, "none of the link's groups is active", f"{len(groups):,} groups")
 
 
-@check("groups-unseen", Family.GROUPS, Status.FAIL, prechecks=Prechecks(PLANNED))
+@check("groups-without-coordinator", Family.GROUPS, Status.FAIL, prechecks=Prechecks(PLANNED))
 def unseen(observed: Observed) -> Verdict | None:
     """Before a planned failover, the source has a coordinator for every group."""
     if not observed.link.settings.translate:
         return None
     subject = f"groups on cluster {observed.link.source}"
-    remedy = f"look whether {OFFSETS_TOPIC} has all its leaders: `kafka-topics --describe`"
+    remedy = f"check that {OFFSETS_TOPIC} has all leaders: `kafka-topics --describe`"
     found = require(
         observed.source_coordinators, subject, "whether all have a coordinator is", remedy
     )
     if found.missing and observed.source_groups == ():
-        return ok(subject, "there are no groups", f"{OFFSETS_TOPIC} is not there, or not shown")
+        return ok(
+            subject, "there are no groups", f"{OFFSETS_TOPIC} does not exist or is not visible"
+        )
     if found.missing:
-        reason = "whether all have a coordinator is not known"
+        reason = "whether all groups have a coordinator is not known"
         raise NotObserved(subject, reason, remedy, f"drctl's user may not see {OFFSETS_TOPIC}")
     if found.offline:
         return fail(
             subject,
             f"{len(found.offline):,} of {found.partitions:,} partitions of {OFFSETS_TOPIC} have"
             " no leader",
-            f"without a leader: {listed(found.offline)}; absent brokers: {listed(found.absent)}",
-            "groups that are kept there are in no list: they would be moved without their"
-            " positions, and begin where their auto.offset.reset says",
-            "bring the brokers back that hold them, or elect leaders: drctl elect",
+            f"without a leader: {listed(found.offline)}; missing brokers: {listed(found.absent)}",
+            "groups stored there are not listed: they would move without their offsets and start at"
+            " their auto.offset.reset",
+            "restart the brokers that hold them, or elect leaders: drctl elect show",
         )
     return ok(subject, "every group has a coordinator", f"{found.partitions:,} partitions")
 
 
-@check("groups-left-out", Family.GROUPS, Status.FAIL, prechecks=Prechecks(PLANNED, PLANNED))
-def left_out(observed: Observed) -> Verdict | None:
-    """Before a planned failover, every position of the link's groups has a place on the target."""
+@check("groups-not-translated", Family.GROUPS, Status.FAIL, prechecks=Prechecks(PLANNED, PLANNED))
+def not_translated(observed: Observed) -> Verdict | None:
+    """Before a planned failover, every committed offset of the link's groups is translated."""
     if not observed.link.settings.translate:
         return None
     subject = f"groups of link {observed.link.name}"
-    remedy = "`drctl offsets explain GROUP TOPIC PARTITION` tells what is known of each"
-    rows = require(observed.left_out, subject, "which have a place on the target is", remedy)
+    remedy = "see why: drctl offsets explain GROUP TOPIC PARTITION"
+    rows = require(observed.left_out, subject, "which offsets can be translated is", remedy)
     if not rows:
-        return ok(subject, "every position has a place on the target")
+        return ok(subject, "every committed offset can be translated")
     names = dict.fromkeys(row.group for row in rows)
     return fail(
         subject,
-        f"{len(rows):,} positions of {len(names):,} groups have no place on the target:"
+        f"{len(rows):,} committed offsets of {len(names):,} groups cannot be translated:"
         f" {listed(names)}",
         several(f"{row.group} {row.partition}: {row.reason}" for row in rows),
-        "they begin where their auto.offset.reset says: they skip everything, or read all again",
+        "they start at their auto.offset.reset: they skip everything or reprocess everything",
         remedy,
     )
 
 
 def _members(group: Group) -> str:
-    told = listed([f"{m.client_id}@{m.host}" for m in group.members], 3)
-    return f"{group.name} is {group.state.value}" + (f", with {told}" if told else "")
+    members = listed([f"{m.client_id}@{m.host}" for m in group.members], 3)
+    return f"{group.name} is {group.state.value}" + (f", with {members}" if members else "")
 
 
 _FAMILY = Family.CLIENTS
 _JAVA = "java"
 _GIVE = "drctl doctor --client FILE[=java-3.9.1|librdkafka-2.12.0]"
 _NO_COORDINATOR = ((2, 5, 0), (2, 6, 2)), ((2, 7, 0), (2, 7, 1))
-"""KAFKA-10793: from, and before; a consumer may never find its coordinator again."""
+"""KAFKA-10793: first affected and first fixed release; a consumer may lose its coordinator."""
 
 _STALE_COORDINATOR = (2, 7, 1), (3, 2, 0)
-"""KAFKA-13563: the same for consumers that assign() themselves; some releases have it fixed."""
+"""KAFKA-13563: the same for consumers that use assign(); some releases have the fix."""
 
 
 @check("client-settings", _FAMILY)
 def settings(observed: Observed) -> Verdict:
-    """The applications' own settings let them move: they are told with `--client`."""
+    """The applications' client settings, given with `--client`, allow a failover."""
     clients = observed.survey.clients
     if not clients:
-        reason = "neither cluster knows them: retries, rebootstrap, timeouts, auto.offset.reset"
+        reason = "clusters do not know client settings: retries, timeouts, auto.offset.reset"
         raise NotObserved("applications", reason, f"{_GIVE}, one for each (docs/howto/clients.md)")
-    told = listed([client.subject for client in clients])
-    return ok("applications", f"{len(clients):,} were looked at: see rows client-...", told)
+    evidence = listed([client.subject for client in clients])
+    return ok("applications", f"{len(clients):,} were checked: see client-...", evidence)
 
 
 @check("client-versions", _FAMILY, Status.WARN, Status.FAIL)
 def versions(observed: Observed) -> Iterator[Verdict]:
     """No Java client is of a release that loses its coordinator (KAFKA-10793, KAFKA-13563)."""
     look = (
-        f"{_GIVE}; brokers count clientSoftwareName and clientSoftwareVersion of their connections"
-        " (MBeans kafka.server:type=socket-server-metrics), and no request asks for these"
+        f"{_GIVE}; brokers report clientSoftwareVersion only over JMX"
+        " (kafka.server:type=socket-server-metrics)"
     )
     if not observed.survey.clients:
-        reason = "brokers do not tell which versions their clients have"
+        reason = "brokers do not report client versions"
         raise NotObserved("applications", reason, look)
     for client in observed.survey.clients:
         release = _release(client.release)
         if client.library != _JAVA:
-            yield ok(client.subject, "it is no Java client: these bugs are not its own")
+            yield ok(client.subject, "it is not a Java client: not affected")
         elif release is None:
-            yield not_checked(client.subject, "which release it has was not said", _GIVE)
+            yield not_checked(client.subject, "its release was not given", _GIVE)
         elif any(first <= release < fixed for first, fixed in _NO_COORDINATOR):
             yield fail(
                 client.subject,
                 "its release has KAFKA-10793",
                 f"java {client.release}",
-                "when its coordinator goes, it may never find another one: it reads no more",
-                "use 2.6.2, or 3.2.0 and later",
+                "if its coordinator fails, it may never find another one and stops consuming",
+                "upgrade to 2.6.2, or 3.2.0 or later",
             )
         elif _STALE_COORDINATOR[0] <= release < _STALE_COORDINATOR[1]:
             yield warn(
                 client.subject,
                 "its release may have KAFKA-13563",
                 f"java {client.release}",
-                "where it assigns partitions itself, it may not commit after its coordinator went",
-                "use 3.2.0 or later",
+                "with assign(), it may be unable to commit after its coordinator fails",
+                "upgrade to 3.2.0 or later",
             )
         else:
-            yield ok(client.subject, "its release has neither", f"java {client.release}")
+            yield ok(client.subject, "its release is not affected", f"java {client.release}")
 
 
 def _release(text: str) -> tuple[int, ...] | None:
-    """Three numbers; None where there are none."""
+    """A release as three numbers; None if the text is not a release."""
     found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
     return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
 
 
 @check("super-users", _FAMILY, Status.WARN)
 def super_users(observed: Observed) -> Verdict:
-    """The applications to be fenced (`fence.principals`) have rules, and are no super users."""
+    """The applications to be fenced (`fence.principals`) have ACLs and are not super users."""
     subject = f"applications on cluster {observed.link.source}"
     principals = observed.link.settings.fence.principals
-    remedy = "look at super.users of the brokers: no application may be among them"
+    remedy = "check super.users of the brokers: it must not list an application"
     if not principals:
-        reason = "nobody says who the applications are"
-        raise NotObserved(subject, reason, "name them in `fence.principals` of the link")
-    acls = require(observed.source_acls, subject, "the rules are", remedy)
+        reason = "the link has no `fence.principals`"
+        raise NotObserved(
+            subject, reason, "list the applications in `fence.principals` of the link"
+        )
+    acls = require(observed.source_acls, subject, "the ACLs are", remedy)
     if not acls.enforced:
-        raise NotObserved(subject, "there is no authorizer: nobody has rules", remedy)
+        raise NotObserved(subject, "there is no authorizer: nobody has ACLs", remedy)
     allowed = {rule.principal for rule in acls.rules if rule.permission == "ALLOW"}
     without = [name for name in principals if name not in allowed]
     if without:
-        reason = f"{listed(without)} have no rule that allows them anything"
-        cost = "if they work all the same they are super users, whom the fence does not keep away"
-        evidence = f"{len(acls.rules):,} rules; brokers do not tell super.users"
-        return warn(subject, reason, evidence, cost, remedy)
-    told = f"{listed(principals)}; that they are no super users beside, brokers do not tell"
-    return ok(subject, "all of them have rules of their own", told)
+        reason = f"{listed(without)} have no ALLOW rule"
+        impact = "if they work anyway, they are super users, and an ACL fence does not stop them"
+        evidence = f"{len(acls.rules):,} rules; brokers do not report super.users"
+        return warn(subject, reason, evidence, impact, remedy)
+    evidence = f"{listed(principals)}; whether they are super users, too, is not reported"
+    return ok(subject, "all of them have ACLs of their own", evidence)
 
 
-@check("wide-rights", _FAMILY, Status.WARN)
-def wide_rights(observed: Observed) -> Verdict:
-    """No application may do everything with every topic."""
+@check("wildcard-permissions", _FAMILY, Status.WARN)
+def wildcards(observed: Observed) -> Verdict:
+    """No application may write to every topic."""
     link = observed.link
     subject = f"ACLs of cluster {link.target}"
-    remedy = "look at `kafka-acls --list` there"
+    remedy = "run `kafka-acls --list` on the target"
     acls = require(observed.target_acls, subject, "they are", remedy)
     if not acls.enforced:
-        reason = "it has no authorizer: everybody may do everything"
-        cost = "nothing keeps applications from writing to copies before the target is opened"
-        return warn(subject, reason, "", cost, "give it one; DENY WRITE on copies until then")
+        reason = "it has no authorizer: everyone may do everything"
+        impact = "applications can write to the copies before the failover"
+        return warn(
+            subject,
+            reason,
+            "",
+            impact,
+            "configure an authorizer, and deny WRITE on the copies until a failover",
+        )
     rules = RuleBook(r for r in acls.rules if r.permission == "ALLOW")
     principals = link.settings.fence.principals or {rule.principal for rule in acls.rules}
     wide = [
@@ -209,19 +218,19 @@ def wide_rights(observed: Observed) -> Verdict:
         )
     ]
     if wide:
-        cost = "what one of them does by mistake reaches all copies; the fence must name each topic"
-        remedy = "one user an application, with rules for its own topics"
+        impact = "one faulty application can affect every copy; a fence needs a rule per topic"
+        remedy = "use one principal per application, with ACLs for its own topics only"
         reason = f"{listed(wide)} may write to every topic"
-        return warn(subject, reason, "ALLOW on *", cost, remedy)
+        return warn(subject, reason, "ALLOW on *", impact, remedy)
     return ok(subject, "nobody may write to every topic", f"{len(acls.rules):,} rules")
 
 
-@check("groups-on-both", _FAMILY, Status.FAIL)
+@check("groups-active-on-both", _FAMILY, Status.FAIL)
 def on_both(observed: Observed) -> Verdict:
-    """No group is read in on both clusters at once."""
+    """No group is active on both clusters."""
     link = observed.link
     subject = f"groups on {link.source} and {link.target}"
-    remedy = "look at them with `kafka-consumer-groups --describe --state` on both"
+    remedy = "run `kafka-consumer-groups --describe --state` on both"
     here = require(observed.survey.readers, subject, f"those of {link.source} are", remedy)
     there = require(observed.target_groups, subject, f"those of {link.target} are", remedy)
     ours, theirs = (
@@ -230,31 +239,31 @@ def on_both(observed: Observed) -> Verdict:
     )
     both = sorted(ours.keys() & theirs.keys())
     if both:
-        reason = f"{len(both):,} are read in on both: {listed(both)}"
-        told = several(
+        reason = f"{len(both):,} are active on both: {listed(both)}"
+        evidence = several(
             f"{name}: {len(ours[name].members)} members and {len(theirs[name].members)}"
             for name in both
         )
-        cost = "they work twice, and the position on the target is theirs, not the translated one"
-        remedy = "stop those on the target until it has been opened"
-        return fail(subject, reason, told, cost, remedy)
-    return ok(subject, "none is read in on both", f"{len(here):,} and {len(there):,} groups")
+        impact = "records are processed twice, and the target's offsets are not the translated ones"
+        remedy = "stop them on the target until a failover enables writes there"
+        return fail(subject, reason, evidence, impact, remedy)
+    return ok(subject, "none is active on both", f"{len(here):,} and {len(there):,} groups")
 
 
 @check("transactional-ids", _FAMILY, Status.WARN)
 def transactional_ids(observed: Observed) -> Verdict:
-    """Nobody writes in transactions."""
+    """No application uses transactions."""
     subject = f"transactional ids of cluster {observed.link.source}"
-    remedy = "look at `kafka-transactions list`"
+    remedy = "run `kafka-transactions list`"
     known = require(observed.survey.transactional_ids, subject, "they are", remedy)
     ours = of_applications(known)
     if not ours:
-        return ok(subject, "its coordinators know none of an application")
+        return ok(subject, "no application uses transactions")
     return warn(
         subject,
-        f"{len(ours):,} are known: {listed(ours)}",
-        "open ones are rows hanging-transactions",
-        "replication does not copy transactions but their records: after an unplanned failover a"
-        " half of one may be there; exactly-once ends at the cluster's border",
-        "stop these producers before clients are moved, and look through what they wrote last",
+        f"{len(ours):,} in use: {listed(ours)}",
+        "open transactions: see hanging-transactions",
+        "replication copies records, not transactions: after an unplanned failover the target may"
+        " have part of a transaction; exactly-once does not span clusters",
+        "stop these producers before a failover, and check their last writes",
     )

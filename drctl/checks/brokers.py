@@ -1,4 +1,4 @@
-"""What the loss of brokers would do: replicas, replicas in sync, elections of a stale leader."""
+"""Resilience to broker loss: replicas, in-sync replicas, unclean elections, balance."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -12,15 +12,15 @@ from drctl.model.finding import Status
 from drctl.model.survey import Layout, Replicas
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
-DESCRIBE_CLUSTER = "`kafka-topics --describe` and `kafka-configs --describe` show it"
+DESCRIBE_CLUSTER = "run `kafka-topics --describe` and `kafka-configs --describe`"
 
 
 class Side(NamedTuple):
     """One cluster.
 
     Attributes:
-        topics: of the link, or their copies.
-        carried: whether a topic of this name is one of these.
+        topics: the link's topics, or their copies.
+        carried: whether the link replicates a topic of this name.
     """
 
     name: str
@@ -30,24 +30,24 @@ class Side(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """In words for a person."""
+        """The cluster, for messages."""
         return f"cluster {self.name}"
 
     def layout(self) -> Layout:
         """Its brokers and replicas.
 
         Raises:
-            NotObserved: nobody has seen them.
+            NotObserved: they are not known.
         """
         return require(
             self.survey.layout, self.subject, "its brokers and replicas are", DESCRIBE_CLUSTER
         )
 
     def partitions(self) -> Mapping[TopicPartition, Replicas]:
-        """Those that a failover needs: of the link's topics, and of Kafka's and drctl's own.
+        """The partitions that a failover needs: of the link's topics and of internal topics.
 
         Raises:
-            NotObserved: nobody has seen them.
+            NotObserved: they are not known.
         """
         known = self.layout().partitions
         return {
@@ -57,10 +57,10 @@ class Side(NamedTuple):
         }
 
     def configured(self) -> Mapping[str, TopicState]:
-        """Its topics of the link whose configuration may be read.
+        """Its topics of the link whose configuration is readable.
 
         Raises:
-            NotObserved: nobody has seen them.
+            NotObserved: they are not known.
         """
         known = require(self.topics, self.subject, "its topics are", DESCRIBE_CLUSTER)
         return {
@@ -85,18 +85,18 @@ def sides(observed: Observed) -> tuple[Side, Side]:
 
 
 def of_each(observed: Observed, judge: Callable[[Side], Verdict]) -> Iterator[Verdict]:
-    """One verdict on each cluster; a dead one keeps nobody from judging the other."""
+    """Judge each cluster; if one cannot be judged, the other still is."""
     return separately(partial(judge, side) for side in sides(observed))
 
 
 def each_cluster(judge: Callable[[Side], Verdict]) -> Judge:
-    """Make a judge of a link of one that judges a cluster."""
+    """Turn a judge of one cluster into a judge of a link."""
     return wraps(judge)(lambda observed: of_each(observed, judge))
 
 
 _FAMILY = Family.BROKERS
 _MIN_ISR, _UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
-_BACK = "bring the brokers back that hold them, and wait until they have caught up"
+_BACK = "restart the brokers that hold them, and wait until they are in sync"
 
 Partitions = Mapping[TopicPartition, Replicas]
 
@@ -107,18 +107,20 @@ def offline(side: Side) -> Verdict:
     """Every partition has a leader."""
     partitions, alive = side.partitions(), side.layout().brokers
     without = [p for p, each in partitions.items() if each.leader not in alive]
-    counted = f"{len(partitions):,} partitions looked at"
+    counted = f"{len(partitions):,} partitions checked"
     if not without:
         return ok(side.subject, "every partition has a leader", counted)
     reason = f"{len(without):,} partitions have no leader: {listed(without)}"
-    cost = "nothing can be written to them or read from them, by replication either"
-    return fail(side.subject, reason, counted, cost, f"{_BACK}; runbook all-replicas-down")
+    impact = "clients and replication can neither write nor read these partitions"
+    return fail(
+        side.subject, reason, counted, impact, f"{_BACK}: drctl runbook show all-replicas-down"
+    )
 
 
 @check("partitions-under-min-isr", _FAMILY, Status.FAIL)
 @each_cluster
 def under_min_isr(side: Side) -> Verdict:
-    """Every partition has as many replicas in sync as `min.insync.replicas` asks for."""
+    """Every partition has as many replicas in sync as `min.insync.replicas` requires."""
     least = {name: _least(state) for name, state in side.configured().items()}
     looked = {p: each for p, each in side.partitions().items() if p.topic in least}
     short = {
@@ -127,14 +129,16 @@ def under_min_isr(side: Side) -> Verdict:
         if len(each.in_sync) < min(least[p.topic], len(each.assigned))
     }
     if not short:
-        told = f"{len(looked):,} partitions looked at"
-        return ok(side.subject, "every partition has enough replicas in sync", told)
-    told = several(f"{p} has {len(each.in_sync)} of {least[p.topic]}" for p, each in short.items())
+        evidence = f"{len(looked):,} partitions checked"
+        return ok(side.subject, "every partition has enough replicas in sync", evidence)
+    evidence = several(
+        f"{p} has {len(each.in_sync)} of {least[p.topic]}" for p, each in short.items()
+    )
     reason = f"{len(short):,} partitions have too few replicas in sync"
-    return fail(side.subject, reason, told, "they take no record with acks=all", _BACK)
+    return fail(side.subject, reason, evidence, "producers with acks=all fail on them", _BACK)
 
 
-@check("replicas-behind", _FAMILY, Status.WARN)
+@check("replicas-out-of-sync", _FAMILY, Status.WARN)
 @each_cluster
 def behind(side: Side) -> Verdict:
     """Every replica is in sync."""
@@ -143,10 +147,10 @@ def behind(side: Side) -> Verdict:
     if not late:
         return ok(side.subject, "every replica is in sync", f"{len(partitions):,} partitions")
     brokers = sorted({node for e in late.values() for node in {*e.assigned} - {*e.in_sync}})
-    told = several(f"{p}: in sync {listed(each.in_sync) or 'nobody'}" for p, each in late.items())
-    reason = f"{len(late):,} partitions have replicas behind, on brokers {listed(brokers)}"
-    cost = "the next broker that fails takes more with it than it should"
-    return warn(side.subject, reason, told, cost, _BACK)
+    evidence = several(f"{p}: in sync {listed(each.in_sync) or 'none'}" for p, each in late.items())
+    reason = f"{len(late):,} partitions have replicas out of sync, on brokers {listed(brokers)}"
+    impact = "the loss of one more broker can make partitions unavailable"
+    return warn(side.subject, reason, evidence, impact, _BACK)
 
 
 @check("eligible-leaders", _FAMILY, Status.WARN)
@@ -155,21 +159,21 @@ def eligible(side: Side) -> Verdict:
     """Where a single replica is in sync, another one is eligible to lead (KIP-966)."""
     late = {p: e for p, e in side.partitions().items() if len(e.in_sync) < len(e.assigned)}
     if not late:
-        return ok(side.subject, "every replica is in sync: no other need be eligible")
+        return ok(side.subject, "every replica is in sync")
     untold = [p for p, each in late.items() if each.eligible is None]
     if untold:
-        reason = (
-            f"of {len(untold):,} partitions the brokers do not tell which replicas are eligible"
-        )
-        raise NotObserved(side.subject, reason, "`drctl elect show` looks at each replica")
+        reason = f"brokers do not report eligible leader replicas of {len(untold):,} partitions"
+        raise NotObserved(side.subject, reason, "inspect the replicas: drctl elect show")
     alone = [p for p, each in late.items() if len(each.in_sync) < 2 and not each.eligible]
-    told = several(f"{p}: eligible {listed(e.eligible or ()) or 'nobody'}" for p, e in late.items())
+    evidence = several(
+        f"{p}: eligible {listed(e.eligible or ()) or 'none'}" for p, e in late.items()
+    )
     if not alone:
-        return ok(side.subject, "others could lead without a loss", told)
-    reason = f"{len(alone):,} partitions have one replica that holds everything, or none"
-    cost = "when it is lost, the next leader lacks acknowledged records"
-    remedy = "bring the other brokers back first; `drctl elect show` tells what each replica holds"
-    return warn(side.subject, reason, told, cost, remedy)
+        return ok(side.subject, "other replicas could lead without data loss", evidence)
+    reason = f"{len(alone):,} partitions have at most one complete replica"
+    impact = "if it is lost, the next leader is missing acknowledged records"
+    remedy = "restart the other brokers first; compare the replicas: drctl elect show"
+    return warn(side.subject, reason, evidence, impact, remedy)
 
 
 @check("replication-factor", _FAMILY, Status.WARN)
@@ -179,13 +183,13 @@ def factor(side: Side) -> Verdict:
     partitions = side.partitions()
     alone = sorted({p.topic for p, each in partitions.items() if len(each.assigned) < 2})
     factors = sorted({len(each.assigned) for each in partitions.values()})
-    told = f"replication factors {listed(factors) or 'none'}"
+    evidence = f"replication factors {listed(factors) or 'none'}"
     if not alone:
-        return ok(side.subject, "every partition is on more than one broker", told)
+        return ok(side.subject, "every partition is on more than one broker", evidence)
     reason = f"{len(alone):,} topics have partitions with one replica: {listed(alone)}"
-    cost = "with that broker they are gone, and what was not copied yet is lost"
+    impact = "the loss of that broker loses their unreplicated records"
     remedy = "raise their replication factor: kafka-reassign-partitions"
-    return warn(side.subject, reason, told, cost, remedy)
+    return warn(side.subject, reason, evidence, impact, remedy)
 
 
 @check("min-isr-and-replicas", _FAMILY, Status.WARN)
@@ -200,21 +204,25 @@ def min_isr(side: Side) -> Verdict:
     stops = [row for row in rows if row[1] >= row[2]]
     weak = [row for row in rows if row[1] < 2]
     if not rows:
-        return ok(side.subject, "no topic has several replicas: see row replication-factor")
+        return ok(side.subject, "no topic has several replicas: see replication-factor")
     if not stops and not weak:
-        told = f"{len(rows):,} topics with several replicas"
-        return ok(side.subject, "acks=all means two brokers, and survives the loss of one", told)
-    told = several(
+        evidence = f"{len(rows):,} topics with several replicas"
+        return ok(
+            side.subject, "acks=all waits for two brokers and survives the loss of one", evidence
+        )
+    evidence = several(
         f"{name}: {_MIN_ISR}={least} of {of} replicas" for name, least, of in stops + weak
     )
     if stops:
-        reason = f"{len(stops):,} topics ask for all of their replicas"
-        cost = "when any broker is restarted they take no record with acks=all"
-        remedy = f"set {_MIN_ISR} to one less than their replicas"
-        return warn(side.subject, reason, told, cost, remedy)
+        reason = f"{len(stops):,} topics require all of their replicas to be in sync"
+        impact = "a restart of any broker blocks producers with acks=all"
+        remedy = f"set {_MIN_ISR} to one less than the replication factor"
+        return warn(side.subject, reason, evidence, impact, remedy)
     reason = f"{len(weak):,} topics have {_MIN_ISR}=1"
-    cost = "an acknowledged record may be on one broker alone, and is lost with it"
-    return warn(side.subject, reason, told, cost, f"set {_MIN_ISR}=2 where there are 3 replicas")
+    impact = "an acknowledged record may be on one broker only, and is lost with it"
+    return warn(
+        side.subject, reason, evidence, impact, f"set {_MIN_ISR}=2 on topics with 3 replicas"
+    )
 
 
 @check("unclean-election", _FAMILY, Status.WARN)
@@ -224,43 +232,43 @@ def unclean(side: Side) -> Verdict:
     states = side.configured()
     found = [name for name, state in states.items() if state.config.get(_UNCLEAN) == "true"]
     if not found:
-        told = f"{len(states):,} topics looked at"
-        return ok(side.subject, "no replica that lacks records becomes leader by itself", told)
-    reason = f"{len(found):,} topics allow it: {listed(found)}"
-    cost = (
-        "when their leaders are lost a stale replica takes over: acknowledged records are gone, and"
-        " offsets that were translated mean other records"
+        evidence = f"{len(states):,} topics checked"
+        return ok(side.subject, "no incomplete replica becomes leader automatically", evidence)
+    reason = f"{len(found):,} topics allow unclean elections: {listed(found)}"
+    impact = (
+        "after a loss of their leaders, acknowledged records are missing and"
+        " translated offsets point to other records"
     )
-    remedy = f"set {_UNCLEAN}=false; `drctl elect unclean` elects one where somebody decides it"
-    return warn(side.subject, reason, f"{_UNCLEAN}=true", cost, remedy)
+    remedy = f"set {_UNCLEAN}=false; if it must be, elect one with `drctl elect unclean`"
+    return warn(side.subject, reason, f"{_UNCLEAN}=true", impact, remedy)
 
 
 @check("broker-loss", _FAMILY, Status.WARN)
 @each_cluster
 def loss(side: Side) -> Verdict:
-    """The loss of any one broker takes no partition offline, and leaves all of them writable."""
+    """The loss of any one broker leaves all partitions online and writable."""
     partitions, brokers = side.partitions(), sorted(side.layout().brokers)
     states = side.configured()
     least = {name: _least(state) for name, state in states.items()}
     worst = [(node, *_lost_with(node, partitions, least)) for node in brokers]
     bad = [row for row in worst if row[1] or row[2]]
     if not bad:
-        told = f"brokers {listed(brokers)}, {len(partitions):,} partitions"
-        return ok(side.subject, "any one broker may be lost", told)
-    told = several(
-        f"broker {node}: {gone:,} go offline, {short:,} more take no acks=all"
+        evidence = f"brokers {listed(brokers)}, {len(partitions):,} partitions"
+        return ok(side.subject, "any one broker can be lost", evidence)
+    evidence = several(
+        f"broker {node}: {gone:,} go offline, {short:,} more reject acks=all"
         for node, gone, short in bad
     )
     names = listed([node for node, _, _ in bad])
     which = f"broker {names}" if len(bad) == 1 else f"any of brokers {names}"
-    reason = f"the loss of {which} takes partitions with it"
-    cost = "what goes offline is neither replicated nor fenced until that broker is back"
-    remedy = "more replicas, or replicas in sync (rows replication-factor and replicas-behind)"
-    return warn(side.subject, reason, told, cost, remedy)
+    reason = f"the loss of {which} makes partitions unavailable"
+    impact = "offline partitions are neither replicated nor drained until that broker is back"
+    remedy = "add replicas, or get them in sync (see replication-factor, replicas-out-of-sync)"
+    return warn(side.subject, reason, evidence, impact, remedy)
 
 
 def _lost_with(node: int, partitions: Partitions, least: Mapping[str, int]) -> tuple[int, int]:
-    """How many go offline with a broker, and how many others take no acks=all any more."""
+    """Partitions that go offline with a broker, and others that reject acks=all."""
     gone = short = 0
     for place, each in partitions.items():
         if node not in each.in_sync:
@@ -278,40 +286,40 @@ def _least(state: TopicState) -> int:
 
 
 _SKEW = 0.1
-"""Kafka itself begins to move leaders there (leader.imbalance.per.broker.percentage)."""
+"""Kafka's own threshold for moving leaders (leader.imbalance.per.broker.percentage)."""
 
 _UNEVEN = 1.5
 _FEW = 10
-"""With so few partitions a broker nothing is said of how evenly they are spread."""
+"""With fewer partitions per broker, balance is not judged."""
 
 
-@check("replicas-spread", _FAMILY, Status.WARN)
+@check("replica-balance", _FAMILY, Status.WARN)
 @each_cluster
 def spread(side: Side) -> Verdict:
-    """Every broker holds replicas, and none more than half as many again as the average."""
+    """Every broker holds replicas, and none more than 1.5 times the average."""
     brokers, partitions = sorted(side.layout().brokers), side.partitions()
     held = Counter(node for each in partitions.values() for node in each.assigned)
-    told = several(f"broker {node}: {held[node]:,} replicas" for node in brokers)
+    evidence = several(f"broker {node}: {held[node]:,} replicas" for node in brokers)
     average = sum(held.values()) / max(1, len(brokers))
     idle = [node for node in brokers if not held[node]]
     full = [node for node in brokers if held[node] > _UNEVEN * average]
     if average < _FEW or not (idle or full):
-        return ok(side.subject, "replicas are spread evenly", told)
+        return ok(side.subject, "replicas are spread evenly", evidence)
     which = f"brokers {listed(idle)} hold none" if idle else f"brokers {listed(full)} hold most"
-    cost = "after a failover the load of two clusters is on few brokers"
-    remedy = "spread them: kafka-reassign-partitions"
-    return warn(side.subject, f"replicas are not spread evenly: {which}", told, cost, remedy)
+    impact = "after a failover, few brokers carry the load of both clusters"
+    remedy = "rebalance them: kafka-reassign-partitions"
+    return warn(side.subject, f"replicas are not spread evenly: {which}", evidence, impact, remedy)
 
 
-@check("racks-spread", _FAMILY, Status.WARN)
+@check("rack-spread", _FAMILY, Status.WARN)
 @each_cluster
 def racks(side: Side) -> Verdict:
     """The replicas of every partition are in more than one rack."""
     brokers, partitions = side.layout().brokers, side.partitions()
     named = {node: broker.rack for node, broker in brokers.items() if broker.rack}
     if len(named) < len(brokers):
-        reason = f"{len(brokers) - len(named):,} of {len(brokers):,} brokers name no rack"
-        remedy = "set broker.rack on every broker, or look where they stand"
+        reason = f"{len(brokers) - len(named):,} of {len(brokers):,} brokers have no broker.rack"
+        remedy = "set broker.rack on every broker"
         raise NotObserved(side.subject, reason, remedy)
     every = sorted(set(named.values()))
     several_replicas = {p: each for p, each in partitions.items() if len(each.assigned) > 1}
@@ -320,16 +328,16 @@ def racks(side: Side) -> Verdict:
         for p, each in several_replicas.items()
         if len({named.get(node, str(node)) for node in each.assigned}) == 1
     ]
-    told = f"racks {listed(every)}"
+    evidence = f"racks {listed(every)}"
     if len(every) == 1:
-        cost = "what takes that rack takes the cluster"
+        impact = "what takes that rack takes the cluster"
         remedy = "spread the brokers over racks, or availability zones"
-        return warn(side.subject, "all of its brokers are in one rack", told, cost, remedy)
+        return warn(side.subject, "all of its brokers are in one rack", evidence, impact, remedy)
     if together:
         reason = f"all replicas of {len(together):,} partitions are in one rack: {listed(together)}"
-        cost = "what takes that rack takes them offline"
-        return warn(side.subject, reason, told, cost, "move them: kafka-reassign-partitions")
-    return ok(side.subject, "the replicas of every partition are in several racks", told)
+        impact = "what takes that rack takes them offline"
+        return warn(side.subject, reason, evidence, impact, "move them: kafka-reassign-partitions")
+    return ok(side.subject, "the replicas of every partition are in several racks", evidence)
 
 
 @check("leader-skew", _FAMILY, Status.WARN)
@@ -339,29 +347,29 @@ def skew(side: Side) -> Verdict:
     partitions = side.partitions()
     several_replicas = {p: each for p, each in partitions.items() if len(each.assigned) > 1}
     moved = [p for p, each in several_replicas.items() if each.leader != each.assigned[0]]
-    told = f"{len(moved):,} of {len(several_replicas):,} partitions"
+    evidence = f"{len(moved):,} of {len(several_replicas):,} partitions"
     if len(moved) <= _SKEW * len(several_replicas):
-        return ok(side.subject, "leaders are the preferred ones", told)
+        return ok(side.subject, "leaders are the preferred ones", evidence)
     leaders = Counter(each.leader for each in partitions.values())
     led = several(f"broker {node} leads {count:,}" for node, count in sorted(leaders.items()))
-    cost = "few brokers do the work of all, in the hour in which there is most of it"
+    impact = "a few brokers carry most of the load"
     reason = "many partitions are not led by their preferred replica"
-    return warn(side.subject, reason, f"{told}; {led}", cost, "drctl elect preferred")
+    return warn(side.subject, reason, f"{evidence}; {led}", impact, "drctl elect preferred")
 
 
 @check("broker-ids", _FAMILY)
 def ids(observed: Observed) -> Verdict:
-    """The clusters have no broker id in common, or no gateway stands before both."""
+    """The clusters have no broker id in common."""
     link, survey = observed.link, observed.survey
     subject = f"brokers of {link.source} and {link.target}"
     here = require(survey.source.layout, subject, f"those of {link.source} are", DESCRIBE_CLUSTER)
     there = require(survey.target.layout, subject, f"those of {link.target} are", DESCRIBE_CLUSTER)
     common = sorted(here.brokers.keys() & there.brokers.keys())
     if not common:
-        return ok(subject, "no id is used twice")
+        return ok(subject, "no broker id is used by both")
     return ok(
         subject,
-        f"ids {listed(common)} are used by both",
-        "clients that bootstrap anew forget the ids that they knew (docs/howto/clients.md)",
-        "a gateway that joins both clusters into one needs ids that are unique over both",
+        f"broker ids {listed(common)} are used by both",
+        "harmless for clients that bootstrap again (docs/howto/clients.md)",
+        "a gateway in front of both clusters needs unique broker ids",
     )

@@ -1,4 +1,4 @@
-"""A check: a name, a function from what was observed to verdicts, and what it may say."""
+"""A check: a name, a function from observed state to verdicts, and its possible statuses."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from drctl.checks.observed import Observed, silences
-from drctl.checks.verdict import Said, Verdict, verdicts
-from drctl.model.finding import Because, Finding, Status
+from drctl.checks.verdict import Judged, Verdict, verdicts
+from drctl.model.finding import Finding, SharedCause, Status
 from drctl.model.loss import Mode
 from drctl.model.topology import Unavailable
 
@@ -16,21 +16,21 @@ SHOWN = 5
 
 
 def listed(items: Collection[object], shown: int = SHOWN) -> str:
-    """The first of them, and how many more there are."""
+    """The first items, and how many more there are."""
     first = ", ".join(map(str, islice(items, shown)))
     more = len(items) - shown
     return f"{first} and {more:,} more" if more > 0 else first
 
 
 def several(items: Iterable[object]) -> str:
-    """The same with semicolons, for items that are more than a word."""
+    """Like `listed`, with semicolons, for items that are phrases."""
     texts = list(map(str, items))
     more = [f"and {len(texts) - SHOWN:,} more"] if len(texts) > SHOWN else []
     return "; ".join([*texts[:SHOWN], *more])
 
 
 def duration(milliseconds: int) -> str:
-    """A time in words: seconds, minutes or hours."""
+    """A duration in seconds, minutes or hours."""
     seconds = milliseconds / 1000
     if seconds < 120:
         return f"{seconds:,.0f} s"
@@ -47,7 +47,7 @@ PLANNED, UNPLANNED = frozenset({Mode.PLANNED}), frozenset({Mode.UNPLANNED})
 
 
 class Family(StrEnum):
-    """What a check is about."""
+    """The area of a check."""
 
     MIRRORMAKER = "mirrormaker2"
     REPLICATOR = "confluent-replicator"
@@ -64,27 +64,27 @@ class Family(StrEnum):
     FENCE = "fence"
     ENDPOINTS = "endpoints"
     JOURNAL = "journal"
-    ANCHORS = "anchors"
+    ANCHORS = "offset-snapshots"
     SECRETS = "secrets"
 
     @property
     def translates(self) -> bool:
-        """Whether it is about how one kind of replicator, of this name, translates offsets."""
+        """Whether it applies to one kind of replicator only, the one of this name."""
         return self in (Family.MIRRORMAKER, Family.REPLICATOR)
 
     def concerns(self, observed: Observed) -> bool:
-        """Whether it has anything to do with the link."""
+        """Whether its checks apply to the link."""
         settings = observed.link.settings
         return not self.translates or (settings.replicator.kind == self and settings.translate)
 
 
 class Prechecks(NamedTuple):
-    """How a check counts as a precheck of a failover.
+    """How a check is used as a precheck of a failover.
 
     Attributes:
-        modes: the failovers that it is a precheck of.
-        needed: the failovers that rest on its answer: there, not-checked counts as fail.
-        overridable: whether an engineer may override it; where not, the run could not be made.
+        modes: the modes of failover that it is a precheck of.
+        needed: the modes in which not-checked counts as fail.
+        overridable: whether an engineer may override it.
     """
 
     modes: frozenset[Mode] = BOTH
@@ -92,18 +92,18 @@ class Prechecks(NamedTuple):
     overridable: bool = True
 
 
-Judge = Callable[[Observed], Said]
+Judge = Callable[[Observed], Judged]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that is looked at.
+    """One check.
 
     Attributes:
-        about: what is true where it is ok, in words for a person.
-        worse: what it can say beside ok and not-checked.
-        judge: gives one or more verdicts where the check applies, else None.
-        guards: how it counts before a failover; None where only `doctor` runs it.
+        about: what is true if it is ok, for messages.
+        worse: the statuses that it can have beside ok and not-checked.
+        judge: returns verdicts if the check applies, else None.
+        prechecks: its use before a failover; None if only `doctor` runs it.
     """
 
     name: str
@@ -115,22 +115,22 @@ class Check:
 
     @property
     def statuses(self) -> frozenset[Status]:
-        """Everything that it can say."""
+        """All statuses that it can have."""
         return frozenset((Status.OK, *self.worse, Status.NOT_CHECKED))
 
     def findings(self, observed: Observed) -> tuple[Finding, ...]:
-        """What it says; nothing where it does not concern the link, or the failover."""
+        """Its findings; empty if it does not apply to the link or the mode of failover."""
         if self.prechecks is not None and observed.mode not in self.prechecks.modes:
             return ()
         if not self.family.concerns(observed):
             return ()
         return tuple(
-            Finding(self.name, *verdict, because=_because(verdict, observed))
+            Finding(self.name, *verdict, cause=_shared_cause(verdict, observed))
             for verdict in verdicts(lambda: self.judge(observed))
         )
 
 
-def _because(verdict: Verdict, observed: Observed) -> Because | None:
+def _shared_cause(verdict: Verdict, observed: Observed) -> SharedCause | None:
     if verdict.status in (Status.OK, Status.WARN):
         return None
     text = f"{verdict.reason} {verdict.evidence}"
@@ -140,18 +140,18 @@ def _because(verdict: Verdict, observed: Observed) -> Because | None:
 def check(
     name: str, family: Family, *worse: Status, prechecks: Prechecks | None = None
 ) -> Callable[[Judge], Check]:
-    """Make a check of a function, whose docstring says what is true where it is ok."""
+    """Turn a function into a check; its docstring says what is true if it is ok."""
     return lambda judge: Check(name, family, first_line(judge), worse, judge, prechecks)
 
 
 def first_line(judge: Callable[..., object]) -> str:
-    """Of the docstring of a judge, as a part of a sentence."""
+    """The first line of a docstring, as part of a sentence."""
     text = (judge.__doc__ or "").partition("\n")[0].rstrip(".")
     return text[:1].lower() + text[1:]
 
 
 def split(answers: Mapping[K, T | Unavailable]) -> tuple[dict[K, T], dict[K, Unavailable]]:
-    """What was observed, and what was not."""
+    """Split answers into observed values and unavailable ones."""
     observed: dict[K, T] = {}
     unknown: dict[K, Unavailable] = {}
     for key, each in answers.items():
@@ -163,5 +163,5 @@ def split(answers: Mapping[K, T | Unavailable]) -> tuple[dict[K, T], dict[K, Una
 
 
 def reasons(unknown: Mapping[K, Unavailable]) -> str:
-    """Why each of them is not known."""
+    """The reason of each unavailable value."""
     return several(f"{key}: {each.reason}" for key, each in unknown.items())

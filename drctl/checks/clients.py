@@ -157,9 +157,9 @@ def trigger(client: ClientConfig) -> Verdict:
     seen = client.integer(key, 300_000)
     if seen.value <= _MOST_TRIGGER_MS:
         return seen.ok("it gives a silent source up")
-    cost = f"a source that is cut off or hangs may keep it for {duration(seen.value)}"
+    impact = f"a source that is cut off or hangs may keep it for {duration(seen.value)}"
     remedy = f"set {key}=10000"
-    return seen.warn("it gives a silent source up late", cost, remedy)
+    return seen.warn("it gives a silent source up late", impact, remedy)
 
 
 @client_check("client-dns-cache", Status.WARN, Status.FAIL)
@@ -180,14 +180,14 @@ def dns_cache(client: ClientConfig) -> Verdict | None:
         wrong = _NO_SUCH_PROPERTY.search(client.jvm)
         evidence = f"{wrong[0]}... is no system property" if wrong else "neither is set"
         reason = f"it keeps addresses for Java's default, {_DNS_DEFAULT_S} s"
-        cost = f"it goes to the source's address for up to {_DNS_DEFAULT_S} s after the switch"
-        return warn(client.subject, reason, evidence, cost, remedy)
+        impact = f"it goes to the source's address for up to {_DNS_DEFAULT_S} s after the switch"
+        return warn(client.subject, reason, evidence, impact, remedy)
     if (kept_s := int(given[1])) < 0:
-        cost = "it never sees the switch, and must be restarted"
-        return fail(client.subject, "it keeps addresses for ever", given[0], cost, remedy)
+        impact = "it never sees the switch, and must be restarted"
+        return fail(client.subject, "it keeps addresses for ever", given[0], impact, remedy)
     if kept_s > _MOST_DNS_S:
-        cost = f"it goes to the source's address for up to {kept_s} s after the switch"
-        return warn(client.subject, f"it keeps addresses for {kept_s} s", given[0], cost, remedy)
+        impact = f"it goes to the source's address for up to {kept_s} s after the switch"
+        return warn(client.subject, f"it keeps addresses for {kept_s} s", given[0], impact, remedy)
     return ok(client.subject, "it forgets addresses soon", given[0])
 
 
@@ -199,8 +199,8 @@ def reconnect_backoff(client: ClientConfig) -> Verdict:
     seen = client.integer(key, default)
     if seen.value <= _MOST_BACKOFF_MS:
         return seen.ok("it tries again soon")
-    cost = f"it may pause for {duration(seen.value)} before it sees where it is sent"
-    return seen.warn("it pauses long", cost, f"set {key}=500")
+    impact = f"it may pause for {duration(seen.value)} before it sees where it is sent"
+    return seen.warn("it pauses long", impact, f"set {key}=500")
 
 
 @client_check("client-connect-timeout", Status.WARN)
@@ -211,9 +211,9 @@ def connect_timeout(client: ClientConfig) -> Verdict:
     seen = client.integer(key, default)
     if seen.value <= _MOST_CONNECT_MS:
         return seen.ok("it gives a connection up in time")
-    cost = f"it waits {duration(seen.value)} for each broker that is cut off"
+    impact = f"it waits {duration(seen.value)} for each broker that is cut off"
     remedy = f"set {key}=2000"
-    return seen.warn("it waits long for connections", cost, remedy)
+    return seen.warn("it waits long for connections", impact, remedy)
 
 
 @client_check("client-request-timeout", Status.WARN)
@@ -224,9 +224,9 @@ def request_timeout(client: ClientConfig) -> Verdict:
     seen = client.integer(key, 30_000 if java else 60_000)
     if seen.value <= _MOST_REQUEST_MS:
         return seen.ok("it gives an answer up in time")
-    cost = f"it waits {duration(seen.value)} for a source that is cut off"
+    impact = f"it waits {duration(seen.value)} for a source that is cut off"
     remedy = f"set {key}=10000"
-    return seen.warn("it waits long for answers", cost, remedy)
+    return seen.warn("it waits long for answers", impact, remedy)
 
 
 @client_check("client-delivery-timeout", Status.WARN)
@@ -240,9 +240,9 @@ def delivery_timeout(client: ClientConfig) -> Verdict | None:
     # To librdkafka 0 is for ever.
     if seen.value >= _LEAST_DELIVERY_MS or (seen.value == 0 and not java):
         return seen.ok("records wait until it has moved")
-    cost = f"records that wait longer than {duration(seen.value)} are given up, and reported so"
+    impact = f"records that wait longer than {duration(seen.value)} are given up, and reported so"
     remedy = "set it to longer than a failover takes, or let the application send them again"
-    return seen.warn("records may not wait long", cost, remedy)
+    return seen.warn("records may not wait long", impact, remedy)
 
 
 _RESTART = "it stays with the source's brokers until it is restarted"
@@ -261,9 +261,9 @@ def bootstrap(client: ClientConfig) -> Verdict:
         reason, remedy = "it is set in the application's code", "look there for its bootstrap"
         raise NotObserved(client.subject, reason, remedy, seen.evidence)
     if client.endpoint == "file":
-        cost = "it is restarted, or goes on at the source"
+        impact = "it is restarted, or goes on at the source"
         remedy = "restart it after the switch, or give it a name or a proxy for an endpoint"
-        return warn(client.subject, "it reads its file only when it starts", "", cost, remedy)
+        return warn(client.subject, "it reads its file only when it starts", "", impact, remedy)
     fixed = [host for host in hosts if _is_address(host)]
     if not client.names:
         if client.endpoint == "dns" and len(fixed) == len(hosts):
@@ -282,8 +282,8 @@ def _others(client: ClientConfig, hosts: list[str], evidence: str, some: bool = 
     reason = f"{listed(hosts)} is not the endpoint"
     remedy = f"let bootstrap.servers be {names} and its port, alone"
     if some:
-        cost = "where one of these answers for the source, it comes back to the source"
-        return warn(client.subject, reason, evidence, cost, remedy)
+        impact = "where one of these answers for the source, it comes back to the source"
+        return warn(client.subject, reason, evidence, impact, remedy)
     return fail(client.subject, reason, evidence, _RESTART, remedy)
 
 
@@ -330,11 +330,11 @@ def group_protocol(client: ClientConfig) -> Verdict | None:
     seen = client.text("group.protocol", "classic")
     if seen.value.lower() != "consumer":
         return seen.ok("its group need not be known on the target")
-    cost = (
+    impact = (
         "where its group is not made on the target first, it ends for good (GROUP_ID_NOT_FOUND)"
         " and must be restarted; step prepare-groups makes those that the link carries"
     )
-    return seen.ok("its group has to be on the target first", cost)
+    return seen.ok("its group has to be on the target first", impact)
 
 
 @client_check("client-offset-reset", Status.WARN)
@@ -346,12 +346,12 @@ def offset_reset(client: ClientConfig) -> Verdict | None:
     word = seen.value.lower()
     if word in ("earliest", "smallest", "beginning"):
         return seen.ok("it begins anew: records are read again")
-    reason, cost = "it skips to the end", "records between its position and the end are not read"
+    reason, impact = "it skips to the end", "records between its position and the end are not read"
     if word in ("none", "error"):
-        reason, cost = "it stops", "it reads nothing until somebody has set its position"
+        reason, impact = "it stops", "it reads nothing until somebody has set its position"
     remedy = "set auto.offset.reset=earliest, or see that its group's position is translated"
     where = "where the target has no position of its group, "
-    return seen.warn(where + reason, cost, remedy)
+    return seen.warn(where + reason, impact, remedy)
 
 
 @client_check("client-transactions", Status.FAIL)

@@ -1,4 +1,4 @@
-"""Named settings of a connector or worker, read as Kafka would read them."""
+"""Settings of a connector or worker, parsed as Kafka would parse them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ _FLAGS = {"true": True, "false": False}
 
 
 class Value(NamedTuple, Generic[T]):
-    """What a setting says, and what a check says of that.
+    """The value of a setting, with helpers that build verdicts about it.
 
     Attributes:
-        subject: whose setting it is, in words for a person.
-        evidence: how it came to this value.
+        subject: the connector or worker, for messages.
+        evidence: the setting as configured, or that the default applies.
     """
 
     subject: str
@@ -28,28 +28,28 @@ class Value(NamedTuple, Generic[T]):
     evidence: str
 
     def read_as(self, value: U) -> "Value[U]":
-        """The same setting, its text read as something else."""
+        """The same setting with a parsed value."""
         return Value(self.subject, value, self.evidence)
 
-    def ok(self, reason: str, cost: str = "") -> Verdict:
-        """All is well; it may cost something all the same."""
-        return ok(self.subject, reason, self.evidence, cost)
+    def ok(self, reason: str, impact: str = "") -> Verdict:
+        """An ok verdict."""
+        return ok(self.subject, reason, self.evidence, impact)
 
-    def warn(self, reason: str, cost: str, remedy: str) -> Verdict:
-        """It would cost something."""
-        return warn(self.subject, reason, self.evidence, cost, remedy)
+    def warn(self, reason: str, impact: str, remedy: str) -> Verdict:
+        """A warn verdict."""
+        return warn(self.subject, reason, self.evidence, impact, remedy)
 
-    def fail(self, reason: str, cost: str, remedy: str) -> Verdict:
-        """A failover would go wrong."""
-        return fail(self.subject, reason, self.evidence, cost, remedy)
+    def fail(self, reason: str, impact: str, remedy: str) -> Verdict:
+        """A fail verdict."""
+        return fail(self.subject, reason, self.evidence, impact, remedy)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of one thing.
+    """The configuration of one connector or worker.
 
     Attributes:
-        subject: whose they are, in words for a person.
+        subject: the connector or worker, for messages.
     """
 
     subject: str
@@ -57,10 +57,10 @@ class Settings:
     knower: ClassVar[str] = "worker"
 
     def text(self, key: str, default: str) -> Value[str]:
-        """The value, or what Kafka takes where there is none.
+        """The value as text, or Kafka's default.
 
         Raises:
-            NotObserved: it stands somewhere else, and only a reference to it here.
+            NotObserved: the value is a reference to a secret or variable.
         """
         if key not in self.values:
             return Value(
@@ -70,17 +70,17 @@ class Settings:
         if "${" in value:
             raise NotObserved(
                 self.subject,
-                f"{key} is a reference, whose value only the {self.knower} knows",
-                f"look at what {key} of {self.subject} refers to",
+                f"{key} is a reference that only the {self.knower} can resolve",
+                f"check the value that {key} of {self.subject} refers to",
                 f"{key}={value}",
             )
         return Value(self.subject, value, f"{key}={value}")
 
     def integer(self, key: str, default: int) -> Value[int]:
-        """The same, as a number.
+        """The value as a number.
 
         Raises:
-            NotObserved: it is none, or a reference.
+            NotObserved: it is not a number, or a reference.
         """
         text = self.text(key, str(default))
         try:
@@ -90,7 +90,7 @@ class Settings:
             raise self._odd(key, "a whole number", text.evidence) from None
 
     def flag(self, key: str, default: bool) -> Value[bool]:
-        """The same, as true or false.
+        """The value as true or false.
 
         Raises:
             NotObserved: it is neither, or a reference.
@@ -101,7 +101,7 @@ class Settings:
         return text.read_as(value)
 
     def words(self, key: str, default: str) -> Value[tuple[str, ...]]:
-        """The same, as a list with commas between.
+        """The value as a comma-separated list.
 
         Raises:
             NotObserved: it is a reference.
@@ -113,22 +113,19 @@ class Settings:
     def _odd(self, key: str, kind: str, evidence: str) -> NotObserved:
         return NotObserved(
             self.subject,
-            f"{key} is not {kind}: how the {self.knower} reads it is not known",
+            f"{key} is not {kind}: how the {self.knower} interprets it is unknown",
             f"correct {key} of {self.subject}",
             evidence,
         )
 
 
 def worker_settings(observed: Observed) -> Settings:
-    """Those of the Connect workers.
+    """The configuration of the Connect workers.
 
     Raises:
-        NotObserved: nobody has them.
+        NotObserved: it is not known.
     """
-    subject, look = (
-        "Connect workers",
-        "look at the properties file that the workers were started with",
-    )
+    subject, look = "Connect workers", "check the properties file of the workers"
     return Settings(subject, require(observed.worker, subject, "their configuration is", look))
 
 
@@ -137,14 +134,14 @@ REPLICATOR = "ReplicatorSourceConnector"
 
 
 def all_connectors(observed: Observed) -> Connectors:
-    """Everything on the workers that replicate the link.
+    """All connectors on the workers that replicate the link.
 
     Raises:
-        NotObserved: they could not be asked.
+        NotObserved: the workers could not be queried.
     """
     look = (
         "set `replicator.connect` of the link in drctl.yaml to the workers' REST interface, or"
-        " look at the connectors' configuration"
+        " check the connectors' configuration"
     )
     return require(observed.connectors, "Connect", "its connectors are", look)
 
@@ -153,14 +150,14 @@ def required(observed: Observed, class_name: str) -> Settings:
     """The settings of the link's connector of a class.
 
     Raises:
-        NotObserved: it was not seen, or is not there.
+        NotObserved: it is not known, or not deployed.
     """
     found = find(observed, class_name)
     if found is None:
         raise NotObserved(
             f"{class_name} of the link",
             "the workers have no such connector",
-            "see the check of the connectors themselves",
+            "see mm2-connectors or replicator-connector",
         )
     return settings_of(found)
 
@@ -169,7 +166,7 @@ def find(observed: Observed, class_name: str) -> Connector | None:
     """The link's connector of a class; None where the workers have none.
 
     Raises:
-        NotObserved: the workers could not be asked, or it could be several.
+        NotObserved: the workers could not be queried, or several connectors match.
     """
     named = observed.link.settings.replicator.connectors
     name = named.checkpoint if class_name == CHECKPOINT else named.source
@@ -177,10 +174,10 @@ def find(observed: Observed, class_name: str) -> Connector | None:
 
 
 def reverse_replicator(observed: Observed) -> Settings:
-    """The Replicator that would copy back.
+    """The settings of the reverse Replicator.
 
     Raises:
-        NotObserved: it was not seen, or there is none yet.
+        NotObserved: it is not known, or not deployed.
     """
     look = "deploy it stopped, and set `replicator.reverse` of the link in drctl.yaml"
     subject, reverse = "reverse Replicator", observed.link.settings.replicator.reverse
@@ -188,12 +185,12 @@ def reverse_replicator(observed: Observed) -> Settings:
     name = reverse.connectors.source if reverse else None
     found = _one(known, REPLICATOR, name, "replicator.reverse.connectors")
     if found is None:
-        raise NotObserved(subject, "there is none yet", look)
+        raise NotObserved(subject, "it is not deployed yet", look)
     return settings_of(found)
 
 
 def settings_of(connector: Connector) -> Settings:
-    """What it is configured with."""
+    """The settings of a connector."""
     return Settings(f"connector {connector.name}", connector.config)
 
 
@@ -205,7 +202,7 @@ def _one(connectors: Connectors, class_name: str, name: str | None, key: str) ->
         names = ", ".join(connector.name for connector in found)
         raise NotObserved(
             f"{class_name} of the link",
-            f"it may be one of several: {names}",
-            f"name it in `{key}` of the link in drctl.yaml",
+            f"several connectors match: {names}",
+            f"set `{key}` of the link in drctl.yaml",
         )
     return found[0] if found else None

@@ -36,13 +36,13 @@ def standing_against(
 
 
 def checked_overrides(given: Iterable[str], others: Collection[str] = ()) -> Mapping[str, str]:
-    """`GUARD=REASON` as typed: the reason of each override, by check.
+    """`PRECHECK=REASON` as typed: the reason of each override, by check.
 
     Args:
-        others: names of guards of other packages that may be overridden, too.
+        others: names of prechecks of other packages that may be overridden, too.
 
     Raises:
-        UsageError: there is no such guard, it cannot be overridden, or no reason is given.
+        UsageError: there is no such precheck, it cannot be overridden, or no reason is given.
     """
     known = overridable(others)
     final = {name: check.about for name, check in PRECHECKS.items() if name not in known}
@@ -50,7 +50,7 @@ def checked_overrides(given: Iterable[str], others: Collection[str] = ()) -> Map
 
 
 def overridable(others: Collection[str] = ()) -> Sequence[str]:
-    """Names of all guards that may be overridden, sorted."""
+    """Names of all prechecks that may be overridden, sorted."""
     own = (
         name for name, check in PRECHECKS.items() if check.prechecks and check.prechecks.overridable
     )

@@ -1,4 +1,4 @@
-"""The link's endpoints: whether they can be switched, and are where they should be."""
+"""The link's endpoints: whether they answer and point to the source."""
 
 import stat
 from collections.abc import Iterator
@@ -17,30 +17,34 @@ _WRITABLE = stat.S_IWGRP | stat.S_IWOTH
 
 @check("secret-files", Family.SECRETS, Status.WARN, Status.FAIL)
 def permissions(observed: Observed) -> Verdict:
-    """Files that hold passwords and keys, and drctl.yaml, are the owner's alone."""
-    subject, remedy = "files with secrets", "look at them with `ls -l`"
-    files = require(observed.survey.files, subject, "which there are is", remedy)
+    """Files with passwords and keys, and drctl.yaml, are accessible to their owner only."""
+    subject, remedy = "files with secrets", "check them with `ls -l`"
+    files = require(observed.survey.files, subject, "the list is", remedy)
     known = {each.path: each for each in files}
     missing = [each.path for each in known.values() if each.mode is None]
     writable = [each for each in known.values() if each.mode and each.mode & _WRITABLE]
     readable = [each for each in known.values() if each.mode and each.mode & _READABLE]
     if writable:
-        told = several(f"{each.path} ({each.what}) {each.mode or 0:04o}" for each in writable)
-        cost = "another user decides to which cluster drctl sends what, and as whom"
+        evidence = several(f"{each.path} ({each.what}) {each.mode or 0:04o}" for each in writable)
+        impact = "another user can change which clusters drctl uses, and its credentials"
         chmod = f"chmod go-w {arguments(*(str(each.path) for each in writable))}"
-        return fail(subject, f"{len(writable):,} can be changed by others", told, cost, chmod)
+        return fail(
+            subject, f"{len(writable):,} are writable by other users", evidence, impact, chmod
+        )
     if readable:
-        told = several(f"{each.path} ({each.what}) {each.mode or 0:04o}" for each in readable)
-        cost = "every user of this machine can log in to the clusters"
+        evidence = several(f"{each.path} ({each.what}) {each.mode or 0:04o}" for each in readable)
+        impact = "every user of this host can log in to the clusters"
         chmod = f"chmod go-rwx {arguments(*(str(each.path) for each in readable))}"
-        return warn(subject, f"{len(readable):,} can be read by others", told, cost, chmod)
+        return warn(
+            subject, f"{len(readable):,} are readable by other users", evidence, impact, chmod
+        )
     if missing:
-        raise NotObserved(subject, f"{len(missing):,} are not there: {listed(missing)}", remedy)
-    return ok(subject, "only their owner may read them", f"{len(known):,} files")
+        raise NotObserved(subject, f"{len(missing):,} do not exist: {listed(missing)}", remedy)
+    return ok(subject, "only their owner can read them", f"{len(known):,} files")
 
 
 _FAMILY = Family.ENDPOINTS
-_LOOK = "ask it as clients do"
+_LOOK = "resolve it as clients do"
 
 
 @check("endpoint-unreachable", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, BOTH))
@@ -54,24 +58,23 @@ def unreachable(observed: Observed) -> Iterator[Verdict]:
         if isinstance(state, Unavailable):
             yield fail(
                 f"endpoint {number} ({config.kind})",
-                "it cannot be looked at",
+                "it does not answer",
                 state.reason,
-                "clients stay where they are, and the target is open: an outage, or two clusters"
-                " that take writes",
-                "see that it runs and that drctl may ask it; or take it out of `endpoints`, and"
-                " move the clients by hand",
+                "clients cannot be redirected: an outage, or both clusters accept writes",
+                "check that it runs and that drctl may query it; or remove it from `endpoints` and"
+                " redirect the clients by hand",
             )
         else:
             yield ok(state.endpoint, "it answers", state.words)
 
 
-@check("endpoint-elsewhere", _FAMILY, Status.WARN, Status.FAIL, prechecks=Prechecks())
+@check("endpoint-not-on-source", _FAMILY, Status.WARN, Status.FAIL, prechecks=Prechecks())
 def elsewhere(observed: Observed) -> Iterator[Verdict]:
     """Every endpoint of the link points to the source."""
     link = observed.link
     if not link.settings.endpoints:
-        remedy = "configure `endpoints` of the link, or write down how clients are moved"
-        raise NotObserved("endpoints", "the link has none: drctl moves no client", remedy)
+        remedy = "configure `endpoints` of the link, or document how clients are redirected"
+        raise NotObserved("endpoints", "the link has none: drctl redirects no clients", remedy)
     states = require(observed.endpoints, "endpoints", "where they point is", _LOOK)
     for number, state in enumerate(states, 1):
         if isinstance(state, Unavailable):
@@ -87,16 +90,16 @@ def _place(state: EndpointState, source: str, target: str) -> Verdict:
     if state.cluster == target:
         return warn(
             state.endpoint,
-            f"it points to {target} already",
+            f"it already points to {target}",
             state.words,
-            "clients that use it are on the target, and may write there before it is opened",
-            "see who switched it, and whether an earlier run stopped part-way: drctl journal",
+            "its clients are on the target and may write there before the failover",
+            "find out who switched it; look for an unfinished run: drctl journal",
         )
-    where = f"to {state.cluster}" if state.cluster else "to no cluster that drctl knows"
+    where = f"to {state.cluster}" if state.cluster else "to no known cluster"
     return fail(
         state.endpoint,
-        f"it points {where}, and not to {source}",
+        f"it points {where}, not to {source}",
         state.words,
-        "clients that use it are on neither cluster: they would be moved from where nobody looked",
-        "see what it is for; correct the endpoint, or `endpoints` of the link in drctl.yaml",
+        "its clients are on neither cluster of the link",
+        "correct the endpoint, or `endpoints` of the link in drctl.yaml",
     )

@@ -157,8 +157,8 @@ def _worst(row: TopicRpo) -> tuple[bool, float, int, str]:
     return (rpo.records is not None, -(rpo.seconds or 0), -(rpo.records or 0), row.topic)
 
 
-NOT_ASKED = ("groups-left-out", "hanging-transactions", "producer-ids-collide")
-"""Guards that take too long to be asked every few seconds; `doctor` asks them."""
+NOT_ASKED = ("groups-not-translated", "hanging-transactions", "producer-ids-collide")
+"""Prechecks that take too long to be asked every few seconds; `doctor` asks them."""
 
 _IF_LOST = "source-alive"
 RPO = "policy.max_rpo_seconds"
@@ -284,7 +284,7 @@ def judged(observed: Observed, groups: GroupsNow, lost: Rpo | None, took_s: floa
 
 
 def _asked(observed: Observed) -> tuple[Finding, ...]:
-    """What the guards say; that the source is alive is no reproach."""
+    """What the prechecks say; that the source is alive is no reproach."""
     beside = (*NOT_ASKED, _IF_LOST)
     found = tuple(f for f in precheck_findings(observed) if f.check not in beside)
     return causes_first(found)

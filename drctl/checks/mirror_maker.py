@@ -1,4 +1,4 @@
-"""MirrorMaker 2: whether groups' positions are written down on the target, often and safely."""
+"""MirrorMaker 2: whether group offsets are checkpointed on the target, often and safely."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -32,34 +32,38 @@ _NAMING = {
 }
 _WITHOUT = {
     SOURCE: "records are not replicated",
-    CHECKPOINT: "with a dead source, positions are known from anchors and consumer timestamps only",
+    CHECKPOINT: "if the source is lost, only snapshots and consumer timestamps translate offsets",
 }
 
 
 @check("mm2-connectors", _FAMILY, Status.FAIL)
 def connectors(observed: Observed) -> Iterator[Verdict]:
-    """The link's source and checkpoint connectors are there, between the same clusters."""
+    """The link's source and checkpoint connectors exist and connect the same clusters."""
     found = {name: find(observed, name) for name in (SOURCE, CHECKPOINT)}
     evidence = f"connectors: {', '.join(sorted(all_connectors(observed))) or 'none'}"
     for class_name, connector in found.items():
         if connector is None:
             role = "source" if class_name == SOURCE else "checkpoint"
             remedy = f"deploy it, or correct `replicator.connectors.{role}` of the link"
-            reason = f"the link's {class_name} is not on the workers"
+            reason = f"the link's {class_name} is not deployed on the workers"
             yield fail("Connect", reason, evidence, _WITHOUT[class_name], remedy)
     pairs = {c.name: _clusters(c.config) for c in found.values() if c is not None}
     evidence = "; ".join(f"{name}: {pair}" for name, pair in pairs.items())
     if len(set(pairs.values())) > 1:
-        reason = "they work between different clusters"
+        reason = "they connect different clusters"
         remedy = "give both the same source.cluster.alias and target.cluster.alias"
         yield fail(f"connectors {', '.join(pairs)}", reason, evidence, _WITHOUT[CHECKPOINT], remedy)
     elif len(pairs) == len(found):
-        yield ok(f"connectors {', '.join(pairs)}", "they are there, and belong together", evidence)
+        yield ok(
+            f"connectors {', '.join(pairs)}",
+            "both are deployed and connect the same clusters",
+            evidence,
+        )
 
 
 @check("mm2-topics", _FAMILY, Status.WARN, Status.FAIL)
 def topics(observed: Observed) -> Iterator[Verdict]:
-    """`topics` and `topics.exclude` of both connectors let all of the link's topics pass."""
+    """`topics` and `topics.exclude` of both connectors include all of the link's topics."""
     return separately(
         partial(_topics, observed, class_name, status)
         for class_name, status in ((SOURCE, Status.FAIL), (CHECKPOINT, Status.WARN))
@@ -68,30 +72,30 @@ def topics(observed: Observed) -> Iterator[Verdict]:
 
 @check("mm2-groups", _FAMILY, Status.WARN)
 def groups(observed: Observed) -> Verdict:
-    """`groups` and `groups.exclude` of the checkpoint connector pass all groups of the link."""
+    """`groups` and `groups.exclude` of the checkpoint connector include all groups of the link."""
     settings = required(observed, CHECKPOINT)
-    look = f"look at groups of {settings.subject}"
+    look = f"check `groups` of {settings.subject}"
     known = require(observed.source_groups, settings.subject, "the source's groups are", look)
     wanted = sorted(filter(observed.link.carries_group, known))
-    cost = f"{_WITHOUT[CHECKPOINT]} for these groups"
-    return _covered(settings, "groups", _GROUPS_EXCLUDE, wanted, Status.WARN, cost)
+    impact = f"{_WITHOUT[CHECKPOINT]} for these groups"
+    return _covered(settings, "groups", _GROUPS_EXCLUDE, wanted, Status.WARN, impact)
 
 
 @check("mm2-names", _FAMILY, Status.FAIL)
 def names(observed: Observed) -> Iterator[Verdict]:
-    """`replication.policy.class` and `.separator` name topics as `rename` of the link says."""
+    """`replication.policy.class` and `.separator` match the link's `rename`."""
     return separately(partial(_names, observed, name) for name in (SOURCE, CHECKPOINT))
 
 
 def _topics(observed: Observed, class_name: str, status: Status) -> Verdict:
     settings = required(observed, class_name)
-    look = f"look at topics of {settings.subject}"
+    look = f"check `topics` of {settings.subject}"
     known = require(observed.source_topics, settings.subject, "the source's topics are", look)
     wanted = observed.link.topics_of(name for name, state in known.items() if state is not None)
-    cost = "they are not replicated: whatever they hold is lost with the source"
+    impact = "they are not replicated: their records are lost with the source"
     if class_name == CHECKPOINT:
-        cost = f"{_WITHOUT[CHECKPOINT]} in these topics"
-    return _covered(settings, "topics", _TOPICS_EXCLUDE, wanted, status, cost)
+        impact = f"{_WITHOUT[CHECKPOINT]} in these topics"
+    return _covered(settings, "topics", _TOPICS_EXCLUDE, wanted, status, impact)
 
 
 def _names(observed: Observed, class_name: str) -> Verdict:
@@ -101,47 +105,51 @@ def _names(observed: Observed, class_name: str) -> Verdict:
     evidence = "; ".join(each.evidence for each in seen)
     rename, unsure = renaming(settings.values)
     if unsure:
-        remedy = "look at what it makes of names, and compare `rename` of the link with that"
+        remedy = "check how the policy names topics, and compare that with the link's `rename`"
         raise NotObserved(settings.subject, unsure[0], remedy, evidence)
     if rename == wanted:
-        return ok(settings.subject, f"topics are called {rename}, as the link says", evidence)
-    reason = f"topics are called {rename}, and the link says {wanted}"
-    cost = "positions are looked for in topics that do not exist: no group is translated"
-    remedy = f"set `rename` of the link to {rename}, or give both connectors the link's policy"
-    return fail(settings.subject, reason, evidence, cost, remedy)
+        return ok(
+            settings.subject,
+            f"target topics are named {rename}, as configured in the link",
+            evidence,
+        )
+    reason = f"target topics are named {rename}, but the link's `rename` is {wanted}"
+    impact = "drctl looks for topics that do not exist: no group offset is translated"
+    remedy = f"set the link's `rename` to {rename}, or change the policy of both connectors"
+    return fail(settings.subject, reason, evidence, impact, remedy)
 
 
 def _covered(
-    settings: Settings, key: str, excluded: str, wanted: Iterable[str], status: Status, cost: str
+    settings: Settings, key: str, excluded: str, wanted: Iterable[str], status: Status, impact: str
 ) -> Verdict:
     kind = key.removesuffix("s")
     filter_class = settings.text(f"{kind}.filter.class", "")
     if filter_class.value and not filter_class.value.endswith(f"Default{kind.title()}Filter"):
-        remedy = f"ask whoever wrote it which {key} it lets pass"
+        remedy = f"check which {key} the custom filter includes"
         raise NotObserved(
-            settings.subject, "it has a filter of its own", remedy, filter_class.evidence
+            settings.subject, "it has a custom filter class", remedy, filter_class.evidence
         )
     within, without = settings.words(key, ".*"), settings.words(f"{key}.exclude", excluded)
     evidence = f"{within.evidence}; {without.evidence}"
     passing, stopped = (_matcher(settings, words.value) for words in (within, without))
     left_out = [n for n in wanted if not passing.fullmatch(n) or stopped.fullmatch(n)]
     if not left_out:
-        return ok(settings.subject, f"all {key} of the link pass", evidence)
+        return ok(settings.subject, f"all {key} of the link are included", evidence)
     more = f" and {len(left_out) - SHOWN} more" if len(left_out) > SHOWN else ""
-    told = ", ".join(left_out[:SHOWN]) + more
-    remedy = f"widen {key}, or narrow {key}.exclude, of {settings.subject}; or the link's own {key}"
-    reason = f"{len(left_out)} of the link's {key} do not pass: {told}"
-    return Verdict(status, settings.subject, reason, evidence, cost, remedy)
+    shown = ", ".join(left_out[:SHOWN]) + more
+    remedy = f"extend `{key}` or narrow `{key}.exclude` of {settings.subject}"
+    reason = f"{len(left_out)} of the link's {key} are excluded: {shown}"
+    return Verdict(status, settings.subject, reason, evidence, impact, remedy)
 
 
 def _matcher(settings: Settings, patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """As MirrorMaker 2 matches: any of them, whole names."""
+    """Match whole names against any of the patterns, as MirrorMaker 2 does."""
     text = "|".join(patterns) if patterns else r"(?!)"
     if all(map(compiled, patterns)):
-        with suppress(re.error):  # names of groups may be there twice by now
+        with suppress(re.error):  # named groups may be defined twice after joining
             return re.compile(text)
-    reason = "it has a pattern that is left to Java"
-    raise NotObserved(settings.subject, reason, "try it on the names", text)
+    reason = "it has a pattern that only Java can evaluate"
+    raise NotObserved(settings.subject, reason, "test the pattern against the names", text)
 
 
 def _clusters(config: Mapping[str, str]) -> str:
@@ -163,40 +171,40 @@ def converters(observed: Observed) -> Verdict:
     changing = {key: name for key, name in known.items() if name != _BYTES}
     remedy = f"set key.converter, value.converter and header.converter to {_BYTES}"
     if changing:
-        told = ", ".join(f"{key}={name}" for key, name in changing.items())
-        cost = "copies hold other bytes: consumers cannot read them, and nothing is found again"
-        return fail(settings.subject, "records are changed on their way", told, cost, remedy)
+        evidence = ", ".join(f"{key}={name}" for key, name in changing.items())
+        impact = "copies have different bytes: consumers cannot read them, drctl cannot match them"
+        return fail(settings.subject, "converters change records", evidence, impact, remedy)
     missing = [key for key in ("key.converter", "value.converter") if key not in known]
     if missing:
-        reason = f"{' and '.join(missing)} are the worker's, which it does not tell"
-        remedy = f"see that the worker's converters are {_BYTES}, or say so in the connector"
+        reason = f"{' and '.join(missing)} come from the worker, which does not expose them"
+        remedy = f"check that the worker's converters are {_BYTES}, or set them in the connector"
         raise NotObserved(settings.subject, reason, remedy)
-    return ok(settings.subject, "records are copied as they are", f"converters {_BYTES}")
+    return ok(settings.subject, "records are copied byte for byte", f"converters {_BYTES}")
 
 
-@check("mm2-aborted", _FAMILY, Status.WARN)
-def aborted(observed: Observed) -> Verdict:
-    """`consumer.isolation.level` is `read_committed`, or nobody writes in transactions."""
+@check("mm2-isolation-level", _FAMILY, Status.WARN)
+def isolation_level(observed: Observed) -> Verdict:
+    """`consumer.isolation.level` is `read_committed`, or no producer uses transactions."""
     settings = required(observed, SOURCE)
     keys = ("source.consumer.isolation.level", "consumer.isolation.level")
     key = next((key for key in keys if key in settings.values), keys[1])
     level = settings.text(key, "read_uncommitted")
     if level.value == "read_committed":
-        return level.ok("only what is committed is copied")
+        return level.ok("only committed records are copied")
     remedy = f"set {keys[0]}=read_committed on it"
-    what = f"it copies what is aborted, too ({level.evidence}); whether anybody writes in"
+    what = f"aborted records are copied, too ({level.evidence}); whether producers use"
     known = require(
         observed.survey.transactional_ids, settings.subject, f"{what} transactions is", remedy
     )
     ours = of_applications(known)
     if not ours:
-        return level.ok("nobody writes in transactions")
+        return level.ok("no producer uses transactions")
     return warn(
         settings.subject,
-        "it copies what is aborted, too, as records that everybody reads",
+        "aborted records are copied and become visible on the target",
         f"{level.evidence}; {len(ours):,} transactional ids are known: {listed(ours)}",
-        f"groups read it on {observed.link.target}; the way home takes it for new records, with"
-        " old ones behind them, and is refused but for --rebuild",
+        f"consumers on {observed.link.target} read aborted records; a failback takes them for new"
+        " records and is refused without --rebuild",
         remedy,
     )
 
@@ -204,41 +212,41 @@ def aborted(observed: Observed) -> Verdict:
 @check("mm2-heartbeat-age", _FAMILY, Status.WARN)
 def heartbeat(observed: Observed) -> Verdict:
     """The newest copied heartbeat is at most a minute old."""
-    cost = "whether replication stands, or the source is idle, cannot be told apart"
-    remedy = "see that a MirrorHeartbeatConnector runs, and that `heartbeats` is copied"
+    impact = "stalled replication cannot be told from an idle source"
+    remedy = "check that a MirrorHeartbeatConnector runs and that `heartbeats` is replicated"
     subject = "heartbeats of MirrorMaker 2"
-    ages = require(observed.survey.ages, subject, "how old they are is", remedy)
-    return _aged(observed, subject, ages.heartbeat_ms, _HEARTBEAT_MS, (cost, remedy))
+    ages = require(observed.survey.ages, subject, "their age is", remedy)
+    return _aged(observed, subject, ages.heartbeat_ms, _HEARTBEAT_MS, (impact, remedy))
 
 
 @check("mm2-checkpoint-age", _FAMILY, Status.WARN)
 def checkpoint(observed: Observed) -> Verdict:
     """The newest checkpoint is at most 10 minutes old."""
-    cost = "groups read again what they consumed since, if nothing better is known"
-    remedy = "see that the MirrorCheckpointConnector runs, and that a group of the link consumes"
+    impact = "groups reprocess what they consumed since, unless a better source of offsets exists"
+    remedy = "check that the MirrorCheckpointConnector runs and that a group of the link is active"
     subject = "checkpoints of MirrorMaker 2"
-    ages = require(observed.survey.ages, subject, "how old they are is", remedy)
-    return _aged(observed, subject, ages.checkpoint_ms, _CHECKPOINT_MS, (cost, remedy))
+    ages = require(observed.survey.ages, subject, "their age is", remedy)
+    return _aged(observed, subject, ages.checkpoint_ms, _CHECKPOINT_MS, (impact, remedy))
 
 
 def _aged(
     observed: Observed, subject: str, at_ms: int | None, limit_ms: int, words: tuple[str, str]
 ) -> Verdict:
-    cost, remedy = words
+    impact, remedy = words
     if at_ms is None:
-        raise NotObserved(subject, "the target holds none", remedy)
+        raise NotObserved(subject, "the target has none", remedy)
     age_ms = max(0, observed.now_ms - at_ms)
-    told = f"the newest is {duration(age_ms)} old"
+    evidence = f"the newest is {duration(age_ms)} old"
     if age_ms > limit_ms:
-        return warn(subject, "the newest is old", told, cost, remedy)
-    return ok(subject, "they arrive", told)
+        return warn(subject, f"none for {duration(age_ms)}", evidence, impact, remedy)
+    return ok(subject, "they arrive", evidence)
 
 
 _LOCATION = "offset-syncs.topic.location"
 _SPARSE = 1000
 _NO_SYNCS = (
-    "positions are known from anchors and from records only: with a dead source and without"
-    " `drctl offsets track`, groups begin where their auto.offset.reset says"
+    "offsets can only be translated from offset snapshots and from records: if the source is lost"
+    " and `drctl offsets track` did not run, groups start at their auto.offset.reset"
 )
 
 
@@ -247,39 +255,39 @@ def syncs_emitted(observed: Observed) -> Verdict:
     """`emit.offset-syncs.enabled` is true."""
     enabled = required(observed, SOURCE).flag("emit.offset-syncs.enabled", True)
     if enabled.value:
-        return enabled.ok("offsets of both sides are paired")
-    reason, remedy = "offsets are not paired, nor checkpoints made", "set emit.offset-syncs.enabled"
+        return enabled.ok("offset syncs are emitted")
+    reason, remedy = "no offset syncs or checkpoints are emitted", "set emit.offset-syncs.enabled"
     return enabled.fail(reason, _NO_SYNCS, f"{remedy}=true")
 
 
 @check("mm2-syncs-location", _FAMILY, Status.WARN, Status.FAIL)
 def location(observed: Observed) -> Iterator[Verdict]:
-    """`offset-syncs.topic.location` is `target`, for both connectors."""
+    """`offset-syncs.topic.location` is `target` for both connectors."""
     written = required(observed, SOURCE).text(_LOCATION, "source")
     remedy = f"set {_LOCATION}=target on both connectors"
     if written.value == "target":
         yield written.ok("offset syncs are kept on the target")
     else:
         reason = "offset syncs are kept on the source"
-        cost = "they die with it: how far a checkpoint is off, nobody can tell then"
-        yield written.warn(reason, cost, remedy)
+        impact = "they are lost with it: the error of a checkpoint is then unknown"
+        yield written.warn(reason, impact, remedy)
     read = required(observed, CHECKPOINT).text(_LOCATION, "source")
     if read.value == written.value:
-        yield read.ok("it reads them where they are written")
+        yield read.ok("both connectors use the same cluster for offset syncs")
         return
-    reason = f"it reads offset syncs on the other cluster than where {written.subject} writes them"
-    yield read.fail(reason, f"no checkpoint is made: {_NO_SYNCS}", remedy)
+    reason = f"it reads offset syncs from one cluster, {written.subject} writes them to the other"
+    yield read.fail(reason, f"no checkpoint is emitted: {_NO_SYNCS}", remedy)
 
 
 @check("mm2-syncs-density", _FAMILY, Status.WARN)
 def density(observed: Observed) -> Verdict:
     """`offset.lag.max` is at most 1000."""
     apart = required(observed, SOURCE).integer("offset.lag.max", 100)
-    cost = f"a group with lag reads about {apart.value} records of each partition again, or more"
+    impact = f"a lagging group reprocesses about {apart.value} records of each partition, or more"
     if apart.value <= _SPARSE:
-        return apart.ok("offset syncs lie close together", cost)
-    reason, remedy = "offset syncs lie far apart", "lower offset.lag.max; its default is 100"
-    return apart.warn(reason, cost, remedy)
+        return apart.ok("offset syncs are dense", impact)
+    reason, remedy = "offset syncs are sparse", "lower offset.lag.max; its default is 100"
+    return apart.warn(reason, impact, remedy)
 
 
 @check("mm2-syncs-replicas", _FAMILY, Status.WARN)
@@ -289,26 +297,26 @@ def syncs_replicas(observed: Observed) -> Verdict:
 
 
 def replicas_of(settings: Settings, topic: str) -> Verdict:
-    """Whether an internal topic of MirrorMaker 2 survives a broker.
+    """Check that an internal topic of MirrorMaker 2 survives the loss of a broker.
 
     Raises:
-        NotObserved: the broker decides.
+        NotObserved: the brokers' default applies.
     """
     key = f"{topic}.topic.replication.factor"
     factor = settings.integer(key, 3)
     if factor.value < 1:
-        reason, remedy = "the brokers' default decides", f"describe the topic of {topic}"
+        reason, remedy = "the brokers' default applies", f"describe the {topic} topic"
         raise NotObserved(settings.subject, reason, remedy, factor.evidence)
     if factor.value > 1:
-        return factor.ok(f"{topic} have {factor.value} replicas")
+        return factor.ok(f"the {topic} topic has {factor.value} replicas")
     return factor.warn(
-        f"{topic} have one replica (unless the topic was made by hand)",
-        "one lost broker takes them all",
-        f"raise {key}, and reassign the topic that exists",
+        f"the {topic} topic has one replica (unless it was created by hand)",
+        "the loss of one broker loses the topic",
+        f"raise {key} and add replicas to the existing topic with kafka-reassign-partitions",
     )
 
 
-@check("mm2-reset", _FAMILY, Status.WARN, Status.FAIL)
+@check("mm2-offset-reset", _FAMILY, Status.WARN, Status.FAIL)
 def start(observed: Observed) -> Verdict:
     """`consumer.auto.offset.reset` of the source connector is `earliest`."""
     settings = required(observed, SOURCE)
@@ -317,13 +325,13 @@ def start(observed: Observed) -> Verdict:
     seen = settings.text(key, "earliest")
     remedy = f"remove {key}: the default is earliest"
     if seen.value == "earliest":
-        return seen.ok("topics are copied from their beginning")
+        return seen.ok("topics are replicated from their earliest offset")
     if seen.value == "none":
-        cost = "it stops at the first partition that is new or cut off, and copies nothing more"
-        return seen.warn("it does not begin by itself", cost, remedy)
-    reason = "records before its first look, or behind a cut-off position, are not copied"
-    cost = "groups that stood among them skip them"
-    return seen.fail(reason, cost, remedy)
+        impact = "it fails at the first new or truncated partition, and replicates nothing more"
+        return seen.warn("it does not start without a committed offset", impact, remedy)
+    reason = "records written before it first polls a partition are not replicated"
+    impact = "groups skip these records on the target"
+    return seen.fail(reason, impact, remedy)
 
 
 @check("mm2-exactly-once", _FAMILY, Status.WARN)
@@ -332,21 +340,21 @@ def exactly_once(observed: Observed) -> Verdict:
     support = required(observed, SOURCE).text("exactly.once.support", "requested")
     if support.value == "required":
         # Connect does not run a connector that requires what its workers do not support.
-        return support.ok("it runs with exactly-once support only")
+        return support.ok("it only runs with exactly-once support")
     seen = worker_settings(observed).text("exactly.once.source.support", "disabled")
     if seen.value.lower() == "enabled":
-        return seen.ok("no record is copied twice")
+        return seen.ok("records are not duplicated after a crash")
     return seen.warn(
-        "after a crash, records are copied twice",
-        "groups read such copies again, beyond the bound that a translation gives",
-        "set exactly.once.source.support, first to preparing and then to enabled, on all workers",
+        "records are duplicated after a crash",
+        "groups reprocess these duplicates, beyond the bound that drctl states",
+        "set exactly.once.source.support on all workers: first to preparing, then to enabled",
     )
 
 
 _SLOW_S = 300
 _UNKNOWN = (
-    "with a dead source, positions are known from anchors and consumer timestamps only; without"
-    " these, groups begin where their auto.offset.reset says"
+    "if the source is lost, offsets can only be translated from offset snapshots and consumer"
+    " timestamps; without these, groups start at their auto.offset.reset"
 )
 
 
@@ -355,24 +363,24 @@ def checkpoints_emitted(observed: Observed) -> Verdict:
     """`emit.checkpoints.enabled` is true."""
     enabled = required(observed, CHECKPOINT).flag("emit.checkpoints.enabled", True)
     if enabled.value:
-        return enabled.ok("checkpoints are made")
-    reason, remedy = "no checkpoints are made", "set emit.checkpoints.enabled=true"
+        return enabled.ok("checkpoints are emitted")
+    reason, remedy = "no checkpoints are emitted", "set emit.checkpoints.enabled=true"
     return enabled.fail(reason, _UNKNOWN, remedy)
 
 
-@check("mm2-checkpoints-pace", _FAMILY, Status.WARN, Status.FAIL)
-def pace(observed: Observed) -> Verdict:
+@check("mm2-checkpoints-interval", _FAMILY, Status.WARN, Status.FAIL)
+def checkpoint_interval(observed: Observed) -> Verdict:
     """`emit.checkpoints.interval.seconds` is above 0, and at most 5 minutes."""
     interval = required(observed, CHECKPOINT).integer("emit.checkpoints.interval.seconds", 60)
     seconds = f"every {interval.value} s"
-    cost = f"groups read again what they consumed in the last {interval.value} s or more"
+    impact = f"groups reprocess what they consumed in the last {interval.value} s or more"
     remedy = "set emit.checkpoints.interval.seconds to 60, its default, or less"
     if interval.value <= 0:
-        return interval.fail("no checkpoints are made", _UNKNOWN, remedy)
+        return interval.fail("no checkpoints are emitted", _UNKNOWN, remedy)
     if interval.value > _SLOW_S:
-        reason = f"checkpoints are made {seconds} only"
-        return interval.warn(reason, cost, remedy)
-    return interval.ok(f"checkpoints are made {seconds}", cost)
+        reason = f"checkpoints are only emitted {seconds}"
+        return interval.warn(reason, impact, remedy)
+    return interval.ok(f"checkpoints are emitted {seconds}", impact)
 
 
 @check("mm2-checkpoints-replicas", _FAMILY, Status.WARN)
@@ -383,13 +391,13 @@ def checkpoints_replicas(observed: Observed) -> Verdict:
 
 @check("mm2-group-sync", _FAMILY, Status.WARN)
 def group_sync(observed: Observed) -> Verdict:
-    """`sync.group.offsets.enabled` is false: positions are written by drctl, with bounds."""
+    """`sync.group.offsets.enabled` is false: drctl commits group offsets, with known bounds."""
     enabled = required(observed, CHECKPOINT).flag("sync.group.offsets.enabled", False)
     if not enabled.value:
-        return enabled.ok("MirrorMaker 2 moves no group")
+        return enabled.ok("MirrorMaker 2 commits no group offsets")
     return enabled.warn(
-        "MirrorMaker 2 moves groups on the target, and never back",
-        "a group that went back on the source skips records on the target; to correct that,"
-        " `drctl offsets apply` wants an override",
-        "set sync.group.offsets.enabled=false, and use `drctl offsets apply`",
+        "MirrorMaker 2 commits group offsets on the target, and never rewinds them",
+        "a group that was rewound on the source skips records on the target;"
+        " `drctl offsets apply` needs an override to correct that",
+        "set sync.group.offsets.enabled=false and use `drctl offsets apply`",
     )

@@ -9,7 +9,7 @@ from drctl.config.link import Link
 from drctl.config.schema import LedgerConfig, PolicyConfig
 from drctl.model.active_cluster import ActiveCluster
 from drctl.model.endpoints import EndpointState
-from drctl.model.finding import Because
+from drctl.model.finding import SharedCause
 from drctl.model.groups import Group
 from drctl.model.health import ClusterHealth, Locked, OpenTransactions
 from drctl.model.loss import Mode
@@ -123,7 +123,7 @@ class ClientSeen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """Everything beyond what guards look at.
+    """Everything beyond what prechecks look at.
 
     Attributes:
         readers: the link's groups on the source.
@@ -223,20 +223,20 @@ class Observed:
     survey: Surveyed = field(default_factory=Surveyed)
 
 
-def silences(observed: Observed) -> Sequence[Because]:
+def silences(observed: Observed) -> Sequence[SharedCause]:
     """What could not be looked at, each cause once; first those about a whole cluster."""
     link = observed.link
-    found: dict[str, Because] = {}
+    found: dict[str, SharedCause] = {}
     for name, answer in ((link.source, observed.source), (link.target, observed.target)):
         if isinstance(answer, Unavailable) and answer != NOT_LOOKED_AT:
             locked = isinstance(answer, Locked)
             what = "does not let drctl in" if locked else "does not answer"
-            found.setdefault(answer.reason, Because(f"cluster {name} {what}", answer.reason))
+            found.setdefault(answer.reason, SharedCause(f"cluster {name} {what}", answer.reason))
     if isinstance(observed.connectors, Unavailable) and observed.connectors != NOT_LOOKED_AT:
         why = observed.connectors.reason
-        found.setdefault(why, Because("Connect cannot be looked at", why))
+        found.setdefault(why, SharedCause("Connect cannot be looked at", why))
     for each in (*_unavailable(observed), *_unavailable(observed.survey)):
-        found.setdefault(each.reason, Because(each.reason, each.reason))
+        found.setdefault(each.reason, SharedCause(each.reason, each.reason))
     return [each for why, each in found.items() if why]
 
 

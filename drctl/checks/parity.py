@@ -1,4 +1,4 @@
-"""Parity: what clients find on the target is what they know from the source."""
+"""Parity: whether the target's configuration matches the source's."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,24 +19,24 @@ DESCRIBE = "compare the topics of both clusters with `kafka-topics --describe`"
 
 
 class Pair(NamedTuple):
-    """A topic of the source, and its copy."""
+    """A topic of the source and its copy."""
 
     topic: TopicState
     copy: TopicState
 
     def differs(self, key: str) -> str:
-        """What a setting is on both sides, in words for a person."""
+        """A setting of the copy and of the topic, for messages."""
         now, was = self.copy.config.get(key), self.topic.config.get(key)
-        return f"{self.copy.name}: {key}={now}, on the source {was}"
+        return f"{self.copy.name}: {key}={now}, {was} on the source"
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """All topics that the link carries.
+    """All topics of the link and their copies.
 
     Attributes:
-        missing: names that copies should have, and that the target has not.
-        unread: by name of a copy why it, or its topic, could not be looked at.
+        missing: names of copies that do not exist on the target.
+        unread: by name of a copy, why it or its topic could not be read.
     """
 
     subject: str
@@ -46,12 +46,12 @@ class Compared:
 
     @property
     def configured(self) -> tuple[Pair, ...]:
-        """Pairs of which both configurations may be read."""
+        """Pairs whose configurations are both readable."""
         return tuple(pair for pair in self.pairs if pair.topic.config and pair.copy.config)
 
 
 def compared(observed: Observed) -> Compared:
-    """Put together what belongs together.
+    """Pair the link's topics with their copies.
 
     Raises:
         NotObserved: the topics of one side are not known.
@@ -76,52 +76,52 @@ def compared(observed: Observed) -> Compared:
 
 
 def number(text: str) -> int:
-    """A setting that is a number; 0 where it is none."""
+    """The value of a numeric setting; 0 if it is not a number."""
     return int(text) if text.isdecimal() else 0
 
 
 def limit(text: str) -> float | None:
-    """A setting that bounds what is kept, infinite where it is negative; None where it is none."""
+    """The value of a retention limit, infinite if negative; None if it is not a number."""
     if not text.lstrip("-").isdecimal():
         return None
     return float("inf") if int(text) < 0 else int(text)
 
 
 def policies(text: str) -> frozenset[str]:
-    """What cleanup.policy names."""
+    """The policies in cleanup.policy."""
     return frozenset(text.replace(" ", "").split(","))
 
 
 def lower(topic: str, copy: str) -> bool:
-    """Whether the copy's setting is a lower number."""
+    """Whether the copy's setting is lower."""
     return number(copy) < number(topic)
 
 
 def does_more(topic: str, copy: str) -> bool:
-    """Whether the copy's cleanup.policy names something that the topic's does not."""
+    """Whether the copy's cleanup.policy has a policy that the topic's has not."""
     return bool(policies(copy) - policies(topic))
 
 
 def does_less(topic: str, copy: str) -> bool:
-    """Whether the copy's cleanup.policy lacks something and names nothing else."""
+    """Whether the copy's cleanup.policy is a subset of the topic's."""
     return policies(copy) < policies(topic)
 
 
 @check("topics-missing-on-target", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, PLANNED))
 def missing(observed: Observed) -> Iterator[Verdict]:
-    """Every topic of the link has its copy on the target."""
+    """Every topic of the link has a copy on the target."""
     found = compared(observed)
-    total = f"{len(found.pairs) + len(found.missing):,} topics looked at"
+    total = f"{len(found.pairs) + len(found.missing):,} topics checked"
     if found.missing:
         yield fail(
             found.subject,
-            f"{len(found.missing):,} copies are not there: {listed(found.missing)}",
+            f"{len(found.missing):,} copies do not exist: {listed(found.missing)}",
             total,
-            "their records are lost with the source, and clients that want them fail",
-            "see why they are not replicated; topics that nobody needs belong into `exclude`",
+            "their records are lost with the source, and their clients fail on the target",
+            "find out why they are not replicated; add topics that are not needed to `exclude`",
         )
     elif not found.unread:
-        yield ok(found.subject, "every topic has its copy", total)
+        yield ok(found.subject, "every topic has a copy", total)
     yield from _unread(found)
 
 
@@ -142,13 +142,13 @@ def fewer(observed: Observed) -> Iterator[Verdict]:
             f"{p.copy.name} has {len(p.copy.partitions)} of {len(p.topic.partitions)}"
             for p in short
         ),
-        "what is in the others is not copied; keys come to other partitions than before, and"
-        " groups have no place to go on",
-        "add partitions to them: kafka-topics --alter --partitions",
+        "the other partitions are not replicated, keys map to other partitions, and offsets cannot"
+        " be translated",
+        "add partitions: kafka-topics --alter --partitions",
     )
 
 
-@check("parity-of-settings", _FAMILY, Status.WARN, Status.FAIL, prechecks=Prechecks())
+@check("topic-config-parity", _FAMILY, Status.WARN, Status.FAIL, prechecks=Prechecks())
 def settings(observed: Observed) -> Iterator[Verdict]:
     """Copies are not weaker in `min.insync.replicas`, `max.message.bytes`, `cleanup.policy`."""
     found = compared(observed)
@@ -161,40 +161,44 @@ def settings(observed: Observed) -> Iterator[Verdict]:
             replicas,
             "min.insync.replicas",
             ("is lower", lower),
-            "acknowledged records are on fewer brokers than the applications count on",
+            "acknowledged records are on fewer brokers than on the source",
         ),
         *_weaker(
             found,
             Status.FAIL,
             "max.message.bytes",
             ("is lower", lower),
-            "the target refuses records that the source takes, of producers and of the replicator",
+            "the target rejects records that the source accepts",
         ),
         *_weaker(
             found,
             Status.FAIL,
             "cleanup.policy",
-            ("does more", does_more),
-            "the target deletes what the source keeps; where it compacts, it takes no record"
+            ("is wider", does_more),
+            "the target deletes records that the source keeps; a compacted copy rejects records"
             " without a key",
         ),
         *_weaker(
             found,
             Status.WARN,
             "cleanup.policy",
-            ("does less", does_less),
-            "they grow on the target without the bound that they have on the source",
+            ("is narrower", does_less),
+            "the copies grow without limit on the target",
         ),
     ]
     yield from weaker
     yield from _unread(found)
     silent = sorted({p.copy.name for p in found.pairs} - {p.copy.name for p in known})
     if silent:
-        reason = f"on one side or both, settings of {listed(silent)} may not be read"
+        reason = f"the configuration of {listed(silent)} is not readable"
         remedy = f"grant drctl's user DESCRIBE_CONFIGS on them, or {DESCRIBE}"
         yield not_checked(found.subject, reason, remedy)
     elif not weaker and not found.unread:
-        yield ok(found.subject, "copies are as their topics, or stricter", f"{len(known):,} topics")
+        yield ok(
+            found.subject,
+            "copies are configured like their topics, or stricter",
+            f"{len(known):,} topics",
+        )
 
 
 def _weaker(
@@ -202,7 +206,7 @@ def _weaker(
     status: Status,
     key: str,
     weaker: tuple[str, Callable[[str, str], bool]],
-    cost: str,
+    impact: str,
 ) -> Iterator[Verdict]:
     how, is_weaker = weaker
     default = "delete" if key == "cleanup.policy" else ""
@@ -214,13 +218,13 @@ def _weaker(
     if pairs:
         evidence = several(pair.differs(key) for pair in pairs)
         reason = f"{key} of {len(pairs):,} copies {how} than on the source"
-        remedy = f"give them the source's {key}: drctl doctor --fix does it"
-        yield Verdict(status, found.subject, reason, evidence, cost, remedy)
+        remedy = f"copy the source's {key}: drctl doctor --fix"
+        yield Verdict(status, found.subject, reason, evidence, impact, remedy)
 
 
 def _unread(found: Compared) -> Iterator[Verdict]:
     if found.unread:
-        reason = f"{len(found.unread):,} of them could not be looked at"
+        reason = f"{len(found.unread):,} of them could not be read"
         yield not_checked(found.subject, reason, DESCRIBE, reasons(found.unread))
 
 
@@ -228,41 +232,41 @@ _KEPT = ("retention.ms", "retention.bytes", "delete.retention.ms")
 _TIMES = "message.timestamp.type"
 
 
-@check("parity-of-retention", _FAMILY, Status.WARN)
+@check("retention-parity", _FAMILY, Status.WARN)
 def retention(observed: Observed) -> Verdict:
-    """Copies are kept at least as long as their topics."""
+    """Copies are retained at least as long as their topics."""
     subject, pairs = _configured(observed)
     shorter = [(p, key) for p in pairs for key in _KEPT if _kept_for_less(p, key)]
     if not shorter:
-        return ok(subject, "copies are kept as long as their topics", f"{len(pairs):,} topics")
-    told = several(pair.differs(key) for pair, key in shorter)
-    reason = f"{len({p.copy.name for p, _ in shorter}):,} copies are kept for less"
-    cost = "what consumers still want to read may be gone there, and lost records are not found"
-    return warn(subject, reason, told, cost, "give them the source's")
+        return ok(subject, "copies are retained as long as their topics", f"{len(pairs):,} topics")
+    details = several(pair.differs(key) for pair, key in shorter)
+    reason = f"{len({p.copy.name for p, _ in shorter}):,} copies have a shorter retention"
+    impact = "records may expire before they are consumed, or before drctl gap can compare them"
+    return warn(subject, reason, details, impact, "copy the source's retention: drctl doctor --fix")
 
 
-@check("parity-of-timestamps", _FAMILY, Status.WARN)
+@check("timestamp-type-parity", _FAMILY, Status.WARN)
 def timestamps(observed: Observed) -> Verdict:
-    """Copies keep the time of their records where their topics do."""
+    """Copies keep record timestamps if their topics do."""
     subject, pairs = _configured(observed)
     bad = [p for p in pairs if p.copy.log_append_time and not p.topic.log_append_time]
     if not bad:
-        return ok(subject, "copies keep the time of their records", f"{len(pairs):,} topics")
-    told = several(pair.differs(_TIMES) for pair in bad)
-    cost = "lag in seconds, and positions by time, cannot be told; records are harder to compare"
-    reason = f"{len(bad):,} copies have the time at which they were copied"
-    return warn(subject, reason, told, cost, f"set {_TIMES}=CreateTime on them")
+        return ok(subject, "copies keep record timestamps", f"{len(pairs):,} topics")
+    details = several(pair.differs(_TIMES) for pair in bad)
+    impact = "lag in seconds, and offsets by timestamp, are unknown; records are harder to compare"
+    reason = f"{len(bad):,} copies have LogAppendTime instead of record timestamps"
+    return warn(subject, reason, details, impact, f"set {_TIMES}=CreateTime on them")
 
 
 def _configured(observed: Observed) -> tuple[str, tuple[Pair, ...]]:
-    """The subject, and the pairs of which both configurations may be read.
+    """The subject, and the pairs whose configurations are both readable.
 
     Raises:
         NotObserved: no configuration may be read.
     """
     found = compared(observed)
     if found.pairs and not found.configured:
-        raise NotObserved(found.subject, "their settings may not be read", DESCRIBE_CLUSTER)
+        raise NotObserved(found.subject, "their configuration is not readable", DESCRIBE_CLUSTER)
     return found.subject, found.configured
 
 
@@ -272,37 +276,39 @@ def _kept_for_less(pair: Pair, key: str) -> bool:
 
 
 _LEAST = {
-    "message.max.bytes": "records that the source takes are refused",
-    "offsets.retention.minutes": "positions that are put there ahead of time expire sooner",
-    "group.max.session.timeout.ms": "consumers with a longer session are refused",
-    "transaction.max.timeout.ms": "producers with a longer transaction are refused",
-    "max.connections": "clients are turned away",
+    "message.max.bytes": "records that the source accepts are rejected",
+    "offsets.retention.minutes": "offsets that are committed ahead of a failover expire sooner",
+    "group.max.session.timeout.ms": "consumers with a longer session timeout are rejected",
+    "transaction.max.timeout.ms": "producers with a longer transaction timeout are rejected",
+    "max.connections": "client connections are rejected",
 }
-"""Settings of brokers that must not be lower on the target, and what it costs where they are."""
+"""Broker settings that must not be lower on the target, and the impact if they are."""
 
 
-@check("parity-of-broker-settings", _FAMILY, Status.WARN)
+@check("broker-config-parity", _FAMILY, Status.WARN)
 def brokers(observed: Observed) -> Verdict:
-    """The target's brokers allow what the source's do, and do not create topics by themselves."""
+    """The target's broker limits are not lower, and topics are not auto-created."""
     here, there = sides(observed)
     subject = f"brokers of cluster {there.name}"
     ours, theirs = _settings(here), _settings(there)
     weaker = [key for key in _LEAST if lower(ours.get(key, ""), theirs.get(key, ""))]
-    told = [f"{key}={theirs[key]}, on the source {ours[key]}" for key in weaker]
-    cost = "; ".join(_LEAST[key] for key in weaker)
+    details = [f"{key}={theirs[key]}, {ours[key]} on the source" for key in weaker]
+    impact = "; ".join(_LEAST[key] for key in weaker)
     creates = theirs.get("auto.create.topics.enable") == "true"
     if creates:
-        told.append("auto.create.topics.enable=true")
-        early = "a client that comes early makes a topic of its own, with other partitions"
-        cost = f"{cost}; {early}" if cost else early
-    if told:
-        reason = f"{len(told):,} settings are weaker than on the source, or surprise clients"
-        return warn(subject, reason, several(told), cost, "change them on the target's brokers")
-    return ok(subject, "they allow what the source's do", f"compared: {', '.join(_LEAST)}")
+        details.append("auto.create.topics.enable=true")
+        early = "an early client auto-creates topics with the wrong partitions"
+        impact = f"{impact}; {early}" if impact else early
+    if details:
+        reason = f"{len(details):,} broker settings are unsafe or lower than on the source"
+        return warn(
+            subject, reason, several(details), impact, "change them on the target's brokers"
+        )
+    return ok(subject, "no limit is lower than on the source", f"compared: {', '.join(_LEAST)}")
 
 
 def _settings(side: Side) -> Mapping[str, str]:
-    """Of one broker that tells them; they are to be the same on all.
+    """The settings of one broker that reports them; all brokers should have the same.
 
     Raises:
         NotObserved: none does.
@@ -314,37 +320,39 @@ def _settings(side: Side) -> Mapping[str, str]:
     if not known:
         why = next((e.reason for e in asked.values() if isinstance(e, Unavailable)), "no answer")
         remedy = "grant drctl's user DESCRIBE_CONFIGS on the cluster"
-        raise NotObserved(side.subject, "its brokers do not tell their settings", remedy, why)
+        raise NotObserved(side.subject, "its brokers do not report their settings", remedy, why)
     return known[0]
 
 
-@check("parity-of-offsets-partitions", _FAMILY, Status.FAIL)
+@check("offsets-topic-parity", _FAMILY, Status.FAIL)
 def offsets_partitions(observed: Observed) -> Verdict:
-    """`__consumer_offsets` has as many partitions on both sides, where it is mirrored."""
+    """If `__consumer_offsets` is mirrored, it has as many partitions on both clusters."""
     counts = [
         sum(place.topic == OFFSETS_TOPIC for place in side.layout().partitions)
         for side in sides(observed)
     ]
     subject = f"{OFFSETS_TOPIC} of both clusters"
-    told = f"{counts[0]} and {counts[1]} partitions"
+    details = f"{counts[0]} and {counts[1]} partitions"
     replicator = observed.link.settings.replicator
     mirrored = replicator.kind == "offset-preserving" or replicator.copied_offsets_topic
     if not all(counts):
         raise NotObserved(
-            subject, "nobody has committed yet on one of them", DESCRIBE_CLUSTER, told
+            subject, "one cluster has no committed offsets yet", DESCRIBE_CLUSTER, details
         )
     if counts[0] == counts[1]:
-        return ok(subject, "it has as many partitions on both", told)
+        return ok(subject, "it has as many partitions on both", details)
     if mirrored:
-        cost = "a group's positions are looked for in another partition than they were copied to"
-        remedy = "make the target anew with the source's offsets.topic.num.partitions"
-        return fail(subject, "they differ, and it is mirrored", told, cost, remedy)
-    return ok(subject, "they differ, and it is not mirrored: that costs nothing", told)
+        impact = "committed offsets are replicated to the wrong partition and not found"
+        remedy = "recreate the target with the source's offsets.topic.num.partitions"
+        return fail(
+            subject, "the partition counts differ, and it is mirrored", details, impact, remedy
+        )
+    return ok(subject, "the partition counts differ, but it is not mirrored", details)
 
 
-@check("parity-of-scram-users", _FAMILY, Status.WARN, Status.FAIL)
+@check("scram-user-parity", _FAMILY, Status.WARN, Status.FAIL)
 def scram_users(observed: Observed) -> Verdict:
-    """Every SCRAM user of the source is one of the target, too."""
+    """Every SCRAM user of the source exists on the target."""
     link, survey = observed.link, observed.survey
     subject = f"SCRAM users of cluster {link.target}"
     remedy = "compare `kafka-configs --describe --entity-type users` of both clusters"
@@ -353,47 +361,57 @@ def scram_users(observed: Observed) -> Verdict:
     missing = sorted(ours - theirs)
     applications = {p.removeprefix("User:") for p in link.settings.fence.principals}
     if not missing:
-        told = f"{len(ours):,} users; whether their passwords are the same nobody can see"
-        return ok(subject, "nobody is missing", told)
+        details = f"{len(ours):,} users; whether passwords match is not visible"
+        return ok(subject, "all users exist", details)
     known = sorted(set(missing) & applications)
-    told = f"{len(ours):,} on {link.source}, {len(theirs):,} on {link.target}"
-    remedy = "add them there with the same password: kafka-configs --alter --entity-type users"
+    details = f"{len(ours):,} on {link.source}, {len(theirs):,} on {link.target}"
+    remedy = "add them with the same password: kafka-configs --alter --entity-type users"
     if not theirs:
-        remedy += "; where there were any, read docs/troubleshooting.md on KAFKA-20774 before"
+        remedy += "; if users existed there before, see KAFKA-20774 in docs/troubleshooting.md"
     if known:
-        cost = "they cannot log in after the switch: an outage of these applications"
-        return fail(subject, f"applications are missing: {listed(known)}", told, cost, remedy)
-    cost = "if somebody uses them, they cannot log in after the switch"
-    return warn(subject, f"{len(missing):,} are missing: {listed(missing)}", told, cost, remedy)
+        impact = "these applications cannot log in after a failover"
+        return fail(
+            subject, f"users of applications are missing: {listed(known)}", details, impact, remedy
+        )
+    impact = "clients with these users cannot log in after a failover"
+    return warn(
+        subject, f"{len(missing):,} are missing: {listed(missing)}", details, impact, remedy
+    )
 
 
-@check("parity-of-quotas", _FAMILY, Status.WARN)
+@check("quota-parity", _FAMILY, Status.WARN)
 def quotas(observed: Observed) -> Verdict:
-    """Nobody has a lower quota on the target than on the source."""
+    """No client quota is lower or missing on the target."""
     link, survey = observed.link, observed.survey
     subject = f"client quotas of cluster {link.target}"
     remedy = "compare `kafka-configs --describe --entity-type users` (and clients) of both clusters"
     ours = require(survey.source.quotas, subject, f"those of {link.source} are", remedy)
     theirs = require(survey.target.quotas, subject, "they are", remedy)
     slower = [
-        f"{quota_of(who)}: {key}={rate:g}, on the source {'none' if was is None else f'{was:g}'}"
+        f"{quota_of(who)}: {key}={rate:g}, {'none' if was is None else f'{was:g}'} on the source"
         for who, limits in theirs.items()
         for key, rate in sorted(limits.items())
         if (was := ours.get(who, {}).get(key)) is None or rate < was
     ]
     lost = [f"{quota_of(who)}: {listed(list(ours[who]))}" for who in ours if who not in theirs]
     if slower:
-        cost = "these clients are slowed down after the switch"
-        remedy = "give them the source's: kafka-configs --alter"
-        return warn(subject, f"{len(slower):,} are lower there", several(slower), cost, remedy)
+        impact = "these clients are throttled after a failover"
+        remedy = "copy the source's quotas: drctl doctor --fix, or kafka-configs --alter"
+        return warn(
+            subject,
+            f"{len(slower):,} are lower than on the source",
+            several(slower),
+            impact,
+            remedy,
+        )
     if lost:
-        cost = "nothing keeps these clients from taking all of the target"
-        remedy = "set them there, too: kafka-configs --alter"
-        return warn(subject, f"{len(lost):,} are missing there", several(lost), cost, remedy)
-    told = f"{len(ours):,} and {len(theirs):,} quotas"
-    return ok(subject, "none is lower or missing", told)
+        impact = "these clients are not throttled on the target"
+        remedy = "copy the source's quotas: drctl doctor --fix, or kafka-configs --alter"
+        return warn(subject, f"{len(lost):,} are missing", several(lost), impact, remedy)
+    details = f"{len(ours):,} and {len(theirs):,} quotas"
+    return ok(subject, "none is lower or missing", details)
 
 
 def quota_of(who: Entity) -> str:
-    """Whose quota it is, in words for a person."""
+    """The entity of a quota, for messages."""
     return ", ".join(f"{kind} {name if name is not None else '(default)'}" for kind, name in who)

@@ -1,4 +1,4 @@
-"""Whether every broker answers for itself, and whether all of them are of one mind."""
+"""Whether every broker answers, and whether brokers agree on versions and features."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,7 +13,7 @@ from drctl.model.survey import BrokerFeatures
 from drctl.model.topology import Unavailable
 
 _FAMILY = Family.REACHABILITY
-_LOOK = "ask each broker: `kafka-broker-api-versions --bootstrap-server HOST:PORT`"
+_LOOK = "query each broker: `kafka-broker-api-versions --bootstrap-server HOST:PORT`"
 _METADATA = "metadata.version"
 
 
@@ -21,52 +21,54 @@ _METADATA = "metadata.version"
 def nobody(observed: Observed) -> Verdict:
     """At least one of the two clusters answers."""
     ends = {observed.link.source: observed.source, observed.link.target: observed.target}
-    subject, remedy = f"clusters {' and '.join(ends)}", "look at this machine's own network first"
+    subject, remedy = f"clusters {' and '.join(ends)}", "check this host's own network first"
     known = [
         require_asked(each, subject, "whether they answer is", remedy) for each in ends.values()
     ]
     silent = [each.reason for each in known if isinstance(each, Silent)]
     if len(silent) < len(ends):
-        return ok(subject, "not both of them are silent")
+        return ok(subject, "at least one of them answers")
     return fail(
         subject,
         f"neither answers: {remedy}",
         "; ".join(silent),
-        "nothing is known of either; where this machine cannot reach them, they may both be well",
-        f"{remedy}: its name servers, routes, VPN and firewall; then see that the brokers run",
+        "the state of both is unknown; both may be healthy and only unreachable from this host",
+        f"{remedy} (DNS, routes, VPN, firewall), then check that the brokers run",
     )
 
 
 @check("brokers-answer", _FAMILY, Status.FAIL)
 @each_cluster
 def answer(side: Side) -> Verdict:
-    """Every broker of both clusters answers when it is asked alone."""
+    """Every broker of both clusters answers when it is queried directly."""
     asked = require(side.survey.features, side.subject, "whether its brokers answer is", _LOOK)
     silent = {node: why for node, why in asked.items() if isinstance(why, Unavailable)}
     if silent:
-        told = several(why.reason for _, why in sorted(silent.items()))
+        details = several(why.reason for _, why in sorted(silent.items()))
         reason = f"{len(silent):,} of {len(asked):,} brokers do not answer"
-        cost = "what they lead stands still, and clients that reach only them see an outage"
-        remedy = "see that they run, and that their addresses can be reached from here"
-        return fail(side.subject, reason, told, cost, remedy)
+        impact = "partitions that they lead are unavailable"
+        remedy = "check that they run and that their advertised listeners are reachable from here"
+        return fail(side.subject, reason, details, impact, remedy)
     if not asked:
-        raise NotObserved(side.subject, "it names no broker", _LOOK)
+        raise NotObserved(side.subject, "its metadata lists no broker", _LOOK)
     layout = side.survey.layout
     if isinstance(layout, Unavailable):
         return ok(side.subject, f"all {len(asked):,} brokers answer")
     holders = {node for each in layout.partitions.values() for node in each.assigned}
     if absent := sorted(holders - layout.brokers.keys()):
-        reason = f"brokers {listed(absent)} hold replicas and are not there"
-        cost = "what they held is on fewer brokers now, and some of it may be on none"
-        told = f"brokers that are there: {listed(sorted(layout.brokers))}"
-        return fail(side.subject, reason, told, cost, "bring them back; runbook broker-failure")
-    took = f"metadata came in {layout.seconds:.2f} s"
+        reason = f"brokers {listed(absent)} hold replicas but are not in the cluster"
+        impact = "their partitions have fewer replicas, and some may have none"
+        details = f"brokers in the cluster: {listed(sorted(layout.brokers))}"
+        return fail(
+            side.subject, reason, details, impact, "restart them: drctl runbook show broker-failure"
+        )
+    took = f"metadata request took {layout.seconds:.2f} s"
     return ok(side.subject, f"all {len(asked):,} brokers answer", took)
 
 
 @check("broker-versions", _FAMILY, Status.WARN)
 def versions(observed: Observed) -> Iterator[Verdict]:
-    """Brokers of a cluster have one version, and the target's level is not below the source's."""
+    """Brokers of a cluster run one version, and the target's features are not older."""
     yield from of_each(observed, _one_version)
     levels = [_levels(side) for side in sides(observed)]
     if all(levels):
@@ -74,24 +76,22 @@ def versions(observed: Observed) -> Iterator[Verdict]:
 
 
 def _one_version(side: Side) -> Verdict:
-    asked = require(
-        side.survey.features, side.subject, "which versions its brokers are of is", _LOOK
-    )
+    asked = require(side.survey.features, side.subject, "the version of its brokers is", _LOOK)
     known = {node: each for node, each in asked.items() if isinstance(each, BrokerFeatures)}
     tops = {node: each.supported.get(_METADATA, 0) for node, each in known.items()}
     if not any(tops.values()):
-        raise NotObserved(side.subject, f"its brokers do not tell their {_METADATA}", _LOOK)
-    told = several(f"broker {node} up to {top}" for node, top in sorted(tops.items()))
-    evidence = f"{_METADATA} is {_levels(side).get(_METADATA, 0)}; {told}"
+        raise NotObserved(side.subject, f"its brokers do not report {_METADATA}", _LOOK)
+    details = several(f"broker {node} up to {top}" for node, top in sorted(tops.items()))
+    evidence = f"{_METADATA} is {_levels(side).get(_METADATA, 0)}; {details}"
     if len(set(tops.values())) > 1:
-        cost = "brokers that know less lead partitions, too: what clients may do depends on luck"
-        remedy = "finish the upgrade, or take it back"
-        return warn(side.subject, "its brokers are of several versions", evidence, cost, remedy)
-    return ok(side.subject, "its brokers are of one version", evidence)
+        impact = "which features a client can use depends on the broker that it reaches"
+        remedy = "finish the upgrade or roll it back"
+        return warn(side.subject, "its brokers run several versions", evidence, impact, remedy)
+    return ok(side.subject, "its brokers run one version", evidence)
 
 
 def _levels(side: Side) -> Mapping[str, int]:
-    """What its brokers agreed on."""
+    """The finalized feature levels of a cluster."""
     asked = side.survey.features
     if isinstance(asked, Unavailable):
         return {}
@@ -103,12 +103,18 @@ def _compared(observed: Observed, ours: Mapping[str, int], theirs: Mapping[str, 
     subject = f"features of cluster {observed.link.target}"
     lower = {name: level for name, level in ours.items() if theirs.get(name, 0) < level}
     if lower:
-        told = several(
-            f"{name} is {theirs.get(name, 0)}, on the source {level}"
+        details = several(
+            f"{name} is {theirs.get(name, 0)}, {level} on the source"
             for name, level in sorted(lower.items())
         )
-        cost = "clients that need what the source has are refused on the target"
-        remedy = "raise them there: kafka-features upgrade"
-        return warn(subject, f"{len(lower):,} are lower than on the source", told, cost, remedy)
-    told = ", ".join(f"{name}={level}" for name, level in sorted(theirs.items()))
-    return ok(subject, "none is lower than on the source", told)
+        impact = "clients that use newer features of the source fail on the target"
+        remedy = "upgrade them on the target: kafka-features upgrade"
+        return warn(
+            subject,
+            f"{len(lower):,} feature levels are lower than on the source",
+            details,
+            impact,
+            remedy,
+        )
+    details = ", ".join(f"{name}={level}" for name, level in sorted(theirs.items()))
+    return ok(subject, "no feature level is lower than on the source", details)

@@ -1,4 +1,4 @@
-"""Every check, once. `doctor` and the guards of a failover take them from here."""
+"""Every check, once. `doctor` and the prechecks of a failover take them from here."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -48,7 +48,7 @@ def findings(observed: Observed) -> tuple[Finding, ...]:
 
 
 def precheck_findings(observed: Observed) -> tuple[Finding, ...]:
-    """What the guards say before the failover that was looked at."""
+    """What the prechecks say before the failover that was looked at."""
     return tuple(
         finding for precheck in PRECHECKS.values() for finding in precheck.findings(observed)
     )

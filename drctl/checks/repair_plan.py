@@ -39,7 +39,7 @@ from drctl.model.survey import Entity
 from drctl.model.text import option
 from drctl.model.topology import Unavailable
 
-_USERS, _QUOTAS = "parity-of-scram-users", "parity-of-quotas"
+_USERS, _QUOTAS = "scram-user-parity", "quota-parity"
 _TYPES = {"user": "users", "client-id": "clients", "ip": "ips"}
 _SECRET = "no cluster tells a password, or what is kept of it: it cannot be copied"
 _SHARED = (
@@ -95,11 +95,11 @@ def _quota(observed: Observed, who: Entity, what: str, change: str) -> Left:
         for kind, name in who
     )
     remedy = f"on {observed.link.target}: kafka-configs --alter {change} {named}"
-    cost = "these clients are slowed down after the switch, or nothing bounds them"
-    return Left(_QUOTAS, what, _SHARED, cost, remedy)
+    impact = "these clients are slowed down after the switch, or nothing bounds them"
+    return Left(_QUOTAS, what, _SHARED, impact, remedy)
 
 
-_CHECK = "parity-of-acls"
+_CHECK = "acl-parity"
 _ALLOW, _DENY, _LITERAL, _PREFIXED = "ALLOW", "DENY", "LITERAL", "PREFIXED"
 _ANY = "*"
 _REFUSED = "is refused as soon as it comes to the target"
@@ -279,7 +279,7 @@ def _fix(observed: Observed, rule: Acl, why: str) -> Fix[Acl]:
 
 
 MIN_ISR, POLICY = "min.insync.replicas", "cleanup.policy"
-_WEAKER, _KEPT, _TIME = "parity-of-settings", "parity-of-retention", "parity-of-timestamps"
+_WEAKER, _KEPT, _TIME = "topic-config-parity", "retention-parity", "timestamp-type-parity"
 _GONE = "what consumers still want to read may be gone there, and lost records are not found"
 # What MirrorMaker 2 leaves alone unless `config.properties.exclude` says otherwise.
 _NOT_SYNCED = (
@@ -647,4 +647,4 @@ def _of_brokers(observed: Observed) -> Iterator[Left]:
 
 def _left(finding: Finding, why: str) -> Left:
     what = f"{finding.subject}: {finding.evidence or finding.reason}"
-    return Left(finding.check, what, why, finding.cost, finding.remedy)
+    return Left(finding.check, what, why, finding.impact, finding.remedy)

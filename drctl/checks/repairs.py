@@ -75,14 +75,14 @@ class Left:
         check: whose row of `doctor` it stays in.
         what: differs, in words for a person.
         why: it is left.
-        cost: what it would cost in a failover; empty where the check says it.
+        impact: what it would impact in a failover; empty where the check says it.
         remedy: what a person would do.
     """
 
     check: str
     what: str
     why: str
-    cost: str
+    impact: str
     remedy: str
 
 
@@ -181,7 +181,7 @@ def tried(fixes: Fixes, target: ShapeReader) -> Fixes:
     configured = target.would_configure(settings)
     extended = target.would_extend({f.change.topic: f.change.total for f in fixes.partitions})
     created = target.would_create([f.change for f in fixes.topics])
-    taken, left = _parted("parity-of-settings", fixes.settings, configured, lambda c: c.topic)
+    taken, left = _parted("topic-config-parity", fixes.settings, configured, lambda c: c.topic)
     more, short = _parted("fewer-partitions-on-target", fixes.partitions, extended, _topic)
     made, missing = _parted("topics-missing-on-target", fixes.topics, created, lambda c: c.name)
     return replace(

@@ -1,4 +1,4 @@
-"""Replication of the link: whether it runs, how far it is behind, and whether it can be stopped."""
+"""Replication of the link: whether it runs, how far it lags, and whether it can be stopped."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -48,37 +48,41 @@ def unreachable(observed: Observed) -> Verdict | None:
     if not _on_connect(observed):
         return None
     if observed.link.settings.replicator.connect is None:
-        reason = "the link has no worker: whether replication is stopped cannot be seen"
+        reason = "the link has no Connect worker: drctl cannot verify that replication is stopped"
         raise NotObserved("Connect", reason, _CONNECT)
     known = require_asked(observed.connectors, "Connect", "whether it answers is", _CONNECT)
     if isinstance(known, Unavailable):
         return fail(
             "Connect",
-            "it does not answer: replication cannot be proven stopped",
+            "it does not answer: drctl cannot verify that replication is stopped",
             known.reason,
-            "a replicator that runs on appends old records behind new ones on the target",
-            "see that a worker runs; where all of them are gone for good, say so with --override"
-            " connect-unreachable=REASON, and keep them from starting",
+            "a replicator that keeps running appends old records after new ones on the target",
+            "check that a worker runs; if all workers are permanently lost, pass --override"
+            " connect-unreachable=REASON and make sure that they cannot restart",
         )
     return ok("Connect", "it answers", f"connectors: {listed(sorted(known)) or 'none'}")
 
 
-@check("connectors-not-named", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, PLANNED))
+@check("connectors-not-configured", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, PLANNED))
 def named(observed: Observed) -> Verdict | None:
-    """The link names the connector that copies its records, and the workers have it."""
+    """The link names its source connector, and the workers have it."""
     if not _on_connect(observed):
         return None
     name = observed.link.settings.replicator.connectors.source
     subject = "source connector"
-    cost = "nothing is stopped: it goes on to append old records behind new ones on the target"
-    remedy = "name it: `replicator: {connectors: {source: ...}}` of the link in drctl.yaml"
+    impact = "it would not be stopped: it appends old records after new ones on the target"
+    remedy = "set `replicator: {connectors: {source: NAME}}` of the link in drctl.yaml"
     if name is None:
-        return fail(subject, "the link does not name it", "no such key in drctl.yaml", cost, remedy)
+        return fail(
+            subject, "the link does not name it", "no such key in drctl.yaml", impact, remedy
+        )
     known = require(observed.connectors, subject, "whether the workers have it is", remedy)
     evidence = f"connectors: {listed(sorted(known)) or 'none'}"
     if name in known:
-        return ok(f"connector {name}", "it is there, and named", evidence)
-    return fail(f"connector {name}", "the workers have none of this name", evidence, cost, remedy)
+        return ok(f"connector {name}", "it is configured and deployed", evidence)
+    return fail(
+        f"connector {name}", "the workers have no connector of this name", evidence, impact, remedy
+    )
 
 
 @check("replication-not-running", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, PLANNED))
@@ -93,15 +97,15 @@ def not_running(observed: Observed) -> Iterable[Verdict] | None:
 
 @check("replication-lag", _FAMILY, Status.WARN, Status.FAIL, prechecks=Prechecks(BOTH, PLANNED))
 def lag(observed: Observed) -> Iterator[Verdict]:
-    """The target lacks at most `policy.max_lag_records` of the source's records."""
+    """The target lags by at most `policy.max_lag_records` records."""
     subject = f"link {observed.link.name}"
-    remedy = "`drctl gap` says what is missing"
+    remedy = "drctl gap shows what is missing"
     if isinstance(observed.lag, Unavailable):
-        reason = f"how many records it lags is not known: {observed.lag.reason}"
+        reason = f"the lag is not known: {observed.lag.reason}"
         raise NotObserved(subject, reason, remedy, _newest(observed))
     known, unknown = split(observed.lag)
     if unknown:
-        reason = f"how far {len(unknown):,} of {len(observed.lag):,} partitions lag is not known"
+        reason = f"the lag of {len(unknown):,} of {len(observed.lag):,} partitions is not known"
         yield not_checked(subject, reason, remedy, reasons(unknown))
     judged = _lagging(subject, known, observed)
     if judged.status is not Status.OK or not unknown:
@@ -113,27 +117,27 @@ def _lagging(subject: str, known: Mapping[TopicPartition, Lag], observed: Observ
     total = sum(each.records for each in known.values())
     at_most = sum(each.at_most for each in known.values())
     behind = sorted(known.items(), key=lambda row: (-row[1].records, -row[1].at_most))
-    evidence = several(f"{p} by {_told(each)}" for p, each in behind if each.at_most)
+    evidence = several(f"{p} by {_described(each)}" for p, each in behind if each.at_most)
     reason = f"it lags by about {total:,} records, {at_most:,} at most"
     allowed = f"policy.max_lag_records is {most:,}"
     if observed.mode is Mode.UNPLANNED and at_most:
-        cost = f"about {total:,} records are not on the target until they are reconciled"
-        remedy = "where the source can still be read, use --mode planned"
-        return warn(subject, reason, evidence, cost, remedy)
-    cost = "producers would be shut out while replication catches up"
+        impact = f"about {total:,} records are missing on the target until they are reconciled"
+        remedy = "if the source can still be read, use --mode planned"
+        return warn(subject, reason, evidence, impact, remedy)
+    impact = "producers are blocked while replication catches up"
     if total > most:
         remedy = (
-            "wait until it has caught up, or raise policy.max_lag_records: behind the fence all is"
-            " brought over anyway"
+            "wait for replication to catch up, or raise policy.max_lag_records: the drain"
+            " replicates the rest"
         )
-        return fail(subject, f"{reason}; {allowed}", evidence, cost, remedy)
+        return fail(subject, f"{reason}; {allowed}", evidence, impact, remedy)
     if at_most > most:
-        remedy = "replicators commit their progress about once a minute: try again in a minute"
-        return warn(subject, f"{reason}; {allowed}", evidence, cost, remedy)
+        remedy = "try again in a minute: replicators commit their progress about once a minute"
+        return warn(subject, f"{reason}; {allowed}", evidence, impact, remedy)
     return ok(subject, f"{reason}; {allowed}", evidence)
 
 
-def _told(lag: Lag) -> str:
+def _described(lag: Lag) -> str:
     return f"{lag.records:,}, {lag.at_most:,} at most ({lag.evidence})"
 
 
@@ -142,7 +146,7 @@ def _newest(observed: Observed) -> str:
     if isinstance(newest, Unavailable):
         return ""
     age = duration(max(0, observed.now_ms - newest))
-    return f"the newest copy is of {utc(newest)}, {age} before this look"
+    return f"the newest replicated record is from {utc(newest)}, {age} ago"
 
 
 def _on_connect(observed: Observed) -> bool:
@@ -151,7 +155,7 @@ def _on_connect(observed: Observed) -> bool:
 
 
 def _of_the_link(observed: Observed, known: Connectors) -> dict[str, Connector | None]:
-    """Those that are named; else the one that copies, where it can be told."""
+    """The connectors that the link names, else the source connector if it is unambiguous."""
     replicator = observed.link.settings.replicator
     if named := replicator.connectors.named:
         return {name: known.get(name) for name in named}
@@ -166,34 +170,36 @@ def _running(name: str, connector: Connector | None, mode: Mode) -> Verdict:
         reason, evidence = "the workers have no such connector", ""
         remedy = "deploy it, or correct `replicator.connectors` of the link in drctl.yaml"
     elif not connector.state:
-        remedy = "ask Connect: GET /connectors/NAME/status"
+        remedy = "query Connect: GET /connectors/NAME/status"
         raise NotObserved(subject, "its state is not known", remedy)
     else:
-        remedy = "restart what has failed, and look into the worker's log for why"
+        remedy = "restart what failed (drctl connect recover); the cause is in the worker's log"
         if connector.state in _BY_HAND:
-            remedy = "somebody stopped it: let it go on, unless that is meant to be so"
+            remedy = "it was stopped on purpose: resume it, unless it must stay stopped"
         reason, evidence = _stopped(connector)
         if not reason:
             tasks = len(connector.tasks)
             return ok(
                 subject,
-                f"it and its {tasks} tasks run" if tasks else "it runs, and has nothing to do",
+                f"it and its {tasks} tasks are running" if tasks else "it is running without tasks",
             )
-    cost = "what the target lacks is not brought over: a drain would wait in vain"
+    impact = "missing records are not replicated: the drain would time out"
     if mode is Mode.UNPLANNED:
-        return ok(subject, f"{reason}: nothing is waited for any more", evidence)
-    return fail(subject, reason, evidence, cost, remedy)
+        return ok(subject, f"{reason}; an unplanned failover does not wait for it", evidence)
+    return fail(subject, reason, evidence, impact, remedy)
 
 
 def _stopped(connector: Connector) -> tuple[str, str]:
-    """What does not run, and why; empty where all does."""
+    """What is not running, and why; empty if everything is."""
     if connector.state != RUNNING:
         return f"it is {connector.state}", first_lines(connector.stack_trace)
     others = [task for task in connector.tasks if task.state != RUNNING]
     if others:
-        told = ", ".join(f"task {task.number} is {task.state}" for task in others)
-        return told, several(first_lines(task.stack_trace) for task in others if task.stack_trace)
-    # One that makes checkpoints has no task as long as there is no group.
+        evidence = ", ".join(f"task {task.number} is {task.state}" for task in others)
+        return evidence, several(
+            first_lines(task.stack_trace) for task in others if task.stack_trace
+        )
+    # A checkpoint connector has no task while there is no group.
     idle = not connector.tasks and simple_class(connector.config) in (SOURCE, REPLICATOR)
     return ("it has no task", "") if idle else ("", "")
 
@@ -202,40 +208,44 @@ _DAY_MS = 24 * 3_600_000
 
 
 @check(
-    "retention-near-tail", Family.RETENTION, Status.WARN, Status.FAIL, prechecks=Prechecks(PLANNED)
+    "backlog-near-retention",
+    Family.RETENTION,
+    Status.WARN,
+    Status.FAIL,
+    prechecks=Prechecks(PLANNED),
 )
 def near_tail(observed: Observed) -> Iterator[Verdict]:
     """The source keeps unreplicated records for more than a quarter of its `retention.ms`."""
-    subject = f"unreplicated tails on cluster {observed.link.source}"
-    remedy = "compare retention.ms of the source's topics with how long replication has stood"
-    tails, untold = split(require(observed.tails, subject, "how old they are is", remedy))
+    subject = f"unreplicated records on cluster {observed.link.source}"
+    remedy = "compare retention.ms of the source's topics with the replication lag"
+    tails, untold = split(require(observed.tails, subject, "their age is", remedy))
     keep = "raise retention.ms of these topics on the source until replication has caught up"
     lost, evidence = _count({p: tail.lost for p, tail in tails.items()})
     if lost:
-        cost = "they are in no cluster any more"
-        reason = f"{lost:,} records were deleted before they were copied"
-        yield fail(subject, reason, evidence, cost, keep)
+        impact = "they are lost: neither cluster has them"
+        reason = f"{lost:,} records were deleted before they were replicated"
+        yield fail(subject, reason, evidence, impact, keep)
     soon, soon_evidence = _count({p: tail.soon for p, tail in tails.items()})
     later, later_evidence = _count({p: tail.later for p, tail in tails.items()})
     if soon:
-        cost = "the source deletes them while replication is drained"
-        reason = f"{soon:,} records are about to be deleted before they are copied"
-        yield fail(subject, reason, soon_evidence, cost, keep)
+        impact = "the source deletes them during the drain"
+        reason = f"{soon:,} records expire before they are replicated"
+        yield fail(subject, reason, soon_evidence, impact, keep)
     elif later:
-        cost = "the source deletes them if replication does not catch up in time"
+        impact = "the source deletes them if replication does not catch up in time"
         reason = f"{later:,} records have less than a quarter of their retention left"
-        yield warn(subject, reason, later_evidence, cost, keep)
+        yield warn(subject, reason, later_evidence, impact, keep)
     unknown = [f"{p}: {each.reason}" for p, each in untold.items()]
     unknown += [f"{p}: {tail.by_size}" for p, tail in tails.items() if tail.by_size]
     if unknown:
-        reason = f"when {len(unknown):,} of them are deleted is not known"
+        reason = f"the expiry of {len(unknown):,} of them is not known"
         yield not_checked(subject, reason, remedy, several(unknown))
     elif not (lost or soon or later):
-        yield ok(subject, "none is near its deletion", f"{len(tails):,} partitions lag")
+        yield ok(subject, "none expires soon", f"{len(tails):,} partitions lag")
 
 
 def _count(tails: Mapping[TopicPartition, int]) -> tuple[int, str]:
-    """How many records in all, and of each partition that has any."""
+    """The total of records, and the count of each partition that has any."""
     counts = {place: count for place, count in tails.items() if count}
     evidence = several(f"{place}: {count:,}" for place, count in counts.items())
     return sum(counts.values()), evidence
@@ -243,7 +253,7 @@ def _count(tails: Mapping[TopicPartition, int]) -> tuple[int, str]:
 
 @check("retention-objective", Family.RETENTION, Status.WARN, Status.FAIL)
 def objective(observed: Observed) -> Iterable[Verdict]:
-    """Topics and copies are kept for a day, and for longer than `policy.max_rpo_seconds`."""
+    """Topics and copies are retained for a day and longer than `policy.max_rpo_seconds`."""
     floor_ms = round(observed.policy.max_rpo_seconds * 1000)
     return of_each(observed, lambda side: _kept(side, floor_ms))
 
@@ -255,15 +265,17 @@ def _kept(side: Side, floor_ms: int) -> Verdict:
     night = {name: ms for name, ms in known.items() if floor_ms < ms < _DAY_MS}
     remedy = "raise retention.ms of these topics"
     if short:
-        cost = "records are deleted within the time by which replication may be behind"
-        reason = f"{len(short):,} topics are kept for less than policy.max_rpo_seconds"
-        return fail(side.subject, reason, _retentions(short), cost, remedy)
+        impact = "records expire before the allowed replication lag is reached"
+        reason = f"{len(short):,} topics are retained for less than policy.max_rpo_seconds"
+        return fail(side.subject, reason, _retentions(short), impact, remedy)
     if night:
-        cost = "a cluster that returns after a night deletes what was not copied before it is read"
-        reason = f"{len(night):,} topics are kept for less than a day"
-        return warn(side.subject, reason, _retentions(night), cost, remedy)
-    told = f"{len(kept):,} topics, {len(kept) - len(known):,} without an end by time"
-    return ok(side.subject, "all are kept for a day or longer", told)
+        impact = (
+            "a cluster that returns after a night deletes unreplicated records before they are read"
+        )
+        reason = f"{len(night):,} topics are retained for less than a day"
+        return warn(side.subject, reason, _retentions(night), impact, remedy)
+    evidence = f"{len(kept):,} topics, {len(kept) - len(known):,} without time-based retention"
+    return ok(side.subject, "all are retained for a day or longer", evidence)
 
 
 def _retentions(rows: dict[str, int]) -> str:
@@ -271,7 +283,7 @@ def _retentions(rows: dict[str, int]) -> str:
 
 
 def _retention(state: TopicState) -> int | None:
-    """Milliseconds; None where it deletes nothing for its age."""
+    """Retention in milliseconds; None without time-based retention."""
     text = state.config.get("retention.ms", "")
     if "delete" not in state.config.get("cleanup.policy", "delete"):
         return None

@@ -1,4 +1,4 @@
-"""Whether records could go round, and whether copies are what they should be."""
+"""Replication loops, third clusters, other writers, and whether copies match the source."""
 
 import re
 
@@ -28,37 +28,39 @@ _FAMILY = Family.REPLICATION
 _RECENT_MS = 10 * 60_000
 _IDENTITY = "IdentityReplicationPolicy"
 _IDLE = ("STOPPED", "PAUSED")
-_LOOK = "look whether both directions run at once"
+_LOOK = "check whether both directions run at the same time"
 
 
-@check("cycles", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH))
-def cycles(observed: Observed) -> Verdict | None:
-    """No record is copied back to where it came from."""
+@check("replication-loops", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH))
+def loops(observed: Observed) -> Verdict | None:
+    """No record is replicated back to the topic that it came from."""
     link = observed.link
     subject = f"links between {link.source} and {link.target}"
     if link.settings.replicator.kind == "confluent-replicator":
-        # It marks records: row replicator-provenance.
+        # It marks records: see replicator-provenance.
         return None
-    remedy = "let one direction rename, mark records (provenance headers), or stop one of them"
+    remedy = "rename topics in one direction, use provenance headers, or stop one direction"
     others = require(observed.neighbours, subject, "the other links are", remedy)
     running = _running_back(observed, subject)
     back = [each for each in others if (each.source, each.target) == (link.target, link.source)]
     meant = [each.name for each in back if _round(link, each)]
-    cost = "each direction takes the other's copies for new records, for ever"
+    impact = "each direction replicates the other's copies as new records, endlessly"
     if running:
-        reason = f"connectors {listed(running)} copy back under the same names"
+        reason = f"connectors {listed(running)} replicate back under the same topic names"
         stop = "; ".join(put("", name, "stop") for name in running)
-        return fail(subject, reason, "neither direction is stopped", cost, f"{remedy}: {stop}")
+        return fail(subject, reason, "both directions are running", impact, f"{remedy}: {stop}")
     if meant and not isinstance(observed.connectors, Unavailable):
-        return ok(subject, f"link {listed(meant)} would, and nothing of it runs now", "", cost)
+        return ok(
+            subject, f"link {listed(meant)} would cause a loop, but is not running", "", impact
+        )
     if meant:
-        reason = f"link {listed(meant)} copies back, and whether it runs now cannot be seen"
+        reason = f"link {listed(meant)} replicates back; whether it is running is not known"
         raise NotObserved(subject, reason, _LOOK)
-    return ok(subject, "nothing copies back under the same names")
+    return ok(subject, "nothing replicates back under the same topic names")
 
 
 def _round(link: Link, other: Link) -> bool:
-    """Whether both keep the names of topics, and have topics in common, as far as patterns tell."""
+    """Whether both keep topic names and carry common topics, as far as their patterns show."""
     if not (_same_names(link) and _same_names(other)):
         return False
     both = ((link, other), (other, link))
@@ -70,10 +72,10 @@ def _same_names(link: Link) -> bool:
 
 
 def _running_back(observed: Observed, subject: str) -> list[str]:
-    """MirrorMaker 2's connectors of the other direction that run, and bring copies back.
+    """Running MirrorMaker 2 connectors of the reverse direction that replicate copies back.
 
-    While the link's own connector is stopped nothing goes round: so it is where clients have moved
-    and the way back runs.
+    While the link's own connector is stopped there is no loop: clients have failed over, and
+    reverse replication runs.
     """
     known: dict[str, Connector] = {}
     for workers in (observed.connectors, observed.reverse):
@@ -89,7 +91,7 @@ def _running_back(observed: Observed, subject: str) -> list[str]:
 
 
 def _the_other_way(connector: Connector, ours: Connector) -> bool:
-    """By the names that both give the clusters, or by their addresses."""
+    """Whether a connector is the reverse of ours, by cluster aliases or addresses."""
     source, target = _addresses(connector)
     our_source, our_target = _addresses(ours)
     swapped = bool(source & our_target and target & our_source)
@@ -97,11 +99,11 @@ def _the_other_way(connector: Connector, ours: Connector) -> bool:
 
 
 def _brings_back(connector: Connector, observed: Observed, subject: str) -> bool:
-    """Whether a copy of a topic of the link comes back to the topic itself, as far as is known."""
+    """Whether a copy of a topic of the link returns to the topic itself, as far as known."""
     link = observed.link
     names = _topics(observed)
     if names is None and _keeps_names(connector):
-        reason = f"connector {connector.name} copies back; whether topics of the link is not known"
+        reason = f"connector {connector.name} replicates back; which topics is not known"
         raise NotObserved(subject, reason, _LOOK)
     if not names:
         return _keeps_names(connector)
@@ -109,7 +111,7 @@ def _brings_back(connector: Connector, observed: Observed, subject: str) -> bool
 
 
 def _topics(observed: Observed) -> set[str] | None:
-    """Those of the source that are known; of one that is silent, those whose copies are there."""
+    """Known topics of the source; if it does not answer, those that have a copy."""
     link, topics, copies = observed.link, observed.source_topics, observed.target_topics
     if not isinstance(topics, Unavailable):
         return {name for name, state in topics.items() if state is not None}
@@ -142,50 +144,52 @@ def _keeps_names(connector: Connector) -> bool:
     return connector.config.get("replication.policy.class", "").endswith(_IDENTITY)
 
 
-@check("two-clusters-only", _FAMILY, Status.WARN)
+@check("third-clusters", _FAMILY, Status.WARN)
 def two_only(observed: Observed) -> Verdict:
     """The clusters of the link replicate with each other and with no third one."""
     link = observed.link
     subject = f"clusters {link.source} and {link.target}"
-    remedy = "look which other clusters replicate from them or to them"
+    remedy = "check which other clusters replicate from them or to them"
     others = require(observed.neighbours, subject, "the other links are", remedy)
     ends = {link.source, link.target}
     beyond = [each for each in others if ends & {each.source, each.target} != set()]
     third = [each for each in beyond if {each.source, each.target} != ends]
     if not third:
-        return ok(subject, "drctl.yaml has no link of theirs with a third cluster")
-    told = several(f"{each.name}: {each.source} to {each.target}" for each in third)
-    cost = "when clients move, these links go on from a cluster that takes no writes any more"
-    remedy = "plan the failover of each link; the order is nobody's but yours"
-    return warn(subject, f"{len(third):,} links join them to others", told, cost, remedy)
+        return ok(subject, "drctl.yaml has no link between them and a third cluster")
+    evidence = several(f"{each.name}: {each.source} to {each.target}" for each in third)
+    impact = "after a failover, these links replicate from a cluster that accepts no writes"
+    remedy = "plan the failover of each link, and the order of the failovers"
+    return warn(
+        subject, f"{len(third):,} links connect them to other clusters", evidence, impact, remedy
+    )
 
 
-@check("copies-are-identical", _FAMILY, Status.FAIL)
+@check("copies-differ", _FAMILY, Status.FAIL)
 def identical(observed: Observed) -> Verdict | None:
-    """Where the link keeps offsets, samples at the same offsets are the same records."""
+    """If the link preserves offsets, sampled records at equal offsets are identical."""
     link = observed.link
     if link.settings.replicator.kind != "offset-preserving":
         return None
     subject = f"copies of link {link.name}"
-    remedy = "`drctl gap --scope full` compares everything"
-    found = require(observed.survey.sampled, subject, "whether they are the same is", remedy)
+    remedy = "compare everything: drctl gap --scope full"
+    found = require(observed.survey.sampled, subject, "whether they are identical is", remedy)
     if found.different:
-        told = several(f"{place} offset {offset}" for place, offset in found.different)
+        evidence = several(f"{place} offset {offset}" for place, offset in found.different)
         reason = f"{len(found.different):,} of {found.same + len(found.different):,} samples differ"
-        cost = "groups would go on at other records than they stopped at"
-        remedy = "the mirror does not keep offsets: set another replicator.kind, or mirror anew"
-        return fail(subject, reason, told, cost, remedy)
+        impact = "groups would continue at the wrong records"
+        remedy = "offsets are not preserved: change replicator.kind, or rebuild the mirror"
+        return fail(subject, reason, evidence, impact, remedy)
     if found.unread or not found.same:
-        reason = f"of {len(found.unread):,} samples one side could not be read"
+        reason = f"{len(found.unread):,} samples could not be read on one cluster"
         raise NotObserved(subject, reason, remedy, several(found.unread))
-    return ok(subject, f"{found.same:,} samples are the same records")
+    return ok(subject, f"{found.same:,} samples are identical")
 
 
-@check("outside-writers", _FAMILY, Status.WARN)
-def outside_writers(observed: Observed) -> Verdict:
+@check("unexpected-writers", _FAMILY, Status.WARN)
+def unexpected_writers(observed: Observed) -> Verdict:
     """Only replication writes to the copies."""
     subject = f"copies on cluster {observed.link.target}"
-    remedy = "look at `kafka-transactions describe-producers` of a copy"
+    remedy = "run `kafka-transactions describe-producers` on a copy"
     by_place = require(observed.target_producers, subject, "who writes to them is", remedy)
     producers, unread = split(by_place)
     worker = {} if isinstance(observed.worker, Unavailable) else observed.worker
@@ -198,30 +202,30 @@ def outside_writers(observed: Observed) -> Verdict:
         if observed.now_ms - each.timestamp_ms <= _RECENT_MS
     ]
     if recent and not exactly_once:
-        told = several(
+        evidence = several(
             f"producer {each.producer_id} in {place},"
             f" {duration(max(0, observed.now_ms - each.timestamp_ms))} ago"
             for place, each in recent
         )
-        reason = f"idempotent producers wrote to {len({p for p, _ in recent}):,} of them just now"
-        cost = "records that the source has not; what follows them has other offsets"
+        reason = f"idempotent producers recently wrote to {len({p for p, _ in recent}):,} of them"
+        impact = "the target has records that the source does not have; offsets no longer match"
         remedy = (
-            "find and stop them; deny WRITE on the copies to everybody but the replicator. Where"
-            " the replicator itself writes so, this is it"
+            "find and stop them, and deny WRITE on the copies to everyone but the replicator;"
+            " ignore this if the replicator's own producers are idempotent"
         )
-        return warn(subject, reason, told, cost, remedy)
+        return warn(subject, reason, evidence, impact, remedy)
     if unread:
-        reason = f"of {len(unread):,} partitions it is not known"
+        reason = f"the producers of {len(unread):,} partitions are not known"
         raise NotObserved(subject, reason, remedy, reasons(unread))
-    told = "producers that are not idempotent leave no trace"
-    return ok(subject, "no idempotent producer wrote to them in the last 10 minutes", told)
+    evidence = "producers that are not idempotent cannot be detected"
+    return ok(subject, "no idempotent producer wrote to them in the last 10 minutes", evidence)
 
 
 @check("source-connectors", _FAMILY, Status.WARN)
 def source_connectors(observed: Observed) -> Verdict:
-    """The workers run no source connectors beside the mirror, whose offsets would have to move."""
+    """The workers run no other source connectors, whose offsets would have to move."""
     subject = "source connectors"
-    remedy = "see what else writes to the source from a database: `drctl connect status`"
+    remedy = "list the connectors: drctl connect status"
     known = require(observed.connectors, subject, "the connectors are", remedy)
     others = [
         c
@@ -230,15 +234,18 @@ def source_connectors(observed: Observed) -> Verdict:
         and not re.search(r"Mirror|Replicator", c.config.get("connector.class", ""))
     ]
     if not others:
-        return ok(subject, "the workers of the link run none", f"{len(known):,} connectors")
-    told = several(f"{c.name} ({simple_class(c.config)})" for c in others)
+        return ok(
+            subject,
+            "the link's workers run no other source connector",
+            f"{len(known):,} connectors",
+        )
+    evidence = several(f"{c.name} ({simple_class(c.config)})" for c in others)
     return warn(
         subject,
-        f"{len(others):,} read into Kafka from elsewhere",
-        told,
-        "they go on where their offsets are: these have to move with the failover. Stopped for"
-        " longer than their database keeps its log, they begin anew with a snapshot; what the"
-        " database itself loses nobody here can see",
-        "plan it with `drctl connect offsets`; compare the time that the database keeps its log"
-        " (oplog, WAL, binlog) with the longest outage that you plan for",
+        f"{len(others):,} import data into Kafka",
+        evidence,
+        "their source offsets must move with the failover; if they are stopped for longer than"
+        " their database keeps its log, they start over with a snapshot",
+        "export the offsets with `drctl connect offsets`; keep the database log (WAL, binlog)"
+        " for longer than the longest planned outage",
     )

@@ -1,6 +1,6 @@
-"""Confluent Replicator: settings without which no offset, or a wrong one, is translated.
+"""Confluent Replicator: settings without which offsets are translated wrongly or not at all.
 
-The last checks are about what it translates from: the times that consumers write down.
+The last checks are about its input: the timestamps that consumers write.
 """
 
 from collections.abc import Iterator
@@ -37,65 +37,71 @@ from drctl.model.replication import Connector
 from drctl.model.topology import TopicState, Unavailable
 
 _FAMILY = Family.REPLICATOR
-_COPIED_AGAIN = "on the way back, what was replicated before is copied again: duplicates"
+_COPIED_AGAIN = "a failback copies records again that were replicated before: duplicates"
 _CONVERTER = "io.confluent.connect.replicator.util.ByteArrayConverter"
 
 
-_AT_RESET = "groups begin on the target where their auto.offset.reset says: all again, or nothing"
+_AT_RESET = "groups start on the target at their auto.offset.reset: everything again, or nothing"
 _SLOW_MS = 300_000
 _EXPIRY_MS = 600_000
 
 
 @check("replicator-connector", _FAMILY, Status.FAIL)
 def connector(observed: Observed) -> Verdict:
-    """The link's Replicator is on the workers."""
+    """The link's Replicator is deployed on the workers."""
     found = find(observed, REPLICATOR)
     if found is None:
         return fail(
             "Connect",
-            "the link's Replicator is not on the workers",
+            "the link's Replicator is not deployed on the workers",
             f"connectors: {', '.join(sorted(all_connectors(observed))) or 'none'}",
-            "nothing is replicated, and no position translated",
+            "no record is replicated and no offset is translated",
             "deploy it, or correct `replicator.connectors.source` of the link in drctl.yaml",
         )
-    return ok(f"connector {found.name}", "it is on the workers")
+    return ok(f"connector {found.name}", "it is deployed")
 
 
 @check("replicator-translates", _FAMILY, Status.FAIL)
 def translates(observed: Observed) -> Verdict:
-    """`offset.translator.tasks.max` lets at least one task translate."""
+    """`offset.translator.tasks.max` lets at least one task translate offsets."""
     tasks = required(observed, REPLICATOR).integer("offset.translator.tasks.max", -1)
     if tasks.value == 0:
         remedy = "set offset.translator.tasks.max=-1"
         reason = "offset translation is off"
         return tasks.fail(reason, _AT_RESET, remedy)
-    how_many = "all tasks translate" if tasks.value < 0 else f"{tasks.value} tasks may translate"
+    how_many = (
+        "all tasks translate offsets" if tasks.value < 0 else f"{tasks.value} tasks translate"
+    )
     return tasks.ok(how_many)
 
 
 @check("replicator-separate-tasks", _FAMILY, Status.WARN)
 def separate_tasks(observed: Observed) -> Verdict:
-    """With `offset.translator.tasks.separate`, `tasks.max` leaves tasks for both kinds of work."""
+    """With `offset.translator.tasks.separate`, `tasks.max` is high enough for both."""
     settings = required(observed, REPLICATOR)
     separate = settings.flag("offset.translator.tasks.separate", False)
     if not separate.value:
-        return separate.ok("tasks that replicate also translate")
+        return separate.ok("tasks replicate and translate")
     translating = settings.integer("offset.translator.tasks.max", -1)
     everything = settings.integer("tasks.max", 1)
     evidence = "; ".join(each.evidence for each in (separate, translating, everything))
     if everything.value > max(1, translating.value):
-        return ok(settings.subject, "there are tasks for both kinds of work", evidence)
+        return ok(
+            settings.subject,
+            "tasks.max leaves tasks for both translation and replication",
+            evidence,
+        )
     return warn(
         settings.subject,
-        "translating and replicating need tasks of their own, and there are too few",
+        "translation and replication need separate tasks, and tasks.max is too low for both",
         evidence,
-        "one of both may not happen: records missing on the target, or " + _AT_RESET,
+        "either records are not replicated, or " + _AT_RESET,
         "raise tasks.max, or set offset.translator.tasks.separate=false",
     )
 
 
-@check("replicator-translation-pace", _FAMILY, Status.WARN, Status.FAIL)
-def pace(observed: Observed) -> Verdict:
+@check("replicator-translation-interval", _FAMILY, Status.WARN, Status.FAIL)
+def translation_interval(observed: Observed) -> Verdict:
     """`offset.translator.batch.period.ms` is at most 5 minutes, and `batch.size` above 0."""
     settings = required(observed, REPLICATOR)
     period = settings.integer("offset.translator.batch.period.ms", 60_000)
@@ -103,35 +109,35 @@ def pace(observed: Observed) -> Verdict:
     given = "offset.translator.batch.size" in settings.values
     evidence = f"{period.evidence}; {size.evidence}" if given else period.evidence
     seconds = f"{period.value / 1000:g} s"
-    cost = f"groups read again what they consumed in the last {seconds} or more"
+    impact = f"groups reprocess what they consumed in the last {seconds} or more"
     if period.value <= 0 or size.value <= 0:
-        reason = "batches of translations have no time or no room"
-        remedy = "remove the setting: its default is sound"
+        reason = "the batch period or batch size is not positive"
+        remedy = "remove the setting to use its default"
         return fail(settings.subject, reason, evidence, _AT_RESET, remedy)
     if period.value > _SLOW_MS:
         remedy = "lower offset.translator.batch.period.ms; its default is 60000"
-        reason = f"positions are translated every {seconds} only"
-        return warn(settings.subject, reason, evidence, cost, remedy)
-    return ok(settings.subject, f"positions are translated every {seconds}", evidence, cost)
+        reason = f"offsets are only translated every {seconds}"
+        return warn(settings.subject, reason, evidence, impact, remedy)
+    return ok(settings.subject, f"offsets are translated every {seconds}", evidence, impact)
 
 
 @check("replicator-fetch-expiry", _FAMILY, Status.WARN, Status.FAIL)
 def expiry(observed: Observed) -> Verdict:
     """`fetch.offset.expiry.ms` is not below its default of 10 minutes."""
     limit = required(observed, REPLICATOR).integer("fetch.offset.expiry.ms", _EXPIRY_MS)
-    cost = (
-        f"where replication lags by more than {limit.value / 1000:g} s, positions are dropped and"
-        " groups go on from older ones"
+    impact = (
+        f"if replication lags by more than {limit.value / 1000:g} s, translations expire and"
+        " groups continue from older offsets"
     )
     remedy = f"set fetch.offset.expiry.ms={_EXPIRY_MS} or more"
     if limit.value <= 0:
-        reason = "translations are dropped at once"
+        reason = "translations expire immediately"
         return limit.fail(reason, _AT_RESET, remedy)
     if limit.value < _EXPIRY_MS:
-        reason = "translations wait for replication less long than by default"
-        return limit.warn(reason, cost, remedy)
+        reason = "translations expire earlier than by default"
+        return limit.warn(reason, impact, remedy)
     reason = "translations wait long enough for replication to catch up"
-    return limit.ok(reason, cost)
+    return limit.ok(reason, impact)
 
 
 @check("replicator-fetch-retry", _FAMILY, Status.WARN)
@@ -142,12 +148,12 @@ def retry(observed: Observed) -> Verdict:
     limit = settings.integer("fetch.offset.expiry.ms", _EXPIRY_MS)
     evidence = f"{backoff.evidence}; {limit.evidence}"
     if backoff.value < limit.value:
-        return ok(settings.subject, "a failed translation is tried again", evidence)
+        return ok(settings.subject, "failed translations are retried", evidence)
     return warn(
         settings.subject,
-        "a translation that fails once expires before it is tried again",
+        "a failed translation expires before it is retried",
         evidence,
-        "after any failed request, groups go on from older positions",
+        "after a failed request, groups continue from older offsets",
         "lower fetch.offset.retry.backoff.ms; its default is 100",
     )
 
@@ -155,48 +161,48 @@ def retry(observed: Observed) -> Verdict:
 @check("replicator-timestamps-kept", _FAMILY, Status.FAIL)
 def timestamps_kept(observed: Observed) -> Iterator[Verdict]:
     """Copies keep timestamps: `topic.timestamp.type`, and `message.timestamp.type` of each."""
-    cost = (
-        "positions are looked up by times that the copies do not have: groups skip records, or"
-        " read very many again"
+    impact = (
+        "offsets are looked up by timestamps that the copies do not have: groups skip records or"
+        " reprocess very many"
     )
     kind = required(observed, REPLICATOR).text("topic.timestamp.type", "CreateTime")
     if kind.value == "CreateTime":
         yield kind.ok("new copies keep timestamps")
     else:
-        reason, remedy = "copies get the target's time", "set topic.timestamp.type=CreateTime"
-        yield kind.fail(reason, cost, remedy)
-    look = "look at message.timestamp.type of the topics on the target"
+        reason, remedy = "new copies use LogAppendTime", "set topic.timestamp.type=CreateTime"
+        yield kind.fail(reason, impact, remedy)
+    look = "check message.timestamp.type of the topics on the target"
     what = "the copies' configuration is"
     copies = require(observed.target_topics, "topics of the target", what, look)
     for name, state in sorted(copies.items()):
         if observed.link.source_topic(name) is not None:
-            yield _timestamps_of(name, state, cost)
+            yield _timestamps_of(name, state, impact)
 
 
-def _timestamps_of(name: str, state: TopicState | Unavailable | None, cost: str) -> Verdict:
+def _timestamps_of(name: str, state: TopicState | Unavailable | None, impact: str) -> Verdict:
     subject, key = f"topic {name} of the target", "message.timestamp.type"
     if not isinstance(state, TopicState) or key not in state.config:
         known = state.reason if isinstance(state, Unavailable) else "its configuration is not known"
-        reason = "there is no such topic" if state is None else known
-        remedy = f"look at {key} of {name} on the target"
+        reason = "the topic does not exist" if state is None else known
+        remedy = f"check {key} of {name} on the target"
         return not_checked(subject, reason, remedy)
     evidence = f"{key}={state.config[key]}"
     if not state.log_append_time:
         return ok(subject, "copies keep their timestamps", evidence)
-    remedy = f"set {key}=CreateTime on the topic; what is in it keeps its wrong times"
-    return fail(subject, "copies have the target's time", evidence, cost, remedy)
+    remedy = f"set {key}=CreateTime on the topic; existing records keep their wrong timestamps"
+    return fail(subject, "copies have the target's append time", evidence, impact, remedy)
 
 
 _INTERCEPTOR = "ConsumerTimestampsInterceptor"
-_NO_TIMES = "is not translated: it begins on the target where its auto.offset.reset says"
+_NO_TIMES = "is not translated: it starts on the target at its auto.offset.reset"
 
-# Their positions are in files or tables at the sink, not in Kafka.
+# These keep their offsets in the sink system, not in Kafka.
 _OWN_OFFSETS = frozenset({"HdfsSinkConnector", "Hdfs3SinkConnector", "IcebergSinkConnector"})
 
 
 @check("replicator-interceptor-for-sinks", _FAMILY, Status.WARN, Status.FAIL)
 def interceptor_for_sinks(observed: Observed) -> Iterator[Verdict]:
-    """`consumer.interceptor.classes` is set exactly where sinks with offsets in Kafka run."""
+    """`consumer.interceptor.classes` is set if, and only if, sinks with offsets in Kafka run."""
     connectors = all_connectors(observed).values()
     sinks = sorted((c for c in connectors if c.kind == "sink"), key=lambda sink: sink.name)
     in_kafka = [sink for sink in sinks if simple_class(sink.config) not in _OWN_OFFSETS]
@@ -204,13 +210,13 @@ def interceptor_for_sinks(observed: Observed) -> Iterator[Verdict]:
     if in_kafka:
         return
     interceptors = worker_settings(observed).text("consumer.interceptor.classes", "")
-    why = "the sinks here keep their positions elsewhere" if sinks else "no sink runs here"
+    why = "the sinks here keep their offsets outside Kafka" if sinks else "no sink runs here"
     if _INTERCEPTOR not in interceptors.value:
-        yield interceptors.ok(f"{why}, and the interceptor is not set")
+        yield interceptors.ok(f"{why} and the interceptor is not set")
         return
     yield interceptors.warn(
-        f"{why}: the interceptor is useless",
-        "nothing is translated that would not be otherwise; times are written that nobody needs",
+        f"{why}: the interceptor has no effect",
+        "timestamps are written that nothing uses",
         "remove it from consumer.interceptor.classes",
     )
 
@@ -219,38 +225,36 @@ def _sink(sink: Connector, observed: Observed) -> Verdict:
     settings = settings_of(sink)
     group = settings.text("consumer.override.group.id", f"connect-{sink.name}").value
     if not observed.link.carries_group(group):
-        return ok(settings.subject, f"its group {group} is not one of the link")
+        return ok(settings.subject, f"its group {group} does not belong to the link")
     override, key = "consumer.override.interceptor.classes", "consumer.interceptor.classes"
     if override in sink.config:
         interceptors = settings.text(override, "")
     elif isinstance(observed.worker, Unavailable):
         reason = f"its workers' configuration is not known: {observed.worker.reason}"
-        remedy = f"look at {key} in the properties of its workers"
+        remedy = f"check {key} in the properties of its workers"
         raise NotObserved(settings.subject, reason, remedy)
     else:
         interceptors = worker_settings(observed).text(key, "")
     if _INTERCEPTOR in interceptors.value:
         return ok(
-            settings.subject,
-            f"the times of its group {group} are written down",
-            interceptors.evidence,
+            settings.subject, f"timestamps of its group {group} are written", interceptors.evidence
         )
-    remedy = f"put io.confluent.connect.replicator.offsets.{_INTERCEPTOR} into {override}"
-    reason = f"the times of its group {group} are not written down"
+    remedy = f"add io.confluent.connect.replicator.offsets.{_INTERCEPTOR} to {override}"
+    reason = f"timestamps of its group {group} are not written"
     return fail(
         settings.subject, reason, interceptors.evidence, f"its group {group} {_NO_TIMES}", remedy
     )
 
 
-@check("replicator-no-interceptor-itself", _FAMILY, Status.WARN)
+@check("replicator-own-interceptor", _FAMILY, Status.WARN)
 def no_interceptor_itself(observed: Observed) -> Verdict:
     """The consumer of Replicator itself has no interceptor (`src.consumer.interceptor.classes`)."""
     interceptors = required(observed, REPLICATOR).text("src.consumer.interceptor.classes", "")
     if _INTERCEPTOR not in interceptors.value:
-        return interceptors.ok("its consumer has no such interceptor")
+        return interceptors.ok("its consumer does not have the interceptor")
     return interceptors.warn(
-        "Replicator's consumer has the interceptor, which is for applications only",
-        "Replicator's own position is written down twice, in ways that need not agree",
+        "Replicator's own consumer has the interceptor, which is meant for applications",
+        "Replicator's own offset is stored twice, and the two may differ",
         "remove it from src.consumer.interceptor.classes",
     )
 
@@ -259,17 +263,17 @@ def no_interceptor_itself(observed: Observed) -> Verdict:
 def timestamps_acls(observed: Observed) -> Iterator[Verdict]:
     """`fence.principals` may WRITE and DESCRIBE `__consumer_timestamps` of the source."""
     subject = f"ACLs of {TOPIC}"
-    grant = (
-        f"see that you grant WRITE and DESCRIBE on topic {TOPIC} of the source to each application"
-    )
+    grant = f"grant WRITE and DESCRIBE on topic {TOPIC} of the source to each application"
     known = require(observed.source_acls, subject, "they are", grant)
     if not known.enforced:
-        yield ok(subject, "the source has no authorizer: everybody may", "no authorizer")
+        yield ok(subject, "the source has no authorizer: everyone may write", "no authorizer")
         return
     principals = observed.link.settings.fence.principals
     if not principals:
-        reason = "drctl.yaml does not say who the applications are"
-        raise NotObserved(subject, reason, "name them in `fence.principals` of the link")
+        reason = "the link has no `fence.principals`"
+        raise NotObserved(
+            subject, reason, "list the applications in `fence.principals` of the link"
+        )
     for principal in principals:
         found = {o: access(known.rules, principal, o, TOPIC) for o in ("WRITE", "DESCRIBE")}
         yield _may(principal, found)
@@ -277,16 +281,22 @@ def timestamps_acls(observed: Observed) -> Iterator[Verdict]:
 
 def _may(principal: str, found: dict[str, Access]) -> Verdict:
     evidence = ", ".join(f"{operation}: {grade}" for operation, grade in found.items())
-    cost = f"no time of its groups is written down: each {_NO_TIMES}"
-    lacking = " and ".join(o for o, grade in found.items() if grade is Access.NO)
-    if lacking:
-        remedy = f"grant {lacking} on topic {TOPIC} of the source to {principal}"
-        reason = f"no ACL lets it {lacking} (super users need none, which ACLs do not tell)"
-        return fail(principal, reason, evidence, cost, remedy)
+    impact = f"no timestamps of its groups are written: each {_NO_TIMES}"
+    missing = " and ".join(o for o, grade in found.items() if grade is Access.NO)
+    if missing:
+        remedy = f"grant {missing} on topic {TOPIC} of the source to {principal}"
+        reason = f"no ACL allows {missing} (ACLs do not show whether it is a super user)"
+        return fail(principal, reason, evidence, impact, remedy)
     if Access.SOME_HOSTS in found.values():
-        remedy = "see that the hosts of its ACLs are all that it runs on"
-        return warn(principal, "it may from some hosts only", evidence, f"elsewhere {cost}", remedy)
-    return ok(principal, "it may write times down", evidence)
+        remedy = "check that its ACLs cover all hosts that it runs on"
+        return warn(
+            principal,
+            "its ACLs cover some hosts only",
+            evidence,
+            f"on other hosts, {impact}",
+            remedy,
+        )
+    return ok(principal, "it may write timestamps", evidence)
 
 
 @check("replicator-timestamps-topic", _FAMILY, Status.WARN, Status.FAIL)
@@ -296,55 +306,55 @@ def timestamps_topic(observed: Observed) -> Verdict:
     topics = require(observed.source_topics, subject, "it is", look)
     state = require(topics.get(TOPIC), subject, "it is", look)
     if state is None:
-        cost = f"no consumer ever wrote a time down: every group {_NO_TIMES}"
+        impact = f"no consumer has written timestamps: every group {_NO_TIMES}"
         remedy = f"give consumers the {_INTERCEPTOR}, or use drctl.consumer"
         remedy += " (docs/howto/python-consumer.md)"
-        return fail(subject, "there is none", "", cost, remedy)
+        return fail(subject, "it does not exist", "", impact, remedy)
     if "cleanup.policy" not in state.config:
         raise NotObserved(subject, "its configuration is not known", look)
     evidence = f"cleanup.policy={state.config['cleanup.policy']}"
     if "delete" not in state.config["cleanup.policy"]:
-        return ok(subject, "the latest time of each position is kept", evidence)
+        return ok(subject, "it is compacted only", evidence)
     kept = state.config.get("retention.ms", "604800000")
     return warn(
         subject,
-        "times are deleted when they get old",
+        "old timestamps are deleted",
         f"{evidence}, retention.ms={kept}",
-        f"a group that has not consumed for that long {_NO_TIMES}",
+        f"a group that was inactive for that long {_NO_TIMES}",
         f"set cleanup.policy=compact on {TOPIC}",
     )
 
 
 @check("replicator-own-timestamps", _FAMILY, Status.FAIL)
 def own_timestamps(observed: Observed) -> Verdict:
-    """`offset.timestamps.commit` is true: Replicator's own position is translated, too."""
+    """`offset.timestamps.commit` is true: Replicator's own offset is translated, too."""
     kept = required(observed, REPLICATOR).flag("offset.timestamps.commit", True)
     if kept.value:
-        return kept.ok("Replicator's own position is translated")
-    reason, remedy = "its own position is not translated", "set offset.timestamps.commit=true"
+        return kept.ok("Replicator's own offset is translated")
+    reason, remedy = "its own offset is not translated", "set offset.timestamps.commit=true"
     return kept.fail(reason, _COPIED_AGAIN, remedy)
 
 
 @check("replicator-own-offsets", _FAMILY, Status.WARN)
 def own_offsets(observed: Observed) -> Verdict:
-    """`offset.topic.commit` is true: how far Replicator got is in its group."""
+    """`offset.topic.commit` is true: Replicator commits its progress to its consumer group."""
     kept = required(observed, REPLICATOR).flag("offset.topic.commit", True)
     if kept.value:
-        return kept.ok("how far it got is in its group")
+        return kept.ok("it commits its progress to its consumer group")
     return kept.warn(
-        "how far it got is not in its group",
-        "its lag cannot be seen, so nobody knows before the failover how much would be missing",
+        "it does not commit its progress to its consumer group",
+        "its lag is unknown, so the loss of a failover cannot be measured beforehand",
         "set offset.topic.commit=true",
     )
 
 
 @check("replicator-reverse-start", _FAMILY, Status.FAIL)
 def reverse_start(observed: Observed) -> Verdict:
-    """`offset.start` of the reverse Replicator is `consumer`: the translated position."""
+    """`offset.start` of the reverse Replicator is `consumer`: it uses translated offsets."""
     start = reverse_replicator(observed).text("offset.start", "connect")
     if start.value == "consumer":
-        return start.ok("it begins at the translated position")
-    reason, remedy = "it ignores the translated position", "set offset.start=consumer on it"
+        return start.ok("it starts at the translated offset")
+    reason, remedy = "it ignores the translated offset", "set offset.start=consumer on it"
     return start.fail(reason, _COPIED_AGAIN, remedy)
 
 
@@ -353,10 +363,10 @@ def group_id(observed: Observed) -> Verdict:
     """`src.consumer.group.id`, else the connector's name, is the same in both directions."""
     there, back = required(observed, REPLICATOR), reverse_replicator(observed)
     ours, theirs = _group(there), _group(back)
-    subject, evidence = f"{there.subject}, {back.subject}", f"{ours!r} there, {theirs!r} back"
+    subject, evidence = f"{there.subject}, {back.subject}", f"{ours!r} forward, {theirs!r} reverse"
     if ours == theirs:
-        return ok(subject, "both directions have one group id", evidence)
-    reason, remedy = "the directions have different group ids", f"set src.consumer.group.id={ours}"
+        return ok(subject, "both directions use the same group id", evidence)
+    reason, remedy = "the directions use different group ids", f"set src.consumer.group.id={ours}"
     return fail(subject, reason, evidence, _COPIED_AGAIN, f"{remedy} on {back.subject}")
 
 
@@ -366,14 +376,14 @@ def provenance(observed: Observed) -> Verdict:
     settings = required(observed, REPLICATOR)
     enabled = settings.flag("provenance.header.enable", False)
     if enabled.value:
-        return enabled.ok("copies say where they come from")
+        return enabled.ok("copies carry a provenance header")
     replicator = observed.link.settings.replicator
     reverse = replicator.reverse
     same = reverse is not None and replicator.rename == reverse.rename == UNCHANGED
-    reason, remedy = "copies do not say where they come from", "set provenance.header.enable=true"
+    reason, remedy = "copies carry no provenance header", "set provenance.header.enable=true"
     if same:
-        cost = "both directions at once, with the same topic names, copy records round for ever"
-        return enabled.fail(reason, cost, remedy)
+        impact = "with the same topic names in both directions, records are replicated in a loop"
+        return enabled.fail(reason, impact, remedy)
     return enabled.warn(reason, _COPIED_AGAIN, remedy)
 
 
@@ -383,18 +393,18 @@ def header_converter(observed: Observed) -> Verdict:
     settings = required(observed, REPLICATOR)
     enabled = settings.flag("provenance.header.enable", False)
     if not enabled.value:
-        return enabled.ok("no provenance header is written")
+        return enabled.ok("provenance headers are off")
     if "header.converter" not in settings.values:
         settings = worker_settings(observed)
     converter = settings.text("header.converter", "SimpleHeaderConverter")
     if converter.value == _CONVERTER:
-        return converter.ok("provenance headers stay readable")
+        return converter.ok("provenance headers are kept as bytes")
     reason, remedy = (
         "provenance headers are not kept as bytes",
         f"set header.converter={_CONVERTER}",
     )
-    cost = f"Replicator does not recognise its own copies; {_COPIED_AGAIN}"
-    return converter.fail(reason, cost, f"{remedy} on the connector")
+    impact = f"Replicator does not recognise its own copies; {_COPIED_AGAIN}"
+    return converter.fail(reason, impact, f"{remedy} on the connector")
 
 
 def _group(settings: Settings) -> str:

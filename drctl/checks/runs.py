@@ -1,4 +1,4 @@
-"""Earlier runs: whether one stands half-way, and whether something is owed."""
+"""Earlier runs: whether one is unfinished, and whether actions are outstanding."""
 
 from collections.abc import Iterator
 
@@ -18,43 +18,41 @@ _STOPPED = ("STOPPED", "PAUSED")
 
 @check("clients-moved", Family.JOURNAL, Status.FAIL, prechecks=Prechecks())
 def moved(observed: Observed) -> Iterator[Verdict]:
-    """No run has moved the link's clients to its target, or they have come home since."""
+    """No run has moved the link's clients to the target, or they have failed back since."""
     if observed.active_cluster is NOT_LOOKED_AT:
         return
     link = observed.link
     subject = f"clients of link {link.name}"
     known = require(observed.active_cluster, subject, "where they are is", "drctl journal")
     if known.moved is None:
-        yield ok(subject, f"no run has moved them to {link.target}, or they have come home since")
+        yield ok(subject, f"no run moved them to {link.target}, or they have failed back since")
         return
-    home = (
-        f"`drctl failback --check-order --link {quote(link.name)}` says what comes next of the way"
-        " home; where they were taken home without drctl, say so with"
-        " --override clients-moved=REASON"
+    remedy = (
+        f"`drctl failback --check-order --link {quote(link.name)}` shows the next step;"
+        " if they were failed back without drctl, pass --override clients-moved=REASON"
     )
-    cost = f"{link.target} takes their writes: what was to ready a failover from {link.source}"
+    impact = f"{link.target} accepts their writes: preparing a failover from {link.source}"
     run = f"run {known.moved.run} ({known.moved.plan})"
-    reason = f"they are on {link.target} since {utc(known.moved.since_ms)}, by {run}"
-    yield fail(subject, reason, _fence(observed), f"{cost} harms them", home)
+    reason = f"they are on {link.target} since {utc(known.moved.since_ms)}, moved by {run}"
+    yield fail(subject, reason, _fence(observed), f"{impact} would harm them", remedy)
     yield from _copying(observed, known.moved)
 
 
 def _fence(observed: Observed) -> str:
-    """What keeps applications from the source, as its rules tell."""
+    """Describe the fence of the source, as its ACLs show it."""
     source, fence = observed.link.source, observed.link.settings.fence
     if fence.method != "acl":
-        return f"the link fences by {fence.method}: whether {source} is closed cannot be seen here"
+        return f"the link's fence method is {fence.method}: whether {source} is fenced is not known"
     if isinstance(observed.source_acls, Unavailable):
         return f"whether {source} is fenced is not known: {observed.source_acls.reason}"
     denied = {r.principal for r in observed.source_acls.rules if r.permission == DENY}
     if allowed := [name for name in fence.principals if name not in denied]:
-        return f"{source} is not fenced: no rule there denies anything to {listed(allowed)}"
-    told = listed(fence.principals)
-    return f"rules on {source} deny {told}: its fence stands, as far as they tell"
+        return f"{source} is not fenced: no rule denies anything to {listed(allowed)}"
+    return f"{source} is fenced: its rules deny access to {listed(fence.principals)}"
 
 
 def _copying(observed: Observed, moved: Moved) -> Iterator[Verdict]:
-    """What still replicates the way that clients went."""
+    """A connector that still replicates from the source after clients have moved."""
     name = observed.link.settings.replicator.connectors.source
     known = observed.connectors
     found = None if isinstance(known, Unavailable) or name is None else known.get(name)
@@ -63,15 +61,15 @@ def _copying(observed: Observed, moved: Moved) -> Iterator[Verdict]:
     source, target = observed.link.source, observed.link.target
     yield fail(
         f"connector {name}",
-        f"it is {found.state}, and clients are on {target} since run {moved.run}",
+        f"it is {found.state}, but clients are on {target} since run {moved.run}",
         f"{len(found.tasks):,} tasks",
-        f"it appends what {source} still holds behind newer records of {target}",
-        f"stop them, and leave them stopped: `{_stops(observed)}`",
+        f"it appends old records of {source} after newer records of {target}",
+        f"stop it and keep it stopped: `{_stops(observed)}`",
     )
 
 
 def _stops(observed: Observed) -> str:
-    """What to type: each connector of the link that is not stopped."""
+    """The commands that stop each running connector of the link."""
     replicator, known = observed.link.settings.replicator, observed.connectors
     worker = for_commands(replicator.connect)
     running = (
@@ -92,37 +90,41 @@ def _stops(observed: Observed) -> str:
     prechecks=Prechecks(BOTH, overridable=False),
 )
 def unfinished(observed: Observed) -> Verdict | None:
-    """No run of the link stands half-way, and none owes anything."""
+    """No run of the link is unfinished or has outstanding actions."""
     where, runs = observed.active_cluster, observed.survey.runs
     if where is NOT_LOOKED_AT and runs is NOT_LOOKED_AT:
         return None
     subject = f"runs of link {observed.link.name}"
-    known = require(where, subject, "whether one stands half-way is", "drctl journal")
+    known = require(where, subject, "whether one is unfinished is", "drctl journal")
     if known.unfinished is not None:
-        return _half_way(subject, known.unfinished)
-    # What is owed only `doctor` asks; what one that has ended came to keeps nobody from beginning.
+        return _unfinished(subject, known.unfinished)
+    # Only `doctor` reads outstanding actions; those of a finished run block no failover.
     every = () if isinstance(runs, Unavailable) else runs
     outstanding = [run for run in every if run.outstanding]
     if outstanding:
-        told = several(f"{run.run}: {owe}" for run in outstanding for owe in run.outstanding)
-        cost = "what was left out then is still to be done before the lost cluster may return"
+        evidence = several(f"{run.run}: {each}" for run in outstanding for each in run.outstanding)
+        impact = "these actions are required before the lost cluster may return"
         return warn(
-            subject, f"{len(outstanding):,} owe something", told, cost, "do it; drctl report RUN"
+            subject,
+            f"{len(outstanding):,} have outstanding actions",
+            evidence,
+            impact,
+            "drctl report RUN",
         )
-    told = f"the newest: {every[0].run} ({every[0].status})" if every else ""
-    return ok(subject, "none stands half-way", told)
+    evidence = f"the newest: {every[0].run} ({every[0].status})" if every else ""
+    return ok(subject, "none is unfinished", evidence)
 
 
-def _half_way(subject: str, run: Unfinished) -> Verdict:
-    what = "is being carried out" if run.alive else "stopped part-way"
-    goes_on = f"`drctl resume {quote(run.run)} --execute` goes on with it"
+def _unfinished(subject: str, run: Unfinished) -> Verdict:
+    what = "is in progress" if run.alive else "stopped before its end"
+    resume = f"`drctl resume {quote(run.run)} --execute` resumes it"
     return fail(
         subject,
         f"run {run.run} {what}{f'; {run.writes}' if run.writes else ''}",
-        f"{run.plan}, carried out by {run.who}",
-        "no other may begin before it is at its end: it would begin on half a change",
-        f"let it come to its end; where its process is gone, {goes_on}"
+        f"{run.plan}, started by {run.who}",
+        "no other run may start before it has ended",
+        f"wait for it to end; if its process is gone, {resume}"
         if run.alive
-        else f"{goes_on}, without --execute it shows how far it came; with --abandon REASON the run"
-        " is left behind",
+        else f"{resume}; without --execute it shows what is left to do; --abandon REASON abandons"
+        " the run",
     )

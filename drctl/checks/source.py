@@ -1,4 +1,4 @@
-"""The source: whether it answers, and whether transactions on it will ever end."""
+"""The source: whether it answers, and whether its transactions will end."""
 
 from collections.abc import Iterator
 
@@ -22,8 +22,8 @@ from drctl.model.text import quote
 from drctl.model.topology import TopicPartition, Unavailable
 
 _CURE = (
-    "restart the producers when they are moved: they get new ids; or stop those of the target first"
-    " and wait until their ids expire (producer.id.expiration.ms, a day by default)"
+    "restart the producers when they move to the target: they get new ids; or stop those on the"
+    " target first and wait until their ids expire (producer.id.expiration.ms, 1 day by default)"
 )
 _LOOK = "compare `kafka-transactions describe-producers` of both clusters"
 
@@ -36,7 +36,7 @@ _LOOK = "compare `kafka-transactions describe-producers` of both clusters"
     prechecks=Prechecks(needed=PLANNED),
 )
 def collide(observed: Observed) -> Iterator[Verdict]:
-    """No producer of the source would meet another one of its id on the target."""
+    """No producer id is used by different producers on the source and on the target."""
     link = observed.link
     subject = f"producer ids on clusters {link.source} and {link.target}"
     source = require(observed.source_producers, subject, "those of the source are", _LOOK)
@@ -45,21 +45,23 @@ def collide(observed: Observed) -> Iterator[Verdict]:
     silent = [each for each in met if each.silent]
     refused = [each for each in met if not each.silent]
     if silent:
-        cost = "records of theirs may be acknowledged and not stored"
-        yield fail(subject, _met(silent), _met_in_words(silent), cost, _CURE)
+        impact = "records may be acknowledged and dropped as duplicates"
+        yield fail(subject, _met(silent), _met_in_words(silent), impact, _CURE)
     if refused:
-        cost = "their records are refused, and producers of librdkafka end with a fatal error"
-        yield warn(subject, _met(refused), _met_in_words(refused), cost, _CURE)
+        impact = "their records are rejected; librdkafka producers stop with a fatal error"
+        yield warn(subject, _met(refused), _met_in_words(refused), impact, _CURE)
     unread = [*_unread(source), *_unread(target)]
     if unread:
-        reason = f"those of {len(unread):,} partitions could not be read"
+        reason = f"producer ids of {len(unread):,} partitions could not be read"
         yield not_checked(subject, reason, _LOOK, several(unread))
     elif not met:
-        yield ok(subject, "none of them stands for two", f"{len(source):,} partitions compared")
+        yield ok(subject, "no id is used on both", f"{len(source):,} partitions compared")
 
 
 def _met(met: list[Collision]) -> str:
-    return f"{len({each.ours.producer_id for each in met}):,} ids stand for different producers"
+    return (
+        f"{len({each.ours.producer_id for each in met}):,} producer ids are used on both clusters"
+    )
 
 
 def _met_in_words(met: list[Collision]) -> str:
@@ -76,12 +78,12 @@ def _unread(side: Producers) -> Iterator[str]:
 
 _FAMILY = Family.SOURCE
 ALIVE = "source-alive"
-"""The guard of whoever gives a source up."""
+"""The precheck against giving up a source that still answers."""
 
-_LOCKED = "somebody is there, and does not let drctl in"
-_LOG_IN = "correct how drctl logs in"
+_LOCKED = "it answers, but rejects drctl's credentials"
+_LOG_IN = "correct drctl's credentials for this cluster"
 _OLD_MS = 5 * 60_000
-"""Java's clients are given a minute, and the drain ten."""
+"""Java producers time out after one minute, the drain after ten."""
 
 
 @check(
@@ -92,17 +94,19 @@ _OLD_MS = 5 * 60_000
 )
 def unreachable(observed: Observed) -> Verdict:
     """Before a planned failover, the source answers."""
-    subject, remedy = _subject(observed), "see that its brokers run"
+    subject, remedy = _subject(observed), "check that its brokers run"
     if not isinstance(observed.target, Silent | Locked):
-        # Nobody is sent to a target that is not there.
+        # Suggest a failover only to a target that answers.
         lost = f"`drctl failover --mode unplanned --link {quote(observed.link.name)}`"
-        remedy = f"{lost} where it is lost; else {remedy}"
+        remedy = f"{lost} if it is lost; else {remedy}"
     identity = require_asked(observed.source, subject, "whether it answers is", remedy)
-    cost = "it can neither be fenced nor drained: records would be left behind"
+    impact = "it can neither be fenced nor drained: unreplicated records would be lost"
     if isinstance(identity, Locked):
-        return fail(subject, _LOCKED, identity.reason, cost, f"{_LOG_IN}; it is not lost")
+        return fail(
+            subject, _LOCKED, identity.reason, impact, f"{_LOG_IN}; the cluster is not lost"
+        )
     if isinstance(identity, Unavailable):
-        return fail(subject, "it does not answer", identity.reason, cost, remedy)
+        return fail(subject, "it does not answer", identity.reason, impact, remedy)
     return ok(subject, "it answers", f"cluster id {identity}")
 
 
@@ -111,42 +115,46 @@ def alive(observed: Observed) -> Verdict:
     """Before an unplanned failover, the source does not answer."""
     subject = _subject(observed)
     remedy = (
-        "use --mode planned, which loses nothing; or where it is to be given up all the same, say"
-        " why with --override source-alive=REASON"
+        "use --mode planned, which loses nothing; to give up the source anyway, pass"
+        " --override source-alive=REASON"
     )
     answer = observed.source
     if isinstance(answer, Silent):
         return _silent(observed, subject, answer)
-    cost = (
-        "what is written to it from now on is lost, or must be reconciled: clients that reach it"
-        " go on there, and two clusters take writes at once"
+    impact = (
+        "both clusters would accept writes: records that clients still write to the source are lost"
+        " or must be reconciled"
     )
     if isinstance(answer, Locked):
-        # A wrong password looks like a dead cluster, and is none.
-        return fail(subject, _LOCKED, answer.reason, cost, f"{_LOG_IN}; {remedy}")
+        # A wrong password is no lost cluster.
+        return fail(subject, _LOCKED, answer.reason, impact, f"{_LOG_IN}; {remedy}")
     identity = require(answer, subject, "whether it answers is", remedy)
-    return fail(subject, "it still answers", f"cluster id {identity}", cost, remedy)
+    return fail(subject, "it still answers", f"cluster id {identity}", impact, remedy)
 
 
 def _silent(observed: Observed, subject: str, answer: Silent) -> Verdict:
-    """It does not answer here; whoever replicates it may stand elsewhere."""
+    """Judge a source that does not answer here; replication may still reach it."""
     come = observed.arriving
     if isinstance(come, Unavailable):
-        told = f"; whether its records still arrive is not known: {come.reason}"
-        return ok(subject, "it does not answer", f"{answer.reason}{told}")
+        details = f"; whether its records still arrive is not known: {come.reason}"
+        return ok(subject, "it does not answer", f"{answer.reason}{details}")
     if not come.anything:
-        told = f"; none of its records arrived on {observed.link.target} meanwhile"
-        return ok(subject, "it does not answer, and is not copied from", f"{answer.reason}{told}")
+        details = f"; none of its records arrived on {observed.link.target} meanwhile"
+        return ok(
+            subject,
+            "it does not answer, and nothing is replicated from it",
+            f"{answer.reason}{details}",
+        )
     what = "copies" if come.records else "copied heartbeats"
     return fail(
         subject,
-        f"it does not answer here, and its {what} still grow",
+        f"it does not answer here, but its {what} still arrive on the target",
         f"{answer.reason}; {_arrived(come)} arrived on {observed.link.target} in the last"
-        f" seconds, and some at every look for {come.seconds:.0f} s",
-        "replication still reaches it, and so may applications: two clusters would take writes at"
-        " once; or somebody else writes to the copies already",
-        "see why it cannot be reached from here, and use --mode planned from where it can be; look"
-        " again in a moment; or where it is to be given up all the same, say why with --override"
+        f" seconds, without a pause for {come.seconds:.0f} s",
+        "replication still reaches it, and so may applications: both clusters would accept writes;"
+        " or other clients already write to the target",
+        "find out why it is unreachable from here, and run --mode planned from a host that reaches"
+        " it; or try again in a minute; to give up the source anyway, pass --override"
         " source-alive=REASON",
     )
 
@@ -159,32 +167,36 @@ def _arrived(come: Arriving) -> str:
 
 @check("hanging-transactions", _FAMILY, Status.FAIL, prechecks=Prechecks(PLANNED, PLANNED))
 def hanging(observed: Observed) -> Iterator[Verdict]:
-    """No transaction on the source hangs, or is older than 5 minutes."""
+    """No transaction on the source is hanging or older than 5 minutes."""
     subject = f"transactions on cluster {observed.link.source}"
-    remedy = "look for them with `kafka-transactions --bootstrap-server ... find-hanging`"
+    remedy = "find them with `kafka-transactions --bootstrap-server ... find-hanging`"
     by_place = require(observed.transactions, subject, "which are open is", remedy)
     transactions, unread = split(by_place)
     found = [(place, each) for place, there in transactions.items() for each in there]
     bad = [(p, t) for p, t in found if t.hanging or _age_ms(t, observed) >= _OLD_MS]
     ageless = [(p, t) for p, t in found if t.timestamp_ms < 0 and not t.hanging]
     if bad:
-        told = several(f"{p} {_told(t, observed)}" for p, t in bad)
+        details = several(f"{p} {_described(t, observed)}" for p, t in bad)
         yield fail(
             subject,
-            f"{len(bad):,} are open that nobody may ever end",
-            told,
-            "replication does not come past them (read_committed), so that the drain never ends",
-            "end their producers, or abort them with `kafka-transactions abort`, and ask again",
+            f"{len(bad):,} open transactions are hanging or older than 5 minutes",
+            details,
+            "read_committed replication cannot pass them: the drain would time out",
+            "stop their producers or abort them with `kafka-transactions abort`, then retry",
         )
     if unread or ageless:
-        told = several(
+        details = several(
             [f"{p}: {why.reason}" for p, why in unread.items()]
-            + [f"{p} {_told(t, observed)}" for p, t in ageless]
+            + [f"{p} {_described(t, observed)}" for p, t in ageless]
         )
-        reason = f"of {len(unread) + len(ageless):,} nobody can say whether they will end"
-        yield not_checked(subject, reason, remedy, told)
+        reason = (
+            f"the age of transactions in {len(unread) + len(ageless):,} partitions is not known"
+        )
+        yield not_checked(subject, reason, remedy, details)
     if not bad and not unread and not ageless:
-        yield ok(subject, f"{len(found):,} are open, and none is old", _oldest(found, observed))
+        yield ok(
+            subject, f"{len(found):,} open transactions, none is old", _oldest(found, observed)
+        )
 
 
 def _oldest(found: list[tuple[TopicPartition, OpenTransaction]], observed: Observed) -> str:
@@ -192,7 +204,7 @@ def _oldest(found: list[tuple[TopicPartition, OpenTransaction]], observed: Obser
     return f"the oldest wrote {duration(max(ages))} ago" if ages else ""
 
 
-def _told(transaction: OpenTransaction, observed: Observed) -> str:
+def _described(transaction: OpenTransaction, observed: Observed) -> str:
     who = transaction.transactional_id or f"producer {transaction.producer_id}"
     age = _age_ms(transaction, observed)
     wrote = f", wrote {duration(age)} ago" if transaction.timestamp_ms >= 0 else ""

@@ -1,4 +1,4 @@
-"""The target: whether it is there, and takes every record from the moment it is opened."""
+"""The target: whether it answers and can accept all writes after a failover."""
 
 from collections.abc import Iterator
 
@@ -21,60 +21,62 @@ from drctl.model.topology import Unavailable
 
 
 @check(
-    "journal-unwritable",
+    "journal-not-writable",
     Family.JOURNAL,
     Status.FAIL,
     prechecks=Prechecks(BOTH, BOTH, overridable=False),
 )
 def unwritable(observed: Observed) -> Iterator[Verdict]:
-    """A run can write its journal, wherever it is kept."""
-    remedy = "see that the topic and the state_dir can be written (docs/howto/permissions.md)"
+    """A run can write its journal to every configured place."""
+    remedy = "grant write access to the topic and to state_dir (docs/howto/permissions.md)"
     places = require(observed.journal, "journal", "whether it can be written is", remedy)
     if not places:
-        raise NotObserved("journal", "no place was looked at", remedy)
+        raise NotObserved("journal", "no place was checked", remedy)
     for place, why in places.items():
         if why is None:
             yield ok(place, "a run can write its journal here")
         else:
-            cost = "a run that nobody wrote down can neither be gone on with nor be undone"
-            yield fail(place, "a run cannot write its journal here", why.reason, cost, remedy)
+            impact = "a run without a journal can neither be resumed nor rolled back"
+            yield fail(place, "a run cannot write its journal here", why.reason, impact, remedy)
 
 
 _OLD_MS, _DEAD_MS = 5 * 60_000, 24 * 3_600_000
 
 
-@check("anchors-age", Family.ANCHORS, Status.WARN, Status.FAIL)
+@check("offset-snapshots-age", Family.ANCHORS, Status.WARN, Status.FAIL)
 def age(observed: Observed) -> Verdict | None:
-    """`drctl offsets track` looked at all groups of the link within the last 5 minutes."""
+    """`drctl offsets track` recorded all groups of the link within the last 5 minutes."""
     link = observed.link
     if not link.settings.translate:
         return None
-    subject = f"anchors on cluster {link.target}"
+    subject = f"offset snapshots on cluster {link.target}"
     remedy = f"drctl offsets track --link {quote(link.name)} --execute, as a service"
-    cost = "with a dead source, groups go on where only the replicator's own notes say"
+    impact = "if the source is lost, offsets are only translated from the replicator's own data"
     anchors = observed.survey.anchors
     if anchors is None:
-        return warn(subject, "there are none", "no topic __drctl_anchors", cost, remedy)
-    found = require(anchors, subject, "how old they are is", remedy)
+        return warn(subject, "there are none", "no topic __drctl_anchors", impact, remedy)
+    found = require(anchors, subject, "their age is", remedy)
     if found.looked_ms is None:
-        told = f"{found.anchors:,} anchors"
-        return warn(subject, "nobody has looked at all groups", told, cost, remedy)
+        evidence = f"{found.anchors:,} offset snapshots"
+        return warn(
+            subject, "no complete pass over all groups was recorded", evidence, impact, remedy
+        )
     age_ms = max(0, observed.now_ms - found.looked_ms)
-    told = f"{found.anchors:,} anchors; the last look was {duration(age_ms)} ago"
+    evidence = f"{found.anchors:,} offset snapshots; the last pass was {duration(age_ms)} ago"
     if age_ms > _DEAD_MS:
-        reason = "nobody has looked for more than a day"
+        reason = "the last pass is more than a day old"
         return fail(
-            subject, reason, told, "positions of yesterday: groups read a day again", remedy
+            subject, reason, evidence, "groups would reprocess more than a day of records", remedy
         )
     if age_ms > _OLD_MS:
-        cost = "groups read again what they consumed since then"
-        return warn(subject, "they are old", told, cost, remedy)
-    return ok(subject, "somebody keeps them", told)
+        impact = "groups would reprocess what they consumed since"
+        return warn(subject, "they are old", evidence, impact, remedy)
+    return ok(subject, "they are recorded continuously", evidence)
 
 
 _FAMILY = Family.TARGET
-_NOWHERE = "clients that were sent there could neither write nor read: an outage on both sides"
-_LOOK = "see that its brokers run; `kafka-topics --describe` shows what is amiss"
+_NOWHERE = "clients moved there could neither write nor read: an outage on both clusters"
+_LOOK = "check that its brokers run; see `kafka-topics --describe`"
 
 
 @check(
@@ -85,7 +87,8 @@ def unreachable(observed: Observed) -> Verdict:
     subject = _subject(observed)
     identity = require_asked(observed.target, subject, "whether it answers is", _LOOK)
     if isinstance(identity, Locked):
-        reason, remedy = "somebody is there, and does not let drctl in", "correct how drctl logs in"
+        reason = "it answers, but rejects drctl's credentials"
+        remedy = "correct drctl's credentials for this cluster"
         return fail(subject, reason, identity.reason, _NOWHERE, remedy)
     if isinstance(identity, Unavailable):
         return fail(subject, "it does not answer", identity.reason, _NOWHERE, _LOOK)
@@ -97,16 +100,14 @@ def no_controller(observed: Observed) -> Verdict:
     """The target has an active controller."""
     health, subject = _health(observed), _subject(observed)
     if not isinstance(health.controller, Unavailable):
-        told = f"node {health.controller.node}, epoch {health.controller.epoch}"
-        return ok(subject, "it has a controller", told)
+        evidence = f"node {health.controller.node}, epoch {health.controller.epoch}"
+        return ok(subject, "it has a controller", evidence)
     return fail(
         subject,
-        "it is not known to have a controller",
+        "no active controller is known",
         health.controller.reason,
-        "the next broker that fails there takes its partitions with it: no leader is elected, and"
-        " no ACL takes effect",
-        "see that a majority of its controllers runs; to ask for it, drctl's user needs DESCRIBE"
-        " on the cluster",
+        "if a broker fails there, no new leaders are elected; ACL changes do not take effect",
+        "check that a majority of its controllers runs; drctl's user needs DESCRIBE on the cluster",
     )
 
 
@@ -114,22 +115,22 @@ def no_controller(observed: Observed) -> Verdict:
 def offline(observed: Observed) -> Verdict:
     """Every copy has a leader."""
     health = _health(observed)
-    counted = f"{health.partitions:,} partitions looked at"
+    counted = f"{health.partitions:,} partitions checked"
     if not health.offline:
         return ok(_subject(observed), "every copy has a leader", counted)
-    absent = f"; brokers {listed(health.absent)} are absent" if health.absent else ""
+    absent = f"; brokers {listed(health.absent)} are missing" if health.absent else ""
     return fail(
         _subject(observed),
         f"{len(health.offline):,} partitions have no leader: {listed(health.offline)}",
         f"{counted}{absent}",
-        "nothing can be written to them or read from them",
-        "bring the brokers back that hold them, or elect leaders",
+        "these partitions can be neither written nor read",
+        "restart the brokers that hold them, or elect leaders: drctl elect show",
     )
 
 
 @check("target-under-min-isr", _FAMILY, Status.FAIL, prechecks=Prechecks(BOTH, BOTH))
 def under_min_isr(observed: Observed) -> Iterator[Verdict]:
-    """Every copy has as many replicas in sync as `min.insync.replicas` asks for."""
+    """Every copy has as many replicas in sync as `min.insync.replicas` requires."""
     health, subject = _health(observed), _subject(observed)
     short = health.under_min_isr
     if short:
@@ -137,26 +138,26 @@ def under_min_isr(observed: Observed) -> Iterator[Verdict]:
         yield fail(
             subject,
             f"{len(short):,} partitions have too few replicas in sync: {worst}",
-            f"{health.partitions:,} partitions looked at; brokers {listed(health.brokers)}",
-            "they take no record with acks=all",
-            "bring the brokers back that hold their replicas, and wait until these have caught up",
+            f"{health.partitions:,} partitions checked; brokers {listed(health.brokers)}",
+            "producers with acks=all fail on them",
+            "restart the brokers that hold their replicas, and wait until these are in sync",
         )
     if health.unknown:
         first = next(iter(health.unknown.values()))
         reason = f"min.insync.replicas of {listed(sorted(health.unknown))} is not known"
-        remedy = "grant drctl's user DESCRIBE_CONFIGS on them, or look at them"
+        remedy = "grant drctl's user DESCRIBE_CONFIGS on these topics"
         yield not_checked(subject, reason, remedy, first.reason)
     if not short and not health.unknown:
         yield ok(subject, "every copy has enough replicas in sync", _behind(health))
 
 
 def _behind(health: ClusterHealth) -> str:
-    behind = f", {len(health.under_replicated):,} with a replica that is behind"
-    return f"{health.partitions:,} partitions looked at" + (behind * bool(health.under_replicated))
+    behind = f", {len(health.under_replicated):,} with a replica out of sync"
+    return f"{health.partitions:,} partitions checked" + (behind * bool(health.under_replicated))
 
 
 def _health(observed: Observed) -> ClusterHealth:
-    return require(observed.target_health, _subject(observed), "how it stands is", _LOOK)
+    return require(observed.target_health, _subject(observed), "its health is", _LOOK)
 
 
 def _subject(observed: Observed) -> str:

@@ -1,4 +1,4 @@
-"""What a check says of something: ok, warn, fail or not-checked, with evidence, cost and remedy."""
+"""What a check reports: ok, warn, fail or not-checked, with evidence, impact and cure."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -18,14 +18,14 @@ class Verdict(NamedTuple):
     subject: str
     reason: str
     evidence: str = ""
-    cost: str = ""
+    impact: str = ""
     remedy: str = ""
 
 
 class NotObserved(Exception):
-    """What a check needs was not observed: it ends there, and says what to look at.
+    """A value that a check needs was not observed: the check ends as not-checked.
 
-    It never ends a command: `Check.findings` makes a finding of it.
+    `Check.findings` turns it into a finding.
     """
 
     def __init__(self, subject: str, reason: str, remedy: str, evidence: str = "") -> None:
@@ -33,23 +33,23 @@ class NotObserved(Exception):
         self.verdict = not_checked(subject, reason, remedy, evidence)
 
 
-Said = Verdict | Iterable[Verdict] | None
+Judged = Verdict | Iterable[Verdict] | None
 
 
-def verdicts(judge: Callable[[], Said]) -> Iterator[Verdict]:
-    """Every verdict of a judge; where it cannot observe something, that is its last one."""
+def verdicts(judge: Callable[[], Judged]) -> Iterator[Verdict]:
+    """The verdicts of a judge; if a value is missing, a not-checked verdict ends them."""
     try:
-        said = judge()
-        yield from (said,) if isinstance(said, Verdict) else said or ()
+        result = judge()
+        yield from (result,) if isinstance(result, Verdict) else result or ()
     except NotObserved as end:
         yield end.verdict
 
 
 def require(value: T | Unavailable, subject: str, what: str, remedy: str) -> T:
-    """The value, where it was observed.
+    """Return the value if it was observed.
 
     Args:
-        what: it is, in words that go before "not known".
+        what: names the value in the reason, as in "their age is" not known.
 
     Raises:
         NotObserved: it was not observed.
@@ -60,34 +60,34 @@ def require(value: T | Unavailable, subject: str, what: str, remedy: str) -> T:
 
 
 def require_asked(value: T | Unavailable, subject: str, what: str, remedy: str) -> T | Unavailable:
-    """The same for checks of whether something answers: no answer is a value, too.
+    """Like `require`, for checks of reachability: "does not answer" is a value.
 
     Raises:
-        NotObserved: nobody asked.
+        NotObserved: it was not queried.
     """
     return require(value, subject, what, remedy) if value is NOT_LOOKED_AT else value
 
 
 def separately(judges: Iterable[Callable[[], Verdict]]) -> Iterator[Verdict]:
-    """One verdict each: what one of them cannot observe does not keep the others from judging."""
+    """Run each judge on its own, so that one missing value does not stop the others."""
     return chain.from_iterable(map(verdicts, judges))
 
 
-def ok(subject: str, reason: str, evidence: str = "", cost: str = "") -> Verdict:
-    """All is well; it may cost something all the same."""
-    return Verdict(Status.OK, subject, reason, evidence, cost)
+def ok(subject: str, reason: str, evidence: str = "", impact: str = "") -> Verdict:
+    """An ok verdict; it may still have an impact."""
+    return Verdict(Status.OK, subject, reason, evidence, impact)
 
 
-def warn(subject: str, reason: str, evidence: str, cost: str, remedy: str) -> Verdict:
-    """It would cost something."""
-    return Verdict(Status.WARN, subject, reason, evidence, cost, remedy)
+def warn(subject: str, reason: str, evidence: str, impact: str, remedy: str) -> Verdict:
+    """A warn verdict: it would cause trouble in a failover."""
+    return Verdict(Status.WARN, subject, reason, evidence, impact, remedy)
 
 
-def fail(subject: str, reason: str, evidence: str, cost: str, remedy: str) -> Verdict:
-    """A failover would go wrong."""
-    return Verdict(Status.FAIL, subject, reason, evidence, cost, remedy)
+def fail(subject: str, reason: str, evidence: str, impact: str, remedy: str) -> Verdict:
+    """A fail verdict: a failover would fail or lose data."""
+    return Verdict(Status.FAIL, subject, reason, evidence, impact, remedy)
 
 
 def not_checked(subject: str, reason: str, remedy: str, evidence: str = "") -> Verdict:
-    """Nobody looked, or nobody could; the remedy says what to look at."""
+    """A not-checked verdict; the remedy says what to check by hand."""
     return Verdict(Status.NOT_CHECKED, subject, reason, evidence, remedy=remedy)

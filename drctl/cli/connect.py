@@ -326,7 +326,7 @@ def _recovered(
     treated: "Treated | None" = None,
 ) -> int:
     became = RestartedDocument.each(attempts)
-    given = {"run": run, "code": int(code), "connectors": became, "remedied": treated}
+    given = {"run": run, "code": int(code), "connectors": became, "remedy_result": treated}
     document = RecoverDocument.of(plan, **given)
     return console().result(recover_table(plan, attempts, treated), document, code)
 

@@ -553,7 +553,7 @@ def undo(given: Undo) -> int:
 
 
 def _overrides(given: PlanRequest) -> Mapping[str, str]:
-    """The reason of each override, by guard.
+    """The reason of each override, by precheck.
 
     Raises:
         UsageError: something does not go together, or the expected plan cannot be read.

@@ -57,7 +57,7 @@ LookAndPlan = Callable[[ClusterLinkReader, Mapping[str, str]], Plan]
 
 
 def needs_no_source(plan: Plan) -> bool:
-    """Whether its guards are those of a source that is dead; also within a runbook."""
+    """Whether its prechecks are those of a source that is dead; also within a runbook."""
     from drctl.views.plan_text import mode_of
 
     return mode_of(plan) is Mode.UNPLANNED

@@ -1,4 +1,4 @@
-"""Moves source positions of connectors to another Connect cluster: the export and the plan.
+"""Moves source offsets of connectors to another Connect cluster: the export and the plan.
 
 An export holds the positions of some connectors. Its partitions are renamed for the connectors of
 the other workers, as far as drctl knows how their plugins name them.
@@ -18,7 +18,7 @@ from drctl.model.typed_json import read_as
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The positions of one connector.
+    """The source offsets of one connector.
 
     Attributes:
         kind: `source` or `sink`.
@@ -39,7 +39,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """How far connectors of one Connect cluster got.
+    """The source offsets of the connectors of one Connect cluster.
 
     Attributes:
         out: the file.
@@ -58,18 +58,18 @@ ABOUT = (
     *("mongodb.connection.host", "slot.name", "snapshot.mode", "source.cluster.alias"),
     *("source.cluster.bootstrap.servers", "topics", "topics.regex"),
 )
-"""Keys of configurations that tell what a connector reads and hold no secret."""
+"""Configuration keys that identify the source of a connector and hold no secret."""
 
 
 def kept(connector: Connector, positions: Sequence[Position], unread: str = "") -> Kept:
-    """A connector's positions, with what tells which connector it was."""
+    """A connector's source offsets, with the settings that identify its source."""
     one, about = connector, {k: connector.config[k] for k in ABOUT if k in connector.config}
     known = one.name, one.kind, one.plugin, one.state, one.group
     return Kept(*known, about, tuple(positions), unread)
 
 
 def read_export(data: Any, file: str) -> Export:
-    """From the JSON of one.
+    """Read an export from JSON.
 
     Raises:
         ConfigError: it is none.
@@ -81,13 +81,13 @@ def read_export(data: Any, file: str) -> Export:
         return read_as(Export, data)
     except (KeyError, TypeError, ValueError, AttributeError) as wrong:
         raise ConfigError(
-            f"{file} holds no positions of connectors: {wrong}",
-            "give what `drctl connect offsets export` wrote",
+            f"{file} is not an export of source offsets: {wrong}",
+            "pass a file of `drctl connect offsets export`",
         ) from wrong
 
 
 class Translated(NamedTuple):
-    """A partition as the other connector names it.
+    """A source partition as the other connector names it.
 
     Attributes:
         doubt: why the other connector may not read it; empty where it does.
@@ -110,12 +110,14 @@ def translate(kept: Kept, partition: Partition, to: Connector) -> Translated:
         return _prefixed("server_id", partition, to)
     if kept.plugin.startswith("io.debezium.connector."):
         return _prefixed("server", partition, to)
-    return Translated(partition, f"drctl does not know partitions of {kept.plugin}", unknown=True)
+    return Translated(
+        partition, f"source partitions of {kept.plugin} are not supported", unknown=True
+    )
 
 
 def _mirrored(kept: Kept, partition: Partition, to: Connector) -> Translated:
     if partition.keys() != {"cluster", "topic", "partition"}:
-        return Translated(partition, "it is no partition of MirrorMaker 2")
+        return Translated(partition, "it is not a source partition of MirrorMaker 2")
     alias = to.config.get("source.cluster.alias", "")
     ours, theirs = (
         {part.strip() for part in servers.split(",") if part.strip()}
@@ -123,14 +125,14 @@ def _mirrored(kept: Kept, partition: Partition, to: Connector) -> Translated:
             each.get("source.cluster.bootstrap.servers", "") for each in (kept.about, to.config)
         )
     )
-    other = "it reads from other brokers: these offsets are those of another cluster"
+    other = "it reads from other brokers: the offsets belong to another cluster"
     doubt = other if ours.isdisjoint(theirs) else ""
     return Translated({**partition, "cluster": alias}, doubt)
 
 
 def _prefixed(key: str, partition: Partition, to: Connector) -> Translated:
     if key not in partition:
-        return Translated(partition, f"it has no {key}: it is no partition of Debezium")
+        return Translated(partition, f"it has no {key}: it is not a source partition of Debezium")
     prefix = to.config.get("topic.prefix", "")
     if not prefix:
         return Translated(partition, "the connector has no topic.prefix")
@@ -138,7 +140,7 @@ def _prefixed(key: str, partition: Partition, to: Connector) -> Translated:
 
 
 class Precheck(StrEnum):
-    """Why a position is not written."""
+    """Why a source offset is not written."""
 
     NO_CONNECTOR = "no-connector"
     NOT_STOPPED = "not-stopped"
@@ -157,17 +159,17 @@ OVERRIDABLE = (Precheck.MISFIT, Precheck.UNKNOWN)
 
 
 class Action(StrEnum):
-    """What is to be done about a position."""
+    """The planned action for a source offset."""
 
     WRITE = "write"
     KEEP = "keep"
-    """It is there already."""
+    """It is already set."""
     REFUSE = "refuse"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One position.
+    """One source offset.
 
     Attributes:
         connector: on the other workers.
@@ -189,7 +191,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsPlan:
-    """All positions.
+    """A plan of source offsets.
 
     Attributes:
         workers: that are written to.
@@ -203,12 +205,12 @@ class OffsetsPlan:
 
     @property
     def writes(self) -> tuple[Line, ...]:
-        """What would be written."""
+        """Offsets that would be written."""
         return tuple(line for line in self.lines if line.action is Action.WRITE)
 
     @property
     def refused(self) -> tuple[Line, ...]:
-        """What something blocks."""
+        """Offsets that are blocked."""
         return tuple(line for line in self.lines if line.action is Action.REFUSE)
 
 
@@ -220,7 +222,7 @@ def build_plan(
     where: str,
     overrides: Mapping[Precheck, str],
 ) -> OffsetsPlan:
-    """Look at the other workers, and say what would be written.
+    """Compare with the other workers, and plan what to write.
 
     Args:
         names: of connectors of the export; none takes all.
@@ -233,7 +235,7 @@ def build_plan(
     known = {each.name: each for each in export.connectors}
     if missing := sorted({*names, *renamed} - known.keys()):
         raise UsageError(
-            f"there is no connector {missing[0]!r} in it", f"it holds: {', '.join(known)}"
+            f"the export has no connector {missing[0]!r}", f"it has: {', '.join(known)}"
         )
     chosen = [each for each in export.connectors if not names or each.name in names]
     there = workers.all()
@@ -275,22 +277,20 @@ def _lines(
 
 
 def _blocker(kept: Kept, name: str, to: Connector | None) -> tuple[Precheck, str] | None:
-    """What blocks all positions of a connector, and cannot be overridden."""
+    """What blocks all offsets of a connector and cannot be overridden."""
     if kept.unread:
-        return Precheck.UNREAD, f"its positions could not be read: {kept.unread}"
+        return Precheck.UNREAD, f"its source offsets could not be read: {kept.unread}"
     if kept.kind == SINK:
         return Precheck.SINK, (
-            f"its positions are those of group {kept.group}, which are translated with its"
-            " topics: drctl offsets apply"
+            f"its offsets are those of group {kept.group}: translate them with drctl offsets apply"
         )
     if to is None:
         return Precheck.NO_CONNECTOR, (
-            f"there is no connector {name} on these workers: make it with initial_state STOPPED,"
-            " or give --rename"
+            f"connector {name} does not exist on these workers: create it with initial_state"
+            " STOPPED, or pass --rename"
         )
     if to.state != STOPPED:
         return Precheck.NOT_STOPPED, (
-            f"connector {name} is {to.state}: Connect takes positions of stopped ones only (PUT"
-            f" /connectors/{name}/stop)"
+            f"connector {name} is {to.state}, but must be STOPPED (PUT /connectors/{name}/stop)"
         )
     return None

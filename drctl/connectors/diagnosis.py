@@ -12,7 +12,7 @@ from drctl.model.replication import Connector, Task
 
 
 class Cause(StrEnum):
-    """Why something of a connector failed."""
+    """Why a connector or a task failed."""
 
     RESUME_TOKEN = "invalid-resume-token"
     HISTORY_LOST = "history-lost"
@@ -27,17 +27,17 @@ class Cause(StrEnum):
 
     @property
     def lost(self) -> bool:
-        """Whether what the connector would go on from is gone."""
+        """Whether the connector's resume point is gone."""
         return self in (Cause.RESUME_TOKEN, Cause.HISTORY_LOST, Cause.LOGS_PURGED)
 
     @property
     def passes(self) -> bool:
-        """Whether it may pass by itself, so that a restart helps."""
+        """Whether the cause may be temporary, so that a restart may help."""
         return self in (Cause.UNREACHABLE, Cause.OTHER)
 
 
 class Advice(NamedTuple):
-    """What is true, and what to do."""
+    """The failure in words, and its remedy."""
 
     words: str
     remedy: str
@@ -45,41 +45,37 @@ class Advice(NamedTuple):
 
 _GONE = "restarts do not help: drctl connect recover --remedy reset, or recreate"
 ADVICE = {
-    Cause.RESUME_TOKEN: Advice(
-        "the database does not take the resume token that the connector kept", _GONE
-    ),
+    Cause.RESUME_TOKEN: Advice("the database rejects the connector's resume token", _GONE),
     Cause.HISTORY_LOST: Advice(
-        "the change stream no longer holds what the connector would go on from", _GONE
+        "the change stream no longer reaches back to the connector's offset", _GONE
     ),
-    Cause.LOGS_PURGED: Advice(
-        "the database has removed the log that the connector would go on from", _GONE
-    ),
+    Cause.LOGS_PURGED: Advice("the database has deleted the log at the connector's offset", _GONE),
     Cause.AUTHENTICATION: Advice(
-        "user or password is not accepted",
-        "correct the connector's configuration, or the user; then restart it",
+        "authentication failed",
+        "correct the credentials in the connector's configuration, then restart it",
     ),
     Cause.AUTHORIZATION: Advice(
-        "the user may not do what the connector does",
-        "grant it what the stack trace names; then restart it",
+        "the connector's user lacks permissions",
+        "grant the permission that the stack trace names, then restart it",
     ),
     Cause.DESERIALISATION: Advice(
-        "a record cannot be turned into what the connector expects",
-        "correct its converters, or let errors.tolerance and a dead letter queue pass it over",
+        "a record cannot be deserialized",
+        "correct the converters, or skip the record: errors.tolerance=all and a dead letter queue",
     ),
     Cause.TOO_LARGE: Advice(
-        "a record is larger than the producer or the broker takes",
-        "raise max.request.size of the producer, and max.message.bytes of the topic",
+        "a record is larger than the producer or the broker allows",
+        "raise max.request.size of the producer and max.message.bytes of the topic",
     ),
     Cause.UNREACHABLE: Advice(
         "a broker or a database does not answer",
-        "see that it runs and that its address is right: drctl connect recover tries again",
+        "check that it runs and that its address is correct, then: drctl connect recover",
     ),
     Cause.CONFIGURATION: Advice(
-        "the configuration cannot be used",
-        "correct it: putting a configuration starts the connector anew",
+        "the connector configuration is invalid",
+        "correct it: updating the configuration restarts the connector",
     ),
     Cause.OTHER: Advice(
-        "drctl does not know this failure",
+        "unknown failure",
         "read the stack trace (--output json); a restart may help: drctl connect recover",
     ),
 }
@@ -117,7 +113,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A stack trace, understood as far as it goes.
+    """The diagnosis of a stack trace.
 
     Attributes:
         evidence: the line of the stack trace that says it.
@@ -128,7 +124,7 @@ class Explained:
 
     @property
     def advice(self) -> Advice:
-        """What is true, and what to do."""
+        """The failure in words, and its remedy."""
         return ADVICE[self.cause]
 
 
@@ -172,7 +168,7 @@ class ConnectorHealth:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Everything that failed."""
+        """The failed connectors and tasks."""
         return tuple(
             Finding(connector, part, explain(part.stack_trace))
             for connector in self.connectors
@@ -181,19 +177,19 @@ class ConnectorHealth:
 
     @property
     def unassigned(self) -> tuple[tuple[Connector, Task], ...]:
-        """What no worker has: it waits for one, or for a rebalance to end."""
+        """Connectors and tasks that are UNASSIGNED, for example during a rebalance."""
         return tuple((each, part) for each in self.connectors for part in each.unassigned)
 
 
 def chosen(health: ConnectorHealth, names: Collection[str]) -> tuple[Connector, ...]:
-    """The connectors that are named, or all that failed.
+    """The given connectors, or all that failed.
 
     Raises:
         UsageError: there is no such connector.
     """
     known = {each.name: each for each in health.connectors}
     if missing := sorted(set(names) - known.keys()):
-        there = f"there are: {', '.join(known)}" if known else "there is none"
+        there = f"there are: {', '.join(known)}" if known else "there are none"
         raise UsageError(f"{health.workers} has no connector {missing[0]!r}", there)
     if names:
         return tuple(known[name] for name in dict.fromkeys(names))
@@ -201,7 +197,7 @@ def chosen(health: ConnectorHealth, names: Collection[str]) -> tuple[Connector, 
 
 
 def worst(connector: Connector) -> Explained | None:
-    """Of all its failures the one that a restart helps least; None where nothing failed."""
+    """The failure that a restart helps least; None if nothing failed."""
     found = [explain(part.stack_trace) for part in connector.failed]
     return min(found, key=lambda each: (each.cause.passes, not each.cause.lost), default=None)
 
@@ -210,14 +206,14 @@ class ExplainedDocument(Document):
     """Why something failed.
 
     Attributes:
-        words: what is true.
+        summary: what failed.
         remedy: what to do.
         evidence: the line of the stack trace that says it.
     """
 
     read = From(Explained)
     cause: Cause
-    words: str = read(lambda found: found.advice.words)
+    summary: str = read(lambda found: found.advice.words)
     remedy: str = read(lambda found: found.advice.remedy)
     evidence: str
     restart_may_help: bool = read(lambda found: found.cause.passes)
@@ -261,16 +257,16 @@ class WorkersDocument(Document):
 
     Attributes:
         workers: host and port of the first worker.
-        silent: why they could not be asked; empty: they were.
+        error: why the workers could not be queried; empty: they were.
     """
 
     workers: Name
-    silent: str
+    error: str = From(ConnectorHealth)(lambda health: health.silent)
     connectors: tuple[ConnectorDocument, ...]
 
 
 class ConnectStatusDocument(Document):
-    """Connectors, and why those failed that failed.
+    """Connectors, with the cause of each failure.
 
     Attributes:
         failed: connectors and tasks.
@@ -283,6 +279,6 @@ class ConnectStatusDocument(Document):
 
 
 def status_document(clusters: Sequence[ConnectorHealth]) -> ConnectStatusDocument:
-    """As JSON; stack traces whole."""
+    """The document, with full stack traces."""
     failed = sum(len(health.findings) for health in clusters)
     return ConnectStatusDocument(failed=failed, clusters=WorkersDocument.each(clusters))

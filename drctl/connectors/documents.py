@@ -42,7 +42,7 @@ class _RecoverPlan(Document):
 
 
 class RecoverPlanDocument(_RecoverPlan):
-    """What would be done about connectors that failed."""
+    """The plan for failed connectors."""
 
     SCHEMA = "drctl/connect-recover-plan/1"
     backoff: tuple[Row, ...]
@@ -50,32 +50,32 @@ class RecoverPlanDocument(_RecoverPlan):
 
 
 class RestartedDocument(Document):
-    """What became of a connector that was restarted.
+    """The result of restarting a connector.
 
     Attributes:
-        said: what the workers answered to the last restart, where that was no yes.
+        response: the workers' answer to the last restart, where it was an error.
     """
 
     read = From(Restarted)
     connector: Name = read(lambda each: each.name)
     ending: Ending
     restarts: Count = read(lambda each: each.attempts)
-    said: str
+    response: str = read(lambda each: each.said)
     explained: ExplainedDocument | None
 
 
 class RecoverDocument(_RecoverPlan):
-    """What was done about connectors that failed."""
+    """The result for failed connectors."""
 
     SCHEMA = "drctl/connect-recover/1"
     run: str
     code: Count
     connectors: tuple[RestartedDocument, ...]
-    remedied: Treated | None
+    remedy_result: Treated | None
 
 
 class LineDocument(Document):
-    """A position.
+    """A source offset.
 
     Attributes:
         from_: the connector that it was exported from.
@@ -93,20 +93,20 @@ class LineDocument(Document):
 
 
 class PlannedLineDocument(LineDocument):
-    """A position that would be written."""
+    """A source offset to write."""
 
     action: applying.Action
 
 
 class WrittenLineDocument(LineDocument):
-    """A position that was to be written."""
+    """A source offset, and whether it was written."""
 
     outcome: Outcome
     now: Offset
 
 
 class _OffsetsPlan(Document):
-    """Positions from an export."""
+    """Source offsets from an export."""
 
     workers: Name
     origin: str
@@ -114,7 +114,7 @@ class _OffsetsPlan(Document):
 
 
 class OffsetsPlanDocument(_OffsetsPlan):
-    """Which positions would be given to connectors."""
+    """The plan to write source offsets."""
 
     SCHEMA = "drctl/connect-offsets-plan/1"
     lines: tuple[PlannedLineDocument, ...]
@@ -122,11 +122,11 @@ class OffsetsPlanDocument(_OffsetsPlan):
 
 
 class OffsetsApplyDocument(_OffsetsPlan):
-    """Which positions were given to connectors.
+    """The result of writing source offsets.
 
     Attributes:
-        before: the file with what was there before; apply --from takes it.
-        undo: the command line that puts it back.
+        before: the file with the previous offsets, for apply --from.
+        undo: the command that restores it.
     """
 
     SCHEMA = "drctl/connect-offsets-apply/1"
@@ -138,7 +138,7 @@ class OffsetsApplyDocument(_OffsetsPlan):
 
 
 def offsets_result_document(result: OffsetsResult, undo: str) -> OffsetsApplyDocument:
-    """What positions were written."""
+    """The document of a result."""
     return OffsetsApplyDocument.of(
         result.plan,
         run=result.run,

@@ -1,4 +1,4 @@
-"""Plans what is done about failed connectors: restart, begin again, or leave to a person."""
+"""Plans the recovery of failed connectors: restart, reset or recreate, or manual repair."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from drctl.model.replication import Connector
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An attempt.
+    """A restart attempt.
 
     Attributes:
         delay_seconds: the pause before it.
@@ -27,27 +27,27 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The pauses of Debezium's reconnects, with its defaults."""
+    """Exponential backoff, with Debezium's defaults."""
 
     initial_s: float = 1.0
     maximum_s: float = 120.0
     attempts: int = 16
 
     def __post_init__(self) -> None:
-        """Refuse what has no end or no beginning.
+        """Reject impossible values.
 
         Raises:
             UsageError: a value is out of range.
         """
         if not 0 < self.initial_s <= self.maximum_s or self.attempts < 1:
             raise UsageError(
-                f"{self.attempts} attempts with pauses of {self.initial_s:g} s to"
-                f" {self.maximum_s:g} s are not possible",
-                "one attempt at least, and a first pause that is no longer than the longest",
+                f"invalid backoff: {self.attempts} attempts, {self.initial_s:g} s to"
+                f" {self.maximum_s:g} s",
+                "at least one attempt, and the initial backoff must not exceed the maximum",
             )
 
     def rows(self) -> Iterator[Row]:
-        """All attempts."""
+        """The schedule of all attempts."""
         delay, total = self.initial_s, 0.0
         for attempt in range(1, self.attempts + 1):
             total += delay
@@ -56,11 +56,11 @@ class Backoff:
 
 
 PRECHECK = "cause"
-"""The one guard: the stack trace shows that this does not help."""
+"""The only precheck: the stack trace shows that the action does not help."""
 
 
 class Action(StrEnum):
-    """What is to be done about a connector."""
+    """The planned action for a connector."""
 
     RESTART = "restart"
     REMEDY = "remedy"
@@ -88,11 +88,11 @@ class RecoverLine:
 
 @dataclass(frozen=True, slots=True)
 class RecoverPlan:
-    """What would be done about connectors of one Connect cluster.
+    """A recovery plan for connectors of one Connect cluster.
 
     Attributes:
         name: of the connector that the remedy ends with; empty where there is no remedy.
-        overrides: guard to the reason why it is overridden.
+        overrides: precheck to the reason why it is overridden.
     """
 
     workers: str
@@ -109,19 +109,19 @@ class RecoverPlan:
 
     @property
     def refused(self) -> tuple[RecoverLine, ...]:
-        """Connectors that something blocks."""
+        """Connectors whose recovery is blocked."""
         return tuple(line for line in self.lines if line.action is Action.REFUSE)
 
     @property
     def acting(self) -> bool:
-        """Whether anything would be done."""
+        """Whether the plan changes anything."""
         return any(line.action in (Action.RESTART, Action.REMEDY) for line in self.lines)
 
 
 def restart_plan(
     health: ConnectorHealth, connectors: Sequence[Connector], overrides: Mapping[str, str]
 ) -> RecoverPlan:
-    """Restart those that failed, where that may help."""
+    """Plan restarts of failed connectors if that may help."""
     lines = tuple(_restart(each, bool(overrides)) for each in connectors)
     return RecoverPlan(health.workers, lines, overrides)
 
@@ -133,7 +133,7 @@ def remedy_plan(
     name: str,
     overrides: Mapping[str, str],
 ) -> RecoverPlan:
-    """Have a connector begin again from scratch.
+    """Plan to start a connector from scratch.
 
     Raises:
         UsageError: the new name is taken.
@@ -141,13 +141,13 @@ def remedy_plan(
     if remedy is Remedy.RESET:
         name = connector.name
     elif name in {each.name for each in health.connectors}:
-        raise UsageError(f"there is a connector {name!r} already", "choose another name: --as")
+        raise UsageError(f"connector {name!r} already exists", "choose another name: --as")
     found = worst(connector)
     lost = found is not None and found.cause.lost
     refused = ""
     if not lost and not overrides:
-        told = found.advice.words if found else f"it is {connector.state}, and nothing failed"
-        refused = f"its resume point is not known to be gone: {told}"
+        state = found.advice.words if found else f"it is {connector.state}, and nothing failed"
+        refused = f"its resume point is not known to be gone: {state}"
     action = Action.REFUSE if refused else Action.REMEDY
     line = RecoverLine(
         connector, action, found, steps(remedy, connector, name), consequence(connector), refused

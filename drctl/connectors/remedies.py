@@ -1,4 +1,4 @@
-"""The two remedies for a resume point that is gone, and what each of them costs."""
+"""The two remedies for a lost resume point, and their consequences."""
 
 from enum import StrEnum
 
@@ -8,38 +8,38 @@ _NO_ROWS = frozenset({"never", "no_data", "schema_only", "recovery", "schema_onl
 
 
 class Remedy(StrEnum):
-    """What is done about a connector that cannot resume from its position."""
+    """A remedy for a connector that cannot resume from its source offset."""
 
     RESET = "reset"
-    """It forgets its positions, and starts from scratch."""
+    """Delete its source offsets; it starts from scratch."""
     RECREATE = "recreate"
-    """Another one of the same configuration starts from scratch; the old one stays stopped."""
+    """Create a new connector with the same configuration; the old one stays stopped."""
 
 
 def consequence(connector: Connector) -> str:
-    """What becomes of the data when it starts from scratch."""
+    """The consequence for the data if it starts from scratch."""
     if connector.kind == SINK:
         reset = connector.config.get("consumer.override.auto.offset.reset", "the worker's setting")
-        return f"it reads its topics from where auto.offset.reset says ({reset})"
+        return f"it reads its topics from auto.offset.reset ({reset})"
     if connector.plugin.startswith("io.debezium."):
         mode = connector.config.get("snapshot.mode", "initial")
         if mode in _NO_ROWS:
             return (
-                f"snapshot.mode {mode} reads no rows: whatever changed since the position that is"
-                " lost is missing in Kafka for good"
+                f"snapshot.mode {mode} reads no rows: changes since the lost offset are missing in"
+                " Kafka"
             )
         return (
-            f"a new snapshot (snapshot.mode {mode}): every row is sent again; of rows that changed"
-            " since, only the last state is seen, and nobody tells which were deleted"
+            f"a new snapshot (snapshot.mode {mode}): every row is sent again; intermediate changes"
+            " and deletes since the lost offset are missing"
         )
     if connector.plugin.endswith("MirrorSourceConnector"):
-        return "it copies its topics from their beginning: what was copied is there twice then"
-    return "it begins as if it had never run: what it sent before it may send again"
+        return "it replicates its topics from the beginning: existing copies are duplicated"
+    return "it starts as if it had never run: it may send data again"
 
 
 def steps(remedy: Remedy, connector: Connector, name: str) -> tuple[str, ...]:
-    """What is done, a line each."""
-    stop = f"stop {connector.name}, and keep its positions in a file"
+    """The steps of a remedy, one per line."""
+    stop = f"stop {connector.name} and save its source offsets to a file"
     if remedy is Remedy.RESET:
-        return (stop, f"have {connector.name} forget them", f"let {connector.name} go on")
-    return (stop, f"make {name} with the same configuration", f"{connector.name} stays stopped")
+        return (stop, "delete its source offsets", f"resume {connector.name}")
+    return (stop, f"create {name} with the same configuration", f"{connector.name} stays stopped")

@@ -1,4 +1,4 @@
-"""What became of connectors and of their positions, as read back."""
+"""Results for connectors and their source offsets, as read back."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from drctl.model.replication import Connector, Position
 
 
 class Ending(StrEnum):
-    """What became of a connector that was restarted."""
+    """The result of restarting a connector."""
 
     RUNNING = "running"
     FAILING = "failing"
-    """All attempts are spent, or its cause needs a person."""
+    """All attempts are used up, or the cause needs manual repair."""
     GONE = "gone"
 
 
 @dataclass(frozen=True, slots=True)
 class Restarted:
-    """A connector that was restarted.
+    """A restarted connector.
 
     Attributes:
         said: what a worker answered to the last restart; empty where that was taken.
@@ -36,7 +36,7 @@ class Restarted:
 
 
 def restarted(name: str, now: Connector | None, attempts: int, said: str) -> Restarted:
-    """What became of it, by how it is now."""
+    """The result, from the current state."""
     if now is None:
         return Restarted(name, Ending.GONE, attempts, said)
     if now.running:
@@ -47,7 +47,7 @@ def restarted(name: str, now: Connector | None, attempts: int, said: str) -> Res
 
 @dataclass(frozen=True, slots=True)
 class Treated:
-    """How a remedy ended.
+    """The result of a remedy.
 
     Attributes:
         before: the file with the positions that there were; empty: it did not come to that.
@@ -61,7 +61,7 @@ class Treated:
 
 
 class Outcome(StrEnum):
-    """How it ended for one position, as read back."""
+    """The result for one source offset, as read back."""
 
     WRITTEN = "written"
     UNCHANGED = "unchanged"
@@ -72,7 +72,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LineResult:
-    """One position of a run."""
+    """One source offset of a run."""
 
     line: Line
     outcome: Outcome
@@ -96,7 +96,7 @@ class OffsetsResult:
 
     @property
     def exit_code(self) -> ExitCode:
-        """Of the command."""
+        """The exit code of the command."""
         found = {each.outcome for each in self.results}
         if Outcome.UNKNOWN in found:
             return ExitCode.UNKNOWN
@@ -108,7 +108,7 @@ class OffsetsResult:
 def results_of(
     plan: OffsetsPlan, now: Mapping[str, Sequence[Position]], why: str, *, open_: bool = False
 ) -> tuple[LineResult, ...]:
-    """What became of each line.
+    """The result of each line.
 
     Args:
         now: what connectors have; one that is not there could not be asked.

@@ -106,7 +106,7 @@ class ShowDocument(Document):
     Attributes:
         controller: the active controller; null: none is known, and nobody is elected.
         partitions: that were looked at.
-        absent: topics that were asked for and are not there.
+        missing_topics: topics that were asked for and are not there.
     """
 
     SCHEMA = "drctl/elect-show/1"
@@ -118,7 +118,7 @@ class ShowDocument(Document):
     brokers: BrokersDocument = read(BrokersDocument.of)
     partitions: Count = read(lambda s: len(s.partitions))
     leaderless: tuple[LeaderlessDocument, ...]
-    absent: tuple[Name, ...] = read(lambda s: tuple(sorted(s.absent)))
+    missing_topics: tuple[Name, ...] = read(lambda s: tuple(sorted(s.absent)))
 
 
 def show_document(
@@ -132,7 +132,7 @@ def show_document(
     )
 
 
-class ObjectionDocument(Document):
+class BlockerDocument(Document):
     """What blocks an election, or was overridden."""
 
     precheck: Precheck
@@ -191,31 +191,31 @@ class ElectionLoss(Document):
     """What an unclean election would lose.
 
     Attributes:
-        words: what would be lost, and how that is known.
+        summary: what would be lost, and how that is known.
         clean: the candidate holds all that was committed.
         log_end: of the candidate's own log.
         lost: null: nothing can be told.
         exact: whether it is known where the lost log ended; else it is at least this much.
-        elsewhere: lost offsets whose records another cluster holds.
-        longer: living replicas that hold more than the one that the controller would take.
+        on_other_cluster: lost offsets whose records another cluster holds.
+        longer_replicas: live replicas that hold more than the one that the controller would take.
         evidence: what tells where the lost log ended, the furthest first.
-        groups_behind_the_end: consumer groups that stand behind the end of the log that stays.
+        groups_beyond_log_end: groups with a committed offset beyond that log end.
     """
 
     read = From(Loss)
-    words: str
+    summary: str = read(lambda loss: loss.words)
     clean: bool = read(lambda loss: loss.candidate.clean)
     log_end: Count | None = read(
         lambda loss: loss.log_end if isinstance(loss.log_end, int) else None
     )
     lost: RangeDocument | None = read(lambda loss: _range(loss.offsets))
     exact: bool
-    elsewhere: Count
-    longer: tuple[LongerDocument, ...] = read(
+    on_other_cluster: Count = read(lambda loss: loss.elsewhere)
+    longer_replicas: tuple[LongerDocument, ...] = read(
         lambda loss: tuple(LongerDocument(broker=node, log_end=end) for node, end in loss.longer)
     )
     evidence: tuple[EvidenceDocument, ...]
-    groups_behind_the_end: tuple[BeyondDocument, ...] = read(
+    groups_beyond_log_end: tuple[BeyondDocument, ...] = read(
         lambda loss: BeyondDocument.each(loss.beyond)
     )
 
@@ -225,9 +225,9 @@ class LineDocument(Document):
 
     Attributes:
         eligible: null: the brokers do not tell.
-        to: who is expected to lead it then.
-        refused: what stands against it.
-        overridden: what was passed over.
+        expected_leader: the broker that is expected to lead it afterwards.
+        blockers: prechecks that failed.
+        overridden: prechecks that failed and were overridden.
         loss: of an unclean election; null: of a preferred one, or nobody could be elected.
     """
 
@@ -245,9 +245,9 @@ class LineDocument(Document):
         lambda line: line.partition.eligible if line.partition else None
     )
     action: Action
-    to: Count | None
-    refused: tuple[ObjectionDocument, ...]
-    overridden: tuple[ObjectionDocument, ...]
+    expected_leader: Count | None = read(lambda line: line.to)
+    blockers: tuple[BlockerDocument, ...] = read(lambda line: BlockerDocument.each(line.refused))
+    overridden: tuple[BlockerDocument, ...]
     loss: ElectionLoss | None
 
 
@@ -255,18 +255,18 @@ class MeasuredDocument(Document):
     """What an unclean election lost.
 
     Attributes:
-        cut: where the log that was kept ended when its leader was elected, by the leader's own
+        truncated_at: log end offset of the new leader when it was elected, by its own
             epochs.
-        why_not: why the cut is not known.
+        unknown_reason: why `truncated_at` is not known.
         lost: null: nothing can be told.
-        as_stated: whether as much was cut as was said before.
+        as_predicted: whether the loss is what the plan stated.
     """
 
     read = From(LineResult)
-    cut: Count | None = read(lambda r: r.cut if isinstance(r.cut, int) else None)
-    why_not: str = read(lambda r: r.cut.reason if isinstance(r.cut, Unavailable) else "")
+    truncated_at: Count | None = read(lambda r: r.cut if isinstance(r.cut, int) else None)
+    unknown_reason: str = read(lambda r: r.cut.reason if isinstance(r.cut, Unavailable) else "")
     lost: RangeDocument | None = read(lambda r: _range(r.lost))
-    as_stated: bool | None
+    as_predicted: bool | None = read(lambda r: r.as_stated)
 
 
 class ResultDocument(LineDocument):
@@ -287,15 +287,15 @@ class ResultDocument(LineDocument):
 
 def _result(each: LineResult) -> ResultDocument:
     line = vars(LineDocument.of(each.line))
-    against = ObjectionDocument.each(each.objections)
-    return ResultDocument.of(each, **{**line, "refused": against})
+    against = BlockerDocument.each(each.blockers)
+    return ResultDocument.of(each, **{**line, "blockers": against})
 
 
 class HeadDocument(Document):
     """Which elections.
 
     Attributes:
-        overrides: guard to the reason why it is passed over.
+        overrides: precheck to the reason why it is passed over.
         notes: who might have told more, and did not.
     """
 

@@ -14,7 +14,7 @@ from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 
 class Evidence(NamedTuple):
-    """There were records of a partition up to this offset.
+    """Evidence that a partition had records up to an offset.
 
     Attributes:
         copied_to: the first offset of which it says nothing.
@@ -38,7 +38,7 @@ class Beyond(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Whom the controller would elect.
+    """The replica that the controller would elect.
 
     Attributes:
         clean: whether it holds everything that was committed.
@@ -50,7 +50,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What would be lost of one partition.
+    """The expected loss of one partition.
 
     Attributes:
         log_end: of the candidate's own log, or why it is not known.
@@ -67,50 +67,50 @@ class Loss:
 
     @property
     def known_end(self) -> int | None:
-        """The log that is lost went at least up to here; None where nothing tells."""
+        """The lost log reached at least this offset; None if unknown."""
         furthest = [each.copied_to for each in self.evidence] + [end for _, end in self.longer]
         return max(furthest, default=None)
 
     @property
     def exact(self) -> bool:
-        """Whether it is known where the log ended."""
+        """Whether the end of the lost log is known exactly."""
         known = [each.copied_to for each in self.evidence if each.exact]
         return bool(known) and max(known) == self.known_end
 
     @property
     def offsets(self) -> OffsetRange | None:
-        """What is known to be lost; empty where that is nothing, None where nothing can be told."""
+        """The known loss; empty if nothing is lost, None if unknown."""
         if self.candidate.clean and isinstance(self.log_end, int):
             return OffsetRange(self.log_end, self.log_end)
         return lost_behind(self.log_end, self.known_end)
 
     @property
     def elsewhere(self) -> int:
-        """How many of the lost offsets another cluster holds."""
+        """The number of lost offsets that another cluster has."""
         lost = self.offsets
         copied = max((each.copied_to for each in self.evidence if each.copied), default=0)
         return 0 if lost is None else OffsetRange(lost.start, min(lost.end, copied)).span
 
     @property
     def words(self) -> str:
-        """In a sentence, with how it is known."""
+        """The loss in a sentence, with its evidence."""
         node = self.candidate.node
         if self.candidate.clean:
-            return f"nothing: broker {node} holds all that was committed"
+            return f"no loss: broker {node} has all committed records"
         if isinstance(self.log_end, Unavailable):
-            return f"cannot be told: broker {node} does not say where its log ends: " + (
+            return f"unknown: broker {node} does not report its log end offset: " + (
                 self.log_end.reason
             )
         known, lost = self.known_end, self.offsets
         if known is None or lost is None:
             return (
-                f"cannot be told: the log of broker {node} ends at {self.log_end}, and nobody saw"
-                " where the lost log ended"
+                f"unknown: the log of broker {node} ends at {self.log_end}, and the end of the lost"
+                " log is not known"
             )
         best = self._best()
         if not lost.span:
-            told = "none" if self.exact else "none that anybody saw"
-            return f"{told}: the log of broker {node} ends at {self.log_end}; {best}"
+            text = "none" if self.exact else "none known"
+            return f"{text}: the log of broker {node} ends at {self.log_end}; {best}"
         least = "" if self.exact else "at least "
         return f"{least}{lost.span:,} offsets, {lost.start} to {lost.end - 1}: {best}"
 
@@ -119,18 +119,18 @@ class Loss:
         for each in self.evidence:
             if each.copied_to == known:
                 return each.words
-        return f"the log of broker {self.longer[0][0]} goes up to there"
+        return f"the log of broker {self.longer[0][0]} reaches that offset"
 
 
 def lost_behind(log_end: int | Unavailable, known_end: int | None) -> OffsetRange | None:
-    """What lies between the end of the log that stays and the known end of the one that is lost."""
+    """The offsets between the end of the kept log and the known end of the lost log."""
     if known_end is None or isinstance(log_end, Unavailable):
         return None
     return OffsetRange(log_end, max(log_end, known_end))
 
 
 def candidate_of(partition: Partition, alive: Collection[int]) -> Candidate | None:
-    """Whom the controller takes: one that holds everything, else the first that lives.
+    """The replica that the controller elects: a complete one, else the first live one.
 
     Both in the order of the replicas; how far a log goes does not count.
     """
@@ -147,7 +147,7 @@ def loss_of(
     evidence: Sequence[Evidence],
     groups: Sequence[Beyond],
 ) -> Loss | None:
-    """What an unclean election of this partition would lose; None where nobody could be elected.
+    """The loss of an unclean election; None if no replica could be elected.
 
     Args:
         groups: committed offsets of groups in this partition.
@@ -155,16 +155,16 @@ def loss_of(
     chosen = candidate_of(partition, states.alive)
     if chosen is None:
         return None
-    unasked = Unavailable("it was not asked")
+    unasked = Unavailable("it was not queried")
     end = states.log_ends.get(Replica(partition.place, chosen.node), unasked)
     known = end if isinstance(end, int) else -1
     ends = [(n, states.log_ends.get(Replica(partition.place, n))) for n in partition.replicas]
     longer = [(n, e) for n, e in ends if n in states.alive and isinstance(e, int) and e > known]
-    told = [each for each in evidence if each.place == partition.place]
+    ours = [each for each in evidence if each.place == partition.place]
     return Loss(
         chosen,
         end,
         tuple(sorted(longer, key=lambda pair: -pair[1])) if isinstance(end, int) else (),
-        tuple(sorted(told, key=lambda each: (-each.copied_to, not each.exact))),
+        tuple(sorted(ours, key=lambda each: (-each.copied_to, not each.exact))),
         tuple(each for each in groups if isinstance(end, int) and each.offset > end),
     )

@@ -1,4 +1,4 @@
-"""Plans of elections: which partitions, who would lead them, and what blocks it."""
+"""Election plans: which partitions, their expected leaders, and blockers."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,15 +34,15 @@ OVERRIDABLE = (Precheck.UNCLEAN, Precheck.SHORTER)
 
 
 class Action(StrEnum):
-    """What is to be done about a partition."""
+    """The planned action for a partition."""
 
     ELECT = "elect"
     NOTHING = "nothing"
     REFUSE = "refuse"
 
 
-class Objection(NamedTuple):
-    """A guard that blocks an election of a partition, or was overridden."""
+class Blocker(NamedTuple):
+    """A precheck that blocks an election of a partition, or was overridden."""
 
     precheck: Precheck
     reason: str
@@ -64,14 +64,14 @@ class Line:
     partition: Partition | None
     action: Action
     to: int | None = None
-    refused: tuple[Objection, ...] = ()
-    overridden: tuple[Objection, ...] = ()
+    refused: tuple[Blocker, ...] = ()
+    overridden: tuple[Blocker, ...] = ()
     loss: Loss | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """A partition that is to be led, as it was when that was planned.
+    """A partition to elect a leader for, as it was when the plan was made.
 
     Attributes:
         leader: before it; None where there was none.
@@ -82,7 +82,7 @@ class Aim:
         known_end: the log that is lost went up to here; None where nothing tells.
         exact: whether it ended there.
         clean: whether nothing is lost: the one who is to lead holds all that was committed.
-        overridden: what would block it and was overridden: guard and reason.
+        overridden: what would block it and was overridden: precheck and reason.
     """
 
     topic: str
@@ -106,7 +106,7 @@ class Aim:
 
     @classmethod
     def of(cls, line: Line) -> "Aim":
-        """Of a partition that would get an election."""
+        """The aim of a planned election."""
         seen, loss = line.partition, line.loss
         assert seen is not None
         assert line.to is not None
@@ -124,7 +124,7 @@ class Aim:
         )
 
     def is_still(self, line: Line) -> bool:
-        """Whether nothing has moved since, and nothing blocks it now."""
+        """Whether its state is unchanged and nothing blocks it."""
         if line.action is not Action.ELECT:
             return False
         now = Aim.of(line)
@@ -132,14 +132,14 @@ class Aim:
         return basis[0] == basis[1]
 
     def is_led(self, kind: Kind, states: PartitionStates) -> bool:
-        """Whether it has a leader that answers, and the one that it was to get."""
+        """Whether the expected leader leads it and answers."""
         found = states.find(self.place)
         if found is None or not states.led(found):
             return False
         return kind is Kind.UNCLEAN or found.leader == self.to
 
     def came_true(self, kind: Kind, states: PartitionStates) -> bool:
-        """Whether it was given just this leader since, by whomever."""
+        """Whether it got the expected leader since."""
         found = states.find(self.place)
         led = self.is_led(kind, states) and found is not None and found.leader == self.to
         return led and self.leader != self.to
@@ -150,7 +150,7 @@ class ElectionPlan:
     """What would be elected on one cluster.
 
     Attributes:
-        overrides: the reason of each override, by guard.
+        overrides: the reason of each override, by precheck.
         notes: who might have known more and did not answer.
     """
 
@@ -175,7 +175,7 @@ class ElectionPlan:
 def preferred_plan(
     cluster: str, states: PartitionStates, places: Collection[TopicPartition] | None
 ) -> ElectionPlan:
-    """Give partitions back to their first replicas.
+    """Plan preferred elections: leadership returns to the first replicas.
 
     Args:
         places: only these; None takes all whose first replica does not lead them.
@@ -197,7 +197,7 @@ def unclean_plan(
     overrides: Mapping[Precheck, str],
     notes: Sequence[str] = (),
 ) -> ElectionPlan:
-    """Have these partitions led by whoever lives, and say what is lost."""
+    """Plan unclean elections of these partitions, with the expected loss."""
     lines = []
     for place in places:
         found = states.find(place)
@@ -220,26 +220,26 @@ def plan_again(
     places: Sequence[TopicPartition],
     overrides: Mapping[Precheck, str],
 ) -> ElectionPlan:
-    """What would be planned for these partitions now; what was lost is known already."""
+    """The plan for these partitions as of now, without the expected loss."""
     if kind is Kind.PREFERRED:
         return preferred_plan("", states, places)
     return unclean_plan("", states, places, (), {}, overrides)
 
 
 def _unread(states: PartitionStates) -> Iterable[str]:
-    """A group whose coordinator is gone is not listed, and nobody says that it is missing."""
+    """Note that groups without a coordinator are not listed."""
     kept = [each for each in states.partitions if each.place.topic == OFFSETS_TOPIC]
     leaderless = sum(not states.led(each) for each in kept)
     if leaderless:
         yield (
-            f"{leaderless} of {len(kept)} partitions of {OFFSETS_TOPIC} have no leader: the"
-            " positions of their groups tell nothing; with leaders for these first, more is known"
+            f"{leaderless} of {len(kept)} partitions of {OFFSETS_TOPIC} have no leader:"
+            " offsets of their groups are unknown; elect leaders for these partitions first"
         )
 
 
 def _absent(place: TopicPartition) -> Line:
-    reason = "there is no such partition, or this user may not see it"
-    return Line(place, None, Action.REFUSE, refused=(Objection(Precheck.NOT_THERE, reason),))
+    reason = "the partition does not exist, or this user may not see it"
+    return Line(place, None, Action.REFUSE, refused=(Blocker(Precheck.NOT_THERE, reason),))
 
 
 def _preferred(seen: Partition, states: PartitionStates) -> Line:
@@ -247,9 +247,9 @@ def _preferred(seen: Partition, states: PartitionStates) -> Line:
     if seen.leader == node:
         return Line(seen.place, seen, Action.NOTHING, node)
     if node not in states.alive:
-        against = Objection(Precheck.DOWN, f"broker {node}, its first replica, does not answer")
+        against = Blocker(Precheck.DOWN, f"broker {node}, its first replica, does not answer")
     elif not seen.holds_everything(node):
-        against = Objection(Precheck.NOT_IN_SYNC, f"broker {node}, its first replica, is behind")
+        against = Blocker(Precheck.NOT_IN_SYNC, f"broker {node}, its first replica, is out of sync")
     else:
         return Line(seen.place, seen, Action.ELECT, node)
     return Line(seen.place, seen, Action.REFUSE, node, refused=(against,))
@@ -266,25 +266,25 @@ def _unclean(
     return Line(seen.place, seen, action, to, refused, passed, loss)
 
 
-def _against(seen: Partition, loss: Loss | None, states: PartitionStates) -> Iterable[Objection]:
+def _against(seen: Partition, loss: Loss | None, states: PartitionStates) -> Iterable[Blocker]:
     if seen.leader is not None:
-        yield Objection(Precheck.LED, _led(seen, states))
+        yield Blocker(Precheck.LED, _led(seen, states))
         return
     if isinstance(states.controller, Unavailable):
-        reason = f"nobody can be elected without a controller: {states.controller.reason}"
-        yield Objection(Precheck.NO_CONTROLLER, reason)
+        reason = f"no leader can be elected without a controller: {states.controller.reason}"
+        yield Blocker(Precheck.NO_CONTROLLER, reason)
     if loss is None:
         nodes = ", ".join(map(str, seen.replicas))
-        yield Objection(Precheck.NOBODY, f"none of its replicas answers (brokers {nodes})")
+        yield Blocker(Precheck.NOBODY, f"none of its replicas answers (brokers {nodes})")
         return
-    yield Objection(Precheck.UNCLEAN, f"would be lost for good: {loss.words}")
+    yield Blocker(Precheck.UNCLEAN, f"data loss: {loss.words}")
     if loss.longer and not loss.candidate.clean:
         node, end = loss.longer[0]
-        yield Objection(
+        yield Blocker(
             Precheck.SHORTER,
-            f"the controller takes the first living replica, broker {loss.candidate.node} (log end"
-            f" {loss.log_end}); broker {node} holds more (log end {end}): put it first with"
-            " kafka-reassign-partitions.sh, or stop the other one",
+            f"the controller elects the first live replica, broker {loss.candidate.node} (log end"
+            f" {loss.log_end}); broker {node} has more records (log end {end}): move it to"
+            " the front with kafka-reassign-partitions.sh, or stop the first one",
         )
 
 
@@ -292,6 +292,6 @@ def _led(seen: Partition, states: PartitionStates) -> str:
     if states.led(seen):
         return f"broker {seen.leader} leads it"
     return (
-        f"the cluster takes broker {seen.leader} for its leader, which does not answer here: the"
-        " controller elects nobody until it misses it, too"
+        f"its leader, broker {seen.leader}, does not answer here: the controller elects no other"
+        " leader until it loses that broker, too"
     )

@@ -1,4 +1,4 @@
-"""What elections led to: as observed afterwards, not as the controller reported it."""
+"""Results of elections, as observed afterwards, not as the controller reported them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -7,21 +7,21 @@ from enum import StrEnum
 
 from drctl.elections.cluster_state import Declined, ElectionReader, Kind, PartitionStates
 from drctl.elections.loss import lost_behind
-from drctl.elections.planning import Action, Aim, ElectionPlan, Line, Objection, Precheck
+from drctl.elections.planning import Action, Aim, Blocker, ElectionPlan, Line, Precheck
 from drctl.model.errors import ExitCode
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 
 class Outcome(StrEnum):
-    """What became of a partition in a run."""
+    """The outcome for a partition."""
 
     ELECTED = "elected"
     NOT_NEEDED = "not-needed"
     REFUSED = "refused"
     FAILED = "failed"
-    """The controller said why, and it has not the leader that it should."""
+    """The controller reported an error, and the expected leader does not lead."""
     UNKNOWN = "unknown"
-    """Asked for, and not observed."""
+    """Requested, but not observed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def observed(
     reader: ElectionReader,
     answers: Mapping[TopicPartition, Unavailable | None],
 ) -> Mapping[TopicPartition, Became]:
-    """Look who leads them now.
+    """Observe the current leaders.
 
     Args:
         answers: what the controller said, of the partitions that it was asked for.
@@ -75,16 +75,16 @@ def _became(
     found = states.find(aim.place)
     leader = found.leader if found else None
     if aim.is_led(kind, states):
-        unknown = Unavailable("the brokers do not tell epochs")
+        unknown = Unavailable("the brokers do not report leader epochs")
         cut = cuts.get(aim.place, unknown) if kind is Kind.UNCLEAN else None
         return Became(Outcome.ELECTED, leader, cut)
     if aim.place not in answers:
-        return Became(Outcome.UNKNOWN, leader, reason="the controller was not asked for it")
+        return Became(Outcome.UNKNOWN, leader, reason="the election was not requested")
     answer = answers[aim.place]
     if answer is not None:
         outcome = Outcome.FAILED if isinstance(answer, Declined) else Outcome.UNKNOWN
         return Became(outcome, leader, reason=answer.reason)
-    reason = "the controller elected it, and no leader that answers was seen"
+    reason = "the controller elected a leader, but none answers"
     return Became(Outcome.UNKNOWN, leader, reason=reason)
 
 
@@ -93,26 +93,26 @@ class LineResult:
     """One partition of a run.
 
     Attributes:
-        objections: for which it was refused.
+        blockers: for which it was refused.
     """
 
     line: Line
     became: Became
-    objections: tuple[Objection, ...] = ()
+    blockers: tuple[Blocker, ...] = ()
 
     @property
     def outcome(self) -> Outcome:
-        """What became of it."""
+        """The outcome."""
         return self.became.outcome
 
     @property
     def cut(self) -> int | Unavailable | None:
-        """Where the log that was kept ended."""
+        """The end of the log that was kept."""
         return self.became.cut
 
     @property
     def lost(self) -> OffsetRange | None:
-        """What is known to be lost, measured; None where nothing can be told."""
+        """The measured loss; None if unknown."""
         loss = self.line.loss
         if loss is None or self.cut is None or loss.candidate.clean:
             return None
@@ -120,7 +120,7 @@ class LineResult:
 
     @property
     def as_stated(self) -> bool | None:
-        """Whether as much was lost as was said before; None where that cannot be told."""
+        """Whether the loss is what the plan stated; None if unknown."""
         loss = self.line.loss
         if loss is None or not isinstance(self.cut, int):
             return None
@@ -146,12 +146,12 @@ class ElectionResult:
 
     @property
     def counts(self) -> Counter[Outcome]:
-        """How many of each."""
+        """The number of each outcome."""
         return Counter(each.outcome for each in self.results)
 
     @property
     def exit_code(self) -> ExitCode:
-        """Of the command."""
+        """The exit code of the command."""
         counts = self.counts
         if counts[Outcome.UNKNOWN] or self.resume:
             return ExitCode.UNKNOWN
@@ -161,7 +161,7 @@ class ElectionResult:
 
     @property
     def status(self) -> str:
-        """The exit code in a word."""
+        """The status of the run."""
         return self.exit_code.name.lower()
 
 
@@ -170,7 +170,7 @@ def results_of(
     found: Mapping[TopicPartition, Became],
     changed: Mapping[TopicPartition, int | None],
 ) -> tuple[LineResult, ...]:
-    """What became of each line of the plan.
+    """The outcome of each line of the plan.
 
     Args:
         changed: partitions that were left alone, for they had changed; with their leaders now.
@@ -184,8 +184,8 @@ def _result_of(
     if line.place in found:
         return LineResult(line, found[line.place])
     if line.place in changed:
-        against = Objection(
-            Precheck.CHANGED, "it has changed since the plan was made: make it anew"
+        against = Blocker(
+            Precheck.CHANGED, "it has changed since the plan was made: make a new plan"
         )
         return LineResult(line, Became(Outcome.REFUSED, changed[line.place]), (against,))
     leader = line.partition.leader if line.partition else None

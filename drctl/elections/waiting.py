@@ -1,4 +1,4 @@
-"""Waits for leaders, and tells what happens meanwhile."""
+"""Waits for leaders and reports changes meanwhile."""
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _WAIT_EVERY_S = 1.0
 
 @dataclass(slots=True)
 class Wait:
-    """Looks again and again until all have leaders, time is up, or somebody stops it.
+    """Poll until all partitions have leaders, the timeout expires, or it is stopped.
 
     Attributes:
         topics: None waits for all.
@@ -24,7 +24,7 @@ class Wait:
     report: Callable[[PartitionStates | None, tuple[str, ...]], None]
 
     def run(self, within_s: float) -> PartitionStates:
-        """The last look.
+        """The last observed state.
 
         Raises:
             Unreachable: no broker answered at the end.
@@ -48,7 +48,7 @@ class Wait:
 
 
 def news(before: PartitionStates | None, now: PartitionStates) -> tuple[str, ...]:
-    """What has happened between two looks, a line each."""
+    """The changes between two polls, one per line."""
     return tuple(_news(before, now)) if before else ()
 
 
@@ -56,7 +56,7 @@ def _news(before: PartitionStates, now: PartitionStates) -> Iterator[str]:
     for node in sorted(now.alive - before.alive):
         yield f"broker {node} answers"
     for node in sorted(before.alive - now.alive):
-        yield f"broker {node} does not answer any more"
+        yield f"broker {node} no longer answers"
     earlier = {each.place: each for each in before.partitions}
     for each in now.partitions:
         then = earlier.get(each.place)

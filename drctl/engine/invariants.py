@@ -42,7 +42,7 @@ RULES = (
     Rule(
         Trait.RUNS_PRECHECKS,
         Trait.CHANGES,
-        "nothing is changed before the guards have been asked",
+        "nothing is changed before the prechecks have been asked",
         needed=True,
         reach=Reach.BOTH_WAYS,
     ),

@@ -542,7 +542,7 @@ def run_states_of(reader: JournalReader, run: str) -> Iterator[RunState]:
 
 @contextmanager
 def understood(run: str) -> Iterator[None]:
-    """Guards code that reads settings, intents and facts of a journal.
+    """Prechecks code that reads settings, intents and facts of a journal.
 
     The shape of entries was checked; what these hold depends on the kind of step, and somebody may
     have written them.

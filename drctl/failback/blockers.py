@@ -47,7 +47,7 @@ class Terms:
     Attributes:
         connectors: of reverse replication; empty if it is started by hand.
         rebuilding: whether the source is to be rebuilt.
-        cost: the cost of a rebuild, as text.
+        impact: the impact of a rebuild, as text.
         policies: for records that only the recovered cluster has; None: do not check, as when a
             run is resumed.
         connect: URL of a worker of reverse replication; empty if not configured.
@@ -57,7 +57,7 @@ class Terms:
     connectors: tuple[str, ...] = ()
     elsewhere: frozenset[str] = frozenset()
     rebuilding: bool = field(default=False, kw_only=True)
-    cost: str = field(default="", kw_only=True)
+    impact: str = field(default="", kw_only=True)
     connect: str = field(default="", kw_only=True)
     policies: Policies | None = field(default=None, kw_only=True)
 
@@ -81,7 +81,7 @@ def _findings(answer: Answer, terms: Terms) -> Iterator[Finding]:
         yield Finding(HOME, Status.FAIL, "endpoints", reason)
     yield from health_findings(facts)
     if terms.rebuilding:
-        yield from rebuild_findings(facts, answer.seen.lost, terms.cost, terms.connectors)
+        yield from rebuild_findings(facts, answer.seen.lost, terms.impact, terms.connectors)
     else:
         yield from _lost(answer.seen)
         if isinstance(facts.forward, Replication) and isinstance(facts.reverse, Replication):
@@ -161,9 +161,9 @@ def _lost(seen: Situation) -> Iterator[Finding]:
     if lost:
         reason = f"it has lost records: {several(lost)}"
         number = target_records(facts)
-        cost = f"rebuild it: about {number:,} records are copied from {facts.target}"
-        remedy = f"{cost}; show the plan: drctl failback --link {quote(facts.link)} --rebuild"
-        yield Finding(LOST, Status.FAIL, facts.source, reason, cost=cost, remedy=remedy)
+        impact = f"rebuild it: about {number:,} records are copied from {facts.target}"
+        remedy = f"{impact}; show the plan: drctl failback --link {quote(facts.link)} --rebuild"
+        yield Finding(LOST, Status.FAIL, facts.source, reason, impact=impact, remedy=remedy)
 
 
 _CONNECT = "; or set offset.start=connect on the reverse connector"

@@ -40,18 +40,18 @@ def target_records(facts: Facts) -> int:
 
 
 def rebuild_findings(
-    facts: Facts, lost: tuple[str, ...], cost: str, connectors: tuple[str, ...]
+    facts: Facts, lost: tuple[str, ...], impact: str, connectors: tuple[str, ...]
 ) -> Iterator[Finding]:
-    """Whether records were lost, the cost of a rebuild, and connectors that would skip records.
+    """Whether records were lost, the impact of a rebuild, and connectors that would skip records.
 
     Args:
         lost: partitions that are shorter than what was replicated from them.
-        cost: of copying everything, as text.
+        impact: of copying everything, as text.
         connectors: of reverse replication.
     """
     if lost:
-        reason = f"it has lost records: {several(lost)}; {cost}"
-        yield Finding("source-lost", Status.WARN, facts.source, reason, cost=cost)
+        reason = f"it has lost records: {several(lost)}; {impact}"
+        yield Finding("source-lost", Status.WARN, facts.source, reason, impact=impact)
     else:
         yield _whole(facts)
     if isinstance(facts.reverse, Replication):

@@ -57,7 +57,7 @@ class ConfigError(DrctlError):
 
 
 class Refused(DrctlError):
-    """A guard failed; nothing was changed."""
+    """A precheck failed; nothing was changed."""
 
     exit_code = ExitCode.REFUSED
 

@@ -1,4 +1,4 @@
-"""What a check says of something that was looked at, or that could not be."""
+"""A finding: the answer of a check."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,23 +6,23 @@ from typing import NamedTuple
 
 
 class Status(StrEnum):
-    """How something stands."""
+    """The result of a check."""
 
     OK = "ok"
     WARN = "warn"
-    """It works, and would cost something in a failover."""
+    """It works, but would cause trouble in a failover."""
     FAIL = "fail"
-    """A failover would go wrong."""
+    """A failover would fail or lose data."""
     NOT_CHECKED = "not-checked"
-    """Nobody looked, or nobody could: this is never ok."""
+    """It was not or could not be checked; this never counts as ok."""
 
 
-class Because(NamedTuple):
-    """What kept somebody from looking, where it keeps others from it, too.
+class SharedCause(NamedTuple):
+    """Why checks could not run, if several share the cause.
 
     Attributes:
-        what: in a few words: `cluster a does not answer`.
-        why: as it was told.
+        what: a short name: `cluster a does not answer`.
+        why: the error as reported.
     """
 
     what: str
@@ -31,16 +31,16 @@ class Because(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One answer of one check.
+    """A finding of a check.
 
     Attributes:
         check: its name in the registry.
-        subject: what was looked at: a connector, a topic, a principal.
-        reason: what is true of it, in words for a person.
-        evidence: what was seen, as it was seen; empty where nothing was.
-        cost: what it would cost in a failover; empty where nothing.
-        remedy: what to do; where nothing was checked, what to look at.
-        because: what kept it from looking; None where nothing did, or nothing else is kept by it.
+        subject: what was checked: a connector, a topic, a principal.
+        reason: the result, as text.
+        evidence: the observed values; empty if there are none.
+        impact: the consequence in a failover; empty if there is none.
+        remedy: what to do; for not-checked, what to check by hand.
+        cause: why it could not run, if other checks share the cause; else None.
     """
 
     check: str
@@ -48,16 +48,16 @@ class Finding:
     subject: str
     reason: str
     evidence: str = ""
-    cost: str = ""
+    impact: str = ""
     remedy: str = ""
-    because: Because | None = None
+    cause: SharedCause | None = None
 
     @property
     def apart(self) -> str:
-        """The reason without what is told of others, too."""
-        return self.reason if self.because is None else without(self.reason, self.because)
+        """The reason without the text of the shared cause."""
+        return self.reason if self.cause is None else without(self.reason, self.cause)
 
 
-def without(text: str, because: Because) -> str:
-    """A text, where the cause that it repeats is told elsewhere."""
-    return text.replace(f": {because.why}", "").replace(because.why, because.what)
+def without(text: str, cause: SharedCause) -> str:
+    """Remove a shared cause from a text; it is reported separately."""
+    return text.replace(f": {cause.why}", "").replace(cause.why, cause.what)

@@ -232,7 +232,7 @@ def _differing(planned: Mapping[str, str], now: Mapping[str, str]) -> Iterator[s
 
 def _head(plan: Plan) -> Mapping[str, str]:
     ends = {"plan": plan.name, "link": plan.link, "from": plan.source, "to": plan.target}
-    return {**ends, **{f"override {guard}": why for guard, why in plan.overrides.items()}}
+    return {**ends, **{f"override {precheck}": why for precheck, why in plan.overrides.items()}}
 
 
 def _there(steps: Mapping[str, Step]) -> Mapping[str, str]:

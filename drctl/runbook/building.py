@@ -38,7 +38,7 @@ from drctl.steps.questions import concerned
 from drctl.steps.registry import KINDS
 
 _REQUIRED: Mapping[Trait, str] = {
-    Trait.RUNS_PRECHECKS: "a guard that may fail guards nothing",
+    Trait.RUNS_PRECHECKS: "a precheck that may fail prechecks nothing",
     Trait.SNAPSHOTS_STATE: "what is not written down before a change cannot be put back",
     Trait.DRAINS: "what was not copied would stay behind, and nobody would know",
     Trait.STOPS_REPLICATION: "a replicator that runs on appends old records behind new ones",
@@ -71,12 +71,12 @@ def broken(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[Broken, ...]:
 
 
 def _unasked(plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[Broken]:
-    """`check` asks only the guards that it names."""
+    """`check` asks only the prechecks that it names."""
     asked = False
     for step in plan.steps:
         asked = asked or step.kind == Preflight.name
         if Trait.ENABLES_WRITES in kinds[step.kind].traits and not asked:
-            why = "a target is opened only where every guard of a failover was asked"
+            why = "a target is opened only where every precheck of a failover was asked"
             yield Broken(step.id, f"step {step.id} needs {Preflight.name} before it: {why}")
 
 
@@ -299,7 +299,7 @@ def _patience(value: object, wrong: Wrong, number: int) -> float | None:
 
 
 def _not_here(ready: Ready, site: Site, document: Document) -> Iterator[Problem]:
-    """Commands and guards that the site does not have."""
+    """Commands and prechecks that the site does not have."""
     settings, head = ready.settings, (*ready.path, "command")
     if isinstance(settings, CheckSettings):
         for number, precheck in enumerate(settings.prechecks):

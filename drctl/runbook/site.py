@@ -1,4 +1,4 @@
-"""What a runbook may use at a site: its commands, its guards."""
+"""What a runbook may use at a site: its commands, its prechecks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Site:
 
     Attributes:
         commands: that runbooks may run; None where that is not known.
-        guards: the names that `check` may ask for.
+        prechecks: the names that `check` may ask for.
     """
 
     commands: tuple[tuple[str, ...], ...] | None = None
@@ -30,7 +30,7 @@ def site_of(config: Config, prechecks: Sequence[str] = ()) -> Site:
     """The site of a configuration.
 
     Args:
-        guards: beside the checks.
+        prechecks: beside the checks.
     """
     return Site(config.file.commands, Site().prechecks | frozenset(prechecks))
 

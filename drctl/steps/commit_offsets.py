@@ -13,8 +13,8 @@ from drctl.offsets.applying import Action, ApplyPlan, Line
 from drctl.offsets.results import Change
 from drctl.steps.apply_offsets import changes, commit, guarded
 
-LEFT_OUT = "groups-left-out"
-"""The guard that stands against opening a target on which a group has no place to go on."""
+LEFT_OUT = "groups-not-translated"
+"""The precheck that stands against opening a target on which a group has no place to go on."""
 
 COMMIT = "commit"
 """The word of `policy.unproven_offsets` by which such positions are written."""

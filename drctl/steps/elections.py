@@ -22,7 +22,7 @@ class ElectSettings:
     """What a plan says.
 
     Attributes:
-        overrides: guard to the reason why it is overridden.
+        overrides: precheck to the reason why it is overridden.
     """
 
     cluster: str

@@ -36,7 +36,7 @@ STEP_ORDER = "step-order"
 WHOLE = "source-whole"
 """Blocks a rebuild of a cluster that has lost nothing."""
 
-CYCLES = "cycles"
+CYCLES = "replication-loops"
 """Blocks any plan while records loop between both clusters."""
 
 BROKEN = "source-broken"

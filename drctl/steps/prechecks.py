@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from drctl.checks.causes import in_words, told_once
+from drctl.checks.causes import group_by_cause, in_words
 from drctl.checks.diagnosis import standing_against
 from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
 from drctl.engine.ports import LinkReader, LinkWriter
@@ -47,7 +47,7 @@ class Unseen:
     Attributes:
         what: the cause in a few words, by which all else refers to it.
         why: as it was told.
-        checks: names of those that could not look.
+        checks: names of those that could not run.
     """
 
     what: str
@@ -59,7 +59,7 @@ class Unseen:
         """All of it in one line."""
         number = len(self.checks)
         count = f"{number:,} checks" if number != 1 else "1 check"
-        return f"{count} could not look: {self.why} ({', '.join(self.checks)})"
+        return f"{count} could not run: {self.why} ({', '.join(self.checks)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,9 @@ class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
 
     def describe(self, settings: PreflightSettings) -> Description:
         """The step in words."""
-        title = "ask the guards: both clusters, replication, groups, endpoints"
+        title = "ask the prechecks: both clusters, replication, groups, endpoints"
         passed = ", ".join(sorted(settings.overrides)) or "none"
-        return Description(title, f"no guard fails (passed over: {passed})")
+        return Description(title, f"no precheck fails (passed over: {passed})")
 
     def check(
         self, settings: PreflightSettings, facts: Facts, reader: LinkReader
@@ -106,17 +106,19 @@ class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
                 "; ".join(dict.fromkeys(each.remedy for each in standing if each.remedy)),
             )
         others = [each for each in findings if each.status is not Status.OK]
-        told, unseen = told_once(others)
+        told, unseen = group_by_cause(others)
         return PreflightFacts(
             tuple(map(_told, told)),
-            tuple(Unseen(u.because.what, u.because.why, tuple(u.checks)) for u in unseen),
+            tuple(Unseen(u.cause.what, u.cause.why, tuple(u.checks)) for u in unseen),
             {each.check: overrides[each.check] for each in others if each.check in overrides},
         )
 
     def verify(self, intent: PreflightFacts, reader: LinkReader) -> Seen[PreflightFacts]:
         """They were asked a moment ago."""
-        told = "".join(f"; {len(u.checks)} could not look: {u.what}" for u in intent.unseen)
-        return Seen(State.DONE, f"no guard fails; {len(intent.warnings)} to know of{told}", intent)
+        told = "".join(f"; {len(u.checks)} could not run: {u.what}" for u in intent.unseen)
+        return Seen(
+            State.DONE, f"no precheck fails; {len(intent.warnings)} to know of{told}", intent
+        )
 
 
 def _told(finding: Finding) -> str:
@@ -145,14 +147,16 @@ class CheckFacts:
 
 
 class RunPrechecks(Polling[CheckSettings, CheckFacts, CheckFacts]):
-    """Refuses where one of them fails, could not look, or has nothing to say."""
+    """Refuses where one of them fails, could not run, or has nothing to say."""
 
     name = "check"
     traits = Trait.RUNS_PRECHECKS
 
     def describe(self, settings: CheckSettings) -> Description:
         """The step in words."""
-        return Description(f"ask the guards: {', '.join(settings.prechecks)}", "none of them fails")
+        return Description(
+            f"ask the prechecks: {', '.join(settings.prechecks)}", "none of them fails"
+        )
 
     def check(self, settings: CheckSettings, facts: Facts, reader: LinkReader) -> CheckFacts:
         """Ask them.
@@ -172,7 +176,7 @@ class RunPrechecks(Polling[CheckSettings, CheckFacts, CheckFacts]):
 
     def verify(self, intent: CheckFacts, reader: LinkReader) -> Seen[CheckFacts]:
         """They were asked a moment ago."""
-        return Seen(State.DONE, f"none of {len(intent.prechecks)} guards fails", intent)
+        return Seen(State.DONE, f"none of {len(intent.prechecks)} prechecks fails", intent)
 
 
 def _against(

@@ -264,7 +264,7 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
     """What is refused is left, and the run is over; what was interrupted continues where it was."""
 
     name = "reconcile-result"
-    # It asks its own guards, and what it appends is found by its header.
+    # It asks its own prechecks, and what it appends is found by its header.
     traits = (
         Trait.RUNS_PRECHECKS
         | Trait.SNAPSHOTS_STATE
@@ -285,7 +285,7 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
         )
 
     def check(self, settings: ResultSettings, facts: Facts, reader: LinkReader) -> ResultIntent:
-        """Ask every guard again.
+        """Ask every precheck again.
 
         Raises:
             Refused: one of them stands against it.

@@ -1,4 +1,4 @@
-"""How clients leave a source that lives, and what becomes of who stays: a plan's own words."""
+"""How clients leave a source that still runs: the notes of a plan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from drctl.views.run_data import ReportData, Writes
 from drctl.views.text import plain, sentence
 
 _NOWHERE = (
-    "nothing that clients look at is switched: send them to {target} yourself; while {source} lives"
-    " they stay there until they are restarted, or its listener is closed"
+    "no endpoint is switched: redirect clients to {target} yourself; while {source} runs, they"
+    " stay there until they restart or its listener is closed"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class LeavingRow:
-    """What a step says of clients that are connected to the source.
+    """The note of a step about clients connected to the source.
 
     Attributes:
         step: null: no step of the plan moves them.
@@ -29,7 +29,7 @@ class LeavingRow:
 
 
 def leaving_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[LeavingRow, ...]:
-    """In the order of the steps; none where the plan opens nothing to clients."""
+    """The notes in order of the steps; none if the plan enables no writes."""
     if not _with(Trait.ENABLES_WRITES, plan, kinds):
         return ()
     nowhere = _NOWHERE.format(source=plan.source, target=plan.target)
@@ -42,14 +42,14 @@ def leaving_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[Leaving
 
 
 def leaving_lines(plan: Plan) -> tuple[str, ...]:
-    """The same, a printable line each."""
+    """The notes as printable lines."""
     return tuple(
         f"{plain(row.step or 'no endpoint')}: {sentence(row.words)}" for row in leaving_rows(plan)
     )
 
 
 def leaving_told(data: ReportData) -> tuple[str, ...]:
-    """The lines of a run's plan, once the target takes writes; before that nobody is moved."""
+    """The notes of a run's plan, once the target accepts writes."""
     return leaving_lines(data.plan) if data.writes is Writes.TARGET else ()
 
 

@@ -1,4 +1,4 @@
-"""Connectors, plans and results about them for a terminal; nothing is rich markup."""
+"""The output of `drctl connect`: connectors, plans and results."""
 
 import json
 from collections import Counter
@@ -28,7 +28,7 @@ from drctl.views.view import (
 
 @view
 def status_table(clusters: Sequence[ConnectorHealth]) -> Iterator[Part]:
-    """Every connector; what failed, in words."""
+    """Every connector, with the cause of each failure."""
     for each in clusters:
         yield from _connect_cluster(each)
 
@@ -39,17 +39,17 @@ def _connect_cluster(health: ConnectorHealth) -> Iterator[Part]:
         return
     failed = {found.connector.name for found in health.findings}
     count = plural(len(health.connectors), "connector")
-    told = f"{len(failed)} of {count} failed" if failed else f"{count}, none failed"
-    yield Text(f"Connect {plain(health.workers)}: {told}", "bold")
+    state = f"{len(failed)} of {count} failed" if failed else f"{count}, none failed"
+    yield Text(f"Connect {plain(health.workers)}: {state}", "bold")
     yield from listing(
         health.connectors, _connector_cells, "Connector", "Kind", "State", "Tasks", "Class"
     )
     for connector, part, found in health.findings[:MOST]:
         yield Text(f"\n{plain(connector.name)}, {part.name}: {found.advice.words}", "bold")
         yield Text(f"  {sentence(found.evidence)}", "dim")
-        yield Text(f"  {found.advice.remedy}")
+        yield Text(f"  Fix: {found.advice.remedy}")
     for connector, part in health.unassigned[:MOST]:
-        words = f"{plain(connector.name)}, {part.name}: no worker has it (UNASSIGNED)"
+        words = f"{plain(connector.name)}, {part.name}: UNASSIGNED: no worker runs it"
         yield Text(f"\n{words}", "yellow")
 
 
@@ -62,7 +62,7 @@ def _connector_cells(each: Connector) -> tuple[str, ...]:
 
 @view
 def recover_plan_table(plan: RecoverPlan, backoff: Backoff, execute: str) -> Iterator[Part]:
-    """What would be done; the command line that does it stands last, by the prompt."""
+    """The plan, and the command that executes it."""
     actions = counted(line.action for line in plan.lines)
     yield Text(f"Plan for Connect {plain(plan.workers)}: {actions}", "bold")
     yield from notes((), plan.overrides.items())
@@ -74,9 +74,9 @@ def recover_plan_table(plan: RecoverPlan, backoff: Backoff, execute: str) -> Ite
         for count, step in enumerate(line.steps, 1):
             yield Text(f"  {count}. {plain(step)}")
         if line.consequence:
-            yield Text(f"  consequence: {sentence(line.consequence)}", "yellow")
+            yield Text(f"  Impact: {sentence(line.consequence)}", "yellow")
         if line.refused:
-            yield Text(f"  refused (cause): {sentence(line.refused)}", "yellow")
+            yield Text(f"  Blocked (cause): {sentence(line.refused)}", "yellow")
     if plan.restarted:
         *_, last = backoff.rows()
         total = duration(last.total_seconds)
@@ -85,16 +85,16 @@ def recover_plan_table(plan: RecoverPlan, backoff: Backoff, execute: str) -> Ite
             f" {backoff.maximum_s:g} s, {total} in all"
         )
     if plan.acting:
-        yield from section("Nothing was done. To do it:", [plain(execute)])
+        yield from section("Nothing was changed. To execute:", [plain(execute)])
     else:
-        yield heading("There is nothing to do.")
+        yield heading("Nothing to do.")
 
 
 @view
 def recover_table(
     plan: RecoverPlan, attempts: Sequence[Restarted], treated: Treated | None
 ) -> Iterator[Part]:
-    """What was done."""
+    """The result."""
     endings = counted(each.ending.value for each in attempts)
     what = treated.words if treated else endings
     yield Text(f"Connect {plain(plan.workers)}: {sentence(what)}", "bold")
@@ -110,15 +110,15 @@ def recover_table(
         yield Text(f"  done: {sentence(step)}")
     for line in plan.refused:
         name, cause = plain(line.connector.name), sentence(line.refused)
-        yield Text(f"  {name}: refused (cause): {cause}", "yellow")
+        yield Text(f"  {name}: blocked (cause): {cause}", "yellow")
 
 
 @view
 def export_table(export: Export, file: str) -> Iterator[Part]:
-    """What was saved."""
+    """The result of an export."""
     count = plural(len(export.connectors), "connector")
-    yield Text(f"Positions of {count} of Connect {plain(export.workers)}", "bold")
-    columns = ("Connector", "Kind", "State", "Positions", "Where")
+    yield Text(f"Source offsets of {count} of Connect {plain(export.workers)}", "bold")
+    columns = ("Connector", "Kind", "State", "Offsets", "Stored in")
     yield table(map(_kept_cells, export.connectors[:MOST]), *columns)
     for each in export.connectors:
         if each.unread:
@@ -133,7 +133,7 @@ def _kept_cells(each: Kept) -> tuple[str, ...]:
 
 @view
 def offsets_plan_table(plan: OffsetsPlan, execute: str) -> Iterator[Part]:
-    """Which positions would be written."""
+    """The plan to write source offsets."""
     actions = counted(line.action for line in plan.lines)
     yield Text(f"Plan for Connect {plain(plan.workers)}: {actions}", "bold")
     yield Text(f"from {plain(plan.origin)}", "dim")
@@ -142,14 +142,14 @@ def offsets_plan_table(plan: OffsetsPlan, execute: str) -> Iterator[Part]:
     yield from listing(shown, _line_cells, "Connector", "Partition", "From", "To", "What")
     yield from why(sentence(line.reason) for line in plan.lines if line.reason)
     if plan.writes:
-        yield from section("Nothing was written. To write:", [plain(execute)])
+        yield from section("Nothing was written. To execute:", [plain(execute)])
     else:
-        yield heading("There is nothing to write.")
+        yield heading("Nothing to write.")
 
 
 @view
 def offsets_result_table(result: OffsetsResult, undo: str) -> Iterator[Part]:
-    """Which positions were written."""
+    """The result of writing source offsets."""
     outcomes = counted(each.outcome for each in result.results)
     yield Text(f"Connect {plain(result.plan.workers)}: {outcomes}", "bold")
     cells = [
@@ -159,7 +159,7 @@ def offsets_result_table(result: OffsetsResult, undo: str) -> Iterator[Part]:
     yield from listing(cells, tuple, "Connector", "Partition", "Now", "What")
     yield from why(sentence(each.reason) for each in result.results if each.reason)
     if undo:
-        yield from section("To put back what was there before:", [plain(undo)])
+        yield from section("To restore the previous offsets:", [plain(undo)])
 
 
 def _line_cells(line: Line) -> tuple[str, ...]:

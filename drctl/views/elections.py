@@ -1,9 +1,9 @@
-"""Looks, plans and results of elections for a person."""
+"""The output of `drctl elect`: states, plans and results."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from drctl.elections.cluster_state import Partition, PartitionStates, Replica
-from drctl.elections.planning import ElectionPlan, Line, Objection
+from drctl.elections.planning import Blocker, ElectionPlan, Line
 from drctl.elections.results import ElectionResult, LineResult
 from drctl.model.topology import Unavailable
 from drctl.views.text import number, plain, plural, sentence
@@ -24,24 +24,24 @@ from drctl.views.view import (
 
 @view
 def show_table(cluster: str, states: PartitionStates) -> Iterator[Part]:
-    """Partitions without leaders, replica by replica."""
+    """Partitions without a leader, with each replica."""
     leaderless = states.dark
     partitions = plural(len(states.partitions), "partition")
-    told = f"{partitions}, all are led"
+    state = f"{partitions}, all have a leader"
     if leaderless:
-        told = f"{len(leaderless)} of {partitions} without a leader"
-    yield Text(f"Cluster {plain(cluster)}: {told}", "bold")
+        state = f"{len(leaderless)} of {partitions} without a leader"
+    yield Text(f"Cluster {plain(cluster)}: {state}", "bold")
     yield Text(f"brokers that answer: {_nodes(sorted(states.alive))}", "dim")
     for node, why in sorted(states.silent.items()):
         yield Text(f"broker {node}: {sentence(why.reason)}", "yellow")
     if isinstance(states.controller, Unavailable):
         reason = sentence(states.controller.reason)
-        yield Text(f"no controller: {reason}; nobody is elected without one", "yellow")
+        yield Text(f"no controller: {reason}; no leader can be elected without one", "yellow")
     for name in states.absent:
-        yield Text(f"there is no topic {plain(name)}", "yellow")
+        yield Text(f"topic {plain(name)} does not exist", "yellow")
     if leaderless:
         rows = (row for each in leaderless[:MOST] for row in _replicas(each, states))
-        yield table(rows, "Topic", "Part.", "Broker", "There", "What it holds", "Log end")
+        yield table(rows, "Topic", "Part.", "Broker", "Up", "Replica state", "Log end")
         yield from more(len(leaderless) - MOST)
 
 
@@ -60,38 +60,38 @@ def _replicas(each: Partition, states: PartitionStates) -> Iterator[tuple[str, .
 
 def _standing(each: Partition, node: int) -> str:
     if node in each.in_sync:
-        return "all: in sync"
+        return "in sync"
     if node in (each.eligible or ()):
-        return "all: eligible"
+        return "eligible (complete)"
     if node in (each.last_known or ()):
-        return "was the last eligible one"
-    return "behind" if each.eligible is not None else "behind (eligible ones are not visible)"
+        return "last known eligible"
+    return "out of sync" if each.eligible is not None else "out of sync (ELR not reported)"
 
 
 @view
 def plan_table(plan: ElectionPlan, execute: str) -> Iterator[Part]:
-    """What would be done; the command line that does it stands last, by the prompt."""
+    """The plan, and the command that executes it."""
     yield Text(f"{_headline(plan)}: {counted(line.action for line in plan.lines)}", "bold")
     yield from notes(plan.notes, plan.overrides.items())
     yield from listing([*plan.refused, *plan.elected], _cells, *_COLUMNS)
     yield from _losses(plan.lines)
-    yield from _objections("Against it", [(e.place, o) for e in plan.refused for o in e.refused])
-    yield from _objections("Passed over", [(e.place, o) for e in plan.lines for o in e.overridden])
+    yield from _blockers("Blockers", [(e.place, o) for e in plan.refused for o in e.refused])
+    yield from _blockers("Overridden", [(e.place, o) for e in plan.lines for o in e.overridden])
     if plan.elected:
-        yield from section("Nobody was elected. To do it:", [plain(execute)])
+        yield from section("No election was held. To execute:", [plain(execute)])
     elif plan.refused:
-        yield heading("Nobody is elected while this stands against it.")
+        yield heading("No election is held while it is blocked.")
         passed = {each.precheck for line in plan.refused for each in line.refused}
         if all(precheck.overridable for precheck in passed):
             words = " ".join(f"--override {precheck}=REASON" for precheck in sorted(passed))
-            yield Text(f"To pass over it: {words}")
+            yield Text(f"To override: {words}")
     else:
-        yield heading("There is nobody to elect.")
+        yield heading("No elections are needed.")
 
 
 @view
 def result_table(result: ElectionResult) -> Iterator[Part]:
-    """What was done, and what was lost as measured."""
+    """The result, with the measured loss."""
     plan = result.plan
     outcomes = counted(each.outcome for each in result.results)
     yield Text(f"{_headline(plan)}: {outcomes}", "bold")
@@ -100,13 +100,13 @@ def result_table(result: ElectionResult) -> Iterator[Part]:
     yield from notes(plan.notes, plan.overrides.items())
     yield from listing(result.results, _result_cells, *_RESULT_COLUMNS)
     yield from _measured([each for each in result.results if each.cut is not None])
-    refused = [(each.line.place, o) for each in result.results for o in each.objections]
-    yield from _objections("Against it", refused)
+    refused = [(each.line.place, o) for each in result.results for o in each.blockers]
+    yield from _blockers("Blockers", refused)
     for each in result.results:
         if reason := each.became.reason:
             yield Text(f"  {plain(str(each.line.place))}: {sentence(reason)}")
     if result.resume:
-        yield from section("It has not ended. To look what came of it, and go on:", [result.resume])
+        yield from section("It has not ended. To check its state and resume:", [result.resume])
 
 
 def _result_cells(each: LineResult) -> tuple[str, ...]:
@@ -117,29 +117,29 @@ def _result_cells(each: LineResult) -> tuple[str, ...]:
 
 def _measured(results: Sequence[LineResult]) -> Iterator[Text]:
     if results:
-        yield heading("Lost, as measured")
+        yield heading("Measured loss")
     for each in results:
         yield Text(f"  {plain(str(each.line.place))}: {measured(each)}")
         if each.line.loss and each.line.loss.beyond:
             groups = ", ".join(plain(row.group) for row in each.line.loss.beyond)
-            yield Text(f"    groups that stand behind its end: {groups}", "yellow")
+            yield Text(f"    groups with offsets beyond its end: {groups}", "yellow")
     if results:
-        yield Text("  the other replicas cut their logs to it when they return", "dim")
+        yield Text("  other replicas truncate their logs to it when they return", "dim")
 
 
 def measured(each: LineResult) -> str:
-    """What was lost of one partition, by the new leader's own log."""
+    """The measured loss of one partition, from the new leader's log."""
     if isinstance(each.cut, Unavailable):
-        return f"cannot be told: {sentence(each.cut.reason)}"
-    kept = f"the log that was kept ended at {each.cut}"
-    told = "" if each.as_stated else ", which is not what was said before"
+        return f"unknown: {sentence(each.cut.reason)}"
+    kept = f"the kept log ended at {each.cut}"
+    change = "" if each.as_stated else " (not as planned)"
     lost = each.lost
     if lost is None:
-        return f"{kept}{told}; how much lay behind it, nobody saw"
+        return f"{kept}{change}; how much was lost is unknown"
     if not lost.span:
-        return f"{kept}{told}; nobody saw any record behind it"
+        return f"{kept}{change}; no loss is known"
     least = "" if each.line.loss and each.line.loss.exact else "at least "
-    return f"{kept}{told}: {least}{lost.span:,} offsets, {lost.start} to {lost.end - 1}"
+    return f"{kept}{change}: {least}{lost.span:,} offsets, {lost.start} to {lost.end - 1}"
 
 
 _COLUMNS = ("Topic", "Part.", "Replicas", "In sync", "Eligible", "Leader", "To", "What")
@@ -162,21 +162,21 @@ def _cells(line: Line) -> tuple[str, ...]:
 
 
 def _losses(lines: Sequence[Line]) -> Iterator[Text]:
-    told = [(line.place, line.loss) for line in lines if line.loss]
-    if told:
-        yield heading("Would be lost")
-    for place, loss in told:
+    losses = [(line.place, line.loss) for line in lines if line.loss]
+    if losses:
+        yield heading("Expected loss")
+    for place, loss in losses:
         yield Text(f"  {plain(str(place))}: {sentence(loss.words)}")
         for each in loss.evidence[1:]:
             yield Text(f"    {sentence(each.words)}", "dim")
         if loss.elsewhere:
             yield Text(f"    {plural(loss.elsewhere, 'offset')} of them are on another cluster")
         for row in loss.beyond:
-            words = f"group {plain(row.group)} stands at {row.offset}, behind the end that stays"
+            words = f"group {plain(row.group)} committed offset {row.offset}, beyond the kept log"
             yield Text(f"    {words}", "yellow")
 
 
-def _objections(title: str, found: Sequence[tuple[object, Objection]]) -> Iterator[Text]:
+def _blockers(title: str, found: Sequence[tuple[object, Blocker]]) -> Iterator[Text]:
     yield from section(
         title,
         (

@@ -1,12 +1,12 @@
-"""Findings as JSON, and what `doctor` found as the document `drctl/doctor/1`."""
+"""Findings as JSON and as lines, and the document `drctl/doctor/1`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
-from drctl.checks.causes import Unseen, told_once
-from drctl.checks.diagnosis import Diagnosis
+from drctl.checks.causes import Unseen, group_by_cause
+from drctl.checks.diagnosis import Diagnosis, Row
 from drctl.model.document import Count, Document, From, Name
 from drctl.model.finding import Finding, Status
 from drctl.views.text import sentence
@@ -14,14 +14,13 @@ from drctl.views.view import Text
 
 
 class FindingDocument(Document):
-    """One answer of one check.
+    """A finding of a check.
 
     Attributes:
-        evidence: empty where nothing was seen.
-        cost: what it would cost in a failover; empty where nothing.
-        remedy: what to do; where nothing was checked, what to look at.
-        because: the cause, told in `causes`, for which nobody could look; the reason does not
-            repeat it.
+        evidence: the observed values; empty if there are none.
+        impact: the consequence in a failover; empty if there is none.
+        remedy: what to do; for not-checked, what to check by hand.
+        cause: why the check could not run, if several checks share the cause; see `causes`.
     """
 
     read = From(Finding)
@@ -30,51 +29,51 @@ class FindingDocument(Document):
     subject: str
     reason: str
     evidence: str
-    cost: str
+    impact: str
     remedy: str
-    because: str | None = read(lambda f: f.because.what if f.because else None)
+    cause: str | None = read(lambda f: f.cause.what if f.cause else None)
 
 
 class CauseDocument(Document):
-    """What keeps several checks from looking.
+    """A cause for which several checks could not run.
 
     Attributes:
-        because: in a few words; `because` of the findings that it keeps from looking.
-        why: as it was told.
+        cause: a short name, as in `cause` of these findings.
+        reason: the error, as it was reported.
     """
 
     read = From(Unseen)
-    because: Name = read(lambda c: c.because.what)
-    why: Name = read(lambda c: c.because.why)
+    cause: Name = read(lambda c: c.cause.what)
+    reason: Name = read(lambda c: c.cause.why)
     count: Annotated[int, ("minimum", 1)] = read(lambda c: len(c.checks))
     checks: tuple[Name, ...]
 
 
 def beside(findings: Sequence[Finding], causes: Sequence[Unseen]) -> Iterator[Finding]:
-    """Findings that do not repeat the causes that stand beside them; without any other cause."""
-    shared = {each.because for each in causes}
+    """Findings without the text of shared causes, which are listed separately."""
+    shared = {each.cause for each in causes}
     for each in findings:
-        because = each.because
-        if because is None or because not in shared:
-            yield replace(each, because=None)
+        cause = each.cause
+        if cause is None or cause not in shared:
+            yield replace(each, cause=None)
         else:
-            repeated = each.evidence == because.why
+            repeated = each.evidence == cause.why
             yield replace(each, reason=each.apart, evidence="" if repeated else each.evidence)
 
 
 class CheckDocument(FindingDocument):
-    """One answer of one check, and where it belongs.
+    """A finding of a check, with its family.
 
     Attributes:
-        refuses: a planned failover would be refused for it.
+        blocks_failover: whether it blocks a planned failover.
     """
 
     family: str
-    refuses: bool
+    blocks_failover: bool = From(Row)(lambda row: row.refuses)
 
 
 def _causes(found: Diagnosis) -> tuple[Unseen, ...]:
-    return told_once([row.finding for row in found.rows])[1]
+    return group_by_cause([row.finding for row in found.rows])[1]
 
 
 def _checks(found: Diagnosis) -> Iterator[CheckDocument]:
@@ -87,9 +86,9 @@ class DoctorDocument(Document):
     """What `drctl doctor` found.
 
     Attributes:
-        ready: nothing fails, and a planned failover would not be refused.
-        silent: clusters that did not answer.
-        causes: what keeps checks from looking, each cause once.
+        ready: nothing fails, and nothing blocks a planned failover.
+        unreachable: clusters that did not answer.
+        causes: why checks could not run, each cause once.
     """
 
     SCHEMA = "drctl/doctor/1"
@@ -99,16 +98,19 @@ class DoctorDocument(Document):
     target: str
     at: datetime = read(lambda d: datetime.fromtimestamp(d.at_ms / 1000, UTC))
     ready: bool
-    silent: tuple[str, ...]
+    unreachable: tuple[str, ...] = read(lambda d: d.silent)
     counts: Mapping[Status, Count]
     checks: tuple[CheckDocument, ...] = read(lambda d: tuple(_checks(d)))
     causes: tuple[CauseDocument, ...] = read(lambda d: CauseDocument.each(_causes(d)))
 
 
+_LABELS = {"reason": "Reason", "evidence": "Evidence", "impact": "Impact", "remedy": "Fix"}
+
+
 def finding_lines(finding: Finding, style: str, *more: str) -> Iterator[Text]:
-    """What a check says, and below it more of what it says, by the names of its fields."""
+    """A finding in one line, and the given fields of it in lines below."""
     words = sentence(f"{finding.check}: {finding.subject}: {finding.reason}")
     yield Text(words, style, f"  {finding.status.value:<11} ")
     for name in more:
         if text := getattr(finding, name):
-            yield Text(f"{'':14}{name}: {sentence(text)}", "dim")
+            yield Text(f"{'':14}{_LABELS[name]}: {sentence(text)}", "dim")

@@ -7,7 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, NamedTuple
 
-from drctl.checks.causes import CAUSES, Unseen, network_suspected, told_once, without_consequences
+from drctl.checks.causes import (
+    CAUSES,
+    Unseen,
+    group_by_cause,
+    network_suspected,
+    without_consequences,
+)
 from drctl.checks.diagnosis import overridable, standing_against
 from drctl.checks.repairs import PRECHECK
 from drctl.engine.kind import Kind, Trait
@@ -74,7 +80,7 @@ class PrecheckRow:
     check: str
     subject: str
     reason: str
-    cost: str
+    impact: str
     remedy: str
     overridden: str
     against: bool
@@ -129,7 +135,7 @@ class Blocker(NamedTuple):
 
 def blockers_by_cause(plan: Plan, findings: Sequence[Finding]) -> tuple[Blocker, ...]:
     """The same, each cause once, with the number of checks that it kept from running."""
-    told, unseen = told_once(blockers(plan, findings))
+    told, unseen = group_by_cause(blockers(plan, findings))
     found = []
     for each in told:
         mine = [u for u in unseen if u.said_by == each.check]
@@ -150,14 +156,14 @@ def precheck_rows(
 ) -> tuple[PrecheckRow, ...]:
     """Prechecks that are not ok, the worst first; one row for all that one cause prevented."""
     against = standing_against(findings, overrides, mode)
-    told, unseen = told_once([e for e in worst_first(findings) if e.status is not Status.OK])
+    told, unseen = group_by_cause([e for e in worst_first(findings) if e.status is not Status.OK])
     rows = [
         PrecheckRow(
             each.status,
             plain(each.check),
             sentence(each.subject),
             sentence(each.reason),
-            sentence(each.cost),
+            sentence(each.impact),
             sentence(each.remedy),
             "" if each in against else sentence(overrides.get(each.check, "")),
             each in against,
@@ -172,7 +178,7 @@ def _unseen_row(unseen: Unseen, against: Sequence[Finding]) -> PrecheckRow:
     return PrecheckRow(
         Status.NOT_CHECKED,
         f"{unseen.count} could not run",
-        sentence(unseen.because.why),
+        sentence(unseen.cause.why),
         plain(", ".join(unseen.checks)),
         "",
         sentence(unseen.remedy),
@@ -422,7 +428,7 @@ def plan_document(
         loss: what is probably lost now; None where it was not estimated.
         groups: where groups would resume now; likewise.
     """
-    told = told_once([each for each in findings if each.status is not Status.OK])[1]
+    told = group_by_cause([each for each in findings if each.status is not Status.OK])[1]
     order = (
         RefusedDocument(by="order", precheck=None, reason=each, remedy="") for each in violations
     )
@@ -445,7 +451,7 @@ def plan_document(
     )
 
 
-_GUARD_STYLES = {"fail": "bold red", "not-checked": "yellow", "warn": "yellow"}
+_PRECHECK_STYLES = {"fail": "bold red", "not-checked": "yellow", "warn": "yellow"}
 
 
 @view
@@ -499,7 +505,7 @@ def _cells(row: PlanRow) -> tuple[Text, ...]:
 def _precheck(row: PrecheckRow) -> Iterator[Text]:
     head = f"  {row.status.value:<11} "
     words = f"{row.check}: {row.subject}: {row.reason}"
-    yield Text(words, _GUARD_STYLES.get(row.status.value, ""), head)
+    yield Text(words, _PRECHECK_STYLES.get(row.status.value, ""), head)
     if row.overridden:
         yield Text(f"{'':14}overridden: {row.overridden}", "dim")
     elif row.remedy:

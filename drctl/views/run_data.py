@@ -182,7 +182,7 @@ class Rpo:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """What a guard said that did not stand against the run, or was passed over.
+    """What a precheck said that did not stand against the run, or was passed over.
 
     Attributes:
         checked: whether it could look.

@@ -283,7 +283,7 @@ class ReportDocument(Document):
     not_checked: tuple[Name, ...]
     unseen: tuple[CauseDocument, ...] = read(
         lambda d: tuple(
-            CauseDocument(because=u.what, why=u.why, count=len(u.checks), checks=u.checks)
+            CauseDocument(cause=u.what, reason=u.why, count=len(u.checks), checks=u.checks)
             for u in d.unseen
         )
     )
@@ -292,5 +292,5 @@ class ReportDocument(Document):
 
 
 def overrides_told(overrides: Mapping[str, str]) -> tuple[OverrideDocument, ...]:
-    """Overridden guards, each with its reason."""
+    """Overridden prechecks, each with its reason."""
     return tuple(OverrideDocument(precheck=name, reason=why) for name, why in overrides.items())

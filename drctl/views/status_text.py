@@ -1,4 +1,4 @@
-"""What `status` saw: as the document `drctl/status/1`, in words, and as metrics."""
+"""The output of `status`: the document `drctl/status/1`, text, and metrics."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from drctl.checks.causes import Unseen, network_suspected, told_once
+from drctl.checks.causes import Unseen, group_by_cause, network_suspected
 from drctl.checks.check import listed
 from drctl.checks.go import NOT_ASKED, Answer, GroupsNow, Rpo, StatusNow, TopicRpo
 from drctl.model.document import Count, Document, From, Seconds, rounded
@@ -28,23 +28,23 @@ class ClusterAnswer(Document):
     """A cluster, and whether it answers.
 
     Attributes:
-        reason: why it is silent; empty where it answers.
+        reason: why it does not answer; empty if it does.
     """
 
     cluster: str
     id: str | None
-    answers: bool
+    reachable: bool
     reason: str
 
 
 def _cluster(name: str, identity: str | Unavailable) -> ClusterAnswer:
     if isinstance(identity, Unavailable):
-        return ClusterAnswer(cluster=name, id=None, answers=False, reason=identity.reason)
-    return ClusterAnswer(cluster=name, id=identity, answers=True, reason="")
+        return ClusterAnswer(cluster=name, id=None, reachable=False, reason=identity.reason)
+    return ClusterAnswer(cluster=name, id=identity, reachable=True, reason="")
 
 
 class AnswerDocument(Document):
-    """Whether a failover could begin now."""
+    """Whether a failover could start now."""
 
     go: bool
     blockers: tuple[FindingDocument, ...]
@@ -54,9 +54,9 @@ class RpoDocument(LossRangeDocument):
     """What would be lost if the source were lost now.
 
     Attributes:
-        seconds: how old the oldest of them is; of a source that does not answer, was at its last
-            sign of life.
-        how: how that was measured.
+        seconds: age of the oldest unreplicated record; if the source does not answer, its age at
+            the source's last sign of life.
+        how: how it was measured.
     """
 
     now = From(StatusNow)
@@ -67,13 +67,13 @@ class RpoDocument(LossRangeDocument):
 
 
 class TopicDocument(Document):
-    """The same of one topic.
+    """What one topic would lose.
 
     Attributes:
-        records: about so many, by the best that is known; null where nothing tells.
-        at_most: by the replicator's own word.
-        seconds: how old the oldest of them is.
-        how: how that was measured.
+        records: best estimate; null if unknown.
+        at_most: upper bound, from the replicator's committed offset.
+        seconds: age of the oldest unreplicated record.
+        how: how it was measured.
     """
 
     read = From(TopicRpo)
@@ -91,7 +91,7 @@ class ConnectorDocument(Document):
     """A connector of the workers that replicate the link.
 
     Attributes:
-        tasks: how many, by state.
+        tasks: number of tasks by state.
     """
 
     read = From(Connector)
@@ -102,7 +102,7 @@ class ConnectorDocument(Document):
 
 
 class LeftOutDocument(Document):
-    """A position of a group that has no place on the target."""
+    """A committed offset that cannot be translated."""
 
     read = From(LeftOut)
     group: str
@@ -115,25 +115,25 @@ class GroupsDocument(Document):
     """Groups of the link, if the source were lost now.
 
     Attributes:
-        unknown: why it is not known; empty where it is.
+        unknown: why this is not known; empty if it is.
     """
 
     read = From(GroupsNow)
     groups: Count
-    positions: Count
-    groups_left_out: Count = read(lambda g: len(g.groups_left_out))
+    committed_offsets: Count = read(lambda g: g.positions)
+    groups_not_translated: Count = read(lambda g: len(g.groups_left_out))
     unknown: str
-    left_out: tuple[LeftOutDocument, ...]
+    not_translated: tuple[LeftOutDocument, ...] = read(lambda g: LeftOutDocument.each(g.left_out))
 
 
 class StatusDocument(Document):
-    """What `drctl status` saw.
+    """The result of `drctl status`.
 
     Attributes:
-        seconds: how long it took to look.
-        others: what is to be known of beside the blockers.
-        causes: what keeps checks from looking, each cause once.
-        not_asked: guards that only `drctl doctor` asks.
+        duration_seconds: how long the checks took.
+        other_findings: warnings, and checks that could not run, beside the blockers.
+        causes: why checks could not run, each cause once.
+        skipped_checks: prechecks that only `drctl doctor` runs.
     """
 
     SCHEMA = "drctl/status/1"
@@ -142,12 +142,12 @@ class StatusDocument(Document):
     source: ClusterAnswer = read(lambda s: _cluster(s.source, s.source_id))
     target: ClusterAnswer = read(lambda s: _cluster(s.target, s.target_id))
     at: datetime = read(lambda s: datetime.fromtimestamp(s.at_ms / 1000, UTC))
-    seconds: Seconds = read(lambda s: round(s.took_s, 3))
+    duration_seconds: Seconds = read(lambda s: round(s.took_s, 3))
     planned: AnswerDocument
     unplanned: AnswerDocument
-    others: tuple[FindingDocument, ...]
+    other_findings: tuple[FindingDocument, ...]
     causes: tuple[CauseDocument, ...]
-    not_asked: tuple[str, ...] = NOT_ASKED
+    skipped_checks: tuple[str, ...] = NOT_ASKED
     rpo: RpoDocument = read(lambda s: RpoDocument.of(s, **vars(LossRangeDocument.of(s.rpo.lost))))
     topics: tuple[TopicDocument, ...]
     connectors: tuple[ConnectorDocument, ...] = read(
@@ -157,24 +157,24 @@ class StatusDocument(Document):
 
 
 def status_document(seen: StatusNow) -> StatusDocument:
-    """All of it."""
+    """The document of a status."""
     every = (*seen.planned.blockers, *seen.unplanned.blockers, *seen.others)
-    causes = told_once(every)[1]
+    causes = group_by_cause(every)[1]
 
-    def told(findings: Sequence[Finding]) -> tuple[FindingDocument, ...]:
+    def documents(findings: Sequence[Finding]) -> tuple[FindingDocument, ...]:
         return FindingDocument.each(beside(findings, causes))
 
     return StatusDocument.of(
         seen,
-        planned=AnswerDocument(go=seen.planned.go, blockers=told(seen.planned.blockers)),
-        unplanned=AnswerDocument(go=seen.unplanned.go, blockers=told(seen.unplanned.blockers)),
-        others=told(seen.others),
+        planned=AnswerDocument(go=seen.planned.go, blockers=documents(seen.planned.blockers)),
+        unplanned=AnswerDocument(go=seen.unplanned.go, blockers=documents(seen.unplanned.blockers)),
+        other_findings=documents(seen.others),
         causes=CauseDocument.each(causes),
     )
 
 
 def status_line(seen: StatusNow) -> str:
-    """All of it in one line."""
+    """A status in one line."""
     parts = (
         utc(seen.at_ms),
         *filter(None, [network_suspected(seen.planned.blockers)]),
@@ -188,17 +188,17 @@ def status_line(seen: StatusNow) -> str:
 
 
 def word(answer: Answer) -> str:
-    """Go or no-go."""
+    """GO, or NO-GO with the blockers."""
     if answer.go:
         return "GO"
-    told, unseen = told_once(answer.blockers)
-    names = tuple(dict.fromkeys(f.check for f in told))
-    beside = tuple(f"{each.count} that could not look" for each in unseen)
+    own, unseen = group_by_cause(answer.blockers)
+    names = tuple(dict.fromkeys(f.check for f in own))
+    beside = tuple(f"{each.count} that could not run" for each in unseen)
     return f"NO-GO ({'; '.join(filter(None, (listed(names), *beside)))})"
 
 
 def rpo_words(rpo: Rpo) -> str:
-    """What would be lost."""
+    """The RPO in words."""
     if not rpo.lost.known and rpo.seconds is None:
         return "RPO not known"
     if rpo.records == 0 and not rpo.at_most:
@@ -208,27 +208,27 @@ def rpo_words(rpo: Rpo) -> str:
 
 
 def groups_words(seen: StatusNow) -> str:
-    """How many groups could go on."""
+    """How many groups could continue on the target."""
     groups = seen.groups
     if groups.unknown and not groups.groups:
         return f"groups: not known: {groups.unknown}"
-    total = f"{groups.groups:,} groups with {groups.positions:,} positions"
+    total = f"{groups.groups:,} groups with {groups.positions:,} committed offsets"
     beside = f"; {groups.unknown}" if groups.unknown else ""
     if not groups.left_out:
-        return f"{total}: all could go on{beside}"
+        return f"{total}: all can be translated{beside}"
     names = groups.groups_left_out
     return (
-        f"{total}: {len(groups.left_out):,} positions of {len(names):,} groups have no place on"
-        f" {seen.target} if {seen.source} is lost now: {listed(names)}{beside}"
+        f"{total}: {len(groups.left_out):,} of {len(names):,} groups cannot be translated if"
+        f" {seen.source} is lost now: {listed(names)}{beside}"
     )
 
 
 def connector_words(connectors: Iterator[Connector]) -> Iterator[str]:
-    """Each connector and its tasks."""
+    """Each connector with the states of its tasks."""
     for each in connectors:
         tasks = Counter(task.state for task in each.tasks)
-        told = ", ".join(f"{count} {state}" for state, count in sorted(tasks.items()))
-        yield f"{each.name} {each.state or '?'}" + (f", tasks: {told}" if told else ", no task")
+        states = ", ".join(f"{count} {state}" for state, count in sorted(tasks.items()))
+        yield f"{each.name} {each.state or '?'}" + (f", tasks: {states}" if states else ", no task")
 
 
 class Family(NamedTuple):
@@ -244,41 +244,41 @@ class Family(NamedTuple):
 
 
 FAMILIES = (
-    Family("up", "Whether the last look came to an end: 0 where it failed."),
-    Family("look_timestamp_seconds", "When the last look ended, in seconds since 1970 UTC."),
-    Family("look_seconds", "How long the last look took."),
-    Family("cluster_answers", "Whether a cluster answered.", ("cluster",)),
-    Family("go", "Whether a failover could begin now.", ("mode",)),
-    Family("blockers", "What stands against a failover.", ("mode",)),
-    Family("blocked_by", "A guard for which a failover would be refused: 1.", ("mode", "check")),
-    Family("findings", "Guards beside the blockers, by what they say.", ("status",)),
-    Family("rpo_records", "About so many records would be lost if the source were lost now."),
-    Family("rpo_records_at_least", "No fewer than so many; told of a source that does not answer."),
-    Family("rpo_records_at_most", "No more than so many."),
-    Family("rpo_seconds", "Writes of so many seconds would be lost if the source were lost now."),
-    Family("rpo_allowed_seconds", "policy.max_rpo_seconds of drctl.yaml."),
-    Family("rpo_allowed_records", "policy.max_lag_records of drctl.yaml."),
-    Family("topic_rpo_records", "The records of one topic.", ("topic",)),
-    Family("topic_rpo_seconds", "The seconds of one topic.", ("topic",)),
-    Family("topic_unknown_partitions", "Partitions of which nothing is known.", ("topic",)),
-    Family("connector_running", "Whether a connector and all its tasks run.", ("connector",)),
-    Family("connector_tasks", "Tasks of a connector by their state.", ("connector", "state")),
-    Family("groups", "Groups with positions in topics of the link."),
-    Family("group_positions", "Positions that these have."),
-    Family("groups_left_out", "Groups that would not go on where they stopped."),
-    Family("positions_left_out", "Positions of which nothing on the target tells the place."),
+    Family("up", "1 if the last check succeeded, 0 if it failed."),
+    Family("last_check_timestamp_seconds", "Unix time of the last successful check, in seconds."),
+    Family("last_check_duration_seconds", "Duration of the last check, in seconds."),
+    Family("cluster_reachable", "1 if the cluster answered, else 0.", ("cluster",)),
+    Family("go", "1 if a failover could start now, else 0.", ("mode",)),
+    Family("blockers", "Number of blockers of a failover.", ("mode",)),
+    Family("blocked_by", "1 for each precheck that blocks a failover.", ("mode", "check")),
+    Family("findings", "Prechecks that are not ok and block nothing, by status.", ("status",)),
+    Family("rpo_records", "Records lost if the source were lost now, best estimate."),
+    Family("rpo_records_at_least", "Lower bound of rpo_records, if the source does not answer."),
+    Family("rpo_records_at_most", "Upper bound of rpo_records."),
+    Family("rpo_seconds", "Seconds of writes lost if the source were lost now."),
+    Family("rpo_limit_seconds", "policy.max_rpo_seconds in drctl.yaml."),
+    Family("rpo_limit_records", "policy.max_lag_records in drctl.yaml."),
+    Family("topic_rpo_records", "Unreplicated records of a topic.", ("topic",)),
+    Family("topic_rpo_seconds", "Age of the oldest unreplicated record, in seconds.", ("topic",)),
+    Family("topic_unknown_partitions", "Partitions of a topic with unknown lag.", ("topic",)),
+    Family("connector_running", "1 if it and all its tasks are RUNNING.", ("connector",)),
+    Family("connector_tasks", "Tasks of a connector by state.", ("connector", "state")),
+    Family("groups", "Groups with committed offsets in topics of the link."),
+    Family("group_offsets", "Committed offsets of these groups."),
+    Family("groups_not_translated", "Groups with an offset that cannot be translated."),
+    Family("group_offsets_not_translated", "Committed offsets that cannot be translated."),
 )
-"""In their order; all of them gauges."""
+"""All metrics, in order; all are gauges."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusMetrics:
-    """The numbers of the last look.
+    """The metrics of the last check.
 
     Attributes:
-        labels: of every metric.
-        seen: None as long as there was no look.
-        failed: whether a look that ended later failed.
+        labels: labels of every metric.
+        seen: the last status; None before the first check.
+        failed: whether a later check failed.
     """
 
     labels: Labels = field(default_factory=dict)
@@ -286,7 +286,7 @@ class StatusMetrics:
     failed: bool = False
 
     def text(self) -> str:
-        """As Prometheus reads it."""
+        """The metrics in Prometheus text format."""
         numbers = dict(_numbers(self.seen, failed=self.failed))
         return exposition(
             (
@@ -309,18 +309,18 @@ def _numbers(seen: StatusNow | None, *, failed: bool) -> Iterator[tuple[str, Row
     yield "up", [({}, float(seen is not None and not failed))]
     if seen is None:
         return
-    yield "look_timestamp_seconds", [({}, seen.at_ms / 1000 + seen.took_s)]
-    yield "look_seconds", [({}, seen.took_s)]
+    yield "last_check_timestamp_seconds", [({}, seen.at_ms / 1000 + seen.took_s)]
+    yield "last_check_duration_seconds", [({}, seen.took_s)]
     ends = ((seen.source, seen.source_id), (seen.target, seen.target_id))
-    yield "cluster_answers", [({"cluster": n}, not isinstance(i, Unavailable)) for n, i in ends]
+    yield "cluster_reachable", [({"cluster": n}, not isinstance(i, Unavailable)) for n, i in ends]
     modes = (("planned", seen.planned), ("unplanned", seen.unplanned))
     yield "go", [({"mode": mode}, answer.go) for mode, answer in modes]
     yield "blockers", [({"mode": mode}, len(answer.blockers)) for mode, answer in modes]
     yield "blocked_by", [row for mode, answer in modes for row in _blocked(mode, answer)]
     yield "findings", [({"status": s}, sum(f.status is s for f in seen.others)) for s in Status]
     yield from _rpo(seen.rpo)
-    yield "rpo_allowed_seconds", [({}, seen.allowed.max_rpo_seconds)]
-    yield "rpo_allowed_records", [({}, seen.allowed.max_lag_records)]
+    yield "rpo_limit_seconds", [({}, seen.allowed.max_rpo_seconds)]
+    yield "rpo_limit_records", [({}, seen.allowed.max_lag_records)]
     topics = seen.topics
     yield "topic_rpo_records", _known((each.topic, each.rpo.records) for each in topics)
     yield "topic_rpo_seconds", _known((each.topic, each.rpo.seconds) for each in topics)
@@ -329,9 +329,9 @@ def _numbers(seen: StatusNow | None, *, failed: bool) -> Iterator[tuple[str, Row
     groups = seen.groups
     if not groups.unknown:
         yield "groups", [({}, groups.groups)]
-        yield "group_positions", [({}, groups.positions)]
-        yield "groups_left_out", [({}, len(groups.groups_left_out))]
-        yield "positions_left_out", [({}, len(groups.left_out))]
+        yield "group_offsets", [({}, groups.positions)]
+        yield "groups_not_translated", [({}, len(groups.groups_left_out))]
+        yield "group_offsets_not_translated", [({}, len(groups.left_out))]
 
 
 def _blocked(mode: str, answer: Answer) -> Rows:
@@ -341,15 +341,15 @@ def _blocked(mode: str, answer: Answer) -> Rows:
 
 
 def _rpo(rpo: Rpo) -> Iterator[tuple[str, Rows]]:
-    """What is not known is left out: 0 would be a promise."""
+    """Unknown numbers are omitted, not reported as 0."""
     least, likely, most = rpo.lost.numbers
-    told = (
+    numbers = (
         ("records", likely),
         ("records_at_least", least),
         ("records_at_most", most),
         ("seconds", rpo.seconds),
     )
-    for name, value in told:
+    for name, value in numbers:
         if value is not None:
             yield f"rpo_{name}", [({}, value)]
 
@@ -375,22 +375,24 @@ def _connectors(seen: StatusNow) -> Iterator[tuple[str, Rows]]:
 
 _TOPICS = 10
 _OTHERS = 6
+_BLOCKERS = 2
+"""Blockers that are shown with their remedy; the others are counted."""
 _NUMBERS = ("records", "at most", "seconds")
 
 
 @view
 def watched_table(seen: StatusNow, now: float, failed: bool) -> Iterator[Part]:
-    """The status with its age."""
+    """The status, with the time since the check."""
     yield status_table(seen)
     age = max(0.0, now - seen.at_ms / 1000 - seen.took_s)
-    told = f"looked {age:,.0f} s ago" + ("; the last look failed" if failed else "")
-    yield Text(f"{told}; Ctrl-C ends it", "bold red" if failed else "dim")
+    checked = f"checked {age:,.0f} s ago" + ("; the last check failed" if failed else "")
+    yield Text(f"{checked}; Ctrl-C to stop", "bold red" if failed else "dim")
 
 
 @view
 def waiting_table(link: str) -> Iterator[Part]:
-    """Before the first look came to its end."""
-    yield Text(f"looking at link {sentence(link)}", "dim")
+    """Shown until the first check is complete."""
+    yield Text(f"checking link {sentence(link)}", "dim")
 
 
 @view
@@ -399,17 +401,16 @@ def status_table(seen: StatusNow) -> Iterator[Part]:
     if network := network_suspected(seen.planned.blockers):
         yield Text(sentence(network), "bold red")
     yield _answer("planned failover", seen.planned)
-    lost = f"if {sentence(seen.source)} were lost now: {sentence(rpo_words(seen.rpo))}"
-    allowed = f"allowed are {seen.allowed.max_rpo_seconds:g} s"
-    yield _answer(f"{lost}; {allowed}", seen.unplanned)
+    lost = f"unplanned failover: {sentence(rpo_words(seen.rpo))}"
+    yield _answer(f"{lost}; limit {seen.allowed.max_rpo_seconds:g} s", seen.unplanned)
     yield Text(f"link {plain(seen.link)}: {plain(seen.source)} -> {plain(seen.target)}", "dim")
     yield from _blockers(seen)
-    others, more = told_once(seen.others)
+    others, more = group_by_cause(seen.others)
     blockers = (*seen.planned.blockers, *seen.unplanned.blockers)
-    told_above = {each.because for each in told_once(blockers)[1]}
-    unseen = [each for each in more if each.because not in told_above]
+    told_above = {each.cause for each in group_by_cause(blockers)[1]}
+    unseen = [each for each in more if each.cause not in told_above]
     if others or unseen:
-        yield heading("To know of")
+        yield heading("Warnings")
         for each in others[:_OTHERS]:
             yield from finding_lines(each, "yellow")
         yield from map(_unseen, unseen)
@@ -423,7 +424,7 @@ def status_table(seen: StatusNow) -> Iterator[Part]:
     yield heading("Groups")
     yield Text(f"  {sentence(groups_words(seen))}", "yellow" if seen.groups.left_out else "")
     yield Text(
-        f"\n{utc(seen.at_ms)}, in {seen.took_s:.1f} s; not asked here, but by drctl doctor:"
+        f"\n{utc(seen.at_ms)}, in {seen.took_s:.1f} s; only checked by drctl doctor:"
         f" {', '.join(NOT_ASKED)}",
         "dim",
     )
@@ -443,15 +444,18 @@ def _blockers(seen: StatusNow) -> Iterator[Text]:
         ("unplanned", [f for f in unplanned if f.check not in shared]),
     ):
         if rows:
-            yield heading(f"In the way ({title})")
-            told, unseen = told_once(rows)
-            for each in told:
-                yield from finding_lines(each, "yellow", "remedy")
+            yield heading(f"Blockers ({title})")
+            own, unseen = group_by_cause(rows)
+            for each in own[:_BLOCKERS]:
+                yield from finding_lines(each, "bold red", "remedy")
             yield from map(_unseen, unseen)
+            if more := own[_BLOCKERS:]:
+                names = listed(list(dict.fromkeys(each.check for each in more)))
+                yield Text(f"  and {len(more)} more ({names}): drctl doctor", "dim")
 
 
 def _unseen(unseen: Unseen) -> Text:
-    return Text(f"  not-checked {sentence(unseen.words)}", "yellow")
+    return Text(sentence(unseen.words), "yellow", "  not-checked ")
 
 
 def _topics(seen: StatusNow) -> Iterator[Part]:
@@ -461,9 +465,7 @@ def _topics(seen: StatusNow) -> Iterator[Part]:
     rows = map(_topic, seen.topics[:_TOPICS])
     yield table(rows, "  topic", *_NUMBERS, "how", numbers=_NUMBERS)
     if len(seen.topics) > _TOPICS:
-        yield Text(
-            f"  and {len(seen.topics) - _TOPICS:,} topics that are not further behind", "dim"
-        )
+        yield Text(f"  and {len(seen.topics) - _TOPICS:,} topics with no larger lag", "dim")
 
 
 def _topic(row: TopicRpo) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from drctl.checks.observed import NOT_LOOKED_AT, Observed
 from drctl.config.loading import read
 from drctl.model.replication import Connector, Task
 from drctl.model.topology import TopicState, Unavailable
-from tests.checks.guarding import acls as read_acls
-from tests.checks.guarding import guarded
+from tests.checks.precheck_cases import acls as read_acls
+from tests.checks.precheck_cases import guarded
 from tests.checks.surveying import surveyed
 
 _NO_CONFIG = {"kind", "state", "tasks", "stack_trace"}

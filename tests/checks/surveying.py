@@ -18,7 +18,7 @@ from drctl.config.schema import LedgerConfig
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.survey import Broker, BrokerFeatures, Layout, Replicas
 from drctl.model.topology import TopicPartition, Unavailable
-from tests.checks.guarding import NOW_MS
+from tests.checks.precheck_cases import NOW_MS
 
 
 def surveyed(case: Mapping[str, Any]) -> Surveyed:

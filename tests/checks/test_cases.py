@@ -33,7 +33,7 @@ def scenarios(path: Path) -> tuple[tuple[str, dict[str, Any], tuple[Finding, ...
 
 def written(finding: Finding) -> str:
     lines = [f"{finding.status:11} {finding.check}: {finding.subject}: {finding.reason}"]
-    for name in ("evidence", "cost", "remedy"):
+    for name in ("evidence", "impact", "remedy"):
         text = getattr(finding, name)
         lines += [f"    {name}: {text}"] if text else []
     return "\n".join(lines)
@@ -73,7 +73,7 @@ def test_a_finding_says_what_to_do_and_what_it_costs(path: Path) -> None:
     for title, _, found in scenarios(path):
         for finding in found:
             bad = finding.status in (Status.WARN, Status.FAIL)
-            assert bool(finding.cost) or not bad, (title, finding)
+            assert bool(finding.impact) or not bad, (title, finding)
             assert bool(finding.remedy) == (finding.status is not Status.OK), (title, finding)
             assert "planted" not in repr(finding), title
 
@@ -87,7 +87,7 @@ def test_what_nobody_observed_is_never_ok(path: Path) -> None:
             assert not [f for f in said if f.status is Status.OK], title
             # What is wrong in drctl.yaml itself need not be observed.
             judged = {f.check for f in said if f.status is not Status.NOT_CHECKED}
-            assert judged <= {"fence-not-possible", "connectors-not-named"}, title
+            assert judged <= {"fence-not-possible", "connectors-not-configured"}, title
 
 
 ODD = ("", " ", "-1", "9" * 5_000, "NaN", "1e999", "[", "*", "(.+)+!", "a{99999999999}", "a,b,,")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drctl.checks.causes import causes_first, in_words, told_once, without_consequences
+from drctl.checks.causes import causes_first, group_by_cause, in_words, without_consequences
 from drctl.checks.diagnosis import diagnosed
 from drctl.checks.go import GroupsNow, judged
 from drctl.checks.registry import precheck_findings
@@ -45,10 +45,10 @@ HALF_WAY = {
         ],
     },
 }
-HARM = ("restart what has failed", "stop these consumers", "raise policy", "see why replication")
+HARM = ("restart what failed", "stop these consumers", "raise policy", "see why replication")
 
 
-def cures(found: tuple[Finding, ...]) -> str:
+def remedies(found: tuple[Finding, ...]) -> str:
     return "\n".join(each.remedy for each in found)
 
 
@@ -57,9 +57,12 @@ def test_after_a_failover_status_says_where_clients_are_and_harms_nobody() -> No
     for answer in (seen.planned, seen.unplanned):
         first = answer.blockers[0]
         assert first.check == "clients-moved"
-        assert "on b since 2027-01-15 07:00:00 UTC, by run R1 (failover-unplanned)" in first.reason
+        assert (
+            "on b since 2027-01-15 07:00:00 UTC, moved by run R1 (failover-unplanned)"
+            in first.reason
+        )
         assert "`drctl failback --check-order --link main`" in first.remedy
-        assert not any(harm in cures(answer.blockers) for harm in HARM)
+        assert not any(harm in remedies(answer.blockers) for harm in HARM)
     by_name = {each.check: each for each in seen.planned.blockers}
     assert by_name["replication-not-running"].remedy == "see clients-moved"
     assert by_name["groups-active-on-target"].remedy == "see clients-moved"
@@ -71,7 +74,7 @@ def test_the_doctor_advises_none_of_it_either() -> None:
     found = diagnosed(observed(AFTER))
     assert found.rows[0].finding.check == "clients-moved"
     assert not found.ready
-    assert not any(harm in cures(tuple(r.finding for r in found.rows)) for harm in HARM)
+    assert not any(harm in remedies(tuple(r.finding for r in found.rows)) for harm in HARM)
 
 
 def test_what_is_not_known_of_the_journal_is_said_and_changes_nothing() -> None:
@@ -79,17 +82,15 @@ def test_what_is_not_known_of_the_journal_is_said_and_changes_nothing() -> None:
     unknown = {each.check: each for each in seen.others}
     assert unknown["clients-moved"].status is Status.NOT_CHECKED
     assert "no answer" in unknown["clients-moved"].reason
-    assert "stop these consumers" in cures(seen.planned.blockers)
+    assert "stop these consumers" in remedies(seen.planned.blockers)
 
 
 def test_a_run_that_stands_half_way_comes_before_everything() -> None:
     seen = judged(observed(HALF_WAY), GroupsNow(), None, 0.5)
     first, *rest = seen.planned.blockers
     assert first.check == "runs-unfinished"
-    assert first.reason == (
-        "run R2 stopped part-way; nobody can write: b is fenced, and a is not open"
-    )
-    assert first.remedy.startswith("`drctl resume R2 --execute` goes on with it")
+    assert first.reason.startswith("run R2 stopped before its end; ")
+    assert first.remedy.startswith("`drctl resume R2 --execute`")
     assert {each.remedy for each in rest} == {"see runs-unfinished"}
 
 
@@ -99,7 +100,7 @@ def test_a_plan_names_the_run_alone_and_is_not_ready() -> None:
     assert verdict(plan, findings, ()).startswith("Blocked")
     assert precheck_rows(findings, {})[0].check == "runs-unfinished"
     (line,) = what_to_type(plan, findings, (), "drctl failover --execute")
-    assert line.startswith("`drctl resume R2 --execute` goes on with it")
+    assert line.startswith("`drctl resume R2 --execute`")
 
 
 def test_a_plan_after_a_failover_names_the_way_home_alone() -> None:
@@ -115,7 +116,7 @@ def test_whoever_passes_the_cause_over_is_told_the_rest() -> None:
     findings = precheck_findings(observed(AFTER))
     assert causes_first(findings, {"clients-moved": "home by hand"}) == findings
     assert without_consequences(findings, {"clients-moved": "home by hand"}) == findings
-    assert "stop these consumers" in cures(causes_first(findings, ["clients-moved"]))
+    assert "stop these consumers" in remedies(causes_first(findings, ["clients-moved"]))
 
 
 WHY = "a does not answer: 3 brokers are down"
@@ -135,8 +136,8 @@ DEAD: dict[str, Any] = {
 
 def test_a_source_that_is_dead_is_told_once_in_a_plan() -> None:
     findings = causes_first(precheck_findings(observed(DEAD)))
-    told, (unseen,) = told_once(findings)
-    assert unseen.because.why == WHY
+    told, (unseen,) = group_by_cause(findings)
+    assert unseen.cause.why == WHY
     assert unseen.said_by == "source-unreachable"
     assert {"fence-not-possible", "hanging-transactions", "replication-lag"} <= set(unseen.checks)
     assert "source-unreachable" in {each.check for each in told}
@@ -149,26 +150,26 @@ def test_a_source_that_is_dead_is_told_once_in_a_plan() -> None:
 
     plan = plan_document(runs.planned(), findings, (), "drctl failover --execute").to_json()
     (cause,) = plan["causes"]
-    assert (cause["why"], cause["count"]) == (WHY, len(unseen.checks))
+    assert (cause["reason"], cause["count"]) == (WHY, len(unseen.checks))
     (refused,) = plan["refused"]
     assert refused["precheck"] == "source-unreachable"
     assert f"{len(unseen.checks)} checks could not run (" in refused["reason"]
-    mine = [each for each in plan["findings"] if each["because"] == cause["because"]]
+    mine = [each for each in plan["findings"] if each["cause"] == cause["cause"]]
     assert {each["check"] for each in mine} >= set(unseen.checks)
     assert not any(WHY in each["reason"] for each in plan["findings"])
 
 
 def test_it_is_told_once_by_the_doctor_and_by_status() -> None:
     found = DoctorDocument.of(diagnosed(observed(DEAD))).to_json()
-    (cause,) = [each for each in found["causes"] if each["why"] == WHY]
+    (cause,) = [each for each in found["causes"] if each["reason"] == WHY]
     assert cause["count"] == len(cause["checks"]) > 2
     assert not any(WHY in each["reason"] for each in found["checks"])
     seen = judged(observed(DEAD), GroupsNow(), None, 0.5)
     status = status_document(seen).to_json()
-    assert [each["why"] for each in status["causes"]] == [WHY]
+    assert [each["reason"] for each in status["causes"]] == [WHY]
     blockers = [*status["planned"]["blockers"], *status["unplanned"]["blockers"]]
     assert not any(WHY in each["reason"] for each in blockers)
-    assert "that could not look" in status_line(seen)
+    assert "that could not run" in status_line(seen)
 
 
 def test_an_unplanned_plan_tells_once_what_the_dead_source_keeps_from_looking() -> None:
@@ -179,7 +180,7 @@ def test_an_unplanned_plan_tells_once_what_the_dead_source_keeps_from_looking() 
 
 def test_one_check_alone_that_could_not_look_is_told_as_it_is() -> None:
     findings = precheck_findings(observed({**HEALTHY, "link": LINK, "lag": "it hung up"}))
-    told, unseen = told_once(findings)
+    told, unseen = group_by_cause(findings)
     assert unseen == () or all(len(each.checks) > 1 for each in unseen)
     assert len(told) + sum(len(each.findings) for each in unseen) == len(findings)
 
@@ -190,6 +191,6 @@ def test_a_source_that_is_dead_is_one_cause() -> None:
     assert by_name["fence-not-possible"].remedy == "see source-unreachable"
     assert by_name["hanging-transactions"].remedy == "see source-unreachable"
     lines = what_to_type(runs.planned(), findings, (), "drctl failover --execute")
-    assert lines[0].startswith("`drctl failover --mode unplanned --link main` where it is lost")
+    assert lines[0].startswith("`drctl failover --mode unplanned --link main` if it is lost")
     assert "kafka-transactions" not in "\n".join(lines)
     assert "grant drctl's user" not in "\n".join(lines)

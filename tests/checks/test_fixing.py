@@ -371,7 +371,7 @@ def test_what_could_not_be_seen_is_left_with_the_reason() -> None:
     fixes = fixed(case(target_acls="drctl's user may not see ACLs"))
     assert fixes.changes == ()
     (left,) = fixes.left
-    assert left.check == "parity-of-acls"
+    assert left.check == "acl-parity"
     assert left.why.endswith("drctl's user may not see ACLs")
     (beyond,) = fixed(case()).beyond
     assert beyond.what == "ACLs of groups, of transactional ids and of the cluster"

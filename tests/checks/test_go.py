@@ -18,8 +18,8 @@ from drctl.model.errors import ExitCode
 from drctl.model.loss import exactly
 from drctl.model.replication import Lag
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
-from tests.checks.guarding import NOW_MS
 from tests.checks.observing import observed
+from tests.checks.precheck_cases import NOW_MS
 
 HEALTHY: dict[str, Any] = {
     "link": {"topics": ["orders"], "replicator": {"kind": "offset-preserving"}},

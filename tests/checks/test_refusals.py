@@ -1,4 +1,4 @@
-"""What a failover is refused for: each by a guard with a reason, a remedy and a way past it."""
+"""What a failover is refused for: each by a precheck with a reason, a remedy and a way past it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,30 +20,30 @@ REFUSED: Mapping[str, str] = {
     "groups-active-on-target": "groups",
     "topics-missing-on-target": "parity",
     "fewer-partitions-on-target": "parity",
-    "parity-of-settings": "parity",
-    "parity-of-acls": "acls",
+    "topic-config-parity": "parity",
+    "acl-parity": "acls",
     "hanging-transactions": "source",
-    "retention-near-tail": "retention",
+    "backlog-near-retention": "retention",
     "connect-unreachable": "replication",
-    "journal-unwritable": "journal",
-    "cycles": "doctor-cycles",
+    "journal-not-writable": "journal",
+    "replication-loops": "doctor-cycles",
 }
-"""Guard to the file of its cases."""
+"""Precheck to the file of its cases."""
 
-FINAL = {"journal-unwritable"}
+FINAL = {"journal-not-writable"}
 """Without a journal nobody could go on with the run, or undo it."""
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_it_is_refused_with_a_reason_and_a_cure_and_passed_over_with_a_reason(name: str) -> None:
     of = REFUSED[name]
-    file: Path = FOLDER / f"{of if of.startswith('doctor') else f'guards-{of}'}.yaml"
+    file: Path = FOLDER / f"{of if of.startswith('doctor') else f'prechecks-{of}'}.yaml"
     said = [f for _, _, found in scenarios(file) for f in found if f.check == name]
     failing = [each for each in said if each.status is Status.FAIL]
     assert failing, "no case shows it"
     for each in failing:
         assert each.reason
-        assert each.cost
+        assert each.impact
         assert each.remedy
     precheck = PRECHECKS[name].prechecks
     assert precheck is not None

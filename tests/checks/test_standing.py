@@ -34,7 +34,7 @@ def test_what_fails_stands_against_it_unless_it_is_passed_over(name: str, mode: 
     prechecks = PRECHECKS[name].prechecks
     assert prechecks is not None
     assert standing_against(failing, {}, mode) == failing
-    left = standing_against(failing, {name: "because"}, mode)
+    left = standing_against(failing, {name: "cause"}, mode)
     assert left == (() if prechecks.overridable else failing)
 
 
@@ -64,10 +64,10 @@ def test_blind_nothing_goes_ahead(mode: Mode) -> None:
     seen = observed({**LINK, "mode": mode.value})
     standing = names(standing_against(precheck_findings(seen), {}, mode))
     always = {"target-unreachable", "target-under-min-isr", "connect-unreachable"}
-    assert standing >= {*always, "journal-unwritable", "connectors-not-named"}
-    every = dict.fromkeys(overridable(), "because")
+    assert standing >= {*always, "journal-not-writable", "connectors-not-configured"}
+    every = dict.fromkeys(overridable(), "cause")
     left = names(standing_against(precheck_findings(seen), every, mode))
-    final = {"target-unreachable", "journal-unwritable"}
+    final = {"target-unreachable", "journal-not-writable"}
     assert left == final | ({"source-unreachable"} if mode is Mode.PLANNED else set())
 
 
@@ -87,9 +87,9 @@ def test_each_is_asked_before_the_failovers_it_is_for() -> None:
     assert before[Mode.PLANNED] - before[Mode.UNPLANNED] == {
         "source-unreachable",
         "hanging-transactions",
-        "retention-near-tail",
-        "groups-unseen",
-        "groups-left-out",
+        "backlog-near-retention",
+        "groups-without-coordinator",
+        "groups-not-translated",
     }
     assert before[Mode.UNPLANNED] - before[Mode.PLANNED] == {"source-alive"}
 
@@ -107,11 +107,11 @@ def test_reasons_are_kept() -> None:
     [
         ("source-alife=x", "no precheck 'source-alife'", "did you mean source-alive"),
         ("moves-backwards=x", "no precheck 'moves-backwards'", "replication-lag"),
-        ("mm2-topics=x", "no precheck 'mm2-topics'", "groups-left-out"),
+        ("mm2-topics=x", "no precheck 'mm2-topics'", "groups-not-translated"),
         ("=x", "no precheck ''", "replication-lag"),
         ("source-alive", "needs a reason", "--override source-alive=REASON"),
         ("source-alive= ", "needs a reason", "--override source-alive=REASON"),
-        ("journal-unwritable=x", "cannot be overridden", "a run can write its journal"),
+        ("journal-not-writable=x", "cannot be overridden", "a run can write its journal"),
     ],
 )
 def test_what_cannot_be_passed_over(given: str, message: str, hint: str) -> None:

@@ -43,11 +43,11 @@ def test_nobody_answers(called: Run, config: Path) -> None:
     ran = called("doctor", "--config", str(config), "-o", "json")
     assert ran.code == 5
     document = check(ran.document())
-    assert document["silent"] == ["a", "b"]
+    assert document["unreachable"] == ["a", "b"]
     assert not document["ready"]
     rows = {row["check"]: row for row in document["checks"]}
     assert rows["target-unreachable"]["status"] == "fail"
-    assert rows["target-unreachable"]["refuses"]
+    assert rows["target-unreachable"]["blocks_failover"]
     assert rows["brokers-answer"]["status"] == "not-checked"
     assert rows["secret-files"]["status"] == "warn"
     assert "0640" in rows["secret-files"]["evidence"]

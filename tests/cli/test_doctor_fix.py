@@ -73,10 +73,10 @@ def drawn(findings: tuple[Finding, ...] = (), against: tuple[str, ...] = ()) -> 
 def test_a_plan_shows_each_change_and_what_is_left() -> None:
     left = Finding("x", Status.WARN, "SCRAM user app", "no password", "", "no login", "add it")
     text = drawn((left,))
-    assert text.startswith("Ready: link main, primary -> secondary; 6 changes, 1 left to a person")
+    assert text.startswith("Ready: link main, primary -> secondary; 6 changes, 1 to fix by hand")
     assert "topic orders: partitions" in text
-    assert "by hand: add it" in text
-    assert text.rstrip().endswith("To carry it out: drctl doctor --fix --execute")
+    assert "Fix: add it" in text
+    assert text.rstrip().endswith("To apply the changes: drctl doctor --fix --execute")
 
 
 def test_a_refused_plan_says_why_and_what_to_do() -> None:
@@ -84,7 +84,7 @@ def test_a_refused_plan_says_why_and_what_to_do() -> None:
         PRECHECK, Status.FAIL, "link main", "clients were moved", remedy="go home first"
     )
     text = drawn((moved,), (f"{PRECHECK}: link main: clients were moved",))
-    assert text.startswith("Refused: link main, primary -> secondary; 1 objection below")
-    assert "Cure: go home first." in text
+    assert text.startswith("Refused: link main, primary -> secondary; 1 blocker below")
+    assert "Fix: go home first." in text
     assert f"--override {PRECHECK}=REASON" in text
-    assert "To carry it out" not in text
+    assert "To apply the changes" not in text

@@ -28,8 +28,8 @@ from drctl.model.text import arguments, command, connector_url, option, put, quo
 from drctl.model.topology import OffsetRange, TopicPartition
 from drctl.runbook.rendering import by_hand
 from drctl.views.run_lines import next_steps
-from tests.checks.guarding import acls
 from tests.checks.observing import observed
+from tests.checks.precheck_cases import acls
 from tests.failback.test_answer import SITE
 from tests.report import runs
 

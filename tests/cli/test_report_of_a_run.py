@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     plan = failover(Mode.PLANNED, Circumstances("main", "a", "b"))
     with RunFiles(tmp_path / ".drctl" / "runs").anew(RUN) as file:
         file.append([entries.began(RUN, plan, {"user": "ada", "host": "h"}, AT)])
-        file.append([entries.rolling_back("preflight", "a guard fails", AT)])
+        file.append([entries.rolling_back("preflight", "a precheck fails", AT)])
         file.append([entries.ended("refused", AT)])
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -48,7 +48,7 @@ def test_a_journal_that_is_as_it_was_written(folder: Path, called: Run) -> None:
 
 def test_one_that_was_changed(folder: Path, called: Run) -> None:
     file = folder / ".drctl" / "runs" / RUN / "journal.jsonl"
-    file.write_bytes(file.read_bytes().replace(b"a guard fails", b"no guard fails"))
+    file.write_bytes(file.read_bytes().replace(b"a precheck fails", b"no precheck fails"))
     ran = called("report", "--local", "--verify")
     assert ran.code == 1, ran.stdout + ran.stderr
     assert "changed" in ran.stdout
@@ -86,7 +86,7 @@ def test_the_journal_itself(folder: Path, called: Run) -> None:
     document = check(called("journal", RUN, "--local", "-o", "json").document())
     told = document["runs"][0]["entries"]
     assert [entry["entry"] for entry in told] == ["began", "rolling-back", "ended"]
-    assert json.loads(told[1]["line"])["why"] == "a guard fails"
+    assert json.loads(told[1]["line"])["why"] == "a precheck fails"
 
 
 def test_a_run_that_is_not_there(folder: Path, called: Run) -> None:

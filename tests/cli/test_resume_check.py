@@ -736,7 +736,7 @@ def _resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., i
 
 
 def forged(*argvs: Sequence[str], **told: Any) -> list[Entry]:
-    """A run whose guards are said to have been asked, and whose next step looks by a command."""
+    """A run whose prechecks are said to have been asked, and whose next step looks by a command."""
     argv, verify = argvs
     settings = command(argv=list(argv), verify=list(verify), **told)
     steps = (

@@ -89,6 +89,6 @@ def test_a_plan_of_any_kind_is_told_of_the_run_that_stands_half_way(
     monkeypatch.setattr(prechecks.run_adapters, "journal_reader", lambda *_: Journal(dies()))
     (finding,) = prechecks.unfinished_run(link)
     assert finding.check == "runs-unfinished"
-    assert "`drctl resume R2 --execute` goes on with it" in finding.remedy
+    assert "`drctl resume R2 --execute` resumes it" in finding.remedy
     monkeypatch.setattr(prechecks.run_adapters, "journal_reader", lambda *_: Journal(away()))
     assert list(prechecks.unfinished_run(link)) == []

@@ -142,7 +142,7 @@ def test_a_setting(name: str, of: ClientConfig, status: Status, reason: str) -> 
     assert found is not None
     assert (found.status, found.subject) == (status, "application")
     assert reason in found.reason
-    assert bool(found.cost) or status not in (WARN, FAIL)
+    assert bool(found.impact) or status not in (WARN, FAIL)
     assert bool(found.remedy) == (status is not OK)
 
 

@@ -7,7 +7,7 @@ from tests.cli.conftest import Ran
 from tests.cli.documents import check
 
 WHY = "agreed with the owner"
-"""For which a guard is passed over."""
+"""For which a precheck is passed over."""
 
 
 def side_by_side(*commands: Callable[[], Ran]) -> list[Ran]:

@@ -65,11 +65,11 @@ def the_killed_run_is_named(stage: Stage, run: str) -> None:
         first, *rest = [row for row in rows if row["check"] == UNFINISHED] + [
             row for row in rows if row["check"] != UNFINISHED
         ]
-        assert f"run {run} stopped part-way" in first["reason"]
-        assert f"`drctl resume {run} --execute` goes on with it" in first["remedy"]
+        assert f"run {run} stopped before its end" in first["reason"]
+        assert f"`drctl resume {run} --execute` resumes it" in first["remedy"]
         assert {row["remedy"] for row in rest} <= {"", f"see {UNFINISHED}"}, rest
     said = stage.refused("failover", *GO)
-    assert f"run {run} stopped part-way" in said
+    assert f"run {run} stopped before its end" in said
     assert f"drctl resume {run} --execute" in said
 
 

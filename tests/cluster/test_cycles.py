@@ -15,7 +15,7 @@ PLANS = (("failover", "--mode", "unplanned"), ("failback", "--policy", "copy"))
 
 def cycles(document: dict[str, Any], key: str = "findings") -> dict[str, Any]:
     """What the check says, which says it once."""
-    (found,) = (each for each in document[key] if each["check"] == "cycles")
+    (found,) = (each for each in document[key] if each["check"] == "replication-loops")
     return dict(found)
 
 
@@ -34,7 +34,7 @@ def test_records_that_go_round_are_seen_and_nothing_is_planned_until_it_is_stopp
         found = cycles(plan)
         assert (found["status"], stop in found["remedy"]) == ("fail", True), (words, found)
     refused = home.refused("failover", *GO)
-    assert "copy back under the same names" in refused
+    assert "replicate back under the same topic names" in refused
     assert stop in refused
     assert home.led_to == home.secondary.bootstrap, "it has begun"
 

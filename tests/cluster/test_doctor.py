@@ -101,12 +101,17 @@ def test_a_healthy_link_and_faults_made_on_it(
     healthy = statuses(document)
     assert {name for name, said in healthy.items() if "fail" in said} <= {"replication-lag"}
     fine = (
-        *("brokers-answer", "broker-versions", "partitions-offline", "replicas-behind"),
-        *("unclean-election", "leader-skew", "replication-not-running", "connectors-not-named"),
-        *("parity-of-settings", "parity-of-acls", "parity-of-retention", "parity-of-timestamps"),
-        *("parity-of-scram-users", "parity-of-quotas", "two-clusters-only", "cycles"),
-        *("super-users", "groups-on-both", "runs-unfinished", "secret-files"),
-        *("retention-objective", "topics-missing-on-target", "groups-left-out", "own-topics"),
+        *("brokers-answer", "broker-versions", "partitions-offline", "replicas-out-of-sync"),
+        *(
+            "unclean-election",
+            "leader-skew",
+            "replication-not-running",
+            "connectors-not-configured",
+        ),
+        *("topic-config-parity", "acl-parity", "retention-parity", "timestamp-type-parity"),
+        *("scram-user-parity", "quota-parity", "third-clusters", "replication-loops"),
+        *("super-users", "groups-active-on-both", "runs-unfinished", "secret-files"),
+        *("retention-objective", "topics-missing-on-target", "groups-not-translated", "own-topics"),
     )
     assert [name for name in fine if healthy[name] != {"ok"}] == [], document
     assert healthy["replication-factor"] == {"warn"}  # one broker each
@@ -121,28 +126,28 @@ def test_a_healthy_link_and_faults_made_on_it(
         primary.configure(topic, min_insync_replicas="2")
         primary.add_partitions(topic, 3)
         said = statuses(doctor(config)[1])
-        assert said["parity-of-settings"] == {"fail"}
+        assert said["topic-config-parity"] == {"fail"}
         assert said["fewer-partitions-on-target"] == {"fail"}
 
     with without_rules(lab, "User:orders-app"):
         _, document = doctor(config)
-        assert statuses(document)["parity-of-acls"] == {"fail"}
-        row = next(each for each in document["checks"] if each["check"] == "parity-of-acls")
+        assert statuses(document)["acl-parity"] == {"fail"}
+        row = next(each for each in document["checks"] if each["check"] == "acl-parity")
         assert f"User:orders-app may not WRITE {topic}" in row["evidence"]
 
     allow(secondary, "orders-app", JOURNAL)
     try:
         document = doctor(config)[1]
         assert statuses(document)["own-topics"] == {"ok", "warn"}
-        row = next(r for r in document["checks"] if r["check"] == "own-topics" and r["cost"])
+        row = next(r for r in document["checks"] if r["check"] == "own-topics" and r["impact"])
         assert row["evidence"] == f"User:orders-app: WRITE on {JOURNAL}"
     finally:
         forget(secondary, JOURNAL)
 
     with limited(lab, "orders-app", 1_000_000.0):
         document = doctor(config)[1]
-        assert statuses(document)["parity-of-quotas"] == {"warn"}
-        row = next(each for each in document["checks"] if each["check"] == "parity-of-quotas")
+        assert statuses(document)["quota-parity"] == {"warn"}
+        row = next(each for each in document["checks"] if each["check"] == "quota-parity")
         assert row["evidence"] == "user orders-app: producer_byte_rate"
 
     primary.produce(topic, [Record(0, -1, 1_700_000_000_000, b"k", b"v")], "commit")

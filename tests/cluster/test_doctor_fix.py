@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 GO = ("--execute", "--yes")
 USER = "User:orders-app"
 PARITY = (
-    *("topics-missing-on-target", "fewer-partitions-on-target", "parity-of-settings"),
-    *("parity-of-acls", "parity-of-retention", "parity-of-timestamps"),
+    *("topics-missing-on-target", "fewer-partitions-on-target", "topic-config-parity"),
+    *("acl-parity", "retention-parity", "timestamp-type-parity"),
 )
 
 
@@ -102,7 +102,7 @@ def test_drift_is_shown_repaired_after_a_crash_and_gone(
     file = drifted.drctl.folder / "plan.json"
     code, text = drifted.call("doctor", "--fix", "--plan-out", str(file))
     assert code == 1, text
-    assert "Nothing has been changed. To carry it out:" in text
+    assert "Nothing has been changed. To apply the changes:" in text
     plan = check(json.loads(file.read_text(encoding="utf-8")))
     kinds = [step["kind"] for step in plan["steps"]]
     assert kinds == [

@@ -165,10 +165,10 @@ def await_connectors(stage: Stage) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """What is wrong, and the guards that see it.
+    """What is wrong, and the prechecks that see it.
 
     Attributes:
-        beside: guards that cannot see what they rest on meanwhile.
+        beside: prechecks that cannot see what they rest on meanwhile.
         answering: whether Connect can be asked.
     """
 
@@ -181,19 +181,20 @@ class Case:
 UNHEARD = Case(
     a_dead_worker,
     ("connect-unreachable",),
-    ("connectors-not-named", "replication-not-running"),
+    ("connectors-not-configured", "replication-not-running"),
     answering=False,
 )
 CASES = {
     # Somebody reads in the group: its positions have no place either.
     "a-reader-on-the-target": Case(
-        a_reader_on_the_target, ("groups-active-on-target", "groups-left-out")
+        a_reader_on_the_target, ("groups-active-on-target", "groups-not-translated")
     ),
     "topics-that-lack": Case(
         topics_that_lack, ("topics-missing-on-target", "fewer-partitions-on-target")
     ),
     "standing-replication": Case(
-        standing_replication, ("replication-not-running", "replication-lag", "retention-near-tail")
+        standing_replication,
+        ("replication-not-running", "replication-lag", "backlog-near-retention"),
     ),
     "an-open-transaction": Case(an_open_transaction, ("hanging-transactions",)),
     "a-dead-worker": UNHEARD,
@@ -245,19 +246,19 @@ def test_without_a_journal_no_override_helps(
         refused, shown, passed = side_by_side(
             lambda: stage.run("failover", *GO),
             lambda: stage.run("failover", "--output", "json"),
-            lambda: stage.run("failover", "--override", f"journal-unwritable={WHY}", *GO),
+            lambda: stage.run("failover", "--override", f"journal-not-writable={WHY}", *GO),
         )
         assert picture(stage) == before
     plan = check(shown.document())
     assert (shown.code, [each["precheck"] for each in plan["refused"]]) == (
         3,
-        ["journal-unwritable"],
+        ["journal-not-writable"],
     )
     (finding,) = [f for f in plan["findings"] if f["status"] == "fail"]
     assert evidence in finding["evidence"]
     is_refused(refused, finding)
     assert (passed.code, passed.stdout) == (2, "")
-    assert "guard journal-unwritable cannot be passed over" in passed.stderr
+    assert "precheck journal-not-writable cannot be passed over" in passed.stderr
 
 
 def test_with_the_rights_that_are_written_down_nothing_stands_against_it(stage: Stage) -> None:

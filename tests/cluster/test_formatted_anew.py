@@ -78,8 +78,8 @@ def test_a_cluster_of_another_id_on_empty_disks_is_filled_and_clients_come_home(
     assert f"drctl failback --link {story.link} --rebuild" in refused
 
     plan = story.json(*REBUILD, code=0)
-    cost = next(each["cost"] for each in plan["findings"] if each["check"] == "source-lost")
-    assert f"about {COPIED + NEW} records are copied from secondary" in cost
+    impact = next(each["impact"] for each in plan["findings"] if each["check"] == "source-lost")
+    assert f"about {COPIED + NEW} records are copied from secondary" in impact
     story.came_home(*REBUILD)
     assert story.states("mm2-source", story.reverse) == ["RUNNING", "STOPPED"]
 

@@ -207,7 +207,9 @@ def test_groups_that_nobody_coordinates_refuse_a_planned_failover(limping: Limpi
         found = reader.health([OFFSETS_TOPIC], {OFFSETS_TOPIC: {}})
     assert 0 < len(found.offline) < found.partitions
     looked = replace(observed({"link": {}}), source_coordinators=found)
-    said = [each for each in precheck_findings(looked) if each.check == "groups-unseen"]
+    said = [
+        each for each in precheck_findings(looked) if each.check == "groups-without-coordinator"
+    ]
     assert [each.status for each in said] == [Status.FAIL]
     assert f"{len(found.offline)} of {found.partitions} partitions" in said[0].reason
 

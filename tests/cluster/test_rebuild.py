@@ -43,10 +43,10 @@ class Emptied(Story):
             config = client.config(self.reverse)
             client.put_config(self.reverse, {**config, **filter_to_add(config)})
 
-    def cost(self) -> str:
+    def impact(self) -> str:
         """What the plan says that it costs."""
         plan = self.json(*REBUILD, code=0)
-        return next(each["cost"] for each in plan["findings"] if each["check"] == "source-lost")
+        return next(each["impact"] for each in plan["findings"] if each["check"] == "source-lost")
 
 
 def assert_in_order(story: Emptied) -> None:
@@ -79,13 +79,13 @@ def test_an_emptied_primary_is_filled_and_proven_before_clients_are_home(story: 
     # Keys are as long as values; whatever the newest 200 of a partition tell is all there is.
     held = sum(2 * len(value) for value in story.all_of(story.secondary).elements())
     told = f"about {COPIED + NEW} records are copied from secondary, {size(held)} by the newest of"
-    assert story.cost() == f"{told} them; how long that takes was never measured here"
+    assert story.impact() == f"{told} them; how long that takes was never measured here"
     # As an earlier comparison on this machine would have kept it: two offsets a second, both sides.
     rate = story.drctl.folder / ".drctl" / "rate.json"
     rate.parent.mkdir(exist_ok=True)
     rate.write_text('{"offsets_a_second": 2}\n', encoding="utf-8")
     took = "comparing them once takes 1 min 40 s, copying was not measured"
-    assert story.cost() == f"{told} them; {took}"
+    assert story.impact() == f"{told} them; {took}"
     assert not story.is_there(story.primary), "a plan has changed something"
 
     with story.live() as live:

@@ -81,11 +81,11 @@ def test_a_link_that_copies_and_stands(
 
     soon(whole, documents)
     seen = documents[-1]
-    assert seen["source"]["answers"]
+    assert seen["source"]["reachable"]
     assert seen["unplanned"] == {"go": True, "blockers": []}
     assert {each["check"] for each in seen["planned"]["blockers"]} <= {"replication-lag"}
     assert [row["topic"] for row in seen["topics"]] == [topic]
-    assert (seen["groups"]["groups"], seen["groups"]["positions"]) >= (1, 1)
+    assert (seen["groups"]["groups"], seen["groups"]["committed_offsets"]) >= (1, 1)
 
     with stopped(lab):
         behind_ms = int(time.time() * 1000) - 60_000
@@ -118,7 +118,7 @@ def test_a_source_that_is_gone(
     config.write_text(text, encoding="utf-8")
     code, seen = status(config)
     assert code == 5
-    assert not seen["source"]["answers"]
+    assert not seen["source"]["reachable"]
     assert "source-unreachable" in {each["check"] for each in seen["planned"]["blockers"]}
     assert seen["unplanned"]["go"], seen["unplanned"]
     assert seen["rpo"]["how"]

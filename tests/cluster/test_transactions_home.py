@@ -207,4 +207,4 @@ def test_what_is_aborted_is_copied_where_nobody_says_otherwise(home: Transacting
 
 def aborted_row(home: Transacting) -> list[dict[str, Any]]:
     found = home.run("doctor", "--output", "json").document()
-    return [row for row in found["checks"] if row["check"] == "mm2-aborted"]
+    return [row for row in found["checks"] if row["check"] == "mm2-isolation-level"]

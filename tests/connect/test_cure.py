@@ -235,7 +235,7 @@ def test_what_was_cured_runs_after_a_restart_and_another_one_may_take_over(
     always = ("--stabilize", "1s", "--override", "cause=its position is of no use")
     (line,) = command.json("recover", *recreate, *always)["lines"]
     assert line["steps"][-1] == f"{name} stays stopped"
-    anew = command.json("recover", *recreate, *always, "--execute", "--yes")["remedied"]
+    anew = command.json("recover", *recreate, *always, "--execute", "--yes")["remedy_result"]
     assert (anew["code"], anew["words"]) == (0, f"{name}-b runs, and begins anew")
     states = {each: connect.status(each).state for each in (name, f"{name}-b")}
     assert states == {name: "STOPPED", f"{name}-b": "RUNNING"}

@@ -78,7 +78,7 @@ def test_other_settings() -> None:
     recovered(world, backoff=Backoff(3, 5, 3))
     assert [at for _, at in world.restarts] == [3, 8, 13]
     for wrong in ((0, 5, 3), (6, 5, 3), (1, 5, 0)):
-        with pytest.raises(UsageError, match="are not possible"):
+        with pytest.raises(UsageError, match="invalid backoff"):
             Backoff(*wrong)
 
 

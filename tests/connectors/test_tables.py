@@ -47,7 +47,7 @@ def test_restarts() -> None:
     text = drawn(recover_plan_table(plan, Backoff(), EXECUTE))
     assert "Plan for Connect w:8083: 1 restart, 1 refuse" in text
     assert "16 restarts at most, pauses from 1 s to 120 s, 20 min 7 s in all" in text
-    assert "refused (cause): user or password is not accepted" in text
+    assert "Blocked (cause): authentication failed" in text
     assert text.rstrip().endswith(EXECUTE)
     patient = Restarted("net", Ending.FAILING, 3, said="409")
     text = drawn(recover_table(plan, [patient], None))
@@ -57,8 +57,8 @@ def test_restarts() -> None:
 def test_a_remedy_shows_its_steps_and_its_consequence() -> None:
     plan = remedy_plan(WARD, WARD.connectors[2], Remedy.RECREATE, "mg-2", {})
     text = drawn(recover_plan_table(plan, Backoff(), EXECUTE))
-    assert "2. make mg-2 with the same configuration" in text
-    assert "consequence: a new snapshot" in text
+    assert "2. create mg-2 with the same configuration" in text
+    assert "Impact: a new snapshot" in text
     treated = Treated(ExitCode.STOPPED, "mg-2 does not run", "before.json", ("mg is stopped",))
     text = drawn(recover_table(plan, (), treated))
     assert "Connect w:8083: mg-2 does not run" in text
@@ -81,4 +81,4 @@ def test_positions() -> None:
     refused = build_plan(export, (), {}, World(), "new:8083", {})
     text = drawn(offsets_result_table(OffsetsResult(refused, results_of(refused, {}, "")), ""))
     assert "Connect new:8083: 1 refused" in text
-    assert "1 x there is no connector shop on these workers" in text
+    assert "1 x connector shop does not exist on these workers" in text

@@ -29,7 +29,7 @@ def test_only_what_a_restart_may_cure_is_restarted() -> None:
         "net": Action.RESTART,
         "locked": Action.REFUSE,
     }
-    assert plan.refused[0].refused.startswith("user or password is not accepted; correct")
+    assert plan.refused[0].refused.startswith("authentication failed; correct")
     passed = restart_plan(found, chosen(found, ["locked", "fine"]), {"cause": "it was corrected"})
     assert [line.action for line in passed.lines] == [Action.RESTART, Action.NOTHING]
 
@@ -44,15 +44,15 @@ def test_the_remedies_and_what_they_cost() -> None:
     reset = remedy_plan(ward(gone), gone, Remedy.RESET, "ignored", {})
     (line,) = reset.lines
     assert (line.action, reset.name) == (Action.REMEDY, "mg")
-    assert [step.partition(",")[0] for step in line.steps] == [
+    assert [step.partition(" and ")[0] for step in line.steps] == [
         "stop mg",
-        "have mg forget them",
-        "let mg go on",
+        "delete its source offsets",
+        "resume mg",
     ]
     assert "every row is sent again" in line.consequence
     recreate = remedy_plan(ward(gone), gone, Remedy.RECREATE, "mg-2", {})
-    assert recreate.lines[0].steps[1] == "make mg-2 with the same configuration"
-    with pytest.raises(UsageError, match="there is a connector 'mg' already"):
+    assert recreate.lines[0].steps[1] == "create mg-2 with the same configuration"
+    with pytest.raises(UsageError, match="connector 'mg' already exists"):
         remedy_plan(ward(gone), gone, Remedy.RECREATE, "mg", {})
 
 
@@ -70,9 +70,9 @@ def test_a_remedy_for_what_is_not_lost_is_refused() -> None:
     [
         (connector(snapshot_mode="no_data"), "snapshot.mode no_data reads no rows"),
         (connector(), "a new snapshot (snapshot.mode initial)"),
-        (connector(plugin=MIRROR), "what was copied is there twice"),
-        (connector(kind="sink", plugin="x.Sink"), "where auto.offset.reset says"),
-        (connector(plugin="x.Source"), "it begins as if it had never run"),
+        (connector(plugin=MIRROR), "existing copies are duplicated"),
+        (connector(kind="sink", plugin="x.Sink"), "from auto.offset.reset"),
+        (connector(plugin="x.Source"), "it starts as if it had never run"),
     ],
 )
 def test_consequences(one: Connector, words: str) -> None:

@@ -161,7 +161,7 @@ def test_what_has_changed_since_is_left_alone(now: PartitionStates) -> None:
     result = run.result()
     assert run.cluster.elected == []
     assert result.exit_code is ExitCode.REFUSED
-    assert result.results[0].objections[0].precheck is Precheck.CHANGED
+    assert result.results[0].blockers[0].precheck is Precheck.CHANGED
     assert run.told == ["began", "failed", "rolling-back", "ended"]
 
 

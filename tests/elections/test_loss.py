@@ -31,7 +31,7 @@ def test_without_a_trace_the_loss_cannot_be_told() -> None:
     loss = found()
     assert loss.offsets is None
     assert not loss.exact
-    assert loss.words.startswith("cannot be told: the log of broker 2 ends at 100, and nobody saw")
+    assert loss.words.startswith("unknown: the log of broker 2 ends at 100")
 
 
 def test_what_groups_had_read_is_lost_at_least() -> None:
@@ -56,7 +56,7 @@ def test_the_end_of_a_disk_that_was_read_is_exact() -> None:
 def test_a_trace_that_ends_before_the_replica_proves_no_loss_and_no_completeness() -> None:
     loss = found((Evidence(PLACE, "group app has read up to 60", 60),))
     assert loss.offsets == OffsetRange(100, 100)
-    assert loss.words.startswith("none that anybody saw: the log of broker 2 ends at 100")
+    assert loss.words.startswith("none known: the log of broker 2 ends at 100")
     assert found((Evidence(PLACE, "the disk", 90, exact=True),)).words.startswith("none: ")
 
 
@@ -72,7 +72,7 @@ def test_a_living_replica_that_holds_more_is_named() -> None:
     loss = loss_of(seen.partitions[0], seen, (), ())
     assert loss is not None
     assert (loss.candidate.node, loss.longer) == (2, ((1, 140),))
-    assert loss.words == "at least 40 offsets, 100 to 139: the log of broker 1 goes up to there"
+    assert loss.words == "at least 40 offsets, 100 to 139: the log of broker 1 reaches that offset"
 
 
 def test_a_replica_that_does_not_tell_its_end() -> None:
@@ -81,9 +81,7 @@ def test_a_replica_that_does_not_tell_its_end() -> None:
     loss = loss_of(seen.partitions[0], seen, (Evidence(PLACE, "x", 180),), ())
     assert loss is not None
     assert loss.offsets is None
-    assert loss.words == (
-        "cannot be told: broker 2 does not say where its log ends: not authorized"
-    )
+    assert loss.words == ("unknown: broker 2 does not report its log end offset: not authorized")
 
 
 def test_nothing_is_lost_with_one_that_was_in_sync() -> None:
@@ -91,7 +89,7 @@ def test_nothing_is_lost_with_one_that_was_in_sync() -> None:
     loss = loss_of(seen.partitions[0], seen, (Evidence(PLACE, "x", 190),), ())
     assert loss is not None
     assert loss.offsets == OffsetRange(180, 180)
-    assert loss.words == "nothing: broker 3 holds all that was committed"
+    assert loss.words == "no loss: broker 3 has all committed records"
 
 
 def test_nobody_could_be_elected() -> None:

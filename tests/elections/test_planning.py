@@ -54,10 +54,10 @@ def test_a_shorter_replica_needs_a_reason_of_its_own() -> None:
         (
             reader(partition((2, 3), (3,), leader=3), alive=(1, 2)),
             Precheck.LED,
-            "takes broker 3 for its leader, which does not answer here",
+            "broker 3, does not answer here",
         ),
         (behind(alive=(1,)), Precheck.NOBODY, "none of its replicas answers (brokers 2, 3)"),
-        (reader(), Precheck.NOT_THERE, "there is no such partition"),
+        (reader(), Precheck.NOT_THERE, "the partition does not exist"),
     ],
 )
 def test_what_nobody_may_pass_over(seen: PartitionStates, precheck: Precheck, words: str) -> None:

@@ -34,13 +34,13 @@ def test_a_look_tells_who_is_there_and_what_they_hold() -> None:
     assert "Cluster main: 1 of 1 partition without a leader" in text
     lines = [line.split() for line in text.splitlines() if line.startswith("orders")]
     assert lines == [
-        ["orders", "0", "2", "yes", "behind", "100"],
-        ["orders", "0", "3", "no", "all:", "in", "sync", "?"],
+        ["orders", "0", "2", "yes", "out", "of", "sync", "100"],
+        ["orders", "0", "3", "no", "in", "sync", "?"],
     ]
     headless = reader(partition((2,), (2,), leader=2), controller=Unavailable("no quorum"))
     text = drawn(show_table("main", headless))
-    assert "Cluster main: 1 partition, all are led" in text
-    assert "no controller: no quorum; nobody is elected without one" in text
+    assert "Cluster main: 1 partition, all have a leader" in text
+    assert "no controller: no quorum; no leader can be elected without one" in text
 
 
 def test_a_plan_tells_the_loss_and_what_stands_against_it() -> None:
@@ -48,10 +48,10 @@ def test_a_plan_tells_the_loss_and_what_stands_against_it() -> None:
     assert "Unclean election on cluster main: 1 refuse" in text
     assert "note: b is silent" in text
     assert "orders-0: at least 80 offsets, 100 to 179: group app has read up to 180" in text
-    assert "group app stands at 180, behind the end that stays" in text
-    assert "orders-0: unclean: would be lost for good: at least 80 offsets" in text
+    assert "group app committed offset 180, beyond the kept log" in text
+    assert "orders-0: unclean: data loss: at least 80 offsets" in text
     assert EXECUTE not in text, "what is refused is not to be typed"
-    assert "To pass over it: --override unclean=REASON" in text
+    assert "To override: --override unclean=REASON" in text
     text = drawn(plan_table(planned(unclean="given up"), EXECUTE))
     assert "override unclean: given up" in text
     assert text.rstrip().endswith(EXECUTE)
@@ -66,17 +66,17 @@ def measured(cut: int | Unavailable) -> str:
 def test_a_result_tells_what_was_lost() -> None:
     text = measured(100)
     assert "Unclean election on cluster main: 1 elected" in text
-    told = "the log that was kept ended at 100: at least 80 offsets, 100 to 179"
+    told = "the kept log ended at 100: at least 80 offsets, 100 to 179"
     assert f"orders-0: {told}" in text
-    assert "ended at 90, which is not what was said before" in measured(90)
-    assert "cannot be told: too old" in measured(Unavailable("too old"))
+    assert "ended at 90 (not as planned)" in measured(90)
+    assert "unknown: too old" in measured(Unavailable("too old"))
 
 
 def test_a_preferred_plan_with_nothing_to_do() -> None:
     led = reader(partition((1, 2), (1, 2), leader=1))
     text = drawn(plan_table(preferred_plan("main", led, None), EXECUTE))
     assert text.split("\n")[0] == "Preferred election on cluster main: nothing"
-    assert "There is nobody to elect." in text
+    assert "No elections are needed." in text
 
 
 def test_names_cannot_act_on_the_terminal() -> None:

@@ -40,7 +40,7 @@ class Case:
         prepare: what is wrong with them from the beginning.
         meanwhile: what others do where the process has ended.
         remedy: what somebody puts right where the run could not go on.
-        overrides: what they pass over who go on with a run that could not, guard to reason.
+        overrides: what they pass over who go on with a run that could not, precheck to reason.
     """
 
     plan: Plan

@@ -104,7 +104,7 @@ class Pair:
         deeds: by question what people do, and see.
         asked: by question what they were told.
         blind: whether people only look, and leave the doing to others.
-        against: names of guards that stand against it.
+        against: names of prechecks that stand against it.
     """
 
     source: str = PRIMARY

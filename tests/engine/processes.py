@@ -108,7 +108,7 @@ class Sight:
     def findings(self, mode: str) -> Sequence[Finding]:
         against = set(self.pair.against)
         dead = {name for name in (self.source, self.target) if self._site(name).logs.dead}
-        self.pair.trace.look("everything that guards look at")
+        self.pair.trace.look("everything that prechecks look at")
         if mode == "unplanned" and self.source not in dead:
             against.add("source-alive")
         if self.target in dead:

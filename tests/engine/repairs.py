@@ -35,7 +35,7 @@ class Lagging(World):
         own: settings that its topics have themselves.
         rules: of the target.
         declines: topics, or operations of rules, that the target refuses to change.
-        against: names of guards that fail.
+        against: names of prechecks that fail.
         left: what only a person can do.
         looking: whether a step looks now.
     """

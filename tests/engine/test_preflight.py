@@ -1,4 +1,4 @@
-"""The guards before a plan: what stands against it, and what a plan does not need to know."""
+"""The prechecks before a plan: what stands against it, and what a plan does not need to know."""
 
 from collections.abc import Sequence
 from typing import Any, cast

@@ -144,7 +144,7 @@ def test_a_group_without_evidence_keeps_a_planned_one_closed_unless_that_is_over
 
     assert not leaves_out(failover(Mode.PLANNED, circumstances()))
     assert leaves_out(failover(Mode.UNPLANNED, circumstances()))
-    passed = Circumstances("main", "a", "b", overrides={"groups-left-out": "they start anew"})
+    passed = Circumstances("main", "a", "b", overrides={"groups-not-translated": "they start anew"})
     assert leaves_out(failover(Mode.PLANNED, passed))
 
 

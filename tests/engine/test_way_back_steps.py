@@ -319,7 +319,7 @@ def started(workers: str = "id-of-secondary", said: Json | None = None, **config
 
 
 def test_a_connector_that_would_write_beside_itself_is_never_started() -> None:
-    """Also where the guards saw another configuration, when the run began."""
+    """Also where the prechecks saw another configuration, when the run began."""
     with pytest.raises(Refused, match="would not write to primary") as told:
         started()
     assert NAMED in (told.value.hint or "")

@@ -169,7 +169,10 @@ def moved(plan: Plan, step: str, before: str) -> Plan:
         (lambda p: without(p, "find-missing"), "records that nobody found"),
         (lambda p: moved(p, "drain", "fence-producers"), "never drained"),
         (lambda p: without(p, "fence-producers"), "never drained"),
-        (lambda p: without(p, "order", "classify-records", "preflight"), "guards have been asked"),
+        (
+            lambda p: without(p, "order", "classify-records", "preflight"),
+            "prechecks have been asked",
+        ),
     ],
 )
 def test_a_plan_that_breaks_one_is_named(change: Callable[[Plan], Plan], said: str) -> None:

@@ -16,7 +16,7 @@ BACK = copying("mm2-back", "RUNNING", {PLACE: 100})
 
 def said(facts: Facts | None = None, **changed: Any) -> list[Finding]:
     found = against(judged(facts or in_order_to_d(), **changed), TERMS)
-    return [each for each in found if each.check == "cycles"]
+    return [each for each in found if each.check == "replication-loops"]
 
 
 def test_two_that_run_against_each_other_are_named_with_what_stops_them() -> None:

@@ -12,7 +12,7 @@ from drctl.model.topology import OffsetRange, Unavailable
 from tests.failback.ways import DROP, HERE, PLACE, copying, endpoint, in_order_to_d, judged
 
 COST = "about 130 records are copied from secondary, 1.2 KB by the newest of them"
-TERMS = Terms(("mm2-back",), rebuilding=True, cost=COST)
+TERMS = Terms(("mm2-back",), rebuilding=True, impact=COST)
 EMPTY = Cluster(HERE, {})
 REPLICATOR = "io.confluent.connect.replicator.ReplicatorSourceConnector"
 
@@ -25,7 +25,7 @@ def found(terms: Terms = TERMS, **changed: Any) -> dict[str, Finding]:
 @pytest.mark.parametrize("logs", [{}, {PLACE: OffsetRange(0, 0)}, {PLACE: OffsetRange(0, 99)}])
 def test_what_was_lost_is_told_with_what_it_costs(logs: Any) -> None:
     told = found(on_source=Cluster(HERE, logs))["source-lost"]
-    assert (told.status, told.cost) == (Status.WARN, COST)
+    assert (told.status, told.impact) == (Status.WARN, COST)
     assert "was replicated up to 100" in told.reason
 
 
@@ -80,12 +80,12 @@ def test_a_replicator_that_knows_its_copies_would_leave_all_of_them_out() -> Non
     """What came from the returned cluster is what it has to bring back."""
     ways = {"forward": replicator("there")}
     marked = {**ways, "reverse": replicator("back", provenance__header__enable="true")}
-    told = found(Terms(rebuilding=True, cost=COST), **marked)["copies-excluded"]
+    told = found(Terms(rebuilding=True, impact=COST), **marked)["copies-excluded"]
     assert told.status is Status.FAIL
     assert f"provenance.header.filter.overrides={HERE},.*,-" in told.remedy
     more = {"provenance__header__enable": "true", "provenance__header__filter__overrides": "x,y,-"}
     passed = {**ways, "reverse": replicator("back", **more)}
-    assert "copies-excluded" not in found(Terms(rebuilding=True, cost=COST), **passed)
+    assert "copies-excluded" not in found(Terms(rebuilding=True, impact=COST), **passed)
 
 
 def test_a_replicator_that_begins_at_the_translated_position_leaves_the_rest_out() -> None:
@@ -95,8 +95,8 @@ def test_a_replicator_that_begins_at_the_translated_position_leaves_the_rest_out
         "forward": replicator("there", **group),
         "reverse": replicator("back", **group, offset__start="consumer"),
     }
-    told = found(Terms(rebuilding=True, cost=COST), **ways)
+    told = found(Terms(rebuilding=True, impact=COST), **ways)
     assert "starts at the translated offsets of group 'g'" in told["copies-excluded"].reason
     assert "replicator-both-ways" not in told
     others = {**ways, "reverse": replicator("back", offset__start="consumer")}
-    assert "copies-excluded" not in found(Terms(rebuilding=True, cost=COST), **others)
+    assert "copies-excluded" not in found(Terms(rebuilding=True, impact=COST), **others)

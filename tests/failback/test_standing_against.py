@@ -31,7 +31,7 @@ TERMS = Terms(CONNECTORS)
 
 
 def failing(**changed: Any) -> dict[str, str]:
-    """Guard to reason, of what stands against it."""
+    """Precheck to reason, of what stands against it."""
     found = against(judged(in_order_to_d(), **changed), TERMS)
     told: dict[str, str] = {}
     for each in found:

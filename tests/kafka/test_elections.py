@@ -270,7 +270,7 @@ def test_who_is_there_and_what_they_hold(story: Story, topics: Topics) -> None:
 
 def test_it_needs_a_reason(story: Story, topics: Topics) -> None:
     (line,) = story.refused["lines"]
-    assert (line["action"], [each["precheck"] for each in line["refused"]]) == (
+    assert (line["action"], [each["precheck"] for each in line["blockers"]]) == (
         "refuse",
         ["unclean"],
     )
@@ -288,10 +288,10 @@ def test_nobody_is_elected_where_nobody_typed_the_name(story: Story) -> None:
 
 def test_the_loss_stated_is_the_loss_measured(story: Story, topics: Topics) -> None:
     (line,) = story.planned["lines"]
-    assert (line["action"], line["to"]) == ("elect", 2)
+    assert (line["action"], line["expected_leader"]) == ("elect", 2)
     lost = {"from": BEFORE, "before": BEFORE + MISSED, "offsets": MISSED}
     assert line["loss"]["lost"] == lost, story.planned["notes"]
-    assert line["loss"]["groups_behind_the_end"] == [{"group": "reader", "offset": BEFORE + MISSED}]
+    assert line["loss"]["groups_beyond_log_end"] == [{"group": "reader", "offset": BEFORE + MISSED}]
     (done,) = story.elected["lines"]
     assert (done["outcome"], done["leader_now"]) == ("elected", 2)
     assert done["measured"] == {"cut": BEFORE, "why_not": "", "lost": lost, "as_stated": True}
@@ -313,7 +313,7 @@ def test_the_journal_has_it(story: Story, elect: Elect) -> None:
 
 def test_a_leader_that_lives_is_left_alone(story: Story) -> None:
     (line,) = story.again["lines"]
-    assert [each["precheck"] for each in line["refused"]] == ["led"]
+    assert [each["precheck"] for each in line["blockers"]] == ["led"]
 
 
 def test_waiting_tells_who_is_back_and_loses_nothing(story: Story, topics: Topics) -> None:
@@ -336,7 +336,7 @@ def test_leaders_go_back_to_where_they_belong(
     assert look(three, topics.home)[0].leader != 3
     words = ("preferred", "--topic", topics.home)
     (line,) = elect.json(*words)["lines"]
-    assert (line["action"], line["to"]) == ("elect", 3)
+    assert (line["action"], line["expected_leader"]) == ("elect", 3)
     ran = elect.json(*words, "--execute", "--yes")
     (done,) = ran["lines"]
     assert (done["outcome"], done["leader_now"]) == ("elected", 3)

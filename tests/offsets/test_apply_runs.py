@@ -113,7 +113,7 @@ def plan_of(standing: FakeCluster, wanted: Sequence[Wanted], *passed: Precheck) 
         cluster_id="id",
         origin="a test",
         made=START,
-        overrides={precheck.value: "because" for precheck in passed},
+        overrides={precheck.value: "cause" for precheck in passed},
     )
 
 

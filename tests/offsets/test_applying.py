@@ -38,7 +38,7 @@ NOW = datetime(2026, 3, 5, 14, 20, 7, tzinfo=UTC)
 
 
 def plan(wanted: list[Wanted], reader: TargetState, *passed: Precheck) -> ApplyPlan:
-    overrides = {precheck.value: "because" for precheck in passed}
+    overrides = {precheck.value: "cause" for precheck in passed}
     return build_plan(
         wanted,
         reader,

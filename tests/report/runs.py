@@ -288,7 +288,9 @@ WARNINGS = [
     "connect: connect-2: it answers slowly",
 ]
 GOOD: Script = {
-    "preflight": Part("no guard fails; 3 to know of", {"warnings": WARNINGS}, looks=3.1, takes=0),
+    "preflight": Part(
+        "no precheck fails; 3 to know of", {"warnings": WARNINGS}, looks=3.1, takes=0
+    ),
     "snapshot-state": STOCK,
     "fence-producers": Part(
         "all 3 brokers deny it; the ends of 96 partitions stood still for 2 s", takes=6.4
@@ -341,7 +343,7 @@ def refused() -> Run:
 
 NO_PLACE = Refused(
     "3 positions cannot be committed: fraud-scoring orders-3: no method has evidence",
-    "drctl offsets explain tells why; or --override groups-left-out=REASON",
+    "drctl offsets explain tells why; or --override groups-not-translated=REASON",
 )
 
 

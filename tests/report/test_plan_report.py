@@ -28,7 +28,9 @@ from tests.report import runs
 
 FINDINGS = (
     Finding("connect", Status.OK, "worker-1", "it answers"),
-    Finding("retention", Status.WARN, "orders", "5 h are left", cost="the tail", remedy="raise it"),
+    Finding(
+        "retention", Status.WARN, "orders", "5 h are left", impact="the tail", remedy="raise it"
+    ),
     Finding("lag", Status.FAIL, "orders", "1,204 records are missing", remedy="wait until it is 0"),
     Finding("caches", Status.NOT_CHECKED, "dns", "nobody can see them"),
     Finding("alive", Status.FAIL, "primary", "it still answers", remedy="fence it"),
@@ -157,7 +159,7 @@ def test_what_to_type() -> None:
 @pytest.mark.parametrize("bad", [runs.ATTACK, runs.CONTROLS])
 def test_hostile_names_are_printable_in_lines_and_safe_in_json(bad: str) -> None:
     plan = runs.planned(link=bad, ends=(bad, f"{bad}2"), principals=(bad,), connectors=(bad,))
-    found = tuple(replace(f, subject=bad, reason=bad, cost=bad, remedy=bad) for f in FINDINGS)
+    found = tuple(replace(f, subject=bad, reason=bad, impact=bad, remedy=bad) for f in FINDINGS)
     texts = [verdict(plan, found, (bad,)), *what_to_type(plan, found, (bad,), bad)]
     texts += [*leaving_lines(plan), *loss_lines(Loss(words=bad, evidence=(bad,)))]
     for row in step_rows(plan):
@@ -166,7 +168,7 @@ def test_hostile_names_are_printable_in_lines_and_safe_in_json(bad: str) -> None
         texts += [
             precheck.subject,
             precheck.reason,
-            precheck.cost,
+            precheck.impact,
             precheck.remedy,
             precheck.overridden,
         ]
@@ -191,7 +193,7 @@ def test_a_plan_that_moves_nobody_says_so() -> None:
     still = replace(plan, steps=tuple(s for s in plan.steps if s.kind != "switch-endpoint"))
     first, second = leaving_rows(still)
     assert (first.step, second.step) == (None, "verify-clients")
-    assert first.words.startswith("nothing that clients look at is switched: send them to second")
+    assert first.words.startswith("no endpoint is switched: redirect clients to secondary")
     assert leaving_lines(still)[0].startswith("no endpoint: nothing that clients look at")
     clients = document(still)["clients"]
     assert isinstance(clients, list)

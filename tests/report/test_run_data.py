@@ -157,9 +157,7 @@ def test_a_run_that_somebody_else_went_on_with() -> None:
     ]
     away = [span for span in data.spans if span.doing is Doing.NOBODY]
     assert [span.seconds for span in away] == [pytest.approx(5400, abs=8)]
-    assert "by the clocks of several hosts, including time between attempts" in (
-        data.rto.how
-    )
+    assert "by the clocks of several hosts, including time between attempts" in (data.rto.how)
     worked = sum(span.seconds for span in data.spans if span.doing is not Doing.NOBODY)
     assert sum(step.seconds or 0 for step in data.steps) == pytest.approx(worked, abs=0.02)
 
@@ -325,13 +323,13 @@ def test_a_cause_that_kept_guards_from_looking_is_told_once_in_every_form() -> N
     unseen = {"what": "cluster primary does not answer", "why": why, "checks": ["a", "b"]}
     script = {
         **runs.LOST,
-        "preflight": Part("no guard fails", {"warnings": [], "unseen": [unseen]}),
+        "preflight": Part("no precheck fails", {"warnings": [], "unseen": [unseen]}),
         "fence-producers": Part(refuses=Refused(f"deny WRITE: {why}", "")),
         "verify-clients": Part(f"not seen: {why}", {"not_seen": f"who has stayed: {why}"}),
     }
     found = Run(runs.unplanned()).play(script).data
     (told,) = found.unseen
-    assert told.words == f"2 checks could not look: {why} (a, b)"
+    assert told.words == f"2 checks could not run: {why} (a, b)"
     document = ReportDocument.of(found).to_json()
     check(document)
     for text in (json.dumps(document), run_markdown.render(found), run_page.render(found)):

@@ -37,7 +37,7 @@ def seen(**changes: Any) -> Any:
 def test_the_document_fits_its_schema() -> None:
     document = check(status_document(seen()))
     assert document["rpo"]["seconds"] == 2.5
-    assert document["groups"]["groups_left_out"] == 1
+    assert document["groups"]["groups_not_translated"] == 1
     assert document["connectors"][0]["tasks"] == {"RUNNING": 1, "FAILED": 1}
     check(status_document(seen(source="silent", lag="silent", connectors="silent")))
 
@@ -46,7 +46,7 @@ def test_a_line() -> None:
     line = status_line(seen())
     assert "planned NO-GO (fence-not-possible); unplanned GO" in line
     assert "RPO about 40 records (at most 60) of the last 2.5 s" in line
-    assert "1 positions of 1 groups have no place on b" in line
+    assert "1 of 1 groups cannot be translated" in line
 
 
 def test_metrics() -> None:
@@ -63,13 +63,13 @@ def test_metrics() -> None:
     )
     assert values[f'drctl_status_topic_rpo_seconds{{{ends},topic="orders"}}'] == "2.5"
     assert values[f'drctl_status_connector_running{{{ends},connector="copy"}}'] == "0.0"
-    assert values[f"drctl_status_positions_left_out{{{ends}}}"] == "1.0"
+    assert values[f"drctl_status_group_offsets_not_translated{{{ends}}}"] == "1.0"
 
 
 def test_what_is_not_known_is_no_number() -> None:
     text = StatusMetrics({}, seen(source="silent", lag="silent")).text()
     assert "rpo_seconds{" not in text
-    assert 'cluster_answers{cluster="a"} 0.0' in text
+    assert 'cluster_reachable{cluster="a"} 0.0' in text
     assert StatusMetrics({}).text().splitlines()[-1] == "drctl_status_up{} 0.0"
     assert "drctl_status_up{} 0.0" in StatusMetrics({}, seen(), failed=True).text()
 
@@ -81,8 +81,8 @@ def test_one_screen() -> None:
     console.print(watched_table(seen(), 1_800_000_005.0, True))
     text = screen.getvalue()
     assert text.startswith(
-        "NO-GO  planned failover\nGO     if a were lost now: RPO about 40 records"
+        "NO-GO  planned failover\nGO     unplanned failover: RPO about 40 records"
     )
     assert "fence-not-possible" in text.partition("RPO by topic")[0]
-    assert "the last look failed" in text
+    assert "the last check failed" in text
     assert len(text.splitlines()) < 60

@@ -73,7 +73,7 @@ def test_all_steps_are_done_and_the_answers_are_in_the_journal() -> None:
         (Asked(said=(FINE,), lacking=Missing(6)), ["agreed=yes"], Status.REFUSED, "found"),
         (Asked(said=(FINE,), lacking=Missing(0, ("x",))), ["agreed=yes"], Status.UNKNOWN, "found"),
     ],
-    ids=["not answered", "no", "a guard", "a deadline", "too many", "not compared"],
+    ids=["not answered", "no", "a precheck", "a deadline", "too many", "not compared"],
 )
 def test_it_ends_where_a_step_cannot_be_done(
     two: Asked, given: list[str], status: Status, step: str

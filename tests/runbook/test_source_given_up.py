@@ -9,7 +9,7 @@ from drctl.runbook.reading import load
 
 PREFLIGHT = """
 name: own
-about: Ask the guards of a source that is {mode}.
+about: Ask the prechecks of a source that is {mode}.
 steps:
   - id: asks
     step: preflight

@@ -1,4 +1,4 @@
-"""What the guards of a failover look at, from a case written in YAML."""
+"""What the prechecks of a failover look at, from a case written in YAML."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,7 +19,7 @@ NOW_MS = 1_800_000_000_000
 
 
 def guarded(case: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of what was observed that only guards need; a text says why it was not."""
+    """The part of what was observed that only prechecks need; a text says why it was not."""
     seen = {name: _seen(case.get(name), read) for name, read in _READERS.items()}
     source = _source(case.get("source"))
     return {"mode": Mode(case.get("mode", "planned")), "now_ms": NOW_MS, "source": source, **seen}
