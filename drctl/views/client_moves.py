@@ -11,7 +11,7 @@ from drctl.views.run_data import ReportData, Writes
 from drctl.views.text import plain, sentence
 
 _NOWHERE = (
-    "no endpoint is switched: redirect clients to {target} yourself; while {source} runs, they"
+    "drctl switches no endpoint: redirect clients to {target} yourself; while {source} runs, they"
     " stay there until they restart or its listener is closed"
 )
 

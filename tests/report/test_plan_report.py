@@ -183,7 +183,7 @@ def test_how_clients_leave_is_part_of_the_plan() -> None:
     by_step = {each["step"]: each["words"] for each in told}
     assert list(by_step) == ["switch-endpoint-1", "switch-endpoint-2", "verify-clients"]
     assert "they stay there until they are restarted" in by_step["switch-endpoint-1"]
-    assert "its sessions to primary are cut" in by_step["switch-endpoint-2"]
+    assert "its sessions to primary are closed" in by_step["switch-endpoint-2"]
     assert "named with client id and host" in by_step["verify-clients"]
     assert leaving_lines(plan)[0] == f"switch-endpoint-1: {by_step['switch-endpoint-1']}"
 
@@ -193,8 +193,8 @@ def test_a_plan_that_moves_nobody_says_so() -> None:
     still = replace(plan, steps=tuple(s for s in plan.steps if s.kind != "switch-endpoint"))
     first, second = leaving_rows(still)
     assert (first.step, second.step) == (None, "verify-clients")
-    assert first.words.startswith("no endpoint is switched: redirect clients to secondary")
-    assert leaving_lines(still)[0].startswith("no endpoint: nothing that clients look at")
+    assert first.words.startswith("drctl switches no endpoint: redirect clients to secondary")
+    assert leaving_lines(still)[0].startswith("no endpoint: drctl switches no endpoint")
     clients = document(still)["clients"]
     assert isinstance(clients, list)
     assert clients[0]["step"] is None
