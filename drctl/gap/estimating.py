@@ -1,7 +1,7 @@
-"""From counts in time ranges of time to what is missing at least, about, and at most.
+"""Estimates missing records (at least, about, at most) from offset counts in time ranges.
 
-What the three numbers rest on is `drctl.model.estimate.ASSUMED`; all else that may be wrong with
-them is a doubt, and where a doubt would make a bound wrong the bound gives way.
+The assumption behind the numbers is `drctl.model.estimate.ASSUMED`. Other reasons why they may be
+wrong are reported as uncertainty, and bounds that would be wrong are relaxed.
 """
 
 from bisect import bisect_left
@@ -16,14 +16,14 @@ from drctl.model.ports import OffsetReader
 from drctl.model.topology import Found, Mark, OffsetRange, TopicPartition, Unavailable
 
 BEFORE_ALL = -1
-"""The time of the first cut: before every record, also those that have no time."""
+"""Time of the first cut: before every record, including those without a timestamp."""
 
 
 class Cut(NamedTuple):
-    """A time, and what stands before the place to which it leads on each side.
+    """A time, and the number of offsets before it on each cluster.
 
     Attributes:
-        source_first: timestamp of the source's first record behind it; None where there is none.
+        source_first: timestamp of the first source record after it; None if there is none.
     """
 
     at: int
@@ -34,11 +34,11 @@ class Cut(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What stands between two cuts. Differences are made once: there are many pieces.
+    """The offsets between two cuts, with precomputed differences.
 
     Attributes:
-        source: offsets of the source.
-        target: offsets of the target.
+        source: number of offsets on the source.
+        target: number of offsets on the target.
         excess: how many more the source has.
     """
 
@@ -50,28 +50,28 @@ class Piece(NamedTuple):
 
     @classmethod
     def between(cls, left: Cut, right: Cut) -> "Piece":
-        """What stands between these."""
+        """Build the piece between two cuts."""
         source, target = right.source - left.source, right.target - left.target
         return cls(left, right, source, target, source - target)
 
     @property
     def narrow(self) -> bool:
-        """Whether no time is left between its ends."""
+        """Whether the time range cannot be divided further."""
         return self.right.at - self.low <= 1
 
     @property
     def settled(self) -> bool:
-        """Whether a cut in it would tell nothing more."""
+        """Whether another cut would give no more information."""
         return self.excess == 0 or self.source == 0 or self.target == 0 or self.narrow
 
     @property
     def middle(self) -> int:
-        """Where to cut it."""
+        """The time of the next cut."""
         return max(self.low + 1, (self.low + self.right.at) // 2)
 
     @property
     def low(self) -> int:
-        """The time of its first record; its beginning where it has none."""
+        """The time of its first record; its start if it has none."""
         ours, theirs = self.left.source_first, self.left.target_first
         if ours is None:
             first = self.left.at if theirs is None else theirs
@@ -82,13 +82,13 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Both sides of one partition, cut at some times.
+    """A partition on both clusters, divided at some times.
 
     Attributes:
-        cuts: ascending; the first is before all, the last behind all.
-        begins: from here on neither side has deleted anything; None where nothing was deleted.
-        newest_source: no record of the source is younger than this.
-        given_up: whether a look-up failed, so that no more are made.
+        cuts: ascending; the first is before all records, the last after all.
+        begins: from here on neither cluster has deleted records; None if nothing was deleted.
+        newest_source: timestamp of the newest source record.
+        given_up: whether a lookup failed, so that no more are made.
     """
 
     cuts: tuple[Cut, ...]
@@ -103,18 +103,18 @@ class Timeline:
         return Piece.between(self.cuts[0], self.cuts[-1]).excess
 
     def head(self) -> list[Piece]:
-        """Pieces of the time that a side has deleted records of, if only of their beginning."""
+        """Return pieces of which a cluster may have deleted records."""
         if self.begins is None:
             return []
         return [piece for piece in self._pieces() if piece.left.at < self.begins]
 
     def body(self) -> list[Piece]:
-        """All other pieces."""
+        """Return all other pieces."""
         pieces = self._pieces()
         return [p for p in pieces if p.left.at >= self.begins] if self.begins else pieces
 
     def with_cut(self, cut: Cut) -> "Timeline":
-        """The same, cut once more; a log that lost its head meanwhile makes no negative counts."""
+        """Add a cut; counts never become negative, even if a log start moved."""
         times = [known.at for known in self.cuts]
         place = bisect_left(times, cut.at)
         if times[place] == cut.at:
@@ -127,7 +127,7 @@ class Timeline:
         return replace(self, cuts=(*self.cuts[:place], fitted, *self.cuts[place:]))
 
     def next_cuts(self) -> tuple[int, ...]:
-        """Where to look now: the first stretch that is not settled, and the one that hides most."""
+        """Return the next times to look up: in the first open piece, and in the largest one."""
         if self.given_up:
             return ()
         if len(self.cuts) == 2 and (hints := self._hints()):
@@ -136,13 +136,13 @@ class Timeline:
         if not open_ones:
             return ()
         if self.cuts[0].source_first is None and self.cuts[1].at:
-            return (0,)  # how far the bisection has to go back is not known yet
+            return (0,)  # unknown yet how far back the bisection has to go
         first = next((p for p in open_ones if p.excess > 0), open_ones[0])
         widest = max(open_ones, key=lambda piece: min(piece.source, piece.target))
         return tuple(dict.fromkeys((self._place_in(first), self._place_in(widest))))
 
     def _hints(self) -> tuple[int, ...]:
-        """Where replication stopped if it just stopped; where the target goes on by itself."""
+        """Return likely times: where replication stopped, or where the target diverged."""
         hints = [] if self.begins is None else [self.begins]
         older = min(self.newest_source, self.newest_target)
         if self.newest_source != self.newest_target and older >= 0:
@@ -150,7 +150,7 @@ class Timeline:
         return tuple(at for at in hints if self.cuts[0].at < at < self.cuts[-1].at)
 
     def _place_in(self, piece: Piece) -> int:
-        # The last millisecond of the target is often cut through.
+        # The last millisecond of the target is often incomplete.
         last = self.newest_target
         if piece.right.at == last + 1 and piece.left.at < last:
             return last
@@ -161,22 +161,22 @@ class Timeline:
 
 
 CLOCK_SLACK_MS = 5_000
-"""More on one side and more on the other this near to each other may be the same records, out
-of order: `at least` counts only what is left of the two."""
+"""An excess on one cluster and an excess on the other this close in time may be the same records,
+out of order: `at least` counts only the difference."""
 
 CROWD = 1_000
-"""Offsets in one millisecond of one partition that no clock in order would give."""
+"""More offsets in one millisecond of a partition indicate timestamps that are out of order."""
 
 TIME_RANGES_SHOWN = 20
 """Stretches that the result has of one partition."""
 
 SPREAD = 0.25
-"""Where each half of the replicated records has this share of what the source has more, control
-records of transactions are the likelier reason than losses, which come in bursts."""
+"""If each half of the replicated records has at least this share of the excess, control records of
+transactions are more likely than losses, which come in bursts."""
 
 
 class Log(NamedTuple):
-    """One partition of one side.
+    """A partition on one cluster.
 
     Attributes:
         last: the last stable offset.
@@ -190,14 +190,14 @@ class Log(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unit:
-    """What is compared with what; a key, by its identity. Sums are made once: there are many.
+    """A unit of comparison, with precomputed sums; hashed by identity.
 
     Attributes:
-        partition: None where all partitions of a topic are compared with all.
-        source_offsets: those whose transactions have ended.
-        target_offsets: all that may be records.
-        deleted_on_source: offsets before the log starts.
-        open_on_source: offsets behind the last stable ones.
+        partition: None if all partitions of a topic are compared together.
+        source_offsets: offsets up to the last stable offset.
+        target_offsets: all offsets up to the end.
+        deleted_on_source: offsets before the log start.
+        open_on_source: offsets after the last stable offset.
     """
 
     topic: str
@@ -212,7 +212,7 @@ class Unit:
     open_on_target: int = field(init=False)
 
     def __post_init__(self) -> None:
-        """Add up."""
+        """Compute the sums."""
         put = object.__setattr__
         put(self, "source_offsets", sum(log.last - log.start for log in self.source))
         put(self, "target_offsets", sum(log.end - log.start for log in self.target))
@@ -224,14 +224,14 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What is known of a topic before its offsets are looked at.
+    """Conditions for comparing a topic.
 
     Attributes:
-        timed: whether records have the same timestamps on both sides.
-        compacted: whether a side's cleanup.policy contains `compact`.
-        source_compacted: whether the source's does.
-        known: whether both configurations could be read.
-        transactions: whether the source cluster has ever run any, or may have.
+        timed: whether records have the same timestamps on both clusters.
+        compacted: whether cleanup.policy contains `compact` on either cluster.
+        source_compacted: whether it does on the source.
+        known: whether both configurations are readable.
+        transactions: whether transactions may have been used on the source.
     """
 
     timed: bool = True
@@ -248,7 +248,7 @@ class Terms:
 
 
 class _Found(NamedTuple):
-    """What counting gave."""
+    """The result of counting."""
 
     missing: Missing = Missing()
     ahead: int = 0
@@ -259,13 +259,13 @@ class _Found(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """A timeline, sorted by what it says.
+    """The pieces of a timeline, by kind.
 
     Attributes:
-        head: pieces in which a side has deleted something.
-        differing: those of the body.
-        tail: the last pieces of the body, of which the target has nothing.
-        blurred: those of the head that reach into the time after it.
+        head: pieces in which a cluster has deleted records.
+        differing: pieces of the body that differ.
+        tail: last pieces of the body, without offsets on the target.
+        blurred: pieces of the head that extend into the body.
     """
 
     head: Sequence[Piece]
@@ -281,7 +281,7 @@ class _Seen(NamedTuple):
 
     @property
     def spread(self) -> bool:
-        """Whether what the source has more is in all of its time rather than in one place."""
+        """Whether the excess of the source is spread over all of its time."""
         half = sum(piece.source for piece in self.replicated) / 2
         begin, shares = 0, [0.0, 0.0]
         for piece in self.replicated:
@@ -301,7 +301,7 @@ class _Seen(NamedTuple):
 
 
 def judge(unit: Unit, terms: Terms, timeline: Timeline | None) -> PartitionEstimate:
-    """What is missing of a unit; without a timeline, from its totals."""
+    """Estimate what is missing in a unit; without a timeline, from totals only."""
     found = _by_totals(unit) if timeline is None else _by_time(unit, terms, timeline)
     missing = found.missing
     if not terms.exact:
@@ -374,14 +374,14 @@ def _missing(unit: Unit, terms: Terms, seen: _Seen, groups: Sequence[Sequence[Pi
     apart = sum(max(0, piece.excess) for piece in seen.differing)
     return Missing(
         max(_never_written(unit), never_held + together),
-        # Control records carry the time of the commit, and draw what is older behind it.
+        # Control records have the time of the commit, and older records may follow them.
         never_held + (together if terms.transactions else apart),
         _at_most(unit, seen, never_held),
     )
 
 
 def _missing_of_tail(unit: Unit, terms: Terms, seen: _Seen) -> Missing:
-    """Where counts in time mean little: what is newer than everything on the target."""
+    """Estimate only from records newer than everything on the target."""
     share = 1.0
     if not terms.compacted:
         written = sum(piece.source for piece in seen.replicated)
@@ -393,19 +393,19 @@ def _missing_of_tail(unit: Unit, terms: Terms, seen: _Seen) -> Missing:
 
 
 def _at_most(unit: Unit, seen: _Seen, never_held: int) -> int:
-    """Everything in time ranges that differ, and what an open transaction may take back."""
+    """Return all offsets in different time ranges, and those of open transactions."""
     old = sum(piece.source for piece in seen.head) - unit.deleted_on_target if never_held else 0
     blurred = sum(piece.source for piece in seen.blurred)
     return max(old, blurred) + sum(p.source for p in seen.differing) + unit.open_on_target
 
 
 def _never_written(unit: Unit) -> int:
-    """Records more than were ever written to the target, whatever became of them there."""
+    """Return how many more records there are than were ever written to the target."""
     return max(0, unit.source_offsets - unit.target_offsets - unit.deleted_on_target)
 
 
 def _groups(pieces: Sequence[Piece]) -> list[list[Piece]]:
-    """Pieces that differ, those near to each other in time together."""
+    """Group different pieces that are close to each other in time."""
     groups: list[list[Piece]] = []
     for piece in pieces:
         if groups and piece.low - groups[-1][-1].right.at < CLOCK_SLACK_MS:
@@ -420,7 +420,7 @@ def _excess(pieces: Sequence[Piece]) -> int:
 
 
 def _begin_of(piece: Piece) -> int:
-    """The source's first record in it, as far as it can be told."""
+    """Return the timestamp of the first source record in a piece, if known."""
     first = piece.left.source_first
     return max(piece.left.at, 0) if first is None else max(first, piece.left.at)
 
@@ -451,10 +451,10 @@ def _range(logs: Sequence[Log]) -> OffsetRange | None:
 
 
 LOOK_UPS = 30_000
-"""Look-ups of each cluster by which differences are narrowed down, at most."""
+"""Maximum number of lookups per cluster."""
 
 ROUNDS = 100
-"""Rounds of look-ups, at most; 2**42 ms are more than a century."""
+"""Maximum number of lookup rounds; 2**42 ms are more than a century."""
 
 _NEVER = 1 << 62
 _NONE = (BEFORE_ALL, BEFORE_ALL)
@@ -462,17 +462,17 @@ _NONE = (BEFORE_ALL, BEFORE_ALL)
 Answer = Found | Unavailable
 Answers = Sequence[Answer]
 Newest = tuple[int, int]
-"""The largest timestamps of the source and of the target."""
+"""The largest timestamps on the source and on the target."""
 Request = tuple[Unit, int]
-"""A unit, and what is asked of all its logs: a time, or a `Mark`."""
+"""A unit, and what to look up in all its logs: a time, or a `Mark`."""
 
 
 class _Place(NamedTuple):
-    """Where a time leads in all logs of one side of a unit.
+    """The result of looking up a time in all logs of a unit on one cluster.
 
     Attributes:
-        before: offsets before it.
-        first: the smallest timestamp that was found; None where nothing was.
+        before: number of offsets before it.
+        first: smallest timestamp found; None if none.
     """
 
     before: int
@@ -481,10 +481,10 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """Cuts the time of those units whose sides differ.
+    """Narrows down when units differ.
 
     Attributes:
-        look_ups: of each cluster, at most.
+        look_ups: maximum number of lookups per cluster.
     """
 
     source: OffsetReader
@@ -493,10 +493,10 @@ class Narrowing:
     look_ups: int = LOOK_UPS
 
     def differing(self, units: Sequence[Unit], timed: bool) -> Mapping[Unit, Newest | None]:
-        """Those units whose totals or whose newest records differ, and those, as far as known.
+        """Return units with different totals or newest records, and their newest timestamps.
 
         Args:
-            timed: whether records may have the same timestamps on both sides.
+            timed: whether records may have the same timestamps on both clusters.
 
         Raises:
             Unreachable: a cluster did not answer.
@@ -509,7 +509,7 @@ class Narrowing:
         return {u: newest.get(u) for u in units if u in unequal or u in apart}
 
     def run(self, units: Mapping[Unit, Newest | None]) -> Mapping[Unit, Timeline]:
-        """A timeline for each unit of which look-ups can tell anything.
+        """Return a timeline for each unit, if lookups are useful.
 
         Raises:
             Unreachable: a cluster did not answer.
@@ -526,7 +526,7 @@ class Narrowing:
         return timelines
 
     def _newest(self, units: Sequence[Unit]) -> Mapping[Unit, Newest]:
-        """The largest timestamp on each side; left out where one could not be had."""
+        """Return the largest timestamp on each cluster; omitted if one is unknown."""
         wanted = [(unit, int(Mark.NEWEST)) for unit in units]
         return {
             unit: (_largest(ours), _largest(theirs))
@@ -535,9 +535,9 @@ class Narrowing:
         }
 
     def _begun(self, units: Mapping[Unit, Newest | None]) -> dict[Unit, Timeline]:
-        """Timelines that are not cut yet.
+        """Return initial timelines.
 
-        Where replication may just have stopped, the first record need not be known for that.
+        The first record is not needed if replication may just have stopped.
         """
         known = {u: n or _NONE for u, n in units.items() if n or not u.target}
         needed = [(unit, 0) for unit, newest in known.items() if _needs_first(unit, newest)]
@@ -551,7 +551,7 @@ class Narrowing:
         return begun
 
     def _cut(self, timelines: dict[Unit, Timeline], wanted: Sequence[Request]) -> None:
-        """Behind the newest record nobody need look."""
+        """Look up the wanted times; times after the newest record need no lookup."""
         ours = [(u, at) for u, at in wanted if at <= timelines[u].newest_source]
         theirs = [(u, at) for u, at in wanted if at <= timelines[u].newest_target]
         found = self._ask(ours, theirs)
@@ -574,7 +574,7 @@ class Narrowing:
     def _ask(
         self, ours: Sequence[Request], theirs: Sequence[Request]
     ) -> tuple[list[Answers], list[Answers]]:
-        """The answers for all logs of each unit, of both sides; the clusters work at once."""
+        """Look up all logs of each unit on both clusters in parallel."""
         here = [unit.source for unit, _ in ours]
         there = [unit.target for unit, _ in theirs]
         asked = (
@@ -615,7 +615,7 @@ def _timeline(unit: Unit, newest: Newest, ours: Answers = (), theirs: Answers = 
 
 
 def _affordable(timelines: Mapping[Unit, Timeline], left: int, every: bool) -> Iterable[Request]:
-    """What to ask next: of all in the first round, then of those that lack most."""
+    """Return the next lookups: all units in the first round, then those with the largest gap."""
     spent, limit = 0, left if every else left // 4
     asked = ((unit, line, line.next_cuts()) for unit, line in timelines.items())
     waiting = [item for item in asked if item[2]]
@@ -640,7 +640,7 @@ def _largest(answers: Sequence[Answer]) -> int:
 
 
 def _place(logs: Sequence[Log], answers: Sequence[Answer], stable: bool) -> _Place:
-    """Within the logs as they were when they were first looked at."""
+    """Sum up answers, limited to the offsets that were read first."""
     before, firsts = 0, []
     for log, answer in zip(logs, answers, strict=True):
         assert isinstance(answer, Found)
@@ -654,9 +654,9 @@ def _place(logs: Sequence[Log], answers: Sequence[Answer], stable: bool) -> _Pla
 
 
 def _begins(unit: Unit, ours: Sequence[Answer], theirs: Sequence[Answer]) -> int | None:
-    """A time from which on no side has deleted anything.
+    """Return the time from which on neither cluster has deleted records.
 
-    Late records of the logs' first moments may be on one side only.
+    Late records near the start of the logs may be on one cluster only.
     """
     oldest = [
         answer.timestamp_ms + CLOCK_SLACK_MS if answer.offset >= 0 else _NEVER

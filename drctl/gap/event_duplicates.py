@@ -1,4 +1,4 @@
-"""Events that a connector sent twice: found within topics of one cluster, by their own identity."""
+"""Finds change events that a connector sent twice, by their position in the database log."""
 
 import json
 from collections import Counter
@@ -32,7 +32,7 @@ from drctl.model.topology import (
 )
 
 NOTHING = "\x00"
-"""Stands for a field that is null or absent; no field holds it."""
+"""Placeholder for a field that is null or absent."""
 
 COMMON = ("connector", "name")
 ENVELOPE = ("before", "after", "updateDescription", "message", "op")
@@ -40,13 +40,13 @@ ENVELOPE = ("before", "after", "updateDescription", "message", "op")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What names an event of one kind of database.
+    """What identifies an event of one kind of database.
 
     Attributes:
-        place: fields of the source block that say where it was in the log; all must be there.
-        more: further fields of it.
-        content: parts of the envelope that are the same whenever the log is read again: several
-            events may have one place.
+        place: fields of the source block with the position in the log; all are required.
+        more: further fields of the source block.
+        content: parts of the envelope that stay the same when the log is read again: several
+            events may have the same position.
     """
 
     place: tuple[str, ...]
@@ -55,7 +55,7 @@ class Source:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """All that is taken from the source block."""
+        """All fields that are read from the source block."""
         return (*COMMON, *self.place, *self.more)
 
 
@@ -73,10 +73,10 @@ SOURCES: Mapping[str, Source] = {
         ("op", "updateDescription"),
     ),
 }
-"""By the connector's own name for itself."""
+"""By the connector name in the source block."""
 
 FIELDS = tuple(dict.fromkeys(name for source in SOURCES.values() for name in source.fields))
-"""Everything that is read of source blocks."""
+"""All fields that are read from source blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,8 @@ class Event:
     """A change event.
 
     Attributes:
-        digest: of its identity, 128 bits.
-        words: where it was in the database's log, for people.
+        digest: 128-bit digest of its identity.
+        words: its position in the database log.
     """
 
     digest: int
@@ -93,7 +93,7 @@ class Event:
 
 
 def event_of(key: bytes | None, value: bytes | None) -> Event | None:
-    """The event in a record, JSON with or without schema; None where there is none to be told."""
+    """Parse the event in a record, JSON with or without schema; None if it has no identity."""
     envelope = _envelope(value)
     block = envelope.get("source")
     if not isinstance(block, dict):
@@ -136,15 +136,16 @@ def _words(told: Mapping[str, str], op: str) -> str:
 
 OFFSET_BITS = 63
 Ranges = Mapping[Place, OffsetRange]
-"""What is read of each partition."""
+"""Offsets to read, by partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundEvents:
-    """What a partition holds.
+    """The events of a partition.
 
     Attributes:
-        first: the first event that is there again; last: the offset of the last one.
+        first: the first duplicate event.
+        last: offset of the last duplicate event.
     """
 
     counts: EventCounts = field(default_factory=EventCounts)
@@ -153,23 +154,23 @@ class FoundEvents:
 
 
 class EventCounter(Protocol):
-    """Reads events and finds those that are there twice."""
+    """Reads events and finds duplicates."""
 
     def count(self, ranges: Ranges, progress: Progress) -> Mapping[Place, FoundEvents]:
-        """Of every partition that holds records.
+        """Count the events of every partition with records.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
 
 
 OpenCounter = Callable[[int], EventCounter]
-"""Told how many offsets there are to read at most."""
+"""Opens a counter; takes the maximum number of offsets to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventAnalysis:
-    """Looks for repeated events in topics of one cluster.
+    """Finds duplicate events in topics of one cluster.
 
     Attributes:
         now: the clock, UTC.
@@ -182,15 +183,15 @@ class EventAnalysis:
     now: Callable[[], datetime]
 
     def run(self, topics: Collection[str]) -> EventDuplicates:
-        """Find them.
+        """Find duplicate events.
 
         Raises:
-            UsageError: there is no such topic.
+            UsageError: a topic does not exist.
             Unreachable: the cluster did not answer.
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
         began = self.now()
-        self.progress("looking at the cluster", 0, 0)
+        self.progress("reading topics and offsets", 0, 0)
         ranges, left_out = self._freeze(topics)
         counter = self.open_counter(sum(each.span for each in ranges.values()))
         found = counter.count(ranges, self.progress)
@@ -216,8 +217,8 @@ class EventAnalysis:
         for name, state in states.items():
             if state is None:
                 raise UsageError(
-                    f"{self.reader.name} has no topic {name!r}",
-                    "name one with --topic, and its cluster with --cluster",
+                    f"topic {name!r} does not exist on {self.reader.name}",
+                    "check --topic and --cluster",
                 )
         left_out = [
             NotCompared(name, None, state.reason)
@@ -239,12 +240,12 @@ class EventAnalysis:
                 offsets.log_start, offsets.last_stable
             )
             if waiting := offsets.end - offsets.last_stable:
-                reason = f"an open transaction keeps {waiting} offsets from being read"
+                reason = f"open transaction: {waiting} offsets cannot be read"
                 left_out.append(NotCompared(*place, reason))
         return ranges, left_out
 
     def _in_words(self, partitions: Sequence[PartitionEvents]) -> tuple[PartitionEvents, ...]:
-        """Each with the identity of its first repeated event."""
+        """Add the identity of the first duplicate event to each partition."""
         asked = {
             (TopicPartition(each.topic, each.partition), each.first.offset): each
             for each in partitions
@@ -263,20 +264,20 @@ class EventAnalysis:
 
 @dataclass(slots=True)
 class DirectEventCounter:
-    """Counts in this process, for few events: keeps some 200 bytes of each.
+    """Counts events in this process: about 200 bytes of memory per event.
 
     Args:
-        read: gives the committed records of ranges.
+        read: reads the committed records of ranges.
     """
 
     read: Callable[[TopicRanges], Iterator[Chunk]]
     _first: dict[tuple[str, int], int] = field(default_factory=dict, init=False)
 
     def count(self, ranges: Ranges, progress: Progress) -> Mapping[Place, FoundEvents]:
-        """Of every partition.
+        """Count the events of every partition.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
         counts: dict[Place, Counter[str]] = {place: Counter() for place in ranges}
         repeats: dict[Place, list[Repeat]] = {place: [] for place in ranges}
@@ -305,7 +306,7 @@ class DirectEventCounter:
             if event is None:
                 continue
             counts["events"] += 1
-            # Partitions come in no order: of two places the lower one counts as the first.
+            # Partitions come in any order: the lower position counts as the original.
             name, here = (topic, event.digest), partition << OFFSET_BITS | offset
             known = first.setdefault(name, here)
             if known != here:

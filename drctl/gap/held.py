@@ -1,7 +1,7 @@
-"""What a direct comparison keeps of each record: a few fixed-size numbers, not the record.
+"""What a direct comparison keeps in memory per record: a few fixed-size numbers.
 
-A stretch of a partition is one bytearray of entries in order of offset. The keys of source records
-are kept too while there is room: those of missing records are written in the end.
+A range of a partition is one bytearray of entries in offset order. Keys of source records are kept,
+too, while there is room, because the keys of missing records are written to the result.
 """
 
 from base64 import b64encode
@@ -38,22 +38,22 @@ _ESCAPES = {
     **str.maketrans({'"': '\\"', "\\": r"\\", "\b": r"\b", "\f": r"\f"}),
     **str.maketrans({"\n": r"\n", "\r": r"\r", "\t": r"\t"}),
 }
-"""Those of Spark's JSON writer."""
+"""The escape sequences of Spark's JSON writer."""
 
 Digests = tuple[int, int]
-"""Two independent ones of a record, 64 bits each, without sign."""
+"""Two independent unsigned 64-bit digests of a record."""
 
 Digest = Callable[[int, bytes | None, bytes | None, Headers], Digests]
-"""Of timestamp, key, value and headers."""
+"""Digests timestamp, key, value and headers."""
 
 _Content = Callable[[int, bytes | None, bytes | None], Digests]
 
 
 def record_digest(identity: Identity, timestamps: bool, salt: int) -> Digest:
-    """The function that digests the records of a topic.
+    """Return the function that digests the records of a topic.
 
     Args:
-        timestamps: whether they count in this topic, if they do in the identity.
+        timestamps: whether the timestamps of this topic are comparable.
     """
     content = _content(identity, identity.timestamp and timestamps, salt)
     if not identity.headers and not identity.header_names:
@@ -83,10 +83,10 @@ def record_digest(identity: Identity, timestamps: bool, salt: int) -> Digest:
 
 
 def _content(identity: Identity, timed: bool, salt: int) -> _Content:
-    """Both digests of key, value and timestamp, as far as they count."""
+    """Return the function that digests key, value and timestamp, if they are compared."""
     keyed, valued, hashed = identity.key, identity.value, xxh64_intdigest
     begin = _seeded(salt), _seeded(salt ^ SECOND_SALT, SECOND_SALT)
-    # The flag before a key is the first thing that is hashed: always from one of two seeds.
+    # The flag before a key is hashed first: always from one of two seeds.
     with_key, without_key = ([hashed(flag, seed) for seed in begin] for flag in (_NO, _YES))
 
     def content(time: int, key: bytes | None, value: bytes | None) -> Digests:
@@ -102,7 +102,7 @@ def _content(identity: Identity, timed: bool, salt: int) -> _Content:
                 first = hashed(value, hashed(_NO, first))
                 second = hashed(value, hashed(_NO, second))
         if timed:
-            # Spark's timestamps are in microseconds; it knows none beyond those.
+            # Spark's timestamps are microseconds in 64 bits.
             when = _LONG(time * 1000) if _FIRST <= time <= _LAST else _BEYOND(time, 0)
             first, second = hashed(when, first), hashed(when, second)
         return first, second
@@ -118,7 +118,7 @@ def _seeded(*numbers: int) -> int:
 
 
 def _text(headers: Iterable[tuple[bytes, bytes | None]]) -> bytes:
-    """As Spark's JSON has them, each followed by a comma."""
+    """Format headers like Spark's JSON, each followed by a comma."""
     return b"[" + b"".join(_one(name, value) for name, value in headers)
 
 
@@ -129,18 +129,18 @@ def _one(name: bytes, value: bytes | None) -> bytes:
 
 
 class LogReader(Protocol):
-    """Reads the committed records of offset ranges, many partitions at once."""
+    """Reads the committed records of offset ranges of many partitions."""
 
     def read(self, side: Side, ranges: TopicRanges) -> Iterator[Chunk]:
-        """Every committed record of these ranges, those of a partition in order.
+        """Yield every committed record of these ranges, in order within a partition.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
 
 
 class MissingRow(NamedTuple):
-    """A source record that has no equal on the target, as it is kept."""
+    """A source record that is not on the target, as written to the result."""
 
     topic: str
     partition: int
@@ -155,20 +155,20 @@ class MissingRow(NamedTuple):
 
 
 class RowWriter(Protocol):
-    """Keeps what was found, in place of what was written before; also if there is nothing."""
+    """Writes the result, also if it is empty; replaces an earlier one."""
 
     def write(self, rows: Iterable[MissingRow]) -> None:
-        """Write all missing records: the unreplicated ones in one place, all others in another.
+        """Write all missing records: unreplicated ones and others separately.
 
         Raises:
-            ScanFailed: there is no room for them.
+            ScanFailed: the disk is full.
         """
 
     def write_inversions(self, rows: Iterable[Inversion]) -> None:
-        """Write all replicated records that stand in another order.
+        """Write all replicated records that are in a different order.
 
         Raises:
-            ScanFailed: there is no room for them.
+            ScanFailed: the disk is full.
         """
 
 
@@ -176,34 +176,34 @@ Entry = tuple[int, int, int, int, int, int, bytes]
 """Offset, timestamp, size, hash of the key, place of the key, bytes of the key, digest."""
 
 NO_KEY = -1
-"""The hash that stands for a null key; Python gives it to nothing. So does a length."""
+"""Hash and length of a null key; Python's `hash` never returns it."""
 
 NOT_KEPT = -1
-"""The place of a key for which there was no room."""
+"""Position of a key that did not fit into memory."""
 
 ENTRY = Struct("<qqqqqq16s")
 PACKED = Struct("<qqqqqqQQ")
-"""The same bytes, made of a digest's two halves."""
+"""The same bytes, from the two halves of a digest."""
 
 
 def key_hash(key: bytes | None) -> int:
-    """Stands for a key within this process; seeded by Python with something nobody knows."""
+    """Return the hash of a key within this process; Python seeds it randomly."""
     return NO_KEY if key is None else hash(key)
 
 
 @dataclass(slots=True)
 class KeyRoom:
-    """The keys that are kept, one behind the other.
+    """The keys that are kept in memory, concatenated.
 
     Attributes:
-        limit: bytes of all of them.
+        limit: maximum size in bytes.
     """
 
     limit: int
     kept: bytearray = field(default_factory=bytearray)
 
     def key(self, place: int, length: int) -> bytes | None:
-        """The key at this place."""
+        """Return the key at this position."""
         return None if length == NO_KEY else bytes(self.kept[place : place + length])
 
 
@@ -212,7 +212,7 @@ class HeldRange:
     """An offset range that was read.
 
     Attributes:
-        entries: of its records, in order of offset; other ranges may share them.
+        entries: entries of its records, in offset order; may be shared with other ranges.
     """
 
     range: OffsetRange
@@ -225,7 +225,7 @@ class HeldRange:
         yield from ENTRY.iter_unpack(memoryview(self.entries)[first:last])
 
     def _place(self, offset: int) -> int:
-        """Where the first entry at or after an offset begins."""
+        """Return the position of the first entry at or after an offset."""
         numbers = range(0, len(self.entries), ENTRY.size)
         first = bisect_left(numbers, offset, key=lambda at: ENTRY.unpack_from(self.entries, at)[0])
         return first * ENTRY.size
@@ -233,12 +233,12 @@ class HeldRange:
 
 @dataclass(slots=True)
 class Partition:
-    """What is held of one partition: ranges in ascending order that do not overlap."""
+    """The ranges of a partition in memory, ascending and disjoint."""
 
     ranges_held: list[HeldRange] = field(default_factory=list)
 
     def begin(self, ranges: Sequence[OffsetRange]) -> bytearray:
-        """Where the entries of these ranges are to go; what was held of them is forgotten."""
+        """Start new entries for these ranges; discard what was kept of them before."""
         entries = bytearray()
         kept = [s for s in self.ranges_held if not any(_overlap(s.range, r) for r in ranges)]
         new = [HeldRange(r, entries) for r in ranges]
@@ -246,7 +246,7 @@ class Partition:
         return entries
 
     def covers(self, ranges: Sequence[OffsetRange]) -> bool:
-        """Whether every one of these offsets was read."""
+        """Return whether all of these offsets were read."""
         return all(self._covers(r) for r in ranges)
 
     def within(self, ranges: Sequence[OffsetRange]) -> Iterator[Entry]:
@@ -276,12 +276,12 @@ _Sums = list[int]
 
 @dataclass(slots=True)
 class Intake:
-    """One partition of one side.
+    """Digests one partition on one cluster.
 
     Attributes:
-        digest: of a record's identity, in this topic.
-        entries: where to keep what is kept of each record; None where nothing is.
-        keys: where to keep keys; None where none are.
+        digest: digests a record of this topic.
+        entries: entries of the records; None to keep none.
+        keys: the keys in memory; None to keep none.
     """
 
     plan: ComparePlan
@@ -294,8 +294,8 @@ class Intake:
     sums: dict[tuple[int, int], _Sums] = field(default_factory=dict)
 
     def take(self, rows: Sequence[Row]) -> None:
-        """Digest these records, and keep what is to be kept of them."""
-        # One loop without calls that can be done without: it runs for every record.
+        """Digest these records, and keep their entries."""
+        # One loop with as few calls as possible: it runs for every record.
         width, buckets, sums = self.topic.bucket_ms, self.plan.buckets, self.sums
         bits = min(self.plan.cell_bits, ONE_CELL)
         of, entries, pack, room, limit = self.digest, self.entries, PACKED.pack, bytearray(), 0
@@ -328,7 +328,7 @@ class Intake:
             entries += pack(offset, time, size + length, hash(key), place, length, first, second)
 
     def digests(self) -> Iterator[BucketDigest]:
-        """The digest of each bucket in each cell."""
+        """Yield the digest of each bucket in each cell."""
         place = self.topic.topic, self.side, self.partition
         for (bucket, cell), (records, sum1, sum2, first, last) in self.sums.items():
             sums = _signed(sum1), _signed(sum2)

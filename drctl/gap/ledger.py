@@ -1,8 +1,8 @@
-"""What earlier runs digested, so that later ones need not read it again.
+"""The ledger: digests of earlier runs, so that later runs need not read the same offsets again.
 
-A ledger holds facts, not verdicts: "these offsets of this log have these digests". Digests of
-disjoint ranges add up, so a run adds what it knows to what it reads, and goes on exactly as if it
-had read everything: the answer is that of a full comparison.
+It stores facts, not results: "these offsets of this log have these digests". Digests of disjoint
+ranges add up, so a run combines stored and new digests, and the result is that of a full
+comparison.
 """
 
 from collections import defaultdict
@@ -17,13 +17,13 @@ from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition, Unavailable
 
 CELL_BITS = 20
-"""A cell is a million offsets: what has to be read again when a log loses its head."""
+"""A cell is a million offsets: what has to be read again if its first offsets are deleted."""
 
 MODULUS = 2**64
 
 
 class LogKey(NamedTuple):
-    """One partition on one side, by the topic's name on the source."""
+    """A partition on one cluster, by the topic's name on the source."""
 
     side: Side
     topic: str
@@ -41,7 +41,7 @@ class Row(NamedTuple):
     last: int
 
     def plus(self, other: "Row") -> "Row":
-        """Both, which have no offset in common."""
+        """Combine two rows without common offsets."""
         return Row(
             self.bucket,
             self.records + other.records,
@@ -54,11 +54,11 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Everything that was committed in `[start, end)`.
+    """Digests of all committed records in `[start, end)`.
 
     Attributes:
         number: `offset >> cell_bits` of all its offsets.
-        digested_at: when the oldest part of it was read, milliseconds UTC.
+        digested_at: when its oldest part was read, in milliseconds UTC.
     """
 
     number: int
@@ -70,14 +70,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class KnownLog:
-    """What is known of one log, and how to tell that it is still that log.
+    """The digests of a log, and how to verify that it is still the same log.
 
     Attributes:
-        topic_id: Kafka's id of the topic: another one after it was made anew.
-        leader_epoch: the leader's when the offsets were frozen; the same now: no election since.
-        witness: the last digested record's offset.
-        witness_epoch: the leader epoch in which it was appended. A log that holds that epoch there
-            is the same up to there (KIP-101); after an unclean election it may not.
+        topic_id: topic id; it changes if the topic is recreated.
+        leader_epoch: leader epoch when the offsets were frozen; unchanged if there was no election.
+        witness: offset of the last digested record.
+        witness_epoch: leader epoch in which it was appended. A log with this epoch at this offset
+            is the same up to there (KIP-101); after an unclean election it may differ.
         cells: by number.
     """
 
@@ -90,7 +90,7 @@ class KnownLog:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How a topic's records are digested; digests by other rules cannot be compared."""
+    """How the records of a topic are digested; digests with other rules are not comparable."""
 
     target_topic: str
     timestamps: bool
@@ -99,10 +99,10 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """One ledger: a link with its two clusters and its identity of records.
+    """One ledger, for a link, its two clusters, and its record identity.
 
     Attributes:
-        version: grows with every change; who kept something meanwhile is noticed by it.
+        version: increases with every change, to detect concurrent writes.
     """
 
     salt: int
@@ -113,20 +113,20 @@ class Book:
 
 
 class LedgerStore(Protocol):
-    """Keeps books; a change is whole or did not happen."""
+    """Stores ledgers; changes are atomic."""
 
     @property
     def where(self) -> str:
-        """For people: where it is kept."""
+        """Where the ledger is stored, for messages."""
 
     def book(self, fingerprint: str) -> Book | None:
-        """The book of that name, if there is one."""
+        """Return the ledger with this name, if there is one."""
 
     def begin(self, fingerprint: str, book: Book) -> Book:
-        """Begin a book; gives the one that is there if somebody else was faster."""
+        """Create a ledger; return the existing one if another run created it first."""
 
     def logs(self, fingerprint: str, topics: Collection[str]) -> Mapping[LogKey, KnownLog]:
-        """What is known of these topics."""
+        """Return the stored digests of these topics."""
 
     def keep(
         self,
@@ -136,21 +136,21 @@ class LedgerStore(Protocol):
         forgotten: Collection[LogKey],
         changed: Mapping[LogKey, KnownLog],
     ) -> bool:
-        """Forget logs, then replace what is known of others. False: the version has moved.
+        """Delete and replace logs; return False if another run changed the ledger.
 
-        What was digested by other rules is forgotten too.
+        Digests with other rules are deleted, too.
         """
 
 
 def digests_of(key: LogKey, cells: Iterable[Cell]) -> Iterator[BucketDigest]:
-    """What the cells hold, as if it had been read now."""
+    """Yield the digests of cells, as if they had been read now."""
     for cell in cells:
         for row in cell.rows:
             yield BucketDigest(key.topic, key.side, key.partition, *row, cell.number)
 
 
 def unread(cells: Mapping[int, Cell], log: OffsetRange) -> tuple[OffsetRange, ...]:
-    """What of the log no cell covers."""
+    """Return the offsets of a log that no cell covers."""
     holes = []
     at = log.start
     for cell in sorted(cells.values(), key=lambda c: c.start):
@@ -169,9 +169,9 @@ def extended(
     cell_bits: int,
     now_ms: int,
 ) -> dict[int, Cell]:
-    """The cells with what was read now; nothing behind the last record is taken as known.
+    """Extend cells by new digests, up to the last record.
 
-    Behind it are only offsets without a record, which an election could still fill with some.
+    Offsets after the last record hold no records yet; an election could still fill them.
     """
     rows: dict[int, list[Row]] = defaultdict(list)
     for d in fresh:
@@ -189,7 +189,7 @@ def extended(
 def _pieces(
     read: Iterable[OffsetRange], cell_bits: int, end: int
 ) -> Iterator[tuple[int, OffsetRange]]:
-    """The ranges cut at the edges of cells, up to `end`."""
+    """Split ranges at cell boundaries, up to `end`."""
     for whole in read:
         start = whole.start
         while start < min(whole.end, end):
@@ -218,11 +218,11 @@ def _joined(
 
 @dataclass(frozen=True, slots=True)
 class FrozenLog:
-    """One log of a freeze.
+    """One log with its frozen offsets.
 
     Attributes:
-        name: the topic's name on this side.
-        lasting: whether what is committed stays as it is: not where the log is compacted.
+        name: the topic's name on this cluster.
+        lasting: whether committed records never change: not if the log is compacted.
     """
 
     name: str
@@ -234,7 +234,7 @@ class FrozenLog:
 def still_true(
     stored: Mapping[LogKey, KnownLog], frozen: Frozen, readers: Mapping[Side, ClusterReader]
 ) -> tuple[dict[LogKey, KnownLog], tuple[Forgotten, ...]]:
-    """Of each log, the cells that still hold; and what does not hold any more, and why.
+    """Return the cells that are still valid, and what is no longer valid, and why.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -246,7 +246,7 @@ def still_true(
     for key, known in stored.items():
         log = logs.get(key)
         if log is None:
-            continue  # not readable now, or not asked for: nothing is known against it
+            continue  # not readable or not requested now; it may still be valid
         if reason := _refuted(known, log):
             gone[key] = reason
         else:
@@ -259,14 +259,14 @@ def still_true(
         }
         epochs = reader.leader_epochs({p: elected[key].witness for p, key in asked.items()})
         for partition, key in asked.items():
-            # Whether the last digested record is still the one that was digested.
+            # Check that the last digested record is still the same.
             epoch = epochs[partition]
             if epoch == elected[key].witness_epoch:
                 found[key] = elected[key]
             elif isinstance(epoch, Unavailable):
-                gone[key] = f"another leader was elected; in its log {epoch.reason}"
+                gone[key] = f"a new leader was elected: {epoch.reason}"
             else:
-                gone[key] = "another leader was elected, and its log is another one"
+                gone[key] = "a new leader was elected, and its log differs"
     held: dict[LogKey, KnownLog] = {}
     for key, known in found.items():
         start, end = logs[key].offsets.log_start, logs[key].offsets.last_stable
@@ -274,7 +274,7 @@ def still_true(
         if cells:
             held[key] = replace(known, cells=cells)
         elif known.cells:
-            gone[key] = "all of it was deleted by retention"
+            gone[key] = "retention deleted all of it"
     forgotten = (
         Forgotten(key.topic, key.side.value, key.partition, why) for key, why in gone.items()
     )
@@ -282,23 +282,23 @@ def still_true(
 
 
 def _refuted(known: KnownLog, log: FrozenLog) -> str:
-    """Why nothing of it can be used; empty where something can."""
+    """Return why stored digests cannot be used; empty if they can."""
     if not log.lasting:
-        return "the topic is compacted, or its configuration may not be read"
+        return "the topic is compacted, or its configuration is not readable"
     if known.topic_id != log.topic_id:
-        return "the topic was deleted and made anew"
+        return "the topic was recreated"
     if any(c.end > log.offsets.last_stable for c in known.cells.values()):
         return "the log was truncated"
     return ""
 
 
 def moved_on(known: KnownLog, log: FrozenLog) -> bool:
-    """Whether a leader was elected since, or the broker does not tell."""
+    """Return whether a leader was elected since, or this is unknown."""
     return known.leader_epoch != log.offsets.leader_epoch or log.offsets.leader_epoch < 0
 
 
 def frozen_logs(frozen: Frozen) -> dict[LogKey, FrozenLog]:
-    """Every log of a freeze, by its key."""
+    """Return all logs by key."""
     found = {}
     for topic in frozen.topics:
         for side, name, state, partitions in (

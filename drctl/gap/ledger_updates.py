@@ -1,4 +1,4 @@
-"""Which digests of earlier runs still hold, and keeping those of this one."""
+"""Reads valid digests of earlier runs from the ledger, and stores those of this run."""
 
 import hashlib
 import json
@@ -33,11 +33,11 @@ from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
 
 FORMAT = 2
-"""Grows when digests are computed in another way: books of other formats are not used."""
+"""Increased when digests are computed differently: ledgers of other formats are ignored."""
 
 MIN_BUCKET_MS = 1 << 16
 
-NOT_KEPT = "another run wrote to it meanwhile, or --execute was not given"
+NOT_KEPT = "another run wrote to it at the same time, or --execute was not given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class Known:
     """What need not be read again.
 
     Attributes:
-        logs: with those cells only that still hold.
-        reads: everything else of the plan.
-        forgotten: what was known and does not hold any more.
+        logs: logs with their valid cells.
+        reads: everything else in the plan.
+        forgotten: digests that are no longer valid.
     """
 
     logs: Mapping[LogKey, KnownLog]
@@ -57,18 +57,18 @@ class Known:
 
     @property
     def offsets(self) -> int:
-        """How many need not be read."""
+        """Number of offsets that need not be read."""
         return sum(c.end - c.start for log in self.logs.values() for c in log.cells.values())
 
     @property
     def oldest_ms(self) -> int | None:
-        """When the oldest of it was read, milliseconds UTC."""
+        """When the oldest digest was read, in milliseconds UTC."""
         times = (c.digested_at for log in self.logs.values() for c in log.cells.values())
         return min(times, default=None)
 
 
 def nothing_known(plan: ComparePlan) -> Known:
-    """For a run without a ledger: all is to be read."""
+    """Return the value for a run without a ledger: everything is read."""
     return Known({}, plan.everything(), (), ())
 
 
@@ -78,7 +78,7 @@ class LedgerUpdate:
 
     Args:
         now: the clock, UTC.
-        cell_bits: how large the cells of a new ledger are.
+        cell_bits: cell size of a new ledger.
     """
 
     link: Link
@@ -91,7 +91,7 @@ class LedgerUpdate:
     _book: Book | None = field(default=None, init=False)
 
     def basis(self, frozen: Frozen) -> Basis:
-        """How this ledger's digests are made; begins the ledger where there is none."""
+        """Return the digest parameters of the ledger; create it if it does not exist."""
         if self._book is None:
             ids = self.source.cluster_id(), self.target.cluster_id()
             self._fingerprint = book_name(self.link, *ids)
@@ -104,7 +104,7 @@ class LedgerUpdate:
         return Basis(book.salt, book.buckets, book.cell_bits, widths, MIN_BUCKET_MS)
 
     def recall(self, plan: ComparePlan, frozen: Frozen) -> Known:
-        """What of the plan is known.
+        """Return what is known of the plan.
 
         Raises:
             Unreachable: a cluster did not answer.
@@ -124,7 +124,7 @@ class LedgerUpdate:
     def keep(
         self, plan: ComparePlan, frozen: Frozen, known: Known, fresh: Sequence[BucketDigest]
     ) -> LedgerUse:
-        """Add what was read now. That it could not be added costs nobody the answer."""
+        """Store the new digests; a failure does not affect the result."""
         try:
             kept = self._kept(plan, frozen, known, fresh)
             why_not = "" if kept else NOT_KEPT
@@ -165,7 +165,7 @@ class LedgerUpdate:
     def _witnessed(
         self, grown: Mapping[LogKey, tuple[FrozenLog, dict[int, Cell]]], known: Known
     ) -> dict[LogKey, KnownLog]:
-        """Logs whose last digested record is still there, appended before the freeze."""
+        """Return logs whose last digested record still exists."""
         last = {
             key: max((row.last for cell in cells.values() for row in cell.rows), default=-1)
             for key, (_, cells) in grown.items()
@@ -191,7 +191,7 @@ class LedgerUpdate:
 
 
 def book_name(link: Link, source_id: str, target_id: str) -> str:
-    """What the book of a link between two clusters is called; their ids are Kafka's own."""
+    """Return the name of a link's ledger, from its clusters and record identity."""
     parts = {
         "format": FORMAT,
         "link": link.name,
@@ -207,7 +207,7 @@ def book_name(link: Link, source_id: str, target_id: str) -> str:
 def _reads(
     plan: ComparePlan, side: Side, logs: Mapping[LogKey, KnownLog]
 ) -> dict[str, dict[int, tuple[OffsetRange, ...]]]:
-    """All of the plan but what is known."""
+    """Return the offsets of the plan that are not known."""
     return {
         topic.topic: {
             partition: unread(logs[key].cells, log)

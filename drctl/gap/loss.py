@@ -1,11 +1,11 @@
-"""What an unplanned failover probably loses, from what is left of a source that is gone.
+"""Estimates the data loss of an unplanned failover, from evidence about a lost source.
 
-Pure: traces in, a range out. It is never proof: drctl gap makes it exact once the source is back.
-Offsets are counted as records; control records of transactions are among them.
+Pure: evidence in, a range out. It is not proof: drctl gap gives the exact number when the source is
+back. Offsets are counted as records, including control records of transactions.
 
-Of each partition it is asked until when its copies are complete, and how fast it was written to
-before. The likely loss is what that pace makes until the source's last sign of life: it does not
-grow while the source is silent. The upper end is what the highest recent pace makes until now.
+For each partition: until when are its copies complete, and how fast was it written to before? The
+likely loss is that write rate until the source was last known to be alive, so it does not grow
+while the source is down. The upper bound is the highest recent write rate until now.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from drctl.model.topology import TopicPartition
 
 
 class EndSeen(NamedTuple):
-    """Up to where a partition of the source held records, and when somebody saw that."""
+    """An observed end offset of a source partition, and when it was observed."""
 
     offset: int
     at_ms: int
@@ -28,11 +28,11 @@ class EndSeen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Ends of the source's partitions, as somebody saw them.
+    """Observed end offsets of source partitions.
 
     Attributes:
-        evidence: who, in words.
-        exact: whether they are the ends of then; else records lay at least up to there.
+        evidence: where they come from.
+        exact: whether they were the end offsets at that time; else lower bounds.
     """
 
     evidence: str
@@ -42,7 +42,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """Up to which offset of the source partitions are on the target, at least."""
+    """Source offsets up to which partitions are replicated, at least."""
 
     evidence: str
     copied_to: Mapping[TopicPartition, int]
@@ -50,12 +50,12 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """The source was alive then.
+    """Evidence that the source was alive at a time.
 
     Attributes:
-        copying: whether it is of something that was written to the source then, and copied: what
-            replication keeps up with is complete until then, too.
-        by_record: whether it is only a record's own timestamp, which any producer may set.
+        copying: whether something written to the source at that time was also copied: caught-up
+            partitions are then complete until that time.
+        by_record: whether it is only the timestamp of a record, which producers can set.
     """
 
     evidence: str
@@ -66,17 +66,16 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class WriteHistory:
-    """How a partition was written to, by what was copied of it.
+    """How fast a partition was written to, according to its copied records.
 
     Attributes:
         newest_ms: when the newest copied record was written to the source.
-        since: moments, the newest first, and how many copied records were written since each.
-        begins_ms: when the first record was written, where all of them are of after the oldest of
-            these moments; else None.
-        lag_ms: by how much the copies were behind the source when replication last noted it, at
-            least; None where it never did.
+        since: times, the newest first, with the number of copied records written since.
+        begins_ms: when the first record was written, if it is after the oldest of these times;
+            else None.
+        lag_ms: minimum replication lag when it was last recorded; None if never.
         noted_ms: when that was.
-        own: whether all this is by the records' own timestamps; else by replication's notes.
+        own: whether this is from record timestamps; else from offset syncs or the like.
     """
 
     newest_ms: int
@@ -89,15 +88,15 @@ class WriteHistory:
 
 @dataclass(slots=True)
 class LossEvidence:
-    """All that is left.
+    """All evidence about a lost source.
 
     Attributes:
-        places: the source's partitions that the link carries.
-        write_history: of those that have copies, where something tells when these were written.
-        empty: partitions that have no copy at all.
-        halted: why replication may have ended before the source did; empty where nothing says so.
-        failed: whether that is so of a part of it: the other partitions were copied longer.
-        silent: who might have told more and did not, with the reason.
+        places: source partitions of the link.
+        write_history: for partitions with copies, if it is known when these were written.
+        empty: partitions without any copies.
+        halted: why replication may have stopped before the source; empty if it did not.
+        failed: whether only a part of replication stopped: other partitions were copied longer.
+        silent: evidence that could not be read, with the reason.
     """
 
     source: str = ""
@@ -120,25 +119,25 @@ EDGES_S = (
     *range(60, 120, 10),
     *range(120, 601, 30),
 )
-"""How long before the newest copy paces are looked at; nothing older tells of today's pace."""
+"""Intervals before the newest copy over which write rates are computed."""
 
 KEEPING_UP_MS = 3_000
-"""Copies that are no further behind than this are what replication is about."""
+"""Replication with at most this lag counts as caught up."""
 
 _PAUSE_MS = 10_000
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 _SAME_MS = 2_000
-"""Signs of life this near to each other are of the same moment: clocks and ways differ so much."""
+"""Observations this close to each other count as simultaneous, because clocks differ."""
 _SHORTEST_S, _LONGEST_S = 10.0, EDGES_S[-1]
 _BURST_S = 60.0
 _WAVE = 3.0
 _ENOUGH = 10
-"""Fewer records than this tell no pace, if there are more to look at."""
+"""Minimum number of records to compute a write rate from, if there are more."""
 
 
 class _Known(NamedTuple):
-    """The newest that is known of where a partition ended."""
+    """The newest known end offset of a partition."""
 
     end: EndSeen
     exact: bool
@@ -147,14 +146,14 @@ class _Known(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What a partition has to do with the loss.
+    """The estimated loss of a partition.
 
     Attributes:
-        missing: records that were seen on the source and are not copied; None where nothing tells.
-        likely: with what was written until the last sign of life.
-        most: with what was written until now at its highest pace.
-        since_ms: until when its copies are complete; None where it was idle.
-        firm_ms: the same, if no silence of it counts as idleness that it had not had before.
+        missing: records observed on the source that were not copied; None if unknown.
+        likely: including records written until the source was last known to be alive.
+        most: including records written until now at the highest rate.
+        since_ms: until when its copies are complete; None if it was idle.
+        firm_ms: the same, without assuming unusually long idle times.
     """
 
     missing: int | None
@@ -167,7 +166,7 @@ class _Part:
 
 
 def estimate(evidence_found: LossEvidence, now_ms: int) -> Loss:
-    """The range that the traces allow."""
+    """Estimate the loss from the evidence."""
     return _Estimate(evidence_found, now_ms).found()
 
 
@@ -186,7 +185,7 @@ class _Estimate:
         self._parts = {place: self._part(place) for place in evidence_found.places}
 
     def found(self) -> Loss:
-        """All of it."""
+        """Return the estimate."""
         least = self._least()
         most = self._most(least.records or 0)
         likely = self._likely(least.records or 0, most.records)
@@ -244,19 +243,19 @@ class _Estimate:
         )
 
     def _complete_until(self, write_history: WriteHistory, newest: int) -> int:
-        """Replication that works and keeps up has nothing to copy of a partition that is idle."""
+        """Return until when copies are complete: caught-up idle partitions have nothing to copy."""
         if self._copying is None or self._found.failed:
             return newest
-        # A partition that is behind is copied, and noted, without a pause; else it has caught up.
+        # A lagging partition is copied continuously; else it has caught up.
         still = self._copying - write_history.noted_ms <= _PAUSE_MS
         lag = write_history.lag_ms or 0 if still else 0
         lag = 0 if lag < _SAME_MS // 2 else lag
         return max(newest, self._copying - lag)
 
     def _others_continued(self, place: TopicPartition, newest: int) -> bool:
-        """Whether other partitions of its topic were copied when it no longer was.
+        """Return whether other partitions of its topic were still copied later.
 
-        A topic that is not written to any more falls silent as a whole.
+        If producers stop writing to a topic, all of its partitions become idle.
         """
         return any(
             other.topic == place.topic and write_history.newest_ms - newest >= _SAME_MS // 2
@@ -268,59 +267,56 @@ class _Estimate:
         looked = [part for part in self._parts.values() if part.missing is not None]
         source = self._found.source
         if not looked:
-            return Figure(None, f"nobody saw where {source} ended, and how far it is copied")
-        beside = self._of_all(len(looked), "both the end and the copies were seen")
+            return Figure(None, f"no evidence of end offsets on {source} and of replicated offsets")
+        beside = self._of_all(len(looked), "both offsets are known")
         if not told:
-            return Figure(0, f"{source} was seen nowhere to hold more than is copied{beside}")
+            return Figure(0, f"no record observed on {source} is missing on the target{beside}")
         which = {self._known[place].evidence for place in told}
-        seen = f"seen on {source} and not copied: {'; '.join(sorted(which))}"
+        seen = f"observed on {source} and not replicated: {'; '.join(sorted(which))}"
         return Figure(sum(told.values()), seen + beside)
 
     def _likely(self, least: int, most: int | None) -> Figure:
         known = [part for part in self._parts.values() if part.likely is not None]
         source = self._found.source
         if not known or self._alive is None:
-            return Figure(None, f"nothing tells when {source} was alive last, or how it was used")
+            return Figure(None, f"unknown when {source} was last alive, or its write rate")
         if self._found.halted and not self._outlived():
             return Figure(
                 None,
-                f"{self._found.halted}: replication may have ended before {source} did, and"
-                " nothing was seen of it since",
+                f"{self._found.halted}: replication may have stopped before {source} did, and there"
+                " is no later evidence",
             )
         records = max(least, round(sum(part.likely or 0 for part in known)))
         records = records if most is None else min(records, most)
         pace = sum(part.pace for part in known)
-        resort = " (the last resort: any producer may set it)" if self._alive.by_record else ""
+        resort = " (record timestamp, set by the producer)" if self._alive.by_record else ""
         sign = f"{self._alive.evidence}, {_since(self._alive_ms, self._now)}{resort}"
-        beside = self._of_all(len(known), "there was a pace to tell")
+        beside = self._of_all(len(known), "write rate known")
         return Figure(
             records,
-            f"until the last sign of life of {source}: {sign}; it was written to at {pace:,.1f}"
-            f" records a second before{beside}",
+            f"{source} last known alive: {sign}; write rate before: {pace:,.1f} records/s{beside}",
         )
 
     def _most(self, least: int) -> Figure:
         unknown = sum(part.most is None for part in self._parts.values())
         if unknown or not self._parts:
             return Figure(
-                None,
-                f"of {unknown:,} of {len(self._parts):,} partitions nothing tells how fast they"
-                " were written to",
+                None, f"write rate unknown for {unknown:,} of {len(self._parts):,} partitions"
             )
         total = sum(part.most or 0 for part in self._parts.values())
         firm = min((p.firm_ms for p in self._parts.values() if p.firm_ms is not None), default=None)
         silence = (self._now - (firm or self._copying or self._alive_ms)) / 1000
-        # Three deviations of a steady writer, and whom nobody saw write in all the time looked at.
+        # Three standard deviations of a steady writer, and writers that were idle in all intervals.
         chance = 3 * sqrt(total) + 3 * silence / _LONGEST_S
         peak = sum(part.peak for part in self._parts.values())
         return Figure(
             max(least, ceil(total + chance)),
-            f"if {self._found.source} was written to until now at {peak:,.1f} records a second,"
-            f" the highest pace of the last {_ago(_LONGEST_S)} that were copied",
+            f"if {self._found.source} took writes until now at {peak:,.1f} records/s, the highest"
+            f" rate in the last replicated {_ago(_LONGEST_S)}",
         )
 
     def _outlived(self) -> bool:
-        """Whether the source was seen alive after the last that was copied of it."""
+        """Return whether the source was known to be alive after the newest copy."""
         if self._alive is None:
             return False
         if self._copying is not None:
@@ -331,7 +327,7 @@ class _Estimate:
 
     def _of_all(self, number: int, what: str) -> str:
         every = len(self._parts)
-        return "" if number == every else f"; {what} of {number:,} of {every:,} partitions"
+        return "" if number == every else f"; {what} for {number:,} of {every:,} partitions"
 
     def _seconds(self, since: Iterable[int | None], until: int) -> float | None:
         if self._alive is None:
@@ -344,10 +340,10 @@ class _Estimate:
         if self._alive is None:
             alive = ""
         else:
-            alive = f"; {source} was alive {_since(self._alive_ms, self._now)}"
-            alive += " by the newest copy's own timestamp" if self._alive.by_record else ""
+            alive = f"; {source} was last known alive {_since(self._alive_ms, self._now)}"
+            alive += " (timestamp of the newest copy)" if self._alive.by_record else ""
         if not records.known:
-            return f"nothing tells how many records are lost{alive}"
+            return f"unknown how many records are lost{alive}"
         if records.likely.records is None:
             return f"{records.words} may be lost{alive}, and {records.likely.based_on}"
         verb = "is" if records.likely.records == 1 else "are"
@@ -358,42 +354,44 @@ class _Estimate:
         every = len(evidence_found.places)
         for sign in sorted(evidence_found.signs, key=lambda sign: -sign.at_ms):
             what = "replication worked" if sign.copying else f"{evidence_found.source} was alive"
-            resort = " (the last resort: any producer may set it)" if sign.by_record else ""
+            resort = " (record timestamp, set by the producer)" if sign.by_record else ""
             yield f"{what} {_since(sign.at_ms, now)}: {sign.evidence}{resort}"
         for ends in evidence_found.ends:
             if ends.seen:
                 when = _since(max(seen.at_ms for seen in ends.seen.values()), now)
-                least = "" if ends.exact else " at least"
-                where = f"where {len(ends.seen):,} of {every:,} partitions ended{least}"
+                least = "" if ends.exact else " (lower bounds)"
+                where = f"end offsets of {len(ends.seen):,} of {every:,} partitions{least}"
                 yield f"{where}, {when}: {ends.evidence}"
         for copied in evidence_found.copied:
-            so_far = f"how far {len(copied.copied_to):,} of {every:,} partitions are copied"
+            so_far = f"replicated offsets of {len(copied.copied_to):,} of {every:,} partitions"
             yield f"{so_far}: {copied.evidence}"
         if evidence_found.write_history:
             own = sum(each.own for each in evidence_found.write_history.values())
             others = len(evidence_found.write_history) - own
-            told = [f"{own:,} by the copies' own timestamps"] if own else []
-            told += [f"{others:,} by when replication noted them"] if others else []
+            told = [f"{own:,} from record timestamps"] if own else []
+            told += [f"{others:,} from offset syncs"] if others else []
             number = len(evidence_found.write_history)
-            yield f"how {number:,} partitions were written to: {', '.join(told)}"
+            yield f"write rates of {number:,} partitions: {', '.join(told)}"
         late = [
             a.lag_ms
             for a in evidence_found.write_history.values()
             if (a.lag_ms or 0) > KEEPING_UP_MS
         ]
         if late:
-            least = f"{len(late):,} partitions were more than {KEEPING_UP_MS / 1000:g} s behind"
-            yield f"{least} the source when replication last noted it"
+            yield (
+                f"{len(late):,} partitions lagged by more than {KEEPING_UP_MS / 1000:g} s when last"
+                " recorded"
+            )
         if evidence_found.halted:
             yield evidence_found.halted
-        yield from (f"not known: {each}" for each in evidence_found.silent)
+        yield from (f"not readable: {each}" for each in evidence_found.silent)
 
 
 def last_sign(evidence_found: LossEvidence, now_ms: int) -> Sign | None:
-    """The source's newest sign of life; of what was copied or looked at.
+    """Return the newest evidence that the source was alive.
 
-    A record's own timestamp counts where it is newer, and not of the future: copies bear the time
-    at which they were written to the source, and that was alive then.
+    A record timestamp counts if it is newer, and not in the future: copies keep the time at which
+    they were written to the source.
     """
     looks = [
         Sign(ends.evidence, max(seen.at_ms for seen in ends.seen.values()))
@@ -418,9 +416,9 @@ def _copying(evidence_found: LossEvidence) -> list[Sign]:
 
 
 def _newest_ends(evidence_found: LossEvidence) -> dict[TopicPartition, _Known]:
-    """Of each partition the newest true end, or an offset that was seen behind it since then.
+    """Return the newest exact end offset of each partition, or a higher offset observed later.
 
-    What is older does not count: the topic may have been made anew meanwhile.
+    Older observations are ignored: the topic may have been recreated since.
     """
     found: dict[TopicPartition, _Known] = {}
     for ends in evidence_found.ends:
@@ -446,7 +444,7 @@ def _reached(evidence_found: LossEvidence) -> dict[TopicPartition, int]:
 
 
 def _course(write_history: WriteHistory, until_ms: int) -> list[tuple[float, int]]:
-    """Seconds before a moment, ascending, and how many records were copied of since then."""
+    """Return seconds before a time, ascending, and the number of copied records since then."""
     rows = [((until_ms - at) / 1000, count) for at, count in write_history.since if at < until_ms]
     if write_history.begins_ms is not None and rows:
         whole = max(1.0, (until_ms - write_history.begins_ms) / 1000), rows[-1][1]
@@ -455,10 +453,10 @@ def _course(write_history: WriteHistory, until_ms: int) -> list[tuple[float, int
 
 
 def _pace(write_history: WriteHistory, until_ms: int, horizon_s: float) -> float:
-    """What is said of a few seconds rests on the last ones; of minutes, on many of them."""
+    """Return the write rate over an interval that fits the horizon."""
     rows = _course(write_history, until_ms)
     if write_history.begins_ms is not None and len(rows) > 2:
-        # All of a log would be one record, or one wave, more than the time in it.
+        # The whole log would have one record, or one burst, more than its duration.
         rows = rows[:-1]
     wanted = min(max(3 * horizon_s, _SHORTEST_S), _LONGEST_S)
     chosen = [row for row in rows if row[0] >= wanted and row[1] >= _ENOUGH] or rows[-1:]
@@ -466,10 +464,10 @@ def _pace(write_history: WriteHistory, until_ms: int, horizon_s: float) -> float
 
 
 def _highest(write_history: WriteHistory, until_ms: int, horizon_s: float) -> tuple[float, float]:
-    """The highest pace over any stretch that is long enough to be of use, and the highest wave.
+    """Return the highest write rate over any sufficient interval, and the largest burst.
 
-    A wave is what came within a stretch that is longer than is asked about, and far more than in
-    others: all of it may have come at once, and may come again.
+    A burst is the number of records in an interval longer than the horizon with an unusually high
+    rate: they may all have been written at once, and it may happen again.
     """
     rows = [(0.0, 0), *_course(write_history, until_ms)]
     shortest = min(max(horizon_s / 2, 1.0), _BURST_S, rows[-1][0])
@@ -494,9 +492,9 @@ def _highest(write_history: WriteHistory, until_ms: int, horizon_s: float) -> tu
 
 
 def _unlike_it(write_history: WriteHistory, newest: int, since: int) -> bool:
-    """Whether it was silent for longer than it ever was in the minutes before.
+    """Return whether it was idle for longer than ever in the minutes before.
 
-    Then it may have ended to be copied, and not to be written to.
+    Then copying may have stopped, not writing.
     """
     silence = (since - newest) / 1000
     if silence * 1000 < _SAME_MS:
@@ -515,7 +513,7 @@ def _since(at_ms: int, now_ms: int) -> str:
 
 
 def _ago(seconds: float) -> str:
-    """`4.5 s`, `3 min`, `5 h`, `2 d`."""
+    """Return `4.5 s`, `3 min`, `5 h` or `2 d`."""
     for width, name in _UNITS:
         if seconds >= 2 * width:
             return f"{seconds / width:,.0f} {name}"

@@ -1,6 +1,6 @@
-"""The records of one topic's suspect buckets as multisets: what is missing, and what that means.
+"""Matches the records of different buckets as multisets, and classifies missing ones.
 
-The semantics are those of `reference`, over digests instead of records and in linear time.
+The semantics are those of `reference`, but with digests instead of records, in linear time.
 """
 
 from collections import Counter, defaultdict
@@ -32,18 +32,18 @@ from drctl.model.gap import Histogram, Inversion, OrderScope, OrderVerdict, Reco
 
 Held = Mapping[int, Partition]
 Spot = tuple[int, int]
-"""Offset and partition: so equal records of one side are told apart, the first one first."""
+"""Offset and partition."""
 
 
 class Tally:
-    """Counts inversions by source partition as they go by; they may be more than memory holds."""
+    """Counts inversions by source partition while streaming; they may not fit into memory."""
 
     def __init__(self) -> None:
         self._counts: Counter[Place] = Counter()
         self._examples: list[Inversion] = []
 
     def counting(self, found: Iterable[Inversion]) -> Iterator[Inversion]:
-        """The same ones, each counted."""
+        """Yield the same inversions and count them."""
         for each in found:
             self._counts[each.topic, each.partition] += 1
             if len(self._examples) < INVERSION_EXAMPLES:
@@ -51,15 +51,15 @@ class Tally:
             yield each
 
     def check_order(self) -> OrderCheck:
-        """What went by."""
+        """Return the counts."""
         return OrderCheck(dict(self._counts), tuple(self._examples))
 
 
 def inversions(plan: ComparePlan, held: Mapping[tuple[Side, str], Held]) -> Iterator[Inversion]:
-    """All of them, one topic after the other.
+    """Yield all inversions, topic by topic.
 
     Args:
-        held: of each side of the topics, all that was planned.
+        held: all records of the plan, by cluster and topic.
     """
     for topic in plan.topics:
         source, target = (held.get((side, topic.topic), {}) for side in Side)
@@ -93,7 +93,7 @@ def _of_topic(
 
 
 def _copies(plan: TopicPlan, target: Held, unit: int | None) -> Mapping[bytes, Sequence[Spot]]:
-    """Where each record of the target stands."""
+    """Return the offsets of each target record, by digest."""
     found: dict[bytes, list[Spot]] = defaultdict(list)
     for offset, partition, entry in _in_order(plan, target, unit, plan.target):
         found[entry[6]].append((offset, partition))
@@ -103,7 +103,7 @@ def _copies(plan: TopicPlan, target: Held, unit: int | None) -> Mapping[bytes, S
 def _in_order(
     plan: TopicPlan, held: Held, unit: int | None, ranges: Mapping[int, object]
 ) -> Iterator[tuple[int, int, Entry]]:
-    """The records of a unit by offset, then partition."""
+    """Yield the records of a unit by offset, then partition."""
     partitions = sorted(p for p in held if p in ranges and plan.unit(p) == unit)
     return merge(*(_entries(held[p], p) for p in partitions))
 
@@ -118,13 +118,13 @@ Located = tuple[int, Entry]
 """A partition and a record in it."""
 
 BucketOf = Callable[[int, bytes], int]
-"""Of a timestamp and a digest."""
+"""Returns the bucket of a timestamp and a digest."""
 
 _FIRST_HALF = Struct("<q")
 
 
 class Classified(NamedTuple):
-    """A source record without an equal on the target, and what became of it."""
+    """A source record that is not on the target, and its classification."""
 
     partition: int
     entry: Entry
@@ -136,11 +136,11 @@ class Classified(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What differs between the two sides of a topic.
+    """The differences of a topic.
 
     Attributes:
         missing: by partition and offset.
-        extra: by target partition (the lowest that holds an equal, where not by partition).
+        extra: by target partition (the lowest one with an equal record, if not by partition).
     """
 
     missing: tuple[Classified, ...]
@@ -149,12 +149,12 @@ class Match:
 
 @dataclass(slots=True)
 class _Unit:
-    """What is compared with each other: a partition of both sides, or the whole topic.
+    """A unit of comparison: a partition or the whole topic.
 
     Attributes:
-        homes: the lowest target partition that holds a record, by digest.
-        missing: of equal records the last ones.
-        first_replicated: smallest offset of each source partition that is on the target.
+        homes: lowest target partition that holds a record, by digest.
+        missing: missing records; of equal records the last ones.
+        first_replicated: smallest replicated offset of each source partition.
     """
 
     unit: int | None
@@ -165,7 +165,7 @@ class _Unit:
     first_replicated: dict[int, int] = field(default_factory=dict)
 
     def surplus(self) -> Iterator[tuple[bytes, int, int]]:
-        """Digests that the target holds more often; how often on the source and the target."""
+        """Yield digests that the target holds more often, with the counts on both clusters."""
         for digest, there in self.on_target.items():
             here = self.on_source.get(digest, 0)
             if there > here:
@@ -174,13 +174,14 @@ class _Unit:
 
 @dataclass(slots=True)
 class LaterRecords:
-    """What lies behind the first missing record of a source partition.
+    """Source records after the first missing record of a partition.
 
     Attributes:
-        gone: offsets of the missing records; keys: hashes of their keys.
-        last: the last offset of each such key that is on the target.
-        newest: the last offset of any key that is.
-        previous: of each missing record, the committed offset before it.
+        gone: offsets of the missing records.
+        keys: hashes of their keys.
+        last: last replicated offset of each such key.
+        newest: last replicated offset of any key.
+        previous: committed offset before each missing record.
     """
 
     gone: set[int] = field(default_factory=set)
@@ -191,7 +192,7 @@ class LaterRecords:
     _before: int = -1
 
     def look(self, committed: Iterable[tuple[int, int]]) -> None:
-        """Look at the next records: offset and hash of the key of each."""
+        """Process the next records: offset and key hash of each."""
         before, newest = self._before, self.newest
         for offset, key in committed:
             if offset in self.gone:
@@ -204,7 +205,7 @@ class LaterRecords:
         self._before, self.newest = before, newest
 
     def runs(self, unreplicated: Sequence[int]) -> list[tuple[int, int]]:
-        """Maximal runs of these offsets, inclusive; a committed record between two ends one."""
+        """Merge offsets into inclusive ranges; a replicated record in between ends a range."""
         runs: list[tuple[int, int]] = []
         for offset in unreplicated:
             if runs and self.previous[offset] == runs[-1][1]:
@@ -215,7 +216,7 @@ class LaterRecords:
 
 
 def bucket_of(topic: TopicPlan, buckets: int) -> BucketOf:
-    """The digest bucket of a record: of its time, or of its digest where times do not count."""
+    """Return the bucket function: by timestamp, or by digest if timestamps are not compared."""
     width, first_half = topic.bucket_ms, _FIRST_HALF.unpack_from
     if width:
         return lambda time, digest: time // width % buckets
@@ -223,10 +224,10 @@ def bucket_of(topic: TopicPlan, buckets: int) -> BucketOf:
 
 
 class TopicMatcher:
-    """Compares the suspect buckets of a topic: `count`, let `later` look, then `classify`.
+    """Compares different buckets of a topic: `count`, process `later` records, then `classify`.
 
     Args:
-        source: at least the suspect ranges; the target's likewise.
+        source: at least the different ranges; `target` likewise.
         within: what has an order.
     """
 
@@ -253,14 +254,14 @@ class TopicMatcher:
         self.later = dict(later)
 
     def classify(self) -> Match:
-        """Say what became of the missing records."""
+        """Classify the missing records."""
         elsewhere = {digest for unit in self._units for digest, _, _ in unit.surplus()}
         classified = (found for unit in self._units for found in self._classified(unit, elsewhere))
         missing = sorted(classified, key=lambda found: (found.partition, found.entry[0]))
         return Match(tuple(missing), self._extra())
 
     def _places(self, side: Side, unit: int | None) -> Iterator[Located]:
-        """The records of the unit's suspect buckets, partition by partition."""
+        """Yield the records of the unit's different buckets, partition by partition."""
         wanted = {bucket for name, bucket in self._suspects.buckets if name == unit}
         bucket, held = self._bucket, self._held[side]
         for partition, ranges in sorted(self._suspects.ranges(side).items()):
@@ -270,7 +271,7 @@ class TopicMatcher:
                         yield partition, entry
 
     def _counted(self, name: int | None) -> _Unit:
-        """Of n equal source records and m equal target records the last n - m are missing."""
+        """Match records: of n equal source and m equal target ones, the last n - m are missing."""
         unit = _Unit(name)
         for partition, entry in self._places(Side.TARGET, name):
             unit.on_target[entry[6]] = unit.on_target.get(entry[6], 0) + 1
@@ -327,7 +328,7 @@ class TopicMatcher:
             yield Classified(partition, entry, record_class, order, misplaced, repeated)
 
     def _own_times(self, unit: _Unit) -> dict[int, int]:
-        """The youngest timestamp of the target's own records, by key of a missing record."""
+        """Return the newest timestamp of records only on the target, by key of a missing record."""
         keys = {entry[3] for _, entry in unit.missing} - {NO_KEY}
         youngest: dict[int, int] = {}
         if keys:
@@ -337,13 +338,13 @@ class TopicMatcher:
         return youngest
 
     def _youngest(self, unit: _Unit) -> int | None:
-        """The youngest timestamp of all of the target's own records."""
+        """Return the newest timestamp of all records only on the target."""
         places = self._places(Side.TARGET, unit.unit) if unit.missing else ()
         times = (entry[1] for _, entry in places if entry[6] not in unit.on_source)
         return max(times, default=None)
 
     def _expired(self, unit: _Unit) -> set[tuple[int, int]]:
-        """Missing records that the target may have held and deleted (see `reference`)."""
+        """Return missing records that the target may have held and deleted (see `reference`)."""
         deleted = self._topic.target_deleted
         room = sum(deleted.values()) if unit.unit is None else deleted.get(unit.unit, 0)
         if not room:
@@ -358,7 +359,7 @@ class TopicMatcher:
 
     def _first_replicated(self, unit: _Unit, partition: int) -> int | None:
         if unit.unit is None:
-            return None  # across partitions only their time says which came first
+            return None  # across partitions, records are ordered by timestamp
         known = (self._suspects.replicated_from, unit.first_replicated)
         return min((of[partition] for of in known if partition in of), default=None)
 
@@ -368,10 +369,10 @@ ByPlace = Mapping[Place, Sequence[Classified]]
 
 
 def sum_up(matches: Mapping[str, Match], matchers: Mapping[str, TopicMatcher]) -> Comparison:
-    """What the topics' matches amount to.
+    """Sum up the matches of all topics.
 
     Args:
-        matchers: of the same topics; `later` has looked.
+        matchers: matchers of the same topics, with `later` records processed.
     """
     records: dict[Place, list[Classified]] = defaultdict(list)
     for topic, match in matches.items():
@@ -401,7 +402,7 @@ def _summarised(
     runs: Sequence[tuple[int, int]],
     limit: int,
 ) -> Missing:
-    """Counts by class and verdict of one source partition, and its first runs.
+    """Count the missing records of one source partition by class and order verdict.
 
     Args:
         gone: the unreplicated ones.
@@ -429,7 +430,7 @@ def _summarised(
 
 
 def _histogram(gone: ByPlace, missing: Mapping[Place, Missing]) -> Histogram | None:
-    """Where in time the records of the worst partitions lie."""
+    """Build the histogram of the partitions with the largest gaps."""
     frame = histogram_frame(missing)
     if frame is None:
         return None
@@ -442,7 +443,7 @@ def _histogram(gone: ByPlace, missing: Mapping[Place, Missing]) -> Histogram | N
 
 
 def _examples(gone: ByPlace) -> tuple[ExampleOffset, ...]:
-    """The oldest unreplicated records."""
+    """Return the oldest unreplicated records."""
     found = (
         (j.entry[1], *place, j.entry[0], j.entry[2], str(j.order))
         for place, records in gone.items()

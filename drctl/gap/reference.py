@@ -1,7 +1,7 @@
-"""The semantics of a gap analysis in plain Python: slow, in memory, meant to be obviously right.
+"""Reference implementation of gap analysis in plain Python: slow and in memory, but simple.
 
-The distributed comparison must agree with it (tests/gap). It reads whole topics into lists and
-compares records themselves, never digests.
+The real comparers must agree with it (tests/gap). It reads whole topics into lists and compares
+records instead of digests.
 """
 
 from collections import Counter, defaultdict
@@ -18,7 +18,7 @@ Log = Mapping[int, Sequence[Record]]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of one source record that has no equal on the target."""
+    """The classification of a source record that is not on the target."""
 
     record: Record
     record_class: RecordClass
@@ -29,7 +29,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All that differs between the two sides of one topic."""
+    """All differences of one topic."""
 
     missing: tuple[Verdict, ...]
     only_on_target: int
@@ -39,11 +39,11 @@ class Outcome:
 def inversions(
     plan: TopicPlan, identity: Identity, source: Log, target: Log, within: OrderScope
 ) -> tuple[Inversion, ...]:
-    """Replicated records whose copy stands before the copy of one that they follow.
+    """Find replicated records whose copy precedes the copy of an earlier record.
 
-    A record on both sides has one copy: of equal records the first of the source belongs to the
-    first of the target, and so on. Within each key (or all) of a source partition and a target
-    partition, each record that stands on the target before the last of its predecessors counts.
+    Equal records are matched in order: the first on the source with the first on the target, and
+    so on. Within a source and target partition (and key), a record is inverted if its copy precedes
+    the last copy of its predecessors.
     """
     found = []
     for pairs in _streams(plan, identity, source, target, within).values():
@@ -69,7 +69,7 @@ def inversions(
 def _streams(
     plan: TopicPlan, identity: Identity, source: Log, target: Log, within: OrderScope
 ) -> Mapping[object, list[tuple[Record, Record]]]:
-    """Each replicated record with its copy, by what has an order of its own."""
+    """Return replicated records with their copies, grouped by what has an order of its own."""
     streams: dict[object, list[tuple[Record, Record]]] = defaultdict(list)
     here, there = (_equals(plan, identity, log) for log in (source, target))
     for name, records in here.items():
@@ -82,7 +82,7 @@ def _streams(
 
 
 def _equals(plan: TopicPlan, identity: Identity, log: Log) -> Mapping[object, list[Record]]:
-    """Equal records, the first one first."""
+    """Group equal records, in order."""
     found: dict[object, list[Record]] = defaultdict(list)
     records = (r for records in log.values() for r in records)
     for record in sorted(records, key=lambda r: (r.offset, r.partition)):
@@ -93,14 +93,14 @@ def _equals(plan: TopicPlan, identity: Identity, log: Log) -> Mapping[object, li
 
 @dataclass(slots=True)
 class _Matched:
-    """Source records split by whether an equal one is on the target."""
+    """Source records, split by whether they are on the target."""
 
     missing: list[Record] = field(default_factory=list)
     replicated: list[Record] = field(default_factory=list)
 
 
 def identify(record: Record, identity: Identity, timestamps: bool) -> tuple[object, ...]:
-    """The value that is equal for equal records."""
+    """Return a value that is equal for equal records."""
     headers = tuple(h for h in record.headers if h[0] not in identity.ignored_headers)
     return (
         record.key if identity.key else None,
@@ -153,7 +153,7 @@ def _match(
     on_target: Counter[tuple[object, ...]],
     name: Callable[[Record], tuple[object, ...]],
 ) -> _Matched:
-    """Of n equal source records and m equal target records the last n - m are missing."""
+    """Match records: of n equal source and m equal target records, the last n - m are missing."""
     groups: dict[tuple[object, ...], list[Record]] = defaultdict(list)
     for record in sorted(records, key=lambda r: (r.offset, r.partition)):
         groups[name(record)].append(record)
@@ -166,10 +166,10 @@ def _match(
 
 
 def _expired(plan: TopicPlan, matched: _Matched) -> set[tuple[int, int]]:
-    """Missing records that the target may have held and deleted.
+    """Return missing records that the target may have held and deleted.
 
-    They lie before the first record that is still there, and cannot be more than the offsets that
-    the target has deleted. Across partitions only their time says which came first.
+    They precede the first record that is still there, and are at most as many as the offsets that
+    the target has deleted. Across partitions they are ordered by timestamp.
     """
     first_replicated: dict[int, int] = {}
     for record in matched.replicated:
@@ -225,10 +225,10 @@ def _newer_on_target(
     only_on_target: Sequence[Record],
     counts: Callable[[Record], bool],
 ) -> bool:
-    """Whether the target holds something later, among records that count.
+    """Return whether the target holds a newer record, among records that count.
 
-    Later is: a copy of a source record behind this one; or a record of the target's own whose
-    timestamp is not older (any, where the target keeps its own clock's time).
+    Newer is: a copy of a later source record, or a record that is only on the target with the same
+    or a later timestamp (with any timestamp, if the target uses LogAppendTime).
     """
     if any(
         counts(r) and r.partition == record.partition and r.offset > record.offset

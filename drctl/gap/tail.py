@@ -1,7 +1,7 @@
-"""The tail: what lies behind the place up to which replication is known to have got.
+"""The tail: records after the offset up to which replication is known to be complete.
 
-Nobody but the replicator knows how far it got, and what it says is checked: a stretch before that
-place (the margin) is compared too, and where anything of it is missing the window grows.
+That offset comes from the replicator and is verified: some offsets before it (the margin) are
+compared, too, and the window grows if any of them is missing.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -15,21 +15,21 @@ from drctl.model.ports import ClusterReader
 from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailable
 
 RUN = 20
-"""Records in a row that have to be equal."""
+"""Number of consecutive records that have to be equal."""
 
 Name = Callable[[Record], object]
 """The value that is equal for equal records."""
 
 
 def aligned(source: Sequence[Record], target: Sequence[Record], name: Name) -> int | None:
-    """The target offset from which on its records are those of the source, one after the other.
+    """Find the target offset from which on its records equal those of the source.
 
-    Where that is so more than once, the last one: what lies before is then taken as outside, and
-    a record that is not found for that reason makes the window wider, never the answer wrong.
+    Returns the last match if there are several. A record that is not found for that reason only
+    makes the window wider, never the result wrong.
 
     Args:
-        source: records in a row; the first `RUN` of them count.
-        target: records in a row, among which they are looked for.
+        source: consecutive records; the first `RUN` of them are compared.
+        target: consecutive records to search.
     """
     wanted = [name(r) for r in source[:RUN]]
     held = [name(r) for r in target]
@@ -42,30 +42,30 @@ def aligned(source: Sequence[Record], target: Sequence[Record], name: Name) -> i
 
 
 MARGIN = 10_000
-"""Offsets before the replicator's position that are compared too, where partitions are few."""
+"""Offsets before the replicator's committed offset that are compared, too, per partition."""
 
 MARGINS = 400_000
-"""The same of all partitions together: of very many each gets less, but `LEAST`."""
+"""The same for all partitions together; each gets at least `LEAST`."""
 
 LEAST = 2 * RUN
-"""Fewer offsets may hold too few records to find their place on the target by."""
+"""Fewer offsets may hold too few records to find them on the target."""
 
 WIDER = 8
-"""How much wider the margin gets where something in it is missing."""
+"""Factor by which the margin grows if something in it is missing."""
 
 LOOKED_AT = 2_000
-"""Records of the target among which a place of the source is looked for."""
+"""Target records that are searched per partition."""
 
 LOOKED_AT_IN_ALL = 500_000
-"""The same of all partitions together; those that are not found get more in the next round."""
+"""The same for all partitions together; partitions without a match get more in the next round."""
 
 
 class Position(NamedTuple):
-    """Up to where a partition was replicated.
+    """How far a partition was replicated.
 
     Attributes:
-        offset: the first source offset that may not have been.
-        evidence: who says so, in words for a person.
+        offset: the first source offset that may not be replicated.
+        evidence: the source of this information.
     """
 
     offset: int
@@ -73,18 +73,18 @@ class Position(NamedTuple):
 
 
 class PositionFinder(Protocol):
-    """Knows how far a replicator got."""
+    """Finds out how far a replicator got."""
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, Position]:
-        """By source partition; without those of which nothing is known.
+        """Return how far each source partition was replicated, if known.
 
         Raises:
-            Unreachable: who knows it did not answer.
+            Unreachable: a cluster or worker did not answer.
         """
 
     @property
     def same_offsets(self) -> bool:
-        """Whether a copy has the offset of its original."""
+        """Whether copies have the same offset as their original."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,9 @@ class Tail:
 
     Attributes:
         positions: by source partition.
-        margin: offsets before a position that are looked at, at first and at most.
-        only: the partitions that are of interest; None for all of them. Those of which nobody
-            knows how far replication got are then read whole instead of being left out.
+        margin: initial number of offsets to compare before a position.
+        only: the partitions to compare; None for all. If set, partitions with unknown replication
+            progress are read completely instead of being left out.
     """
 
     source: ClusterReader
@@ -108,10 +108,10 @@ class Tail:
     def windows(
         self, plan: ComparePlan, margins: Mapping[TopicPartition, int]
     ) -> tuple[dict[TopicPartition, Window], tuple[NotCompared, ...]]:
-        """Where to begin reading, and of which partitions nobody knows.
+        """Return the windows to read, and partitions with unknown replication progress.
 
         Args:
-            margins: offsets to look at before the position, where it is not `margin`.
+            margins: offsets to compare before the position, if different from `margin`.
 
         Raises:
             Unreachable: a cluster did not answer.
@@ -125,8 +125,8 @@ class Tail:
         share = min(self.margin, max(LEAST, MARGINS // max(1, len(wanted))))
         for place in wanted:
             topic, position = topics[place.topic], self.positions.get(place)
-            why = "" if position else "nobody says how far replication got"
-            why = why if topic.by_partition else "the link does not keep partitions"
+            why = "" if position else "replication progress is unknown"
+            why = why if topic.by_partition else "replication does not preserve partitions"
             margin = margins.get(place, self.margin if why else share)
             whole = topic.source[place.partition]
             if _read_whole(whole, position, margin):
@@ -134,13 +134,11 @@ class Tail:
             elif position is not None and not why:
                 begun[place] = _window(place, position, margin, whole)
             elif self.only is None:
-                reason = (
-                    f"{why}: what lies before the tail cannot be told from it; use --scope full"
-                )
+                reason = f"{why}: the start of the tail cannot be determined; use --scope full"
                 unknown.append(NotCompared(*place, reason))
             else:
                 window = _whole(topics, place, position, margin)
-                found[place] = replace(window, evidence=f"{why}: all of it is read")
+                found[place] = replace(window, evidence=f"{why}: all was read")
         return found | self._placed(begun, topics, plan.identity), tuple(unknown)
 
     def _placed(
@@ -149,7 +147,7 @@ class Tail:
         topics: Mapping[str, TopicPlan],
         identity: Identity,
     ) -> dict[TopicPartition, Window]:
-        """The windows with their beginnings on the target, wider where none was found."""
+        """Find the start of each window on the target; widen it if there is no match."""
         placed: dict[TopicPartition, Window] = {}
         waiting = dict(begun)
         while waiting:
@@ -171,7 +169,7 @@ class Tail:
         topics: Mapping[str, TopicPlan],
         identity: Identity,
     ) -> dict[TopicPartition, Window]:
-        """Those windows whose beginnings were found on the target, with these beginnings."""
+        """Return the windows whose start was found on the target."""
         if self.same_offsets:
             return {
                 place: replace(w, target_start=max(w.source_start, _first(topics, place)))
@@ -191,10 +189,10 @@ class Tail:
         topics: Mapping[str, TopicPlan],
         identity: Identity,
     ) -> dict[TopicPartition, int]:
-        """The target offsets of the samples' first records, where they are found.
+        """Find the target offsets of the samples' first records.
 
         Copies keep the order of their partition, so the copy of a record is not before the first
-        record of its time.
+        record with its timestamp.
         """
         timed = [p for p in samples if identity.timestamp and topics[p.topic].timestamps]
         there = {p: TopicPartition(topics[p.topic].target_topic, p.partition) for p in timed}
@@ -207,7 +205,7 @@ class Tail:
         }
         number = min(LOOKED_AT, max(LEAST, LOOKED_AT_IN_ALL // max(1, len(begins))))
         read = self.target.following({there[p]: o for p, o in begins.items()}, number)
-        # Only where timestamps count there is a place to begin at.
+        # Without comparable timestamps there is no offset to start the search at.
         return {
             place: start
             for place in begins
@@ -218,7 +216,7 @@ class Tail:
 
 
 def windowed(plan: ComparePlan, windows: Mapping[TopicPartition, Window]) -> ComparePlan:
-    """The plan cut down to its windows; without the partitions that have none."""
+    """Reduce the plan to its windows; drop partitions without one."""
     of_topic: dict[str, dict[int, Window]] = {topic.topic: {} for topic in plan.topics}
     for place, window in windows.items():
         of_topic[place.topic][place.partition] = window
@@ -235,9 +233,9 @@ def _cut(topic: TopicPlan, mine: Mapping[int, Window]) -> TopicPlan:
         source[partition] = OffsetRange(window.source_start, topic.source[partition].end)
         if there is not None:
             target[partition] = OffsetRange(max(there.start, window.target_start), there.end)
-            # What the target deleted lies before a window that it still holds the beginning of.
+            # What the target deleted is before the window, whose start it still holds.
             deleted[partition] = topic.target_deleted.get(partition, 0) if window.whole else 0
-    # Partitions that only the target has hold nothing of the source: all of it is extra.
+    # Partitions that exist only on the target are extra.
     alone = {p: r for p, r in topic.target.items() if p not in topic.source}
     return replace(topic, source=source, target=target | alone, target_deleted=deleted)
 
@@ -245,7 +243,7 @@ def _cut(topic: TopicPlan, mine: Mapping[int, Window]) -> TopicPlan:
 def too_narrow(
     topics: Iterable[TopicGap], windows: Mapping[TopicPartition, Window]
 ) -> dict[TopicPartition, int]:
-    """Wider margins for the windows in which something before the position is missing."""
+    """Return wider margins for windows with missing records before the position."""
     wider = {}
     for topic in topics:
         for gap in topic.partitions:
@@ -263,7 +261,7 @@ def _first(topics: Mapping[str, TopicPlan], place: TopicPartition) -> int:
 
 
 def _read_whole(whole: OffsetRange, position: Position | None, margin: int) -> bool:
-    """Whether the window would be the partition, or as much work."""
+    """Return whether the window would cover the partition, or be as much work."""
     return whole.span <= margin or (
         position is not None and min(position.offset, whole.end) - margin <= whole.start
     )
@@ -278,5 +276,5 @@ def _whole(
     topics: Mapping[str, TopicPlan], place: TopicPartition, position: Position | None, margin: int
 ) -> Window:
     start = topics[place.topic].source[place.partition].start
-    at, evidence = position or (None, "all of it is read: it is small")
+    at, evidence = position or (None, "small partition: all was read")
     return Window(*place, start, _first(topics, place), at, evidence, margin, whole=True)

@@ -1,1 +1,1 @@
-"""The distributed scan, as a Spark application of DataFrame expressions."""
+"""The distributed comparison as a Spark application."""

@@ -1,6 +1,6 @@
-"""Second pass: the records of suspect buckets, compared as multisets of their digests.
+"""Second pass: compares the records of different buckets as multisets of digests.
 
-Rows shrink to a few fixed-width numbers before they are shuffled, whatever the records' size.
+Rows are reduced to a few fixed-width numbers before they are shuffled.
 """
 
 import json
@@ -27,10 +27,10 @@ from drctl.model.gap import Inversion, OrderScope
 
 
 def table(spark: SparkSession, rows: Sequence[tuple[object, ...]], schema: str) -> DataFrame:
-    """These rows, with columns as in a schema string such as `topic string, partition int`.
+    """Build a DataFrame from rows and a schema string such as `topic string, partition int`.
 
-    They travel as one literal inside the query: `createDataFrame` would start Python workers on
-    the executors.
+    The rows are one literal in the query: `createDataFrame` would start Python workers on the
+    executors.
     """
     names = [column.split()[0] for column in schema.split(",")]
     text = json.dumps([dict(zip(names, row, strict=True)) for row in rows])
@@ -40,7 +40,7 @@ def table(spark: SparkSession, rows: Sequence[tuple[object, ...]], schema: str) 
 
 
 def source_topic(plan: ComparePlan, side: Side) -> Column:
-    """The source topic's name of a row, whichever side it comes from."""
+    """Return the name on the source of a row's topic, on either cluster."""
     renamed = [t for t in plan.topics if t.name_on(side) != t.topic]
     if not renamed:
         return F.col("topic")
@@ -51,7 +51,7 @@ def source_topic(plan: ComparePlan, side: Side) -> Column:
 
 
 def is_topic(topics: Iterable[TopicPlan], column: str = "topic") -> Column:
-    """Whether a row belongs to one of these topics (by source name)."""
+    """Return whether a row belongs to one of these topics (by source name)."""
     names = [t.topic for t in topics]
     return F.col(column).isin(names) if names else F.lit(False)
 
@@ -59,7 +59,7 @@ def is_topic(topics: Iterable[TopicPlan], column: str = "topic") -> Column:
 def per_topic(
     plan: ComparePlan, value: Callable[[TopicPlan], object], column: Callable[[object], Column]
 ) -> Column:
-    """`column(value(topic))` for each row's topic; one branch for each distinct value."""
+    """Return `column(value(topic))` for each row's topic, one branch per distinct value."""
     groups: dict[object, list[TopicPlan]] = {}
     for topic in plan.topics:
         groups.setdefault(value(topic), []).append(topic)
@@ -71,7 +71,7 @@ def per_topic(
 
 
 def unit(plan: ComparePlan) -> Column:
-    """The partition that a row is compared within; -1 for all of its topic together."""
+    """Return the unit of comparison of a row: its partition, or -1 for the whole topic."""
     return per_topic(
         plan,
         lambda topic: topic.by_partition,
@@ -80,22 +80,22 @@ def unit(plan: ComparePlan) -> Column:
 
 
 def _header_text(keep: Callable[[Column], Column]) -> Column:
-    """Headers as text, `[{"key":"..","value":".."},` of each; without value where that is null.
+    """Return headers as text: `{"key":"..","value":".."},` each; without value if it is null.
 
-    JSON, for Spark compiles it into the scan's loop, which it does not with lambda functions.
+    As JSON, which Spark compiles into the scan loop, unlike lambda functions.
     """
     text = keep(F.concat(F.rtrim(F.to_json("headers"), F.lit("]")), F.lit(",")))
     return F.when(F.size("headers") > 0, text).otherwise(F.lit("["))
 
 
 def _header_pattern(names: Iterable[str]) -> str:
-    """Headers of these names in such a text, in which no quote of a name or value stands bare."""
+    """Return the pattern of headers with these names in such a text; quotes in it are escaped."""
     escaped = (re.escape(json.dumps(name, ensure_ascii=False)[1:-1]) for name in sorted(names))
     return r'\{"key":"(?:' + "|".join(escaped) + r')"(?:,"value":"[^"]*")?\},'
 
 
 def _content(plan: ComparePlan) -> list[Column]:
-    """Key, value and timestamp as far as they count.
+    """Return key, value and timestamp, if they are compared.
 
     Spark's hashes skip nulls, so each nullable part is preceded by a flag.
     """
@@ -115,7 +115,7 @@ def _content(plan: ComparePlan) -> list[Column]:
 
 
 def _counted_headers(identity: Identity) -> list[Column]:
-    """The headers that count."""
+    """Return the headers that are compared."""
     parts = []
     if identity.headers:
         names = identity.ignored_headers
@@ -134,7 +134,7 @@ def _only(text: Column, names: Iterable[str]) -> Column:
 
 
 def with_digests(plan: ComparePlan, rows: DataFrame) -> DataFrame:
-    """Rows with `digest1` and `digest2`: two independent 64-bit digests of a record's identity."""
+    """Add `digest1` and `digest2`, two independent 64-bit digests of a record's identity."""
     content = _content(plan)
     first = F.xxhash64(_long(plan.salt), *content)
     second = F.xxhash64(_long(plan.salt ^ SECOND_SALT), _long(SECOND_SALT), *content)
@@ -149,12 +149,12 @@ def with_digests(plan: ComparePlan, rows: DataFrame) -> DataFrame:
 
 
 def _long(number: int) -> Column:
-    """A small number would be hashed as one of 32 bits."""
+    """Return a 64-bit literal: a small number would be hashed as 32 bits."""
     return F.lit(number).cast("long")
 
 
 def bucket(plan: ComparePlan) -> Column:
-    """The digest bucket of a row: of its time, or of its digest where times do not count."""
+    """Return the bucket of a row: by timestamp, or by digest if timestamps are not compared."""
 
     def of_width(width: object) -> Column:
         if not width:
@@ -170,12 +170,12 @@ def bucket(plan: ComparePlan) -> Column:
 
 
 def cell(plan: ComparePlan) -> Column:
-    """The stretch of offsets that a row lies in."""
+    """Return the cell of a row's offset."""
     return F.lit(0) if plan.cell_bits >= ONE_CELL else F.shiftright("offset", plan.cell_bits)
 
 
 def size() -> Column:
-    """Key, value and header bytes of a record."""
+    """Return the bytes of key, value and headers."""
     headers = F.aggregate(
         "headers",
         F.lit(0).cast("long"),
@@ -191,14 +191,14 @@ IDENTITY = ("topic", "unit", "digest1", "digest2")
 
 
 def identified(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
-    """Rows with their source topic's name, unit, digests and the digest of their key."""
+    """Add the source topic name, unit, digests and key digest to rows."""
     named = rows.withColumn("topic", source_topic(plan, side))
     keyed = named.withColumn("of_key", F.xxhash64(F.lit(plan.salt), F.col("key")))
     return with_digests(plan, keyed).select(
         "*",
         unit(plan).alias("unit"),
         bucket(plan).alias("bucket"),
-        # Of the whole record where there is no key, so that those records spread out.
+        # Without a key, use the digest of the record, to avoid skew.
         F.when(F.col("key").isNull(), F.col("digest1"))
         .otherwise(F.col("of_key"))
         .alias("key_digest"),
@@ -208,7 +208,7 @@ def identified(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
 def in_suspect_buckets(
     spark: SparkSession, suspects: Sequence[TopicSuspects], rows: DataFrame
 ) -> DataFrame:
-    """Only the rows whose (topic, unit, bucket) the digests could not settle."""
+    """Keep only rows in buckets with different digests."""
     wanted = [
         (s.plan.topic, -1 if unit is None else unit, bucket)
         for s in suspects
@@ -219,7 +219,7 @@ def in_suspect_buckets(
 
 
 def grouped(sides: Mapping[Side, DataFrame]) -> DataFrame:
-    """One row a distinct record: how often on each side, and where."""
+    """Return one row per distinct record: its count on each cluster, and where it is."""
     narrow = [
         rows.select(
             F.xxhash64("topic").alias("topic"),
@@ -235,7 +235,7 @@ def grouped(sides: Mapping[Side, DataFrame]) -> DataFrame:
         for side, rows in sides.items()
     ]
     both = narrow[0] if len(narrow) == 1 else narrow[0].union(narrow[1])
-    # Nearly all are different: adding them up before they are shuffled would be for nothing.
+    # Nearly all records are distinct: aggregating before the shuffle would not help.
     both = both.repartition(*IDENTITY)
     here, there = F.col("on_source"), ~F.col("on_source")
     return both.groupBy(*IDENTITY).agg(
@@ -250,12 +250,12 @@ def grouped(sides: Mapping[Side, DataFrame]) -> DataFrame:
 
 
 def missing_rows(plan: ComparePlan, source: DataFrame, deficit: DataFrame) -> DataFrame:
-    """The source records that are missing, with the last replicated offset of their key.
+    """Return the missing source records, with the last replicated offset of their key.
 
     Args:
         source: identified source rows from the first missing offset of each partition to its end,
-            settled buckets included: those are replicated.
-        deficit: of `grouped`, the records that the source holds more often than the target.
+            including buckets with equal digests.
+        deficit: rows of `grouped` that the source holds more often than the target.
     """
     lacks = F.col("on_source") - F.col("on_target")
     repeated = F.col("on_target") > 0
@@ -271,7 +271,7 @@ def missing_rows(plan: ComparePlan, source: DataFrame, deficit: DataFrame) -> Da
 
 
 def _slim(rows: DataFrame) -> DataFrame:
-    """Replicated rows travel without their key: only their position matters."""
+    """Drop the key of replicated rows: only their offset is needed."""
     return rows.select(
         *IDENTITY,
         "topic_name",
@@ -288,8 +288,8 @@ def _slim(rows: DataFrame) -> DataFrame:
 
 
 def _with_rank(plan: ComparePlan, rows: DataFrame) -> DataFrame:
-    """Of equal records the last ones are the missing ones."""
-    # Equal records have equal keys where keys count: one sort then serves both windows.
+    """Mark missing records: of equal records the last ones."""
+    # Equal records have equal keys if keys are compared: one sort then serves both windows.
     same = ("topic", "unit", "key_digest", "digest1", "digest2") if plan.identity.key else IDENTITY
     last_first = Window.partitionBy(*same).orderBy(F.desc("offset"), F.desc("partition"))
     missing = F.coalesce(F.row_number().over(last_first) <= F.col("lacks"), F.lit(False))
@@ -297,14 +297,14 @@ def _with_rank(plan: ComparePlan, rows: DataFrame) -> DataFrame:
 
 
 def _with_newer(rows: DataFrame) -> DataFrame:
-    # By partition also where the unit is a whole topic: offsets of two partitions do not compare.
+    # By partition even if the unit is a topic: offsets of different partitions are not comparable.
     place = Window.partitionBy("topic", "unit", "key_digest", "partition")
     last = F.max(F.when(~F.col("missing"), F.col("offset"))).over(place)
     return rows.withColumn("last_replicated", last).where("missing")
 
 
 def newest_replicated(source: DataFrame, deficit: DataFrame) -> DataFrame:
-    """The last replicated offset of each source partition, as `newest`.
+    """Return the last replicated offset of each source partition, as `newest`.
 
     Args:
         source: identified source rows from the first missing offset of each partition to its end.
@@ -327,11 +327,11 @@ def newest_replicated(source: DataFrame, deficit: DataFrame) -> DataFrame:
 def with_order(
     plan: ComparePlan, missing: DataFrame, surplus: DataFrame, newest: DataFrame | None
 ) -> DataFrame:
-    """Missing rows with order verdict, and whether their equal lies in another partition.
+    """Add the order verdict to missing rows, and whether an equal is in another partition.
 
     Args:
-        surplus: of `grouped`, the records that the target holds more often than the source.
-        newest: of `newest_replicated`; None where only the order of keys counts.
+        surplus: rows of `grouped` that the target holds more often than the source.
+        newest: from `newest_replicated`; None if order matters only within a key.
     """
     own = (
         surplus.where("on_source = 0")
@@ -361,7 +361,7 @@ def with_order(
 
 
 def _newer(plan: ComparePlan, replicated: str, own: str) -> Column:
-    """Whether the target holds something newer: a later copy, or a record of its own."""
+    """Return whether the target holds a newer record: a later copy, or one only on the target."""
     own_clock = is_topic((t for t in plan.topics if not t.timestamps), "topic_name")
     at = F.when(own_clock, F.col(own).isNotNull()).otherwise(F.col(own) >= F.col("time"))
     later = F.col(replicated) > F.col("offset")
@@ -374,10 +374,10 @@ def classified(
     rows: DataFrame,
     first_replicated: Mapping[tuple[str, int], int],
 ) -> DataFrame:
-    """Judged rows with their class.
+    """Add the class to rows.
 
     Args:
-        first_replicated: the smallest offset of each source partition that is on the target.
+        first_replicated: smallest replicated offset of each source partition.
     """
     may_expire = _expirable(spark, plan, rows, first_replicated)
     rank = F.row_number().over(
@@ -417,7 +417,7 @@ def _expirable(
 
 
 def _deleted(topic: TopicPlan, partition: int) -> int:
-    """How many of its offsets the target no longer holds where a source partition would lie."""
+    """Return how many offsets the target has deleted for a source partition."""
     if topic.by_partition:
         return topic.target_deleted.get(partition, 0)
     return sum(topic.target_deleted.values())
@@ -432,10 +432,10 @@ STREAM = ("topic", "source_partition", "target_partition")
 
 
 def inverted(plan: ComparePlan, sides: Mapping[Side, DataFrame]) -> DataFrame:
-    """One row a record that stands on the target before one that it follows on the source.
+    """Return one row per replicated record whose copy precedes the copy of an earlier record.
 
     Args:
-        sides: the records of both.
+        sides: the records of both clusters.
     """
     pairs = _pairs(_narrow(plan, Side.SOURCE, sides), _narrow(plan, Side.TARGET, sides))
     stream = Window.partitionBy(*STREAM)
@@ -468,7 +468,7 @@ def _narrow(plan: ComparePlan, side: Side, sides: Mapping[Side, DataFrame]) -> D
 
 
 def _pairs(source: DataFrame, target: DataFrame) -> DataFrame:
-    """Each replicated record with its copy: of equal records the first with the first."""
+    """Match replicated records with their copies; equal records in order."""
     both = source.union(target).repartition(*IDENTITY)
     equal = Window.partitionBy(*IDENTITY, "on_source").orderBy("offset", "partition")
     here, there = F.col("on_source"), ~F.col("on_source")
@@ -491,11 +491,11 @@ def _pairs(source: DataFrame, target: DataFrame) -> DataFrame:
 def write_inversions(
     spark: SparkSession, rows: DataFrame | None, names: Mapping[int, str], folder: Path
 ) -> None:
-    """Write them as Parquet, also where there are none, in place of what was written before.
+    """Write inversions as Parquet, even if there are none; replaces earlier files.
 
     Args:
-        rows: of `inverted`; None where a side holds nothing.
-        names: of topics, by the digest that stands for them.
+        rows: from `inverted`; None if a cluster has no records.
+        names: topic names by digest.
     """
     if rows is None:
         table(spark, [], SCHEMA).write.mode("overwrite").parquet(str(folder))
@@ -514,7 +514,7 @@ def write_inversions(
 
 
 def sum_inversions(spark: SparkSession, folder: Path) -> OrderCheck:
-    """Count what was written there, by source partition."""
+    """Count the written inversions by source partition."""
     written = spark.read.schema(SCHEMA).parquet(str(folder))
     numbers: dict[Place, int] = {
         (row["topic"], row["partition"]): row["count"]
@@ -527,7 +527,7 @@ def sum_inversions(spark: SparkSession, folder: Path) -> OrderCheck:
 
 
 def digest_rows(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
-    """One row a (topic, partition, bucket, cell) of one side."""
+    """Return one row per (topic, partition, bucket, cell) on one cluster."""
     named = rows.withColumn("topic", source_topic(plan, side))
     digested = with_digests(plan, named).select(
         F.xxhash64("topic").alias("topic"),
@@ -540,7 +540,7 @@ def digest_rows(plan: ComparePlan, side: Side, rows: DataFrame) -> DataFrame:
     )
     return digested.groupBy("topic", "partition", "bucket", "cell").agg(
         F.count(F.lit(1)).alias("records"),
-        # They wrap around at 64 bits, as they should: the session is not in ANSI mode.
+        # Sums wrap around at 64 bits as intended: the session is not in ANSI mode.
         F.sum("digest1").alias("sum1"),
         F.sum("digest2").alias("sum2"),
         F.min("offset").alias("first"),

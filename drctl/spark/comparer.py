@@ -1,4 +1,4 @@
-"""The Spark application: digests first, records where digests differ, then what they amount to."""
+"""Compares with Spark: digests first, then records where digests differ, then totals."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ POLL_SECONDS = 0.25
 def watched(spark: SparkSession, phase: str, total: int, progress: Progress) -> Iterator[None]:
     """Report `progress(phase, done, total)` while the body runs Spark jobs.
 
-    Records done are the finished share of the widest stage's tasks: tasks are of about one size.
+    Progress is the share of finished tasks in the largest stage: tasks are of similar size.
 
     Raises:
         ScanFailed: a Spark job failed.
@@ -91,13 +91,13 @@ def _watch(
 
 
 class SparkComparer:
-    """Compares the two sides of a link in one Spark application.
+    """Compares the two clusters of a link in one Spark application.
 
     Args:
-        rows: where the records come from.
-        out: directory that every executor and the driver can write to. The unreplicated records
-            go to `records` in it, superseded and expired ones to `others`, those in another order
-            to `inversions`, as Parquet.
+        rows: reads the records.
+        out: directory writable by the driver and all executors. Unreplicated records are written
+            to `records`, superseded and expired ones to `others`, inversions to `inversions`, as
+            Parquet.
     """
 
     def __init__(self, spark: SparkSession, rows: RowReader, out: Path) -> None:
@@ -109,7 +109,7 @@ class SparkComparer:
         """Digest every record of these ranges.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
         names = self._names(plan)
         with self._job("reading both clusters", span_of(reads), progress):
@@ -127,10 +127,10 @@ class SparkComparer:
     def compare(
         self, plan: ComparePlan, suspects: Sequence[TopicSuspects], progress: Progress
     ) -> Comparison:
-        """Compare record by record; the missing ones are written as Parquet.
+        """Compare record by record; write the missing ones as Parquet.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
         names = self._names(plan)
         plan = replace(plan, topics=tuple(s.plan for s in suspects))
@@ -151,10 +151,10 @@ class SparkComparer:
         return self._summarise(suspects, balance.extra, progress)
 
     def check_order(self, plan: ComparePlan, progress: Progress) -> OrderCheck:
-        """Look at the order of all replicated records of the plan; writes those in another one.
+        """Check the order of all replicated records of the plan; write the inversions.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
         reads = plan.everything()
         sides = {
@@ -248,7 +248,7 @@ class SparkComparer:
         }
 
     def _committed(self, unreplicated: DataFrame) -> DataFrame:
-        """Offsets of all committed records between the outermost unreplicated ones."""
+        """Return the offsets of all committed records from the first to the last unreplicated."""
         bounds = unreplicated.groupBy("topic", "partition").agg(
             F.min("offset").alias("start"), F.max("offset").alias("end")
         )
@@ -261,7 +261,7 @@ class SparkComparer:
         return rows.select("topic", "partition", "offset")
 
     def _names(self, plan: ComparePlan) -> dict[int, str]:
-        """Topic names by the digest that stands for them in narrow rows."""
+        """Return topic names by digest."""
         frame = table(self._spark, [(t.topic,) for t in plan.topics], "topic string")
         rows = frame.select("topic", F.xxhash64("topic").alias("digest")).collect()
         return {row["digest"]: row["topic"] for row in rows}
@@ -271,13 +271,13 @@ class SparkComparer:
 
 
 def on_side(plan: ComparePlan, side: Side, reads: Reads) -> TopicRanges:
-    """What to read of one side, by the topics' names there."""
+    """Return what to read on one cluster, by topic name there."""
     ranges = reads[side]
     return {t.name_on(side): ranges[t.topic] for t in plan.topics if t.topic in ranges}
 
 
 def _needed(plan: ComparePlan) -> Column:
-    """Which groups later steps look at: all that differ, and replicated ones where some expired."""
+    """Return the rows for later steps: all different ones, and all of topics with expired ones."""
     differ = F.col("on_source") != F.col("on_target")
     expirable = [t.topic for t in plan.topics if any(t.target_deleted.values())]
     if not expirable:
@@ -286,11 +286,11 @@ def _needed(plan: ComparePlan) -> Column:
 
 
 def _starts(suspects: Sequence[TopicSuspects], balance: results.Balance) -> Mapping[Place, int]:
-    """Where the first missing record of each source partition may be."""
+    """Return the first possible missing offset of each source partition."""
     starts = dict(balance.starts)
     deficit = {topic for topic, _ in starts}
     for s in suspects:
-        # A group of equal records may span partitions there: no one offset stands for it.
+        # Equal records may be in several partitions: there is no single first offset.
         if not s.plan.by_partition and s.plan.topic in deficit:
             starts |= {
                 (s.plan.topic, p): results[0].start for p, results in s.source.items() if results
@@ -299,7 +299,7 @@ def _starts(suspects: Sequence[TopicSuspects], balance: results.Balance) -> Mapp
 
 
 def _replicated(suspects: Sequence[TopicSuspects], balance: results.Balance) -> dict[Place, int]:
-    """The first source offset of each partition that the target still holds."""
+    """Return the first source offset of each partition that is on the target."""
     found = dict(balance.replicated_from)
     for s in suspects:
         for partition, offset in s.replicated_from.items():

@@ -1,4 +1,4 @@
-"""Events that are in a topic twice, found in Spark: narrow rows come together by identity."""
+"""Finds duplicate events with Spark."""
 
 from collections.abc import Callable, Mapping
 from functools import reduce
@@ -14,14 +14,14 @@ from drctl.spark.comparer import watched
 from drctl.spark.scan import RowReader
 
 SEEDS = (1, 2)
-"""Of two digests, which together are as good as one of 128 bits."""
+"""Seeds of two 64-bit digests."""
 
 
 class SparkEventCounter:
     """Implements `drctl.gap.event_duplicates.EventCounter`.
 
     Args:
-        rows: where the records come from; the cluster is its source.
+        rows: reads the records; the cluster is its source side.
     """
 
     def __init__(self, spark: SparkSession, rows: RowReader) -> None:
@@ -29,10 +29,10 @@ class SparkEventCounter:
         self._rows = rows
 
     def count(self, ranges: Ranges, progress: Progress) -> Mapping[Place, FoundEvents]:
-        """Of every partition that holds records.
+        """Count the events of every partition with records.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
         topics: dict[str, dict[int, tuple[OffsetRange, ...]]] = {}
         for (topic, partition), whole in ranges.items():
@@ -47,7 +47,7 @@ class SparkEventCounter:
 
 
 def counted(rows: DataFrame) -> DataFrame:
-    """One row a partition."""
+    """Return one row per partition."""
     same = Window.partitionBy("topic", "digest1", "digest2").orderBy("partition", "offset")
     place = F.struct("partition", "offset")
     events = identified(rows).withColumns(
@@ -66,7 +66,7 @@ def counted(rows: DataFrame) -> DataFrame:
 
 
 def identified(rows: DataFrame) -> DataFrame:
-    """Narrow rows: where each record is, and two digests of its event's identity."""
+    """Return the position of each record and two digests of its event's identity."""
     parts = ",".join(f"`{name}`:string" for name in FIELDS)
     envelope = ",".join([*(f"`{name}`:string" for name in ENVELOPE), f"`source`:struct<{parts}>"])
     told = F.from_json(
@@ -80,7 +80,7 @@ def identified(rows: DataFrame) -> DataFrame:
     )
     known = _by_connector(_known)
     first, second = (_by_connector(_digest(seed)) for seed in SEEDS)
-    # A row of its own for what has no identity: else all of these would come together in one place.
+    # Records without an identity get a unique digest, to avoid skew.
     alone = F.xxhash64("topic", "partition", "offset")
     return parsed.select(
         F.col("topic"),
@@ -94,7 +94,7 @@ def identified(rows: DataFrame) -> DataFrame:
 
 
 def _by_connector(part: Callable[[Source], Column]) -> Column:
-    """What a part is for the kind of database that an event comes from; else null."""
+    """Return a column by the connector of an event; null for unknown connectors."""
     result = F.lit(None)
     for name, source in SOURCES.items():
         is_it = F.col("event.source.connector") == name

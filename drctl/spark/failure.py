@@ -1,4 +1,4 @@
-"""The one sentence in a Spark failure that tells the engineer what happened."""
+"""Extracts the cause of a Spark failure in one sentence."""
 
 import re
 
@@ -11,7 +11,7 @@ _LENGTH = 400
 
 
 def cause_of(error: Exception) -> str:
-    """The innermost cause, without its Java package and stack."""
+    """Return the innermost cause, without Java package and stack trace."""
     text = _full_text(error)
     causes = [m["cause"] for m in _CAUSED_BY.finditer(text)]
     causes += [m["cause"] for m in _LOST_TASK.finditer(text)][:1]
@@ -20,15 +20,15 @@ def cause_of(error: Exception) -> str:
 
 
 def shortened(cause: str) -> str:
-    """A cause without the package of its class, cut where it is long."""
+    """Return a cause without the package of its class, truncated."""
     return _PACKAGE.sub("", cause)[:_LENGTH]
 
 
 def was_interrupted(error: BaseException) -> bool:
-    """Whether an interrupt is behind it.
+    """Return whether an interrupt caused the error.
 
-    On its way up PySpark tidies up in the JVM, over a connection that is in use then, and so
-    buries the interrupt under an error of its own.
+    On an interrupt PySpark cleans up over a connection that is still in use, and raises an error of
+    its own.
     """
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, KeyboardInterrupt):
@@ -44,6 +44,6 @@ def _full_text(error: Exception) -> str:
         lines = [str(java.toString())]
         while (java := java.getCause()) is not None:
             lines.append(f"Caused by: {java.toString()}")
-    except Py4JError:  # the JVM is gone: what Python kept of it has to do
+    except Py4JError:  # the JVM has ended: use what Python knows
         return str(error)
     return "\n".join(lines)

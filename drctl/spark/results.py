@@ -1,4 +1,4 @@
-"""The missing records as Parquet: unreplicated ones in `records`, all others in `others`."""
+"""Writes missing records as Parquet: unreplicated ones to `records`, others to `others`."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -29,10 +29,10 @@ SCHEMA = (
 
 
 def write(spark: SparkSession, classified: DataFrame | None, out: Path) -> None:
-    """Write both folders, also where there is nothing to put into them.
+    """Write both directories, even if they are empty.
 
     Args:
-        classified: rows of `compare.classified`; None where nothing is missing.
+        classified: rows of `compare.classified`; None if nothing is missing.
     """
     folders = {"true": out / RECORDS, "false": out / OTHERS}
     scratch = out / "missing"
@@ -63,25 +63,25 @@ def write(spark: SparkSession, classified: DataFrame | None, out: Path) -> None:
 
 
 def read(spark: SparkSession, folder: Path) -> DataFrame:
-    """The rows of one folder."""
+    """Read the rows of one directory."""
     return spark.read.schema(SCHEMA).parquet(str(folder))
 
 
 BLOCK = 100_000
-"""Offsets that one task sorts at a time."""
+"""Offsets sorted by one task."""
 
 PLACE = ("topic", "partition")
 
 
 def dense_runs(unreplicated: DataFrame) -> DataFrame:
-    """Rows (topic, partition, start, end) where every offset holds a record."""
+    """Return rows (topic, partition, start, end) if every offset holds a record."""
     in_order = Window.partitionBy(*PLACE).orderBy("offset")
     numbered = unreplicated.withColumn("run", F.col("offset") - F.row_number().over(in_order))
     return _bounds(numbered)
 
 
 def sparse_runs(unreplicated: DataFrame, committed: DataFrame) -> DataFrame:
-    """The same where offsets may hold no record.
+    """Return the same if some offsets hold no record.
 
     Args:
         committed: (topic, partition, offset) of every committed source record between the first
@@ -97,7 +97,7 @@ def sparse_runs(unreplicated: DataFrame, committed: DataFrame) -> DataFrame:
 
 
 def _with_previous(committed: DataFrame) -> DataFrame:
-    """Each offset with the committed one before it; sorted block by block, not as a whole."""
+    """Add the previous committed offset; sorted in blocks, not as a whole."""
     rows = committed.withColumn("block", F.floor(F.col("offset") / BLOCK))
     inside = Window.partitionBy(*PLACE, "block").orderBy("offset")
     last_of_block = rows.groupBy(*PLACE, "block").agg(F.max("offset").alias("last"))
@@ -120,7 +120,7 @@ def _bounds(numbered: DataFrame) -> DataFrame:
 def first_runs(
     runs: DataFrame, limit: int
 ) -> tuple[dict[Place, list[tuple[int, int]]], dict[Place, int]]:
-    """The first `limit` runs of each partition, and how many there are of each."""
+    """Return the first `limit` ranges of each partition, and their total number."""
     rank = F.row_number().over(Window.partitionBy(*PLACE).orderBy("start"))
     total = F.count(F.lit(1)).over(Window.partitionBy(*PLACE))
     chosen = runs.withColumn("total", total).withColumn("rank", rank).where(F.col("rank") <= limit)
@@ -134,13 +134,13 @@ def first_runs(
 
 
 def at_places(rows: DataFrame, places: Sequence[Place]) -> DataFrame:
-    """Only the rows of these partitions."""
+    """Keep only the rows of these partitions."""
     chosen = table(rows.sparkSession, places, "topic string, partition int")
     return rows.join(F.broadcast(chosen), list(PLACE), "left_semi")
 
 
 def summarise(missing: DataFrame) -> dict[Place, Missing]:
-    """Counts by class and verdict of each source partition, without its runs."""
+    """Count missing records of each source partition by class and order verdict."""
     unreplicated = F.col("class") == "unreplicated"
 
     def number(condition: Column, name: str) -> Column:
@@ -170,13 +170,13 @@ def summarise(missing: DataFrame) -> dict[Place, Missing]:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What the grouped records say before any of them is looked at.
+    """Totals of the grouped records.
 
     Attributes:
-        extra: target records without an equal on the source, by target partition.
-        starts: where the first missing record of each source partition may be.
-        replicated_from: the first source offset of each partition that is on the target, among
-            the records compared one by one.
+        extra: records only on the target, by target partition.
+        starts: first possible missing offset of each source partition.
+        replicated_from: first replicated offset of each source partition, among the records
+            compared one by one.
     """
 
     extra: Mapping[Place, Extra]
@@ -185,7 +185,7 @@ class Balance:
 
 
 def balance(groups: DataFrame, names: Mapping[int, str]) -> Balance:
-    """Add up `compare.grouped` by partition, in one job."""
+    """Sum up `compare.grouped` by partition, in one job."""
     more = F.greatest(F.col("on_target") - F.col("on_source"), F.lit(0))
     own = F.col("on_source") == 0
     deficit = F.col("on_source") > F.col("on_target")
@@ -214,7 +214,7 @@ def balance(groups: DataFrame, names: Mapping[int, str]) -> Balance:
 
 
 def histogram(unreplicated: DataFrame, missing: Mapping[Place, Missing]) -> Histogram | None:
-    """Where in time the records of the worst partitions lie."""
+    """Build the histogram of the partitions with the largest gaps."""
     frame = histogram_frame(missing)
     if frame is None:
         return None
@@ -233,7 +233,7 @@ def histogram(unreplicated: DataFrame, missing: Mapping[Place, Missing]) -> Hist
 
 
 def examples(unreplicated: DataFrame) -> tuple[ExampleOffset, ...]:
-    """The oldest unreplicated records."""
+    """Return the oldest unreplicated records."""
     oldest = unreplicated.orderBy("timestamp", *PLACE, "offset").limit(EXAMPLES)
     rows = oldest.select(*PLACE, "offset", "size", "order").collect()
     return tuple(

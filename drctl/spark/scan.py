@@ -1,4 +1,4 @@
-"""Offset ranges of Kafka topics as DataFrames: never more, never less than was asked for."""
+"""Reads exact offset ranges of Kafka topics as DataFrames."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,18 +15,18 @@ ROW_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "hea
 
 
 class RowReader(Protocol):
-    """Gives the committed records of offset ranges as rows of `ROW_COLUMNS`."""
+    """Reads the committed records of offset ranges as rows of `ROW_COLUMNS`."""
 
     def rows(self, side: Side, ranges: TopicRanges) -> DataFrame | None:
-        """One row a record; None where the ranges hold no offset."""
+        """Return one row per record; None if the ranges are empty."""
 
 
 class KafkaRows:
     """Reads through Spark's Kafka source.
 
     Args:
-        properties: Java client properties of each side, secrets included.
-        parallelism: tasks that run at once.
+        properties: Java client properties of each cluster, including secrets.
+        parallelism: number of tasks that run in parallel.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class KafkaRows:
         self._parallelism = parallelism
 
     def rows(self, side: Side, ranges: TopicRanges) -> DataFrame | None:
-        """One row a record; None where the ranges hold no offset."""
+        """Return one row per record; None if the ranges are empty."""
         return union(self._load(side, layer) for layer in layers(ranges))
 
     def _load(self, side: Side, layer: Mapping[str, Mapping[int, OffsetRange]]) -> DataFrame:
@@ -56,9 +56,9 @@ class KafkaRows:
         return frame.select(*ROW_COLUMNS)
 
 
-# At its log's end a consumer asks for more, though it needs none. The broker then holds that
-# request back, and with it whatever the same connection is asked next, by default for half a second
-# a partition. The site's own word comes before this.
+# At the end of a log a consumer sends another fetch although it needs none. The broker delays that
+# request, and the next one on the same connection, by default for half a second per partition.
+# User-supplied properties override this.
 FETCH_WAIT = {"kafka.fetch.max.wait.ms": "10"}
 
 FETCH_OPTIONS = {
@@ -70,10 +70,10 @@ FETCH_OPTIONS = {
     "kafka.client.id": "drctl-gap",
     "kafkaConsumer.pollTimeoutMs": "30000",
     "fetchOffset.numRetries": "1",
-    # A record that vanished under the scan must end it, not be skipped.
+    # A record deleted during the scan must fail it, not be skipped.
     "failOnDataLoss": "true",
     "groupIdPrefix": "drctl-gap",
-    # Each partition has a consumer of its own, and nobody looks at the metrics of any.
+    # There is one consumer per partition, and their metrics are not used.
     "kafka.enable.metrics.push": "false",
     "kafka.auto.include.jmx.reporter": "false",
     "kafka.metric.reporters": "",
@@ -81,7 +81,7 @@ FETCH_OPTIONS = {
 
 
 def layers(ranges: TopicRanges) -> Iterator[Mapping[str, Mapping[int, OffsetRange]]]:
-    """Split disjoint ranges into sets that hold at most one range a partition."""
+    """Split disjoint ranges into sets with at most one range per partition."""
     depth = max((len(runs) for parts in ranges.values() for runs in parts.values()), default=0)
     for level in range(depth):
         layer = {
@@ -106,6 +106,6 @@ def _json(value: object) -> str:
 
 
 def union(frames: Iterable[DataFrame | None]) -> DataFrame | None:
-    """All rows of the frames that exist."""
+    """Return the union of the frames that are not None."""
     present = [frame for frame in frames if frame is not None]
     return reduce(DataFrame.union, present) if present else None

@@ -1,4 +1,4 @@
-"""Starting and stopping Spark: quiet, local by default, with nothing secret where others look."""
+"""Starts and stops Spark: quiet, local by default, without exposing secrets."""
 
 import os
 import re
@@ -25,8 +25,8 @@ from drctl.spark.failure import was_interrupted
 _FAULT = re.compile(r"Exception|Error|error:|No such file|not found|JAVA_HOME")
 _SPARKS_OWN = "secret|password|token|access[.]?key|credential"
 REDACTED = f"(?i){_SPARKS_OWN}|ssl[.]key|keystore|{SECRET_NAME}"
-"""Option names whose values Spark hides in plans, event logs and its page: those of its own
-default, and all that drctl takes for a secret."""
+"""Options whose values Spark redacts in plans, event logs and its UI: its defaults, and what drctl
+treats as a secret."""
 
 
 class SparkDidNotStart(Unknown):
@@ -38,12 +38,12 @@ class SparkSettings:
     """How to open the session.
 
     Attributes:
-        master: any Spark master URL.
-        conf: Spark properties of the site; they win over drctl's.
-        jars: files that hold Spark's Kafka connector and what it needs.
-        log: file for everything that the JVM prints; None shows it on stderr.
-        offsets: how many there are to read at most.
-        java: options of the JVM beside drctl's own; not where the site gives its own.
+        master: Spark master URL.
+        conf: user-supplied Spark properties; they override drctl's.
+        jars: Spark's Kafka connector and its dependencies.
+        log: file for the output of the JVM; None for stderr.
+        offsets: maximum number of offsets to read.
+        java: extra JVM options; ignored if the user supplies their own.
     """
 
     master: str = "local[*]"
@@ -57,19 +57,18 @@ class SparkSettings:
 SHUTDOWN_SECONDS = 20
 
 ROWS_A_TASK = 250_000
-"""Of those that are shuffled, at most: each has about a hundred bytes."""
+"""Maximum number of shuffled rows per task, of about 100 bytes each."""
 
 SMALL = 2_000_000
-"""Below this many offsets, making code fast costs more than running it slowly."""
+"""Below this number of offsets, code generation costs more than it saves."""
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 _HEAP = "2g"
 
-# A young generation of a fixed size: where it is let grow, what died young becomes old, and the JVM
-# the larger the longer it reads. It fits the heap that is ours, not any that a site sets. Sizes
-# that do not adapt never grow either: a heap that did not begin at its full size would begin with
-# an old generation of a few megabytes, and collect it without end.
+# Fixed size of the young generation: if it can grow, short-lived objects are promoted and the heap
+# grows while reading. It fits drctl's heap size, not a user-supplied one. Without adaptive sizing
+# the heap must start at its full size, else the old generation would stay a few megabytes.
 _MEMORY = {
     "spark.driver.memory": _HEAP,
     _JAVA_OPTIONS: "-XX:+UseParallelGC -XX:-UseAdaptiveSizePolicy"
@@ -78,7 +77,7 @@ _MEMORY = {
 
 _PRIVATE_FILES = {"spark.hadoop.fs.permissions.umask-mode": "077"}
 
-# The JVM's and Spark's compilers take most of the time of a small comparison.
+# JIT compilation and code generation take most of the time of a small comparison.
 _FOR_SMALL = {
     _JAVA_OPTIONS: "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
     "spark.sql.codegen.wholeStage": "false",
@@ -88,10 +87,10 @@ _FOR_SMALL = {
 
 
 def defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
-    """Spark properties of drctl's own, beneath those of the site.
+    """Return drctl's Spark properties; user-supplied ones override them.
 
     Args:
-        scratch: folder for what is spilled.
+        scratch: directory for temporary files.
     """
     conf = {
         "spark.app.name": "drctl gap",
@@ -109,35 +108,35 @@ def defaults(settings: SparkSettings, scratch: Path) -> dict[str, str]:
         # The Kafka source of the DataSource V2 API converts rows faster than the default one.
         "spark.sql.sources.useV1SourceList": "avro,csv,json,orc,parquet,text",
         "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
-        # Missing records are few beside the records they are looked for in: do not sort the latter.
+        # Missing records are few compared to all records: avoid sorting the latter for joins.
         "spark.sql.autoBroadcastJoinThreshold": "128m",
         "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
         **(_FOR_SMALL if settings.offsets < SMALL else {}),
-        # Hadoop sets modes by itself, whatever the umask of the process.
+        # Hadoop sets file modes itself, regardless of the process umask.
         **(_PRIVATE_FILES if settings.master.startswith("local") else {}),
     }
     given = conf.get(_JAVA_OPTIONS, "")
     return conf | ({_JAVA_OPTIONS: " ".join((given, *settings.java))} if settings.java else {})
 
 
-# Sums of digests wrap around; in ANSI mode that is an error. The second keeps its size of null.
+# Sums of digests wrap around, which is an error in ANSI mode. The second keeps size(null) = null.
 FIXED = {"spark.sql.ansi.enabled": "false", "spark.sql.legacy.sizeOfNull": "false"}
 
 
 @contextmanager
 def opened(settings: SparkSettings, shutdown_s: float = SHUTDOWN_SECONDS) -> Iterator[SparkSession]:
-    """A session of drctl's own, stopped at the end together with its JVM.
+    """Open a session, and stop it and its JVM at the end.
 
     Args:
-        shutdown_s: how long the JVM has to end by itself.
+        shutdown_s: time for the JVM to shut down.
 
     Raises:
-        SparkDidNotStart: Java is missing, the master does not answer, or the connector is wrong.
+        SparkDidNotStart: Java is missing, the master did not answer, or the connector is wrong.
     """
     with tempfile.TemporaryDirectory(prefix="drctl-spark-") as scratch:
         conf = {**defaults(settings, Path(scratch)), **settings.conf, **FIXED}
         properties = Path(scratch) / "spark.properties"
-        # Not on the command line: there everybody could read the values.
+        # Not on the command line, where all users could read the values.
         write_private(properties, conf)
         with _jvm_output(settings.log), _submitted_with(properties), _own_interrupt():
             session = _start(settings)
@@ -151,7 +150,7 @@ def opened(settings: SparkSettings, shutdown_s: float = SHUTDOWN_SECONDS) -> Ite
 
 @contextmanager
 def _submitted_with(properties: Path) -> Iterator[None]:
-    """Let the JVM that starts inside take its Spark properties from this file."""
+    """Pass Spark properties to the JVM in a file."""
     name = "PYSPARK_SUBMIT_ARGS"
     before = os.environ.get(name)
     os.environ[name] = f"--properties-file {shlex.quote(str(properties))} pyspark-shell"
@@ -166,9 +165,9 @@ def _submitted_with(properties: Path) -> Iterator[None]:
 
 @contextmanager
 def _own_interrupt() -> Iterator[None]:
-    """Keep the meaning that Ctrl-C had.
+    """Restore the handler of Ctrl-C.
 
-    PySpark installs a handler that calls into the JVM, on a connection that may be in use.
+    PySpark installs a handler that calls into the JVM over a connection that may be in use.
     """
     if current_thread() is not main_thread():
         yield
@@ -190,23 +189,23 @@ def _start(settings: SparkSettings) -> SparkSession:
         reason = _last_error(settings.log) or str(error).splitlines()[0]
         raise SparkDidNotStart(
             f"Spark did not start on {settings.master}: {reason}",
-            "Java 17 or later must be on the path (or JAVA_HOME set), and spark.master reachable",
+            "install Java 17 or later (PATH or JAVA_HOME), and check spark.master",
         ) from error
     return session
 
 
 def _last_error(log: Path | None) -> str:
-    """What the JVM printed last that names a fault; empty where it printed none."""
+    """Return the last error that the JVM printed; empty if none."""
     text = log.read_text(encoding="utf-8", errors="replace") if log and log.exists() else ""
     faults = [line.strip() for line in text.splitlines() if _FAULT.search(line)]
     return faults[-1] if faults else ""
 
 
 def _end(process: Popen[bytes], shutdown_s: float) -> None:
-    """End the JVM and what PySpark remembers of it.
+    """Terminate the JVM and reset PySpark's state.
 
-    After an interrupt no call into the JVM can be trusted: its connection may still hold the
-    answer of the call that was interrupted. So the process is told to end, not asked.
+    After an interrupt, calls into the JVM are not reliable: the connection may still hold the
+    response of the interrupted call. Therefore the process gets a signal.
     """
     process.terminate()
     try:
@@ -215,7 +214,7 @@ def _end(process: Popen[bytes], shutdown_s: float) -> None:
         process.kill()
         process.wait()
     if process.stdin is not None:
-        with suppress(OSError):  # nobody reads it any more
+        with suppress(OSError):  # the reader has ended
             process.stdin.close()
     SparkSession._instantiatedSession = None
     SparkContext._active_spark_context = None
@@ -225,7 +224,7 @@ def _end(process: Popen[bytes], shutdown_s: float) -> None:
 
 @contextmanager
 def _jvm_output(log: Path | None) -> Iterator[None]:
-    """Let the JVM that starts inside inherit a file instead of the terminal."""
+    """Redirect the output of the JVM to a file."""
     if log is None:
         yield
         return
@@ -242,7 +241,7 @@ def _jvm_output(log: Path | None) -> Iterator[None]:
 
 
 def jars() -> Path:
-    """The folder with PySpark's own jars."""
+    """Return the directory of PySpark's jars."""
     return Path(pyspark.__file__).parent / "jars"
 
 
@@ -252,13 +251,13 @@ _ESCAPES = str.maketrans(
 
 
 def properties_text(properties: Mapping[str, str]) -> str:
-    """What `java.util.Properties` reads as these."""
+    """Format properties for `java.util.Properties`."""
     lines = (f"{k.translate(_ESCAPES)}={v.translate(_ESCAPES)}\n" for k, v in properties.items())
     return "".join(lines)
 
 
 def write_private(path: Path, properties: Mapping[str, str]) -> None:
-    """A new file of mode 0600 from its first byte on."""
+    """Write a new file with mode 0600."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(properties_text(properties))

@@ -1,7 +1,7 @@
-"""Building a `spark-submit`: its command line and its files, for each kind of cluster.
+"""Builds the command line and files of a `spark-submit`, for each kind of cluster.
 
-Nothing secret is on the command line: Spark's properties and those of the Kafka clients are files
-that only their owner can read.
+Secrets are never on the command line: properties of Spark and of Kafka clients are in files that
+only their owner can read.
 """
 
 import ast
@@ -25,7 +25,7 @@ JOB = "drctl.spark.submit_job"
 _ROOT = Path(drctl.__file__).parent.parent
 _THEN = (1980, 1, 1, 0, 0, 0)
 
-# What older versions of Python can read, too: it is the first thing that they see.
+# Must also parse in older versions of Python, which run it first.
 _MAIN = """\
 import sys
 
@@ -39,7 +39,7 @@ main(sys.argv[1:])
 
 
 def write_job(folder: Path) -> tuple[Path, Path]:
-    """Make the main file and the zip; the same bytes for the same drctl."""
+    """Write the main file and the zip; reproducible for the same version of drctl."""
     main, packed = folder / "drctl_gap.py", folder / "drctl.zip"
     main.write_text(_MAIN.format(job=JOB), encoding="utf-8")
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
@@ -53,7 +53,7 @@ def write_job(folder: Path) -> tuple[Path, Path]:
 
 @cache
 def needed_modules(module: str) -> frozenset[str]:
-    """Modules of drctl that this one needs: itself, its packages, and theirs."""
+    """Return the modules of drctl that a module needs, including itself and packages."""
     found: set[str] = set()
     waiting = [module]
     while waiting:
@@ -66,7 +66,7 @@ def needed_modules(module: str) -> frozenset[str]:
 
 
 def imported(module: str) -> Iterator[str]:
-    """All that the source of a module imports, of drctl or not; what may be a module or a name."""
+    """Yield all imports of a module; each may be a module or a name in one."""
     path = _file(module)
     assert path is not None
     for node in ast.walk(ast.parse(path.read_bytes())):
@@ -78,7 +78,7 @@ def imported(module: str) -> Iterator[str]:
 
 
 def _file(module: str) -> Path | None:
-    """The source of a module of drctl; None for any other name."""
+    """Return the source file of a module of drctl; None for other names."""
     place = _ROOT / module.replace(".", "/")
     if module.partition(".")[0] != "drctl":
         return None
@@ -90,7 +90,7 @@ NAME = "drctl-gap"
 
 
 class DeployMode(StrEnum):
-    """Where Spark's driver runs: here, or on the cluster."""
+    """Where the Spark driver runs: on this host or on the cluster."""
 
     CLIENT = "client"
     CLUSTER = "cluster"
@@ -98,17 +98,17 @@ class DeployMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SubmitSettings:
-    """What to submit to, and how.
+    """How to submit the application.
 
     Attributes:
-        home: of the Spark distribution whose `spark-submit` is used.
-        shared: a folder that this machine, the driver and all executors see at this path.
-        secrets_path: where the driver finds CLUSTER.properties of both clusters, put there by the
-            site; None where drctl brings them.
-        conf: Spark properties of the site; they win over drctl's.
-        jars: files or URLs of Spark's Kafka connector and what it needs.
-        log: file for everything that is printed; None shows it on stderr.
-        offsets: how many there are to read at most.
+        home: Spark home with `bin/spark-submit`.
+        shared: directory that this host, the driver and all executors access at the same path.
+        secrets_path: where the driver finds user-supplied CLUSTER.properties of both clusters;
+            None if drctl provides them.
+        conf: user-supplied Spark properties; they override drctl's.
+        jars: files or URLs of Spark's Kafka connector and its dependencies.
+        log: file for the output; None for stderr.
+        offsets: maximum number of offsets to read.
     """
 
     master: str
@@ -123,25 +123,25 @@ class SubmitSettings:
 
     @property
     def on_cluster(self) -> bool:
-        """Whether the driver runs elsewhere."""
+        """Whether the driver runs on the cluster."""
         return self.deploy_mode is DeployMode.CLUSTER
 
     @property
     def from_shared(self) -> bool:
-        """Whether the driver takes its files from the shared folder."""
+        """Whether the driver reads its files from the shared directory."""
         return self.on_cluster and self.master.startswith("k8s://")
 
     def check(self) -> None:
-        """See that these go together.
+        """Check that the settings are consistent.
 
         Raises:
-            ConfigError: Spark would refuse them, or nothing could come back.
+            ConfigError: they are not.
         """
         if self.on_cluster and self.master.startswith(("spark://", "local")):
             raise ConfigError(
-                f"spark.submit.deploy_mode cluster does not go with spark.master {self.master}:"
+                f"spark.submit.deploy_mode cluster is not supported on spark.master {self.master}:"
                 " Spark runs Python applications there in client mode only",
-                "leave spark.submit.deploy_mode out",
+                "remove spark.submit.deploy_mode",
             )
         if self.from_shared and not self.secrets_path:
             raise ConfigError(
@@ -151,28 +151,28 @@ class SubmitSettings:
             )
         if not (self.home / "bin" / "spark-submit").is_file():
             raise ConfigError(
-                f"there is no bin/spark-submit in {self.home}",
+                f"bin/spark-submit not found in {self.home}",
                 "correct spark.submit.home or SPARK_HOME",
             )
         for jar in self.jars:
             if ":/" not in jar and not Path(jar).is_file():
-                raise ConfigError(f"spark.jars: there is no file {jar}", "correct spark.jars")
+                raise ConfigError(f"spark.jars: file {jar} not found", "correct spark.jars")
         if not self.shared.is_dir():
             raise ConfigError(
-                f"spark.shared is no folder on this machine: {self.shared}",
-                "this machine, Spark's driver and all executors must see it under the same path",
+                f"spark.shared: {self.shared} is not a directory on this host",
+                "this host, the Spark driver and all executors must access it at the same path",
             )
 
 
 def write_command(
     settings: SubmitSettings, clients: Mapping[str, Mapping[str, str]], job: Path, scratch: Path
 ) -> tuple[str, ...]:
-    """Make the files of a job; returns the command line that submits it.
+    """Write the files of a job; return the command line that submits it.
 
     Args:
-        clients: Kafka client properties by cluster, first the source's, then the target's.
-        job: the folder through which client and job talk.
-        scratch: a folder of this machine that nobody else can read.
+        clients: Kafka client properties by cluster, source first.
+        job: the shared directory of the job.
+        scratch: a private directory on this host.
     """
     staging = scratch
     if settings.from_shared:
@@ -201,36 +201,37 @@ def write_command(
 
 
 def shared_folder(named: str | None, master: str, base: Path, work: Path) -> Path:
-    """The folder that all see; where one machine does all the work, any folder of it is one.
+    """Return the shared directory; with a local master, any directory of this host.
 
     Args:
-        named: as the configuration says; a relative one starts from `base`.
+        named: as configured; relative to `base`.
 
     Raises:
-        ConfigError: none is named, or something else than a folder.
+        ConfigError: it is not configured, or not a directory.
     """
     if named is None and master.startswith("local"):
         return work
     if named is None:
         raise ConfigError(
             f"gap --submit on {master} needs spark.shared",
-            "name a folder that this machine, Spark's driver and all executors see at one path",
+            "set it to a directory that this host, the Spark driver and all executors access at the"
+            " same path",
         )
     if ":/" in named:
         raise ConfigError(
-            f"spark.shared must be a folder in this version, not {named.partition(':')[0]}:",
-            "mount the storage at one path on this machine, on Spark's driver and on all executors",
+            f"spark.shared must be a directory, not {named.partition(':')[0]}:",
+            "mount the storage at the same path on this host, the Spark driver and all executors",
         )
     return base.absolute() / Path(named).expanduser()
 
 
 def installed_spark() -> Path:
-    """The Spark that PySpark carries."""
+    """Return the Spark home of the installed PySpark."""
     return Path(pyspark.__file__).parent
 
 
 def reads_defaults(home: Path) -> bool:
-    """Whether its `spark-submit` can read spark-defaults.conf beside our file: from 4.0 on."""
+    """Return whether `spark-submit` can read spark-defaults.conf in addition: from 4.0 on."""
     jars = (home / "jars").glob("spark-core_*.jar")
     return any(not jar.name.split("-")[-1].startswith("3.") for jar in jars)
 
@@ -247,7 +248,7 @@ def _spark_conf(settings: SubmitSettings, scratch: Path) -> dict[str, str]:
 
 
 def _not_for_it(settings: SubmitSettings) -> Iterator[str]:
-    """Settings of a session inside drctl that do not belong to this application."""
+    """Yield settings of a local session that do not apply to a submitted application."""
     yield from ("spark.master", "spark.jars", "spark.sql.warehouse.dir")
     if not settings.master.startswith("local"):
         yield "spark.local.dir"
@@ -255,8 +256,8 @@ def _not_for_it(settings: SubmitSettings) -> Iterator[str]:
         yield "spark.ui.enabled"
 
 
-# What `spark-submit` waits for is what drctl waits for; and a driver that is started anew would
-# find its questions answered.
+# `spark-submit` must wait for the application, and a restarted driver would find its requests
+# already answered.
 _FOLLOWED = {
     "spark.yarn.submit.waitAppCompletion": "true",
     "spark.yarn.maxAppAttempts": "1",
@@ -265,7 +266,7 @@ _FOLLOWED = {
 
 
 def _location(settings: SubmitSettings, path: Path) -> str:
-    """`local:` is what Spark calls a file that is there already, wherever the driver runs."""
+    """Return a path with `local:` if the file already exists where the driver runs."""
     return f"local://{path}" if settings.from_shared else str(path)
 
 

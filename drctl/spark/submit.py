@@ -1,7 +1,7 @@
-"""The comparer of `drctl gap --submit`: puts its questions to a Spark application of its own.
+"""The comparer of `drctl gap --submit`: sends requests to a submitted Spark application.
 
-The application is submitted once and answers all questions of a run. Plan, digests and outcome
-travel through a shared folder; the records that it finds are fetched from there.
+The application is submitted once and answers all requests of a run through a shared directory. The
+records that it finds are copied from there.
 """
 
 import os
@@ -47,7 +47,7 @@ from drctl.spark.session import SparkDidNotStart
 from drctl.spark.submission import SubmitSettings, write_command
 
 SHUTDOWN_S = 20.0
-"""How long an application may take to end by itself."""
+"""Time for an application to shut down."""
 
 _FAULT = re.compile(
     r"^(?:.*? ERROR .*?|Exception in thread \"[^\"]*\" |Caused by: |: |Error: )?"
@@ -58,12 +58,12 @@ _TAIL = 200_000
 
 
 class Application:
-    """One submission.
+    """A submitted application.
 
     Args:
-        process: leads a process group of its own.
-        log: where it prints; None for stderr.
-        begins: what the log held before.
+        process: `spark-submit`, in a process group of its own.
+        log: its log file; None for stderr.
+        begins: size of the log before.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path | None, begins: int) -> None:
@@ -72,14 +72,14 @@ class Application:
         self._begins = begins
 
     def ended_within(self, seconds: float) -> bool:
-        """Whether it has ended, or does so by then."""
+        """Wait up to this long; return whether it has ended."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
         return self._process.returncode is not None
 
     @property
     def fault(self) -> str:
-        """Why it ended, as far as what it printed says."""
+        """Why it ended, according to its output."""
         said = ""
         if self._log is not None:
             with self._log.open("rb") as file:
@@ -88,7 +88,7 @@ class Application:
         return said or f"spark-submit ended with code {self._process.returncode}"
 
     def end(self, patience: float) -> None:
-        """Wait for its end; then make its whole group end."""
+        """Wait for its end; then terminate its process group."""
         try:
             if not self.ended_within(patience):
                 self._signal(signal.SIGTERM)
@@ -98,7 +98,7 @@ class Application:
             self._process.wait()
 
     def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError):  # all of the group have ended
+        with suppress(ProcessLookupError):  # all processes of the group have ended
             os.killpg(self._process.pid, number)
 
 
@@ -106,14 +106,13 @@ class Application:
 def started(
     words: Sequence[str], *, environ: Mapping[str, str], log: Path | None, folder: Path, umask: int
 ) -> Iterator[Application]:
-    """The application while the block runs; nothing of it is left on this machine afterwards.
+    """Run the application during the block; no processes are left on this host afterwards.
 
-    It is asked to end by whoever started it; here it is only waited for, and not at all when the
-    block ends in an error.
+    The caller asks it to stop; this only waits for its end, and not after an error.
 
     Args:
-        folder: where it starts and may leave what it likes.
-        umask: for the files that it makes.
+        folder: its working directory.
+        umask: umask for its files.
     """
     with open(log or os.devnull, "ab") as file:  # noqa: PTH123 (one of two kinds of place)
         begins = file.tell()
@@ -125,7 +124,7 @@ def started(
             cwd=folder,
             env=environ,
             umask=umask,
-            # Ctrl-C on the terminal is for drctl alone, which then ends all of it in order.
+            # Ctrl-C goes only to drctl, which then shuts everything down in order.
             start_new_session=True,
         )
     application = Application(process, log, begins)
@@ -138,7 +137,7 @@ def started(
 
 
 def fault_in(text: str) -> str:
-    """The innermost cause that a log names last; empty where it names none."""
+    """Return the last innermost cause in a log; empty if there is none."""
     faults = [m for line in text.splitlines() if (m := _FAULT.match(line.rstrip()))]
     if not faults:
         return ""
@@ -150,10 +149,10 @@ HEARTBEAT_S = 5.0
 
 
 class SubmittedComparer:
-    """Compares the two sides of a link in a Spark application that runs elsewhere.
+    """Compares the two clusters of a link in a submitted Spark application.
 
     Args:
-        folder: shared with the application.
+        folder: directory shared with the application.
         out: directory for the records that it finds.
     """
 
@@ -167,7 +166,7 @@ class SubmittedComparer:
         """Digest every record of these ranges.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
         asked = {"plan": plain(plan), "reads": plain(reads)}
         table = self._answered(asked, progress)["digests"]
@@ -177,10 +176,10 @@ class SubmittedComparer:
     def compare(
         self, plan: ComparePlan, suspects: Sequence[TopicSuspects], progress: Progress
     ) -> Comparison:
-        """Compare record by record; the missing ones are fetched as Parquet.
+        """Compare record by record; copy the missing ones as Parquet.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
         asked = {"plan": plain(plan), "suspects": plain(suspects)}
         answered = self._answered(asked, progress)
@@ -190,10 +189,10 @@ class SubmittedComparer:
         return comparison
 
     def check_order(self, plan: ComparePlan, progress: Progress) -> OrderCheck:
-        """Look at the order of all replicated records of the plan; the inversions are fetched.
+        """Check the order of all replicated records of the plan; copy the inversions.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
         asked = {"plan": plain(plan), "order": True}
         found: OrderCheck = restored(OrderCheck, self._answered(asked, progress)["check_order"])
@@ -202,7 +201,7 @@ class SubmittedComparer:
 
     def _answered(self, asked: Any, progress: Progress) -> Any:
         self._number += 1
-        if self._number == 1:  # an application may be there long before it gets any
+        if self._number == 1:  # the application may start long before it gets executors
             progress("waiting for executors", 0, 0)
         self._folder.put(question(self._number), asked)
         name, ended = answer(self._number), False
@@ -222,10 +221,10 @@ class SubmittedComparer:
 
 
 def fetch(found: Path, to: Path) -> None:
-    """Copy a folder of Parquet files; one that is there already is replaced.
+    """Copy a directory of Parquet files; replace an existing one.
 
     Raises:
-        Unknown: it cannot be read, or there is no room for it.
+        Unknown: it cannot be read, or the disk is full.
     """
     try:
         shutil.rmtree(to, ignore_errors=True)
@@ -234,9 +233,9 @@ def fetch(found: Path, to: Path) -> None:
             shutil.copyfile(file, to / file.name)
     except OSError as error:
         raise Unknown(
-            f"the records cannot be fetched from {found}: {error.strerror}",
-            "see that what executors write to spark.shared can be read on this machine, and that"
-            " there is room for it below --out",
+            f"cannot copy the records from {found}: {error.strerror}",
+            "check that files of executors in spark.shared are readable on this host, and the disk"
+            " space for --out",
         ) from error
 
 
@@ -247,16 +246,16 @@ def submitted(
     out: Path,
     environ: Mapping[str, str],
 ) -> Iterator[SubmittedComparer]:
-    """A comparer with its application, which ends with the block.
+    """Submit an application and provide its comparer during the block.
 
     Args:
-        clients: Kafka client properties by cluster, first the source's, then the target's.
+        clients: Kafka client properties by cluster, source first.
         out: directory for the records that it finds.
 
     Raises:
-        ConfigError: the settings do not go together.
+        ConfigError: the settings are inconsistent.
         SparkDidNotStart: the application ended before its session was open.
-        Unknown: the shared folder cannot be used.
+        Unknown: the shared directory cannot be used.
     """
     settings.check()
     with (
@@ -266,7 +265,7 @@ def submitted(
         _alive(folder),
     ):
         mode = folder.path.stat().st_mode & 0o777
-        # The application may run as another user: what it is handed is as open as its folder.
+        # The application may run as another user: its files get the mode of its directory.
         with as_open_as(mode):
             words = write_command(settings, clients, folder.path, Path(scratch))
         surroundings = {**environ, "SPARK_HOME": str(settings.home)}
@@ -279,25 +278,25 @@ def submitted(
         ):
             _await_ready(settings, folder, application)
             for read in Path(scratch).glob("*.properties"):
-                read.unlink()  # nothing secret stays, even if drctl is killed from now on
+                read.unlink()  # leave no secrets, even if drctl is killed from now on
             yield SubmittedComparer(folder, application, out)
 
 
 def _await_ready(settings: SubmitSettings, folder: JobFolder, application: Application) -> None:
-    """However long the cluster takes to find room for it."""
+    """Wait until the session is open, however long the cluster takes to schedule it."""
     ended = False
     while folder.get(READY) is None:
         if ended:
             raise SparkDidNotStart(
                 f"Spark did not start on {settings.master}: {why_ended(folder, application)}",
-                "Java 17 or later must be on the path (or JAVA_HOME set), and spark.master"
-                " reachable; with --verbose spark-submit says more",
+                "install Java 17 or later (PATH or JAVA_HOME), and check spark.master; --verbose"
+                " shows the output of spark-submit",
             )
         ended = application.ended_within(POLL_S)
 
 
 def why_ended(folder: JobFolder, application: Application) -> str:
-    """What the job said last, or what was printed here."""
+    """Return why the job ended, from the job or its output."""
     crashed = folder.get(CRASHED)
     if crashed is not None:
         return str(crashed["cause"])
@@ -308,7 +307,7 @@ def why_ended(folder: JobFolder, application: Application) -> str:
 
 @contextmanager
 def _job_folder(shared: Path) -> Iterator[JobFolder]:
-    """A new folder, removed at the end; open to the group where the shared one is."""
+    """Create a job directory and remove it at the end; group access as in the shared one."""
     path = shared.absolute() / f"drctl-{uuid4().hex}"
     path.mkdir(mode=0o700)
     try:
@@ -320,7 +319,7 @@ def _job_folder(shared: Path) -> Iterator[JobFolder]:
 
 @contextmanager
 def _alive(folder: JobFolder) -> Iterator[None]:
-    """Count up while the block runs, so that the job knows somebody waits for it."""
+    """Write heartbeats during the block."""
     over = threading.Event()
 
     def beat() -> None:
@@ -329,7 +328,7 @@ def _alive(folder: JobFolder) -> Iterator[None]:
             number += 1
             try:
                 folder.put(ALIVE, number)
-            except OSError:  # a full disk, say: the job stops when it hears nothing for long
+            except OSError:  # e.g. the disk is full: without heartbeats the job stops later
                 continue
 
     folder.put(ALIVE, 0)
@@ -344,25 +343,25 @@ def _alive(folder: JobFolder) -> Iterator[None]:
 
 @contextmanager
 def _stopped(folder: JobFolder, application: Application, patience: float) -> Iterator[None]:
-    """Tell the job to stop at the end of the block; after an error wait so long that it can."""
+    """Tell the job to stop at the end of the block; after an error give it time to do so."""
     try:
         yield
         patience = 0
     finally:
-        with suppress(OSError):  # the folder's removal says the same
+        with suppress(OSError):  # removing the directory has the same effect
             folder.put(STOP, True)
         application.ended_within(patience)
 
 
 @contextmanager
 def _faults_of(shared: Path) -> Iterator[None]:
-    """Make those of the shared folder an ending that says what to do."""
+    """Convert errors of the shared directory to an error with a hint."""
     try:
         yield
     except OSError as error:
         if not str(error.filename).startswith(str(shared.absolute())):
             raise
         raise Unknown(
-            f"the shared folder cannot be used: {error.filename}: {error.strerror}",
-            "this machine, Spark's driver and all executors must be able to write to spark.shared",
+            f"cannot use the shared directory: {error.filename}: {error.strerror}",
+            "this host, the Spark driver and all executors need write access to spark.shared",
         ) from error

@@ -1,6 +1,6 @@
-"""The Spark application of `drctl gap --submit`: answers questions until the client wants no more.
+"""The Spark application of `drctl gap --submit`: answers requests until the client is done.
 
-It runs where Spark runs its driver, from a zip that holds what it imports and nothing else.
+It runs in the Spark driver, from a zip with only the modules that it imports.
 """
 
 import threading
@@ -38,15 +38,15 @@ from drctl.spark.scan import KafkaRows
 
 POLL_S = 0.2
 CLIENT_TIMEOUT_S = 180.0
-"""How long the client may be silent; shared folders may show its signs of life late."""
+"""Timeout for heartbeats of the client; shared directories may show them late."""
 PROGRESS_S = 0.5
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Answer until told to stop.
+    """Answer requests until told to stop.
 
     Args:
-        arguments: the job's folder, the folder of client properties, names of source and target.
+        arguments: job directory, directory of client properties, names of source and target.
     """
     place, secrets, source, target = arguments
     folder = JobFolder(Path(place))
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def serve(folder: JobFolder, comparer: RecordComparer, watch: "ClientWatch") -> None:
-    """Answer one question after the other, as long as the client holds the leash."""
+    """Answer requests one after the other, as long as the client is alive."""
     number = 1
     with watch:
         while not watch.released.is_set():
@@ -95,7 +95,7 @@ def _answered(asked: Mapping[str, Any], comparer: RecordComparer, progress: Prog
 
 
 def throttled(folder: JobFolder, number: int) -> Progress:
-    """Progress of a question as a file, replaced now and then."""
+    """Write the progress of a request to a file, not too often."""
     said: tuple[str, float] = ("", 0.0)
 
     def progress(phase: str, done: int, total: int) -> None:
@@ -110,13 +110,13 @@ def throttled(folder: JobFolder, number: int) -> Progress:
 
 
 class ClientWatch:
-    """Sees whether somebody still waits for the job; where nobody does, ends what it is at.
+    """Watches the heartbeats of the client; cancels Spark jobs if it stops or times out.
 
     Args:
-        end: ends what Spark is doing; called from another thread.
+        end: cancels all Spark jobs; called from another thread.
 
     Attributes:
-        released: set when the client said stop, or has fallen silent.
+        released: set when the client has stopped or timed out.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class ClientWatch:
 
 @contextmanager
 def _report_crash(folder: JobFolder) -> Iterator[None]:
-    """Tells the client of an end that nobody foresaw; its own log may be far away."""
+    """Report an unexpected error to the client, whose user may not have access to the log."""
     try:
         yield
     except BaseException as error:
@@ -162,7 +162,7 @@ def _report_crash(folder: JobFolder) -> Iterator[None]:
 
 
 def _client_properties(spark: SparkSession, path: Path) -> dict[str, str]:
-    """A Java properties file, read by Java: sites may write it themselves."""
+    """Read a Java properties file with Java: it may be user-supplied."""
     jvm = spark.sparkContext._jvm
     assert jvm is not None
     found = jvm.java.util.Properties()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tests.cluster.filling import COPIED, Batch, Filling, R, copies, delete_before, holding, rows
 from tests.cluster.traps import Expected, Trap
 
-WHOLE = ("compared as a whole",)
+WHOLE = ("compared across partitions",)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,9 @@ RENAMED = LinkCase(
             "not-on-the-target",
             holding(*_eight),
             None,
-            Expected((8, 0), {0: [[0, 3]], 1: [[0, 3]]}, safe=8, notes=("has no topic primary.",)),
+            Expected(
+                (8, 0), {0: [[0, 3]], 1: [[0, 3]]}, safe=8, notes=("does not exist on the target",)
+            ),
         ),
     ),
     rename=lambda topic: f"primary.{topic}",

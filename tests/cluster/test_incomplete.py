@@ -129,7 +129,7 @@ def test_a_configuration_that_may_not_be_read_is_said_to_be_guessed(
     ended: Ended, prefix: str
 ) -> None:
     (topic,) = (t for t in ended.gap()["topics"] if t["topic"] == prefix + "its-own-clock")
-    assert any("configuration may not be read" in note for note in topic["notes"])
+    assert any("configuration is not readable" in note for note in topic["notes"])
 
 
 def test_people_are_told_first_that_it_is_not_complete(ended: Ended, prefix: str) -> None:

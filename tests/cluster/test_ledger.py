@@ -107,9 +107,7 @@ def test_a_topic_that_was_made_anew_is_read_anew(
     fill(primary, {topic: holding(*rows(100))}, clock)
     document = answers(drctl)
     assert document["totals"]["only_on_target"] == 10
-    assert [f["reason"] for f in document["ledger"]["forgotten"]] == [
-        "the topic was deleted and made anew"
-    ]
+    assert [f["reason"] for f in document["ledger"]["forgotten"]] == ["the topic was recreated"]
     assert answers(drctl)["ledger"]["offsets_known"] == 210
 
 

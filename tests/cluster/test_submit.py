@@ -229,7 +229,7 @@ def submits(process: psutil.Process) -> bool:
             "SparkDidNotStart",
             "Connection refused",
         ),
-        ({"master": "yarn", "shared": "s3a://bucket/x"}, "ConfigError", "must be a folder"),
+        ({"master": "yarn", "shared": "s3a://bucket/x"}, "ConfigError", "must be a directory"),
     ],
 )
 def test_what_does_not_start(

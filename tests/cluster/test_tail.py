@@ -130,7 +130,7 @@ def test_nobody_knows(topic: str, new_drctl: NewDrctl) -> None:
     ended = run(new_drctl({"main": link(topic, {"kind": "none"})}), "--scope", "tail")
     assert ended.code == 5
     error = ended.document()["error"]
-    assert "nobody says how far replication got" in error["message"]
+    assert "cannot determine the tail" in error["message"]
     assert "--scope full" in error["hint"]
 
 

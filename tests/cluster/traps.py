@@ -163,7 +163,7 @@ def _partitions() -> list[Trap]:
             "not-on-the-target",
             holding(*rows(4), *rows(2, p=1)),
             None,
-            Expected((6, 0), {0: [[0, 3]], 1: [[0, 1]]}, safe=6, notes=("has no topic",)),
+            Expected((6, 0), {0: [[0, 3]], 1: [[0, 1]]}, safe=6, notes=("does not exist",)),
         ),
         Trap(
             "more-partitions-there",
@@ -175,7 +175,9 @@ def _partitions() -> list[Trap]:
             "fewer-partitions-there",
             holding(*rows(3), *rows(2, p=1), *rows(1, p=2)),
             holding(*copies(rows(3))),
-            Expected((6, 3), {1: [[0, 1]], 2: [[0, 0]]}, safe=3, notes=("lacks partitions 1, 2",)),
+            Expected(
+                (6, 3), {1: [[0, 1]], 2: [[0, 0]]}, safe=3, notes=("missing on the target: 1, 2",)
+            ),
         ),
         Trap(
             "in-another-partition",

@@ -170,5 +170,5 @@ def test_what_is_not_complete_is_unknown() -> None:
     result = analysis(reader).run([T])
     assert result.exit_code is ExitCode.UNKNOWN
     assert "open transaction" in result.not_compared[0].reason
-    with pytest.raises(UsageError, match="no topic 'other'"):
+    with pytest.raises(UsageError, match="topic 'other' does not exist"):
         analysis(reader).run(["other"])

@@ -295,8 +295,8 @@ def test_what_does_not_hold_any_more_is_said() -> None:
         machine.begun()
         reasons = {(f.side, f.partition): f.reason for f in machine.known.forgotten}
         assert reasons == {
-            ("source", 0): "the topic was deleted and made anew",
-            ("target", 0): "another leader was elected, and its log is another one",
+            ("source", 0): "the topic was recreated",
+            ("target", 0): "a new leader was elected, and its log differs",
         }
     finally:
         machine.teardown()

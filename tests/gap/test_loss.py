@@ -105,7 +105,7 @@ def test_where_nothing_tells_it_says_so_of_each_end() -> None:
     found = estimate(LossEvidence("primary", (A, B)), NOW)
     assert numbers(found) == (None, None, None)
     assert (found.seconds, found.seconds_at_most) == (None, None)
-    assert found.words == "nothing tells how many records are lost"
+    assert found.words == "unknown how many records are lost"
     for figure in (found.records.at_least, found.records.likely, found.records.at_most):
         assert figure.based_on
 
@@ -121,7 +121,7 @@ def test_a_source_that_died_at_once_loses_little_however_long_ago_that_is() -> N
     assert later.records.at_most.records > 8_000_000
     assert (found.seconds, later.seconds) == (0.0, 0.0)
     assert found.words.startswith("about 0 records (at most ")
-    assert found.words.endswith(" are probably lost; primary was alive 20.0 s ago")
+    assert found.words.endswith(" are probably lost; primary was last known alive 20.0 s ago")
 
 
 def test_replication_that_hung_long_before_leaves_what_was_written_until_the_crash() -> None:
@@ -179,7 +179,9 @@ def test_what_was_seen_and_not_copied_is_lost_at_least() -> None:
     copied = {A: 43, B: 25}
     found = look(stock(250, a=50), a=paced, copied=copied, signs=(beat(40),))
     assert numbers(found)[0] == 7
-    assert found.records.at_least.based_on.startswith("seen on primary and not copied: a look")
+    assert found.records.at_least.based_on.startswith(
+        "observed on primary and not replicated: a look"
+    )
     assert numbers(look(groups(10, 60), a=paced, copied=copied))[0] == 17
     assert numbers(look(stock(300, a=50), groups(10, 60), a=paced, copied=copied))[0] == 17
     anew = look(stock(10, a=50), groups(300, 90), a=paced, copied=copied)
@@ -204,8 +206,8 @@ def test_a_records_own_timestamp_counts_where_it_is_newest_and_not_of_the_future
     assert last_sign(replace(evidence_found, signs=(own(-60), beat(40))), NOW) == beat(40)
     assert last_sign(replace(evidence_found, signs=(own(4.9), beat(5))), NOW) == beat(5)
     found = look(a=written(10, 5, last=5), signs=(own(5),))
-    assert "the last resort: any producer may set it" in found.records.likely.based_on
-    assert found.words.endswith("by the newest copy's own timestamp")
+    assert "record timestamp, set by the producer" in found.records.likely.based_on
+    assert found.words.endswith("(timestamp of the newest copy)")
 
 
 def test_an_end_that_one_partition_leaves_open_is_not_guessed() -> None:
@@ -214,9 +216,9 @@ def test_an_end_that_one_partition_leaves_open_is_not_guessed() -> None:
     )
     found = estimate(evidence_found, NOW)
     assert numbers(found)[2] is None
-    assert "of 1 of 2 partitions nothing tells" in found.records.at_most.based_on
+    assert "write rate unknown for 1 of 2 partitions" in found.records.at_most.based_on
     assert numbers(found)[1] is not None
-    assert "there was a pace to tell of 1 of 2 partitions" in found.records.likely.based_on
+    assert "write rate known for 1 of 2 partitions" in found.records.likely.based_on
     assert "no upper bound is known" in found.words
 
 
@@ -232,16 +234,14 @@ def test_each_piece_of_evidence_is_named_with_its_age() -> None:
     )
     assert estimate(evidence_found, NOW).evidence == (
         "primary was alive 20.0 s ago: drctl offsets track looked at it",
-        "replication worked 39.0 s ago: its own timestamp (the last resort: any producer may set"
-        " it)",
+        "replication worked 39.0 s ago: its own timestamp (record timestamp, set by the producer)",
         "replication worked 40.0 s ago: a heartbeat",
-        "where 2 of 2 partitions ended, 5 min ago: a look",
-        "where 1 of 2 partitions ended at least, 2 h ago: checkpoints",
-        "how far 2 of 2 partitions are copied: connector",
-        "how 2 partitions were written to: 1 by the copies' own timestamps, 1 by when replication"
-        " noted them",
-        "1 partitions were more than 3 s behind the source when replication last noted it",
-        "not known: Connect: no answer",
+        "end offsets of 2 of 2 partitions, 5 min ago: a look",
+        "end offsets of 1 of 2 partitions (lower bounds), 2 h ago: checkpoints",
+        "replicated offsets of 2 of 2 partitions: connector",
+        "write rates of 2 partitions: 1 from record timestamps, 1 from offset syncs",
+        "1 partitions lagged by more than 3 s when last recorded",
+        "not readable: Connect: no answer",
     )
 
 

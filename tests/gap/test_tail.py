@@ -137,7 +137,7 @@ def test_without_evidence_a_partition_is_left_out_unless_it_is_small() -> None:
     windows, unknown = tail.windows(whole, {})
     assert windows == {}
     assert [(u.topic, u.partition) for u in unknown] == [("t", 0)]
-    assert "nobody says how far" in unknown[0].reason
+    assert "replication progress is unknown" in unknown[0].reason
     tail = Tail(source, target, {}, same_offsets=False, margin=100)  # type: ignore[arg-type]
     windows, unknown = tail.windows(whole, {})
     assert (windows[PLACE].whole, unknown) == (True, ())
@@ -153,7 +153,7 @@ def test_partitions_of_interest_are_read_whole_where_nobody_knows_and_others_not
     tail = Tail(source, source, {}, same_offsets=False, margin=MARGIN, only={PLACE})  # type: ignore[arg-type]
     windows, unknown = tail.windows(whole, {})
     assert (list(windows), windows[PLACE].whole, unknown) == ([PLACE], True, ())
-    assert "nobody says how far" in windows[PLACE].evidence
+    assert "replication progress is unknown" in windows[PLACE].evidence
     assert dict(windowed(whole, windows).topics[0].source) == {0: OffsetRange(0, 100)}
 
 

@@ -173,9 +173,9 @@ def test_an_older_spark_is_not_asked_for_its_defaults(
         ({"deploy_mode": CLUSTER}, "client mode only"),
         ({"deploy_mode": CLUSTER, "master": "local[2]"}, "client mode only"),
         ({"deploy_mode": CLUSTER, "master": "k8s://https://api:6443"}, "secrets_path"),
-        ({"home": Path("/no/such/spark")}, "no bin/spark-submit in /no/such/spark"),
-        ({"jars": ("/no/such.jar",)}, "there is no file /no/such.jar"),
-        ({"shared": Path("/no/such/folder")}, "no folder on this machine: /no/such/folder"),
+        ({"home": Path("/no/such/spark")}, "bin/spark-submit not found in /no/such/spark"),
+        ({"jars": ("/no/such.jar",)}, "file /no/such.jar not found"),
+        ({"shared": Path("/no/such/folder")}, "/no/such/folder is not a directory"),
     ],
 )
 def test_what_does_not_go_together(
@@ -196,7 +196,7 @@ def test_the_shared_folder(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"needs spark\.shared"):
         shared_folder(None, "spark://host:7077", base, work)
     for named in ("hdfs://nn/drctl", "s3a://bucket/drctl", "file:/mnt/there"):
-        with pytest.raises(ConfigError, match="must be a folder in this version"):
+        with pytest.raises(ConfigError, match="must be a directory"):
             shared_folder(named, "yarn", base, work)
 
 

@@ -324,13 +324,13 @@ def test_a_shared_folder_that_cannot_be_used(tmp_path: Path, shared: Path) -> No
             job.rename(shared / "elsewhere")
             comparer.digest(PLAN, PLAN.everything(), silent)
 
-    with pytest.raises(Unknown, match=r"the shared folder cannot be used: .*question-1") as caught:
+    with pytest.raises(Unknown, match=r"cannot use the shared directory: .*question-1") as caught:
         ask()
     assert "spark.shared" in caught.value.hint
 
 
 def test_records_that_cannot_be_fetched(tmp_path: Path) -> None:
-    with pytest.raises(Unknown, match=r"the records cannot be fetched from .*nothing"):
+    with pytest.raises(Unknown, match=r"cannot copy the records from .*nothing"):
         fetch(tmp_path / "nothing", tmp_path / "out")
 
 
