@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
     from drctl.config.schema import ClusterConfig
     from drctl.drill.cleaning import Ports, Scratch
-    from drctl.engine.ports import Canary
+    from drctl.engine.ports import ProbeWriter
     from drctl.kafka.drill import DrillReader, DrillWriter
     from drctl.model.fencing import AclWriter
     from drctl.model.groups import Positions
@@ -151,17 +151,17 @@ _CURE = "this is a mistake in drctl: nothing was changed by this call"
 
 @dataclass(slots=True)
 class DrillLinkReader(ClusterLinkReader):
-    """Looks over a link that was narrowed; the canary is in a topic of the drill's own.
+    """Looks over a link that was narrowed; the probe record is in a topic of the drill's own.
 
     Attributes:
-        canary: that topic.
+        probe_record: that topic.
     """
 
-    canary: str = ""
+    probe_record: str = ""
 
-    def heard(self, name: str, topic: str, text: str) -> bool:
-        """Whether the record of the drill's canary can be read on a cluster."""
-        return ClusterLinkReader.heard(self, name, self.canary, text)
+    def probe_readable(self, name: str, topic: str, text: str) -> bool:
+        """Whether the record of the drill's probe record can be read on a cluster."""
+        return ClusterLinkReader.probe_readable(self, name, self.probe_record, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +169,12 @@ class DrillLinkWriter:
     """The part of `LinkWriter` that a drill needs; everything else is refused.
 
     Attributes:
-        canary_topic: where the probe record goes.
+        probe_topic: where the probe record goes.
         denied: is told once a fence was set.
     """
 
     inner: ClusterLinkWriter
-    canary_topic: str
+    probe_topic: str
     denied: Callable[[], None] = lambda: None
 
     def groups(self, name: str) -> "GroupWriter":
@@ -186,9 +186,9 @@ class DrillLinkWriter:
         rules = adapters.writer(name, self.inner.config.cluster(name)).acls
         return _OwnRules(rules, self.denied)
 
-    def canary(self, name: str, entrance: int | None = None) -> "Canary":
+    def probe_record(self, name: str, entrance: int | None = None) -> "ProbeWriter":
         """Writes to the drill's own topic."""
-        return _OwnCanary(self.inner.canary(name, entrance), self.canary_topic)
+        return _DrillProbeWriter(self.inner.probe_record(name, entrance), self.probe_topic)
 
     def keep(self, name: str, document: "Mapping[str, Any] | str") -> None:
         """Evidence, in the drill's folder."""
@@ -245,16 +245,16 @@ class _OwnRules:
 
 
 @dataclass(frozen=True, slots=True)
-class _OwnCanary:
-    """Implements `drctl.engine.ports.Canary`."""
+class _DrillProbeWriter:
+    """Implements `drctl.engine.ports.ProbeWriter`."""
 
-    inner: "Canary"
+    inner: "ProbeWriter"
     topic: str
 
-    def sing(self, topic: str, text: str) -> None:
+    def write_probe(self, topic: str, text: str) -> None:
         """Write one, into the drill's topic whatever the engine names."""
         _require_ours([self.topic])
-        self.inner.sing(self.topic, text)
+        self.inner.write_probe(self.topic, text)
 
 
 def _require_ours(names: Iterable[str]) -> None:

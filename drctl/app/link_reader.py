@@ -181,7 +181,7 @@ _CANARIES = 50
 """So many records are looked at, the newest: others write there, too."""
 
 
-def heard(site: "ClusterReader", topic: str, text: str) -> bool:
+def probe_readable(site: "ClusterReader", topic: str, text: str) -> bool:
     """Whether it is among the newest of the topic's only partition."""
     place = TopicPartition(topic, 0)
     log = site.offsets([place]).get(place)
@@ -653,9 +653,9 @@ class ClusterLinkReader(NoFailback):
         given = self.config, self.link, target, self.topics()
         return LossReader(*given, task=task, told=halted).loss()
 
-    def heard(self, name: str, topic: str, text: str) -> bool:
-        """Whether the record of a canary can be read on a cluster."""
-        return heard(self.site(name), topic, text)
+    def probe_readable(self, name: str, topic: str, text: str) -> bool:
+        """Whether the record of a probe record can be read on a cluster."""
+        return probe_readable(self.site(name), topic, text)
 
     def answer(self, question: str, text: str) -> bool | None:
         """What a person says to a question; None where nobody is there to say it."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.elections.cluster_state import Kind
-    from drctl.engine.ports import Canary
+    from drctl.engine.ports import ProbeWriter
     from drctl.model.endpoints import EndpointWriter
     from drctl.model.fencing import AclWriter
     from drctl.model.groups import GroupCreator, Positions
@@ -155,7 +155,7 @@ class ClusterLinkWriter:
         """One of the link's endpoints."""
         return run_adapters.endpoint_writer(self.config, self.link, number)
 
-    def canary(self, name: str, entrance: int | None = None) -> "Canary":
+    def probe_record(self, name: str, entrance: int | None = None) -> "ProbeWriter":
         """Writes to one cluster, straight or by one of the link's endpoints.
 
         Raises:
@@ -163,8 +163,8 @@ class ClusterLinkWriter:
         """
         cluster = self.config.cluster(name)
         if entrance is None:
-            return adapters.writer(name, cluster).canary
-        return run_adapters.entrance(self.link, entrance, cluster, name).writer().canary
+            return adapters.writer(name, cluster).probe_record
+        return run_adapters.entrance(self.link, entrance, cluster, name).writer().probe_record
 
     def run(
         self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float

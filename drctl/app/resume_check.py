@@ -479,7 +479,7 @@ class _Rehearsal:
         self.hold(_is_index(number, self.allowed), _no("endpoint", number))
         return _Endpoint(self)
 
-    def canary(self, name: str, entrance: int | None = None) -> "_Cluster":
+    def probe_record(self, name: str, entrance: int | None = None) -> "_Cluster":
         self.hold(entrance is None or _is_index(entrance, self.allowed), _no("endpoint", entrance))
         return self._cluster(name)
 
@@ -536,8 +536,8 @@ class _Cluster:
         self.writer.hold(isinstance(beyond, int), "it skips to what is no producer id")
         return {}
 
-    def sing(self, topic: str, text: str) -> None:
-        """The canary's topic is drctl's own."""
+    def write_probe(self, topic: str, text: str) -> None:
+        """The probe record's topic is drctl's own."""
 
     def deny(self, rules: Collection[Acl]) -> Mapping[Acl, Any]:
         """Fences are denying rules of the link's principals and topics, in either direction."""

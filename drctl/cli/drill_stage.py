@@ -143,9 +143,9 @@ class Stage:
     def reader(self) -> DrillLinkReader:
         """What looks over the narrowed link."""
         over = narrowed(self.link, self.scratch, self.principals)
-        canary = self.scratch.canary
+        probe_record = self.scratch.probe_record
         lost = self.mode is Mode.UNPLANNED
-        return DrillLinkReader(self.config, over, judged, Nobody(), lost, canary=canary)
+        return DrillLinkReader(self.config, over, judged, Nobody(), lost, probe_record=probe_record)
 
     def run(self) -> Logs | None:
         """All of it; what the applications saw, None where they were not moved.
@@ -209,7 +209,7 @@ class Stage:
                 applications.stop_writing(wait=self.mode is Mode.PLANNED)
             folder = drill_adapters.folder(self.config) / self.scratch.drill
             inner = ClusterLinkWriter(self.config, reader.link, folder, reader.commands)
-            own = DrillLinkWriter(inner, self.scratch.canary, applications.fence_set)
+            own = DrillLinkWriter(inner, self.scratch.probe_record, applications.fence_set)
             writer = cast(LinkWriter, own)
             with (
                 drill_adapters.journals(self.config).anew(self.scratch.drill) as journal,

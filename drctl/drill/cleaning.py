@@ -40,9 +40,9 @@ class Scratch:
         return f"{self.prefix}{MARK}{self.drill}-records"
 
     @property
-    def canary(self) -> str:
+    def probe_record(self) -> str:
         """The topic of the probe record on the target."""
-        return f"{self.prefix}{MARK}{self.drill}-canary"
+        return f"{self.prefix}{MARK}{self.drill}-probe"
 
     @property
     def group(self) -> str:

@@ -211,10 +211,10 @@ class CommandEnded:
     output: str = ""
 
 
-class Canary(Protocol):
+class ProbeWriter(Protocol):
     """Writes a probe record."""
 
-    def sing(self, topic: str, text: str) -> None:
+    def write_probe(self, topic: str, text: str) -> None:
         """Write one; it counts when all in-sync replicas have it.
 
         Raises:
@@ -351,7 +351,7 @@ class LinkReader(Protocol):
             Unreachable: the target did not answer.
         """
 
-    def heard(self, name: str, topic: str, text: str) -> bool:
+    def probe_readable(self, name: str, topic: str, text: str) -> bool:
         """Whether a probe record can be read on a cluster."""
 
     def compared(self, scope: str) -> Missing:
@@ -458,7 +458,7 @@ class LinkWriter(Protocol):
     def endpoint(self, number: int) -> EndpointWriter:
         """One of the link's endpoints."""
 
-    def canary(self, name: str, entrance: int | None = None) -> Canary:
+    def probe_record(self, name: str, entrance: int | None = None) -> ProbeWriter:
         """Writes to one cluster.
 
         Args:

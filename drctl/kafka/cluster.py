@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from drctl.kafka.journal_reader import JournalTopicReader
     from drctl.kafka.journal_topic import JournalTopic
     from drctl.kafka.ledger_topic import TopicLedger, TopicLedgerReader
-    from drctl.kafka.own_topics import KafkaCanary
+    from drctl.kafka.own_topics import KafkaProbeWriter
     from drctl.kafka.producer_ids import KafkaProducerIdReader, KafkaProducerIdWriter
     from drctl.kafka.reader import KafkaClusterReader
     from drctl.kafka.reconcile_copier import TransactionalCopier
@@ -126,7 +126,7 @@ class KafkaWriter(_Cluster):
     elections: "_Part[KafkaElectionWriter]" = _Part("elections", "KafkaElectionWriter")
     """Triggers leader elections."""
 
-    canary: "_Part[KafkaCanary]" = _Part("own_topics", "KafkaCanary")
+    probe_record: "_Part[KafkaProbeWriter]" = _Part("own_topics", "KafkaProbeWriter")
     """Writes a probe record."""
 
     anchors: "_Part[AnchorsTopic]" = _Part("anchors_topic", "AnchorsTopic")

@@ -91,7 +91,7 @@ DRILL = Purpose(
     rights="CREATE, READ, WRITE and DELETE",
     kept=False,
 )
-CANARY = Purpose(
+PROBE = Purpose(
     what="the probe record",
     page="docs/howto/permissions.md",
     silent="check that its brokers are running",
@@ -364,17 +364,17 @@ def _lost_in(error: BaseException) -> list[KafkaError]:
     return found
 
 
-_CANARY_S = 20.0
-_KEY = b"canary"
+_PROBE_S = 20.0
+_KEY = b"probe_record"
 
 
-class KafkaCanary:
-    """Implements `drctl.engine.ports.Canary`."""
+class KafkaProbeWriter:
+    """Implements `drctl.engine.ports.ProbeWriter`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def sing(self, topic: str, text: str) -> None:
+    def write_probe(self, topic: str, text: str) -> None:
         """Write one; makes the topic where there is none.
 
         Raises:
@@ -384,8 +384,8 @@ class KafkaCanary:
         connection = self._connection
         connection.use(self)
         try:
-            create_compacted(connection, topic, CANARY)
-            with TopicWriter(connection, topic, CANARY, _CANARY_S) as writer:
+            create_compacted(connection, topic, PROBE)
+            with TopicWriter(connection, topic, PROBE, _PROBE_S) as writer:
                 writer.write([(_KEY, text.encode())])
         except Unreachable:
             raise

@@ -17,7 +17,7 @@ from drctl.steps.fences import fenced_ends
 SHARED = "fence-of-another-link"
 """Blocks removing rules that another link needs."""
 
-CANARY_TOPIC = "__drctl_canary"
+PROBE_TOPIC = "__drctl_canary"
 
 _SHOWN = 3
 
@@ -77,7 +77,7 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         """The step in words."""
         return Description(
             f"open {settings.cluster} for writes",
-            f"a record written to {CANARY_TOPIC} reads back",
+            f"a record written to {PROBE_TOPIC} reads back",
             "deny again what was denied before",
         )
 
@@ -103,7 +103,7 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
     def apply(self, intent: EnableIntent, writer: LinkWriter) -> tuple[str, ...]:
         """Remove the rules, then write the probe record."""
         answers = writer.acls(intent.cluster).restore(intent.lifted) if intent.lifted else {}
-        writer.canary(intent.cluster).sing(CANARY_TOPIC, intent.text)
+        writer.probe_record(intent.cluster).write_probe(PROBE_TOPIC, intent.text)
         return complaints(answers, _name)
 
     def verify(self, intent: EnableIntent, reader: LinkReader) -> Seen[EnableFacts]:
@@ -113,8 +113,8 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
             lifted = reader.acls(cluster).lifted(intent.lifted, intent.topics)
             if not lifted.proven:
                 return Seen(State.WAITING, "; ".join(lifted.unproven), items=lifted.unproven)
-        if not reader.heard(cluster, CANARY_TOPIC, intent.text):
-            return Seen(State.WAITING, f"the canary is not on {cluster} yet")
+        if not reader.probe_readable(cluster, PROBE_TOPIC, intent.text):
+            return Seen(State.WAITING, f"the probe record is not on {cluster} yet")
         words = f"{cluster} took a record and gave it back"
         outstanding = ""
         if intent.unseen:

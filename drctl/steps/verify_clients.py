@@ -11,7 +11,7 @@ from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.groups import Committed, Group
 from drctl.model.health import Silent
 from drctl.model.topology import PartitionOffsets, TopicPartition, Unavailable
-from drctl.steps.enable_writes import CANARY_TOPIC
+from drctl.steps.enable_writes import PROBE_TOPIC
 from drctl.steps.prechecks import SnapshotState
 
 Standing = Mapping[str, int]
@@ -255,8 +255,8 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
         complaints = []
         for number in intent.entrances:
             try:
-                canary = writer.canary(intent.target, number)
-                canary.sing(CANARY_TOPIC, canary_text(intent, number))
+                probe_record = writer.probe_record(intent.target, number)
+                probe_record.write_probe(PROBE_TOPIC, probe_text(intent, number))
             except DrctlError as error:
                 complaints.append(f"endpoint {number + 1}: {error.message}")
         return tuple(complaints)
@@ -273,7 +273,7 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
         unheard = tuple(
             number
             for number in intent.entrances
-            if not reader.heard(target, CANARY_TOPIC, canary_text(intent, number))
+            if not reader.probe_readable(target, PROBE_TOPIC, probe_text(intent, number))
         )
         left = _left(intent, reader)
         silent = (f"what was written by endpoint {n + 1} is not on {target}" for n in unheard)
@@ -287,7 +287,7 @@ class VerifyClients(Polling[ClientsSettings, ClientsIntent, ClientsFacts]):
         return Seen(State.DONE, _done(intent, facts), facts)
 
 
-def canary_text(intent: ClientsIntent, number: int) -> str:
+def probe_text(intent: ClientsIntent, number: int) -> str:
     """What is written by an endpoint."""
     return f"{intent.text}-{number + 1}"
 

@@ -104,7 +104,7 @@ def scratch_document(
     fences = (step for step in planned.plan.steps if step.kind == FENCE_PRODUCERS.name)
     return ScratchDocument(
         source_topics=(scratch.topic,),
-        target_topics=(target_topic(scratch.topic), scratch.canary),
+        target_topics=(target_topic(scratch.topic), scratch.probe_record),
         groups=(scratch.group,),
         principals=tuple(
             name

@@ -80,7 +80,7 @@ def test_a_drill_that_is_killed_is_cleaned_up_by_the_next_which_passes(stage: St
     assert done["untouched"]["not_seen"] == []
     # The lab's administrator may see everything: nothing is left out but what never is looked at.
     assert done["untouched"]["not_compared"] == list(NEVER)
-    # Topic, copy and canary; the group on both; the rules of two fences.
+    # Topic, copy and probe record; the group on both; the rules of two fences.
     assert len(done["cleaned"]["deleted"]) >= 5
     assert done["cleaned"]["left"] == []
     assert verdicts(stage) == ["died", "passed"]

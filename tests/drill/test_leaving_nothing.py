@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drctl.app.drill_adapters import DrillLinkWriter, _OwnCanary, _OwnGroups, _OwnRules
+from drctl.app.drill_adapters import DrillLinkWriter, _DrillProbeWriter, _OwnGroups, _OwnRules
 from drctl.app.link_writer import ClusterLinkWriter
 from drctl.drill.cleaning import Left, Ports, Scratch, clean, left_on
 from drctl.engine.ports import LinkWriter
@@ -116,10 +116,10 @@ def test_rules_that_a_drill_does_not_make_are_not_its_own() -> None:
 
 def writer() -> DrillLinkWriter:
     nothing: Any = None
-    return DrillLinkWriter(ClusterLinkWriter(nothing, nothing, Path(), {}), MINE.canary)
+    return DrillLinkWriter(ClusterLinkWriter(nothing, nothing, Path(), {}), MINE.probe_record)
 
 
-CONFINED = {"groups", "acls", "canary", "keep"}
+CONFINED = {"groups", "acls", "probe_record", "keep"}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ PLACE = TopicPartition("orders", 0)
         lambda: _OwnGroups(NOTHING).delete({MINE.group: [PLACE]}),
         lambda: _OwnRules(NOTHING, lambda: None).deny([rule(MINE.topic), rule("orders")]),
         lambda: _OwnRules(NOTHING, lambda: None).restore([rule("*")]),
-        lambda: _OwnCanary(NOTHING, "__drctl_canary").sing(MINE.canary, "x"),
+        lambda: _DrillProbeWriter(NOTHING, "__drctl_canary").write_probe(MINE.probe_record, "x"),
     ],
 )
 def test_what_is_of_others_never_arrives(change: Any) -> None:

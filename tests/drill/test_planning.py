@@ -16,7 +16,7 @@ SCRATCH = Scratch("20260102t030405z-0a1b2c", "orders.")
 READERS = ("User:nobody",)
 
 
-@pytest.mark.parametrize("name", [SCRATCH.topic, SCRATCH.canary, SCRATCH.group])
+@pytest.mark.parametrize("name", [SCRATCH.topic, SCRATCH.probe_record, SCRATCH.group])
 @pytest.mark.parametrize("prefix", ["", "primary."])
 def test_names_of_a_drill_are_known_again(name: str, prefix: str) -> None:
     assert drill_of(prefix + name) == SCRATCH.drill

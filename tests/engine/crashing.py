@@ -220,6 +220,6 @@ def assert_looked_at(pair: Pair) -> None:
         if not how:
             since.pop(what, None)
             continue
-        seen_by = what.replace("canary on", "logs of")
+        seen_by = what.replace("probe_record on", "logs of")
         assert how not in since.get(seen_by, ()), f"{what}: {how}, twice without a look"
         since.setdefault(seen_by, set()).add(how)

@@ -11,7 +11,7 @@ from drctl.model.fencing import LITERAL, Denied, Topics, denials, sign
 from drctl.model.groups import Committed, Group, GroupProtocol, GroupState, Member
 from drctl.model.repairs import Acl
 from drctl.model.topology import TopicPartition
-from drctl.steps.enable_writes import CANARY_TOPIC
+from drctl.steps.enable_writes import PROBE_TOPIC
 from drctl.steps.stop_replication import STOPPED
 from tests.engine.arrivals import NEW, OLD, Arrivals, empty
 from tests.engine.sites import Committing, Logs, Rules, Trace, record
@@ -139,7 +139,7 @@ class Pair:
 
     @property
     def state(self) -> dict[str, Any]:
-        """All of it, but for the text of canaries and how many ids were asked for."""
+        """All of it, but for the text of probe records and how many ids were asked for."""
         groups = self.arrivals.groups_of
         connectors = self.workers.connectors.items()
         return {
@@ -158,8 +158,8 @@ class Pair:
         }
 
     def sang(self, name: str) -> bool:
-        """Whether a cluster has taken a canary."""
-        return bool(self.sites[name].logs.logs.get(TopicPartition(CANARY_TOPIC, 0)))
+        """Whether a cluster has taken a probe record."""
+        return bool(self.sites[name].logs.logs.get(TopicPartition(PROBE_TOPIC, 0)))
 
     def tick(self) -> None:
         """Time passes."""

@@ -147,7 +147,7 @@ class Sight:
         self.site(self.target).overview()
         return Loss(exactly(1, "counted"), 2.0, 2.0, "about 1 record", ("the connector's offsets",))
 
-    def heard(self, name: str, topic: str, text: str) -> bool:
+    def probe_readable(self, name: str, topic: str, text: str) -> bool:
         log = self.site(name).following({TopicPartition(topic, 0): 0}, 50)
         return any(each.key == text.encode() for found in log.values() for each in found)
 
@@ -254,9 +254,9 @@ class Grip:
     def endpoint(self, number: int) -> Endpoint:
         return self.pair.endpoints[number]
 
-    def canary(self, name: str, entrance: int | None = None) -> Any:
+    def probe_record(self, name: str, entrance: int | None = None) -> Any:
         to = name if entrance is None else self.pair.endpoints[entrance].cluster
-        return SimpleNamespace(sing=lambda topic, text: self._sing(to, topic, text))
+        return SimpleNamespace(write_probe=lambda topic, text: self._write_probe(to, topic, text))
 
     def run(
         self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
@@ -305,9 +305,11 @@ class Grip:
         self.pair.trace.look(f"ids of {name}")
         return answers
 
-    def _sing(self, name: str, topic: str, text: str) -> None:
+    def _write_probe(self, name: str, topic: str, text: str) -> None:
         place, logs = TopicPartition(topic, 0), self.pair.sites[name].logs
-        self.pair.trace.change(f"canary on {name}", text, lambda: logs.append(place, record(text)))
+        self.pair.trace.change(
+            f"probe_record on {name}", text, lambda: logs.append(place, record(text))
+        )
 
 
 @dataclass

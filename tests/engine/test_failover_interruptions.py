@@ -114,7 +114,7 @@ def test_where_a_guard_fails_nothing_is_touched() -> None:
 
 ANSWERS = (
     *(f"rules of {PRIMARY}", CONNECT, f"groups of {SECONDARY}", f"positions of {SECONDARY}"),
-    *(f"ids of {SECONDARY}", f"rules of {SECONDARY}", f"canary on {SECONDARY}"),
+    *(f"ids of {SECONDARY}", f"rules of {SECONDARY}", f"probe_record on {SECONDARY}"),
     *("endpoint 1", "endpoint 2", "commands"),
 )
 

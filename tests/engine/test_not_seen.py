@@ -29,7 +29,7 @@ def target(found: Acls | Unavailable) -> LinkReader:
         acls=lambda _name: SimpleNamespace(
             acls=lambda: found, lifted=lambda *_: SimpleNamespace(proven=True, unproven=())
         ),
-        heard=lambda *_: True,
+        probe_readable=lambda *_: True,
     )
 
 

@@ -27,7 +27,7 @@ class Around:
         members: by cluster and group, who reads.
         positions: of groups on the target, in its one partition.
         log: of that partition.
-        heard_texts: what canaries have written.
+        heard_texts: what probe records have written.
         entrances: numbers of endpoints that lead somewhere.
         hung: whether a broker of the source does not answer: no listing is whole.
         listed: groups that the source's brokers know.
@@ -85,19 +85,19 @@ class Around:
         assert set(places) <= {PLACE}
         return dict.fromkeys(places, self.log)
 
-    def heard(self, name: str, topic: str, text: str) -> bool:
+    def probe_readable(self, name: str, topic: str, text: str) -> bool:
         return text in self.heard_texts
 
-    def canary(self, name: str, entrance: int) -> "Singer":
-        return Singer(self, entrance)
+    def probe_record(self, name: str, entrance: int) -> "FakeProbeWriter":
+        return FakeProbeWriter(self, entrance)
 
 
 @dataclass
-class Singer:
+class FakeProbeWriter:
     around: Around
     entrance: int
 
-    def sing(self, topic: str, text: str) -> None:
+    def write_probe(self, topic: str, text: str) -> None:
         if self.entrance not in self.around.entrances:
             raise Refused("b took no record: nobody answers")
         self.around.heard_texts.add(text)

@@ -31,7 +31,7 @@ MAY_CHANGE: Mapping[str, frozenset[str]] = {
     "groups": frozenset({"prepare-groups"}),
     "positions": frozenset({"commit-offsets"}),
     "ids": frozenset({"advance-producer-ids"}),
-    "canary": frozenset({"enable-writes", "verify-clients"}),
+    "probe_record": frozenset({"enable-writes", "verify-clients"}),
     "endpoint 1": frozenset({"switch-endpoint"}),
     "endpoint 2": frozenset({"switch-endpoint"}),
     "commands": frozenset(
