@@ -8,7 +8,7 @@ import typer
 
 from drctl.cli.console import console
 from drctl.cli.grammar import Answers, LinkName, PlanRequest, option_words, takes_request
-from drctl.cli.settings import configuration
+from drctl.cli.settings import configuration, configuration_if_any
 from drctl.model.errors import ExitCode, UsageError
 from drctl.model.text import Lines
 from drctl.model.text import lines as meant
@@ -48,7 +48,7 @@ def list_runbooks() -> int:
     from drctl.runbook.reading import listing
     from drctl.views.command_documents import ListedRunbook, RunbooksDocument
 
-    found = listing(configuration().runbooks)
+    found = listing(_own(configuration_if_any()))
     width = max((len(each.name) for each in found), default=0)
     lines = (
         f"{each.name:<{width}}  {each.about}{_remark(each.own, each.replaced, each.sound)}"
@@ -68,7 +68,7 @@ def show(name: Name) -> int:
     from drctl.config.document import file_text
     from drctl.runbook.reading import find
 
-    runbook = find(name, configuration().runbooks)
+    runbook = find(name, _own(configuration_if_any()))
     return _text(name, runbook.path, file_text(runbook.path))
 
 
@@ -94,8 +94,8 @@ def lint(
     from drctl.runbook.linting import lint_all
     from drctl.views.command_documents import LintedRunbook, RunbookLintDocument
 
-    config = configuration()
-    paths = path or [each for each in (config.runbooks,) if each]
+    config = configuration_if_any()
+    paths = path or [each for each in (_own(config),) if each]
     if not paths:
         raise UsageError("no runbook is named", "name files or folders, or set `runbooks`")
     linted = lint_all(paths, _site(config))
@@ -125,8 +125,8 @@ class Filled:
 def render(given: Filled) -> int:
     """Print a runbook as a Markdown page.
 
-    Lists every step with its commands, the expected result and the rollback. With several links
-    and no --link, the page has placeholders.
+    Lists every step with its commands, the expected result and the rollback. The page has
+    placeholders without a drctl.yaml, and with several links and no --link.
 
     Examples:
         drctl runbook render planned-switchover > switchover.md
@@ -138,10 +138,10 @@ def render(given: Filled) -> int:
     from drctl.runbook.rendering import PLACEHOLDERS
     from drctl.runbook.rendering import render as page
 
-    config = configuration()
-    runbook = find(given.name, config.runbooks)
+    config = configuration() if given.link else configuration_if_any()
+    runbook = find(given.name, _own(config))
     seen = PLACEHOLDERS
-    if given.link is not None or len(config.links) == 1:
+    if config and (given.link or len(config.links) == 1):
         wanted = config.link(given.link)
         seen = with_failback(config, wanted, configured(wanted))
     text = page(runbook, seen, _given(given.values), _site(config))
@@ -191,7 +191,12 @@ def run(given: Carried) -> int:
     return either_direction(given, words, make, home=runbook.is_failback, lost=lost)
 
 
-def _site(config: "Config") -> "Site":
+def _own(config: "Config | None") -> Path | None:
+    """The folder of the user's own runbooks."""
+    return config.runbooks if config else None
+
+
+def _site(config: "Config | None") -> "Site":
     from drctl.offsets.applying import Precheck
     from drctl.runbook.site import site_of
 

@@ -26,13 +26,13 @@ class Site:
         return self.commands is None or any(_fits(argv, words) for words in self.commands)
 
 
-def site_of(config: Config, prechecks: Sequence[str] = ()) -> Site:
+def site_of(config: Config | None, prechecks: Sequence[str] = ()) -> Site:
     """The site of a configuration.
 
     Args:
         prechecks: beside the checks.
     """
-    return Site(config.file.commands, Site().prechecks | frozenset(prechecks))
+    return Site(config.file.commands if config else None, Site().prechecks | frozenset(prechecks))
 
 
 def _fits(argv: Sequence[str], words: Sequence[str]) -> bool:

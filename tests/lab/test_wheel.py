@@ -1,0 +1,114 @@
+"""The wheel alone, in an empty environment outside the checkout: templates, runbooks, lab, gap."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from drctl.lab.starting import free_port_base
+
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).parents[2]
+
+
+def build(kind: str, folder: Path) -> Path:
+    """A wheel or a source distribution, by the build backend of this checkout."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory"]
+    subprocess.run([*command, str(folder)], cwd=ROOT, check=True, capture_output=True, timeout=120)
+    (made,) = (path for path in folder.iterdir() if path.suffix in (".whl", ".gz"))
+    return made
+
+
+class Installed:
+    """The wheel in a virtual environment that knows nothing of the checkout."""
+
+    def __init__(self, folder: Path, dependencies: str) -> None:
+        self.folder = folder
+        self.python = folder / "venv" / "bin" / "python"
+        wheel = build("wheel", folder / "dist")
+        venv.create(folder / "venv", with_pip=True)
+        self._pip("--no-deps" if dependencies == "locked" else "--prefer-binary", str(wheel))
+        if dependencies == "locked":
+            # A path in a .pth file is no site directory: the checkout's own entry there is inert.
+            (site,) = (folder / "venv" / "lib").glob("python3*/site-packages")
+            (site / "locked.pth").write_text(sysconfig.get_path("purelib"))
+
+    def drctl(self, *words: str, code: int = 0) -> str:
+        """What it prints."""
+        program = self.folder / "venv" / "bin" / "drctl"
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+        done = subprocess.run(
+            [str(program), *words],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == code, (done.stdout, done.stderr)
+        return done.stdout
+
+    def _pip(self, *words: str) -> None:
+        pip = [str(self.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, *words], check=True, timeout=500, capture_output=True)
+
+
+@pytest.fixture(
+    scope="module", params=["locked", pytest.param("from the index", marks=pytest.mark.nightly)]
+)
+def installed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installed]:
+    made = Installed(tmp_path_factory.mktemp("wheel"), request.param)
+    yield made
+    made.drctl("lab", "down", "--dir", "lab")
+
+
+def test_a_new_user_gets_help_runbooks_a_lab_and_a_comparison(installed: Installed) -> None:
+    where = "import drctl, os; print(os.path.dirname(drctl.__file__))"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    package = subprocess.run(
+        [str(installed.python), "-c", where],
+        cwd=installed.folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    assert package.startswith(str(installed.folder))
+    assert "failover" in installed.drctl("--help")
+    runbooks = json.loads(installed.drctl("--output", "json", "runbook", "list"))["runbooks"]
+    assert "planned-switchover" in {each["name"] for each in runbooks}
+    assert "fence" in installed.drctl("runbook", "render", "planned-switchover")
+    ports = str(free_port_base(random.Random()))
+    installed.drctl("lab", "up", "--dir", "lab", "--port-base", ports, "--heap-mb", "320")
+    installed.drctl("lab", "load", "--dir", "lab", "--count", "100")
+    installed.drctl("lab", "env", "--dir", "lab")
+    words = ["--output", "json", "gap", "--scope", "full", "--stabilize", "10s"]
+    assert json.loads(installed.drctl(*words))["totals"]["unreplicated"] == 0
+
+
+def test_the_wheel_holds_the_package_and_its_data_and_nothing_else(tmp_path: Path) -> None:
+    names = ZipFile(build("wheel", tmp_path)).namelist()
+    roots = {name.split("/")[0] for name in names}
+    assert {name for name in roots if not name.endswith(".dist-info")} == {"drctl"}
+    for wanted in ("py.typed", "_data/templates/run.html.j2", "_data/runbooks/failback.yaml"):
+        assert f"drctl/{wanted}" in names
+    assert not [name for name in names if "__pycache__" in name]
+
+
+def test_the_source_distribution_can_be_built_again(tmp_path: Path) -> None:
+    with tarfile.open(build("sdist", tmp_path)) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"pyproject.toml", "README.md", "LICENSE", "templates/run.html.j2"} <= names
+    assert "runbooks/failback.yaml" in names
