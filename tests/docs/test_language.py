@@ -21,7 +21,7 @@ WORDS: Mapping[str, str] = {
     r"ways? back": "rollback, failback",
     r"owe[ds]?|owing": "outstanding",
     r"st(?:and|ands|ood|anding) against|objections?": "blocker, blocked by",
-    r"prechecks?": "precheck",
+    r"guards?": "precheck",
     r"pass(?:es|ed|ing)? over": "override, skip",
     r"cures?|cured": "remedy, fix",
     r"brought over|br(?:ing|ings|ought) the rest": "replicated, catch up",

@@ -43,9 +43,9 @@ CASES = {
             "interval": "1m",
             "input_series": [
                 series("up", "1x90"),
-                series("look_timestamp_seconds", "0+60x90"),
+                series("last_check_timestamp_seconds", "0+60x90"),
                 series("rpo_seconds", "45x90"),
-                series("rpo_allowed_seconds", "30x90"),
+                series("rpo_limit_seconds", "30x90"),
                 series("go", "1x30 0x60", ', mode="planned"'),
             ],
             "alert_rule_test": [
