@@ -1,7 +1,7 @@
-"""The records just before committed offsets of the source: what a group there consumed last.
+"""Reads the records before committed offsets on the source: what a group consumed last.
 
-And some further back (milestones), by which a group is found where replication lagged. Ranges of
-many partitions are read in one pass of a `RangeReader`.
+Also some older records (milestones), which help if replication lagged. Ranges of many partitions
+are read in one pass of a `RangeReader`.
 """
 
 from bisect import bisect_left
@@ -23,38 +23,38 @@ from drctl.model.topology import (
 )
 
 LENGTH = 32
-"""Records of a trail: so many equal ones in a row can be distinguished."""
+"""Records of a trail: up to this many equal records in a row can be distinguished."""
 
 WIDTHS = (MOST_RECORDS, 4 * MOST_RECORDS, 2_000, 20_000)
-"""Offsets that are read at first, and where these hold fewer records than wanted (transactions
-and compaction leave offsets without any)."""
+"""Offsets to read, in several attempts: transactions and compaction leave offsets without
+records."""
 
 _COALESCED = 64
-"""Offsets between two ranges that are read as one."""
+"""Ranges at most this many offsets apart are read as one."""
 
 Logs = Mapping[TopicPartition, PartitionOffsets | Unavailable]
-"""Log start and end offsets; or why a partition does not tell them."""
+"""Log start and end offsets by partition, or why they could not be read."""
 
 Position = tuple[TopicPartition, int]
 
 
 Step = AnchorRecord
-"""A record that can be recognised; headers do not count, for replicators change them."""
+"""A fingerprint of a record, without headers, because replicators change them."""
 
 Records = Sequence[tuple[int, Step]]
-"""With their offsets, ascending."""
+"""Records with their offsets, ascending."""
 
 
 class LastConsumed(NamedTuple):
-    """The records before a position.
+    """The records before a committed offset.
 
-    A record is uncommitted where its transaction was aborted, or is open: a replicator may have
-    copied it as a record like any other, or not.
+    Uncommitted records are those of aborted or open transactions; a replicator may have copied
+    them or not.
 
     Attributes:
-        steps: the newest first; the first one is committed.
-        passed: uncommitted records between the first one and the position.
-        uncommitted: which of the steps are, by index.
+        steps: records, the newest first; the first one is committed.
+        passed: uncommitted records between the first one and the committed offset.
+        uncommitted: indexes of uncommitted records.
     """
 
     steps: tuple[Step, ...] = ()
@@ -66,25 +66,25 @@ class RangeReader(Protocol):
     """Reads the records of offset ranges of one cluster."""
 
     def read(self, ranges: TopicRanges, *, uncommitted: bool = False) -> Iterable[Chunk]:
-        """Every committed record of these ranges, those of a partition in order.
+        """Read every committed record of these ranges, in order within a partition.
 
         Args:
-            uncommitted: whether to read records whose transaction was aborted or is open, too.
+            uncommitted: whether to read records of aborted and open transactions, too.
 
         Raises:
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
 
 
 def step_of(row: Row) -> Step:
-    """How a record is recognised."""
+    """Return the fingerprint of a record."""
     return Step(fingerprint(row[2], row[3]), row[1])
 
 
 def by_partition(
     ranges: Iterable[tuple[TopicPartition, OffsetRange]],
 ) -> dict[TopicPartition, list[OffsetRange]]:
-    """The ranges of each partition."""
+    """Group ranges by partition."""
     found: dict[TopicPartition, list[OffsetRange]] = defaultdict(list)
     for partition, each in ranges:
         found[partition].append(each)
@@ -97,10 +97,10 @@ def read_ranges(
     *,
     uncommitted: bool = False,
 ) -> dict[TopicPartition, list[tuple[int, Step]]]:
-    """The records of these ranges (which may overlap), ascending, as offset and step.
+    """Read the records of these ranges (which may overlap), ascending, as offset and step.
 
     Raises:
-        ScanFailed: something could not be read to its end.
+        ScanFailed: the records could not be read completely.
     """
     found: dict[TopicPartition, list[tuple[int, Step]]] = {place: [] for place in wanted}
     for chunk in chunks(reader, wanted, uncommitted=uncommitted):
@@ -115,10 +115,10 @@ def chunks(
     *,
     uncommitted: bool = False,
 ) -> Iterable[Chunk]:
-    """The records of these ranges (which may overlap), those of a partition in order, each once.
+    """Read the records of these ranges (which may overlap), in order and each once.
 
     Raises:
-        ScanFailed: something could not be read to its end.
+        ScanFailed: the records could not be read completely.
     """
     ranges: dict[str, dict[int, Sequence[OffsetRange]]] = {}
     for place, runs in wanted.items():
@@ -128,7 +128,7 @@ def chunks(
 
 
 def coalesced(runs: Iterable[OffsetRange]) -> list[OffsetRange]:
-    """Disjoint ranges, ascending, that cover these; near ones become one."""
+    """Merge ranges to disjoint ones, ascending; close ranges become one."""
     merged: list[OffsetRange] = []
     for run in sorted(run for run in runs if run.span):
         if merged and run.start <= merged[-1].end + _COALESCED:
@@ -139,18 +139,18 @@ def coalesced(runs: Iterable[OffsetRange]) -> list[OffsetRange]:
 
 
 def spread(start: int, end: int, places: int, size: int) -> list[OffsetRange]:
-    """Short ranges, from the first of these offsets to the last ones."""
+    """Return short ranges spread from the first to the last of these offsets."""
     last = max(0, end - start - size)
     starts = {start + last * place // (places - 1) for place in range(places)}
     return [OffsetRange(s, min(s + size, end)) for s in sorted(starts) if s < end]
 
 
 class Before(NamedTuple):
-    """The records before a position of the source.
+    """The records before a committed offset on the source.
 
     Attributes:
-        trail: without steps where no committed record is left.
-        last: the offset of its first step; -1 where there is none.
+        trail: without steps if no committed record is left.
+        last: offset of its first step; -1 if there is none.
     """
 
     trail: LastConsumed
@@ -160,13 +160,13 @@ class Before(NamedTuple):
 def last_consumed(
     logs: Logs, reader: RangeReader, positions: Collection[Position]
 ) -> Mapping[Position, Before | Unavailable]:
-    """The records before each offset.
+    """Read the records before each offset.
 
     Args:
-        logs: of all partitions in which there are positions.
+        logs: logs of all partitions.
 
     Raises:
-        ScanFailed: something could not be read to its end.
+        ScanFailed: the records could not be read completely.
     """
     found: dict[Position, Before | Unavailable] = {}
     waiting: dict[Position, PartitionOffsets] = {}
@@ -177,8 +177,8 @@ def last_consumed(
             found[at] = log
         elif offset > log.end:
             found[at] = Unavailable(
-                f"offset {offset} lies behind the end offset {log.end}: the log was truncated, or "
-                "the topic made anew"
+                f"offset {offset} is after the end offset {log.end}: the log was truncated, or "
+                "the topic was recreated"
             )
         else:
             waiting[at] = log
@@ -188,12 +188,12 @@ def last_consumed(
 def trails_before(
     reader: RangeReader, logs: Mapping[Position, PartitionOffsets]
 ) -> Mapping[Position, Before]:
-    """The records before each of these offsets, which lie in their logs.
+    """Read the records before each of these offsets, which must be within their logs.
 
-    Only where committed records leave offsets free the others are read, too.
+    Uncommitted records are read only if there are offsets without committed records.
 
     Raises:
-        ScanFailed: something could not be read to its end.
+        ScanFailed: the records could not be read completely.
     """
     committed = committed_before(reader, logs)
     spans = {at: _everything(at[1], logs[at], each) for at, each in committed.items() if each}
@@ -204,7 +204,7 @@ def trails_before(
 
 
 def _everything(offset: int, log: PartitionOffsets, committed: Records) -> OffsetRange:
-    """Where uncommitted records matter; not more than is looked at for committed ones."""
+    """Return the offsets in which uncommitted records matter."""
     first, last = committed[0][0], committed[-1][0]
     if len(committed) < MOST_RECORDS:
         first = max(log.log_start, first - MOST_RECORDS)
@@ -225,17 +225,17 @@ def _trail(offset: int, committed: Records, every: Records) -> Before:
 def committed_before(
     reader: RangeReader, logs: Mapping[Position, PartitionOffsets]
 ) -> Mapping[Position, Records]:
-    """The committed records before each of these offsets, which lie in their logs.
+    """Read the committed records before each of these offsets, which must be within their logs.
 
     Raises:
-        ScanFailed: something could not be read to its end.
+        ScanFailed: the records could not be read completely.
     """
     found: dict[Position, Records] = dict.fromkeys(logs, ())
     waiting = {at: log for at, log in logs.items() if at[1] > log.log_start}
     for width in WIDTHS:
         windows: dict[Position, OffsetRange] = {}
         for at, log in waiting.items():
-            end = min(at[1], log.last_stable)  # as far as transactions are decided
+            end = min(at[1], log.last_stable)  # up to the last stable offset
             windows[at] = OffsetRange(max(log.log_start, end - width), end)
         for at, steps in records_in(reader, windows).items():
             found[at] = steps[-MOST_RECORDS:]
@@ -247,12 +247,12 @@ def committed_before(
 def next_to_consume(
     reader: RangeReader, logs: Mapping[Position, PartitionOffsets]
 ) -> Mapping[Position, LastConsumed]:
-    """The first record from each of these offsets on; `passed` are the uncommitted ones before it.
+    """Read the first record at or after each offset; `passed` counts uncommitted ones before it.
 
-    Without steps where there is none nearby.
+    Without steps if there is none nearby.
 
     Raises:
-        ScanFailed: something could not be read to its end.
+        ScanFailed: the records could not be read completely.
     """
     first: dict[Position, tuple[int, Step]] = {}
     waiting = dict(logs)
@@ -281,10 +281,10 @@ def next_to_consume(
 def records_in(
     reader: RangeReader, windows: Mapping[Position, OffsetRange], *, uncommitted: bool = False
 ) -> Mapping[Position, Records]:
-    """The records of each window, ascending; what several windows share is read once.
+    """Read the records of each window, ascending; overlapping windows are read once.
 
     Raises:
-        ScanFailed: something could not be read to its end.
+        ScanFailed: the records could not be read completely.
     """
     wanted = by_partition((partition, window) for (partition, _), window in windows.items())
     held = read_ranges(reader, wanted, uncommitted=uncommitted)
@@ -297,16 +297,16 @@ def records_in(
 
 
 SPACING = 4
-"""How many times as far back the next one may lie."""
+"""Maximum ratio between the distances of consecutive milestones."""
 
 REACH = MOST_RECORDS * SPACING**10
-"""How many offsets back they go: some 35 million."""
+"""Maximum distance of milestones in offsets: about 35 million."""
 
 READ_AT_ONCE = 500
-"""How many are read in a pass at most, whatever the number of positions."""
+"""Maximum number of milestones read per pass."""
 
 _SPAN = 8
-"""Offsets before a position that are looked at for its record."""
+"""Offsets read before a position to find its record."""
 
 Known = dict[TopicPartition, dict[int, Milestone]]
 """By partition and position."""
@@ -315,7 +315,7 @@ Known = dict[TopicPartition, dict[int, Milestone]]
 def known_from(
     before: Mapping[Position, Before], anchors: Iterable[tuple[TopicPartition, Anchor]]
 ) -> Known:
-    """What was read for other positions, and what earlier anchors of the same logs knew."""
+    """Collect milestones from records read now and from earlier offset snapshots."""
     known: Known = defaultdict(dict)
     for partition, anchor in anchors:
         here = known[partition]
@@ -331,11 +331,11 @@ def known_from(
 def milestones_before(
     reader: RangeReader, logs: Mapping[Position, PartitionOffsets], known: Known, turn: int
 ) -> Mapping[Position, tuple[Milestone, ...]]:
-    """Those of each position, the nearest one first; what cannot be read now is left out.
+    """Return the milestones of each position, the nearest one first; omit unreadable ones.
 
     Args:
-        logs: of the positions.
-        turn: a number that differs from pass to pass: others come first then.
+        logs: logs of the positions.
+        turn: a number that differs in each pass, to start with different milestones.
     """
     held = {partition: dict(known.get(partition, {})) for partition, _ in logs}
     for partition, milestone in _milestones_at(reader, _missing(logs, held, turn), logs):
@@ -350,7 +350,7 @@ def milestones_before(
 
 
 def _chosen(offset: int, known: Sequence[int]) -> list[int]:
-    """Of the known positions as few as will do, the nearest one first."""
+    """Choose as few of the known positions as necessary, the nearest one first."""
     found: list[int] = []
     near = MOST_RECORDS
     while near < REACH and len(found) < MOST_MILESTONES:
@@ -366,7 +366,7 @@ def _chosen(offset: int, known: Sequence[int]) -> list[int]:
 def _missing(
     logs: Mapping[Position, PartitionOffsets], known: Known, turn: int
 ) -> Sequence[Position]:
-    """The milestones to read, those that serve most positions first."""
+    """Return the milestones to read, the most useful ones first."""
     positions = {partition: sorted(found) for partition, found in known.items()}
     uses = Counter(
         (partition, position)
@@ -380,7 +380,7 @@ def _missing(
 
 
 def _gaps(offset: int, log: PartitionOffsets, known: Sequence[int]) -> Iterator[int]:
-    """Positions that would fill the gaps between the known ones."""
+    """Yield positions that fill the gaps between known ones."""
     near, far = MOST_RECORDS, min(REACH, offset - log.log_start - 1)
     while near < far:
         within = bisect_left(known, offset - near * SPACING)
@@ -390,7 +390,7 @@ def _gaps(offset: int, log: PartitionOffsets, known: Sequence[int]) -> Iterator[
         distance = min(near * SPACING, far)
         position = offset - distance
         if distance < far:
-            # On a grid, so that the positions nearby want the same ones, now and later.
+            # On a grid, so that nearby positions share milestones, now and later.
             grid = 1 << (distance // 4).bit_length() - 1
             position = -(-position // grid) * grid
         if position <= log.last_stable:
@@ -409,7 +409,7 @@ def _milestones_at(
     try:
         held = records_in(reader, ranges)
     except Unknown:
-        return  # milestones are only for lagging replication; the pass has what it needs
+        return  # milestones are optional: they only help if replication lags
     for (partition, _), records in held.items():
         for offset, step in records[-1:]:
             yield partition, Milestone(offset + 1, *step)

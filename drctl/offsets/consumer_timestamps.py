@@ -1,8 +1,7 @@
 """Topic `__consumer_timestamps`: its rows, and the newest one of each group and partition.
 
-Within a partition of the topic the later record counts. Where the same key stands in several
-partitions, as after their number was changed, that of their newest ones counts which was written
-later; of two that were written at once, that of the higher partition.
+Within a partition of the topic, the later record wins. If a key is in several partitions (after
+their number was changed), the record written last wins; with equal times, the higher partition.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,12 +31,12 @@ class TimestampRow(NamedTuple):
     """One record.
 
     Attributes:
-        group: None, as topic and partition, where the key does not decode.
-        timestamp_ms: of the last consumed record; None for a tombstone, and where the value does
-            not decode.
-        written_at_ms: the record's own timestamp; None where it has none.
+        group: None (as are topic and partition) if the key cannot be decoded.
+        timestamp_ms: timestamp of the last consumed record; None for a tombstone, or if the value
+            cannot be decoded.
+        written_at_ms: timestamp of this record; None if it has none.
         at: its partition and offset in `__consumer_timestamps`.
-        error: why it does not decode; empty where it does.
+        error: why it cannot be decoded; empty if it can.
     """
 
     group: str | None
@@ -54,26 +53,26 @@ class TimestampRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The rows to keep: all where none is named. Keys that cannot be decoded are always kept."""
+    """The rows to keep; all if empty. Keys that cannot be decoded are always kept."""
 
     groups: frozenset[str] = frozenset()
     topics: frozenset[str] = frozenset()
 
     def takes(self, place: GroupPartition) -> bool:
-        """Whether a group and topic are among them."""
+        """Return whether a group and topic match."""
         named = not self.groups or place.group in self.groups
         return named and (not self.topics or place.topic in self.topics)
 
 
 class RowDecoder:
-    """Makes rows of records, as far as they are wanted."""
+    """Converts records to rows."""
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
         self._places: dict[bytes | None, GroupPartition] = {}
 
     def rows(self, chunk: Chunk) -> Iterator[TimestampRow]:
-        """A row of each record."""
+        """Yield the rows of a chunk."""
         for offset, time, key, value, _ in chunk.rows:
             row = self.row((chunk.partition, offset), time, key, value)
             if row is not None:
@@ -82,7 +81,7 @@ class RowDecoder:
     def row(
         self, at: tuple[int, int], time: int, key: bytes | None, value: bytes | None
     ) -> TimestampRow | None:
-        """The row of a record; None where it is not wanted."""
+        """Return the row of a record; None if it is not wanted."""
         place: GroupPartition | None = None
         written = None if time < 0 else time
         try:
@@ -100,10 +99,10 @@ class RowDecoder:
         return TimestampRow(*place, noted.timestamp_ms, noted.delta, value, written, at)
 
     def place(self, key: bytes | None) -> GroupPartition:
-        """What a key says.
+        """Decode a key.
 
         Raises:
-            Undecodable: it is none.
+            Undecodable: it is invalid.
         """
         found = self._places.get(key)
         if found is None:
@@ -118,7 +117,7 @@ Hex = Annotated[str, ("pattern", "^([0-9a-f]{2})*$")]
 
 
 class RecordDocument(TypedDict):
-    """Where a record stands."""
+    """The position of a record."""
 
     partition: Count
     offset: Count
@@ -153,7 +152,7 @@ class TimestampDocument(TypedDict):
 
 
 def row_json(row: TimestampRow) -> TimestampDocument:
-    """The document `drctl/consumer-timestamp/1`; there may be millions."""
+    """Build the document `drctl/consumer-timestamp/1`; there may be millions."""
     found: TimestampDocument = {
         "schema": "drctl/consumer-timestamp/1",
         "group": row.group,
@@ -172,7 +171,7 @@ def row_json(row: TimestampRow) -> TimestampDocument:
 
 
 HELD = 200_000
-"""How many keys are kept in memory, once for each partition of the topic that holds it."""
+"""Maximum number of keys in memory, counted per partition of the topic."""
 
 _Seen = tuple[int, int, bytes | None]
 """Offset of the record, its timestamp and value."""
@@ -182,8 +181,8 @@ class Entry(NamedTuple):
     """The newest record of one key in one partition of the topic.
 
     Attributes:
-        at_partition: the partition of the topic that holds it.
-        at_offset: where in it.
+        at_partition: its partition in the topic.
+        at_offset: its offset there.
         value: None for a tombstone.
     """
 
@@ -197,17 +196,17 @@ class Entry(NamedTuple):
 
 
 class EntryStore(Protocol):
-    """Keeps entries outside of memory."""
+    """Stores entries on disk."""
 
     def put(self, entries: Iterable[Entry]) -> None:
-        """Each replaces the one of its key and partition of the topic."""
+        """Store entries; each replaces the one with the same key and partition of the topic."""
 
     def entries(self) -> Iterator[Entry]:
-        """All of them; those of one group, topic and partition next to each other."""
+        """Yield all entries, grouped by group, topic and partition."""
 
 
 class NewestTimestamps:
-    """Takes the records of the topic, those of a partition in order, and gives the newest rows."""
+    """Collects the newest row per key from the records of the topic."""
 
     def __init__(
         self, decoder: RowDecoder, open_store: Callable[[], EntryStore], held: int = HELD
@@ -219,7 +218,7 @@ class NewestTimestamps:
         self._newest: dict[int, dict[bytes | None, _Seen]] = {}
 
     def take(self, chunk: Chunk) -> Iterator[TimestampRow]:
-        """Remember what decodes; gives the rows of what does not."""
+        """Take the records of a chunk; yield rows of those that cannot be decoded."""
         here = chunk.partition
         newest = self._newest.setdefault(here, {})
         for offset, time, key, value, _ in chunk.rows:
@@ -232,13 +231,13 @@ class NewestTimestamps:
                     yield row
                     if row.group is None:
                         continue
-                    value = None  # it cannot be decoded, and makes the older one void
+                    value = None  # it cannot be decoded, and invalidates the older one
             newest[key] = (offset, time, value)
         if sum(map(len, self._newest.values())) > self._held:
             self._move_to_store()
 
     def rows(self) -> Iterator[TimestampRow]:
-        """The newest row of each key, by group, topic and partition; deleted ones are left out."""
+        """Yield the newest row of each key, by group, topic and partition, without deleted ones."""
         entries: Iterable[Entry]
         if self._store is None:
             entries = sorted(self._entries(), key=_key)
@@ -271,21 +270,21 @@ def _key(entry: Entry) -> tuple[str, str, int]:
 
 
 _MISSING = (
-    "name the cluster on which the consumers run with --cluster; the topic is made by consumers"
-    " that have Confluent's ConsumerTimestampsInterceptor, or use drctl.consumer"
+    "use --cluster with the cluster on which the consumers run; the topic is created by consumers"
+    " with Confluent's ConsumerTimestampsInterceptor, or with drctl.consumer"
     " (docs/howto/python-consumer.md)"
 )
 _FORBIDDEN = f"grant READ and DESCRIBE on topic {TOPIC}"
-_RUN_AGAIN = "see that all brokers run, and run it again"
+_RUN_AGAIN = "check that all brokers are up, then run it again"
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What the topic held at one moment.
+    """The content of the topic at one moment.
 
     Attributes:
-        ranges: what is there to be read, by partition.
-        incomplete: what cannot be read, in words for a person.
+        ranges: offsets to read, by partition.
+        incomplete: what cannot be read, and why.
     """
 
     topic: TopicState
@@ -294,31 +293,31 @@ class Extent:
 
     @property
     def offsets(self) -> int:
-        """How many there are at most."""
+        """Maximum number of records."""
         return sum(held.span for held in self.ranges.values())
 
     @property
     def ends(self) -> dict[int, int]:
-        """Where reading continues."""
+        """Offsets at which to continue reading."""
         return {partition: held.end for partition, held in self.ranges.items()}
 
 
 def freeze(cluster: ClusterReader) -> Extent:
-    """Look at the topic.
+    """Read the offsets of the topic.
 
     Raises:
-        Unknown: there is none, it may not be read, or none of its partitions can be.
+        Unknown: it does not exist, is not readable, or none of its partitions is.
         Unreachable: no broker answered within the deadline.
     """
     where = f"topic {TOPIC} of {cluster.name}"
     state = cluster.topics([TOPIC])[TOPIC]
     if state is None:
-        raise Unknown(f"cluster {cluster.name} has no topic {TOPIC}", _MISSING)
+        raise Unknown(f"topic {TOPIC} does not exist on {cluster.name}", _MISSING)
     if isinstance(state, Unavailable):
         forbidden = "authorized" in state.reason
         raise Unknown(f"{where}: {state.reason}", _FORBIDDEN if forbidden else _RUN_AGAIN)
     if not state.readable:
-        raise Unknown(f"{where} may not be read by this user", _FORBIDDEN)
+        raise Unknown(f"not authorized to read {where}", _FORBIDDEN)
     offsets = cluster.offsets([TopicPartition(TOPIC, number) for number in state.partitions])
     ranges, incomplete = {}, []
     for (_, number), found in sorted(offsets.items()):
@@ -328,8 +327,8 @@ def freeze(cluster: ClusterReader) -> Extent:
         ranges[number] = OffsetRange(found.log_start, found.last_stable)
         if found.last_stable < found.end:
             incomplete.append(
-                f"partition {number}: a transaction is open, the {found.end - found.last_stable}"
-                f" offsets from {found.last_stable} on cannot be read yet"
+                f"partition {number}: open transaction: {found.end - found.last_stable} offsets"
+                f" from {found.last_stable} on cannot be read yet"
             )
     if not ranges:
         raise Unknown(f"{where} cannot be read: {incomplete[0]}", _RUN_AGAIN)
@@ -339,13 +338,13 @@ def freeze(cluster: ClusterReader) -> Extent:
 def read_frozen(
     reader: RangeReader, extent: Extent, progress: Callable[[int], None]
 ) -> Iterator[Chunk]:
-    """All committed records, those of a partition in order.
+    """Yield all committed records, in order within a partition.
 
     Args:
-        progress: told how many offsets are done.
+        progress: called with the number of offsets done.
 
     Raises:
-        ScanFailed: something could not be read to its end.
+        ScanFailed: the records could not be read completely.
     """
     ranges = {number: held for number, held in extent.ranges.items() if held.span}
     done, position = 0, {number: held.start for number, held in ranges.items()}

@@ -1,6 +1,6 @@
-"""Reads the documents that offsets are applied from: snapshots and translations.
+"""Reads snapshot and translation documents for `drctl offsets apply`.
 
-Errors name the file, the line, the place in the document and the fix.
+Errors name the file, the line, the path in the document and the fix.
 """
 
 import json
@@ -27,9 +27,9 @@ _DECODER = json.JSONDecoder()
 
 
 def place_of(text: str, path: Path) -> Mark:
-    """The line and column of the value at this path of a valid JSON text.
+    """Return line and column of the value at a path in valid JSON text.
 
-    Where there is no such value, those of the innermost value around it.
+    If it does not exist, return those of the innermost value around it.
     """
     at = _skip(text, 0)
     for part in path:
@@ -42,7 +42,7 @@ def place_of(text: str, path: Path) -> Mark:
 
 
 def _children(text: str, at: int) -> Iterator[tuple[str | int, int]]:
-    """The keys or numbers of the values in the one that begins here, and where each begins."""
+    """Yield the key or index and the position of each child of the value at this position."""
     end = {"{": "}", "[": "]"}.get(text[at], "")
     at = _skip(text, at + 1)
     number = 0
@@ -65,8 +65,8 @@ def _skip(text: str, at: int) -> int:
 SNAPSHOT = "drctl/offsets-snapshot/1"
 TRANSLATIONS = "drctl/offsets/1"
 _MOST_SHOWN = 10
-_FIX = "make it anew with `drctl offsets snapshot` or `drctl offsets translate -o json`"
-_REPEATED = "this group and partition stand above already"
+_FIX = "create it again with `drctl offsets snapshot` or `drctl offsets translate -o json`"
+_REPEATED = "duplicate group and partition"
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -77,7 +77,7 @@ class _Closed(BaseModel):
 
 
 class _Open(BaseModel):
-    """Of what `translate` prints, which holds more than applying needs."""
+    """Part of the output of `translate`, which contains more than applying needs."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
@@ -85,7 +85,7 @@ class _Open(BaseModel):
 def _is_text(value: Any) -> str:
     # Metadata may hold lone surrogates, which pydantic's own str does not accept.
     if not isinstance(value, str):
-        raise ValueError("it should be a text")
+        raise ValueError("must be a string")
     return value
 
 
@@ -171,9 +171,9 @@ class TranslationDocument:
     """A `drctl/offsets/1`.
 
     Attributes:
-        target: the name of the cluster that its offsets are of; empty where it does not say.
-        target_id: that cluster's own id; likewise.
-        rows: what it wants.
+        target: name of the target cluster; empty if unknown.
+        target_id: its cluster id; empty if unknown.
+        rows: the wanted offsets.
     """
 
     target: str
@@ -182,11 +182,11 @@ class TranslationDocument:
 
 
 def read_document(file: File) -> Snapshot | TranslationDocument:
-    """The document in a file.
+    """Read the document in a file.
 
     Raises:
-        UsageError: the file cannot be read, or is neither of the two kinds.
-        ConfigError: something in it is wrong.
+        UsageError: the file cannot be read, or is not a supported document.
+        ConfigError: the document is invalid.
     """
     text, data = _content(file)
     kind = data.get("schema") if isinstance(data, dict) else None
@@ -195,10 +195,10 @@ def read_document(file: File) -> Snapshot | TranslationDocument:
     if kind == TRANSLATIONS:
         return _translations(file, text, data)
     raise UsageError(
-        f"{file} is a {kind!r}, not a {SNAPSHOT} or {TRANSLATIONS}"
+        f"{file}: schema is {kind!r}, not {SNAPSHOT} or {TRANSLATIONS}"
         if isinstance(kind, str)
-        else f"{file} has no field `schema`",
-        "give a file that `drctl offsets snapshot` or `drctl offsets translate -o json` made",
+        else f"{file}: no field `schema`",
+        "use a file from `drctl offsets snapshot` or `drctl offsets translate -o json`",
     )
 
 
@@ -207,9 +207,9 @@ def _content(file: File) -> tuple[str, Any]:
         text = file.read_text(encoding="utf-8")
         return text, read_json(text)
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}", "see --from") from None
+        raise UsageError(f"cannot read {file}: {error.strerror}", "check --from") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{file} is no UTF-8 text: {error.reason}", _FIX) from None
+        raise ConfigError(f"{file}: not UTF-8 text: {error.reason}", _FIX) from None
     except json.JSONDecodeError as error:
         where = Mark(error.lineno, error.colno)
         raise config_error(str(file), [Problem(where, (), error.msg)], _FIX) from None
@@ -224,7 +224,7 @@ def _snapshot(file: File, text: str, data: Any) -> Snapshot:
     seen: set[str] = set()
     for number, each in enumerate(found.groups):
         if each.group in seen:
-            problems.append((("groups", number), "this group stands above already"))
+            problems.append((("groups", number), "duplicate group"))
         seen.add(each.group)
         positions: dict[TopicPartition, Committed] = {}
         for at, row in enumerate(each.positions):
@@ -241,7 +241,7 @@ def _snapshot(file: File, text: str, data: Any) -> Snapshot:
     try:
         taken = datetime.fromisoformat(found.taken)
     except ValueError:
-        problems.append((("taken",), "it is no time, such as 2026-03-05T14:20:07+00:00"))
+        problems.append((("taken",), "not a time such as 2026-03-05T14:20:07+00:00"))
     if problems:
         raise _wrong(file, text, problems)
     filters = Filters(tuple(found.filters.groups), tuple(found.filters.topics))
@@ -274,7 +274,7 @@ def _wanted(row: _Row) -> Wanted:
     blocked = row.blocked or ""
     if row.target_offset is None or row.target_topic is None:
         source = TopicPartition(row.target_topic or row.topic, row.partition)
-        return Wanted(row.group, source, None, blocked=blocked or "it was not translated")
+        return Wanted(row.group, source, None, blocked=blocked or "not translated")
     bounds = Bounds(
         row.rereads_at_most, row.skips_at_most, row.rereads_likely, row.skips_only_if or ""
     )

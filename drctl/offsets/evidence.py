@@ -1,4 +1,4 @@
-"""What was noted about committed offsets before, for when the source does not answer."""
+"""Evidence of committed offsets that was recorded before, for an unreachable source."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,9 +18,9 @@ class CopiedPosition(NamedTuple):
     """A group's committed offset, from a copy of the source's `__consumer_offsets`.
 
     Attributes:
-        known_ms: timestamp of the newest record that was copied into the same partition, in
-            milliseconds UTC: the offset is true as of then.
-        reported_by: the copy, in words for a person.
+        known_ms: timestamp of the newest record copied into the same partition, in milliseconds
+            UTC: the offset is as of then.
+        reported_by: name of the copy.
     """
 
     offset: int
@@ -33,7 +33,7 @@ class CopiedOffsets:
     """The content of the copy.
 
     Attributes:
-        undecodable: keys that are not Kafka's, and positions whose newest value is not.
+        undecodable: number of keys and newest values that cannot be decoded.
     """
 
     positions: Mapping[GroupPartition, CopiedPosition] = field(default_factory=dict)
@@ -41,10 +41,11 @@ class CopiedOffsets:
 
 
 def positions_of(topic: str, chunks: Iterable[Chunk]) -> CopiedOffsets:
-    """The committed offsets in the records of the copy, those of each partition in order.
+    """Return the committed offsets in the records of the copy.
 
     Args:
-        topic: the copy's name.
+        topic: name of the copy.
+        chunks: its records, in order within a partition.
     """
     places: dict[bytes | None, GroupPartition | None] = {}
     newest: dict[GroupPartition, tuple[int, int, bytes | None]] = {}
@@ -70,16 +71,16 @@ def positions_of(topic: str, chunks: Iterable[Chunk]) -> CopiedOffsets:
             damaged += 1
             continue
         if commit is not None:
-            words = f"the position is told by {topic}"
+            words = f"committed offset from {topic}"
             found[place] = CopiedPosition(commit.offset, known_ms[partition], words)
     return CopiedOffsets(found, damaged)
 
 
 def _place(key: bytes | None) -> GroupPartition | None:
-    """The group and partition of a key; None where it is about something else.
+    """Return the group and partition of a key; None for other kinds of keys.
 
     Raises:
-        Undecodable: it is no key.
+        Undecodable: it is not a valid key.
     """
     whose = consumer_offsets.decode_key(key)
     if not isinstance(whose, CommitKey):
@@ -92,15 +93,15 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was noted about committed offsets before.
+    """All recorded evidence of committed offsets.
 
     Attributes:
-        source_id: the source's cluster id; empty where it is not known.
+        source_id: cluster id of the source; empty if unknown.
         mirrored: from MirrorMaker 2's topics; None for other links.
-        anchors: from `drctl offsets track`.
-        consumed: timestamps that consumers commit for Confluent Replicator.
+        anchors: offset snapshots of `drctl offsets track`.
+        consumed: timestamps that consumers write for Confluent Replicator.
         copied: from a copy of the source's `__consumer_offsets`.
-        missing: evidence that should be there and could not be read, in words for a person.
+        missing: evidence that could not be read, and why.
     """
 
     source_id: str = ""
@@ -112,10 +113,10 @@ class Evidence:
 
 
 class EvidenceReader(Protocol):
-    """Reads what was noted before."""
+    """Reads recorded evidence."""
 
     def read(self, source_alive: bool, progress: Progress) -> Evidence:
-        """All of it, each topic once.
+        """Read all evidence, each topic once.
 
         Raises:
             Unreachable: the target did not answer.
@@ -123,14 +124,14 @@ class EvidenceReader(Protocol):
 
 
 class LastKnown(NamedTuple):
-    """A committed offset on a source that does not answer.
+    """A committed offset on an unreachable source.
 
     Attributes:
-        offset: None where only the group and the partition are known.
-        at_ms: as of when, in milliseconds UTC; None where that is not known.
-        reported_by: the evidence, where the method does not name it itself.
-        followed: whether a reset would have been noted, too. MirrorMaker 2 leaves a checkpoint as
-            it was where a group is reset to before its oldest sync.
+        offset: None if only group and partition are known.
+        at_ms: as of when, in milliseconds UTC; None if unknown.
+        reported_by: the evidence, if the method does not name it itself.
+        followed: whether a reset would have been recorded, too. MirrorMaker 2 does not update a
+            checkpoint if a group is reset to before its oldest sync.
     """
 
     offset: int | None
@@ -142,10 +143,10 @@ class LastKnown(NamedTuple):
 def last_known(
     evidence: Evidence, source_topic: Callable[[str], str | None]
 ) -> Mapping[GroupPartition, LastKnown]:
-    """Every group and partition with a note; of several notes the newest counts.
+    """Return the newest evidence of each group and partition.
 
     Args:
-        source_topic: a topic's name on the source, by its name on the target.
+        source_topic: returns the name on the source of a target topic.
     """
     found = dict.fromkeys(evidence.consumed, LastKnown(None))
     checkpoints = evidence.mirrored.checkpoints if evidence.mirrored else {}

@@ -1,4 +1,4 @@
-"""Reads the evidence of committed offsets from its topics, each once."""
+"""Reads evidence of committed offsets from topics, each once."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ class EvidenceTopics:
     """Implements `EvidenceReader` with the topics of both clusters.
 
     Attributes:
-        aliases: MirrorMaker 2's names of the clusters; None where they are not known.
-        mirrors: whether the link is one of MirrorMaker 2.
-        copied_topic: the target's copy of the source's `__consumer_offsets`; None without one.
-        scope: what trackers of the link read.
+        aliases: MirrorMaker 2's cluster aliases; None if unknown.
+        mirrors: whether MirrorMaker 2 replicates the link.
+        copied_topic: copy of the source's `__consumer_offsets` on the target; None if none.
+        scope: patterns of the link for trackers.
     """
 
     source: Place
@@ -33,11 +33,11 @@ class EvidenceTopics:
     scope: Scope | None = None
 
     def read(self, source_alive: bool, progress: Progress) -> Evidence:
-        """All of it.
+        """Read all evidence.
 
         Raises:
             Unreachable: the target did not answer.
-            ScanFailed: a topic could not be read to its end.
+            ScanFailed: a topic could not be read completely.
         """
         missing: list[str] = []
         mirrored = self._mirrored(source_alive, progress, missing)
@@ -49,7 +49,7 @@ class EvidenceTopics:
         source = self.source[0] if source_alive else None
         anchors, damaged = anchors_of(log, source_id, source, self.scope)
         if damaged:
-            missing.append(f"{damaged} records of {ANCHORS_TOPIC} are no anchors")
+            missing.append(f"{ANCHORS_TOPIC}: {damaged} records cannot be decoded")
         consumed = self._consumed(source_alive, progress, missing)
         # While the source answers, it reports committed offsets itself.
         copied = {} if source_alive else self._copied(progress, missing)
@@ -62,28 +62,28 @@ class EvidenceTopics:
             return None
         aliases = self.aliases()
         if aliases is None:
-            missing.append("MirrorMaker 2's names of the clusters are not known")
+            missing.append("MirrorMaker 2's cluster aliases are unknown")
             return None
         found = read_mirrored(aliases, self.source if source_alive else None, self.target, progress)
         missing += [f"{topic}: {reason}" for topic, reason in found.unread.items()]
         if found.undecodable:
-            missing.append(f"{found.undecodable} records of MirrorMaker 2's cannot be decoded")
+            missing.append(f"MirrorMaker 2's topics: {found.undecodable} records cannot be decoded")
         return found
 
     def _source_id(self, log: AnchorLog, source_alive: bool, missing: list[str]) -> str:
         source = self.source[0]
         if source_alive:
             return source.cluster_id()
-        # While the source does not answer, only trackers can have noted its id.
+        # If the source is unreachable, only offset snapshots contain its cluster id.
         found = survived_cluster(log, source.name, self.target[0].cluster_id())
         if found is None:
-            missing.append(f"{ANCHORS_TOPIC} holds other clusters' anchors, not {source.name}'s")
+            missing.append(f"{ANCHORS_TOPIC} has no offset snapshots of {source.name}")
         return found or ""
 
     def _consumed(
         self, source_alive: bool, progress: Progress, missing: list[str]
     ) -> Mapping[GroupPartition, Consumed]:
-        """Consumers may note them on either cluster; the newer note counts."""
+        """Read consumer timestamps from both clusters; the newer one wins."""
         found: dict[GroupPartition, Consumed] = {}
         damaged = 0
         topic = consumer_timestamps.TOPIC
@@ -101,7 +101,7 @@ class EvidenceTopics:
                 if noted is not None and (known is None or (known.at_ms or 0) < at_ms):
                     found[whose] = Consumed(noted.timestamp_ms, at_ms)
         if damaged:
-            missing.append(f"{damaged} records of {topic} cannot be decoded")
+            missing.append(f"{topic}: {damaged} records cannot be decoded")
         return found
 
     def _copied(
@@ -114,19 +114,18 @@ class EvidenceTopics:
         state = self.target[0].topics([topic])[topic]
         if not isinstance(state, TopicState):
             why = "it does not exist" if state is None else state.reason
-            missing.append(f"{topic}, the copy of the source's positions: {why}")
+            missing.append(f"{topic} (copy of __consumer_offsets): {why}")
             return {}
         found = positions_of(topic, topic_chunks(self.target, state, missing))
         if found.undecodable:
-            missing.append(f"{found.undecodable} records of {topic} cannot be decoded")
+            missing.append(f"{topic}: {found.undecodable} records cannot be decoded")
         return found.positions
 
 
 def newest_values(chunks: Iterable[Chunk]) -> Mapping[bytes | None, tuple[int, bytes | None]]:
-    """When the newest record of each key was written, and its value.
+    """Return the newest record of each key: when it was written, and its value.
 
-    Within a partition the later record counts; of several partitions, as after their number was
-    changed, the newest one of that in which it was written last.
+    Within a partition the later record wins; across partitions, the one written last.
     """
     by_partition: dict[int, dict[bytes | None, tuple[int, bytes | None]]] = {}
     for chunk in chunks:
@@ -141,17 +140,17 @@ def newest_values(chunks: Iterable[Chunk]) -> Mapping[bytes | None, tuple[int, b
 
 
 def chunks_of(place: Place, topic: str, missing: list[str]) -> Iterator[Chunk]:
-    """Everything that a topic holds, of each partition in order; nothing where there is none."""
+    """Yield all records of a topic, in order within a partition; none if it does not exist."""
     state = place[0].topics([topic])[topic]
     if isinstance(state, TopicState):
         yield from topic_chunks(place, state, missing)
 
 
 def topic_chunks(place: Place, topic: TopicState, missing: list[str]) -> Iterator[Chunk]:
-    """Everything that a topic holds, of each partition in order.
+    """Yield all records of a topic, in order within a partition.
 
     Args:
-        missing: gets the partitions that cannot be read, with the reason.
+        missing: collects partitions that cannot be read, with the reason.
     """
     cluster, reader = place
     ranges: dict[int, tuple[OffsetRange]] = {}

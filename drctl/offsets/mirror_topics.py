@@ -1,7 +1,6 @@
-"""MirrorMaker 2's own topics of checkpoints and offset syncs: their names, and what they hold.
+"""Reads MirrorMaker 2's checkpoint and offset-sync topics.
 
-Each is read once for all groups, from its log start to the last stable offset that it had when
-reading began.
+Each is read once for all groups, from its log start to its current last stable offset.
 """
 
 import re
@@ -18,10 +17,10 @@ from drctl.offsets.consumed import RangeReader
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """MirrorMaker 2's names of the clusters, and how it builds topic names from them.
+    """MirrorMaker 2's cluster aliases, and the names of its internal topics.
 
     Attributes:
-        separator: between the parts of internal topics' names (KIP-949).
+        separator: separator in names of internal topics (KIP-949).
     """
 
     source: str
@@ -30,24 +29,24 @@ class Aliases:
 
     @property
     def checkpoints(self) -> str:
-        """The topic of checkpoints, on the target."""
+        """The checkpoint topic, on the target."""
         return self.separator.join((self.source, "checkpoints", "internal"))
 
     @property
     def syncs_on_source(self) -> str:
-        """The topic of offset syncs where it is kept on the source."""
+        """The offset-sync topic, if it is on the source."""
         return self._syncs(self.target)
 
     @property
     def syncs_on_target(self) -> str:
-        """The topic of offset syncs where it is kept on the target (KIP-716)."""
+        """The offset-sync topic, if it is on the target (KIP-716)."""
         return self._syncs(self.source)
 
     @property
     def heartbeats(self) -> str:
-        """The topic on the target with heartbeats that were copied from the source.
+        """The topic on the target with heartbeats replicated from the source.
 
-        `heartbeats` itself shows only that a worker lives.
+        `heartbeats` itself shows only that a worker is alive.
         """
         return self.separator.join((self.source, "heartbeats"))
 
@@ -57,13 +56,13 @@ class Aliases:
 
 @dataclass(frozen=True, slots=True)
 class Mirrored:
-    """What the topics hold.
+    """The content of the topics.
 
     Attributes:
         syncs: by source partition, in the order of the topic.
-        checkpoints: by group and partition of the target.
-        recreated_ms: of source partitions whose target was recreated: when that was first seen.
-        undecodable: records that are not what they should be.
+        checkpoints: by group and target partition.
+        recreated_ms: by source partition, when a recreated target partition was first observed.
+        undecodable: number of records that cannot be decoded.
         unread: topics that could not be read, with the reason.
     """
 
@@ -75,7 +74,7 @@ class Mirrored:
 
 
 def aliases_of(connector: Mapping[str, str]) -> Aliases | None:
-    """As a connector's configuration has them; None where it names no clusters."""
+    """Return the aliases in a connector's configuration."""
     source = connector.get("source.cluster.alias", "source")
     target = connector.get("target.cluster.alias", "target")
     own = connector.get("replication.policy.internal.topic.separator.enabled", "true")
@@ -84,10 +83,10 @@ def aliases_of(connector: Mapping[str, str]) -> Aliases | None:
 
 
 def guessed_aliases(source: str, target: str, names: Iterable[str]) -> Aliases | None:
-    """From the clusters' names in drctl.yaml, or from the only topics there are.
+    """Guess the aliases from cluster names in drctl.yaml, or from existing checkpoint topics.
 
     Args:
-        names: of the target's topics.
+        names: topics on the target.
     """
     pattern = re.compile(r"(.+)\.checkpoints\.internal")
     found = {match[1] for name in names if (match := pattern.fullmatch(name))}
@@ -97,20 +96,20 @@ def guessed_aliases(source: str, target: str, names: Iterable[str]) -> Aliases |
 
 
 Place = tuple[ClusterReader, RangeReader]
-"""A cluster, and what reads its records."""
+"""A cluster and the reader of its records."""
 
 
 def read_mirrored(
     aliases: Aliases, source: Place | None, target: Place, progress: Callable[[str], None]
 ) -> Mirrored:
-    """Read all of it.
+    """Read syncs and checkpoints.
 
     Args:
-        source: None where it cannot be asked.
+        source: None if it is unreachable.
 
     Raises:
         Unreachable: a cluster did not answer.
-        ScanFailed: a topic could not be read to its end.
+        ScanFailed: a topic could not be read completely.
     """
     syncs = read_syncs(aliases, source, target, progress)
     progress(f"reading {aliases.checkpoints}")
@@ -135,14 +134,14 @@ def read_mirrored(
 def read_syncs(
     aliases: Aliases, source: Place | None, target: Place, progress: Callable[[str], None]
 ) -> Mirrored:
-    """Read the syncs alone, wherever MirrorMaker 2 keeps them.
+    """Read only the offset syncs, from either cluster.
 
     Args:
-        source: None where it cannot be asked.
+        source: None if it is unreachable.
 
     Raises:
         Unreachable: a cluster did not answer.
-        ScanFailed: a topic could not be read to its end.
+        ScanFailed: a topic could not be read completely.
     """
     places = [(target, aliases.syncs_on_target)]
     if source is not None:
@@ -151,7 +150,7 @@ def read_syncs(
     for place, topic in places:
         progress(f"reading {topic}")
         histories.append(_History(_rows(place, topic, unread)))
-    # Of each partition the history that was written to last: the topic's place can change.
+    # Use the history that was written last for each partition: the topic's location can change.
     syncs: dict[TopicPartition, tuple[Sync, ...]] = {}
     anew: dict[TopicPartition, int] = {}
     for history in histories:
@@ -166,7 +165,7 @@ def read_syncs(
 
 
 class _History:
-    """What one topic of offset syncs holds."""
+    """The content of one offset-sync topic."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.syncs: dict[TopicPartition, list[Sync]] = {}
@@ -195,7 +194,7 @@ class _History:
 
 
 def _rows(place: Place, topic: str, unread: dict[str, str]) -> Iterator[Row]:
-    """Everything that the topic's only partition holds; nothing where there is no such topic."""
+    """Yield all records of a single-partition topic; none if it does not exist."""
     cluster, reader = place
     if cluster.topics([topic])[topic] is None:
         return

@@ -1,8 +1,7 @@
 """Finds a trail of consumed records on the target.
 
-Safe in any case: the earliest record that may be the last consumed one is taken for it, so nothing
-after it is skipped. Where the last consumed record is not there, the newest one that is there
-counts instead.
+It never skips records: it uses the earliest record that may be the last consumed one. If the last
+consumed record is not on the target, it uses the newest one that is.
 """
 
 from bisect import bisect_left
@@ -26,21 +25,21 @@ from drctl.offsets.consumed import (
 )
 
 BEFORE = 2 * LENGTH
-"""Records read before the first one of the right time."""
+"""Records read before the first one with the right timestamp."""
 
 WIDTHS = (2_000, 20_000)
-"""Records among which a trail is looked for: at first, and where it was not found there."""
+"""Records to search: first attempt and second attempt."""
 
 NEAR = BEFORE
-"""Records read from the first one of the right time on, to see where that time ends: looking up
-the next time would cost the target more."""
+"""Records read from the first one with the right timestamp on, to find the end of that timestamp:
+another lookup would be more expensive."""
 
 
 class SearchQuery(NamedTuple):
-    """A trail that is looked for in a partition of the target.
+    """A trail to find in a target partition.
 
     Attributes:
-        within: offsets that hold it, where that is known better than by its time.
+        within: offsets to search, if known better than from its timestamp.
     """
 
     target: TopicPartition
@@ -52,11 +51,11 @@ class Match(NamedTuple):
     """Where a trail ends on the target.
 
     Attributes:
-        position: just after the earliest record that may be its newest one there.
+        position: just after the earliest record that may be its newest one.
         latest: just after the latest such record.
         missing: newest committed records of the trail that were not found.
-        between: records of the trail, uncommitted ones included, that may come after that one,
-            because it holds equal ones; None where more may than it remembers.
+        between: records of the trail (including uncommitted ones) that may follow the match,
+            because the trail has equal records; None if unknown.
         to_end: whether everything was read up to the end of the log.
     """
 
@@ -68,17 +67,17 @@ class Match(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """Whether it can be no other record than the newest one of the trail."""
+        """Whether the match is certainly the newest record of the trail."""
         return not self.missing and self.between == 0 and self.latest == self.position
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """Where to look.
+    """The offsets to search.
 
     Attributes:
-        first: the first record as young as the newest of the trail; None where that is unknown.
-        sure: whether the newest record of the trail is certain to be there.
+        first: first record with the timestamp of the newest of the trail; None if unknown.
+        sure: whether the newest record of the trail is certain to be in it.
     """
 
     range: OffsetRange
@@ -87,16 +86,16 @@ class _Window:
     sure: bool
 
     def inside(self, other: OffsetRange) -> bool:
-        """Whether all of it lies in these offsets."""
+        """Return whether it is within these offsets."""
         return other.start <= self.range.start and self.range.end <= other.end
 
 
 @dataclass(frozen=True, slots=True)
 class TargetSearch:
-    """Looks for many trails at once.
+    """Finds many trails at once.
 
     Attributes:
-        timed_topics: whether records keep their timestamps on the target, by topic there.
+        timed_topics: whether records keep their timestamps on the target, by target topic.
     """
 
     target: ClusterReader
@@ -104,15 +103,15 @@ class TargetSearch:
     timed_topics: Mapping[str, bool]
 
     def timed(self, topic: str) -> bool:
-        """Whether records keep their timestamps in this topic of the target."""
+        """Return whether records keep their timestamps in this target topic."""
         return self.timed_topics.get(topic, False)
 
     def find(self, sought: Iterable[SearchQuery]) -> Mapping[SearchQuery, Match | Unavailable]:
-        """Those that were found, and those of which the target did not say where to look.
+        """Find trails; return matches and failed timestamp lookups.
 
         Raises:
             Unreachable: the target did not answer.
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
         waiting = dict.fromkeys(
             s
@@ -145,7 +144,7 @@ class TargetSearch:
     def logs(
         self, places: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, PartitionOffsets | Unavailable]:
-        """The logs of these partitions of the target, as they are now.
+        """Return the current logs of these target partitions.
 
         Raises:
             Unreachable: the target did not answer.
@@ -155,11 +154,11 @@ class TargetSearch:
     def following(
         self, places: Mapping[TopicPartition, Sequence[OffsetRange]]
     ) -> Mapping[TopicPartition, tuple[PartitionOffsets, Records]]:
-        """The records of these ranges as far as the log goes, and the log before it was read.
+        """Read the records of these ranges up to the end of the log, and the log before.
 
         Raises:
             Unreachable: the target did not answer.
-            ScanFailed: something could not be read to its end.
+            ScanFailed: the records could not be read completely.
         """
         logs = self.logs(places.keys())
         wanted = {
@@ -178,7 +177,7 @@ class TargetSearch:
         }
 
     def name(self, topic: str, step: Step) -> object:
-        """What a record of this topic of the target is known by."""
+        """Return what identifies a record in this target topic."""
         return step if self.timed(topic) else step.fingerprint
 
     def _ends(
@@ -188,7 +187,7 @@ class TargetSearch:
         held: "_Held",
         logs: Logs,
     ) -> tuple[Mapping[SearchQuery, int], Mapping[SearchQuery, Unavailable]]:
-        """The first offset after records of its newest record's time, or why it is unknown."""
+        """Return the first offset after records with the newest timestamp, or why it is unknown."""
         found: dict[SearchQuery, int] = {}
         unseen: dict[SearchQuery, int] = {}
         for s, window in near.items():
@@ -207,7 +206,7 @@ class TargetSearch:
     def _look_up(
         self, times: Mapping[SearchQuery, int]
     ) -> tuple[dict[SearchQuery, int], dict[SearchQuery, Unavailable]]:
-        """The first target offset of each time; -1 where none is as young."""
+        """Look up the first target offset of each timestamp; -1 if there is none."""
         questions = list(dict.fromkeys((s.target, at) for s, at in times.items()))
         answers = self.target.look_up(questions)() if questions else ()
         answered = dict(zip(questions, answers, strict=True))
@@ -241,13 +240,13 @@ def _near(firsts: Mapping[SearchQuery, int], logs: Logs) -> dict[SearchQuery, Of
 def _window(
     sought: SearchQuery, log: PartitionOffsets, first: int | None, after: int | None, width: int
 ) -> _Window | None:
-    """Where to look; None where there is nothing to look at."""
+    """Return the offsets to search; None if there are none."""
     if sought.within is not None:
         start, end = sought.within
     elif first is None:
         return None
     elif first < 0:
-        # No record on the target is as young: what was consumed before is at its end.
+        # No record on the target is that new: earlier consumed records are at its end.
         start, end = log.last_stable - width, log.last_stable
     else:
         start, end = first - BEFORE, log.last_stable
@@ -283,7 +282,7 @@ class _PartitionRecords:
         self._times = [step.timestamp_ms for _, step in steps]
 
     def younger(self, timestamp_ms: int, start: int, end: int) -> int | None:
-        """The first of these offsets whose record is younger."""
+        """Return the first of these offsets with a newer record."""
         for n in range(bisect_left(self._offsets, start), bisect_left(self._offsets, end)):
             if self._times[n] > timestamp_ms:
                 return self._offsets[n]
@@ -293,10 +292,10 @@ class _PartitionRecords:
         return step if self._timed else step.fingerprint
 
     def match(self, trail: LastConsumed, window: _Window) -> Match | None:
-        """Where the newest committed record of the trail is in the window.
+        """Find the newest committed record of the trail in the window.
 
-        Uncommitted ones tell nothing: where they are not copied, an equal record on the target may
-        be one that was committed later, and is not consumed.
+        Uncommitted records are ignored: if they were not copied, an equal record on the target may
+        have been committed later and not be consumed.
         """
         start, end = window.range
         missing = 0
@@ -315,9 +314,9 @@ class _PartitionRecords:
         return None
 
     def _between(self, trail: LastConsumed, offset: int) -> int | None:
-        """Records of the trail that may come after the one that was found at this offset.
+        """Return how many records of the trail may follow the match at this offset.
 
-        The records before it tell which of the trail's equal records it is.
+        The records before it show which of several equal records of the trail it is.
         """
         names = [self._name(step) for step in trail.steps]
         last = bisect_left(self._offsets, offset)

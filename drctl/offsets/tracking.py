@@ -1,7 +1,7 @@
-"""Passes over the committed offsets of a link's groups, and the anchors to write for them.
+"""Reads the committed offsets of a link's groups, and decides which offset snapshots to write.
 
-An anchor holds the records before a committed offset, and some further back (milestones), so that
-the offset can be found on another cluster.
+An offset snapshot contains the records before a committed offset, and some older ones (milestones),
+so that the offset can be found on another cluster.
 """
 
 import time
@@ -35,8 +35,8 @@ class Problem(NamedTuple):
     """Something that could not be read, and why.
 
     Attributes:
-        topic: empty where the whole group is meant.
-        partition: -1 then.
+        topic: empty if it concerns the whole group.
+        partition: -1 if it concerns the whole group.
     """
 
     group: str
@@ -47,14 +47,14 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SourceOffsets:
-    """The committed offsets of a source at one moment.
+    """The committed offsets on a source at one moment.
 
     Attributes:
-        groups: how many the link carries.
-        positions: in topics that it carries.
-        topics: those of the positions.
-        gone: known positions that the source reports as deleted.
-        unseen: known positions that it does not report.
+        groups: number of groups of the link.
+        positions: their committed offsets in topics of the link.
+        topics: the topics of these.
+        gone: known offsets that the source reports as deleted.
+        unseen: known offsets that it does not report.
     """
 
     groups: int
@@ -68,7 +68,7 @@ class SourceOffsets:
 def look_around(
     link: Carried, cluster: ClusterReader, groups: GroupReader, known: Collection[GroupPartition]
 ) -> SourceOffsets:
-    """Ask the source for groups, offsets and topics; reads no record.
+    """Read groups, committed offsets and topics from the source; no records.
 
     Raises:
         Unreachable: the source did not answer.
@@ -112,26 +112,26 @@ def _deleted(
     lost: Mapping[str, Group | Unavailable],
     states: Mapping[str, TopicState | Unavailable | None],
 ) -> bool:
-    """Whether the source reports that there is no such position; no report is not enough."""
+    """Return whether the source reports that there is no such committed offset."""
     if place.group in lost:
         group = lost[place.group]
         return isinstance(group, Group) and group.state is GroupState.DEAD
     if isinstance(committed[place.group], Unavailable):
         return False
-    # Kafka leaves out positions in topics that this user may not see.
+    # Kafka omits offsets in topics that are not visible to this user.
     return not isinstance(states[place.partition.topic], Unavailable)
 
 
-_RECREATED = Unavailable("its topic was made anew while it was read")
+_RECREATED = Unavailable("the topic was recreated while it was read")
 _FORBIDDEN = Unavailable("not authorized to read the topic")
 
 
 class Reading(NamedTuple):
-    """The records before a position.
+    """The records before a committed offset.
 
     Attributes:
-        trail: the last consumed ones; without steps where none is left.
-        milestones: some further back.
+        trail: the last consumed records; without steps if none are left.
+        milestones: some older records.
     """
 
     trail: LastConsumed
@@ -145,15 +145,15 @@ def read_before(
     known: Mapping[GroupPartition, Held],
     turn: int,
 ) -> Mapping[GroupPartition, Reading | Unavailable]:
-    """The records before positions that moved, or why they cannot be read.
+    """Read the records before changed committed offsets, or why they cannot be read.
 
     Args:
-        known: the anchors of positions as they were.
-        turn: a number that differs from pass to pass.
+        known: previous offset snapshots.
+        turn: a number that differs in each pass.
 
     Raises:
         Unreachable: the source did not answer.
-        ScanFailed: records could not be read to their end.
+        ScanFailed: records could not be read completely.
     """
     if not moved:
         return {}
@@ -168,7 +168,7 @@ def read_before(
     before = last_consumed(logs, source.records, wanted)
     usable = {at: each for at, each in before.items() if isinstance(each, Before)}
     there = {at: log for at in usable if isinstance(log := logs[at[0]], PartitionOffsets)}
-    remembered = (  # of the logs as they are now
+    remembered = (  # only of the current topics, not of recreated ones
         (place.partition, anchor)
         for place in moved
         if (held := known.get(place)) is not None
@@ -194,10 +194,10 @@ def read_before(
 
 
 FORGET_MS = 24 * 3_600_000
-"""How long an anchor outlives its committed offset: it must stay if the source loses its groups."""
+"""How long an offset snapshot is kept after its offset was deleted, in case the source lost it."""
 
 _SKEW_MS = 3_600_000
-"""No clock is as wrong as that: an anchor from further ahead is replaced, not believed."""
+"""Maximum clock skew: a snapshot from further in the future is replaced."""
 
 
 @dataclass(slots=True)
@@ -205,11 +205,11 @@ class AnchorDecisions:
     """Collects the changes of one pass.
 
     Attributes:
-        seen_ms: when a position was last seen as its anchor has it.
-        shadowed: anchors that compaction would lose.
-        notes: anchors to write.
-        forgotten: anchors to delete.
-        unverified: how many anchors are of positions that were not seen.
+        seen_ms: returns when an offset snapshot was last confirmed.
+        shadowed: snapshots that compaction would remove in favor of older ones.
+        notes: snapshots to write.
+        forgotten: snapshots to delete.
+        unverified: number of snapshots whose committed offset was not found.
     """
 
     cluster_id: str
@@ -228,7 +228,7 @@ class AnchorDecisions:
         topic_id: str,
         reading: Reading,
     ) -> None:
-        """The position differs from its anchor, or has none."""
+        """Record a committed offset that differs from its snapshot, or has none."""
         trail = reading.trail
         anchor = Anchor(
             position.offset,
@@ -243,16 +243,16 @@ class AnchorDecisions:
         self._write(self._key(place), held, anchor)
 
     def kept(self, place: GroupPartition, held: Held) -> None:
-        """The position is as its anchor has it."""
+        """Confirm an unchanged committed offset."""
         key = self._key(place)
         if held.head.unverified or key in self.shadowed:
             self._rewrite(key, held, self._now(held), unverified=False)
 
     def lost(self, place: GroupPartition, held: Held | None, *, gone: bool) -> None:
-        """The position was not seen.
+        """Handle a committed offset that was not found.
 
         Args:
-            gone: whether the source reports that there is none.
+            gone: whether the source reports that it does not exist.
         """
         if held is None:
             return
@@ -268,7 +268,7 @@ class AnchorDecisions:
     def _rewrite(self, key: AnchorKey, held: Held, observed_ms: int, *, unverified: bool) -> None:
         anchor = held.anchor
         if anchor is None:
-            # It cannot be decoded; the next pass notes the position again.
+            # It cannot be decoded; the next pass writes it again.
             self.forgotten.append((encode_key(key), None))
         else:
             self._write(key, held, replace(anchor, observed_ms=observed_ms, unverified=unverified))
@@ -276,12 +276,12 @@ class AnchorDecisions:
     def _write(self, key: AnchorKey, held: Held | None, anchor: Anchor) -> None:
         name = encode_key(key)
         if held is not None and held.head.observed_ms > anchor.observed_ms:
-            # From a clock that was far ahead: only what is deleted first can be replaced.
+            # Written with a clock far ahead: it must be deleted before it can be replaced.
             self.notes.append((name, None))
         self.notes.append((name, encode_value(anchor)))
 
     def _now(self, held: Held | None) -> int:
-        """Newer than what was known when this pass began, whatever clock that was."""
+        """Return a time newer than the existing snapshot, regardless of clocks."""
         if held is None or held.head.observed_ms > self.now_ms + _SKEW_MS:
             return self.now_ms
         return max(self.now_ms, held.head.observed_ms + 1)
@@ -298,16 +298,16 @@ class TrackingPass:
     """The outcome of one pass over a source.
 
     Attributes:
-        cluster_id: of the source.
-        began_ms: milliseconds since 1970 UTC.
-        groups: how many the link carries.
-        positions: how many they have in its topics.
-        moved: positions that differ from what is noted.
-        without_records: of these, how many have no consumed record left to find them by.
-        unverified: anchors of positions that could not be seen.
-        notes: anchors to write.
-        forgotten: anchors to delete.
-        own: the record that confirms all of this, once it is written.
+        cluster_id: cluster id of the source.
+        began_ms: start, in milliseconds since 1970 UTC.
+        groups: number of groups of the link.
+        positions: number of their committed offsets in topics of the link.
+        moved: number of committed offsets that differ from their snapshot.
+        without_records: how many of these have no consumed record left.
+        unverified: number of snapshots whose committed offset was not found.
+        notes: snapshots to write.
+        forgotten: snapshots to delete.
+        own: the pass record, which confirms all of this when written.
     """
 
     cluster_id: str
@@ -324,22 +324,22 @@ class TrackingPass:
 
     @property
     def noted(self) -> int:
-        """How many anchors are to be written."""
+        """Number of offset snapshots to write."""
         return sum(value is not None for _, value in self.notes)
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """Everything to write, in this order: what confirms the rest comes last."""
+        """Everything to write, in order: the pass record comes last."""
         return (*self.notes, *self.forgotten, self.own)
 
 
 @dataclass(frozen=True, slots=True)
 class Tracker:
-    """Reads the committed offsets of a link's groups; writes nothing itself.
+    """Reads the committed offsets of a link's groups; writes nothing.
 
     Attributes:
-        scope: the same link as patterns.
-        now_ms: the time.
+        scope: the patterns of the link.
+        now_ms: the clock.
     """
 
     link: Carried
@@ -348,25 +348,25 @@ class Tracker:
     now_ms: Callable[[], int]
 
     def look(self, log: AnchorLog, target_id: str, progress: Progress) -> TrackingPass:
-        """One pass.
+        """Make one pass.
 
         Args:
-            log: what was noted until now; read before this pass begins, so all of it is older.
-            target_id: of the cluster that keeps the log.
+            log: existing offset snapshots, read before this pass, so all of them are older.
+            target_id: id of the cluster that stores them.
 
         Raises:
             ConfigError: the source is that cluster.
             Unreachable: the source did not answer.
-            ScanFailed: records could not be read to their end.
+            ScanFailed: records could not be read completely.
         """
-        progress("looking at the groups")
+        progress("reading groups")
         began_ms = self.now_ms()
         reader = self.source.reader
         cluster_id = reader.cluster_id()
         if cluster_id == target_id:
             raise ConfigError(
-                f"cluster {reader.name} would keep the anchors of its own groups",
-                "let `from` and `to` of the link name two clusters",
+                f"source and target of the link are the same cluster {reader.name}",
+                "set `from` and `to` of the link to different clusters",
             )
         carries, carries_group = cache(self.link.carries), cache(self.link.carries_group)
         known = {
@@ -375,7 +375,7 @@ class Tracker:
             if carries_group(key.group) and carries(key.topic)
         }
         state = look_around(self.link, reader, self.source.groups, known.keys())
-        moved = {  # also because their topic was recreated
+        moved = {  # including offsets in recreated topics
             place: at
             for place, at in state.positions.items()
             if (held := known.get(place)) is None
@@ -427,12 +427,12 @@ class Tracked:
     """A pass.
 
     Attributes:
-        executed: whether what is to be noted was written.
-        topic_existed: whether there was a topic before.
-        look: the outcome; None where the pass failed.
-        failed: why it did.
-        known_ms: when the last complete pass began, this one or one before; None where there was
-            none. What is noted is true as of then.
+        executed: whether it was written.
+        topic_existed: whether the topic existed before.
+        look: the outcome; None if the pass failed.
+        failed: why it failed.
+        known_ms: start of the last complete pass; None if there was none. The snapshots are as of
+            then.
     """
 
     began_ms: int
@@ -445,68 +445,68 @@ class Tracked:
 
     @property
     def complete(self) -> bool:
-        """Whether all positions were seen."""
+        """Whether all committed offsets were read."""
         return self.look is not None and self.failed is None and not self.look.problems
 
     @property
     def exit_code(self) -> ExitCode:
-        """What a single pass ends with."""
+        """Exit code of a single pass."""
         return ExitCode.DONE if self.complete else ExitCode.UNKNOWN
 
     @property
     def age_seconds(self) -> float | None:
-        """How old what is noted was when the pass ended."""
+        """Age of the offset snapshots at the end of the pass."""
         if self.known_ms is None:
             return None
         return max(0.0, (self.began_ms - self.known_ms) / 1000 + self.seconds)
 
 
 class AnchorReader(Protocol):
-    """Follows what is noted."""
+    """Reads the offset snapshots topic."""
 
     @property
     def exists(self) -> bool:
-        """Whether there was a topic to read, the last time."""
+        """Whether the topic existed when last read."""
 
     def cluster_id(self) -> str:
-        """Of the cluster that keeps it.
+        """Return the id of the cluster that stores it.
 
         Raises:
             Unreachable: it did not answer.
         """
 
     def catch_up(self) -> AnchorLog:
-        """All that was noted until now.
+        """Read the topic up to its current end.
 
         Raises:
-            Unreachable: the cluster that keeps it did not answer.
+            Unreachable: the cluster did not answer.
         """
 
     def check(self) -> None:
-        """See whether it could be written.
+        """Check whether the topic is writable.
 
         Raises:
-            ConfigError: it could not.
+            ConfigError: it is not.
         """
 
 
 class AnchorWriter(Protocol):
-    """Notes something."""
+    """Writes to the offset snapshots topic."""
 
     def write(self, changes: Sequence[Change]) -> None:
-        """Write all of it, upon which it is read back.
+        """Write all changes and read them back.
 
         Raises:
-            Unreachable: no answer came.
+            Unreachable: no response.
         """
 
 
 @dataclass(slots=True)
 class Passes:
-    """Passes over one link, one after the other.
+    """Makes passes over a link.
 
     Attributes:
-        writes: None where nothing may be written.
+        writes: None to write nothing.
     """
 
     tracker: Tracker
@@ -515,13 +515,13 @@ class Passes:
     _known_ms: int | None = None
 
     def run(self, progress: Progress) -> Tracked:
-        """One pass; one that fails says so, and the next may go on."""
+        """Make one pass; a failure is part of the result."""
         began, began_ms = time.monotonic(), self.tracker.now_ms()
         look: TrackingPass | None = None
         failed: DrctlError | None = None
         existed = False
         try:
-            # Read before the source: everything that is seen there is newer.
+            # Read before the source, so that everything read there is newer.
             log = self.reads.catch_up()
             existed = self.reads.exists
             self._known_ms = log.last_look_ms(self.tracker.scope.digest)
@@ -529,7 +529,7 @@ class Passes:
             if self.writes is None:
                 self.reads.check()
             else:
-                progress("writing anchors")
+                progress("writing offset snapshots")
                 self.writes.write(look.changes)
                 self._known_ms = look.began_ms
         except DrctlError as error:

@@ -159,8 +159,8 @@ def test_nothing_is_changed(
 def test_a_cluster_without_the_topic(dumping: Dumping) -> None:
     ran = dumping.run("--cluster", "secondary")
     assert (ran.code, ran.stdout) == (5, "")
-    assert "cluster secondary has no topic __consumer_timestamps" in ran.stderr
-    assert "hint: name the cluster on which the consumers run with --cluster" in ran.stderr
+    assert "topic __consumer_timestamps does not exist on secondary" in ran.stderr
+    assert "hint: use --cluster with the cluster on which the consumers run" in ran.stderr
     error = check(dumping.run("--cluster", "secondary", "-o", "json").document())["error"]
     assert (error["code"], error["kind"]) == (5, "Unknown")
 

@@ -70,7 +70,7 @@ def test_positions_of_a_silent_source(mirrored: Mirrored) -> None:
         # Nothing was noted of the source's records: that offsets are kept is not proven.
         assert (row["method"], row["skips_at_most"]) == ("identity", None)
         assert row["skips_only_if"].startswith("the mirror does not preserve offsets, or the group")
-        assert f"the position is told by {mirrored.copy}" in row["evidence"]
+        assert f"committed offset from {mirrored.copy}" in row["evidence"]
         assert 0 <= row["age_seconds"] < 600
 
 
@@ -94,7 +94,7 @@ def test_anchors_prove_that_offsets_are_kept(mirrored: Mirrored) -> None:
 
 def test_a_copy_that_is_not_there(mirrored: Mirrored) -> None:
     mirrored.commit(middle=100)
-    why = f"{mirrored.copy}, the copy of the source's positions: it does not exist"
+    why = f"{mirrored.copy} (copy of __consumer_offsets): it does not exist"
     assert mirrored.rows(missing=[why]) == {}
 
 

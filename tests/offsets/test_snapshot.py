@@ -207,7 +207,7 @@ def test_a_translation(tmp_path: Path) -> None:
         (("groups", 1, "positions", 0, "offset"), "groups[1].positions[0].offset", "greater than"),
         (("groups", 0, "extra"), "groups[0].extra", "not permitted"),
         (("taken",), "taken", "valid string"),
-        (("groups", 1, "positions", 0, "metadata"), "metadata", "it should be a text"),
+        (("groups", 1, "positions", 0, "metadata"), "metadata", "must be a string"),
         (("groups", 0, "protocol"), "groups[0].protocol", "'classic', 'consumer'"),
     ],
 )
@@ -241,10 +241,10 @@ def test_what_stands_twice(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as wrong:
         read_document(file_of(tmp_path, data))
     assert "3 problems" in wrong.value.message
-    assert "groups[1].positions[2]: this group and partition stand above" in wrong.value.message
-    assert "groups[3]: this group stands above" in wrong.value.message
-    assert "taken: it is no time" in wrong.value.message
-    with pytest.raises(ConfigError, match=r"rows\[1\]: this group and partition stand above"):
+    assert "groups[1].positions[2]: duplicate group and partition" in wrong.value.message
+    assert "groups[3]: duplicate group" in wrong.value.message
+    assert "taken: not a time" in wrong.value.message
+    with pytest.raises(ConfigError, match=r"rows\[1\]: duplicate group and partition"):
         read_document(file_of(tmp_path, translation(ROW, ROW)))
 
 
@@ -254,8 +254,8 @@ def test_what_stands_twice(tmp_path: Path) -> None:
         ('{\n  "schema": 1,\n  oops\n}', ConfigError, ":3:3: "),
         ("[" * 100_000, ConfigError, "nested too deep"),
         ("", ConfigError, ":1:1: "),
-        ("[]", UsageError, "has no field `schema`"),
-        ('{"schema": "drctl/gap/1"}', UsageError, "'drctl/gap/1', not a drctl/offsets-snapshot/1"),
+        ("[]", UsageError, "no field `schema`"),
+        ('{"schema": "drctl/gap/1"}', UsageError, "'drctl/gap/1', not drctl/offsets-snapshot/1"),
         ('{"schema": "drctl/offsets/1"}', ConfigError, "rows: Field required"),
         ('{"schema": "drctl/offsets/1", "rows": [1]}', ConfigError, "rows[0]: "),
     ],
@@ -272,7 +272,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="No such file"):
         read_document(tmp_path / "nothing")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match="no UTF-8"):
+    with pytest.raises(ConfigError, match="not UTF-8"):
         read_document(tmp_path / "binary")
 
 

@@ -25,7 +25,7 @@ BEST = Answer(
 ANCHOR = Answer(
     Method.SNAPSHOT, 3_536, 404, 0,
     "anchor of source offset 3940: the last consumed records are not on the target; the one before "
-    "source offset 3536 is, at 3535; the position is told by primary.__consumer_offsets", 31.4,
+    "source offset 3536 is, at 3535; committed offset from primary.__consumer_offsets", 31.4,
 )  # fmt: skip
 OLD = Answer(Method.CONSUMER_TIMESTAMP, 1_203_536, None, None, "of some time", 3 * 86_400)
 WENT_BACK = NoAnswer(
