@@ -76,7 +76,7 @@ BOUNDS: Mapping[str, int] = {
     "drctl/host": 3,
     "drctl/kafka": 134,
     "drctl/model": 28,
-    "drctl/offsets": 25,
+    "drctl/offsets": 18,
     "drctl/plans": 24,
     "drctl/reconcile": 13,
     "drctl/runbook": 36,
