@@ -1,15 +1,15 @@
-"""Where the clients of a link are, and whether a run over it stands half-way: by its journal."""
+"""The active cluster of a link and its unfinished run, according to the journal."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The run by which clients are on the target.
+    """The run that moved the clients to the target.
 
     Attributes:
-        plan: its name.
-        since_ms: when the target was open for them, milliseconds UTC.
+        plan: name of the plan.
+        since_ms: when writes to the target were enabled, milliseconds UTC.
     """
 
     run: str
@@ -19,14 +19,13 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A run that has not ended: no other may begin before it has.
+    """A run that has not ended; no other run may start before it has.
 
     Attributes:
-        plan: its name.
-        who: carried it out last, in words.
-        writes: where applications can write meanwhile, in words; empty where it changed nothing of
-            that.
-        alive: somebody is carrying it out.
+        plan: name of the plan.
+        who: the last holder, as text.
+        writes: where applications can write now, as text; empty if the run did not change that.
+        alive: whether a process is executing it.
     """
 
     run: str
@@ -38,11 +37,11 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class ActiveCluster:
-    """What the journal tells.
+    """The state of a link according to its journal.
 
     Attributes:
-        moved: None where no run moved clients, or they have been brought home since.
-        unfinished: None where the newest run has ended, or is this process's own.
+        moved: None if no run moved clients, or they were failed back.
+        unfinished: None if the newest run has ended, or belongs to this process.
     """
 
     moved: Moved | None = None

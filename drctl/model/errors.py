@@ -1,6 +1,6 @@
-"""Everything a command can end with, as exceptions that carry their exit code.
+"""The errors of drctl, each with its exit code.
 
-`drctl.cli.main` is the only place that turns one into output and an exit status.
+Only `drctl.cli.main` turns an error into output and an exit status.
 """
 
 from enum import IntEnum
@@ -20,14 +20,13 @@ class ExitCode(IntEnum):
 
 
 class DrctlError(Exception):
-    """An expected ending.
+    """Base class of expected errors.
 
     Attributes:
-        message: what is true, in one sentence.
-        hint: what to do now; empty where nothing sensible can be said.
-        exit_code: what the process exits with.
-        settings: of drctl.yaml that it is about, each as keys from the top of the file; the
-            likeliest first.
+        message: what failed, where and why, in one sentence.
+        hint: what to do; may be empty.
+        exit_code: the exit code of the process.
+        settings: related settings of drctl.yaml, each as a path of keys; the likeliest first.
     """
 
     exit_code = ExitCode.UNKNOWN
@@ -40,18 +39,18 @@ class DrctlError(Exception):
 
     @property
     def kind(self) -> str:
-        """The name that JSON output gives this error."""
+        """The error's name in JSON output."""
         return type(self).__name__
 
 
 class UsageError(DrctlError):
-    """The command line asks for something that does not exist or does not go together."""
+    """The command line is invalid."""
 
     exit_code = ExitCode.USAGE
 
 
 class ConfigError(DrctlError):
-    """drctl.yaml (or what it points to) cannot be used."""
+    """drctl.yaml, or a file that it names, is invalid."""
 
     exit_code = ExitCode.USAGE
 
@@ -63,23 +62,23 @@ class Refused(DrctlError):
 
 
 class Stopped(DrctlError):
-    """Something was changed, not everything."""
+    """The operation stopped after part of the changes."""
 
     exit_code = ExitCode.STOPPED
 
 
 class Fenced(Stopped):
-    """Another run has taken the link; this one may change nothing more."""
+    """Another run has acquired the link; this one must not change anything more."""
 
 
 class Unknown(DrctlError):
-    """Evidence is missing, or an answer did not come."""
+    """Evidence or an answer is missing."""
 
     exit_code = ExitCode.UNKNOWN
 
 
 class DamagedJournal(Unknown):
-    """The journal of a run is not as drctl wrote it."""
+    """The journal of a run is damaged or was modified."""
 
 
 class Unreachable(Unknown):
@@ -87,6 +86,6 @@ class Unreachable(Unknown):
 
 
 class Interrupted(DrctlError):
-    """The engineer pressed Ctrl-C, or the process was asked to end."""
+    """The user pressed Ctrl-C, or the process was terminated."""
 
     exit_code = ExitCode.INTERRUPTED

@@ -1,4 +1,4 @@
-"""Keeping principals away from topics by denying ACLs, and what proves that every broker obeys."""
+"""Fences: DENY ACLs on topics, and the proof that every broker enforces them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -14,17 +14,17 @@ _ANY_HOST = "*"
 
 
 class Denied(StrEnum):
-    """What a fence keeps principals from; the words are Kafka's operations."""
+    """The operations that a fence denies."""
 
     WRITE = "WRITE"
     READ = "READ"
 
 
 class Topics(NamedTuple):
-    """One topic, or all whose names begin alike.
+    """A topic or a topic name prefix.
 
     Attributes:
-        pattern: LITERAL, or PREFIXED; a literal `*` is every topic.
+        pattern: LITERAL or PREFIXED; a literal `*` is every topic.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Topics(NamedTuple):
 def denials(
     principals: Iterable[str], topics: Collection[Topics], operations: Collection[Denied]
 ) -> tuple[Acl, ...]:
-    """One rule for each principal, topic and operation, from every host."""
+    """One DENY rule for each principal, topic and operation, from every host."""
     return tuple(
         Acl(each.name, each.pattern, principal, _ANY_HOST, operation.value, DENY)
         for principal in dict.fromkeys(principals)
@@ -44,22 +44,22 @@ def denials(
 
 
 def to_add(wanted: Iterable[Acl], present: Acls) -> tuple[Acl, ...]:
-    """Those that are not there yet: only they are ours to remove afterwards."""
+    """The missing rules; only these may be removed later."""
     there = frozenset(present.rules)
     return tuple(rule for rule in dict.fromkeys(wanted) if rule not in there)
 
 
 _SIGN = "User:drctl-fence-of:"
 _EARLIER_SIGN = "User:drctl-fence:"
-"""As earlier builds signed: `main` and a link called `main-back` signed alike."""
+"""The prefix of earlier builds, which did not distinguish `main` from `main-back`."""
 
 
 class Owner(NamedTuple):
-    """For whom a rule is there.
+    """The link that needs a rule.
 
     Attributes:
-        link: its name, in words where an earlier build left it open which of two it is.
-        signature: what the principals of its signs begin with.
+        link: its name; describes both candidates if an earlier build left it ambiguous.
+        signature: principal prefix of its marker rules.
     """
 
     link: str
@@ -67,27 +67,27 @@ class Owner(NamedTuple):
 
 
 def sign(rule: Acl, link: str) -> Acl:
-    """A rule that denies nobody anything: it says that a link's fence rests on that one.
+    """A marker rule without effect, which records that a link needs the given rule.
 
-    Two links may fence the same principal from the same topic, and a rule is there once: it must
-    stay for as long as either needs it. Whoever looks at the cluster sees for whom.
+    Two links may fence the same principal from the same topic, but the rule exists once and must
+    stay while either link needs it.
 
     Args:
-        link: its name in drctl.yaml, which its failback signs with, too.
+        link: its name in drctl.yaml; its failback uses the same.
     """
     return rule._replace(principal=f"{_signature(link)}{rule.principal}")
 
 
 def signed(rules: Iterable[Acl], present: Iterable[Acl], link: str) -> tuple[Acl, ...]:
-    """Those of these that an earlier run of the link, or its failback, has set."""
+    """The rules that an earlier run of the link, or its failback, has set."""
     there = frozenset(present)
     return tuple(rule for rule in rules if link and {rule, sign(rule, link)} <= there)
 
 
 def rules_of_other_links(present: Iterable[Acl], link: str) -> Mapping[Acl, Owner]:
-    """Rules on which fences of other links rest, each with one of those.
+    """Rules that fences of other links need, each with one such link.
 
-    What an earlier build has signed may be another link's, whatever its name: nobody lifts it.
+    Markers of earlier builds are ambiguous, so their rules are always kept.
     """
     found: dict[Acl, Owner] = {}
     for rule in present:
@@ -99,12 +99,12 @@ def rules_of_other_links(present: Iterable[Acl], link: str) -> Mapping[Acl, Owne
 
 
 def _signature(link: str) -> str:
-    """A name ends at the first colon: no name looks like another one with a principal."""
+    """The principal prefix of a link; colons in the name are escaped."""
     return f"{_SIGN}{link.replace('%', '%25').replace(':', '%3A')}:"
 
 
 def _owner(rule: Acl) -> Owner | None:
-    """Who signed with this rule; None where it is no sign."""
+    """The link of a marker rule; None for other rules."""
     for prefix in (_SIGN, _EARLIER_SIGN):
         if rule.principal.startswith(prefix):
             name, _, _ = rule.principal.removeprefix(prefix).partition(":")
@@ -116,14 +116,14 @@ def _owner(rule: Acl) -> Owner | None:
 
 
 class Moved(NamedTuple):
-    """An end offset that was not the same in two looks."""
+    """An end offset that changed between two reads."""
 
     before: int
     after: int
 
 
 class LogEnd(NamedTuple):
-    """Where a partition ends for consumers, and where its leader's own log does."""
+    """The end offset for consumers, and the leader's log end offset."""
 
     end: int
     leader: int
@@ -131,12 +131,12 @@ class LogEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Enforcement:
-    """Which brokers apply rules, or no longer do.
+    """Whether each broker enforces rules, or no longer does.
 
     Attributes:
-        brokers: by id None where every rule is as wanted, or why that is not known to be so.
-        rules: how many were looked for.
-        looks: how many times a broker was asked.
+        brokers: by id None if it does, or why that is not proven.
+        rules: number of rules.
+        looks: number of requests.
     """
 
     brokers: Mapping[int, Unavailable | None]
@@ -145,12 +145,12 @@ class Enforcement:
 
     @property
     def proven(self) -> bool:
-        """Whether every broker does; never where there are none."""
+        """Whether it is proven for every broker."""
         return bool(self.brokers) and not self.unproven
 
     @property
     def unproven(self) -> tuple[str, ...]:
-        """What is missing, in words for a person."""
+        """What is not proven, as text."""
         return tuple(
             f"not proven on broker {broker}: {why.reason}"
             for broker, why in sorted(self.brokers.items())
@@ -160,16 +160,16 @@ class Enforcement:
 
 @dataclass(frozen=True, slots=True)
 class NoWrites:
-    """Whether partitions still grow.
+    """Whether partitions take no more writes.
 
     Attributes:
-        ends: end offsets that were the same in two looks, `settle_s` apart.
-        moved: those that were not, in the last two looks.
-        unread: those that could not be asked.
-        unreplicated: partitions whose leader holds records beyond the end, which count later.
-        unchecked: None, or why the leaders' own log ends could not be asked for.
+        ends: end offsets that were equal in two reads, `settle_s` apart.
+        moved: end offsets that changed between the last two reads.
+        unread: partitions that could not be read.
+        unreplicated: partitions whose leader holds records beyond the end offset.
+        unchecked: None, or why the leaders' log end offsets could not be read.
         undecided: partitions with an open transaction.
-        looks: how many times all were asked.
+        looks: number of reads.
     """
 
     settle_s: float
@@ -183,12 +183,12 @@ class NoWrites:
 
     @property
     def proven(self) -> bool:
-        """Whether nothing grew; open transactions and what is `unchecked` count not against it."""
+        """Whether no partition grew; ignores open transactions and `unchecked`."""
         return not self.unproven
 
     @property
     def unproven(self) -> tuple[str, ...]:
-        """What is missing, in words for a person."""
+        """What is not proven, as text."""
         return (
             *(
                 f"{place} grew from {ends.before} to {ends.after} within {self.settle_s:g} s"
@@ -204,27 +204,27 @@ class NoWrites:
 
 @dataclass(frozen=True, slots=True)
 class FenceProof:
-    """That nothing is written any more, as far as it could be seen."""
+    """The proof that topics take no more writes."""
 
     enforcement: Enforcement
     no_writes: NoWrites
 
     @property
     def proven(self) -> bool:
-        """Whether every broker applies the fence, and nothing has grown behind it."""
+        """Whether every broker enforces the fence and no partition grew."""
         return self.enforcement.proven and self.no_writes.proven
 
     @property
     def unproven(self) -> tuple[str, ...]:
-        """What is missing, in words for a person."""
+        """What is not proven, as text."""
         return (*self.enforcement.unproven, *self.no_writes.unproven)
 
 
 class AclReader(Protocol):
-    """Looks at the ACLs of topics; changes none."""
+    """Reads topic ACLs."""
 
     def acls(self) -> Acls | Unavailable:
-        """All rules about topics, or why they cannot be seen.
+        """All topic ACLs, or why they cannot be read.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -251,14 +251,14 @@ class AclWriter(Protocol):
     """Adds and removes denying rules about topics; no other ones."""
 
     def deny(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
-        """Add these; by rule None where it is there now, or why it is not."""
+        """Add these rules; by rule None on success, or the reason of the failure."""
 
     def restore(self, rules: Collection[Acl]) -> Mapping[Acl, Unavailable | None]:
-        """Remove exactly these; by rule None where it is gone now, or why it is not."""
+        """Remove exactly these rules; by rule None on success, or the reason of the failure."""
 
 
 class FenceProver(Protocol):
-    """Says whether a fence holds."""
+    """Checks whether a fence holds."""
 
     def prove(self, rules: Collection[Acl], topics: Collection[str]) -> FenceProof:
         """Every broker applies the rules, and then the topics' end offsets do not move.

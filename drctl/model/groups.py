@@ -1,4 +1,4 @@
-"""Consumer groups and what they have committed, as their cluster tells it."""
+"""Consumer groups and their committed offsets."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from drctl.model.topology import TopicPartition, Unavailable
 
 
 class GroupCreator(Protocol):
-    """Makes groups known as groups of the protocol of KIP-848."""
+    """Creates KIP-848 groups."""
 
     def create(self, names: Collection[str]) -> Mapping[str, Unavailable | None]:
-        """Make each known, and leave it empty; by group None where it is, or why it is not.
+        """Create empty groups; by group None on success, or the reason of the failure.
 
-        Nothing is subscribed to, read or committed; what was committed stays. Repeated, it changes
-        nothing. An empty group without positions is forgotten after some minutes: set them next.
+        Idempotent; committed offsets are kept. Brokers delete an empty group without offsets after
+        some minutes, so commit offsets next.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -24,8 +24,8 @@ class GroupCreator(Protocol):
 
 
 OFFSETS_TOPIC = "__consumer_offsets"
-"""The leaders of its partitions are the coordinators of groups; without one, its groups are gone
-from every list, and their positions answer nobody."""
+"""The leaders of its partitions coordinate the groups; groups of a leaderless partition are not
+listed, and their offsets cannot be read."""
 
 
 class GroupProtocol(StrEnum):
@@ -35,13 +35,13 @@ class GroupProtocol(StrEnum):
     CONSUMER = "consumer"
     """KIP-848."""
     SHARE = "share"
-    """KIP-932: its positions are no committed offsets."""
+    """KIP-932: has no committed offsets."""
     STREAMS = "streams"
     UNKNOWN = "unknown"
 
 
 class GroupState(StrEnum):
-    """What a group does; the names are Kafka's, in lower case."""
+    """The state of a group; Kafka's names in lower case."""
 
     EMPTY = "empty"
     DEAD = "dead"
@@ -75,17 +75,17 @@ class Group:
 
     @property
     def active(self) -> bool:
-        """Whether somebody may be reading in it; also where nobody knows."""
+        """Whether the group has, or may have, active members."""
         return bool(self.members) or self.state not in {GroupState.EMPTY, GroupState.DEAD}
 
 
 class Committed(NamedTuple):
-    """A group's position in one partition.
+    """A committed offset.
 
     Attributes:
-        offset: of the next record that the group wants.
-        leader_epoch: of the last consumed record; -1 where the client gave none.
-        metadata: what the client wrote beside it.
+        offset: offset of the next record to consume.
+        leader_epoch: leader epoch of the last consumed record; -1 if not committed.
+        metadata: the client's commit metadata.
     """
 
     offset: int

@@ -9,9 +9,9 @@ from drctl.model.topology import TopicPartition, Unavailable
 
 
 class AuthenticationFailed(Unreachable):
-    """Somebody is there, and does not let drctl in: a wrong password, a certificate.
+    """Authentication or TLS failed.
 
-    It is no answer, and yet no sign that the cluster is lost: how drctl logs in is to be corrected.
+    Not a sign that the cluster is lost: correct drctl's credentials.
     """
 
     exit_code = ExitCode.USAGE
@@ -24,12 +24,12 @@ class AuthenticationFailed(Unreachable):
 
 @dataclass(frozen=True, slots=True)
 class Silent(Unavailable):
-    """Nothing came back: nobody may be there."""
+    """No answer: the cluster may be down."""
 
 
 @dataclass(frozen=True, slots=True)
 class Locked(Unavailable):
-    """Somebody is there, and does not let drctl in."""
+    """It answers and rejects drctl's login."""
 
 
 ALTER = "ALTER"
@@ -37,10 +37,10 @@ ALTER = "ALTER"
 
 
 class RightsReader(Protocol):
-    """Looks at what this user may do; changes nothing."""
+    """Reads this user's permissions."""
 
     def operations(self) -> frozenset[str] | Unavailable:
-        """With the cluster itself, in Kafka's words; or why that is not known.
+        """Allowed operations on the cluster, or why they are unknown.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -68,17 +68,17 @@ class Shortage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClusterHealth:
-    """A cluster and some of its topics, in one look.
+    """Health of a cluster and some of its topics.
 
     Attributes:
-        controller: or why none is known to be there.
-        brokers: that are there.
-        absent: that hold replicas of the topics and are not there.
-        partitions: how many were looked at.
-        missing: topics that do not exist, or that this user may not see.
+        controller: the controller, or why it is unknown.
+        brokers: live brokers.
+        absent: brokers that hold replicas of the topics and are not live.
+        partitions: number of partitions checked.
+        missing: topics that do not exist, or that this user may not describe.
         offline: partitions without a leader.
-        under_min_isr: partitions that take no record with acks=all.
-        under_replicated: partitions of which a replica is behind.
+        under_min_isr: partitions that reject records with acks=all.
+        under_replicated: partitions with a replica out of sync.
         unknown: topics whose `min.insync.replicas` could not be read.
     """
 
@@ -95,19 +95,19 @@ class ClusterHealth:
 
     @property
     def writable(self) -> bool:
-        """Whether every partition is known to take records with acks=all."""
+        """Whether every partition is known to accept records with acks=all."""
         return not (self.missing or self.offline or self.under_min_isr or self.unknown)
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that keeps a partition's last stable offset back.
+    """An open transaction, which holds back a partition's last stable offset.
 
     Attributes:
-        since: offset of its first record there.
-        timestamp_ms: of its last record there, UTC; -1 where that is not known.
-        transactional_id: empty where no coordinator has one for this producer.
-        state: the coordinator's word for it; empty where none knows it.
-        hanging: no coordinator will ever end it; None where not every broker could be asked.
+        since: offset of its first record in the partition.
+        timestamp_ms: timestamp of its last record there, UTC; -1 if unknown.
+        transactional_id: empty if no coordinator knows the producer.
+        state: the coordinator's state; empty if none knows it.
+        hanging: no coordinator will ever end it; None if not every broker answered.
     """
 
     producer_id: int
@@ -124,16 +124,15 @@ OpenTransactions = Mapping[TopicPartition, tuple[OpenTransaction, ...] | Unavail
 
 
 class HealthReader(Protocol):
-    """Looks at how a cluster stands."""
+    """Reads the health of a cluster."""
 
     def health(
         self, topics: Collection[str], known: Mapping[str, Mapping[str, str]] | None = None
     ) -> ClusterHealth:
-        """The cluster and these topics.
+        """The health of the cluster and these topics.
 
         Args:
-            known: configurations of topics that were read a moment ago; those of the others are
-                asked for.
+            known: topic configurations that were already read.
 
         Raises:
             Unreachable: no broker answered within the deadline.

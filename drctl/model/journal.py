@@ -1,4 +1,4 @@
-"""The journal of a run: what is kept of it, and who holds the link meanwhile."""
+"""The journal of a run, and the holder of its link."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,19 +11,19 @@ from drctl.model.errors import DamagedJournal
 
 
 class JournalPlace(Protocol):
-    """Looked at before a run; nothing is written."""
+    """Where journals are stored; read-only."""
 
     @property
     def where(self) -> str:
         """The file or topic, for messages."""
 
     def check(self) -> None:
-        """See whether a run could write here, as far as that can be told without writing.
+        """Check whether a run could write here, without writing.
 
         Raises:
-            ConfigError: it is not as it must be, or may not be written.
+            ConfigError: wrong configuration, or no write permission.
             Unreachable: it did not answer.
-            Unknown: it could not be looked at.
+            Unknown: it could not be checked.
         """
 
 
@@ -32,7 +32,7 @@ _LONGEST = 100
 
 
 def is_run(name: object) -> bool:
-    """Whether a run can be called so: letters and digits, joined by single dots, `-` and `_`."""
+    """Whether a run name is valid: letters and digits, joined by single dots, `-` and `_`."""
     return isinstance(name, str) and len(name) <= _LONGEST and bool(_NAME.fullmatch(name))
 
 
@@ -40,7 +40,7 @@ def folder_of(folder: Path, run: str) -> Path:
     """The folder of a run.
 
     Raises:
-        DamagedJournal: no run is called so: the name was read somewhere, and leads elsewhere.
+        DamagedJournal: the name is invalid.
     """
     if not is_run(run):
         raise DamagedJournal(
@@ -58,13 +58,13 @@ ENDED = "ended"
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who carries out a run, and where.
+    """The process that executes a run.
 
     Attributes:
         who: the user.
-        pid: of the process on that host.
-        since: when this process began with it; with a time zone.
-        machine: which processes `pid` is one of; empty where nobody can say.
+        pid: process id on that host.
+        since: when this process started; with a time zone.
+        machine: identifies the boot and pid namespace of `pid`; empty if unknown.
     """
 
     run: str
@@ -114,7 +114,7 @@ class Holder:
 
 
 class RunJournal(Protocol):
-    """Keeps the entries of one run."""
+    """Writes the entries of one run."""
 
     @property
     def run(self) -> str:
@@ -125,37 +125,37 @@ class RunJournal(Protocol):
         """The file or topic, for messages."""
 
     def append(self, entries: Sequence[Entry]) -> object:
-        """Write them down, all or none; durable when this returns.
+        """Write the entries atomically and durably.
 
         Raises:
-            Fenced: another run has taken the link; this one may not go on.
-            Unknown: they could not be written, or nobody can say whether they were.
+            Fenced: another run has acquired the link; this one must stop.
+            Unknown: the write failed, or its outcome is unknown.
         """
 
 
 class HeldJournal(RunJournal, Protocol):
-    """The same of a run that holds its link, for as long as nobody else takes it."""
+    """The journal of a run that holds its link."""
 
     def check(self) -> None:
-        """See that it does still, as far as is known by now; asks nobody.
+        """Check that the run still holds its link, from the last known state.
 
         Raises:
-            Fenced: another run has taken the link; this one may not go on.
+            Fenced: another run has acquired the link; this one must stop.
         """
 
 
 class JournalReader(Protocol):
-    """Looks at the journals of a link's runs; writes nothing."""
+    """Reads the journals of a link's runs."""
 
     def runs(self) -> Sequence[str]:
-        """All runs that are kept, the newest first.
+        """All runs, newest first.
 
         Raises:
             Unknown: they cannot be read.
         """
 
     def entries(self, run: str) -> Sequence[Entry]:
-        """What a run wrote down.
+        """The entries of a run.
 
         Raises:
             UsageError: there is no such run.
@@ -163,7 +163,7 @@ class JournalReader(Protocol):
         """
 
     def sound(self, run: str) -> int:
-        """How many of its lines, from the first on, are as they were written.
+        """Number of leading lines that are intact.
 
         Raises:
             UsageError: there is no such run.
@@ -171,10 +171,10 @@ class JournalReader(Protocol):
         """
 
     def set_aside(self, run: str) -> bool:
-        """Whether somebody said that nobody goes on with it, whatever its journal says."""
+        """Whether the run was abandoned."""
 
     def lines(self, run: str) -> Sequence[bytes]:
-        """The same, sealed as it is kept: `run_state.verify` tells whether it is whole.
+        """The stored lines with their checksums, for `run_state.verify`.
 
         Raises:
             UsageError: there is no such run.

@@ -1,7 +1,6 @@
-"""What the core needs from outside, as Protocols.
+"""Protocols through which the core reads clusters and changes group offsets.
 
-A reader cannot write: nothing here changes a cluster. `drctl.stores` implements these,
-`drctl.app.adapters` opens them.
+Readers cannot write. `drctl.kafka` implements the protocols, `drctl.app.adapters` creates them.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,11 +19,11 @@ from drctl.model.topology import (
 
 
 class OffsetReader(Protocol):
-    """Looks at the offsets of very many partitions; reads no record."""
+    """Reads offsets of many partitions; reads no records."""
 
     @property
     def name(self) -> str:
-        """The name that drctl.yaml gives the cluster."""
+        """The cluster's name in drctl.yaml."""
 
     def overview(self) -> Overview:
         """The cluster's id, and all partitions that this user may see.
@@ -34,7 +33,7 @@ class OffsetReader(Protocol):
         """
 
     def topics(self, names: Collection[str]) -> Mapping[str, TopicState | Unavailable | None]:
-        """Each named topic's state; None where the cluster says that it does not exist.
+        """The state of each topic; None if it does not exist.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -52,10 +51,10 @@ class OffsetReader(Protocol):
     def look_up(
         self, questions: Sequence[tuple[TopicPartition, int]]
     ) -> Callable[[], Sequence[Found | Unavailable]]:
-        """Ask each partition's leader for an offset; what is returned waits for the answers.
+        """Ask each partition's leader for an offset; the returned function waits for the answers.
 
-        They are in the order of the questions. A question is a `Mark`, or milliseconds UTC: the
-        first record (or control record) at or after that time.
+        Answers are in the order of the questions. A question is a `Mark` or a time (milliseconds
+        UTC), which finds the first record (or control record) at or after it.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -63,7 +62,7 @@ class OffsetReader(Protocol):
 
 
 class ClusterReader(OffsetReader, Protocol):
-    """Looks at one Kafka cluster; joins no group, creates no topic, writes nothing."""
+    """Reads one Kafka cluster; joins no group, creates no topic, writes nothing."""
 
     def cluster_id(self) -> str:
         """The cluster's own id.
@@ -95,17 +94,17 @@ class ClusterReader(OffsetReader, Protocol):
     def max_timestamps(
         self, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, int | Unavailable]:
-        """No record is younger than this (ms); -1 where the partition is empty (KIP-734)."""
+        """The newest record timestamp (ms); -1 if the partition is empty (KIP-734)."""
 
     def records(
         self, positions: Sequence[tuple[TopicPartition, int]]
     ) -> Mapping[tuple[TopicPartition, int], Record | Unavailable]:
-        """The records at these exact offsets; meant for a few examples, not for scans."""
+        """The records at exactly these offsets; for examples, not for scans."""
 
     def following(
         self, positions: Mapping[TopicPartition, int], number: int
     ) -> Mapping[TopicPartition, tuple[Record, ...] | Unavailable]:
-        """The first committed records at or after each offset, up to so many of each."""
+        """The first `number` committed records at or after each offset."""
 
     def leader_epochs(
         self, positions: Mapping[TopicPartition, int]
@@ -117,7 +116,7 @@ class ClusterReader(OffsetReader, Protocol):
 
 
 class GroupReader(Protocol):
-    """Looks at a cluster's consumer groups from outside; joins none."""
+    """Reads a cluster's consumer groups; joins none."""
 
     def groups(self) -> tuple[str, ...]:
         """The names of all groups that this user may see, of every protocol.
@@ -127,14 +126,14 @@ class GroupReader(Protocol):
         """
 
     def described(self, names: Collection[str]) -> Mapping[str, Group | Unavailable]:
-        """Protocol, state and members of each; one that does not exist is dead and empty.
+        """Protocol, state and members of each group; a group that does not exist is DEAD.
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
 
     def committed(self, names: Collection[str]) -> Mapping[str, Positions | Unavailable]:
-        """What each group has committed.
+        """The committed offsets of each group.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -142,17 +141,17 @@ class GroupReader(Protocol):
 
 
 class GroupWriter(Protocol):
-    """Changes the positions of groups that nobody reads in."""
+    """Changes the committed offsets of groups without members."""
 
     def commit(
         self, wanted: Mapping[str, Positions]
     ) -> Mapping[str, Mapping[TopicPartition, Unavailable | None]]:
-        """Commit these positions; by group and partition None where it was, or why it was not.
+        """Commit offsets; by group and partition None on success, or the reason of the failure.
 
-        A group's members are not asked for here: the coordinator refuses where there are some.
+        The coordinator refuses the commit if the group has members.
         """
 
     def delete(
         self, unwanted: Mapping[str, Collection[TopicPartition]]
     ) -> Mapping[str, Mapping[TopicPartition, Unavailable | None]]:
-        """Remove positions; by group and partition None where it was, or why it was not."""
+        """Delete offsets; by group and partition None on success, or the reason of the failure."""
