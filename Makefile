@@ -77,4 +77,4 @@ lock:  ## resolve the locks again (needs uv on the path)
 	uv pip compile pyproject.toml --extra lab --group dev --generate-hashes --universal --python-version 3.11 --no-header --no-annotate --no-emit-package numpy --no-emit-package pandas -o locks/dev.lock
 
 clean:  ## remove what install and the tests made (not the download cache)
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist site
