@@ -75,7 +75,7 @@ BOUNDS: Mapping[str, int] = {
     "drctl/gap": 26,
     "drctl/host": 3,
     "drctl/kafka": 134,
-    "drctl/model": 28,
+    "drctl/model": 22,
     "drctl/offsets": 18,
     "drctl/plans": 24,
     "drctl/reconcile": 13,
