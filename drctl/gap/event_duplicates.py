@@ -101,26 +101,26 @@ def event_of(key: bytes | None, value: bytes | None) -> Event | None:
     source = SOURCES.get(_text(block.get("connector")))
     if source is None:
         return None
-    told = {name: _text(block.get(name)) for name in source.fields}
-    if any(told[name] == NOTHING for name in source.place):
+    reported = {name: _text(block.get(name)) for name in source.fields}
+    if any(reported[name] == NOTHING for name in source.place):
         return None
     content = (_text(envelope.get(name)) for name in source.content)
-    parts = (*told.values(), *content, "" if key is None else key.hex(), str(key is None))
+    parts = (*reported.values(), *content, "" if key is None else key.hex(), str(key is None))
     digest = xxh3_128_intdigest("\x01".join(parts).encode("utf-8", "surrogatepass"))
-    return Event(digest, _words(told, _text(envelope.get("op"))))
+    return Event(digest, _words(reported, _text(envelope.get("op"))))
 
 
 def _envelope(value: bytes | None) -> Mapping[str, Any]:
     try:
         if value and is_too_deep(value.decode()):
             return {}
-        told = json.loads(value or b"null", parse_int=str, parse_float=str, parse_constant=str)
+        reported = json.loads(value or b"null", parse_int=str, parse_float=str, parse_constant=str)
     except ValueError:
         return {}
-    if not isinstance(told, dict):
+    if not isinstance(reported, dict):
         return {}
-    payload = told.get("payload")
-    return payload if isinstance(payload, dict) else told
+    payload = reported.get("payload")
+    return payload if isinstance(payload, dict) else reported
 
 
 def _text(value: Any) -> str:
@@ -129,8 +129,8 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
-def _words(told: Mapping[str, str], op: str) -> str:
-    known = {**told, "op": op}
+def _words(reported: Mapping[str, str], op: str) -> str:
+    known = {**reported, "op": op}
     return " ".join(f"{name}={text}" for name, text in known.items() if text != NOTHING)
 
 
@@ -318,7 +318,7 @@ class DirectEventCounter:
 
 def _found(counts: Counter[str], again: Sequence[Repeat]) -> FoundEvents:
     records, events, tombstones = (counts[name] for name in ("records", "events", "tombstones"))
-    told = EventCounts(records, events, len(again), tombstones, records - events - tombstones)
+    reported = EventCounts(records, events, len(again), tombstones, records - events - tombstones)
     offsets = [repeat.offset for repeat in again]
     first = min(again, key=lambda repeat: repeat.offset, default=None)
-    return FoundEvents(told, first, max(offsets, default=None))
+    return FoundEvents(reported, first, max(offsets, default=None))

@@ -131,8 +131,8 @@ class LedgerUpdate:
         except DrctlError as error:
             kept, why_not = False, error.message
         self._book = None
-        told = known.offsets, known.oldest_ms, kept, known.forgotten, why_not
-        return LedgerUse(self.store.where, *told)
+        reported = known.offsets, known.oldest_ms, kept, known.forgotten, why_not
+        return LedgerUse(self.store.where, *reported)
 
     def _kept(
         self, plan: ComparePlan, frozen: Frozen, known: Known, fresh: Sequence[BucketDigest]

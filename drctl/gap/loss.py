@@ -263,17 +263,17 @@ class _Estimate:
         )
 
     def _least(self) -> Figure:
-        told = {place: part.missing for place, part in self._parts.items() if part.missing}
+        reported = {place: part.missing for place, part in self._parts.items() if part.missing}
         looked = [part for part in self._parts.values() if part.missing is not None]
         source = self._found.source
         if not looked:
             return Figure(None, f"no evidence of end offsets on {source} and of replicated offsets")
         beside = self._of_all(len(looked), "both offsets are known")
-        if not told:
+        if not reported:
             return Figure(0, f"no record observed on {source} is missing on the target{beside}")
-        which = {self._known[place].evidence for place in told}
+        which = {self._known[place].evidence for place in reported}
         seen = f"observed on {source} and not replicated: {'; '.join(sorted(which))}"
-        return Figure(sum(told.values()), seen + beside)
+        return Figure(sum(reported.values()), seen + beside)
 
     def _likely(self, least: int, most: int | None) -> Figure:
         known = [part for part in self._parts.values() if part.likely is not None]
@@ -368,10 +368,10 @@ class _Estimate:
         if evidence_found.write_history:
             own = sum(each.own for each in evidence_found.write_history.values())
             others = len(evidence_found.write_history) - own
-            told = [f"{own:,} from record timestamps"] if own else []
-            told += [f"{others:,} from offset syncs"] if others else []
+            reported = [f"{own:,} from record timestamps"] if own else []
+            reported += [f"{others:,} from offset syncs"] if others else []
             number = len(evidence_found.write_history)
-            yield f"write rates of {number:,} partitions: {', '.join(told)}"
+            yield f"write rates of {number:,} partitions: {', '.join(reported)}"
         late = [
             a.lag_ms
             for a in evidence_found.write_history.values()

@@ -1,1 +1,1 @@
-"""Where groups go on reading on the target: one method of finding that a file."""
+"""Translates, commits and tracks consumer group offsets; one file per translation method."""

@@ -133,7 +133,7 @@ class TimestampDocument(TypedDict):
         delta: as its writer gave it; what it means is not proven. null where there is none.
         value_hex: the value; null for a tombstone.
         written_at_ms: the timestamp of the record itself; null where it has none.
-        record: where it stands in __consumer_timestamps.
+        record: its position in __consumer_timestamps.
         error: why the record does not decode; only where it does not.
         key_hex: the key of a record that does not decode; null where it has none.
     """

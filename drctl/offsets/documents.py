@@ -296,5 +296,5 @@ def _validated(model: type[_Model], file: File, text: str, data: Any) -> _Model:
 
 
 def _wrong(file: File, text: str, problems: Sequence[tuple[Path, str]]) -> ConfigError:
-    told = [Problem(place_of(text, path), path, why) for path, why in problems[:_MOST_SHOWN]]
-    return config_error(str(file), told, _FIX)
+    reported = [Problem(place_of(text, path), path, why) for path, why in problems[:_MOST_SHOWN]]
+    return config_error(str(file), reported, _FIX)

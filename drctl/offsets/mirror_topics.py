@@ -152,16 +152,16 @@ def read_syncs(
         histories.append(_History(_rows(place, topic, unread)))
     # Use the history that was written last for each partition: the topic's location can change.
     syncs: dict[TopicPartition, tuple[Sync, ...]] = {}
-    anew: dict[TopicPartition, int] = {}
+    recreated: dict[TopicPartition, int] = {}
     for history in histories:
         for source_partition, known in history.syncs.items():
             newest = syncs.get(source_partition)
             if newest is None or known[-1].at_ms > newest[-1].at_ms:
                 syncs[source_partition] = tuple(known)
         for source_partition, at_ms in history.recreated_ms.items():
-            anew[source_partition] = max(at_ms, anew.get(source_partition, 0))
+            recreated[source_partition] = max(at_ms, recreated.get(source_partition, 0))
     undecodable = sum(history.undecodable for history in histories)
-    return Mirrored(syncs, {}, anew, undecodable, unread)
+    return Mirrored(syncs, {}, recreated, undecodable, unread)
 
 
 class _History:

@@ -102,8 +102,8 @@ def look_around(
         if isinstance(state := states[partition.topic], Unavailable)
     }
     unseen = frozenset({*missing, *hidden} - gone)
-    told = tuple(sorted(problems))
-    return SourceOffsets(len(names), visible, seen, frozenset(gone), unseen, told)
+    reported = tuple(sorted(problems))
+    return SourceOffsets(len(names), visible, seen, frozenset(gone), unseen, reported)
 
 
 def _deleted(

@@ -63,14 +63,14 @@ def _answer(
     if answer.method is Method.MAPPING and not (proven or answer.skips_only_if):
         return replace(answer, rereads_at_most=firm, age_seconds=age)  # of a lone header
     shifted = answer.skips_only_if or ("" if proven else _SHIFTED)
-    told = f"; {known.reported_by}" if known.reported_by else ""
+    reported = f"; {known.reported_by}" if known.reported_by else ""
     return replace(
         answer,
         rereads_at_most=firm,
         rereads_likely=likely if firm is None or likely is None else min(likely, firm),
         skips_at_most=answer.skips_at_most if known.followed else None,
         skips_only_if=", or ".join(filter(None, (shifted, _reset(age, now_ms)))),
-        evidence=answer.evidence + told,
+        evidence=answer.evidence + reported,
         age_seconds=age,
     )
 

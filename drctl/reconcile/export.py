@@ -83,15 +83,15 @@ def record_of(line: bytes) -> Exported:
         ValueError: the line is none of an export.
     """
     try:
-        told: Mapping[str, Any] = read_json(line)
+        reported: Mapping[str, Any] = read_json(line)
         headers = tuple(
             (name.encode("utf-8", "surrogateescape"), _bytes(value))
-            for name, value in told["headers"]
+            for name, value in reported["headers"]
         )
-        key, value = _bytes(told["key"]), _bytes(told["value"])
-        row = (int(told["offset"]), int(told["timestamp"]), key, value, headers)
-        place = TopicPartition(told["topic"], int(told["partition"]))
-        return Exported(place, told["target_topic"], row, OrderVerdict(told["order"]))
+        key, value = _bytes(reported["key"]), _bytes(reported["value"])
+        row = (int(reported["offset"]), int(reported["timestamp"]), key, value, headers)
+        place = TopicPartition(reported["topic"], int(reported["partition"]))
+        return Exported(place, reported["target_topic"], row, OrderVerdict(reported["order"]))
     except (KeyError, TypeError) as wrong:
         raise ValueError(f"not an exported record: {wrong!r}") from None
 

@@ -230,8 +230,8 @@ def _key(data: Any) -> Key:
 
 
 def _written(s: Segment) -> list[Any]:
-    told: list[Any] = [s.action.value, s.through, s.records, s.bytes, s.gone, s.to, s.to_last]
-    return [*told, *s.left] if s.action in LEFT_MISSING and s.left is not None else told
+    reported: list[Any] = [s.action.value, s.through, s.records, s.bytes, s.gone, s.to, s.to_last]
+    return [*reported, *s.left] if s.action in LEFT_MISSING and s.left is not None else reported
 
 
 def _progress(data: Any) -> Progress:

@@ -257,9 +257,11 @@ def missing_rows(plan: ComparePlan, source: DataFrame, deficit: DataFrame) -> Da
             including buckets with equal digests.
         deficit: rows of `grouped` that the source holds more often than the target.
     """
-    lacks = F.col("on_source") - F.col("on_target")
+    missing_copies = F.col("on_source") - F.col("on_target")
     repeated = F.col("on_target") > 0
-    groups = deficit.select(*IDENTITY, lacks.alias("lacks"), repeated.alias("repeated"))
+    groups = deficit.select(
+        *IDENTITY, missing_copies.alias("missing_copies"), repeated.alias("repeated")
+    )
     rows = source.withColumnRenamed("topic", "topic_name").withColumn(
         "topic", F.xxhash64("topic_name")
     )
@@ -278,11 +280,11 @@ def _slim(rows: DataFrame) -> DataFrame:
         "partition",
         "offset",
         F.unix_millis("timestamp").alias("time"),
-        F.when(F.col("lacks").isNotNull(), F.col("key")).alias("key"),
+        F.when(F.col("missing_copies").isNotNull(), F.col("key")).alias("key"),
         F.col("key").isNotNull().alias("keyed"),
         "key_digest",
-        F.when(F.col("lacks").isNotNull(), size()).alias("size"),
-        "lacks",
+        F.when(F.col("missing_copies").isNotNull(), size()).alias("size"),
+        "missing_copies",
         "repeated",
     )
 
@@ -292,7 +294,7 @@ def _with_rank(plan: ComparePlan, rows: DataFrame) -> DataFrame:
     # Equal records have equal keys if keys are compared: one sort then serves both windows.
     same = ("topic", "unit", "key_digest", "digest1", "digest2") if plan.identity.key else IDENTITY
     last_first = Window.partitionBy(*same).orderBy(F.desc("offset"), F.desc("partition"))
-    missing = F.coalesce(F.row_number().over(last_first) <= F.col("lacks"), F.lit(False))
+    missing = F.coalesce(F.row_number().over(last_first) <= F.col("missing_copies"), F.lit(False))
     return rows.withColumn("missing", missing)
 
 
@@ -310,15 +312,17 @@ def newest_replicated(source: DataFrame, deficit: DataFrame) -> DataFrame:
         source: identified source rows from the first missing offset of each partition to its end.
         deficit: as for `missing_rows`.
     """
-    groups = deficit.select(*IDENTITY, (F.col("on_source") - F.col("on_target")).alias("lacks"))
+    groups = deficit.select(
+        *IDENTITY, (F.col("on_source") - F.col("on_target")).alias("missing_copies")
+    )
     rows = source.withColumn("topic", F.xxhash64("topic")).select(*IDENTITY, "partition", "offset")
     rows = rows.join(groups, list(IDENTITY), "left")
     last_first = Window.partitionBy(*IDENTITY).orderBy(F.desc("offset"), F.desc("partition"))
-    among_equals = rows.where("lacks is not null").withColumn(
+    among_equals = rows.where("missing_copies is not null").withColumn(
         "rank", F.row_number().over(last_first)
     )
-    replicated = rows.where("lacks is null").select("topic", "partition", "offset")
-    others = among_equals.where("rank > lacks").select("topic", "partition", "offset")
+    replicated = rows.where("missing_copies is null").select("topic", "partition", "offset")
+    others = among_equals.where("rank > missing_copies").select("topic", "partition", "offset")
     return (
         replicated.union(others).groupBy("topic", "partition").agg(F.max("offset").alias("newest"))
     )

@@ -351,8 +351,8 @@ def truncation_table(result: GapResult, found: Truncation) -> Iterator[Part]:
         columns = ("Part.", "Truncated", "Only here", "Size", "Others", "Size")
         yield from _partitions(worst_of(found), _truncated, columns, TRUNCATION_WORST)
     yield from (Text(each, "yellow") for each in not_covered(result))
-    if told := kept(result, found):
-        yield f"\n{told}"
+    if reported := kept(result, found):
+        yield f"\n{reported}"
 
 
 @view

@@ -262,7 +262,7 @@ def _before_the_tail(result: GapResult) -> tuple[str, ...]:
     evidence = plain(f"{first.evidence} ({first.topic}-{first.partition})")
     more = f", and {plural(len(others), 'more partition')}" if others else ""
     return (
-        f"Records missing before the tail, in {plural(len(windows), 'partition')}: "
+        f"Whether records are missing before the tail, in {plural(len(windows), 'partition')}: "
         f"{evidence}{more}. The last {number(min(w.margin for w in windows))} or more offsets"
         " before the tail were compared, and none were missing.",
         "Duplicates of records before the tail: they are counted as only on the target.",
@@ -339,7 +339,7 @@ def unknown(result: GapResult) -> tuple[str, ...]:
     totals, source, target = result.totals, plain(result.source), plain(result.target)
     said = []
     if result.not_compared:
-        said.append("Records missing in the partitions that were not compared (listed below).")
+        said.append("Whether records are missing in what was not compared (listed below).")
     if totals.undecided:
         said.append(
             f"Outcome of open transactions on {source}: {plural(totals.undecided, 'offset')} "
@@ -417,7 +417,7 @@ def next_steps(result: GapResult) -> Iterator[Step]:
 def _about_the_missing(result: GapResult, source: str, target: str) -> Iterator[Step]:
     yield Step(
         f"Check the retention of these topics on {source}.",
-        "Retention keeps deleting records, also those that are missing on the other cluster.",
+        f"Retention keeps deleting records, including those that are not on {target}.",
     )
     said = [f"{number(line.count)} {line.name}" for line in order_lines(result) if line.count]
     link, out = (quote(each) for each in (result.link, result.out))
@@ -427,7 +427,7 @@ def _about_the_missing(result: GapResult, source: str, target: str) -> Iterator[
         f"drctl reconcile {out} --policy copy",
     )
     yield Step(
-        f"If applications already write to {target}, check the order of the steps first.",
+        f"If applications already write to {target}, check record order and step order first.",
         "This writes nothing.",
         f"drctl failback --check-order --link {link}",
     )
