@@ -18,7 +18,7 @@ from drctl.model.loss import Loss
 from drctl.model.ports import ClusterReader, GroupReader, GroupWriter
 from drctl.model.producer_ids import ProducerIdReader, ProducerIdWriter
 from drctl.model.repairs import RuleWriter, ShapeReader, ShapeWriter
-from drctl.model.replication import Workers, WorkersWriter
+from drctl.model.replication import ConnectorStopper, Workers, WorkersWriter
 from drctl.model.state_snapshot import StateSnapshot
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.offsets.applying import Translated
@@ -121,28 +121,14 @@ class ConnectorsReader(Protocol):
         """
 
 
-class ConnectorsWriter(Protocol):
+class ConnectorsWriter(ConnectorStopper, Protocol):
     """Stops, resumes and configures the connectors that replicate the link."""
-
-    def stop(self, name: str) -> None:
-        """End its tasks; its configuration and offsets stay.
-
-        Raises:
-            Unknown: no answer came; it may have been stopped.
-        """
 
     def pause(self, name: str) -> None:
         """Let its tasks idle.
 
         Raises:
             Unknown: no answer came; it may have been paused.
-        """
-
-    def resume(self, name: str) -> None:
-        """Resume it.
-
-        Raises:
-            Unknown: no answer came; it may have been resumed.
         """
 
     def configure(self, name: str, changes: Mapping[str, str | None]) -> None:

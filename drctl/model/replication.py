@@ -1,6 +1,6 @@
-"""Connectors of Kafka Connect as their workers report them, and how far replication came.
+"""Kafka Connect connectors as reported by their workers, and replication progress.
 
-All of it as far as it can be known without reading a record.
+Nothing here reads records.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ SINK = "sink"
 _CAUSE = "Caused by: "
 
 Partition = Mapping[str, Any]
-"""What a connector reads, in its own words; for a sink a Kafka partition."""
+"""A source partition of a connector; for a sink, a Kafka partition."""
 
 
 def first_lines(stack_trace: str) -> str:
@@ -28,8 +28,8 @@ class Task(NamedTuple):
     """A connector itself, or one of its tasks.
 
     Attributes:
-        number: None for the connector itself.
-        stack_trace: the whole Java stack trace; empty where it did not fail.
+        number: task number; None for the connector itself.
+        stack_trace: the complete Java stack trace; empty if it did not fail.
     """
 
     number: int | None
@@ -45,13 +45,13 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """A connector as Connect's REST interface tells it.
+    """A connector as reported by Connect's REST interface.
 
     Attributes:
         kind: `source` or `sink`.
-        config: as it was given. It may hold passwords: named keys only are read and shown.
-        state: RUNNING, PAUSED, STOPPED, FAILED, ...; empty where nobody asked.
-        stack_trace: the whole Java stack trace; empty where it did not fail.
+        config: its configuration. It may hold passwords: only known keys are shown.
+        state: RUNNING, PAUSED, STOPPED, FAILED, ...; empty if not read.
+        stack_trace: the complete Java stack trace; empty if it did not fail.
     """
 
     name: str
@@ -69,32 +69,32 @@ class Connector:
 
     @property
     def plugin(self) -> str:
-        """The class that it is made of."""
+        """Its connector class."""
         return self.config.get("connector.class", "")
 
     @property
     def failed(self) -> tuple[Task, ...]:
-        """What of it failed."""
+        """The failed parts: connector or tasks."""
         return tuple(part for part in self.parts if part.state == FAILED)
 
     @property
     def running(self) -> bool:
-        """Whether it and all of its tasks run; it may have none, where there is nothing to read."""
+        """Whether it and all of its tasks run; it may have no tasks."""
         return self.all_in(RUNNING)
 
     @property
     def unassigned(self) -> tuple[Task, ...]:
-        """What of it no worker has."""
+        """The parts that are assigned to no worker."""
         return tuple(part for part in self.parts if part.state == "UNASSIGNED")
 
     @property
     def stack_traces(self) -> tuple[str, ...]:
-        """First lines of what it and its tasks failed with."""
+        """First lines of the stack traces of it and its tasks."""
         return tuple(first_lines(part.stack_trace) for part in self.parts if part.stack_trace)
 
     @property
     def group(self) -> str | None:
-        """The consumer group in which a sink's positions stand; None for a source."""
+        """The consumer group of a sink; None for a source."""
         if self.kind != SINK:
             return None
         return self.config.get("consumer.override.group.id", f"connect-{self.name}")
@@ -106,10 +106,10 @@ class Connector:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a connector got in one of the things that it reads; None where it has none there.
+    """A source position of a connector; None if it has none.
 
     Attributes:
-        partition: in the connector's own words.
+        partition: the source partition, in the connector's format.
     """
 
     partition: Partition
@@ -117,7 +117,7 @@ class Position:
 
 
 class ConnectorLister(Protocol):
-    """Looks at all connectors of some workers at once."""
+    """Lists all connectors of a Connect cluster."""
 
     def all(self) -> Mapping[str, Connector]:
         """Every connector with its configuration and its tasks, by name.
@@ -128,13 +128,13 @@ class ConnectorLister(Protocol):
 
 
 class Workers(ConnectorLister, Protocol):
-    """Looks at the connectors of one Connect cluster."""
+    """Reads the connectors of one Connect cluster."""
 
     def positions(self, name: str) -> tuple[Position, ...]:
-        """How far a connector got.
+        """The source positions of a connector.
 
         Raises:
-            UsageError: there is none of this name.
+            UsageError: there is no connector of this name.
             Unreachable: no worker answered within the deadline.
         """
 
@@ -146,21 +146,14 @@ class Workers(ConnectorLister, Protocol):
         """
 
     def running_for(self, names: Collection[str]) -> Mapping[str, float]:
-        """For how many seconds each has been seen to run by `all`; 0 where it was not last time."""
+        """How many seconds `all` has seen each run; 0 if it did not run last time."""
 
 
-class WorkersWriter(Protocol):
-    """Changes the connectors of one Connect cluster."""
-
-    def restart(self, name: str) -> None:
-        """Start what failed of it again.
-
-        Raises:
-            Unknown: no answer came; it may have been started.
-        """
+class ConnectorStopper(Protocol):
+    """Stops and resumes connectors."""
 
     def stop(self, name: str) -> None:
-        """End its tasks; its configuration and positions stay.
+        """Stop its tasks; keep its configuration and source positions.
 
         Raises:
             Unknown: no answer came; it may have been stopped.
@@ -170,29 +163,40 @@ class WorkersWriter(Protocol):
         """Resume it.
 
         Raises:
-            Unknown: no answer came; it may have resumed.
+            Unknown: no answer came; it may have been resumed.
+        """
+
+
+class WorkersWriter(ConnectorStopper, Protocol):
+    """Changes the connectors of one Connect cluster."""
+
+    def restart(self, name: str) -> None:
+        """Restart the connector and its tasks that failed.
+
+        Raises:
+            Unknown: no answer came; it may have been restarted.
         """
 
     def copy(self, name: str, to: str) -> None:
-        """Make another connector with the same configuration.
+        """Create another connector with the same configuration.
 
         Raises:
-            Unknown: no answer came, or it was not accepted.
+            Unknown: no answer came, or it was rejected.
         """
 
     def put_positions(self, name: str, positions: Sequence[Position]) -> None:
-        """Have a stopped connector resume from there; None removes a position.
+        """Set the source positions of a stopped connector; None removes a position.
 
         Raises:
-            Refused: they were not accepted.
-            Unknown: no answer came; they may have been taken.
+            Refused: they were rejected.
+            Unknown: no answer came; they may have been set.
         """
 
     def delete_positions(self, name: str) -> None:
-        """Have a stopped connector forget how far it got.
+        """Delete the source positions of a stopped connector.
 
         Raises:
-            Unknown: no answer came, or it was not accepted.
+            Unknown: no answer came, or it was rejected.
         """
 
 
@@ -205,11 +209,11 @@ class ReplicatedTo(Protocol):
 
     @property
     def evidence(self) -> str:
-        """Who says so, in words for a person."""
+        """The source of this information, as text."""
 
 
 class ReplicationProgress(Protocol):
-    """Knows how far a replicator came."""
+    """Reads the progress of a replicator."""
 
     def positions(self, topics: Iterable[str]) -> Mapping[TopicPartition, ReplicatedTo]:
         """By partition of the source; without those of which nothing is known.
@@ -220,15 +224,14 @@ class ReplicationProgress(Protocol):
 
 
 class Lag(NamedTuple):
-    """What of a partition of the source was perhaps not replicated yet.
+    """Replication lag of a source partition.
 
     Attributes:
-        records: about so many were not, by the best that is known.
-        at_most: by the replicator's own word, which may be a minute old; `records` where there is
-            none.
-        evidence: how that is known, in words for a person.
-        oldest_ms: the time of the oldest record that was not, milliseconds UTC; -1 where nobody
-            knows it, or there is none.
+        records: best estimate of the number of unreplicated records.
+        at_most: upper bound by the replicator's committed progress, which may be a minute old; else
+            `records`.
+        evidence: how this is known, as text.
+        oldest_ms: timestamp of the oldest unreplicated record, milliseconds UTC; -1 if unknown.
     """
 
     records: int
@@ -238,13 +241,13 @@ class Lag(NamedTuple):
 
 
 class Tail(NamedTuple):
-    """An unreplicated tail of a partition, and what retention is about to do to it.
+    """The unreplicated tail of a partition, and how retention affects it.
 
     Attributes:
-        lost: records of it that the source has deleted already.
-        soon: records of it that the source may delete within the time that a drain may take.
-        later: the same within a quarter of the time that it keeps records.
-        by_size: the limit by which the source deletes whatever its age; empty where there is none.
+        lost: records that the source has already deleted.
+        soon: records that the source may delete during a drain.
+        later: records that the source may delete within a quarter of its retention time.
+        by_size: the size-based retention limit, if any.
     """
 
     lost: int
@@ -254,10 +257,10 @@ class Tail(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A position of a group that has no place on the target.
+    """A committed offset that cannot be translated to the target.
 
     Attributes:
-        reason: why, in words for a person.
+        reason: why, as text.
     """
 
     group: str
