@@ -43,7 +43,7 @@ class Library(StrEnum):
 
 
 def library_of(values: Mapping[str, str]) -> Library | None:
-    """Whose settings these are, told by names that only one library has; None where none tells."""
+    """The library that settings belong to, by names only it has; None if ambiguous."""
     librdkafka = any(key in values for key in _LIBRDKAFKA_ONLY)
     java = any(key in values for key in _JAVA_ONLY)
     if librdkafka == java:
@@ -72,16 +72,16 @@ class ClientConfig(Settings):
 
     @property
     def consumes(self) -> bool:
-        """Whether it reads in a group."""
+        """Whether it is a group member."""
         return "group.id" in self.values
 
     @property
     def produces(self) -> bool:
-        """Whether it writes; also where nothing tells."""
+        """Whether it is a producer, or may be one."""
         return not self.consumes or any(key in self.values for key in _OF_PRODUCERS)
 
     def text(self, keys: str, default: str) -> Value[str]:
-        """The value, or what the library takes where there is none.
+        """The value, or the library's default.
 
         Args:
             keys: one, or several names of the same with spaces between.
@@ -99,7 +99,7 @@ Judge = Callable[[ClientConfig], Verdict | None]
 
 @dataclass(frozen=True, slots=True)
 class ClientCheck:
-    """One thing that is looked at.
+    """One check of client settings.
 
     Attributes:
         about: what is true where it is ok, in words for a person.
@@ -114,16 +114,16 @@ class ClientCheck:
 
     @property
     def statuses(self) -> frozenset[Status]:
-        """Everything that it can say."""
+        """All statuses that it can have."""
         return frozenset((Status.OK, *self.worse, Status.NOT_CHECKED))
 
     def findings(self, client: ClientConfig) -> tuple[Finding, ...]:
-        """What it says."""
+        """Its findings."""
         return tuple(Finding(self.name, *each) for each in verdicts(lambda: self.judge(client)))
 
 
 def client_check(name: str, *worse: Status) -> Callable[[Judge], ClientCheck]:
-    """Make a check of a function, as `check` does."""
+    """Turn a function into a check, as `check` does."""
     return lambda judge: ClientCheck(name, first_line(judge), worse, judge)
 
 
@@ -151,15 +151,15 @@ def trigger(client: ClientConfig) -> Verdict:
             client.subject,
             f"{client.library.value} {'.'.join(map(str, version))} has no such limit",
             "",
-            "it stays with a source that takes connections and answers nothing",
+            "it stays on a source that accepts connections but does not answer",
             f"use {client.library.value} {'.'.join(map(str, since))} or later",
         )
     seen = client.integer(key, 300_000)
     if seen.value <= _MOST_TRIGGER_MS:
-        return seen.ok("it gives a silent source up")
-    impact = f"a source that is cut off or hangs may keep it for {duration(seen.value)}"
+        return seen.ok("it abandons an unresponsive source in time")
+    impact = f"it may wait {duration(seen.value)} for an unresponsive source"
     remedy = f"set {key}=10000"
-    return seen.warn("it gives a silent source up late", impact, remedy)
+    return seen.warn("it abandons an unresponsive source late", impact, remedy)
 
 
 @client_check("client-dns-cache", Status.WARN, Status.FAIL)
@@ -172,23 +172,23 @@ def dns_cache(client: ClientConfig) -> Verdict | None:
         " java.security"
     )
     if client.jvm is None:
-        raise NotObserved(client.subject, "how its Java is started was not said", remedy)
+        raise NotObserved(client.subject, "its JVM options were not given", remedy)
     if "-Djava.security.properties=" in client.jvm:
-        reason = "a file of its own may set networkaddress.cache.ttl"
-        raise NotObserved(client.subject, reason, f"look there; else {remedy}", client.jvm)
+        reason = "its own java.security file may set networkaddress.cache.ttl"
+        raise NotObserved(client.subject, reason, f"check that file; else {remedy}", client.jvm)
     if (given := _CACHE.search(client.jvm)) is None:
         wrong = _NO_SUCH_PROPERTY.search(client.jvm)
-        evidence = f"{wrong[0]}... is no system property" if wrong else "neither is set"
-        reason = f"it keeps addresses for Java's default, {_DNS_DEFAULT_S} s"
-        impact = f"it goes to the source's address for up to {_DNS_DEFAULT_S} s after the switch"
+        evidence = f"{wrong[0]}... is not a system property" if wrong else "neither is set"
+        reason = f"it caches DNS for Java's default of {_DNS_DEFAULT_S} s"
+        impact = f"it connects to the source for up to {_DNS_DEFAULT_S} s after the switch"
         return warn(client.subject, reason, evidence, impact, remedy)
     if (kept_s := int(given[1])) < 0:
-        impact = "it never sees the switch, and must be restarted"
-        return fail(client.subject, "it keeps addresses for ever", given[0], impact, remedy)
+        impact = "it never sees the switch and must be restarted"
+        return fail(client.subject, "it caches DNS forever", given[0], impact, remedy)
     if kept_s > _MOST_DNS_S:
-        impact = f"it goes to the source's address for up to {kept_s} s after the switch"
-        return warn(client.subject, f"it keeps addresses for {kept_s} s", given[0], impact, remedy)
-    return ok(client.subject, "it forgets addresses soon", given[0])
+        impact = f"it connects to the source for up to {kept_s} s after the switch"
+        return warn(client.subject, f"it caches DNS for {kept_s} s", given[0], impact, remedy)
+    return ok(client.subject, "it caches DNS for a short time", given[0])
 
 
 @client_check("client-reconnect-backoff", Status.WARN)
@@ -198,9 +198,9 @@ def reconnect_backoff(client: ClientConfig) -> Verdict:
     default = 1_000 if client.library is Library.JAVA else 10_000
     seen = client.integer(key, default)
     if seen.value <= _MOST_BACKOFF_MS:
-        return seen.ok("it tries again soon")
-    impact = f"it may pause for {duration(seen.value)} before it sees where it is sent"
-    return seen.warn("it pauses long", impact, f"set {key}=500")
+        return seen.ok("it reconnects soon")
+    impact = f"it may wait {duration(seen.value)} before it reconnects to the target"
+    return seen.warn("its reconnect backoff is long", impact, f"set {key}=500")
 
 
 @client_check("client-connect-timeout", Status.WARN)
@@ -210,10 +210,10 @@ def connect_timeout(client: ClientConfig) -> Verdict:
     default = 10_000 if client.library is Library.JAVA else 30_000
     seen = client.integer(key, default)
     if seen.value <= _MOST_CONNECT_MS:
-        return seen.ok("it gives a connection up in time")
-    impact = f"it waits {duration(seen.value)} for each broker that is cut off"
+        return seen.ok("its connection timeout is short")
+    impact = f"it waits {duration(seen.value)} for each unreachable broker"
     remedy = f"set {key}=2000"
-    return seen.warn("it waits long for connections", impact, remedy)
+    return seen.warn("its connection timeout is long", impact, remedy)
 
 
 @client_check("client-request-timeout", Status.WARN)
@@ -223,10 +223,10 @@ def request_timeout(client: ClientConfig) -> Verdict:
     key = "request.timeout.ms" if java else "socket.timeout.ms"
     seen = client.integer(key, 30_000 if java else 60_000)
     if seen.value <= _MOST_REQUEST_MS:
-        return seen.ok("it gives an answer up in time")
-    impact = f"it waits {duration(seen.value)} for a source that is cut off"
+        return seen.ok("its request timeout is short")
+    impact = f"it waits {duration(seen.value)} for an unreachable source"
     remedy = f"set {key}=10000"
-    return seen.warn("it waits long for answers", impact, remedy)
+    return seen.warn("its request timeout is long", impact, remedy)
 
 
 @client_check("client-delivery-timeout", Status.WARN)
@@ -239,14 +239,14 @@ def delivery_timeout(client: ClientConfig) -> Verdict | None:
     seen = client.integer(keys, 120_000 if java else 300_000)
     # To librdkafka 0 is for ever.
     if seen.value >= _LEAST_DELIVERY_MS or (seen.value == 0 and not java):
-        return seen.ok("records wait until it has moved")
-    impact = f"records that wait longer than {duration(seen.value)} are given up, and reported so"
-    remedy = "set it to longer than a failover takes, or let the application send them again"
-    return seen.warn("records may not wait long", impact, remedy)
+        return seen.ok("records outlast a failover")
+    impact = f"records are dropped, with an error, after {duration(seen.value)}"
+    remedy = "set it to longer than a failover takes, or let the application resend them"
+    return seen.warn("records may expire during a failover", impact, remedy)
 
 
-_RESTART = "it stays with the source's brokers until it is restarted"
-# The first release that can bootstrap anew, and the first that does unless told otherwise.
+_RESTART = "it stays on the source's brokers until it is restarted"
+# The first release that can bootstrap again, and the first that does so by default.
 _ABLE = {Library.JAVA: (3, 8), Library.LIBRDKAFKA: (2, 10)}
 _BY_ITSELF = {Library.JAVA: (4, 0), Library.LIBRDKAFKA: (2, 10)}
 _CANONICAL = "resolve_canonical_bootstrap_servers_only"
@@ -258,31 +258,31 @@ def bootstrap(client: ClientConfig) -> Verdict:
     seen = client.text("bootstrap.servers metadata.broker.list", "")
     hosts = [_host(word) for word in seen.value.split(",") if word.strip()]
     if not hosts:
-        reason, remedy = "it is set in the application's code", "look there for its bootstrap"
+        reason, remedy = "it is set in the application's code", "check bootstrap.servers there"
         raise NotObserved(client.subject, reason, remedy, seen.evidence)
     if client.endpoint == "file":
-        impact = "it is restarted, or goes on at the source"
-        remedy = "restart it after the switch, or give it a name or a proxy for an endpoint"
+        impact = "it stays on the source until it is restarted"
+        remedy = "restart it after the switch, or use DNS or a proxy as endpoint"
         return warn(client.subject, "it reads its file only when it starts", "", impact, remedy)
     fixed = [host for host in hosts if _is_address(host)]
     if not client.names:
         if client.endpoint == "dns" and len(fixed) == len(hosts):
             return _others(client, hosts, seen.evidence)
-        reason = "which names the endpoint answers for was not said"
+        reason = "the endpoint's names were not given"
         remedy = "compare it with the endpoint of the link"
         raise NotObserved(client.subject, reason, remedy, seen.evidence)
     others = [host for host in hosts if host not in map(_plain, client.names)]
     if others:
         return _others(client, others, seen.evidence, some=len(others) < len(hosts))
-    return seen.ok("it asks the endpoint")
+    return seen.ok("it uses the endpoint")
 
 
 def _others(client: ClientConfig, hosts: list[str], evidence: str, some: bool = False) -> Verdict:
     names = listed(client.names) or "the endpoint's name"
     reason = f"{listed(hosts)} is not the endpoint"
-    remedy = f"let bootstrap.servers be {names} and its port, alone"
+    remedy = f"set bootstrap.servers to {names} with its port only"
     if some:
-        impact = "where one of these answers for the source, it comes back to the source"
+        impact = "if one of these reaches the source, it reconnects to the source"
         return warn(client.subject, reason, evidence, impact, remedy)
     return fail(client.subject, reason, evidence, _RESTART, remedy)
 
@@ -295,18 +295,18 @@ def rebootstrap(client: ClientConfig) -> Verdict:
     default = "rebootstrap" if version is None or version >= by_itself else "none"
     seen = client.text(key, default)
     what = f"{client.library.value} {_dotted(version)}" if version else client.library.value
-    remedy = f"set {key}=rebootstrap; {client.library.value} knows it from {_dotted(able)} on"
+    remedy = f"set {key}=rebootstrap; {client.library.value} supports it from {_dotted(able)}"
     if seen.value.lower() == "none":
-        reason = "it never asks its bootstrap again"
+        reason = "it never bootstraps again"
         return fail(client.subject, reason, f"{what}: {seen.evidence}", _RESTART, remedy)
     if version is None:
-        reason = "which version its library has was not said: older ones never bootstrap anew"
+        reason = "its version was not given: older ones never bootstrap again"
         raise NotObserved(client.subject, reason, remedy, seen.evidence)
     if version < able:
-        reason = f"{what} cannot bootstrap anew"
+        reason = f"{what} cannot bootstrap again"
         remedy = f"use {client.library.value} {_dotted(by_itself)} or later"
         return seen.fail(reason, _RESTART, remedy)
-    return ok(client.subject, "it asks its bootstrap again", f"{what}: {seen.evidence}")
+    return ok(client.subject, "it bootstraps again", f"{what}: {seen.evidence}")
 
 
 @client_check("client-dns-lookup", Status.FAIL)
@@ -316,8 +316,8 @@ def dns_lookup(client: ClientConfig) -> Verdict | None:
         return None
     seen = client.text("client.dns.lookup", "use_all_dns_ips")
     if seen.value != _CANONICAL:
-        return seen.ok("it looks its bootstrap up each time")
-    reason = "it keeps what the name stood for when it started"
+        return seen.ok("it resolves its bootstrap servers each time")
+    reason = "it keeps the addresses that it resolved at startup"
     remedy = "set client.dns.lookup=use_all_dns_ips"
     return seen.fail(reason, _RESTART, remedy)
 
@@ -329,12 +329,12 @@ def group_protocol(client: ClientConfig) -> Verdict | None:
         return None
     seen = client.text("group.protocol", "classic")
     if seen.value.lower() != "consumer":
-        return seen.ok("its group need not be known on the target")
+        return seen.ok("its group need not exist on the target")
     impact = (
-        "where its group is not made on the target first, it ends for good (GROUP_ID_NOT_FOUND)"
-        " and must be restarted; step prepare-groups makes those that the link carries"
+        "if its group does not exist on the target, it fails (GROUP_ID_NOT_FOUND) and must be"
+        " restarted; step prepare-groups creates the link's groups"
     )
-    return seen.ok("its group has to be on the target first", impact)
+    return seen.ok("its group must exist on the target first", impact)
 
 
 @client_check("client-offset-reset", Status.WARN)
@@ -345,12 +345,12 @@ def offset_reset(client: ClientConfig) -> Verdict | None:
     seen = client.text("auto.offset.reset", "latest")
     word = seen.value.lower()
     if word in ("earliest", "smallest", "beginning"):
-        return seen.ok("it begins anew: records are read again")
-    reason, impact = "it skips to the end", "records between its position and the end are not read"
+        return seen.ok("it starts at the beginning: records are reprocessed")
+    reason, impact = "it skips to the end", "records between its offset and the end are skipped"
     if word in ("none", "error"):
-        reason, impact = "it stops", "it reads nothing until somebody has set its position"
-    remedy = "set auto.offset.reset=earliest, or see that its group's position is translated"
-    where = "where the target has no position of its group, "
+        reason, impact = "it stops", "it consumes nothing until an offset is set"
+    remedy = "set auto.offset.reset=earliest, or check that its group's offset is translated"
+    where = "if the target has no offset of its group, "
     return seen.warn(where + reason, impact, remedy)
 
 
@@ -360,12 +360,12 @@ def transactions(client: ClientConfig) -> Verdict | None:
     if not client.produces:
         return None
     if "transactional.id" not in client.values:
-        return ok(client.subject, "it writes without transactions", "transactional.id is not set")
+        return ok(client.subject, "it uses no transactions", "transactional.id is not set")
     seen = client.text("transactional.id", "")
     return seen.fail(
-        "it goes on with a transaction that the target does not know",
-        "what it wrote there hangs: readers of committed records stop in front of it",
-        "stop it before clients are moved, and start it afterwards",
+        "it continues a transaction that the target does not know",
+        "its open transaction on the source hangs and blocks read_committed consumers",
+        "stop it before clients move, and start it afterwards",
     )
 
 
@@ -386,7 +386,7 @@ CLIENT_CHECKS: tuple[ClientCheck, ...] = (
 
 
 def client_findings(client: ClientConfig) -> tuple[Finding, ...]:
-    """What all checks that concern the client say."""
+    """The findings of all checks that apply to the client."""
     return tuple(finding for check in CLIENT_CHECKS for finding in check.findings(client))
 
 

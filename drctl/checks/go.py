@@ -1,4 +1,4 @@
-"""Go or no-go: what blocks a failover now, and how many records it would lose."""
+"""GO or NO-GO: what blocks a failover now, and how many records it would lose."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -17,8 +17,8 @@ from drctl.model.replication import Connector, Lag, LeftOut
 from drctl.model.topology import TopicPartition, TopicState, Unavailable
 
 PLAUSIBLE_S = 365 * 86_400
-"""A producer gives records a time of its own, as that of an event of years ago: a time older than
-this tells nothing of when the record was written. No replication stands still for so long."""
+"""Producers may set timestamps of events of years ago: an older timestamp does not tell when the
+record was written."""
 
 Lags = Mapping[TopicPartition, Lag | Unavailable]
 
@@ -28,10 +28,10 @@ class Rpo:
     """What would be lost.
 
     Attributes:
-        lost: how many records.
-        seconds: how old the oldest of them is, or was when the source was last seen alive; None
-            where nothing tells.
-        how: it was measured, in words for a person.
+        lost: number of records.
+        seconds: age of the oldest of them, now or when the source was last alive; None if
+            unknown.
+        how: how it was measured, for messages.
     """
 
     lost: LossRange
@@ -40,28 +40,28 @@ class Rpo:
 
     @property
     def records(self) -> int | None:
-        """About so many, by the best that is known; None where nothing tells."""
+        """Best estimate of the records; None if unknown."""
         return self.lost.likely.records
 
     @property
     def at_most(self) -> int | None:
-        """No more than so many; None where nothing tells."""
+        """Upper bound of the records; None if unknown."""
         return self.lost.at_most.records
 
 
 def unknown(why: str) -> Rpo:
-    """Where nothing tells."""
+    """An unknown RPO."""
     return Rpo(not_known(why), None, why)
 
 
 def lagging(records: int, at_most: int, seconds: float | None, how: str) -> Rpo:
-    """Of a source that answers, so that the lag is measured.
+    """The RPO of a source that answers, from its measured lag.
 
     Args:
-        records: about so many.
-        at_most: by the replicator's own word.
+        records: best estimate.
+        at_most: upper bound, from the replicator's committed offset.
     """
-    beyond = "by the replicator's own word of how far it has copied"
+    beyond = "from the replicator's committed offset"
     return Rpo(
         LossRange(Figure(None, how), Figure(records, how), Figure(at_most, beyond)), seconds, how
     )
@@ -69,10 +69,10 @@ def lagging(records: int, at_most: int, seconds: float | None, how: str) -> Rpo:
 
 @dataclass(frozen=True, slots=True)
 class TopicRpo:
-    """The same of one topic.
+    """The RPO of one topic.
 
     Attributes:
-        unknown: partitions of which nothing is known.
+        unknown: number of partitions with unknown lag.
     """
 
     topic: str
@@ -83,7 +83,7 @@ class TopicRpo:
 
 
 def topics_now(observed: Observed) -> tuple[TopicRpo, ...]:
-    """Each topic of the link, the worst first; nothing where the source did not tell."""
+    """The RPO of each topic, the worst first; empty if the lag is unknown."""
     if isinstance(observed.lag, Unavailable):
         return ()
     by_topic: dict[str, dict[TopicPartition, Lag | Unavailable]] = defaultdict(dict)
@@ -94,10 +94,10 @@ def topics_now(observed: Observed) -> tuple[TopicRpo, ...]:
 
 
 def link_now(topics: Iterable[TopicRpo], why: str) -> Rpo:
-    """Of all topics together.
+    """The RPO of all topics together.
 
     Args:
-        why: nothing is known, where nothing is.
+        why: the reason if nothing is known.
     """
     rows = tuple(topics)
     known = [row.rpo for row in rows if row.rpo.records is not None]
@@ -106,7 +106,7 @@ def link_now(topics: Iterable[TopicRpo], why: str) -> Rpo:
     seconds = [each.seconds for each in known]
     worst = next(row.rpo for row in rows if row.rpo.records is not None)
     untold = sum(row.unknown for row in rows)
-    beside = f"; of {untold:,} partitions nothing is known" if untold else ""
+    beside = f"; the lag of {untold:,} partitions is not known" if untold else ""
     return lagging(
         sum(each.records or 0 for each in known),
         sum(each.at_most or 0 for each in known),
@@ -131,7 +131,7 @@ def _topic(observed: Observed, topic: str, lags: Lags) -> TopicRpo:
         seconds = max(0.0, (observed.now_ms - min(times)) / 1000)
     undated = ""
     if seconds is not None and seconds > PLAUSIBLE_S and not _dated_by_broker(observed, topic):
-        undated = f"; the oldest bears the time {utc(min(times))}, which is its producer's: no age"
+        undated = f"; record timestamps from {utc(min(times))}, set by the producer"
         seconds = None
     worst = max(known.values(), key=lambda each: (each.records, each.at_most))
     records, at_most = (sum(getattr(e, n) for e in known.values()) for n in ("records", "at_most"))
@@ -145,14 +145,14 @@ def _topic(observed: Observed, topic: str, lags: Lags) -> TopicRpo:
 
 
 def _dated_by_broker(observed: Observed, topic: str) -> bool:
-    """Whether its records bear the time at which the broker took them."""
+    """Whether its records have LogAppendTime timestamps."""
     topics = observed.source_topics
     state = None if isinstance(topics, Unavailable) else topics.get(topic)
     return isinstance(state, TopicState) and state.log_append_time
 
 
 def _worst(row: TopicRpo) -> tuple[bool, float, int, str]:
-    """What nobody knows comes first."""
+    """Sort key: unknown first, then by age and records."""
     rpo = row.rpo
     return (rpo.records is not None, -(rpo.seconds or 0), -(rpo.records or 0), row.topic)
 
@@ -166,10 +166,10 @@ RPO = "policy.max_rpo_seconds"
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Whether a failover could begin.
+    """Whether a failover could start.
 
     Attributes:
-        blockers: for which it would be refused.
+        blockers: the findings that block it.
     """
 
     blockers: tuple[Finding, ...]
@@ -185,10 +185,10 @@ class GroupsNow:
     """Groups of the link, if the source were lost now.
 
     Attributes:
-        groups: how many have positions in topics of the link.
-        positions: that they have.
-        left_out: positions of which nothing on the target tells where they are there.
-        unknown: why that is not known; empty where it is.
+        groups: number of groups with committed offsets in topics of the link.
+        positions: number of these offsets.
+        left_out: offsets that cannot be translated.
+        unknown: why this is not known; empty if it is.
     """
 
     groups: int = 0
@@ -198,20 +198,20 @@ class GroupsNow:
 
     @property
     def groups_left_out(self) -> tuple[str, ...]:
-        """Names of those with such a position, sorted."""
+        """Sorted names of groups with such an offset."""
         return tuple(sorted({row.group for row in self.left_out}))
 
 
 @dataclass(frozen=True, slots=True)
 class StatusNow:
-    """One look.
+    """The result of one status check.
 
     Attributes:
-        took_s: how long it took, in seconds.
-        planned: whether a planned failover could begin now.
+        took_s: its duration, in seconds.
+        planned: whether a planned failover could start now.
         unplanned: whether an unplanned one could, if the source were lost now.
-        others: what is to be known of beside.
-        allowed: what the applications can bear.
+        others: findings that are not ok and block nothing.
+        allowed: the limits of the policy.
         connectors: of the workers that replicate the link.
     """
 
@@ -246,10 +246,10 @@ class StatusNow:
 
 
 def judged(observed: Observed, groups: GroupsNow, lost: Rpo | None, took_s: float) -> StatusNow:
-    """What was seen, judged.
+    """Judge an observed link.
 
     Args:
-        lost: what is probably lost, where the source does not answer.
+        lost: the estimated loss, if the source does not answer.
     """
     link = observed.link
     topics = topics_now(observed)
@@ -257,7 +257,7 @@ def judged(observed: Observed, groups: GroupsNow, lost: Rpo | None, took_s: floa
     rpo = lost if lost is not None else link_now(topics, why)
     planned = _asked(replace(observed, mode=Mode.PLANNED))
     if any(f.check == MOVED and f.status is Status.FAIL for f in planned):
-        # What the target lacks is not what clients would lose: they write to the target.
+        # Clients write to the target: records missing there are no loss.
         topics, rpo = (), unknown(f"clients are on {link.target}")
     unplanned = _asked(replace(observed, mode=Mode.UNPLANNED))
     unplanned = causes_first((*unplanned, *_beyond(rpo, observed)))
@@ -284,7 +284,7 @@ def judged(observed: Observed, groups: GroupsNow, lost: Rpo | None, took_s: floa
 
 
 def _asked(observed: Observed) -> tuple[Finding, ...]:
-    """What the prechecks say; that the source is alive is no reproach."""
+    """Findings of the prechecks, except that the source is alive."""
     beside = (*NOT_ASKED, _IF_LOST)
     found = tuple(f for f in precheck_findings(observed) if f.check not in beside)
     return causes_first(found)
@@ -296,7 +296,7 @@ def _blockers(findings: tuple[Finding, ...], mode: Mode) -> tuple[Finding, ...]:
 
 
 def _beyond(rpo: Rpo, observed: Observed) -> tuple[Finding, ...]:
-    """Where more would be lost than the applications can bear."""
+    """A finding if the RPO exceeds the policy."""
     limit = observed.policy.max_rpo_seconds
     if rpo.seconds is None or rpo.seconds <= limit:
         return ()
@@ -305,9 +305,9 @@ def _beyond(rpo: Rpo, observed: Observed) -> tuple[Finding, ...]:
             RPO,
             Status.FAIL,
             f"link {observed.link.name}",
-            f"writes of the last {rpo.seconds:,.0f} s would be lost, {limit:g} s are allowed",
+            f"writes of the last {rpo.seconds:,.0f} s would be lost (limit {limit:g} s)",
             rpo.how,
-            "what was written since is on the source alone",
-            "see why replication is behind: drctl doctor",
+            "these writes exist on the source only",
+            "find out why replication lags: drctl doctor",
         ),
     )

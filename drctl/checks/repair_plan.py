@@ -1,4 +1,4 @@
-"""Every difference of a link's two ends, as a change of the target or as something that is left."""
+"""Differences between a link's clusters, as changes of the target or to fix by hand."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -41,10 +41,8 @@ from drctl.model.topology import Unavailable
 
 _USERS, _QUOTAS = "scram-user-parity", "quota-parity"
 _TYPES = {"user": "users", "client-id": "clients", "ip": "ips"}
-_SECRET = "no cluster tells a password, or what is kept of it: it cannot be copied"
-_SHARED = (
-    "how much of the target a client may take is for whoever knows the target's brokers to decide"
-)
+_SECRET = "passwords cannot be read from a cluster: they cannot be copied"
+_SHARED = "the right quota depends on the capacity of the target's brokers"
 
 
 def people_left(observed: Observed) -> Iterator[Left]:
@@ -62,8 +60,8 @@ def _users(observed: Observed) -> Iterator[Left]:
             _USERS,
             f"SCRAM user {name} is not on {observed.link.target}",
             _SECRET,
-            "whoever comes as this user cannot log in after the switch",
-            f"on {observed.link.target}, with the password that it has: kafka-configs --alter"
+            "clients with this user cannot log in after a failover",
+            f"on {observed.link.target}, with its existing password: kafka-configs --alter"
             " --add-config 'SCRAM-SHA-512=[password=...]' --entity-type users"
             f" {option('--entity-name', name)}",
         )
@@ -79,8 +77,8 @@ def _quotas(observed: Observed) -> Iterator[Left]:
         changes = {key: value for key, value in wanted.items() if there.get(key, 0.0) < value}
         if changes:
             limits = ",".join(f"{key}={value:g}" for key, value in sorted(changes.items()))
-            told = "lower" if changes.keys() & there.keys() else "not"
-            what = f"quota {limits} of {quota_of(who)} is {told} on {observed.link.target}"
+            state = "lower" if changes.keys() & there.keys() else "not"
+            what = f"quota {limits} of {quota_of(who)} is {state} on {observed.link.target}"
             yield _quota(observed, who, what, option("--add-config", limits))
         more = sorted(there.keys() - wanted.keys())
         if more:
@@ -95,19 +93,19 @@ def _quota(observed: Observed, who: Entity, what: str, change: str) -> Left:
         for kind, name in who
     )
     remedy = f"on {observed.link.target}: kafka-configs --alter {change} {named}"
-    impact = "these clients are slowed down after the switch, or nothing bounds them"
+    impact = "these clients are throttled too much, or not at all"
     return Left(_QUOTAS, what, _SHARED, impact, remedy)
 
 
 _CHECK = "acl-parity"
 _ALLOW, _DENY, _LITERAL, _PREFIXED = "ALLOW", "DENY", "LITERAL", "PREFIXED"
 _ANY = "*"
-_REFUSED = "is refused as soon as it comes to the target"
-_LET_IN = "may do on the target what it may not on the source"
+_REFUSED = "is denied as soon as it uses the target"
+_LET_IN = "may do more on the target than on the source"
 
 
 def rules_to_add(observed: Observed, looked: Seen) -> Fixes:
-    """The rules that would be added, and what stays as it is.
+    """The rules to add, and the differences that stay.
 
     Raises:
         NotObserved: rules or topics are not known.
@@ -120,8 +118,10 @@ def rules_to_add(observed: Observed, looked: Seen) -> Fixes:
     for refusal in books.refusals:
         if denied := books.denying(refusal):
             what = f"{refusal.principal} may not {refusal.operation} {refusal.copy}"
-            why = f"a rule of the target denies it, and drctl deletes none: {in_words(denied[0])}"
-            remedy = "see why it is there; kafka-acls --remove"
+            why = (
+                f"a rule of the target denies it, and drctl deletes no rules: {in_words(denied[0])}"
+            )
+            remedy = "check why the rule exists; kafka-acls --remove"
             left.append(Left(_CHECK, what, why, f"it {_REFUSED}", remedy))
             continue
         for rule in books.allowing(refusal):
@@ -129,7 +129,7 @@ def rules_to_add(observed: Observed, looked: Seen) -> Fixes:
     for rule, why_not in books.denials():
         if why_not:
             what = f"ACL not on {observed.link.target}: {in_words(rule)}"
-            remedy = "add it there, if it is meant for the target, too: kafka-acls --add"
+            remedy = "add it if it is meant for the target, too: kafka-acls --add"
             left.append(Left(_CHECK, what, why_not, f"{rule.principal} {_LET_IN}", remedy))
         else:
             wanted.setdefault(rule, _fix(observed, rule, _LET_IN))
@@ -137,14 +137,14 @@ def rules_to_add(observed: Observed, looked: Seen) -> Fixes:
 
 
 def in_words(rule: Acl) -> str:
-    """A rule as `kafka-acls` would be told."""
+    """A rule in the words of `kafka-acls`."""
     where = f"topics {rule.name}..." if rule.pattern == _PREFIXED else f"topic {rule.name}"
     host = "" if rule.host == _ANY else f" from {rule.host}"
     return f"{rule.permission} {rule.principal} {rule.operation} {where}{host}"
 
 
 def _read(observed: Observed, looked: Seen) -> "_Books | None":
-    """None where the target enforces nothing."""
+    """The rules; None if the target enforces no ACLs."""
     link = observed.link
     subject, remedy = f"ACLs of cluster {link.target}", "kafka-acls --list"
     target = require(observed.target_acls, subject, "they are", remedy)
@@ -174,7 +174,7 @@ class _Books:
 
     @cached_property
     def refusals(self) -> list[Refusal]:
-        """What principals would be refused."""
+        """Operations that principals would be denied."""
         copies = {name: self.observed.link.target_topic(name) for name in self.topics}
         return refusals(self.source, self.target, self.principals, copies)
 
@@ -187,7 +187,7 @@ class _Books:
         return RuleBook(self.target.rules)
 
     def denying(self, refusal: Refusal) -> list[Acl]:
-        """Rules of the target that would win over whatever is allowed."""
+        """DENY rules of the target, which win over any ALLOW."""
         rules = self._theirs.concerning(refusal.principal, refusal.copy)
         return [
             rule
@@ -199,7 +199,7 @@ class _Books:
         ]
 
     def allowing(self, refusal: Refusal) -> Iterator[Acl]:
-        """What the source has that allows it, for the copy, and for this principal alone."""
+        """The source's ALLOW rules for it, for the copy and this principal only."""
         topic = self.observed.link.source_topic(refusal.copy) or refusal.copy
         if not self.source.enforced:
             yield _rule(refusal, refusal.copy, _LITERAL, _ANY)
@@ -210,7 +210,7 @@ class _Books:
                 yield _rule(refusal, name, pattern, rule.host)
 
     def denials(self) -> Iterator[tuple[Acl, str]]:
-        """What the source denies and the target does not, and why that is left, if it is."""
+        """DENY rules that are missing on the target, and why they are left, if so."""
         applications = self.observed.link.settings.fence.principals
         found: dict[Acl, str] = {}
         for topic in self.topics:
@@ -235,7 +235,7 @@ class _Books:
         )
 
     def _named(self, rule: Acl, copy: str) -> tuple[str, str]:
-        """A beginning of names stays one where it holds copies of the link, and nothing else."""
+        """Keep a prefix only if it covers copies of the link and nothing else."""
         rename = self.observed.link.settings.replicator.rename
         prefix = rename.replace(UNCHANGED, rule.name)
         plain = rename.count(UNCHANGED) == 1 and rename.endswith(UNCHANGED)
@@ -252,14 +252,14 @@ class _Books:
 
 def _why_not(rule: Acl, application: bool) -> str:
     if rule.principal == "User:*":
-        return "it is about everybody: it might keep the replicator from writing"
+        return "it applies to everyone: it might block the replicator"
     if not application:
         return (
-            "`fence.principals` does not name this principal as an application: it might be the"
-            " replicator, which writes there"
+            "the principal is not in `fence.principals`: it might be the replicator, which writes"
+            " to the copies"
         )
     if of_a_fence(rule, rule.principal) and rule.host == _ANY:
-        return "it looks like a fence of the source, which must not be one of the target"
+        return "it looks like a fence of the source, which must not apply to the target"
     return ""
 
 
@@ -272,15 +272,15 @@ def _fix(observed: Observed, rule: Acl, why: str) -> Fix[Acl]:
     name = rule.principal.removeprefix("User:")
     note = ""
     if not isinstance(users, Unavailable) and users and name not in users and name != _ANY:
-        note = f"{observed.link.target} has no SCRAM user {name}: until somebody adds it, or it"
-        note += " logs in otherwise, the rule does nothing"
+        note = f"{observed.link.target} has no SCRAM user {name}: until it is added, or it"
+        note += " logs in by other means, the rule has no effect"
     what = f"ACL {in_words(rule)}"
-    return Fix(what, "not there", "there", f"{rule.principal} {why}", rule, note)
+    return Fix(what, "missing", "present", f"{rule.principal} {why}", rule, note)
 
 
 MIN_ISR, POLICY = "min.insync.replicas", "cleanup.policy"
 _WEAKER, _KEPT, _TIME = "topic-config-parity", "retention-parity", "timestamp-type-parity"
-_GONE = "what consumers still want to read may be gone there, and lost records are not found"
+_GONE = "records may expire before they are consumed, or before drctl gap can compare them"
 # What MirrorMaker 2 leaves alone unless `config.properties.exclude` says otherwise.
 _NOT_SYNCED = (
     r"follower\.replication\.throttled\.replicas, leader\.replication\.throttled\.replicas,"
@@ -291,7 +291,7 @@ _NOT_SYNCED = (
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A setting that a check of parity judges.
+    """A setting that a parity check compares.
 
     Attributes:
         weaker: whether the copy's value, given second, is weaker than the topic's.
@@ -308,14 +308,14 @@ def _shorter(topic: str, copy: str) -> bool:
 
 
 JUDGED: Mapping[str, Judged] = {
-    MIN_ISR: Judged(
-        _WEAKER, lower, "acknowledged records are on fewer brokers than the applications count on"
+    MIN_ISR: Judged(_WEAKER, lower, "acknowledged records are on fewer brokers than on the source"),
+    "max.message.bytes": Judged(
+        _WEAKER, lower, "the target rejects records that the source accepts"
     ),
-    "max.message.bytes": Judged(_WEAKER, lower, "the target refuses records that the source takes"),
     POLICY: Judged(
         _WEAKER,
         lambda topic, copy: does_more(topic, copy) or does_less(topic, copy),
-        "the target deletes what the source keeps",
+        "the target deletes records that the source keeps",
     ),
     "retention.ms": Judged(_KEPT, _shorter, _GONE),
     "retention.bytes": Judged(_KEPT, _shorter, _GONE),
@@ -323,14 +323,14 @@ JUDGED: Mapping[str, Judged] = {
     "message.timestamp.type": Judged(
         _TIME,
         lambda topic, copy: copy == "LogAppendTime" != topic,
-        "positions by time, and lag in seconds, cannot be told",
+        "offsets by timestamp and lag in seconds are unknown",
     ),
 }
-"""Those that are changed, and no others."""
+"""The settings that drctl changes, and no others."""
 
 
 def weaker_keys(pair: Pair) -> tuple[str, ...]:
-    """Which settings of a copy are weaker, or do something else."""
+    """Settings of a copy that are weaker or different."""
     both = pair.topic.config.keys() & pair.copy.config.keys()
     return tuple(
         key
@@ -340,7 +340,7 @@ def weaker_keys(pair: Pair) -> tuple[str, ...]:
 
 
 def settings_to_fix(observed: Observed, seen: Seen) -> Fixes:
-    """The settings that would be changed, and those that are left.
+    """The settings to change, and those that are left.
 
     Raises:
         NotObserved: the topics are not known.
@@ -352,8 +352,8 @@ def settings_to_fix(observed: Observed, seen: Seen) -> Fixes:
         for key in weaker_keys(pair):
             if not _is_told(ours, key) or not _is_told(theirs, key):
                 what = f"topic {pair.copy.name}: {key}={pair.copy.config[key]}"
-                why = "whose setting it is could not be seen on both sides"
-                again = "drctl doctor --fix, once more"
+                why = "the origin of the setting is not known on both clusters"
+                again = "run drctl doctor --fix again"
                 left.append(Left(JUDGED[key].check, what, why, JUDGED[key].why, again))
                 continue
             one = _Difference(observed, pair, key, ours, theirs)
@@ -394,26 +394,26 @@ class _Difference:
     def _note(self) -> str:
         count = self.theirs.replicas
         if self.key == MIN_ISR and number(self.wanted.value) == count > 1:
-            return f"it has {count} replicas: without one broker it takes no record"
+            return f"it has {count} replicas: the loss of one broker blocks acks=all"
         new = policies(self.wanted.value) - policies(self.there.value)
         if self.key == POLICY and new:
-            return f"from then on it does what {', '.join(sorted(new))} means, as the source does"
+            return f"cleanup {', '.join(sorted(new))} then applies, as on the source"
         return ""
 
     def blockers(self) -> Iterator[Left]:
-        """What keeps it from being changed here."""
+        """Why it is not changed here."""
         copy, key, value = self.pair.copy.name, self.key, self.wanted.value
         if keeps_its_topics(self.observed):
-            yield self._left(NOT_OURS, "see what the mirror takes over")
+            yield self._left(NOT_OURS, "check which settings the mirror copies")
         if key == MIN_ISR and number(value) > self.theirs.replicas:
             yield self._left(
-                f"it has {replicas(self.theirs.replicas)}: with {key}={value} it would take no"
-                " record with acks=all",
+                f"it has {replicas(self.theirs.replicas)}: with {key}={value} it would"
+                " reject acks=all",
                 "raise its replication factor first: kafka-reassign-partitions",
             )
         if key == POLICY and policies(self.there.value) < policies(value):
             yield self._left(
-                "to set it deletes records on the target, and what is deleted is not put back",
+                "it deletes records on the target, which cannot be rolled back",
                 f"on {self.observed.link.target}: kafka-configs --alter --entity-type topics"
                 f" {option('--entity-name', copy)} {option('--add-config', f'{key}=[{value}]')}",
             )
@@ -427,14 +427,14 @@ class _Difference:
 
     def _left(self, why: str, remedy: str) -> Left:
         what = (
-            f"topic {self.pair.copy.name}: {self.key}={self.there.value}, on the source"
-            f" {self.wanted.value}"
+            f"topic {self.pair.copy.name}: {self.key}={self.there.value},"
+            f" {self.wanted.value} on the source"
         )
         return Left(JUDGED[self.key].check, what, why, JUDGED[self.key].why, remedy)
 
 
 def taken_back(observed: Observed, key: str, ours: TopicSetting, theirs: TopicSetting) -> str:
-    """Why MirrorMaker 2 would take a setting away again; empty where it would not.
+    """Why MirrorMaker 2 would remove a setting again; empty if it would not.
 
     What the source's topic has only as Kafka's own default, it removes from the copy.
     """
@@ -451,7 +451,7 @@ def taken_back(observed: Observed, key: str, ours: TopicSetting, theirs: TopicSe
     seconds = connector.config.get("sync.topic.configs.interval.seconds", "600")
     return (
         f"connector {connector.name} (sync.topic.configs.enabled) would remove it within"
-        f" {seconds} s: the source has it only by default, and the target's brokers have another"
+        f" {seconds} s: the source only has it by default, and the target's default differs"
     )
 
 
@@ -471,7 +471,7 @@ def _is_told(shape: object, key: str) -> TypeGuard[TopicShape]:
 
 
 def replicas(number: int) -> str:
-    """How many, in words."""
+    """The number of replicas, in words."""
     return "1 replica" if number == 1 else f"{number} replicas"
 
 
@@ -483,7 +483,7 @@ _NOT_TAKEN_ALONG = (
 
 
 def topics_to_make(observed: Observed, seen: Seen) -> Fixes:
-    """Copies that are not there.
+    """Copies that do not exist.
 
     Raises:
         NotObserved: the topics are not known.
@@ -493,15 +493,15 @@ def topics_to_make(observed: Observed, seen: Seen) -> Fixes:
     left: list[Left] = []
     for copy in compared(observed).missing:
         ours = seen.ours.get(link.source_topic(copy) or "")
-        what = f"topic {copy} is not there"
+        what = f"topic {copy} does not exist"
         if keeps_its_topics(observed):
-            left.append(Left(_MISSING, what, NOT_OURS, "", "see why it is not mirrored"))
+            left.append(Left(_MISSING, what, NOT_OURS, "", "check why it is not mirrored"))
         elif not isinstance(ours, TopicShape) or isinstance(layout, Unavailable):
-            why = f"it is not known how many brokers {link.target} has"
+            why = f"the number of brokers of {link.target} is not known"
             if ours is None:
-                why = "its topic is gone meanwhile"
+                why = "its topic was deleted meanwhile"
             elif isinstance(ours, Unavailable):
-                why = f"its topic could not be looked at: {ours.reason}"
+                why = f"its topic could not be read: {ours.reason}"
             left.append(Left(_MISSING, what, why, "", "kafka-topics --create"))
         elif copy in seen.names:
             why = f"drctl's user may not describe it on {link.target}"
@@ -528,15 +528,15 @@ def partitions_to_add(observed: Observed, _seen: Seen) -> Fixes:
             continue
         what = f"topic {pair.copy.name}: partitions"
         if keeps_its_topics(observed):
-            told = f"{what}: {now} of {wanted}"
-            left.append(Left(_FEWER, told, NOT_OURS, "", "see why the mirror does not add them"))
+            fewer = f"{what}: {now} of {wanted}"
+            left.append(Left(_FEWER, fewer, NOT_OURS, "", "check why the mirror adds none"))
             continue
         why = (
-            "what is in the others is not copied, keys come to other partitions than before, and"
-            " groups have no place to go on"
+            "the other partitions are not replicated, keys map to other partitions, and offsets"
+            " cannot be translated"
         )
         change = Extension(pair.copy.name, wanted)
-        note = "partitions are never taken away again"
+        note = "partitions cannot be removed again"
         fixes.append(Fix(what, str(now), str(wanted), why, change, note))
     return Fixes(partitions=tuple(fixes), left=tuple(left))
 
@@ -550,17 +550,16 @@ def _made(copy: str, ours: TopicShape, brokers: int) -> Fix[WantedTopic]:
         after += f", {', '.join(f'{key}={value}' for key, value in config.items())}"
     return Fix(
         f"topic {copy}",
-        "not there",
+        "missing",
         after,
-        "clients that want it fail, or make one of their own; records come with the replicator,"
-        " where it carries the topic",
+        "its clients fail, or auto-create it; the replicator fills it if it replicates the topic",
         change,
         _note(ours, count, config),
     )
 
 
 def _config(ours: TopicShape, replicas: int) -> Iterator[tuple[str, str]]:
-    """What the topic itself has, and what is judged and was set for it by somebody."""
+    """The topic's partitions, replicas and explicitly set, compared settings."""
     for key, setting in sorted(ours.settings.items()):
         wanted = setting.own or (key in JUDGED and not setting.default)
         if wanted and key not in _NOT_TAKEN_ALONG:
@@ -569,13 +568,13 @@ def _config(ours: TopicShape, replicas: int) -> Iterator[tuple[str, str]]:
 
 
 def _note(ours: TopicShape, replicas: int, config: Mapping[str, str]) -> str:
-    told = []
+    notes = []
     if replicas < ours.replicas:
-        told.append(f"the source has {ours.replicas} replicas, the target only {replicas} brokers")
+        notes.append(f"the source has {ours.replicas} replicas, the target only {replicas} brokers")
     asked = ours.settings.get(MIN_ISR)
     if asked is not None and MIN_ISR in config and config[MIN_ISR] != asked.value:
-        told.append(f"{MIN_ISR} is {asked.value} on the source: more than there are replicas")
-    return "; ".join(told)
+        notes.append(f"{MIN_ISR} is {asked.value} on the source: more than the replicas")
+    return "; ".join(notes)
 
 
 _PARITY = (
@@ -589,17 +588,17 @@ _PARITY = (
     parity.quotas,
 )
 _BY_HAND = (parity.brokers, parity.offsets_partitions)
-_OUT_OF_REACH = "it is a setting of the cluster, and not of the link"
+_OUT_OF_REACH = "it is a setting of the cluster, not of the link"
 _OTHER_RULES = Left(
     "rules-not-compared",
     "ACLs of groups, of transactional ids and of the cluster",
-    "drctl sees rules about topics only",
-    "an application that may not use its group, or its transactional id, is refused",
+    "drctl only compares rules about topics",
+    "an application without access to its group or transactional id is denied",
     "compare `kafka-acls --list` of both clusters",
 )
 
 COMPARED = tuple(check.name for check in (*_PARITY, *_BY_HAND))
-"""The checks whose rows are worked through."""
+"""The checks whose findings are fixed."""
 
 
 def concerned(observed: Observed) -> tuple[str, ...]:
@@ -617,7 +616,7 @@ def concerned(observed: Observed) -> tuple[str, ...]:
 
 
 def all_fixes(observed: Observed, seen: Seen) -> Fixes:
-    """What would be changed, and what is left."""
+    """The changes, and what is left."""
     found = Fixes()
     for fixes in (rules_to_add, settings_to_fix, partitions_to_add, topics_to_make):
         try:
@@ -635,7 +634,7 @@ def _not_observed(observed: Observed) -> Iterator[Left]:
     for check in _PARITY:
         for finding in check.findings(observed):
             if finding.status is Status.NOT_CHECKED:
-                yield _left(finding, f"it was not seen: {finding.reason}")
+                yield _left(finding, f"it was not checked: {finding.reason}")
 
 
 def _of_brokers(observed: Observed) -> Iterator[Left]:

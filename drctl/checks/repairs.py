@@ -1,4 +1,4 @@
-"""What would bring a link's target in line with its source, and what nobody but a person can.
+"""Changes that align a link's target with its source, and differences to fix by hand.
 
 The checks of parity say what differs; here every difference becomes a change of the target, or
 something that is left, with the reason and what a person would type. Nothing is ever changed on
@@ -20,25 +20,25 @@ Change = TypeVar("Change", covariant=True)
 Shapes = Mapping[str, TopicShape | Unavailable | None]
 
 NOT_OURS = (
-    "a mirror that keeps offsets makes and keeps its topics itself: one that drctl made, or"
-    " changed, would stand in its way"
+    "an offset-preserving mirror creates and configures its topics itself: changes by drctl would"
+    " conflict with it"
 )
 
 
 def keeps_its_topics(observed: Observed) -> bool:
-    """Whether the replicator alone may shape the copies."""
+    """Whether only the replicator may create and configure the copies."""
     return observed.link.settings.replicator.kind == "offset-preserving"
 
 
 class Extension(NamedTuple):
-    """How many partitions a topic is to have."""
+    """The wanted number of partitions of a topic."""
 
     topic: str
     total: int
 
 
 class SettingChange(NamedTuple):
-    """A setting of a topic, as it counts now and as it is to be."""
+    """A topic setting: its current value and its wanted value."""
 
     topic: str
     key: str
@@ -48,7 +48,7 @@ class SettingChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fix(Generic[Change]):
-    """One thing of the target that would be changed.
+    """One change of the target.
 
     Attributes:
         what: is changed, in words for a person.
@@ -69,7 +69,7 @@ class Fix(Generic[Change]):
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """One thing that differs and that is not changed.
+    """One difference that drctl does not change.
 
     Attributes:
         check: whose row of `doctor` it stays in.
@@ -88,7 +88,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What fixes are made from, beside what the checks look at.
+    """Input of the fixes beside the observed state.
 
     Attributes:
         ours: topics of the source, by name.
@@ -103,7 +103,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Fixes:
-    """All of it, in the order in which it is done: what can be rolled back comes first.
+    """All changes, in order: those that can be rolled back come first.
 
     Attributes:
         left: differences of the link that a person has to take care of.
@@ -119,7 +119,7 @@ class Fixes:
 
     @property
     def changes(self) -> tuple[Fix[object], ...]:
-        """Everything that would be changed."""
+        """All changes."""
         return (*self.rules, *self.settings, *self.partitions, *self.topics)
 
     def __add__(self, other: "Fixes") -> "Fixes":
@@ -128,28 +128,26 @@ class Fixes:
 
 PRECHECK = "clients-on-source"
 _DONE = "done"
-_COST = "the target would follow a source that is no longer what clients use"
-_FAIL_BACK_FIRST = (
-    "go the way home first: drctl failback; or fix over a link that leads the way you copy now"
-)
+_IMPACT = "the target would be aligned with a source that clients no longer use"
+_FAIL_BACK_FIRST = "fail back first: drctl failback; or use the link of the current direction"
 
 
 def clients_on_source(observed: Observed) -> Finding:
-    """Whether clients are still on the source, by the endpoints and the journal of the link."""
+    """Whether clients are on the source, by the link's endpoints and journal."""
     link = observed.link
     subject = f"link {link.name}"
     moved = tuple(_moved(observed))
     if moved:
-        told = "; ".join(moved)
+        details = "; ".join(moved)
         reason = f"clients were moved to {link.target}"
-        return Finding(PRECHECK, Status.FAIL, subject, reason, told, _COST, _FAIL_BACK_FIRST)
+        return Finding(PRECHECK, Status.FAIL, subject, reason, details, _IMPACT, _FAIL_BACK_FIRST)
     runs = observed.survey.runs
     if isinstance(runs, Unavailable):
         reason = f"whether clients were moved is not known: {runs.reason}"
         return Finding(PRECHECK, Status.NOT_CHECKED, subject, reason, remedy="drctl journal")
-    told = f"{len(runs)} runs in the journal"
+    details = f"{len(runs)} runs in the journal"
     return Finding(
-        PRECHECK, Status.OK, subject, f"nothing says that they are on {link.target}", told
+        PRECHECK, Status.OK, subject, f"no run or endpoint moved them to {link.target}", details
     )
 
 
@@ -160,19 +158,19 @@ def _moved(observed: Observed) -> list[str]:
         moves = (r for r in runs if r.status == _DONE and r.plan.startswith("fail"))
         newest = next(moves, None)
         if newest is not None and newest.plan.startswith("failover"):
-            found.append(f"run {newest.run} ({newest.plan}) is done, and no way home after it")
+            found.append(f"run {newest.run} ({newest.plan}) is done, with no failback since")
     if not isinstance(endpoints, Unavailable):
         for number, each in enumerate(endpoints, 1):
             if isinstance(each, EndpointState) and each.cluster == observed.link.target:
-                found.append(f"endpoint {number} answers with {each.cluster}")
+                found.append(f"endpoint {number} points to {each.cluster}")
     return found
 
 
-_CURE = "see what keeps the target from taking it: its policies, and the rights of drctl's user"
+_REMEDY = "check the target's policies and the permissions of drctl's user"
 
 
 def tried(fixes: Fixes, target: ShapeReader) -> Fixes:
-    """Without those that the target says it would not take: they are left, with its reason.
+    """Remove changes that the target rejects; they are left, with its reason.
 
     Raises:
         Unreachable: it did not answer.
@@ -211,5 +209,5 @@ def _parted(
             taken.append(fix)
         else:
             what = f"{fix.what}: {fix.before}, would be {fix.after}"
-            left.append(Left(check, what, f"the target refuses it: {why.reason}", fix.why, _CURE))
+            left.append(Left(check, what, f"the target rejects it: {why.reason}", fix.why, _REMEDY))
     return tuple(taken), tuple(left)

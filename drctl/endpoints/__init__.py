@@ -1,1 +1,1 @@
-"""What tells clients where their cluster is; one module a kind, each with a reader and a writer."""
+"""Endpoints that direct clients to a cluster: one module per kind, with reader and writer."""

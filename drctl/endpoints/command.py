@@ -1,4 +1,4 @@
-"""User-supplied commands as endpoint: one that switches, one that tells where clients are sent."""
+"""User-supplied commands as endpoint: one switches it, one reports its target."""
 
 import os
 import shlex
@@ -170,7 +170,7 @@ class CommandReader:
             ) from None
         if ended.code:
             raise Unknown(
-                f"{shlex.join(argv)} does not tell where clients are sent: {ended.reason}",
+                f"{shlex.join(argv)} does not report where clients are sent: {ended.reason}",
                 "run it by hand; it must print the name of a cluster of drctl.yaml and end with 0",
             )
         answer = ended.output.strip()
@@ -208,7 +208,7 @@ class CommandWriter:
             EndpointMoved: clients are sent to another cluster than before.
             EndpointRejected: a command cannot be started; nothing was changed.
             EndpointFailed: it failed, and may have changed something.
-            Unknown: it took too long; or where clients are sent now cannot be told.
+            Unknown: it timed out, or where clients are sent now is unknown.
         """
         must_be_of(self.endpoint, before)
         now = self._reader.observe()
@@ -216,8 +216,8 @@ class CommandWriter:
             return
         if now.cluster != before.cluster:
             raise EndpointMoved(
-                f"{self.endpoint} is not as it was when it was looked at: {now.words}",
-                "somebody else changed it; find out who, then begin anew, or put it right by hand",
+                f"{self.endpoint} has changed since it was read: {now.words}",
+                "someone else changed it; find out who, then start again or correct it by hand",
             )
         self._run(to)
 
@@ -227,7 +227,7 @@ class CommandWriter:
         Raises:
             EndpointRejected: that cluster is not known, or a command cannot be started.
             EndpointFailed: it failed, and may have changed something.
-            Unknown: it took too long; or where clients are sent now cannot be told.
+            Unknown: it timed out, or where clients are sent now is unknown.
         """
         must_be_of(self.endpoint, before)
         if before.cluster is None:
@@ -245,11 +245,11 @@ class CommandWriter:
             raise Unknown(
                 f"{shlex.join(argv)} did not end within {self._commands.timeout_s:g} s and was"
                 " ended; whether it had switched is not known",
-                f"look with {shlex.join(self._settings.observe)} before anything else is done",
+                f"check with {shlex.join(self._settings.observe)} before anything else",
             ) from None
         if ended.code:
             raise EndpointFailed(
                 f"{shlex.join(argv)} failed, and may have changed something: {ended.reason}",
-                f"look with {shlex.join(self._settings.observe)}; what it did not do must be done,"
-                " or undone, before drctl goes on",
+                f"check with {shlex.join(self._settings.observe)}; complete or undo its changes"
+                " before drctl continues",
             )

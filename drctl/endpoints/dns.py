@@ -1,4 +1,4 @@
-"""A DNS record as endpoint: looked at on the primary server, changed by RFC 2136 updates.
+"""A DNS record as endpoint: read from the primary server, changed by RFC 2136 updates.
 
 Every update carries what was seen as its prerequisite (RFC 2136, section 2.4): the server itself
 refuses where the record has changed since. There is no moment between look and write.
@@ -35,7 +35,7 @@ from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """All data of a name and type; none where there is no such record.
+    """All data of a name and type; empty if there is no such record.
 
     Attributes:
         ttl: in seconds; 0 where there is no data.
@@ -69,7 +69,7 @@ def of_evidence(kind: str, evidence: Mapping[str, Any]) -> Records:
 
 
 def cluster_of(settings: DnsEndpoint, records: Records) -> str | None:
-    """The cluster whose data it is; None where it is of none, or only a part of one's."""
+    """The cluster whose data it is; None if it matches none completely."""
     names = (c for c in settings.clusters if of_cluster(settings, c).data == records.data)
     return next(names, None)
 
@@ -101,7 +101,7 @@ class Answered:
         return {"records": self.records.texts, "ttl": self.records.ttl}
 
     def outdated(self, records: Records) -> str:
-        """In words how it differs from what the zone holds; empty where it does not."""
+        """How it differs from the zone, in words; empty if it does not."""
         if self.failure:
             return f"the resolver {self.resolver} does not say what it has: {self.failure}"
         if self.records.data == records.data:
@@ -194,9 +194,9 @@ class DnsServer:
     def _lost(self, message: dns.message.Message, reason: str) -> DrctlError:
         if isinstance(message, dns.update.UpdateMessage):
             return Unknown(
-                f"the DNS server {self.name} was sent an update, and no answer came that tells"
+                f"the DNS server {self.name} was sent an update, but no answer tells"
                 f" whether it was done: {reason}",
-                "look at the record before anything else is done; the update was conditional, so"
+                "check the record before anything else; the update was conditional, so"
                 " sending it again does no harm",
             )
         return Unreachable(
@@ -368,7 +368,7 @@ class DnsReader:
 
 
 class DnsWriter:
-    """Changes a record, where it is still as it was seen."""
+    """Changes a record if it is unchanged since it was read."""
 
     def __init__(self, settings: DnsEndpoint, server: DnsServer) -> None:
         self._settings = settings
@@ -460,7 +460,7 @@ class DnsWriter:
             )
         return Unknown(
             f"the DNS server {server} answers {dns.rcode.to_text(code)} to the update of {record}",
-            "look at the record before anything else is done; the server's own log says more",
+            "check the record before anything else; the server's log has details",
         )
 
 
@@ -472,6 +472,6 @@ def _found(
 
 def _moved(now: EndpointState) -> EndpointMoved:
     return EndpointMoved(
-        f"{now.endpoint} is not as it was when it was looked at: {now.words}",
-        "somebody else changed it; find out who, then begin anew, or put it right by hand",
+        f"{now.endpoint} has changed since it was read: {now.words}",
+        "someone else changed it; find out who, then start again or correct it by hand",
     )

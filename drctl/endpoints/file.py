@@ -128,7 +128,7 @@ def _sync_folder(path: Path) -> None:
     except OSError as error:
         raise Unknown(
             f"{path} was replaced, and may be as before after a crash: {error.strerror}",
-            "look at the disk; then look at the file",
+            "check the disk, then the file",
         ) from None
 
 
@@ -152,7 +152,7 @@ class Found:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the content; empty where there is no file."""
+        """SHA-256 of the content; empty if there is no file."""
         return "" if self.content is None else hashlib.sha256(self.content).hexdigest()
 
 
@@ -231,7 +231,7 @@ class FileReader:
 
 
 class FileWriter:
-    """Replaces a file, where it is still as it was seen.
+    """Replaces a file if it is unchanged since it was read.
 
     Args:
         contents: of the file, for each cluster.
@@ -265,7 +265,7 @@ class FileWriter:
         replaced(found.path, content, keep)
 
     def restore(self, before: EndpointState) -> None:
-        """Put the old file back; none where there was none.
+        """Restore the old file; remove the new one if there was none.
 
         Raises:
             EndpointMoved: it was changed by somebody else since.
@@ -310,8 +310,8 @@ class FileWriter:
 
     def _moved(self) -> EndpointMoved:
         return EndpointMoved(
-            f"{self.endpoint} is not as it was when it was looked at",
-            "somebody else changed it; find out who, then begin anew, or put it right by hand",
+            f"{self.endpoint} has changed since it was read",
+            "someone else changed it; find out who, then start again or correct it by hand",
         )
 
 

@@ -72,8 +72,8 @@ class RuntimeApi:
         return self._call(
             commands,
             Unknown(
-                f"HAProxy ({self.name}) was told to switch, and did not say whether it did",
-                "look at its servers before anything else is done; telling it again does no harm",
+                f"HAProxy ({self.name}) did not confirm the switch",
+                "check its servers before anything else; repeating the switch is harmless",
             ),
         )
 
@@ -318,9 +318,8 @@ class HaproxyWriter:
             states = [self._setting(each[name]) for each in (wanted, *known) if name in each]
             if self._setting(server) not in states:
                 raise EndpointMoved(
-                    f"{self.endpoint} is not as it was when it was looked at: {_shown(server)}",
-                    "somebody else changed it; find out who, then begin anew, or put it right by"
-                    " hand",
+                    f"{self.endpoint} has changed since it was read: {_shown(server)}",
+                    "someone else changed it; find out who, then start again or correct it by hand",
                 )
         if orders := tuple(self._orders(now, wanted)):
             self._check(orders, self._api.order(*orders))
@@ -354,7 +353,7 @@ class HaproxyWriter:
         if "Permission denied" in said:
             fix = "the socket needs `level admin` in haproxy.cfg"
         else:
-            fix = "look at the servers of the backend, and put right what HAProxy complains of"
+            fix = "check the servers of the backend, and correct what HAProxy reports"
         kind = EndpointRejected if len(failed) == len(orders) else EndpointFailed
         raise kind(f"HAProxy ({self._api.name}) refused {said}", fix)
 
@@ -391,7 +390,7 @@ def _cluster(settings: HaproxyEndpoint, servers: Servers) -> str | None:
 
 
 def configured_cluster(settings: HaproxyEndpoint, state: EndpointState) -> str | None:
-    """The cluster to which drctl.yaml would have what was seen; None where it says no such thing.
+    """The cluster that drctl.yaml maps the observed servers to; None if it maps none.
 
     What a journal says of servers is put into orders to HAProxy.
     """

@@ -72,7 +72,7 @@ class Kind:
 
 
 def open_reader(endpoint: EndpointConfig, around: Surroundings) -> EndpointReader:
-    """What looks at an endpoint; connects when asked.
+    """The reader of an endpoint; it connects on first use.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing, or cannot be used.

@@ -208,7 +208,7 @@ def test_interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_observe_fails(folder: Path) -> None:
     script(folder, "observe", "#!/bin/sh\necho primary\nexit 1\n")
     both = opened(folder)
-    with pytest.raises(Unknown, match="does not tell where clients are sent: it ended with 1"):
+    with pytest.raises(Unknown, match="does not report where clients are sent: it ended with 1"):
         both.reader.observe()
 
 
