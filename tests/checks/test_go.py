@@ -60,7 +60,7 @@ def test_the_time_of_an_event_of_years_ago_is_no_age() -> None:
     case = replace(observed(HEALTHY), lag=lag)
     (row,) = topics_now(case)
     assert (row.rpo.records, row.rpo.seconds) == (45, None)
-    assert "no age" in row.rpo.how
+    assert "set by the producer" in row.rpo.how
     by_broker = {
         "orders": TopicState("orders", {0: 1}, {"message.timestamp.type": "LogAppendTime"})
     }
