@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Client = TypeVar("Client", bound="ConnectReader")
 
 PATIENCE_S = 10.0
-"""How long a cluster may take to answer a question."""
+"""The timeout of a request to a cluster."""
 
 
 def cluster_of(name: str, cluster: "ClusterConfig") -> "KafkaCluster":
@@ -390,7 +390,7 @@ def mirror_aliases(link: "Link", target: "ClusterReader") -> "Aliases | None":
         try:
             return aliases_of(connect.known_config(name))
         except DrctlError as error:
-            notices().detail(f"Connect does not tell the clusters' aliases: {error.message}")
+            notices().detail(f"cluster aliases unknown: {error.message}")
     return guessed_aliases(link.source, link.target, target.topic_names())
 
 

@@ -30,11 +30,11 @@ _COMPARING = (
     "drctl.gap.direct",
     "drctl.gap.freeze",
 )
-"""Modules that a comparison imports late."""
+"""Modules that a comparison imports lazily."""
 
 
 Tail = tuple["GapResult", "Mapping[TopicPartition, int]"]
-"""What a comparison found, and how many of its missing records were left missing before."""
+"""A comparison, and how many of its missing records were already decided."""
 
 
 def compared_tail(config: "Config", link: "Link", options: GapOptions) -> Tail:
@@ -58,7 +58,7 @@ def _before(link: "Link", found: "GapResult") -> "LeftMissingBefore":
         with reconcile_topic(link) as topic:
             return left_missing_before(topic.kept(), found)
     except (ConfigError, Unknown) as error:
-        notices().detail(f"what was decided before is not known, and allows for nothing: {error}")
+        notices().detail(f"earlier decisions are unknown and not counted: {error}")
         return {}
 
 
@@ -80,7 +80,7 @@ def _named(runs: GapRuns, before: "LeftMissingBefore") -> Tail:
 _BUDGET_S = 120.0
 
 _TRANSACTIONS_S = 60.0
-"""A producer's transaction.timeout.ms, where nobody sets it."""
+"""The default of a producer's transaction.timeout.ms."""
 
 
 @dataclass(slots=True)
@@ -108,9 +108,7 @@ class Comparisons:
         if self._arrival_check is None:
             self._arrival_check = self._new_arrival_check(source, target)
         seen = self._arrival_check.look()
-        pending = (
-            f"{place}: it has not all arrived, or was not compared" for place in seen.pending
-        )
+        pending = (f"{place}: not fully replicated, or not compared" for place in seen.pending)
         left = {place: self._left.get(place, 0) for place in seen.missing}
         lacks = {place: number - left[place] for place, number in seen.missing.items()}
         told = (f"{place}: {number:,} missing" for place, number in lacks.items() if number)

@@ -61,7 +61,7 @@ def known_workers(config: "Config", link: str | None) -> tuple[ConnectCluster, .
                 found.setdefault(",".join(map(str, addresses)), workers)
     if not found:
         raise UsageError(
-            "no link names Connect workers", "give --connect URL, or `connect` of its replicator"
+            "no link has Connect workers", "pass --connect URL, or set `connect` of a replicator"
         )
     return tuple(found.values())
 
@@ -89,7 +89,7 @@ def typed_workers(text: str, config: "Config | None") -> ConnectCluster:
         addresses.append(adapters.worker_at(setting))
         if holds_password(url):
             notices().warn(
-                "--connect: other users can see the password in a command line: refer to it,"
+                "--connect: a password in a command line is visible to other users: use"
                 " 'http://user:${env:NAME}@host:8083'"
             )
         if addresses[-1].user is not None and not addresses[-1].secure:
@@ -164,7 +164,7 @@ def ward(workers: ConnectCluster) -> "Iterator[ConnectReader]":
 
 
 WORKERS = "connect:"
-"""How the journal calls what is about the connectors of some workers; no link is called so."""
+"""The name in the journal of runs about connectors without a link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ def link_named(config: "Config", name: str) -> WorkersLink:
     for known in known_workers(config, None) if _has_workers(config) else ():
         if known.place == place:
             return link_of(config, known)
-    raise UsageError(f"no link names the Connect workers at {place}", "give them: --connect URL")
+    raise UsageError(f"no link has Connect workers at {place}", "pass --connect URL")
 
 
 def restarted(
@@ -250,11 +250,7 @@ def treated(state: "RunState", outcome: "Outcome", folder: str) -> "Treated":
     done = tuple(words[step.id] for step in state.plan.steps if step.id in stands & words.keys())
     kept = any(state.plan.step(step).kind == SaveSourcePositions.name for step in stands)
     outstanding = next(iter(state.outstanding.values()), "")
-    told = (
-        f"{outstanding}: drctl connect status says why"
-        if outstanding
-        else outcome.words or done[-1]
-    )
+    told = f"{outstanding}: see drctl connect status" if outstanding else outcome.words or done[-1]
     return Treated(outcome.exit_code, told, str(Path(folder) / BEFORE) if kept else "", done)
 
 

@@ -90,12 +90,12 @@ def _application(text: str, link: "Link") -> ClientConfig:
     try:
         values = read_properties(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UsageError(f"--client {path}: it cannot be read: {why}") from None
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise UsageError(f"--client {path}: cannot read: {why}") from None
     library = Library(told["library"]) if told else library_of(values)
     if library is None:
         raise UsageError(
-            f"--client {path}: nothing in it tells whose settings these are",
+            f"--client {path}: client library unknown",
             f"write --client {path}=java-3.9.1 or --client {path}=librdkafka-2.12.0",
         )
     version = (int(told["major"]), int(told["minor"])) if told else None
@@ -181,7 +181,7 @@ def observe(config: "Config", link: "Link") -> "Observed":
         with (
             opened_ports(reader, None) as ports,
             _survey_ports(config, link) as beyond,
-            notices().task("looking at both clusters and at what is around them"),
+            notices().task("checking both clusters, Connect and endpoints"),
         ):
             survey = Survey(beyond, secret_files(config), ())
             clock = lambda: int(time.time() * 1000)  # noqa: E731

@@ -123,7 +123,7 @@ def alive(file: "Path") -> Iterator[None]:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise Unknown(f"{file} cannot be written: {error.strerror}", "set state_dir") from error
+        raise Unknown(f"cannot write {file}: {error.strerror}", "set state_dir") from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -146,7 +146,7 @@ def is_alive(file: "Path") -> bool:
     return False
 
 
-_CURE = "this is a mistake in drctl: nothing was changed by this call"
+_CURE = "this is a bug in drctl; this call changed nothing"
 
 
 @dataclass(slots=True)
@@ -264,4 +264,4 @@ def _require_ours(names: Iterable[str]) -> None:
 
 
 def _beyond(what: str) -> Refused:
-    return Refused(f"a drill does not {what}", _CURE)
+    return Refused(f"a drill must not {what}", _CURE)

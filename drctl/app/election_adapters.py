@@ -44,7 +44,7 @@ def gather(
     """All that tells of these partitions; who does not answer is named."""
     found = Gathered()
     places = [TopicPartition(topic, number) for number in numbers]
-    told = "the engineer gave it as the end of the lost log"
+    told = "given as the log end with --known-end"
     found.evidence += [
         Evidence(TopicPartition(topic, n), told, end, exact=True) for n, end in known_ends.items()
     ]
@@ -67,7 +67,7 @@ def known_ends(given: Sequence[str], numbers: Sequence[int]) -> dict[int, int]:
         if not (number.isdecimal() and offset.isdecimal()):
             raise UsageError(f"--known-end {text!r} is not NUMBER=OFFSET", "such as 0=1840")
         if int(number) not in numbers:
-            raise UsageError(f"--known-end {text}: partition {number} is not elected for")
+            raise UsageError(f"--known-end {text}: partition {number} is not among those elected")
         found[int(number)] = int(offset)
     return found
 
@@ -79,11 +79,11 @@ def _groups(
         with adapters.reader(cluster, config.cluster(cluster)).groups as reader:
             committed = reader.committed(reader.groups())
     except DrctlError as error:
-        found.silent.append(f"the positions of groups on {cluster}: {error.message}")
+        found.silent.append(f"group offsets on {cluster}: {error.message}")
         return
     for group, positions in committed.items():
         if isinstance(positions, Unavailable):
-            found.silent.append(f"the positions of group {group}: {positions.reason}")
+            found.silent.append(f"offsets of group {group}: {positions.reason}")
             continue
         for place in places:
             if at := positions.get(place):
@@ -99,8 +99,8 @@ def _link(
 ) -> None:
     with adapters.reader(link.target, link.target_config).topics as target:
         reader = LossReader(config, link, target, sorted({place.topic for place in places}))
-        reader.ask(f"traces on {link.target}", lambda: KnownEnds(reader).gather())
-        reader.ask(f"traces on {link.target}", lambda: MirrorTraces(reader, places).gather())
+        reader.ask(f"evidence on {link.target}", lambda: KnownEnds(reader).gather())
+        reader.ask(f"evidence on {link.target}", lambda: MirrorTraces(reader, places).gather())
     for ends in reader.found.ends:
         for place in places:
             if seen := ends.seen.get(place):

@@ -282,7 +282,7 @@ HOME = Operation(
     known_overrides,
     lambda _plan: ASKED_FOR,
 )
-"""From a link's target to its source, which was lost and is back."""
+"""A failback to a recovered source cluster."""
 
 
 def failback_with(policies: "Policies") -> Operation:
@@ -324,7 +324,7 @@ def _owed_by(state: RunState) -> Iterator[OutstandingAction]:
         yield OutstandingAction(state.run, what, kind, *ends, fences, tuple(sorted(groups)))
 
 
-_MOVED = "applications write on while a run leads home, where the order is right in any case"
+_MOVED = "applications keep writing during a failback; order on the source is not affected"
 
 
 def reconciliation(config: "Config", link: "Link", wish: Wish) -> Reconciliation:
@@ -389,7 +389,7 @@ def _folder(config: "Config", link: "Link", wish: Wish) -> Path:
         return folder
     from drctl.app.failback_search import found_here
 
-    notices().detail(f"the result of the search is not on this machine: {folder}")
+    notices().detail(f"result of the comparison: {folder}: not on this host")
     await_decided(link)
     return found_here(config, link)
 
@@ -416,8 +416,8 @@ def _reason(against: "Blocker") -> str:
     if against.precheck is not Precheck.TARGET_MOVED:
         return against.reason
     return (
-        f"{against.place}: {against.reason}. A way home goes on only where the copies are not"
-        " compacted and policy.order is per-key or none: begin again, or choose --policy quarantine"
+        f"{against.place}: {against.reason}. A failback requires that copies are not"
+        " compacted and policy.order is per-key or none: start again with --policy quarantine"
     )
 
 
@@ -426,15 +426,15 @@ def _refused(found: Opened, wish: Wish) -> Iterator[str]:
     for line in found.plan.refused:
         refused[line.record_set.order.value, line.reason] += line.due.records
     if refused and wish.policy is None and not wish.topics:
-        yield f"nothing is said of {refused.total():,} records"
+        yield f"no policy for {refused.total():,} records"
         return
     for (order, reason), number in sorted(refused.items()):
-        yield f"{number:,} {order} ones: {reason}"
+        yield f"{number:,} {order}: {reason}"
 
 
 def _left_out(found: Opened) -> Iterator[str]:
     if found.plan.left_out:
-        yield f"nothing is said of {found.plan.left_out:,} records of other topics"
+        yield f"no policy for {found.plan.left_out:,} records of other topics"
 
 
 _BROKERS_LOOK_EVERY_S = 10.0
@@ -455,7 +455,7 @@ def await_decided(link: "Link") -> None:
     until = time.monotonic() + lifetime_s + 2 * _BROKERS_LOOK_EVERY_S
     with (
         adapters.reader(link.target, link.target_config).topics as target,
-        notices().task("looking for open transactions") as task,
+        notices().task("checking for open transactions") as task,
     ):
         wanted = {place: log.end for place, log in logs_of_copies(link, target).items()}
         while time.monotonic() < until:
@@ -464,8 +464,8 @@ def await_decided(link: "Link") -> None:
             behind = [p for p, end in wanted.items() if p not in now or now[p].last_stable < end]
             if not behind:
                 return
-            what = "a transaction is open in" if behind[0] in now else "nobody answers for"
-            left = f"waiting for its brokers, {max(0.0, until - time.monotonic()):.0f} s at most"
+            what = "a transaction is open in" if behind[0] in now else "no broker answers for"
+            left = f"waiting for its brokers, up to {max(0.0, until - time.monotonic()):.0f} s"
             task.update(description=f"{what} {behind[0]} of {link.target}: {left}")
             time.sleep(_PAUSE_S)
 
@@ -487,7 +487,7 @@ def look_at(config: "Config", link: "Link", gap: Path | None, most: int | None =
 
     most = QUICK_LIMIT if most is None else most
     results = _results(config, link, gap)
-    with _ports(config, link) as ports, notices().task("looking at both clusters and at Connect"):
+    with _ports(config, link) as ports, notices().task("checking both clusters and Connect"):
         # Nobody waits for one silent party after another: Connect is asked meanwhile.
         met = BoundedQuery(lambda: adapters.meet(link), _MET_S)
         facts = FailbackObserver(link, config.policy, ports, most=most).observe(results)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from drctl.model.gap import GapResult, PartitionGap
 
 TRANSACTIONS_S = 900.0
-"""Producers' transactions live no longer, by the brokers' default: transaction.max.timeout.ms."""
+"""The brokers' default of transaction.max.timeout.ms."""
 
-_AGAIN = "drctl failback --check-order says what happened, and what to do"
+_AGAIN = "see drctl failback --check-order"
 
 
 def new_folder(state: Path, link: str) -> Path:
@@ -68,8 +68,8 @@ def searched(config: "Config", link: "Link") -> Search:
     if not _rested_on(seen):
         if seen.reverse_started:
             raise Refused(
-                f"{link.target} has begun to come home, and what only {link.source} has is not"
-                f" known: {seen.gap.why}",
+                f"reverse replication has started, and records that only {link.source} has are"
+                f" unknown: {seen.gap.why}",
                 _AGAIN,
             )
         _compare(config, link)
@@ -184,7 +184,7 @@ def _search(link: "Link", seen: "Situation") -> Search:
         raise (Unknown if seen.gap.standing in uncertain else Refused)(seen.gap.why, _AGAIN)
     if isinstance(boundaries, Unavailable) or first is None:
         why = boundaries.reason if isinstance(boundaries, Unavailable) else seen.gap.why
-        raise Unknown(f"where new records of {link.target} begin is not known: {why}", _AGAIN)
+        raise Unknown(f"boundary on {link.target} unknown: {why}", _AGAIN)
     _see_none_behind(link, seen)
     _see_none_passed_on(link, first, seen)
     found = told_by(result, first.ends, boundaries)
@@ -217,12 +217,11 @@ def _see_none_behind(link: "Link", seen: "Situation") -> None:
     behind = seen.facts.out_of_order
     if isinstance(behind, Unavailable):
         raise Unknown(
-            f"whether old records stand behind new ones of {link.target} is not known:"
-            f" {behind.reason}",
-            f"{_AGAIN}; where nobody can tell, let it be filled anew: {rebuild_command(link.name)}",
+            f"cannot tell whether old records follow new ones on {link.target}: {behind.reason}",
+            f"{_AGAIN}; or rebuild it: {rebuild_command(link.name)}",
         )
     if seen.out_of_order_in:
-        raise Refused(out_of_order(seen), f"let it be filled anew: {rebuild_command(link.name)}")
+        raise Refused(out_of_order(seen), f"rebuild it: {rebuild_command(link.name)}")
 
 
 def _see_none_passed_on(link: "Link", first: "GapEvidence", seen: "Situation") -> None:
@@ -253,10 +252,9 @@ def _see_none_passed_on(link: "Link", first: "GapEvidence", seen: "Situation") -
     if found:
         place, at = min(found.items())
         raise Refused(
-            f"new records of {link.target} have the header {HEADER} and are no copies that drctl"
-            f" made ({place} offset {at}; {len(found):,} partitions): a stream processor has passed"
-            f" it on. What brings records home leaves them out: {link.source} would lack them",
-            "have the processor drop the header (docs/howto/reconcile.md),"
-            f" then fill {link.source} again,"
-            f" which leaves nothing out: {rebuild_command(link.name)}",
+            f"new records of {link.target} have header {HEADER} but were not copied by drctl"
+            f" ({place} offset {at}; {len(found):,} partitions): a stream processor forwarded the"
+            f" header. Reverse replication would exclude them from {link.source}",
+            "let the processor drop the header (docs/howto/reconcile.md), then rebuild"
+            f" {link.source}: {rebuild_command(link.name)}",
         )

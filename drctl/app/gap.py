@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from drctl.model.topology import TopicPartition
 
 DIRECT_MOST = 50_000_000
-"""Offsets, of both sides, that one process reads in some six minutes."""
+"""Offsets of both clusters that one process reads in about six minutes."""
 
 ASSUMED_RATE = 300_000.0
-"""Offsets a second, of both sides together, where nothing was measured yet."""
+"""Offsets a second of both clusters, before anything was measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class GapRuns:
         self._sparked = False
         with (
             adapters.both_readers(self.link) as (source, target),
-            notices().task("looking at both clusters") as task,
+            notices().task("checking both clusters") as task,
         ):
 
             def progress(phase: str, done: int = 0, total: int = 0) -> None:
@@ -201,7 +201,7 @@ class GapRuns:
         try:
             adapters.measured_rate(self.config).note(offsets, seconds)
         except OSError as error:
-            notices().detail(f"how fast that was could not be kept: {error}")
+            notices().detail(f"cannot store the measured rate: {error}")
 
     def _budget(self) -> "Budget":
         from drctl.gap.analysis import Budget
@@ -231,7 +231,7 @@ def _stabilize(length_s: float, progress: "Callable[[str, int, int], None]") -> 
     until = time.monotonic() + length_s
     while (left := until - time.monotonic()) > 0:
         done = round(length_s - left)
-        progress("records on their way are waited for (s)", done, round(length_s))
+        progress("waiting for records in flight (s)", done, round(length_s))
         time.sleep(min(left, 1.0))
 
 
@@ -242,16 +242,16 @@ def _announce(work: "Work", weight: int | None, budget: "Budget", direct: bool) 
     known = work.known.offsets
     said = (
         f"scope {work.scope.value}: {number(work.offsets)} offsets of"
-        f" {plural(work.partitions, 'partition')} are to be read on both sides"
+        f" {plural(work.partitions, 'partition')} to read on both clusters"
     )
     said += "" if weight is None else f", about {size(weight)}"
-    said += f", {number(known)} are known from the ledger" if known else ""
+    said += f", {number(known)} known from the ledger" if known else ""
     if direct:
         notices().progress(f"{said}; without Spark")
         return
-    rate = "measured here" if budget.measured else "assumed: nothing was measured here yet"
+    rate = "measured here" if budget.measured else "assumed: not measured on this host yet"
     seconds = budget.seconds_for(work.offsets)
     notices().progress(
         f"{said}; about {seconds:.0f} s at {number(round(budget.offsets_a_second))} a second"
-        f" ({rate}), beside the start of Spark"
+        f" ({rate}), plus the start of Spark"
     )

@@ -178,7 +178,7 @@ def must_have(client: "ConnectReader | None") -> "ConnectReader":
 
 
 _CANARIES = 50
-"""So many records are looked at, the newest: others write there, too."""
+"""How many of the newest records are searched: others write there, too."""
 
 
 def probe_readable(site: "ClusterReader", topic: str, text: str) -> bool:
@@ -194,7 +194,7 @@ def probe_readable(site: "ClusterReader", topic: str, text: str) -> bool:
     return any(record.value == text.encode() for record in records)
 
 
-NO_WAY_BACK = "nothing is said of the other direction of this link"
+NO_WAY_BACK = "the other direction of this link is not configured"
 
 
 class NoFailback:
@@ -236,7 +236,7 @@ class NoFailback:
 
 
 FRESH_S = 3.0
-"""How old the last answer may be, or the last time that none came, for a decision to rest on it."""
+"""The maximum age of an answer, or of a failed attempt, that decisions use."""
 
 _WATCH_PAUSE_S = 0.5
 
@@ -299,13 +299,13 @@ class SourceWatch:
 
 _QUICK_S = 2.0
 _FRESH_S = 5.0
-"""How old it may be that a cluster did not answer where prechecks decide by it."""
+"""The maximum age of a failed attempt that prechecks use."""
 
 _FEW = 100
-"""Groups that are translated by themselves; more of them with all others."""
+"""Up to this many groups are translated alone; more are translated with all others."""
 
 _ASKED_S = 3.0
-"""How old answers of the prechecks may be for a step that asks them again."""
+"""The maximum age of precheck results that a later step reuses."""
 
 
 @dataclass(slots=True)

@@ -177,7 +177,7 @@ class ClusterLinkWriter:
         try:
             ended = run_command(self.config, argv, env, timeout_s)
         except Unreachable as silent:
-            raise Unknown(f"{silent.message}: it may have done part of it") from silent
+            raise Unknown(f"{silent.message}: it may have completed in part") from silent
         self.commands[identity] = ended
         return ended
 
@@ -194,7 +194,7 @@ class ClusterLinkWriter:
             write_whole(self.folder / name, text)
         except OSError as error:
             raise Unknown(
-                f"{self.folder / name} could not be written: {error.strerror}",
+                f"cannot write {self.folder / name}: {error.strerror}",
                 "free space, or set state_dir",
             ) from error
 
@@ -205,7 +205,7 @@ class ClusterLinkWriter:
             UsageError: nothing does.
         """
         if self.opposite is None:
-            raise UsageError("nothing is said of the other direction of this link")
+            raise UsageError("the other direction of this link is not configured")
         return self.opposite
 
     def reconcile(self, wish: Wish) -> None:

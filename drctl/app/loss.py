@@ -48,24 +48,24 @@ _LAGS_MS = (
     *(0, 100, 200, 400, 700, 1_000, 1_500, 2_000, KEEPING_UP_MS, 5_000, 7_000, 10_000, 15_000),
     *(20_000, 30_000, 60_000, 300_000, 3_600_000, 86_400_000),
 )
-"""Lags that are told apart. Who gives records the time of an event of days ago tells no lag."""
+"""Lag buckets; records with event times of days ago give no lag."""
 
 _FEW = 200
 _COARSER = 4
-"""Of more partitions than this every fourth moment is looked up: answers come within a second."""
+"""Above this many partitions only every fourth time is looked up, to answer within a second."""
 
 _AHEAD_MS = 1_000
-"""A record that was copied so long before its own timestamp was not written then."""
+"""A record copied this long before its own timestamp has no reliable timestamp."""
 
 _BEHIND_MS = 700
-"""Copies that are less behind than this tell by themselves when the source was alive."""
+"""Copies with less lag than this show when the source was alive."""
 _PAUSE_MS, _USUAL = 2_000, 3
-"""So long a pause between two notes, and so many times the usual one, is a stop."""
+"""A pause this long, and this many times the usual one, counts as a stop."""
 _TRICKLE_MS = 1_000
-"""For so long, without a stop, notes must have come."""
+"""How long offset syncs must have arrived without a stop."""
 
 Answers = Mapping[tuple[TopicPartition, int], Found]
-"""What a look-up by time found, by partition of the source and time."""
+"""Results of lookups by time, by source partition and time."""
 
 
 @dataclass(slots=True)
@@ -160,7 +160,7 @@ class Copies:
         trickled = trickled_until(sync.at_ms for kept in late for sync in kept)
         if trickled is not None:
             # Complete only until the copies' own timestamps, which are long before.
-            words = "MirrorMaker 2 was behind and noted offsets without a pause"
+            words = "MirrorMaker 2 lagged and wrote offset syncs without a pause"
             self.into.found.signs.append(Sign(words, trickled))
         own = {p: newest[p] for p, each in self.into.found.write_history.items() if each.own}
         if not own:
@@ -169,7 +169,7 @@ class Copies:
         sure = [p for p, lag in lags.items() if lag is not None and lag <= KEEPING_UP_MS]
         if sure:
             at_ms = max(own[p] for p in sure)
-            words = "the newest copy's own timestamp, of a clock that agrees with replication's"
+            words = "the newest copy's timestamp, by a clock in sync with replication"
             self.into.found.signs.append(Sign(words, at_ms, copying=True))
         at_ms = max(own.values())
         if not sure or at_ms > max(own[p] for p in sure):
@@ -281,7 +281,7 @@ def by_notes(points: Sequence[EndSeen], copied_to: int, now_ms: int) -> WriteHis
 
 
 _NEWEST = 5
-"""So many runs, and results of drctl gap, are looked at: older ones tell nothing better."""
+"""How many runs and results of drctl gap are read: older ones add nothing."""
 
 
 @dataclass(slots=True)
@@ -298,8 +298,8 @@ class KnownEnds:
     def gather(self) -> None:
         """All of it."""
         self.into.ask("the journal on the target", self._journaled)
-        self.into.ask("results of drctl gap on this machine", self._gap_results)
-        self.into.ask("the anchors of drctl offsets track", self._anchored)
+        self.into.ask("results of drctl gap on this host", self._gap_results)
+        self.into.ask("offset snapshots of drctl offsets track", self._anchored)
         # Last: a ledger is found by the id of the source, which the others tell.
         self.into.ask("the ledger of drctl gap", self._ledger)
 
@@ -316,7 +316,7 @@ class KnownEnds:
                 stock = stock_of(entry, self.into.link.source)
                 seen = ends_of(stock, entry) if stock else {}
             if stock and seen:
-                self.into.found.ends.append(Ends(f"run {run} wrote it down", exact=True, seen=seen))
+                self.into.found.ends.append(Ends(f"recorded by run {run}", exact=True, seen=seen))
                 self._ids.add(stock.cluster_id)
 
     def _gap_results(self) -> None:
@@ -346,7 +346,7 @@ class KnownEnds:
         self._ids.add(cluster)
         passes = log.passes(cluster)
         if passes:
-            looked = Sign("drctl offsets track looked at it", max(each.at_ms for each in passes))
+            looked = Sign("observed by drctl offsets track", max(each.at_ms for each in passes))
             self.into.found.signs.append(looked)
         seen_ms = Confirmations(passes, scope_of(link)).seen_ms
         seen = (
@@ -354,7 +354,7 @@ class KnownEnds:
             for key, held in log.of_cluster(cluster)
             if link.carries(key.topic)
         )
-        self.into.saw("drctl offsets track saw groups there", seen)
+        self.into.saw("groups observed by drctl offsets track", seen)
 
     def _ledger(self) -> None:
         """What was digested was there."""
@@ -396,7 +396,7 @@ def ends_of(stock: ClusterSnapshot, entry: Entry) -> dict[TopicPartition, EndSee
 
 _RUNNING = "RUNNING"
 _LAST = 20
-"""Heartbeats that are read: the last of them may be the ends of transactions, or tombstones."""
+"""How many heartbeats are read: the last may be transaction markers or tombstones."""
 
 
 @dataclass(slots=True)
@@ -427,7 +427,7 @@ class MirrorTraces:
         """What the target holds."""
         kind = self.into.link.settings.replicator.kind
         if kind == "offset-preserving":
-            self.into.ask("the target's ends", self._preserved)
+            self.into.ask("log ends of the target", self._preserved)
         if kind == "mirrormaker2":
             self.into.ask("the topics of MirrorMaker 2 on the target", self._mirrored)
 
@@ -446,7 +446,9 @@ class MirrorTraces:
 
     def _preserved(self) -> None:
         copied_to = {place: log.end for place, log in self.logs().items()}
-        self.into.found.copied.append(Copied("the target's ends: it keeps offsets", copied_to))
+        self.into.found.copied.append(
+            Copied("log ends of the target: offsets are preserved", copied_to)
+        )
 
     def _replicates(self, client: "ConnectReader", name: str) -> None:
         """Who was told to stop, or has failed, may have done so while the source lived."""
@@ -478,9 +480,7 @@ class MirrorTraces:
         found, wanted = finder.positions(self.into.topics), set(self.places)
         copied_to = {place: at.offset for place, at in found.items() if place in wanted}
         if copied_to:
-            self.into.found.copied.append(
-                Copied(f"Connect keeps it for connector {name}", copied_to)
-            )
+            self.into.found.copied.append(Copied(f"Connect offsets of connector {name}", copied_to))
 
     def _mirrored(self) -> None:
         from drctl.offsets.mirror_topics import read_mirrored
@@ -488,7 +488,7 @@ class MirrorTraces:
         link, target = self.into.link, self.into.target
         aliases = adapters.mirror_aliases(link, target)
         if aliases is None:
-            self.into.found.silent.append("what MirrorMaker 2 calls the clusters, nobody tells")
+            self.into.found.silent.append("MirrorMaker 2 cluster aliases are unknown")
             return
         reader = adapters.range_reader(link.target, link.target_config)
         found = read_mirrored(aliases, None, (target, reader), lambda _phase: None)
@@ -505,7 +505,7 @@ class MirrorTraces:
             p: kept for p, each in found.syncs.items() if p in wanted and (kept := usable(each))
         }
         if not syncs:
-            self.into.found.silent.append("offset syncs: there are none on the target")
+            self.into.found.silent.append("no offset syncs on the target")
             return
         self.syncs = syncs
         copied_to = {
@@ -513,9 +513,7 @@ class MirrorTraces:
             for place, log in self.logs().items()
             if place in syncs
         }
-        self.into.found.copied.append(
-            Copied("offset syncs, and what was copied behind them", copied_to)
-        )
+        self.into.found.copied.append(Copied("offset syncs and later copies", copied_to))
 
     def _checkpointed(self, found: "Mirrored") -> None:
         link = self.into.link
@@ -524,7 +522,7 @@ class MirrorTraces:
             for (_, copy), each in found.checkpoints.items()
             if (topic := link.source_topic(copy.topic)) is not None and link.carries(topic)
         )
-        self.into.saw("checkpoints of MirrorMaker 2 say that groups were there", seen)
+        self.into.saw("MirrorMaker 2 checkpoints of groups", seen)
 
     def _heartbeat(self, aliases: "Aliases") -> None:
         """Those of the source that were copied: `heartbeats` itself only shows a living worker."""
@@ -561,7 +559,7 @@ def beat_of(record: "Record") -> int | None:
         return None
 
 
-ESTIMATING = "estimating what is lost"
+ESTIMATING = "estimating the loss"
 
 
 @dataclass(slots=True)

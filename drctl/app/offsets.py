@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from drctl.offsets.snapshot import Snapshot
 
 QUICK_S = 5.0
-"""How long a source may take to answer that is likely to be dead."""
+"""The timeout for a source that is probably down."""
 
 
 def link_translated(
@@ -136,9 +136,9 @@ def origin_of(
         if of and of != (target_id if found.target_id else target):
             raise Refused(
                 f"{file} is a translation for cluster {of}, not for {target} ({target_id})",
-                "translate anew, or choose the link with --link",
+                "translate again, or choose the link with --link",
             )
-        notes = () if of else (f"{file} does not say for which cluster it is",)
+        notes = () if of else (f"{file} does not name its cluster",)
         origin = Origin(found.rows, f"translation {file}", notes)
     return replace(origin, wanted=of_groups(origin.wanted, groups))
 
@@ -151,7 +151,7 @@ def _from_snapshot(
     link, wanted = reader.link, restored(snapshot)
     told = f"snapshot {file} of {snapshot.cluster}, {snapshot.taken:%Y-%m-%d %H:%M:%S} UTC"
     notes = [
-        f"the snapshot lacks group {name}: {why}" for name, why in snapshot.unavailable.items()
+        f"the snapshot has no group {name}: {why}" for name, why in snapshot.unavailable.items()
     ]
     if snapshot.cluster_id != target_id:
         if not _of_source(snapshot, reader):
@@ -163,7 +163,7 @@ def _from_snapshot(
                 " offset-preserving",
             )
         wanted = renamed(wanted, link.carries_group, link.carries, link.target_topic)
-        notes.append("the offsets are the source's: the link says that they are kept")
+        notes.append("the link preserves offsets: source offsets are used")
     return Origin(wanted, told, tuple(notes))
 
 
@@ -200,8 +200,8 @@ def planned(
     identity = reader.site(cluster).cluster_id()
     if written_to not in ("", identity):
         raise Refused(
-            f"the run wrote to cluster {written_to}; {cluster} of drctl.yaml is {identity} now",
-            "use the drctl.yaml with which it was run",
+            f"the run wrote to cluster id {written_to}, but {cluster} has id {identity} now",
+            "use the drctl.yaml of that run",
         )
     return guarded(
         origin.wanted,
@@ -250,10 +250,10 @@ def undoable(config: "Config", run: str | None, link: str | None, cluster: str |
     names = (_applied(reader, name) for name in reader.runs())
     chosen = run or next(filter(None, names), None)
     if chosen is None:
-        raise UsageError(f"there is no run to undo over {over.name}", "drctl journal lists all")
+        raise UsageError(f"no run to undo for {over.name}", "to list runs: drctl journal")
     found = undo_of(read_run(reader.entries(chosen)), over)
     if not found.origin.wanted:
-        raise UsageError(f"run {chosen} committed no offset", "drctl journal lists all runs")
+        raise UsageError(f"run {chosen} committed no offset", "to list runs: drctl journal")
     reader.must_be_signed(chosen)
     return found
 
@@ -303,7 +303,7 @@ def undo_of(state: "RunState", link: "Link") -> Undoable:
         Wanted(each.group, each.partition, each.before, undoes=Written(each.to))
         for each in changes.values()
     )
-    notes = () if state.status else ("the run did not come to its end",)
+    notes = () if state.status else ("the run has not finished",)
     origin = Origin(wanted, f"undo of run {state.run}", notes)
     identity = state.plan.basis.get(f"cluster {cluster}", "")
     return Undoable(state.run, link, cluster, identity, origin, bool(state.status))

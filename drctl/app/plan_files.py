@@ -13,8 +13,8 @@ from drctl.model.strict_json import read_json
 
 PLAN_SCHEMA = "drctl/plan/1"
 
-_WRITE_ANEW = "look at the new one, and write it with --plan-out"
-_GIVE = "give what --plan-out wrote"
+_WRITE_ANEW = "review the new plan and write it with --plan-out"
+_GIVE = "pass a file that --plan-out wrote"
 _WORDS = frozenset({"text", "expect", "overrides"})
 
 
@@ -32,10 +32,10 @@ def without_secrets(plan: Plan) -> Plan:
         held = [n for n, v in kept.items() if json.dumps(v) != json.dumps(masked_document(v))]
         if held or told["id"] != step.id:
             raise Refused(
-                f"step {told['id']}: its {', '.join(held) or 'id'} would put a secret into the"
+                f"step {told['id']}: its {', '.join(held) or 'id'} would write a secret to the"
                 " journal",
-                "give a command its secrets by `env`: ${env:NAME} or ${file:PATH}; a secret that is"
-                " an ordinary word of plans has to be another one",
+                "pass secrets to a command by `env`: ${env:NAME} or ${file:PATH}; change a secret"
+                " that is an ordinary word of plans",
             )
         steps.append(replace(step, settings=kept))
     return replace(plan, steps=tuple(steps), basis=shown["basis"], overrides=shown["overrides"])
@@ -57,7 +57,7 @@ def write_plan(document: Mapping[str, Any], file: Path) -> None:
     try:
         write_whole(file, json.dumps(masked_document(document), indent=2) + "\n")
     except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}") from error
+        raise UsageError(f"cannot write {file}: {error.strerror}") from error
 
 
 def check_plan_file(file: Path) -> None:
@@ -92,7 +92,7 @@ def _plan_in(document: Mapping[str, Any], file: Path) -> Plan:
         found = Plan.from_json({**document, "overrides": overrides})
         found.to_json()
     except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"{file}: what it says of the plan is damaged: {error}", _GIVE) from error
+        raise ConfigError(f"{file}: damaged plan: {error}", _GIVE) from error
     return found
 
 
@@ -100,9 +100,9 @@ def _read(file: Path) -> Mapping[str, Any]:
     try:
         found = read_json(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error
     except ValueError as error:
         raise ConfigError(f"{file}: {error}", _GIVE) from error
     if not isinstance(found, dict) or found.get("schema") != PLAN_SCHEMA:
-        raise ConfigError(f"{file} is no plan of drctl", _GIVE)
+        raise ConfigError(f"{file} is not a plan of drctl", _GIVE)
     return found

@@ -30,7 +30,7 @@ def configured(link: "Link") -> "Circumstances":
 
 def look_at(link: "Link", reader: "LinkReader", overrides: Mapping[str, str]) -> "Circumstances":
     """What there is; a cluster that does not answer is part of it."""
-    with notices().task("looking at both clusters"):
+    with notices().task("checking both clusters"):
         seen = basis(link, reader, (*connector_names(link), *_reverse(link)))
     return _with(link, seen, overrides)
 
@@ -102,7 +102,7 @@ def basis(link: "Link", reader: "LinkReader", connectors: tuple[str, ...]) -> Ma
             found[f"connector {name}"] = error.message
     for number, endpoint in enumerate(link.settings.endpoints):
         try:
-            cluster = reader.endpoint(number).observe().cluster or "no known cluster"
+            cluster = reader.endpoint(number).observe().cluster or "an unknown cluster"
         except DrctlError as error:
             cluster = error.message
         found[f"endpoint {number + 1} ({endpoint.kind})"] = cluster
@@ -134,7 +134,7 @@ def warn_of_loss(plan: Plan, reader: "ClusterLinkReader") -> None:
     """Say it to whoever is about to be asked whether the plan is to be carried out."""
     loss = estimated(plan, reader)
     if loss is not None:
-        notices().warn(f"{loss.words}; without --execute it is shown what this rests on")
+        notices().warn(f"{loss.words}; run without --execute to see the evidence")
 
 
 def resuming(plan: Plan, reader: "ClusterLinkReader") -> Foreseen | None:
@@ -144,10 +144,10 @@ def resuming(plan: Plan, reader: "ClusterLinkReader") -> Foreseen | None:
     if not found or found[0].unproven_offsets is None:
         return None
     try:
-        with notices().task("looking for the groups' offsets"):
+        with notices().task("translating the offsets of groups"):
             return foreseen(found[0], reader)
     except DrctlError as error:
-        notices().warn(f"where groups would resume cannot be seen: {error.message}")
+        notices().warn(f"resume offsets of groups are unknown: {error.message}")
         return None
 
 

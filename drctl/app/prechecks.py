@@ -52,7 +52,7 @@ def judged(reader: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
     beats, target = "", reader.site(reader.link.target)
     if mode == Mode.UNPLANNED:
         beats = heartbeats_of(reader.link, target)
-    with opened_ports(reader, left_out, beats) as ports, notices().task("asking the prechecks"):
+    with opened_ports(reader, left_out, beats) as ports, notices().task("running prechecks"):
         others = config.beside(reader.link)
         observer = Observer(reader.link, config.policy, ports, clock, others)
         return precheck_findings(observer.observe(Mode(mode)))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from drctl.offsets.applying import Translated
 
 _SAMPLED, _PARTITIONS = 200, 50
-"""So many of the newest records of so many of the largest partitions tell how large records are."""
+"""How many of the newest records, of how many of the largest partitions, are sampled for size."""
 
 
 @dataclass(slots=True)
@@ -60,9 +60,9 @@ class RebuildReader(FailbackReader):
         found = compared(self.config, self.old)
         if not found.complete:
             raise Unknown(
-                f"what only {self.old.source} has is not known: not all of it could be compared:"
+                f"records that only {self.old.source} has are unknown: incomplete comparison:"
                 f" {'; '.join(found.not_compared[:3]) or 'transactions were open'}",
-                "put that right first: what is emptied is gone",
+                "fix that first: emptied records cannot be restored",
             )
         aside = sum(each.aside for each in found.partitions)
         return replace(told_by(found, {}, {}), aside=aside)
@@ -142,11 +142,9 @@ def cost_of(reader: ClusterLinkReader) -> str:
     )
     rate = adapters.measured_rate(reader.config).offsets_a_second()
     if rate is None:
-        return f"{told} by the newest of them; how long that takes was never measured here"
+        return f"{told} by a sample; the copying time is not known"
     took = duration(2 * records / rate)
-    return (
-        f"{told} by the newest of them; comparing them once takes {took}, copying was not measured"
-    )
+    return f"{told} by a sample; comparing them once takes {took}, the copying time is not known"
 
 
 def _prechecks(reader: ClusterLinkReader, mode: str) -> "Sequence[Finding]":
@@ -157,7 +155,7 @@ def _terms(reader: ClusterLinkReader, terms: "Terms") -> "Terms":
     try:
         impact = cost_of(reader)
     except DrctlError as error:
-        impact = f"what that costs is not known: {error.message}"
+        impact = f"cost unknown: {error.message}"
     return replace(terms, rebuilding=True, impact=impact)
 
 
@@ -167,4 +165,4 @@ REBUILD = Operation(
     known_overrides,
     lambda _plan: REBUILDING,
 )
-"""From a link's target to its source, which was lost, is back, and has not its records any more."""
+"""A failback to a source cluster that has lost its records."""

@@ -139,7 +139,7 @@ def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "I
             gap,
             rows,
             lambda done, total: tasks[-1].update(
-                done, total, f"looking through what came to {link.target}"
+                done, total, f"searching new records of {link.target}"
             ),
             per_partition=policies.per_partition,
         )
@@ -149,7 +149,7 @@ def opened(given: ReconcileOptions, configuration: "Callable[[], Config]") -> "I
             from drctl.reconcile.planning import build_plan, compacted, with_appended
             from drctl.reconcile.prechecks import check_clusters
 
-            with notices().task("looking at both clusters") as task:
+            with notices().task("checking both clusters") as task:
                 tasks.append(task)
                 chosen = [p for p in gap.partitions if policies.chooses(p.place.topic)]
                 reader = look(source, target, chosen)
@@ -176,7 +176,7 @@ def _policy(name: str | None) -> Action | None:
     if name is None:
         return None
     if name not in list(POLICIES):
-        raise UsageError(f"there is no policy {name!r}", f"there are: {', '.join(POLICIES)}")
+        raise UsageError(f"unknown policy {name!r}", f"use one of: {', '.join(POLICIES)}")
     return Action(name)
 
 
@@ -190,8 +190,7 @@ def document_of(folder: Path) -> str:
         return (folder / "gap.json").read_text(encoding="utf-8")
     except (OSError, UnicodeError):
         raise UsageError(
-            f"{folder} holds no gap result: there is no gap.json that can be read",
-            "give the folder that `drctl gap` left; it writes gap.json last",
+            f"{folder} has no readable gap.json", "give the output folder of a finished `drctl gap`"
         ) from None
 
 
@@ -215,15 +214,15 @@ def carried_out(opened: Opened) -> "ReconcileResult":
         kept = opened.topic.settled() if copier else opened.topic.kept()
         plan, reader = opened.make(kept, last=True)
         if plan.blocked:
-            moved = "something moved since the plan was made: " + plan.blocked[0].reason
-            raise Refused(moved, "see the plan anew: run it without --execute")
+            moved = "the clusters changed since the plan was made: " + plan.blocked[0].reason
+            raise Refused(moved, "show the new plan: run it without --execute")
         journal.append([journals.began(run, plan, began)])
         task = stack.enter_context(notices().task("reconciling"))
 
         def report(done: int, total: int) -> None:
             task.update(done=done, total=total)
             if done < total and wants_to_stop():
-                raise Interrupted("interrupted: what is committed counts")
+                raise Interrupted("interrupted: committed records count")
 
         execution = Execution(
             plan,
@@ -271,7 +270,7 @@ def must_be_done(result: "ReconcileResult") -> None:
         raise kind(result.failure or f"reconcile: {result.status}", result.hint)
 
 
-_GONE = "gone before they were exported"
+_GONE = "deleted before they were exported"
 
 Saved = Mapping["RecordSet", "ExportedSet"]
 
@@ -384,9 +383,7 @@ class ResultReader(ClusterLinkReader):
         plan, _ = found.make(found.topic.kept(), last=False)
         stands = standing(replace(found, plan=plan))
         if stands.due and plan.blocked:
-            raise Refused(
-                plan.blocked[0].reason, "the plan names every precheck: leave out --execute"
-            )
+            raise Refused(plan.blocked[0].reason, "run it without --execute to see all prechecks")
         return replace(stands, refused=refused_by(plan))
 
 
@@ -435,8 +432,8 @@ def options_of(wish: Wish) -> ReconcileOptions:
     here = (folder / "gap.json").is_file() and read_gap(document_of(folder), wish.folder).id
     if here != wish.result:
         raise Unknown(
-            f"gap result {wish.result} is not in {folder} of this machine",
-            "go on where it is, or bring the folder there",
+            f"gap result {wish.result}: {folder}: not on this host",
+            "resume on the host that has it, or copy the folder here",
         )
     out, conflicting = Path(wish.out) if wish.out else None, Action(wish.conflicting)
     return ReconcileOptions(
@@ -465,7 +462,7 @@ RECONCILE = Operation(
     lambda _given: {},
     lambda _plan: "",
 )
-"""Over the link of a gap result."""
+"""Reconciliation of a gap result."""
 
 
 def _make_topics(plan: "ReconcilePlan", topic: "ReconcileTopic") -> None:

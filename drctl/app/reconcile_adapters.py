@@ -160,7 +160,7 @@ def journal(config: "Config", run: str) -> "JournalFile":
     """The journal of a new run."""
     from drctl.stores.journal_files import JournalFile
 
-    hint = "free space, or set state_dir; run it again: the cluster itself knows what is done"
+    hint = "free space, or set state_dir; then run it again: progress is stored on the cluster"
     return JournalFile(config.state_dir / "reconcile", run, hint)
 
 
@@ -172,7 +172,7 @@ def transaction_lifetime_s() -> float:
 
 
 NEWEST = 10
-"""So many results of a link are looked at."""
+"""How many results of a link are read."""
 
 _MOMENT = r"\d{8}T\d{6}\.\d{6}Z"
 _EXAMPLES = 5
@@ -186,9 +186,7 @@ def named(folder: Path) -> "GapEvidence":
         ConfigError: what is there is none.
     """
     if not (folder / "gap.json").is_file():
-        raise UsageError(
-            f"{folder} holds no gap.json", "name the folder that drctl gap --out was given"
-        )
+        raise UsageError(f"{folder} has no gap.json", "name a folder that drctl gap --out wrote")
     return _read(folder)
 
 
@@ -236,7 +234,7 @@ def _read(folder: Path) -> "GapEvidence":
     try:
         document = read_json((folder / "gap.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{folder}/gap.json cannot be read: {error}", "run drctl gap") from error
+        raise ConfigError(f"cannot read {folder}/gap.json: {error}", "run drctl gap") from error
     found = read_gap(document, str(folder))
     if not found.unreplicated:
         return found

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from drctl.config.link import Link
 
 _PLAN = "plan"
-"""What findings are asked for where a plan is shown: prechecks, and what is left."""
+"""Findings shown with a plan: prechecks and what remains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def look_at(reader: ClusterLinkReader) -> Differences:
     observed = observe(reader.config, link)
     for answer in (observed.source, observed.target):
         if isinstance(answer, Unavailable):
-            raise Unreachable(answer.reason, "see that its brokers run: drctl doctor")
+            raise Unreachable(answer.reason, "check its brokers: drctl doctor")
     names = concerned(observed)
     copies = tuple(map(link.target_topic, names))
     target = reader.shapes(link.target)
@@ -140,7 +140,7 @@ def _passed_over(given: Sequence[str]) -> Mapping[str, str]:
     found = checked_overrides(given, [PRECHECK])
     others = sorted(found.keys() - {PRECHECK})
     if others:
-        raise UsageError(f"a repair does not ask {others[0]}", f"it can pass over {PRECHECK}")
+        raise UsageError(f"a repair has no precheck {others[0]}", f"it can override {PRECHECK}")
     return found
 
 
@@ -162,4 +162,4 @@ FIX = Operation(
     lambda _plan: _PLAN,
     _code,
 )
-"""Over a link, for its target's sake."""
+"""Repairs of a link's target."""

@@ -167,10 +167,10 @@ def must_be_permitted(config: "Config", link: "Link", state: RunState) -> None:
         return
     more = [f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
     raise Refused(
-        f"run {state.run} asks for what {config.path.name} of this machine does not allow:"
+        f"run {state.run} has steps that {config.path.name} on this host does not allow:"
         f" {'; '.join((*found[:_SHOWN], *more))}",
-        "resume it where the drctl.yaml and the runbook are that it began with. If those are here,"
-        " somebody else wrote to the journal: see who can write __drctl_journal, then"
+        "resume it with the drctl.yaml and runbook of its start. If you did, another user wrote to"
+        " the journal: check who can write to __drctl_journal, then"
         f" `drctl resume {quote(state.run)} --abandon REASON`",
     )
 
@@ -178,7 +178,7 @@ def must_be_permitted(config: "Config", link: "Link", state: RunState) -> None:
 def objections(state: RunState, allowed: Permitted) -> Iterator[str]:
     """What the run does, or would do, that is not allowed; each in words."""
     if state.plan.link not in allowed.links:
-        yield f"the plan is of link {state.plan.link!r}"
+        yield f"the plan belongs to link {state.plan.link!r}"
     for step in state.plan.steps:
         yield from _told(f"step {step.id}", partial(_settings, step, allowed))
     for effect in state.effects:
@@ -203,8 +203,8 @@ def must_be_differences(state: RunState, allowed: Permitted, reader: "ClusterLin
         return
     if not isinstance(reader, RepairReader):
         raise Refused(
-            f"plan {state.plan.name} of run {state.run} has steps that only doctor-fix has",
-            f"somebody else wrote it: `drctl resume {quote(state.run)} --abandon REASON`",
+            f"plan {state.plan.name} of run {state.run} has steps that only doctor-fix may have",
+            f"it was written by another user: `drctl resume {quote(state.run)} --abandon REASON`",
         )
     fixes, target = look_at(reader).fixes, reader.link.target
     rules = {fix.change for fix in fixes.rules}
@@ -239,7 +239,7 @@ def must_be_differences(state: RunState, allowed: Permitted, reader: "ClusterLin
     if wrong:
         more = [f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else []
         raise Refused(
-            f"run {state.run} would change what does not differ between {reader.link.source} and"
+            f"run {state.run} would change what is already equal on {reader.link.source} and"
             f" {target} now: {'; '.join((*wrong[:_SHOWN], *more))}",
             f"`drctl resume {quote(state.run)} --abandon REASON`, then `drctl doctor --fix` plans"
             " what differs now",
@@ -317,7 +317,7 @@ def _told(where: str, found: Callable[[], Iterable[str]]) -> Iterator[str]:
     try:
         yield from (f"{where}: {each}" for each in found())
     except MALFORMED as wrong:
-        yield f"{where}: is not as drctl writes it ({wrong!r})"
+        yield f"{where}: not in the format that drctl writes ({wrong!r})"
 
 
 def _settings(step: Step, allowed: Permitted) -> Iterator[str]:
@@ -326,7 +326,7 @@ def _settings(step: Step, allowed: Permitted) -> Iterator[str]:
         switch = read_as(SwitchSettings, step.settings)
         number = switch.number
         if _is_index(number, allowed) and switch.kind != allowed.endpoints[number].kind:
-            yield f"endpoint {number + 1} is no {switch.kind}"
+            yield f"endpoint {number + 1} is not a {switch.kind}"
     if step.kind == ApplyOffsets.name:
         # What is committed is decided again, from these.
         for row in read_as(ApplySettings, step.settings).rows:
@@ -348,7 +348,7 @@ def _intent(state: RunState, effect: Effect, allowed: Permitted) -> Iterator[str
     yield from _names(step.kind, intent, allowed)
     for key in (*_COMMANDS, "env", "timeout_seconds"):
         if "argv" in intent and intent.get(key) != step.settings.get(key):
-            yield f"{key} is not that of its step"
+            yield f"{key} does not match its step"
     writer = _Rehearsal(allowed)
     kind.apply(intent, cast(LinkWriter, writer))
     kind.undo(intent, cast(LinkWriter, writer))
@@ -396,9 +396,9 @@ def _command(argv: Sequence[str], env: Mapping[str, str], allowed: Permitted) ->
     """An environment decides what a command does, too: LD_PRELOAD, PATH, files it is handed."""
     words = shlex.join(argv)
     if not argv or not (tuple(argv) in allowed.commands or allowed.site.allows(argv)):
-        yield f"`{words}` is neither among `commands` nor one of the link's own"
+        yield f"`{words}` is not among `commands` and not configured for the link"
     if env and not allowed.signed and not any(_fits(env, each) for each in allowed.runbook.envs):
-        yield f"`{words}` has an environment that no runbook of this machine gives it"
+        yield f"`{words}` has an environment that no runbook on this host sets"
 
 
 def _connector(name: object, allowed: Permitted) -> Iterator[str]:
@@ -420,11 +420,11 @@ def _is_about(topic: str, rule: Acl | None, allowed: Permitted) -> bool:
 
 
 def _not_carried(topic: str) -> str:
-    return f"topic {topic!r} is not one of the link's"
+    return f"topic {topic!r} does not belong to the link"
 
 
 def _foreign_group(name: str) -> str:
-    return f"group {name!r} is not one of the link's"
+    return f"group {name!r} does not belong to the link"
 
 
 def _foreign(intent: SwitchIntent, allowed: Permitted) -> bool:
@@ -438,7 +438,7 @@ def _foreign(intent: SwitchIntent, allowed: Permitted) -> bool:
 
 
 def _no(what: str, name: object) -> str:
-    return f"{name!r} is no {what} of it"
+    return f"{name!r} is not a {what} of it"
 
 
 @dataclass(slots=True)
@@ -487,11 +487,11 @@ class _Rehearsal:
         self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
     ) -> CommandEnded:
         self.found += _command(argv, env, self.allowed)
-        self.hold(isinstance(timeout_s, int | float), "its time limit is no number")
+        self.hold(isinstance(timeout_s, int | float), "its timeout is not a number")
         return CommandEnded(0)
 
     def keep(self, name: str, document: object) -> None:
-        self.hold(bool(re.fullmatch(r"[\w-][\w.-]*", name)), f"{name!r} is no file of a run")
+        self.hold(bool(re.fullmatch(r"[\w-][\w.-]*", name)), f"{name!r} is not a file of a run")
 
     def other_way(self) -> "_Rehearsal":
         return self
@@ -533,7 +533,7 @@ class _Cluster:
         return {}
 
     def advance(self, beyond: int) -> Mapping[int, Any]:
-        self.writer.hold(isinstance(beyond, int), "it skips to what is no producer id")
+        self.writer.hold(isinstance(beyond, int), "its target is not a producer id")
         return {}
 
     def write_probe(self, topic: str, text: str) -> None:
@@ -546,7 +546,7 @@ class _Cluster:
             known = allowed.knows_principal(rule.principal)
             denies = rule.permission == DENY and rule.operation in {each.value for each in Denied}
             told = f"{rule.permission} {rule.operation} on {rule.name} to {rule.principal}"
-            self.writer.hold(known and denies, f"{told} is no rule of the link's fence")
+            self.writer.hold(known and denies, f"{told} is not an ACL of the link's fence")
             self.topic(rule.name)
         return {}
 
@@ -615,7 +615,9 @@ class _Connectors:
         """Its configuration may hold anything: only the filter of drctl's copies is changed."""
         self.stop(name)
         for key, value in changes.items():
-            self.writer.hold(is_own_change(key, value), f"{key} of {name} is none of drctl's keys")
+            self.writer.hold(
+                is_own_change(key, value), f"{key} of {name} is not a key that drctl sets"
+            )
 
     def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]]) -> None:
         self.stop(name)

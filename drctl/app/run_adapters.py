@@ -130,11 +130,11 @@ def entrance(link: "Link", number: int, cluster: "ClusterConfig", name: str = ""
     place = entrance_of(link.settings.endpoints[number])
     if place is None:
         raise UsageError(
-            f"nobody says what clients come by to endpoint {number + 1} of link {link.name}",
-            "give it `bootstrap`: what clients have as bootstrap.servers",
+            f"endpoint {number + 1} of link {link.name} has no `bootstrap`",
+            "set its `bootstrap` to the bootstrap.servers of clients",
         )
     properties = {**adapters.revealed(cluster), "bootstrap.servers": place}
-    return KafkaCluster(name or f"what {place} leads to", properties)
+    return KafkaCluster(name or f"the cluster behind {place}", properties)
 
 
 def run_files(config: "Config") -> "RunFiles":
@@ -184,8 +184,8 @@ def _journal_key(link: "Link") -> bytes:
     key = adapters.clear_text(setting).encode()
     if len(key) < _SHORTEST_KEY:
         raise ConfigError(
-            f"{setting.place}: is shorter than {_SHORTEST_KEY} bytes",
-            "make one: openssl rand -hex 32 > journal.key; chmod 600 journal.key",
+            f"{setting.place}: shorter than {_SHORTEST_KEY} bytes",
+            "create one: openssl rand -hex 32 > journal.key; chmod 600 journal.key",
         )
     return key
 
@@ -270,7 +270,7 @@ def run_command(
         commands = site_commands(config, env, timeout_s)
         ended = commands.run(argv)
     except TimedOut:
-        raise Unreachable(f"{argv[0]} was ended after {timeout_s:g} s") from None
+        raise Unreachable(f"{argv[0]} timed out after {timeout_s:g} s") from None
     except (Refused, ConfigError) as never:
         return CommandEnded(None, never.message)
     return CommandEnded(ended.code, ended.errors or ended.output)

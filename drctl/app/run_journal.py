@@ -100,8 +100,8 @@ def refuse_while_held(link: "Link", reader: "JournalTopicReader | None" = None) 
     alive = (reader or run_adapters.journal_reader(link)).alive()
     if alive is not None:
         raise Refused(
-            f"link {link.name} is held by run {alive.run}: {alive}",
-            "wait until it ends, or stop it there: a run whose process is gone can be resumed",
+            f"link {link.name} is locked by run {alive.run}: {alive}",
+            "wait until it ends, or stop its process and resume it",
         )
 
 

@@ -18,7 +18,7 @@ from drctl.views.run_data import Became
 from drctl.views.run_reading import Track, course_of
 
 _COUNT = re.compile(r"(\d{1,3}(?:,\d{3})+|\d+) (?=\w)")
-"""Kinds that count what is left begin their words with it."""
+"""Step kinds whose text starts with a count of what remains."""
 
 _OVER = frozenset({What.DONE, What.FAILED, What.UNDONE, What.NOT_UNDONE})
 

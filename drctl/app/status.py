@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from drctl.offsets.evidence import Evidence
     from drctl.offsets.methods import Question, TranslationMethod
 
-_NOTHING = "nothing on the target tells where it stands there"
+_NOTHING = "the target has no offsets of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def groups_now(link: "Link", ports: GroupPorts) -> "GroupsNow":
     there = ports.target.overview().partitions
     found = _left_out(link, positions, evidence, there, ports.target_groups.described(names))
     rows = tuple(LeftOut(p.group, p.partition, why) for p, why in sorted(found.items()))
-    unseen = f"{len(seen.unseen):,} groups could not be seen" if seen.unseen else ""
+    unseen = f"{len(seen.unseen):,} groups could not be read" if seen.unseen else ""
     return GroupsNow(len(names), len(positions), rows, unseen)
 
 
@@ -113,7 +113,7 @@ def _left_out(
         if copy.partition not in there.get(copy.topic, ()):
             found[place] = f"{copy} does not exist on the target"
         elif isinstance(group, Group) and group.active:
-            found[place] = "somebody reads in the group on the target"
+            found[place] = "the group is active on the target"
         else:
             questions.append(Question(place, committed, copy))
     if link.settings.replicator.kind == "offset-preserving":
@@ -146,7 +146,7 @@ def _methods(evidence: "Evidence") -> "list[TranslationMethod]":
     ]
 
 
-_NOT_ASKED = "drctl status does not ask for it: drctl doctor does"
+_NOT_ASKED = "not checked by drctl status: see drctl doctor"
 _PATIENCE_S = 30.0
 
 _GROUPS_S = 20.0
@@ -195,7 +195,7 @@ class StatusReader:
 
         copies = observed.target_topics
         if isinstance(copies, Unavailable):
-            return unknown("neither cluster answers")
+            return unknown("both clusters are unreachable")
         names = (self.link.source_topic(name) for name in copies)
         topics = self.link.topics_of(name for name in names if name is not None)
         target = self.reader.site(self.link.target)

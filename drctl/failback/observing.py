@@ -1,7 +1,6 @@
-"""Observes everything that a failback is judged by: all at once, with a deadline for each answer.
+"""Observes the state of a failback concurrently, with a deadline for each answer.
 
-What rests on a result of `drctl gap` (what was replicated back first, what drctl copied) is
-observed after both clusters have answered.
+What depends on a result of `drctl gap` is observed after both clusters have answered.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -58,9 +57,9 @@ from drctl.model.topology import TopicPartition, Unavailable
 T = TypeVar("T")
 
 PATIENCE_S = 60.0
-"""How long an answer is waited for; the ports have shorter deadlines of their own."""
+"""How long to wait for an answer; the ports have shorter deadlines."""
 
-_NO_RESULT = Unavailable("no result of drctl gap of these clusters tells where to look")
+_NO_RESULT = Unavailable("these clusters have no result of drctl gap yet")
 
 
 class Results(NamedTuple):

@@ -1,7 +1,7 @@
-"""Groups that have not read what drctl copied: after a failback its originals come first.
+"""Groups that have not read copies made by drctl.
 
-On the target a copy comes after newer records; on the source its original comes before. A
-group that has read the newer ones and not the copy would skip the original.
+On the target a copy follows newer records; on the source its original precedes them. A group that
+has read the newer records but not the copy would skip the original.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,10 +17,10 @@ from drctl.reconcile.policy import Action
 from drctl.reconcile.progress import Key, Progress
 
 MOST = 1_000_000
-"""So many offsets are looked through for copies; a group that is further behind is not moved."""
+"""How many offsets are searched for copies; a group that lags more is not moved."""
 
 Stands = Mapping[str, Positions | Unavailable]
-"""Where groups stand on the target."""
+"""Committed offsets of groups on the target."""
 
 
 class Copy(NamedTuple):
@@ -31,12 +31,12 @@ class Copy(NamedTuple):
 
 
 class CopiedRecords(NamedTuple):
-    """What drctl has copied to the target, as far as groups may not have read it.
+    """Copies that drctl made on the target and that groups may not have read.
 
     Attributes:
         last: by partition, the offset of the last copy; partitions without one are left out.
         copies: those that a group may not have read.
-        too_far: partitions of which nobody has looked for copies: they are too many offsets.
+        too_far: partitions with too many offsets to search.
     """
 
     last: Mapping[TopicPartition, int]
@@ -60,7 +60,7 @@ def last_copies(kept: Mapping[Key, Progress], source_id: str) -> dict[TopicParti
 
 
 def unread_from(last: Mapping[TopicPartition, int], stands: Stands) -> dict[TopicPartition, int]:
-    """By partition, the least position of a group that may not have read all copies in it."""
+    """By partition, the lowest offset of a group that may not have read all copies in it."""
     found: dict[TopicPartition, int] = {}
     for positions in stands.values():
         if isinstance(positions, Unavailable):
@@ -105,7 +105,7 @@ def held_back(
     copied: CopiedRecords,
     copy_of: Callable[[str], str | None] = lambda topic: topic,
 ) -> tuple[Wanted, ...]:
-    """The same positions, none of them behind an original that its group has not read.
+    """Lower target offsets so that no group skips an original that it has not read.
 
     Args:
         copy_of: what a topic of the source is called on the target, where names differ.
@@ -124,13 +124,13 @@ def _held_back(
         return each
     positions = stands.get(each.group, Unavailable("nobody has looked"))
     if isinstance(positions, Unavailable):
-        why = f"whether it has read what was brought over cannot be seen: {positions.reason}"
+        why = f"cannot tell whether it has read reconciled records: {positions.reason}"
         return replace(each, blocked=why)
     at = positions.get(place)
     if at is None:
         return each
     if place in copied.too_far:
-        why = f"it may not have read what was brought over, and is over {MOST:,} offsets behind"
+        why = f"it may not have read reconciled records and lags by more than {MOST:,} offsets"
         return replace(each, blocked=why)
     unread = [c.original for c in copied.copies.get(place, ()) if c.offset >= at.offset]
     first = min(unread, default=each.to.offset)

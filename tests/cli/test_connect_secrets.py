@@ -226,7 +226,7 @@ def test_the_command_that_does_it_refers_to_the_password(
     assert found[found.index("--connect") + 1] == (
         f"http://jane:${{env:CONNECT_PASSWORD}}@{served.place}"
     )
-    assert "other users can see the password" in text
+    assert "visible to other users" in text
     assert "plain http" in text
     before = len(served.requests)
     with mock.patch.dict(os.environ, {"CONNECT_PASSWORD": told.password}):

@@ -40,7 +40,10 @@ def config(tmp_path: Path) -> None:
         (("--override", f"{PRECHECK}=why"), "--override: requires --fix"),
         (("--fix", "--client", "x"), "--client and --fix exclude each other"),
         (("--fix", "--yes"), "--yes requires --execute"),
-        (("--fix", "--override", "replication-lag=why"), "a repair does not ask replication-lag"),
+        (
+            ("--fix", "--override", "replication-lag=why"),
+            "a repair has no precheck replication-lag",
+        ),
         (("--fix", "--override", PRECHECK), f"--override {PRECHECK} needs a reason"),
     ],
 )

@@ -168,7 +168,7 @@ def test_an_estimate_says_whom_it_asks_and_who_does_not_answer() -> None:
     reader.ask("the journal on b", lambda: None)
     reader.ask("Connect's offsets", silent)
     assert told.said == [
-        "estimating what is lost: the journal on b",
-        "estimating what is lost: Connect's offsets",
+        "estimating the loss: the journal on b",
+        "estimating the loss: Connect's offsets",
     ]
     assert reader.found.silent == ["Connect's offsets: nobody is there"]

@@ -33,14 +33,14 @@ def test_clusters_that_changed_while_the_name_was_typed() -> None:
     _refuse_if_changed(shown, replace(shown))
     with pytest.raises(Refused, match=r"changed since the plan was made: topics of a: 3 -> 4$"):
         _refuse_if_changed(shown, replace(shown, basis={**shown.basis, "topics of a": "4"}))
-    with pytest.raises(Refused, match="groups: 2 -> not there") as refused:
+    with pytest.raises(Refused, match="groups: 2 -> missing") as refused:
         _refuse_if_changed(shown, replace(shown, basis={"topics of a": "3"}))
     assert refused.value.hint == "make the plan anew"
 
 
 def test_steps_that_changed_though_what_they_were_built_from_did_not() -> None:
     steps = tuple(replace(s, timeout_s=s.timeout_s + 1) for s in PLAN.steps)
-    with pytest.raises(Refused, match=r"plan was made: step preflight, its patience: 30 -> 31;"):
+    with pytest.raises(Refused, match=r"plan was made: step preflight, its timeout: 30 -> 31;"):
         _refuse_if_changed(PLAN, replace(PLAN, steps=steps))
 
 
@@ -64,7 +64,7 @@ def test_another_plan_than_the_one_that_was_agreed_on_is_refused(tmp_path: Path)
         refuse_another(now, file)
     assert refused.value.exit_code is ExitCode.REFUSED
     over = replace(now, basis={"topics of a": "3"}, overrides={"lag": "a drill"})
-    with pytest.raises(Refused, match=r": override lag: not there -> a drill$"):
+    with pytest.raises(Refused, match=r": override lag: missing -> a drill$"):
         refuse_another(over, file)
     with pytest.raises(Refused, match=r": its fingerprint$"):
         refuse_another(PLAN, written(file, fingerprint="0" * 16))
@@ -74,9 +74,9 @@ def test_another_plan_than_the_one_that_was_agreed_on_is_refused(tmp_path: Path)
     ("text", "said"),
     [
         ("{", "Expecting property name"),
-        ("[]", "is no plan of drctl"),
-        ('{"schema": "drctl/run/1"}', "is no plan of drctl"),
-        ('{"schema": "drctl/plan/1"}', "damaged: 'overrides'"),
+        ("[]", "is not a plan of drctl"),
+        ('{"schema": "drctl/run/1"}', "is not a plan of drctl"),
+        ('{"schema": "drctl/plan/1"}', "damaged plan: 'overrides'"),
         ('{"schema": "drctl/plan/1", "overrides": 7}', "damaged"),
     ],
 )
@@ -88,9 +88,9 @@ def test_what_is_no_plan_is_said_to_be_none(tmp_path: Path, text: str, said: str
 
 
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nowhere cannot be read: No such file"):
+    with pytest.raises(UsageError, match=r"cannot read .*nowhere: No such file"):
         refuse_another(PLAN, tmp_path / "nowhere")
-    with pytest.raises(UsageError, match="cannot be written: "):
+    with pytest.raises(UsageError, match="cannot write "):
         written(tmp_path)
 
 

@@ -286,7 +286,9 @@ RECONCILED = ReconcileResult().step(
 """What `drctl reconcile` carries out."""
 
 
-@pytest.mark.parametrize(("target", "words"), [(SECONDARY, ""), ("third", "'third' is no cluster")])
+@pytest.mark.parametrize(
+    ("target", "words"), [(SECONDARY, ""), ("third", "'third' is not a cluster")]
+)
 def test_reconciling_goes_on_on_the_target_that_it_is_of(
     target: str, words: str, config: Config
 ) -> None:
@@ -305,7 +307,7 @@ def elected(cluster: str) -> Plan:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "words"), [("primary", ""), ("secondary", "'secondary' is no cluster of it")]
+    ("cluster", "words"), [("primary", ""), ("secondary", "'secondary' is not a cluster of it")]
 )
 def test_elections_go_on_on_the_cluster_that_they_are_of(
     config: Config, cluster: str, words: str
@@ -329,7 +331,7 @@ def applied(topic: str) -> Step:
 
 
 @pytest.mark.parametrize(
-    ("topic", "words"), [("orders", ""), ("secret", "topic 'secret' is not one of the link's")]
+    ("topic", "words"), [("orders", ""), ("secret", "topic 'secret' does not belong to the link")]
 )
 def test_offsets_go_on_in_what_the_link_carries(config: Config, topic: str, words: str) -> None:
     """Also before they are decided on: that is done again, from the settings."""
@@ -512,7 +514,7 @@ def test_an_intent_that_nothing_configured_allows(name: str, config: Config) -> 
 
 def test_a_link_of_another_name(config: Config) -> None:
     told = [entries.began(RUN, plan_of(FINE, link="other"), WHO, AT)]
-    assert said(read_run(told), config) == ["the plan is of link 'other'"]
+    assert said(read_run(told), config) == ["the plan belongs to link 'other'"]
 
 
 def test_what_a_runbook_names_is_allowed_where_this_machine_has_the_same(tmp_path: Path) -> None:
@@ -632,13 +634,13 @@ def test_a_repair_is_held_against_what_differs_whatever_its_plan_is_called(
     held("configure-topics", {**change, "to": "9"})
     held("configure-topics", {**change, "to": "5"})
     for kind, told in (("configure-topics", change), ("add-rules", rule)):
-        with pytest.raises(Refused, match="what does not differ"):
+        with pytest.raises(Refused, match="what is already equal"):
             held(kind, told)
-        with pytest.raises(Refused, match="steps that only doctor-fix has"):
+        with pytest.raises(Refused, match="steps that only doctor-fix may have"):
             held(kind, told, None)
     odd = {"cluster": "secondary", "changes": [{**UNTOLD, "topic": "orders"}]}
     (wrong,) = said(run_state_of(Step("fix", "configure-topics", odd)), config)
-    assert "is not as drctl writes it" in wrong
+    assert "not in the format that drctl writes" in wrong
     assert "changes.0.key is missing" in wrong
 
 

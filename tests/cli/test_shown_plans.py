@@ -193,7 +193,7 @@ def test_it_grows_and_the_plan_stays_the_same(called: Run, site: Site, tmp_path:
 def test_a_loss_that_cannot_be_estimated_is_said_not_to_be(called: Run, site: Site) -> None:
     site.silent, site.losses = True, ["cluster secondary did not answer"]
     told = document(called(*UNPLANNED, "--output", "json"), 0)["loss"]
-    assert told["words"] == "what is lost is not known: cluster secondary did not answer"
+    assert told["words"] == "the loss is unknown: cluster secondary did not answer"
     assert (told["records"], told["at_least"], told["seconds"]) == (None, None, None)
 
 
@@ -285,7 +285,7 @@ def test_a_plan_that_was_agreed_on_and_is_another_one_is_refused_unasked(
         ran = called("failover", "--expect-plan", file, *more, "--output", "json")
         error = document(ran, 3)["error"]
         assert error["message"].startswith(f"the plan is not the one in {file}: topics of primary:")
-        assert error["hint"] == "look at the new one, and write it with --plan-out"
+        assert error["hint"] == "review the new plan and write it with --plan-out"
 
 
 SECRET = "hunter2-planted"
@@ -330,7 +330,7 @@ def test_a_step_that_would_be_another_one_without_its_secret_is_refused(
         ran = called("failover", *more, "--output", "json")
         error = document(ran, 3)["error"]
         assert error["message"] == (
-            "step fence-producers: its argv would put a secret into the journal"
+            "step fence-producers: its argv would write a secret to the journal"
         )
         assert "${env:NAME}" in error["hint"]
         assert SECRET not in ran.stdout + ran.stderr

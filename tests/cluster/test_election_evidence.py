@@ -40,7 +40,7 @@ def test_what_is_copied_elsewhere_and_what_groups_have_read(
     found = gather(config, "primary", topic, [0], {0: 99})
     by_words = {each.words: (each.place, each.upto, each.exact) for each in found.evidence}
     assert by_words[f"group of-{topic} has read up to 17"] == (place, 17, False)
-    assert by_words["the engineer gave it as the end of the lost log"] == (place, 99, True)
+    assert by_words["given as the log end with --known-end"] == (place, 99, True)
     assert [(row.group, row.offset) for row in found.groups[place]] == [(f"of-{topic}", 17)]
     assert any(words.startswith(f"copied to secondary up to {COPIED} (") for words in by_words)
 

@@ -68,7 +68,7 @@ def _no_command_of_a_forged_run_is_started(stage: Stage, mark: Path) -> None:
     stage.target.produce(TOPIC, records)
     for words in (("resume",), ("resume", *GO)):
         refused = stage.refused(*words)
-        assert f"`touch {mark}` is neither among `commands`" in refused
+        assert f"`touch {mark}` is not among `commands`" in refused
         assert f"`drctl resume {FORGED} --abandon REASON`" in refused
     assert not mark.exists()
     stage.json("resume", FORGED, "--abandon", "another producer wrote it", *GO, code=1)

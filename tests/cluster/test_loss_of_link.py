@@ -62,10 +62,10 @@ def test_each_trace_is_found(
         loss = reader.loss()
     seen = [each for each in lost.ends if place in each.seen]  # other tests leave theirs
     ends = {each.evidence.partition(",")[0]: each.seen[place].offset for each in seen}
-    assert ends["drctl offsets track saw groups there"] == RECORDS
+    assert ends["groups observed by drctl offsets track"] == RECORDS
     assert ends["the ledger of drctl gap"] == RECORDS
     upto = {each.evidence: each.upto[place] for each in lost.copied}
-    assert upto["offset syncs, and what was copied behind them"] == RECORDS
+    assert upto["offset syncs and later copies"] == RECORDS
     assert upto.get("Connect keeps it for connector mm2-source", RECORDS) <= RECORDS
     signs = {each.evidence: each.at_ms for each in lost.signs}
     assert signs[f"the newest copied heartbeat, in {HEARTBEATS}"] == beats

@@ -171,7 +171,7 @@ def test_words_for_a_person(stage: Stage) -> None:
     assert f"{stage.group('a')}" in plan.stdout
     assert "refused (skips-records)" in plan.stdout
     assert "1 x skips-records: how many records it would skip is not known" in plan.stdout
-    assert "does not say for which cluster" in plan.stdout
+    assert "does not name its cluster" in plan.stdout
     assert shlex.split(last) == [
         "drctl", "--config", str(stage.drctl.config), "offsets", *words, "--execute",
     ]  # fmt: skip
@@ -282,7 +282,7 @@ def test_a_snapshot_of_another_cluster(stage: Stage, primary: ClusterUnderTest) 
         assert "its offsets mean other records there" in refused.stderr
     assert stage.stands("a") == {}
     done = stage.drctl.json("apply", "--link", stage.keeping, "--from", "there.json", *GO)
-    assert done["notes"] == ["the offsets are the source's: the link says that they are kept"]
+    assert done["notes"] == ["the link preserves offsets: source offsets are used"]
     assert stage.stands("a") == stage.at(10, 20, 30)
 
 
@@ -335,7 +335,7 @@ def test_rows_that_cannot_be_applied(stage: Stage) -> None:
         (("undo",), "has 2 links"),
         (("undo", "19990101T000000.000000Z"), "has 2 links"),
         (("undo", "19990101T000000.000000Z", "--link", LINK), "there is no run"),
-        (("undo", "--link", LINK), "there is no run to undo"),
+        (("undo", "--link", LINK), "no run to undo"),
         (("undo", "--link", LINK, "--cluster", "secondary"), "exclude each other"),
         (
             ("apply", "--link", LINK, "--from", "rows.json", "--expect-plan", "x"),
@@ -440,7 +440,7 @@ def test_a_run_that_was_killed_is_undone(stage: Stage) -> None:
     words = ("apply", "--link", stage.link, "--from", file, *GO)
     killed(stage, *words)
     plan = stage.drctl.json("undo")
-    assert plan["notes"] == ["the run did not come to its end"]
+    assert plan["notes"] == ["the run has not finished"]
     refused = stage.drctl(*words)
     assert refused.code == 3
     assert "drctl resume" in refused.stderr

@@ -55,7 +55,7 @@ def assert_in_order(story: Emptied) -> None:
     steps = {step["id"]: step for step in found["steps"]}
     assert found["verdict"] != "violated", found
     assert [steps[name]["observed"] for name in "abcdeg"].count("not-done") == 0, found
-    assert "there is nothing to find" in steps["c"]["why"], found
+    assert "no missing records" in steps["c"]["why"], found
     assert found["next"] in ("a", "f", "h"), found
 
 
@@ -70,7 +70,7 @@ def test_an_emptied_primary_is_filled_and_proven_before_clients_are_home(story: 
     read = story.read_new()
     story.empty()
     refused = story.refused(*BACK)
-    assert "it has lost records that it had" in refused
+    assert "it has lost records" in refused
     assert f"drctl failback --link {story.link} --rebuild" in refused
 
     empty = story.json("failback", "--check-order", code=5)
@@ -78,14 +78,14 @@ def test_an_emptied_primary_is_filled_and_proven_before_clients_are_home(story: 
     assert "start-reverse-replication is next" in empty["steps"][5]["why"]
     # Keys are as long as values; whatever the newest 200 of a partition tell is all there is.
     held = sum(2 * len(value) for value in story.all_of(story.secondary).elements())
-    told = f"about {COPIED + NEW} records are copied from secondary, {size(held)} by the newest of"
-    assert story.impact() == f"{told} them; how long that takes was never measured here"
+    told = f"about {COPIED + NEW} records are copied from secondary, {size(held)} by a sample;"
+    assert story.impact() == f"{told} the copying time is not known"
     # As an earlier comparison on this machine would have kept it: two offsets a second, both sides.
     rate = story.drctl.folder / ".drctl" / "rate.json"
     rate.parent.mkdir(exist_ok=True)
     rate.write_text('{"offsets_a_second": 2}\n', encoding="utf-8")
-    took = "comparing them once takes 1 min 40 s, copying was not measured"
-    assert story.impact() == f"{told} them; {took}"
+    took = "comparing them once takes 1 min 40 s, the copying time is not known"
+    assert story.impact() == f"{told} {took}"
     assert not story.is_there(story.primary), "a plan has changed something"
 
     with story.live() as live:
@@ -101,7 +101,7 @@ def test_an_emptied_primary_is_filled_and_proven_before_clients_are_home(story: 
     assert story.states("mm2-source", story.reverse) == ["RUNNING", "STOPPED"]
     story.judged_at_home()
 
-    assert "nothing shows that it has lost records" in story.refused(*REBUILD)
+    assert "it has not lost records" in story.refused(*REBUILD)
 
 
 def test_what_only_a_cut_primary_has_is_decided_on_before_it_is_emptied(story: Emptied) -> None:

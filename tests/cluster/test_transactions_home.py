@@ -200,7 +200,7 @@ def test_what_is_aborted_is_copied_where_nobody_says_otherwise(home: Transacting
     assert done["rpo"] == NOTHING_LOST
     turned = home.json(*BACK, *GO, code=4)
     why = steps_of(turned, "detail")["find-missing"]
-    assert "or has copied what they had aborted" in why, why
+    assert "or copied aborted transactions" in why, why
     assert "--rebuild --override source-whole=REASON" in why, why
     assert home.led_to == home.secondary.bootstrap
 

@@ -116,7 +116,7 @@ def test_a_remedy_that_does_not_help_is_owed() -> None:
 
     result = treated(lost(Stubborn), Remedy.RESET)
     assert result.code is ExitCode.FOUND
-    assert "mg is FAILED+RUNNING: drctl connect status says why" in result.words
+    assert "mg is FAILED+RUNNING: see drctl connect status" in result.words
     assert result.done[-1] == "mg goes on"
     assert result.before == "folder/before.json"
 

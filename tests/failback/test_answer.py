@@ -229,7 +229,7 @@ def test_a_folder_without_a_result_is_refused(called: Run) -> None:
     Path("drctl.yaml").write_text(config, encoding="utf-8")
     ran = called("failback", "--check-order", "--gap", "nowhere")
     assert ran.code == 2
-    assert "nowhere holds no gap.json" in ran.stderr
+    assert "nowhere has no gap.json" in ran.stderr
 
 
 @pytest.mark.slow

@@ -81,5 +81,5 @@ def test_it_asks_where_the_older_record_would_stay(
     assert told.startswith(
         "orders-0: 1 of the records that were safe to copy now have newer records"
     )
-    assert "choose --policy quarantine" in told
+    assert "start again with --policy quarantine" in told
     assert stand("quarantine", order, topic) == Reconciliation(1)

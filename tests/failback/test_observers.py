@@ -133,7 +133,7 @@ def test_the_sites_own_look_at_the_old_replication() -> None:
         return observe_stopped(asked, cast(Any, Looks(said=said)))
 
     assert stopped(CommandEnded(0)) is None
-    told = "the site's command says that it is"
+    told = "user-supplied command: it is"
     ended = CommandEnded(0, "task 4711 ended")
     assert stopped(ended, stopped=["y"]) == Stopped(True, f"{told} stopped (task 4711 ended)")
     assert stopped(CommandEnded(1), stopped=["y"]) == Stopped(False, f"{told} not stopped")
@@ -360,7 +360,7 @@ def test_a_topic_that_was_made_anew_is_known_by_its_records() -> None:
     assert source_mismatch(gap(), reader(same)) == ""
     assert source_mismatch(gap(), reader()) == "", "deleted is another matter"
     other = record(sample.offset, "k", sample.timestamp_ms + 1)
-    assert "made anew" in source_mismatch(gap(), reader(other))
+    assert "recreated" in source_mismatch(gap(), reader(other))
     assert source_mismatch(gap(partition(), samples=()), reader(other)) == ""
 
 
@@ -462,7 +462,7 @@ def test_too_many_new_records_to_count_at_a_look_are_not_guessed() -> None:
     log = [record(2 * n, str(n), n) for n in range(20)]
     told = observe_boundaries(many, PRIMARY, reader(), reader(*log), 10)
     assert isinstance(told, Unavailable)
-    assert "11 records are new" in told.reason
+    assert "11 new records" in told.reason
     assert observe_boundaries(many, PRIMARY, reader(), reader(*log), 11) == {PLACE: 18}
 
 

@@ -136,7 +136,7 @@ def test_new_records_that_would_be_left_out_as_copies_are_named_before_anything_
         return {PLACE: 117}
 
     monkeypatch.setattr("drctl.failback.observers.copies.forwarded_headers", found)
-    with pytest.raises(Refused, match=r"no copies that drctl made \(orders-0 offset 117;") as told:
+    with pytest.raises(Refused, match=r"not copied by drctl \(orders-0 offset 117;") as told:
         searched(*NOWHERE)
     assert "drctl failback --link main --rebuild" in told.value.hint
     assert asked[0][:3] == ({PLACE: BOUNDARY}, {PLACE: PLACE}, HERE)

@@ -56,7 +56,7 @@ def test_a_group_that_is_too_far_behind_is_not_moved() -> None:
     wanted = Wanted("app", PLACE, Committed(3), Bounds(0, 0))
     stands = {"app": {PLACE: Committed(3)}}
     (found,) = held_back([wanted], stands, CopiedRecords({PLACE: 25}, {}, frozenset({PLACE})))
-    assert "brought over" in found.blocked
+    assert "reconciled" in found.blocked
 
 
 def test_what_has_no_place_stays_as_it_is() -> None:
@@ -71,7 +71,7 @@ def test_a_group_of_which_nobody_knows_what_it_has_read_is_not_moved() -> None:
     rows = [Wanted("dark", place, Committed(30), Bounds(0, 0)) for place in (PLACE, other)]
     stands: Stands = {"dark": Unavailable("its coordinator is silent")}
     found, elsewhere = held_back(rows, stands, BROUGHT)
-    assert found.blocked.endswith("cannot be seen: its coordinator is silent")
+    assert found.blocked.endswith("reconciled records: its coordinator is silent")
     assert elsewhere == rows[1]
     assert held_back(rows[:1], {}, BROUGHT)[0].blocked
 

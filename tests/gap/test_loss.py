@@ -33,7 +33,7 @@ def beat(seconds: float) -> Sign:
 
 
 def tracked(seconds: float) -> Sign:
-    return Sign("drctl offsets track looked at it", ago(seconds))
+    return Sign("observed by drctl offsets track", ago(seconds))
 
 
 def own(seconds: float) -> Sign:
@@ -129,7 +129,7 @@ def test_replication_that_hung_long_before_leaves_what_was_written_until_the_cra
     found = look(a=hung, signs=signs)
     assert numbers(found)[1] == 12_000, "60 s, until the last pass of the tracker"
     assert found.seconds == 60.0
-    assert "drctl offsets track looked at it, 10.0 s ago" in found.records.likely.based_on
+    assert "observed by drctl offsets track, 10.0 s ago" in found.records.likely.based_on
     blind = look(a=hung, signs=(beat(70),), halted="connector mm2 is PAUSED")
     assert numbers(blind)[1] is None, "nothing saw the source since"
     assert blind.records.likely.based_on.startswith("connector mm2 is PAUSED: ")
@@ -233,7 +233,7 @@ def test_each_piece_of_evidence_is_named_with_its_age() -> None:
         silent=("Connect: no answer",),
     )
     assert estimate(evidence_found, NOW).evidence == (
-        "primary was alive 20.0 s ago: drctl offsets track looked at it",
+        "primary was alive 20.0 s ago: observed by drctl offsets track",
         "replication worked 39.0 s ago: its own timestamp (record timestamp, set by the producer)",
         "replication worked 40.0 s ago: a heartbeat",
         "end offsets of 2 of 2 partitions, 5 min ago: a look",

@@ -32,7 +32,7 @@ def world(*orders: OrderVerdict) -> World:
     [
         (("--policy", "copy"), "nowhere"),
         ((), "no policy given"),
-        (("--policy", "refuse"), "there is no policy 'refuse'"),
+        (("--policy", "refuse"), "unknown policy 'refuse'"),
         (("--policy", "copy", "--yes"), "--yes requires --execute"),
         (("--policy", "discard"), "discard needs topic names"),
         (("--policy", "copy", "--override", "recreated=x"), "'recreated'"),

@@ -157,7 +157,7 @@ def test_what_was_exported_before_a_part_was_done_otherwise_counts_and_not_the_r
 def test_records_that_were_gone_are_not_said_to_be_exported(tmp_path: Path) -> None:
     wanted = part(ORDERS, 3, 4, 5)
     export(exports_of(tmp_path, "r1"), {wanted: (4, 5)})
-    told = {"export": 2, "gone before they were exported": 1}
+    told = {"export": 2, "deleted before they were exported": 1}
     assert stand(tmp_path, {wanted.record_set: (3, 4, 5)}) == (0, told)
 
 

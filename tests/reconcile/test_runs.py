@@ -145,7 +145,7 @@ def test_where_its_gap_result_is_not_nothing_is_done_and_the_run_stays(site: New
     (at.folder / "gap.json").unlink()
     outcome = resumed(at, notes)
     assert (outcome.exit_code, outcome.over) == (ExitCode.UNKNOWN, False)
-    assert "is not in" in outcome.words
+    assert "not on this host" in outcome.words
 
 
 def test_a_resume_names_what_is_given_up(site: NewSite) -> None:

@@ -51,8 +51,8 @@ def observe_boundaries(
     total = sum(each.only_on_target for each in result.partitions)
     if total > most:
         return Unavailable(
-            f"{total:,} records are new on {target.name}, too many to count at a look where they"
-            " begin: drctl failback does it (step find-missing)"
+            f"{total:,} new records on {target.name} are too many to locate the boundary here:"
+            " drctl failback does (step find-missing)"
         )
     origin = on_source.identity
     new = {each.copy: each.only_on_target for each in result.partitions}
@@ -198,10 +198,10 @@ def _oldest(each: PartitionResult, most: int) -> range:
 
 
 _BEFORE = 100
-"""So many offsets before the first new record are looked at for what stands before it."""
+"""How many offsets before the first new record are searched for the previous record."""
 
 _CONTROL = 4
-"""So many offsets may lie between two records of a log that is written to in transactions."""
+"""The largest offset gap between two records of a transactional log."""
 
 
 def follow_last_copied(
@@ -315,14 +315,14 @@ def _judged(
     if came is None:
         return ReverseStart.NOTHING
     if new is not None and oldest is not None and new != oldest and same_content(new, oldest):
-        return Unavailable("its first new record and its oldest one are alike")
+        return Unavailable("its first new record and its oldest record are identical")
     if same_content(came, new):
         return ReverseStart.BOUNDARY
     return ReverseStart.START if same_content(came, oldest) else ReverseStart.ELSEWHERE
 
 
 _NEAR, _FAR = 4, 100
-"""So many offsets are looked at for a record: ends of transactions hold none."""
+"""How many offsets are searched for a record: transaction markers are not records."""
 
 
 _ALIKE = RecordIdentity()
@@ -372,14 +372,14 @@ def find_out_of_order(
     total = sum(map(len, behind.values()))
     if total > most:
         return Unavailable(
-            f"{total:,} offsets of {target.name} are too many to look through for it: drctl"
+            f"{total:,} offsets of {target.name} are too many to search here: drctl"
             " failback does that (step find-missing)"
         )
     last = _read({(each.place, each.at) for each in asked}, source)
     unread = [each for each in asked if (each.place, each.at) not in last]
     if unread:
         where = f"{unread[0].place} offset {unread[0].at}"
-        return Unavailable(f"{source.name} has no record at {where}, nor shortly before it")
+        return Unavailable(f"{source.name} has no record at or shortly before {where}")
     wanted: dict[TopicPartition, set[RecordKey]] = defaultdict(set)
     for each in asked:
         wanted[each.copy].add(alike.key(last[each.place, each.at], each.copy.topic))
@@ -447,14 +447,14 @@ def divergence(
     """
     new = [str(each) for each in sorted(on_source.logs.keys() - result.ends.keys())]
     if new:
-        return Unavailable(f"{new[0]} is not in it")
+        return Unavailable(f"{new[0]} was not compared")
     origin = on_source.identity
     boundaries = observe_boundaries(result, on_source, source, target, MOST)
     if isinstance(boundaries, Unavailable):
         return boundaries
     total = span(boundaries, on_target) + span(result.ends, on_source)
     if total > MOST:
-        return Unavailable(f"{total:,} offsets are too many to look through: run drctl gap again")
+        return Unavailable(f"{total:,} offsets are too many to search: run drctl gap again")
     # The source last: what comes to the target meanwhile has come to the source before.
     there = target.following(boundaries, MOST)
     here = source.following(dict(result.ends), MOST)

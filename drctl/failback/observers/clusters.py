@@ -29,7 +29,7 @@ def observe_fence(link: Link, topics: Collection[str], reader: LinkReader) -> Fe
     """
     settings = link.settings.fence
     if not topics:
-        return Fence(None, "the cluster has none of the link's topics: there is nothing to close")
+        return Fence(None, "the cluster has no topic of the link: nothing to fence")
     if settings.method == "acl" and settings.principals:
         return _by_rules(link.source, settings.principals, topics, reader)
     if settings.method == "command" and settings.verify:
@@ -40,8 +40,8 @@ def observe_fence(link: Link, topics: Collection[str], reader: LinkReader) -> Fe
         )
     return Fence(
         None,
-        f"the link fences by {settings.method!r}: whether applications are kept away cannot be seen"
-        " from here; `fence: {method: acl, principals: [...]}` of the link could be",
+        f"a fence of method {settings.method!r} cannot be checked; only method acl with principals"
+        " can",
     )
 
 
@@ -61,7 +61,7 @@ def observe_stopped(link: Link, reader: LinkReader) -> Stopped | None:
 def _told_by(argv: tuple[str, ...], what: str, so: str, reader: LinkReader) -> Stopped:
     ended = ended_looking(argv, {}, _COMMAND_S, reader)
     held, said = ended.code == 0, ended.output.strip()
-    words = f"the site's command says that {what} {so if held else f'not {so}'}"
+    words = f"user-supplied command: {what} {so if held else f'not {so}'}"
     return Stopped(held, f"{words} ({said})" if said else words)
 
 
@@ -70,19 +70,19 @@ def _by_rules(
 ) -> Fence:
     present = reader.acls(cluster).acls()
     if isinstance(present, Unavailable):
-        return Fence(None, f"whether applications are kept away is not known: {present.reason}")
+        return Fence(None, f"ACLs: {present.reason}")
     if not present.enforced:
-        return Fence(False, "the cluster has no authorizer: its ACLs keep nobody away")
+        return Fence(False, "the cluster has no authorizer: ACLs are not enforced")
     wanted = denials(principals, [Pattern(topic) for topic in topics], [Denied.WRITE])
     pairs = [(rule, covering(rule, present)) for rule in wanted]
     open_ = [f"{rule.principal} on {rule.name}" for rule, by in pairs if by is None]
     if open_:
-        return Fence(False, f"applications may write: nothing denies it to {listed(open_)}")
+        return Fence(False, f"applications may write: no ACL denies {listed(open_)}")
     rules = tuple(dict.fromkeys(by for _, by in pairs if by is not None))
     proof = reader.fence(cluster, _SETTLE_S).prove(rules, topics)
     if not proof.enforcement.proven:
-        unproven = several(proof.enforcement.unproven) or "no broker is there"
-        return Fence(False, f"the fence is set, and not every broker applies it: {unproven}")
+        unproven = several(proof.enforcement.unproven) or "no broker is known"
+        return Fence(False, f"the fence is set but not every broker enforces it: {unproven}")
     brokers = listed(sorted(proof.enforcement.brokers))
     words = f"every broker ({brokers}) denies writes to {listed(sorted(principals))}"
     return Fence(True, words, proof.no_writes)

@@ -16,10 +16,10 @@ from drctl.model.topology import OffsetRange, Record, TopicPartition, Unavailabl
 from drctl.steps.first_records import is_copy, records_from
 
 AT_ONCE, _LEAST = 50_000, 1_000
-"""So many records are asked for at once, of all partitions together; and so many of each."""
+"""Records per fetch: of all partitions together, and at least of each."""
 
 QUICK_LIMIT = 1_000_000
-"""So many offsets are looked through where somebody only looks: more of them take minutes."""
+"""How many offsets a read-only check searches; more would take minutes."""
 
 
 def in_chunks(
@@ -53,7 +53,7 @@ def _portions(
 
 
 MOST = 50_000
-"""So many offsets are looked through; behind more of them only a new comparison can see."""
+"""How many offsets are searched; beyond that a new comparison is needed."""
 
 
 def span(since: Mapping[TopicPartition, int], cluster: Cluster) -> int:
@@ -87,14 +87,14 @@ def observe_copies(
     for place, start in since.items():
         log = cluster.logs.get(place)
         if not isinstance(log, OffsetRange):
-            why = "it is not there" if log is None else log.reason
+            why = "it does not exist" if log is None else log.reason
             return Unavailable(f"{place} of {reader.name}: {why}")
         wanted[place] = range(start, log.end)
     total = span(since, cluster)
     if total > most:
         return Unavailable(
-            f"{total:,} offsets were written to {reader.name} since, too many to look through: run"
-            " drctl gap again, it tells what is still missing"
+            f"{total:,} offsets were written to {reader.name} since, too many to search: run"
+            " drctl gap again"
         )
     if not total:
         return Copies(whole=whole)

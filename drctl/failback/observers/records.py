@@ -48,8 +48,8 @@ class RecordIdentity:
     def unsure(self, topic: str) -> Unavailable:
         """What there is to say of one that is alike, where that says little."""
         return Unavailable(
-            f"records of {topic} are told without their time (LogAppendTime, or `identity` of the"
-            " link): one that is alike is there, and may be a copy or another"
+            f"records of {topic} are compared without timestamps (LogAppendTime, or `identity` of"
+            " the link): a matching record may be a copy or another record"
         )
 
     def _fields(self, topic: str) -> tuple[str, ...]:
@@ -95,8 +95,8 @@ def copied_since(
         # An old one, over other logs, is no evidence in any case: nobody reads weeks for it.
         if total > (most if result.ends == results[0].ends else min(most, QUICK_LIMIT)):
             found[result.where] = Unavailable(
-                f"{total:,} offsets were written to {target.name} since, too many to look through"
-                " for what it names missing: run drctl gap again"
+                f"{total:,} offsets were written to {target.name} since, too many to search"
+                " for its missing records: run drctl gap again"
             )
         elif rows:
             asked[result.where] = rows
@@ -113,8 +113,8 @@ def copied_since(
         for where, each, at in rows_of[copy]:
             if _holds(records, missing.get((each.place, at)), each, origin, alike):
                 text = (
-                    f"offset {at} of {each.place} was missing, and is on {target.name} by now:"
-                    " something has copied it, behind whatever is newer there"
+                    f"offset {at} of {each.place} was missing and is on {target.name} now:"
+                    " something else copied it after newer records"
                 )
                 sure = alike.sure(copy.topic) or isinstance(found.get(where), str)
                 found[where] = text if sure else alike.unsure(copy.topic)
@@ -173,8 +173,8 @@ def source_mismatch(result: GapEvidence, source: ClusterReader) -> str:
             continue
         if (record.timestamp_ms, record.key) != (each.timestamp_ms, each.key):
             return (
-                f"offset {each.offset} of {each.place} holds another record than it names: the"
-                " topic was made anew"
+                f"offset {each.offset} of {each.place} differs from the result: the topic was"
+                " recreated"
             )
     return ""
 
