@@ -1,4 +1,4 @@
-"""The only place that prints: results on stdout, everything else on stderr."""
+"""Prints everything: results to stdout, all else to stderr."""
 
 import errno
 import json
@@ -27,10 +27,10 @@ _ENCODER = json.JSONEncoder(allow_nan=False)
 
 
 class Console:
-    """Prints as the global options say.
+    """Prints according to the global options.
 
     Attributes:
-        answered: whether a result is on stdout already.
+        answered: whether a result was printed.
     """
 
     def __init__(self, options: GlobalOptions, answered: bool = False) -> None:
@@ -39,20 +39,20 @@ class Console:
 
     @property
     def verbose(self) -> bool:
-        """Whether details are shown."""
+        """Whether --verbose was given."""
         return self.options.verbose
 
     def result(
         self, text: "str | Drawable", document: "Result", code: ExitCode = ExitCode.DONE
     ) -> int:
-        """What the command found, as text or as a view; returns the exit code.
+        """Print the result of a command, as text or as a document; returns the exit code.
 
         Args:
-            document: or a function that makes it, where it is large.
+            document: the document, or a function that creates a large one.
         """
         self.answered = True
         if self.options.output is Output.JSON:
-            # Indenting takes Python's slow encoder: seconds for ten thousand partitions.
+            # Python's encoder with indentation takes seconds for ten thousand partitions.
             indent = 2 if sys.stdout and is_terminal(sys.stdout) else None
             _write(sys.stdout, _hidden(document, indent))
         elif isinstance(text, str):
@@ -64,50 +64,50 @@ class Console:
         return int(code)
 
     def stream(self, *documents: "Result") -> None:
-        """A line of JSON for each.
+        """Print one line of JSON per document.
 
         Raises:
-            BrokenPipeError: nobody reads any more.
+            BrokenPipeError: the reader of stdout is gone.
         """
         self.answered = True
         try:
-            told = (_hidden(document) + "\n" for document in documents)
-            sys.stdout.write("".join(told))
+            printed = (_hidden(document) + "\n" for document in documents)
+            sys.stdout.write("".join(printed))
             sys.stdout.flush()
         except BrokenPipeError:
-            # What is left in Python's buffer would fail again when the process ends.
+            # Otherwise flushing Python's buffer would fail again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise
 
     def progress(self, message: str) -> None:
-        """What is going on."""
+        """Print progress."""
         if (screen := live_screen.current()) is not None:
             screen.note(message)
         elif not self.options.quiet:
             _write(sys.stderr, shown(message))
 
     def detail(self, message: str) -> None:
-        """What only --verbose shows."""
+        """Print a detail with --verbose."""
         if self.options.verbose:
             _write(sys.stderr, shown(message))
 
     def note(self, message: str) -> None:
-        """What is good to know."""
+        """Print a note."""
         if not self.options.quiet:
             self._labelled("note", message, str)
 
     def warn(self, message: str) -> None:
-        """What should be looked at; shown even with --quiet."""
+        """Print a warning, also with --quiet."""
         self._labelled("warning", message, yellow)
 
     def error(self, message: str, hint: str = "") -> None:
-        """Why the command ends."""
+        """Print why the command failed."""
         self._labelled("error", message, red)
         if hint:
             self._labelled("hint", hint, str)
 
     def task(self, description: str, total: float | None = None) -> "AbstractContextManager[Task]":
-        """Progress of something that takes a while, with its estimated end."""
+        """Show progress of a longer operation."""
         from drctl.cli.progress import task
 
         return task(description, total, self.options)
@@ -123,7 +123,7 @@ _current: ContextVar[Console | None] = ContextVar("console", default=None)
 
 
 def console() -> Console:
-    """The console of this command line; ask in the thread that runs the command."""
+    """The console of this command line; call it in the thread that runs the command."""
     current = _current.get()
     if current is None or current.options != options():
         current = Console(options(), answered=bool(current and current.answered))
@@ -140,14 +140,14 @@ def begin() -> None:
 
 
 def as_json(document: Any, indent: int | None = None) -> str:
-    """ASCII only: no character of a name can act on a terminal or break an encoding."""
+    """JSON in ASCII: no character can control a terminal or break an encoding."""
     if indent is None:
         return _ENCODER.encode(document)
     return json.dumps(document, indent=indent, allow_nan=False)
 
 
 def _hidden(result: "Result", indent: int | None = None) -> str:
-    """The document without secrets; mostly there are none, and it is large."""
+    """The document as JSON, with secrets masked only if there are any: documents are large."""
     from drctl.model import document as documents
 
     document = documents.as_json(result() if callable(result) else result)
@@ -156,7 +156,7 @@ def _hidden(result: "Result", indent: int | None = None) -> str:
 
 
 def _write(stream: TextIO | None, text: str) -> None:
-    """Raises Unknown where a result could not be written; lost messages are only lost."""
+    """Raises Unknown if a result cannot be written; failures on stderr are ignored."""
     try:
         if stream is None:
             raise OSError(errno.EBADF, "it is closed")
@@ -165,6 +165,6 @@ def _write(stream: TextIO | None, text: str) -> None:
     except OSError as error:
         if stream is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        # A reader that has seen enough (`| head`) does not change how the command ends.
+        # A closed pipe (`| head`) does not change the exit code.
         if stream is sys.stdout and not isinstance(error, BrokenPipeError):
             raise Unknown(f"the result cannot be written to stdout: {error.strerror}") from None

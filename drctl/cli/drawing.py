@@ -1,4 +1,4 @@
-"""Tables, panels and colours through Rich; imported only when something is drawn."""
+"""Tables, panels and colors with Rich; imported only when something is drawn."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ from drctl.config.secret import masked
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
 
-# Wide enough that nothing is cut where no terminal sets the width.
+# Without a terminal, nothing is cut.
 _WIDTH_OF_FILES = 200
 
 
@@ -37,9 +37,9 @@ class SafeConsole(RichConsole):
     def render(
         self, renderable: "RenderableType", options: "ConsoleOptions | None" = None
     ) -> Iterable[Segment]:
-        """What Rich renders, made printable; Rich's own control codes stay.
+        """Escape control characters in what Rich renders, but not Rich's own.
 
-        Secrets are masked before a line is broken, which could cut one in two.
+        Secrets are masked first: a line break could split one.
         """
         if (
             isinstance(renderable, Text)
@@ -58,7 +58,7 @@ class SafeConsole(RichConsole):
 
 
 def rich_console(stream: TextIO, shown_on: TextIO, options: GlobalOptions) -> RichConsole:
-    """A console that writes to one stream what suits another."""
+    """A console that writes to one stream in the style of another."""
     terminal = is_terminal(shown_on)
     return SafeConsole(
         file=stream,
@@ -80,7 +80,7 @@ def draw(renderable: "RenderableType", stream: TextIO, options: GlobalOptions) -
 
 
 class BarTask:
-    """One bar; gone when its task is over."""
+    """A progress bar that disappears when its task ends."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress = progress
@@ -89,7 +89,7 @@ class BarTask:
     def update(
         self, done: float | None = None, total: float | None = None, description: str | None = None
     ) -> None:
-        """Draw it anew."""
+        """Redraw it."""
         name = None if description is None else one_line(description)
         self._progress.update(self._task, completed=done, total=total, description=name)
 

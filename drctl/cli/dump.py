@@ -92,11 +92,11 @@ def dump_consumer_timestamps(
     try:
         return int(dump.run(follow))
     except BrokenPipeError:
-        return ExitCode.INTERRUPTED  # whoever reads stdout has seen enough
+        return ExitCode.INTERRUPTED  # the reader of stdout is gone
 
 
 def _source(config: "Config") -> str:
-    """Where the consumers of all links run; else the only cluster.
+    """The source of all links, or the only cluster.
 
     Raises:
         UsageError: there are several.
@@ -106,7 +106,7 @@ def _source(config: "Config") -> str:
     sources = {link.source for link in config.file.links.values()} or set(config.clusters)
     if len(sources) != 1:
         raise UsageError(
-            f"{config.path} has {len(sources)} clusters on which consumers may run",
+            f"{config.path} has {len(sources)} source clusters: choose one",
             f"--cluster: {one_of(tuple(sorted(sources)))}",
         )
     return sources.pop()
@@ -117,10 +117,10 @@ _ERRORS_SHOWN = 20
 
 
 class DumpOutput:
-    """Prints rows as JSON lines or as a table, many at a time.
+    """Prints rows in batches, as JSON lines or as a table.
 
     Attributes:
-        undecodable: how many records did not decode.
+        undecodable: number of records that could not be decoded.
     """
 
     def __init__(self, cluster: str, everything: bool) -> None:
@@ -135,13 +135,13 @@ class DumpOutput:
         self.undecodable = 0
 
     def task(self, description: str, total: int) -> "AbstractContextManager[Task]":
-        """Progress, unless the rows themselves run over the same terminal."""
+        """Show progress, unless rows are printed to the same terminal."""
         if self._everything and sys.stdout and is_terminal(sys.stdout):
             return nullcontext(SilentTask())
         return console().task(description, total)
 
     def rows(self, rows: Iterable[TimestampRow]) -> None:
-        """Print them soon."""
+        """Queue rows for printing."""
         for row in rows:
             self.undecodable += bool(row.error)
             self._shown += not row.error
@@ -153,7 +153,7 @@ class DumpOutput:
                     self._print()
 
     def flush(self) -> None:
-        """Print what waits."""
+        """Print queued rows."""
         self._print()
         lines = [undecodable(row) for row in self._errors]
         if self._silent_errors:
@@ -164,12 +164,12 @@ class DumpOutput:
         self._errors, self._silent_errors = [], 0
 
     def end(self) -> None:
-        """Say what that was."""
-        what = plural(self._shown, "record" if self._everything else "position")
+        """Print a summary."""
+        what = plural(self._shown, "record" if self._everything else "partition")
         console().note(f"{what} in topic {TOPIC} of {self._cluster}")
         if self.undecodable:
             console().warn(
-                f"{plural(self.undecodable, 'record')} could not be decoded: see their bytes"
+                f"{plural(self.undecodable, 'record')} could not be decoded"
             )
 
     def _keep(self, row: TimestampRow) -> None:
@@ -193,10 +193,10 @@ class DumpOutput:
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """What is to be shown.
+    """What to print.
 
     Attributes:
-        everything: every record; else the newest of each key.
+        everything: every record, instead of the newest of each key.
     """
 
     name: str
@@ -205,10 +205,10 @@ class Dump:
     everything: bool
 
     def run(self, follow: bool) -> ExitCode:
-        """Show it; does not return while it is followed.
+        """Print it; with `follow`, until interrupted.
 
         Raises:
-            Unknown: it could not be read to its end, or not be followed any more.
+            Unknown: it could not be read completely.
             Unreachable: the cluster did not answer.
         """
         decoder = RowDecoder(self.wanted)
@@ -248,6 +248,6 @@ class Dump:
             yield from read_frozen(reader, extent, task.update)
         except ScanFailed as failed:
             raise Unknown(
-                f"topic {TOPIC} could not be read to its end: {failed.cause}",
-                "see that all brokers run, and run it again",
+                f"topic {TOPIC} could not be read completely: {failed.cause}",
+                "check that all brokers run, then run it again",
             ) from failed

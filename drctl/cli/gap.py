@@ -18,7 +18,7 @@ from drctl.cli.grammar import LinkName, Topics, Yes, check_confirming, seconds, 
 from drctl.cli.options import Output, options
 from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration, error_document, without_secrets
-from drctl.cli.stopping import again_and_again
+from drctl.cli.stopping import repeat_every
 from drctl.model.errors import DrctlError, ExitCode, Refused, UsageError
 from drctl.model.gap import Engine, RecordClass
 from drctl.model.moments import new_name
@@ -263,7 +263,7 @@ def _compare(given: Gap) -> int:
 
 
 def _show(result: "GapResult", *, stream: bool = False) -> None:
-    """The view, or the document; one line of it in a stream."""
+    """Print the result; with `stream`, JSON on one line."""
     from drctl.views.estimate_text import truncation_table
     from drctl.views.gap_text import gap_table
 
@@ -276,9 +276,9 @@ def _show(result: "GapResult", *, stream: bool = False) -> None:
 
 
 def _repeat(runs: "GapRuns", out: Path, seconds: float) -> NoReturn:
-    """Run again and again, until interrupted; a run that fails is reported and does not end it.
+    """Repeat until interrupted; a failed run is reported and does not end it.
 
-    Each run gets a folder of its own in `out`. Those of runs that found nothing do not stay.
+    Each run has its own folder in `out`. Folders of runs that found nothing are deleted.
     """
     uneventful: Path | None = None
 
@@ -298,14 +298,14 @@ def _repeat(runs: "GapRuns", out: Path, seconds: float) -> NoReturn:
                 shutil.rmtree(uneventful, ignore_errors=True)
             uneventful = folder if result.exit_code is ExitCode.DONE else None
 
-    again_and_again(once, seconds)
+    repeat_every(once, seconds)
 
 
 def _confirm_writing(config: "Config", *, execute: bool, yes: bool) -> None:
-    """Ask where a cluster is to be written, say so where one is not; a file needs neither.
+    """Ask for confirmation if the ledger is a topic and --execute is given.
 
     Raises:
-        Refused: nobody said yes.
+        Refused: it was not confirmed.
     """
     place = config.file.ledger
     if place is None:
@@ -315,13 +315,13 @@ def _confirm_writing(config: "Config", *, execute: bool, yes: bool) -> None:
         confirm(place.cluster, f"the ledger, in topic {place.topic}", yes=yes)
     else:
         console().note(
-            f"the ledger in topic {place.topic} of {place.cluster} is only read: what was read now"
-            " is not kept: add --execute"
+            f"the ledger in topic {place.topic} of {place.cluster} is only read; to update it, add"
+            " --execute"
         )
 
 
 def _estimate(link: "Link", topics: Sequence[str]) -> int:
-    """Show what may be missing on the target; always 5, for an estimate is no proof.
+    """Print an estimate; the exit code is always 5: it proves nothing.
 
     Raises:
         UsageError: the link carries none of the source's topics, or not a named one.
@@ -330,13 +330,13 @@ def _estimate(link: "Link", topics: Sequence[str]) -> int:
     from drctl.gap.estimate import GapEstimate
     from drctl.views.estimate_text import estimate_table
 
-    # A fifth of the time would go into looking for cycles among answers that have none.
+    # Garbage collection would take a fifth of the time, and finds no cycles here.
     gc.disable()
     try:
         adapters.meet(link)
         with (
             adapters.both_readers(link) as (source, target),
-            console().task("looking at both clusters") as task,
+            console().task("reading both clusters") as task,
         ):
 
             def progress(phase: str, done: int = 0, total: int = 0) -> None:
@@ -349,7 +349,7 @@ def _estimate(link: "Link", topics: Sequence[str]) -> int:
     return console().result(estimate_table(result), result.to_json(), result.exit_code)
 
 
-_REASON = "--export takes what there is"
+_REASON = "--export exports all records"
 _FIRST = (RecordClass.UNREPLICATED.value,)
 _REST = (RecordClass.SUPERSEDED.value, RecordClass.EXPIRED.value)
 
@@ -363,15 +363,15 @@ def _exported(
     *,
     others: bool = False,
 ) -> "GapResult":
-    """The result with what was exported of it, as `drctl reconcile --policy export` does it.
+    """Export records like `drctl reconcile --policy export`, and add that to the result.
 
     Args:
-        folder: of the result.
-        to: of the export.
-        others: whether superseded and expired records are exported, too, to a folder within.
+        folder: folder of the result.
+        to: folder of the export.
+        others: whether superseded and expired records are exported to a subfolder.
 
     Raises:
-        DrctlError: not all of it could be exported.
+        DrctlError: not all records could be exported.
     """
     from drctl.model.gap import Export
     from drctl.reconcile.gap_result import others_of, read_gap
@@ -386,9 +386,9 @@ def _exported(
         )
         more, more_gone, since = rest.export()
     if lost := gone + more_gone:
-        console().warn(f"{lost} of the records were gone before they could be exported")
+        console().warn(f"{lost} records were deleted before they could be exported")
     if since:
-        console().warn(f"{since} offsets came to the source since the comparison: not exported")
+        console().warn(f"not exported: {since} offsets that were written since the comparison")
     assert result.truncation is not None
     done = Export(str(to), kept, gone, more, more_gone, since)
     return replace(result, truncation=replace(result.truncation, export=done))
@@ -396,14 +396,14 @@ def _exported(
 
 @dataclass(frozen=True, slots=True)
 class _ExportPart:
-    """An export of its own.
+    """One part of an export.
 
     Attributes:
-        folder: of the gap result.
-        gap: what it found, counting the records of this part only.
-        name: of the folder in it that lists them.
-        to: where they go.
-        classes: of these records.
+        folder: folder of the gap result.
+        gap: the result, with counts of this part only.
+        name: the folder in the result that lists the records.
+        to: folder of the export.
+        classes: classes of the records.
     """
 
     config: "Config"
@@ -415,10 +415,10 @@ class _ExportPart:
     classes: tuple[str, ...]
 
     def export(self) -> tuple[int, int, int]:
-        """How many were exported, how many were gone, and how many offsets came since.
+        """Export; returns the numbers of exported records, deleted records and new offsets.
 
         Raises:
-            DrctlError: not all of it could be exported.
+            DrctlError: not all records could be exported.
         """
         from drctl.reconcile import results
         from drctl.reconcile.executing import Execution
@@ -451,7 +451,7 @@ class _ExportPart:
 
 
 def appended(gap: "FoundGap", states: "ClusterStates") -> int:
-    """How many offsets came to the source since it was compared: they are in no result."""
+    """The number of offsets written to the source since the comparison."""
     logs = ((p.source_range.end, states.source.log(p.place)) for p in gap.partitions)
     return sum(max(0, log.end - end) for end, log in logs if isinstance(log, PartitionOffsets))
 
@@ -459,10 +459,10 @@ def appended(gap: "FoundGap", states: "ClusterStates") -> int:
 def _plan(
     link: "Link", gap: "FoundGap", rows: "WantedRows"
 ) -> "tuple[ReconcilePlan, ClusterStates]":
-    """All of these records, whatever stands against acting upon a part of them.
+    """Plan the export of all these records.
 
     Raises:
-        Refused: these are not the logs any more that were compared a moment ago.
+        Refused: the topics changed since the comparison.
     """
     from drctl.reconcile.cluster_state import look
     from drctl.reconcile.planning import build_plan
@@ -477,6 +477,6 @@ def _plan(
     plan = build_plan(gap, policies, rows, states, {}, overrides)
     if plan.blocked:
         raise Refused(
-            f"nothing was exported: {plan.blocked[0].reason}", "see what moved, and run it again"
+            f"nothing was exported: {plan.blocked[0].reason}", "run it again"
         )
     return plan, states

@@ -58,14 +58,14 @@ def journal(
 
 
 def _reader(config: "Config", link: "Link", run: str | None, *, local: bool) -> "JournalReader":
-    """What reads the journals of a link's runs."""
+    """The reader of journals: of the cluster, or of this machine's copy."""
     if local:
         return run_adapters.run_files(config)
     return run_journal.reading(config, link, run)
 
 
 class Format(StrEnum):
-    """What a report is written as."""
+    """Formats of reports."""
 
     HTML = "html"
     MD = "md"
@@ -141,7 +141,7 @@ def _data(reader: "JournalReader", run: str | None) -> "ReportData":
     if run is None:
         runs = reader.runs()
         if not runs:
-            raise UsageError("the link has no runs", "drctl failover begins one")
+            raise UsageError("the link has no runs", "`drctl journal` lists runs")
         run = runs[0]
     lines = reader.lines(run)
     verdict = run_state.verify(run, lines)

@@ -1,7 +1,7 @@
-"""The live view of a run on the terminal behind stderr; what others have to say goes through it.
+"""The live view of a run on the terminal of stderr.
 
-Two who draw on one terminal destroy each other's lines: while this one does, progress becomes a
-note inside it, messages stand above it, and it makes room while a person is asked.
+Only one view may draw on a terminal: meanwhile progress becomes a note inside the view, messages
+are printed above it, and the view is hidden during prompts.
 """
 
 import sys
@@ -21,14 +21,14 @@ _PER_SECOND = 5
 
 
 class Screen(Protocol):
-    """Has the terminal for itself."""
+    """A view that owns the terminal."""
 
     def note(self, message: str) -> None:
-        """Something goes on."""
+        """Show a note."""
 
 
 class LiveScreen:
-    """Draws again and again what a function gives, in a thread of its own."""
+    """Redraws the result of a function regularly, in a thread."""
 
     def __init__(self, draw: "Callable[[], RenderableType]", note: Callable[[str], object]) -> None:
         self._draw = draw
@@ -36,11 +36,11 @@ class LiveScreen:
         self._live: Live | None = None
 
     def note(self, message: str) -> None:
-        """Something goes on."""
+        """Show a note."""
         self._note(message)
 
     def begin(self) -> None:
-        """Draw from now on."""
+        """Start drawing."""
         from rich.live import Live
 
         from drctl.cli.drawing import rich_console
@@ -53,15 +53,15 @@ class LiveScreen:
             redirect_stdout=False,
             vertical_overflow="crop",
         )
-        # A terminal that is gone must not end a run.
+        # A lost terminal must not end a run.
         with suppress(OSError):
             self._live.start(refresh=True)
 
     def end(self, *, erase: bool) -> None:
-        """Draw no more, and leave the last picture or nothing.
+        """Stop drawing.
 
         Args:
-            erase: whether something follows that says the same.
+            erase: whether to remove the last picture.
         """
         live, self._live = self._live, None
         if live is not None:
@@ -74,7 +74,7 @@ _current: ContextVar[LiveScreen | None] = ContextVar("live_screen", default=None
 
 
 def wanted() -> bool:
-    """Whether a person looks at stderr, and at nothing but text."""
+    """Whether stderr is an interactive terminal for text output."""
     given = options()
     return bool(
         not given.quiet
@@ -85,17 +85,17 @@ def wanted() -> bool:
 
 
 def current() -> Screen | None:
-    """The view that has the terminal now; ask in the thread that runs the command."""
+    """The current view; call it in the thread that runs the command."""
     return _current.get()
 
 
 @contextmanager
 def shown(draw: "Callable[[], RenderableType]", note: Callable[[str], object]) -> Iterator[None]:
-    """Show this while the block runs.
+    """Show a view while the block runs.
 
     Args:
-        draw: makes the picture; called in another thread.
-        note: gets what others would have drawn.
+        draw: creates the picture; called in another thread.
+        note: receives progress messages.
     """
     screen = LiveScreen(draw, note)
     token = _current.set(screen)
@@ -109,7 +109,7 @@ def shown(draw: "Callable[[], RenderableType]", note: Callable[[str], object]) -
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Leave the terminal to a person who is asked something."""
+    """Hide the view while a question is asked."""
     screen = _current.get()
     if screen is None:
         yield

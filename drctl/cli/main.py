@@ -1,4 +1,4 @@
-"""The entry point: runs a command line and turns whatever ends it into output and an exit code."""
+"""The entry point: runs a command line and turns any error into output and an exit code."""
 
 import contextlib
 import io
@@ -28,7 +28,7 @@ COMPLETION_VARIABLE = "_DRCTL_COMPLETE"
 _CONNECTION = "drctl.kafka.connection"
 _SOON_S = 0.02
 _NOT_WHOLE = "Input should be a valid integer, unable to parse string as an integer"
-_NETWORK = "clusters {}: neither answers: look at this machine's own network first"
+_NETWORK = "clusters {}: neither answers: check the network of this host first"
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(name="drctl", add_completion=False, rich_markup_mode=None)
@@ -59,7 +59,7 @@ def drctl() -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line; returns the exit code of the contract."""
+    """Run a command line; returns the exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     _show_everything()
     with _signals() as received, private_files():
@@ -82,21 +82,21 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show_everything() -> None:
-    """What a terminal has no character for is shown as an escape; nothing ends because of it."""
+    """Print characters that the terminal's encoding lacks as escapes, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _swallowed(error: Exception) -> bool:
-    """Whether a call into C lost its exception: confluent-kafka's, while it logs at Ctrl-C."""
+    """Whether a C extension lost an exception: confluent-kafka, if it logs during Ctrl-C."""
     return isinstance(error, SystemError) and "NULL without setting an exc" in str(error)
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is the stated cause: Python itself wraps it in errors while it imports.
+    """Whether Ctrl-C is the cause of an error: Python wraps it in errors during imports.
 
-    What goes wrong after an interrupt, while things are closed, is a bug like any other.
+    An error during cleanup after an interrupt is a bug like any other.
     """
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__
@@ -104,18 +104,18 @@ def _interrupted(error: BaseException | None) -> bool:
 
 
 def program() -> NoReturn:
-    """`drctl` as a process: it ends at once, whoever a cluster still keeps waiting.
+    """Run `drctl` as a process; it exits without waiting for threads.
 
-    A thread that is left behind, by an interrupt or because its cluster does not answer, may be
-    inside librdkafka: were the interpreter taken down under it, the process could crash.
+    A remaining thread, after an interrupt or because its cluster does not answer, may be inside
+    librdkafka: shutting down the interpreter under it could crash the process.
     """
-    # While a thread computes, one that has an answer from a cluster would wait 5 ms for its turn.
+    # By default, a thread with an answer waits 5 ms for a busy thread.
     sys.setswitchinterval(0.0005)
     code = run()
     if threading.active_count() == 1:
         sys.exit(code)
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):  # nobody reads it any more
+        with contextlib.suppress(OSError):  # the reader is gone
             stream.flush()
     os._exit(code)
 
@@ -128,7 +128,7 @@ def _called(words: list[str]) -> int:
     command = typer.main.get_command(app)
     code = command.main(words, "drctl", COMPLETION_VARIABLE, standalone_mode=False)
     if code == ExitCode.INTERRUPTED:
-        raise Interrupted("interrupted")  # Typer makes Exit(130) of KeyboardInterrupt
+        raise Interrupted("interrupted")  # Typer turns KeyboardInterrupt into Exit(130)
     return int(code or 0)
 
 
@@ -140,7 +140,7 @@ def _usage(error: typer.TyperException) -> UsageError:
 
 
 def _ended(error: DrctlError) -> int:
-    """The error where the reader of the output looks for it: stdout in JSON, else stderr."""
+    """Print an error: to stdout with --output json, otherwise to stderr."""
     error.message = placed(error)
     if isinstance(error, Unreachable) and (mute := connections.silent_clusters()):
         error.message = f"{_NETWORK.format(' and '.join(mute))}; {error.message}"
@@ -152,7 +152,7 @@ def _ended(error: DrctlError) -> int:
 
 
 class Bug(DrctlError):
-    """drctl itself is wrong."""
+    """A bug in drctl."""
 
     exit_code = ExitCode.BUG
 
@@ -160,12 +160,12 @@ class Bug(DrctlError):
 def _bug(error: Exception) -> int:
     text = "".join(traceback.format_exception(error))
     console().error(lines(("a bug in drctl", *without_secrets(text).rstrip().split("\n"))))
-    said = f"{type(error).__name__}: {error}"
-    return _ended(Bug(said, "please report it with the lines above"))
+    message = f"{type(error).__name__}: {error}"
+    return _ended(Bug(message, "please report it with the lines above"))
 
 
 def _logs(frame: FrameType | None) -> bool:
-    """Whether somebody is in the middle of a line for the log."""
+    """Whether this thread is writing a log line."""
     while frame is not None:
         module = str(frame.f_globals.get("__name__"))
         if module == "logging" or (module == _CONNECTION and frame.f_code.co_name == "log"):
@@ -176,23 +176,23 @@ def _logs(frame: FrameType | None) -> bool:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Being told to end is like Ctrl-C, losing the terminal too; what nohup ignores stays so.
+    """Treat SIGTERM and SIGHUP like Ctrl-C; signals that nohup ignores stay ignored.
 
     Yields:
-        The signals that came.
+        The received signals.
     """
     received: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if _logs(frame):
-            # A client of Kafka may be what logs: called from C, it would lose the interrupt.
+            # A Kafka client may be logging: called from C, it would lose the interrupt.
             threading.Timer(_SOON_S, again, (number,)).start()
             return
         received.append(number)
         raise KeyboardInterrupt
 
     def again(number: int) -> None:
-        if signal.getsignal(number) is interrupt:  # else the command is over
+        if signal.getsignal(number) is interrupt:  # otherwise the command has ended
             os.kill(os.getpid(), number)
 
     names = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -39,7 +39,7 @@ from drctl.cli.grammar import (
 from drctl.cli.options import Output, options
 from drctl.cli.prompts import confirm
 from drctl.cli.settings import configuration, error_document, without_secrets
-from drctl.cli.stopping import again_and_again
+from drctl.cli.stopping import repeat_every
 from drctl.model.errors import ConfigError, ExitCode, Interrupted, Unknown, UsageError
 from drctl.model.plan import parse_overrides
 from drctl.model.text import lines as meant
@@ -302,9 +302,9 @@ class Tracking:
                 read or written.
         """
         if listen is None:
-            again_and_again(self._pass, interval_s)
+            repeat_every(self._pass, interval_s)
         with run_adapters.metrics_server(listen, lambda: self._metrics.text()):
-            again_and_again(self._pass, interval_s)
+            repeat_every(self._pass, interval_s)
 
     def _pass(self) -> None:
         result = self._passes.run(lambda _phase: None)

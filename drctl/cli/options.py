@@ -13,7 +13,7 @@ import typer
 
 
 class Output(StrEnum):
-    """How results are printed."""
+    """Output formats."""
 
     TEXT = "text"
     JSON = "json"
@@ -34,7 +34,7 @@ _current: ContextVar[GlobalOptions | None] = ContextVar("options", default=None)
 
 
 def options() -> GlobalOptions:
-    """The global options of this command line; ask in the thread that runs the command."""
+    """The global options; call it in the thread that runs the command."""
     return _current.get() or GlobalOptions()
 
 

@@ -1,4 +1,4 @@
-"""How far something has got: a bar on a terminal, elsewhere a line now and then."""
+"""Progress: a bar on a terminal, otherwise a line every few seconds."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 
 class LineTask:
-    """Plain lines, at most one in five seconds, for logs of CI jobs; or told all the time."""
+    """Plain lines for logs of CI jobs, by default at most one every five seconds."""
 
     def __init__(
         self,
@@ -30,19 +30,19 @@ class LineTask:
         self._write = write
         self._clock = clock
         self._every_s = every_s
-        self._began = self._said = clock()
+        self._started = self._printed = clock()
 
     def update(
         self, done: float | None = None, total: float | None = None, description: str | None = None
     ) -> None:
-        """Remember, and say it where the last line is old enough."""
+        """Store the progress, and print it if the last line is old enough."""
         self._done = self._done if done is None else done
         self._total = self._total if total is None else total
         self._description = description or self._description
         now = self._clock()
-        if now - self._said >= self._every_s:
-            self._said = now
-            self._write(one_line(self._line(now - self._began)) + "\n")
+        if now - self._printed >= self._every_s:
+            self._printed = now
+            self._write(one_line(self._line(now - self._started)) + "\n")
 
     def _line(self, elapsed: float) -> str:
         if not self._total:
@@ -54,7 +54,7 @@ class LineTask:
 
 @contextmanager
 def task(description: str, total: float | None, options: GlobalOptions) -> Iterator[Task]:
-    """Progress of what happens inside."""
+    """Show progress while the block runs."""
     if (screen := live_screen.current()) is not None:
         yield LineTask(description, total, screen.note, every_s=0)
     elif options.quiet or sys.stderr is None:

@@ -1,4 +1,4 @@
-"""Asks before something is written: the engineer types the name of what takes the writes."""
+"""Asks for confirmation: the engineer types the name of the cluster that is written to."""
 
 import sys
 from collections.abc import Mapping
@@ -10,28 +10,28 @@ from drctl.cli.console import console
 from drctl.cli.terminal import is_terminal
 from drctl.model.errors import Refused
 
-_INSTEAD = "on a terminal its name is asked for; in a script, --yes stands for the typing"
+_INSTEAD = "run it on a terminal and type the name, or add --yes in a script"
 
 
 def confirm(cluster: str, what: str, *, yes: bool) -> None:
-    """Go on only if somebody said so, in full.
+    """Ask for the name of the cluster before a write.
 
     Args:
-        cluster: the name that has to be typed.
-        what: is about to be written there, in words for a person.
-        yes: whether the command line said so already.
+        cluster: the name to type.
+        what: description of the write.
+        yes: whether --yes was given.
 
     Raises:
-        Refused: another name was typed, or nobody is there to type it.
+        Refused: another name was typed, or there is no terminal.
     """
     if yes:
         return
     if not (_attended(sys.stdin) and _attended(sys.stderr)):
-        raise Refused(f"nobody confirmed writing to cluster {cluster}: {what}", _INSTEAD)
-    console().warn(f"this writes to cluster {cluster}: {what}. Type the cluster's name to go on:")
+        raise Refused(f"not confirmed: write to cluster {cluster}: {what}", _INSTEAD)
+    console().warn(f"this writes to cluster {cluster}: {what}. Type the cluster's name to continue:")
     typed = sys.stdin.readline().strip()
     if typed != cluster:
-        raise Refused(f"{typed!r} is not {cluster!r}: nothing was written", _INSTEAD)
+        raise Refused(f"not confirmed: {typed!r} is not {cluster!r}; nothing was written", _INSTEAD)
 
 
 def _attended(stream: TextIO | None) -> bool:
@@ -42,34 +42,34 @@ _WORDS = {"yes": True, "no": False}
 
 
 @dataclass(slots=True)
-class People:
-    """Whoever sits there.
+class Prompts:
+    """Answers to questions of manual steps.
 
     Attributes:
-        given: answers from the command line, by question.
-        terminal: whether somebody may be asked.
+        given: answers from --answer, by question.
+        terminal: whether questions can be asked on a terminal.
     """
 
     given: Mapping[str, bool]
     terminal: bool = False
-    _said: dict[str, bool | None] = field(default_factory=dict, init=False)
+    _typed: dict[str, bool | None] = field(default_factory=dict, init=False)
 
     def answer(self, question: str, text: str) -> bool | None:
-        """What a person says; None where nobody is there. The same question is asked once."""
+        """The answer, or None without a terminal. Each question is asked once."""
         if question in self.given:
             return self.given[question]
-        if question not in self._said:
-            self._said[question] = _asked(text) if self.terminal else None
-        return self._said[question]
+        if question not in self._typed:
+            self._typed[question] = _asked(text) if self.terminal else None
+        return self._typed[question]
 
 
-def people() -> People:
-    """Those of this terminal; what the command line answers is known once there is a plan."""
+def prompts() -> Prompts:
+    """Prompts on this terminal; answers of the command line are added once there is a plan."""
     attended = bool(sys.stdin and is_terminal(sys.stdin) and sys.stderr and is_terminal(sys.stderr))
-    return People({}, attended)
+    return Prompts({}, attended)
 
 
 def _asked(text: str) -> bool | None:
     with live_screen.paused():
-        console().warn(f"{text}. Type yes when it is done, or no:")
+        console().warn(f"{text}. Type yes when it is done, otherwise no:")
         return _WORDS.get(sys.stdin.readline().strip().lower())

@@ -1,4 +1,4 @@
-"""A run on the terminal while it is carried out; nothing of what clusters say is rich markup."""
+"""Draws a run in progress on the terminal; texts from clusters are never Rich markup."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -20,25 +20,25 @@ _STEP_STYLES = {
 }
 _BAR = 20
 _WIDE = 72
-"""From here on there is room for what was seen of each step beside it."""
+"""From this width on, each step is shown with its result."""
 
-_GO_ON = "Ctrl-C stops between two effects, and says how to go on."
-_STOPPING = "Stopping after what is being done now. Ctrl-C once more stops at once."
+_HINT = "Ctrl-C stops after the current operation and shows how to resume."
+_STOPPING = "Stopping after the current operation. Ctrl-C again stops immediately."
 
 
 class _Shown(NamedTuple):
-    """A line of the list; `now`: the step that is being done."""
+    """A line of the list; `now` marks the current step."""
 
     row: Text
     now: bool = False
 
 
 class Picture:
-    """Implements Rich's protocol of what can be drawn.
+    """A Rich renderable.
 
     Args:
-        now: by the monotonic clock of the snapshot.
-        stopping: whether somebody has pressed Ctrl-C.
+        now: on the monotonic clock of the snapshot.
+        stopping: whether Ctrl-C was pressed.
     """
 
     def __init__(self, seen: Snapshot, now: float, *, stopping: bool) -> None:
@@ -48,7 +48,7 @@ class Picture:
         self._longest = max((len(one_line(line.id)) for line in seen.lines), default=0)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Lines that fit."""
+        """The lines, cut to the width."""
         width, height = options.max_width, options.size.height
         for line in self.lines(width, height):
             line.truncate(width, overflow="ellipsis")
@@ -56,14 +56,14 @@ class Picture:
             yield line
 
     def lines(self, width: int, height: int) -> Sequence[Text]:
-        """At most one fewer than the terminal has, so that it need not scroll; at least one."""
+        """At least one line, and at most one fewer than the terminal has, to avoid scrolling."""
         room = max(1, height - 1)
         last = Text(
-            _STOPPING if self._stopping else _GO_ON, "bold yellow" if self._stopping else "dim"
+            _STOPPING if self._stopping else _HINT, "bold yellow" if self._stopping else "dim"
         )
         told = list(self._now_lines(width))
         if room <= len(told) + 1:
-            # The step that is being done, and what Ctrl-C does, as far as there is room.
+            # The current step and the hint, if they fit.
             current = [self._row(line, width) for line in self._seen.lines if self._is_now(line)]
             return [*current, last][:room] if room > 1 else (current or [last])[:1]
         head = [self._head()] if room > len(told) + 2 else []
@@ -79,7 +79,7 @@ class Picture:
         plan, run = self._seen.plan, self._seen.run
         ends = f"{one_line(plan.source)} to {one_line(plan.target)}"
         passed = length(self._now - self._seen.began)
-        back = ", taking everything back" if self._seen.rollback_reason else ""
+        back = ", rolling back" if self._seen.rollback_reason else ""
         return Text(f"{one_line(plan.name)}, {ends}, {passed}{back} (run {one_line(run)})", "bold")
 
     def _steps(self, width: int, room: int) -> Iterator[_Shown]:
@@ -87,14 +87,14 @@ class Picture:
         first, after = window(len(lines), self._place(), room)
         for line in lines[first:after]:
             yield _Shown(self._row(line, width), self._is_now(line))
-        hidden = [f"{first} before"] * (first > 0) + [f"{len(lines) - after} behind"] * (
+        hidden = [f"{first} before"] * (first > 0) + [f"{len(lines) - after} after"] * (
             after < len(lines)
         )
         if hidden and room > 1:
             yield _Shown(Text(f"    {' and '.join(hidden)} not shown", "dim"))
 
     def _place(self) -> int:
-        """Index of the step that is being done, or of the next one."""
+        """Index of the current or the next step."""
         for number, line in enumerate(self._seen.lines):
             if self._is_now(line):
                 return number
@@ -104,7 +104,7 @@ class Picture:
 
     def _row(self, line: Line, width: int) -> Text:
         now = self._is_now(line)
-        running = "taking back" if now and self._seen.rollback_reason else "now"
+        running = "rolling back" if now and self._seen.rollback_reason else "now"
         state = running if now else "" if line.became is Became.NOT_STARTED else BECAME[line.became]
         room = max(8, width - 32)
         name = one_line(line.id)[:room].ljust(min(self._longest, room))
@@ -121,14 +121,14 @@ class Picture:
         return length(line.spent + (0 if line.since is None else self._now - line.since))
 
     def _now_lines(self, width: int) -> Iterator[Text]:
-        """What is waited for, and what goes on inside the step."""
+        """Progress and notes of the current step."""
         wait = self._seen.wait
         if wait is not None:
             yield Text(f"    {one_line(wait.words)}", "cyan")
             if wait.left is not None:
                 yield Text(f"    {self._figure(wait, width)}", "cyan")
             given_up = max(0.0, wait.until - self._now)
-            yield Text(f"    waiting; given up in {length(given_up)}")
+            yield Text(f"    waiting; timeout in {length(given_up)}")
         if self._seen.note:
             yield Text(f"    {one_line(self._seen.note)}", "dim")
 
@@ -136,7 +136,7 @@ class Picture:
         left = wait.left or 0
         told = f"{left:,} left of {wait.most:,}"
         seconds = wait.seconds_left(self._now)
-        told += f", about {length(seconds)} more at this pace" if seconds is not None else ""
+        told += f", about {length(seconds)} left at this rate" if seconds is not None else ""
         if width < _WIDE:
             return told
         full = round(_BAR * (wait.most - left) / wait.most) if wait.most else _BAR
@@ -144,9 +144,9 @@ class Picture:
 
 
 def window(count: int, place: int, room: int) -> tuple[int, int]:
-    """First and end of the lines that are shown where there are too many: around a place.
+    """Start and end of the visible lines around a place.
 
-    A line says how many are hidden, where there is room for more than one.
+    One line is reserved for the number of hidden lines, unless there is room for one line only.
     """
     if count <= room:
         return 0, count

@@ -97,15 +97,15 @@ def lint(
     config = configuration_if_any()
     paths = path or [each for each in (_own(config),) if each]
     if not paths:
-        raise UsageError("no runbook is named", "name files or folders, or set `runbooks`")
+        raise UsageError("no runbook given", "name files or folders, or set `runbooks` in drctl.yaml")
     linted = lint_all(paths, _site(config))
     if not linted:
-        raise UsageError(f"there is no runbook in {', '.join(map(str, paths))}")
+        raise UsageError(f"no runbooks found in {', '.join(map(str, paths))}")
     lines = [line for each in linted for line in each.lines]
     rows = tuple(LintedRunbook(path=str(each.path), problems=each.lines) for each in linted)
-    told = meant(lines) if lines else f"{len(linted)} runbooks, nothing is wrong"
+    text = meant(lines) if lines else f"{len(linted)} runbooks, no errors"
     code = ExitCode.FOUND if lines else ExitCode.DONE
-    return console().result(told, RunbookLintDocument(runbooks=rows), code)
+    return console().result(text, RunbookLintDocument(runbooks=rows), code)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,7 +208,7 @@ def _given(values: tuple[str, ...]) -> dict[str, str]:
     for text in values:
         name, equals, value = text.partition("=")
         if not equals:
-            raise UsageError(f"--set {text}: there is no =", "write --set NAME=VALUE")
+            raise UsageError(f"--set {text}: must be NAME=VALUE")
         found[name] = value
     return found
 
@@ -223,7 +223,7 @@ def _text(name: str, path: Path, text: str) -> int:
 def _remark(own: bool, replaced: bool, sound: bool) -> str:
     remarks = [
         *(["your own"] if own else []),
-        *(["yours is run instead"] if replaced else []),
-        *([] if sound else ["cannot be read: drctl runbook lint"]),
+        *(["replaced by your own"] if replaced else []),
+        *([] if sound else ["invalid: see drctl runbook lint"]),
     ]
     return f" ({', '.join(remarks)})" if remarks else ""

@@ -1,4 +1,4 @@
-"""The configuration that the global options name, and the masking of its secrets."""
+"""Loads the configuration, and masks its secrets in messages."""
 
 import os
 from contextvars import ContextVar
@@ -17,12 +17,12 @@ _loaded: ContextVar["Config | None"] = ContextVar("config", default=None)
 
 
 def configuration() -> "Config":
-    """The configuration of this command line; warns of secrets that others could read.
+    """Load the configuration; warns of secrets that other users can read.
 
-    From here on it is kept who does not answer: nobody waits twice for a silent cluster.
+    From now on clusters that do not answer are remembered: drctl waits for each only once.
 
     Raises:
-        ConfigError: there is none, or something in it is wrong.
+        ConfigError: it does not exist or has problems.
     """
     from drctl.config.loading import find, load
     from drctl.host import connections
@@ -37,10 +37,10 @@ def configuration() -> "Config":
 
 
 def configuration_if_any() -> "Config | None":
-    """The same; None where nobody names one and there is none, for commands that need none.
+    """Load the configuration; None if there is none, for commands that do not need one.
 
     Raises:
-        ConfigError: something in it is wrong.
+        ConfigError: it has problems, or the given file does not exist.
     """
     from drctl.config.loading import DEFAULT, VARIABLE
 
@@ -49,7 +49,7 @@ def configuration_if_any() -> "Config | None":
 
 
 def placed(error: "DrctlError") -> str:
-    """The message of an error, with the place in drctl.yaml of the setting that it is about."""
+    """The message of an error, with the place of its setting in drctl.yaml."""
     config = _loaded.get()
     if config is None or not error.settings:
         return error.message
@@ -60,7 +60,7 @@ def placed(error: "DrctlError") -> str:
 
 
 def without_secrets(text: str) -> str:
-    """A message with all secrets masked that are known: the last line of defence."""
+    """Mask all known secrets in a message, as a last safeguard."""
     from drctl.config.secret import conceal, without_known
 
     config = _loaded.get()
@@ -70,7 +70,7 @@ def without_secrets(text: str) -> str:
 
 
 def error_document(error: DrctlError) -> "ErrorDocument":
-    """An error for machines, without what is secret."""
+    """An error as a document, without secrets."""
     from drctl.views.command_documents import ErrorBody, ErrorDocument
 
     return ErrorDocument(

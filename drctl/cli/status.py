@@ -12,7 +12,7 @@ from drctl.cli.console import console
 from drctl.cli.grammar import LinkName, seconds
 from drctl.cli.options import Output, options
 from drctl.cli.settings import configuration, without_secrets
-from drctl.cli.stopping import again_and_again
+from drctl.cli.stopping import repeat_every
 from drctl.model.errors import ConfigError, DrctlError
 from drctl.views.status_text import (
     StatusMetrics,
@@ -69,16 +69,16 @@ def status(
     chosen = config.link(link)
     with looking(config, chosen) as opened:
         if watch or listen or every:
-            Watching(opened, interval).go_on(listen)
+            Watching(opened, interval).run(listen)
         return _once(opened)
 
 
 def _once(opened: "StatusReader") -> int:
-    """One look; the exit code."""
-    # Of very many partitions a fifth of the time would go into looking for cycles that are not.
+    """Print the status once; returns the exit code."""
+    # Garbage collection would take a fifth of the time, and finds no cycles here.
     gc.disable()
     try:
-        with console().task("looking at both clusters"):
+        with console().task("reading both clusters"):
             seen = opened.look()
     finally:
         gc.enable()
@@ -86,7 +86,7 @@ def _once(opened: "StatusReader") -> int:
 
 
 class Watching:
-    """Look after look, until interrupted; one that fails is told and does not end it."""
+    """Refreshes until interrupted; a failed refresh is reported and does not end it."""
 
     def __init__(self, opened: "StatusReader", interval_s: float) -> None:
         self._opened = opened
@@ -95,15 +95,15 @@ class Watching:
         labels = {"link": link.name, "source": link.source, "target": link.target}
         self._metrics = StatusMetrics(labels)
 
-    def go_on(self, listen: str | None) -> NoReturn:
-        """Until interrupted.
+    def run(self, listen: str | None) -> NoReturn:
+        """Refresh until interrupted.
 
         Args:
-            listen: where to serve metrics meanwhile.
+            listen: address at which to serve metrics.
 
         Raises:
-            UsageError: that is no address.
-            ConfigError: nobody can listen there, or the first look shows that a secret is missing.
+            UsageError: that is not an address.
+            ConfigError: the address is not available, or a secret is missing.
         """
         if listen is None:
             self._shown()
@@ -112,9 +112,9 @@ class Watching:
 
     def _shown(self) -> NoReturn:
         if not live_screen.wanted():
-            again_and_again(self._look, self._interval_s)
+            repeat_every(self._look, self._interval_s)
         with live_screen.shown(self._picture, lambda _message: None):
-            again_and_again(self._look, self._interval_s)
+            repeat_every(self._look, self._interval_s)
 
     def _look(self) -> None:
         labels, before = self._metrics.labels, self._metrics.seen
@@ -126,7 +126,7 @@ class Watching:
             self._metrics = StatusMetrics(labels, before, failed=True)
         except DrctlError as error:
             self._metrics = StatusMetrics(labels, before, failed=True)
-            console().warn(f"{without_secrets(error.message)}; going on")
+            console().warn(f"{without_secrets(error.message)}; trying again")
         else:
             self._metrics = StatusMetrics(labels, seen)
             self._tell(seen)

@@ -1,7 +1,7 @@
-"""Ctrl-C while a plan is carried out: the first stops between two effects, the second at once.
+"""Ctrl-C during a run: the first stops after the current operation, the second immediately.
 
-A signal may come while any lock is held, by the very thread that handles it: what handles it takes
-none, neither an event's nor that of what draws on the terminal.
+A signal may arrive while its own thread holds any lock. Therefore the handler takes no lock, neither
+of an event nor of the terminal.
 """
 
 import os
@@ -17,8 +17,8 @@ from typing import NoReturn
 from drctl.app.notices import stopped_by
 from drctl.cli import live_screen
 
-_LOOK_EVERY_S = 0.1
-_STOPPING = b"warning: stopping after what is being done now; once more stops at once\n"
+_POLL_EVERY_S = 0.1
+_STOPPING = b"warning: stopping after the current operation; press Ctrl-C again to stop immediately\n"
 
 
 class StoppableClock:
@@ -32,22 +32,22 @@ class StoppableClock:
         return time.time()
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Seconds of a clock that never goes backwards."""
         return time.monotonic()
 
     def wait(self, seconds: float) -> None:
-        """Return after this time, or as soon as somebody wants to stop."""
+        """Return after this time, or when a stop is requested."""
         until = time.monotonic() + seconds
         while not self._stopping and (left := until - time.monotonic()) > 0:
-            time.sleep(min(left, _LOOK_EVERY_S))
+            time.sleep(min(left, _POLL_EVERY_S))
 
     @property
     def stopping(self) -> bool:
-        """Whether somebody wants to stop."""
+        """Whether a stop is requested."""
         return self._stopping
 
     def stop(self, number: int, frame: FrameType | None) -> None:
-        """A signal came."""
+        """Handle a signal."""
         if self._stopping:
             raise KeyboardInterrupt
         self._stopping = True
@@ -56,8 +56,8 @@ class StoppableClock:
                 os.write(sys.stderr.fileno(), _STOPPING)
 
 
-def again_and_again(once: Callable[[], object], interval_s: float) -> NoReturn:
-    """From one beginning to the next this long, until interrupted."""
+def repeat_every(once: Callable[[], object], interval_s: float) -> NoReturn:
+    """Call a function at this interval until interrupted."""
     while True:
         began = time.monotonic()
         once()
@@ -66,7 +66,7 @@ def again_and_again(once: Callable[[], object], interval_s: float) -> NoReturn:
 
 @contextmanager
 def stoppable() -> Iterator[StoppableClock]:
-    """A clock that Ctrl-C and SIGTERM stop, instead of the process."""
+    """A clock that Ctrl-C and SIGTERM stop instead of the process."""
     clock = StoppableClock()
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, clock.stop) for number in numbers}

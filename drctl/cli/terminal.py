@@ -1,4 +1,4 @@
-"""What a terminal can show, and what must not reach it."""
+"""Makes text safe for a terminal, and colors it."""
 
 import os
 from typing import TextIO
@@ -9,51 +9,50 @@ from drctl.model.text import Lines
 
 
 def printable(text: str) -> str:
-    """The text with all but printable characters, line ends and tabs as escapes.
+    """Escape all non-printable characters except line ends and tabs, and mask secrets.
 
-    What names, keys and messages of a cluster hold can neither move the cursor, nor recolour,
-    nor hide anything. Secrets are masked.
+    Names, keys and messages from a cluster can neither move the cursor nor change colors.
     """
     return "".join(c if c.isprintable() or c in "\n\t" else _escaped(c) for c in masked(text))
 
 
 def shown(text: str) -> str:
-    """Text for a terminal: of several lines only where drctl meant them."""
+    """Text for a terminal; only `Lines` may have several lines."""
     return printable(text) if isinstance(text, Lines) else one_line(text)
 
 
 def one_line(text: str) -> str:
-    """The same, with line ends and tabs escaped too."""
+    """Like `printable`, with line ends and tabs escaped, too."""
     return "".join(c if c.isprintable() else _escaped(c) for c in masked(text))
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person looks at the stream."""
+    """Whether the stream is an interactive terminal."""
     return not stream.closed and stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def wants_color(stream: TextIO, options: GlobalOptions) -> bool:
-    """Colour: on a terminal, unless it was asked not to."""
+    """Whether to print colors: on a terminal, unless --no-color or NO_COLOR is set."""
     return is_terminal(stream) and not options.no_color and not os.environ.get("NO_COLOR")
 
 
 def bold(text: str) -> str:
-    """For headings."""
+    """Style of headings."""
     return f"\x1b[1m{text}\x1b[0m"
 
 
 def cyan(text: str) -> str:
-    """For what can be typed."""
+    """Style of words to type."""
     return f"\x1b[36m{text}\x1b[0m"
 
 
 def red(text: str) -> str:
-    """For errors."""
+    """Style of errors."""
     return f"\x1b[1;31m{text}\x1b[0m"
 
 
 def yellow(text: str) -> str:
-    """For warnings."""
+    """Style of warnings."""
     return f"\x1b[33m{text}\x1b[0m"
 
 
