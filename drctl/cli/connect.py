@@ -16,7 +16,7 @@ from drctl.app.plan_files import without_secrets
 from drctl.cli.console import console
 from drctl.cli.grammar import LinkName, PlanRequest, command_line, seconds, takes_request, words_of
 from drctl.cli.prompts import confirm
-from drctl.cli.running import OVER_LINK, carried_out, plan_files
+from drctl.cli.running import OVER_LINK, execute_plan, plan_files
 from drctl.cli.settings import configuration, configuration_if_any
 from drctl.connectors import applying, recovery_plan
 from drctl.connectors.applying import Export, Kept, OffsetsPlan, kept
@@ -133,7 +133,7 @@ def status(connect: Urls = None, link: LinkName = None) -> int:
         known = tuple(connect_adapters.typed_workers(text, config) for text in connect)
     else:
         known = connect_adapters.known_workers(configuration(), link)
-    with console().task("asking the workers"):
+    with console().task("reading the connectors"):
         clusters = [_health(cluster) for cluster in known]
     found = any(each.findings or each.unassigned for each in clusters)
     code = ExitCode.FOUND if found else ExitCode.DONE
@@ -143,7 +143,7 @@ def status(connect: Urls = None, link: LinkName = None) -> int:
 
 
 def _health(cluster: "ConnectCluster") -> ConnectorHealth:
-    """The connectors of one Connect cluster, or why they could not be asked."""
+    """The connectors of one Connect cluster, or why they could not be read."""
     where = cluster.place
     try:
         with connect_adapters.ward(cluster) as workers:
@@ -223,7 +223,7 @@ def recover(given: Recover) -> int:
     over = connect_adapters.link_of(config, cluster)
     execute = _command(("connect", "recover"), given)
     with OVER_LINK.reader(config, over, Nobody(), False) as reader:
-        with console().task("asking the workers"):
+        with console().task("reading the connectors"):
             found = _recover_plan(given, wanted, cluster, overrides)
         steps = plans.recover(found, backoff, settle_s, over.name, over.target)
         plan = _held(steps, execute, given)
@@ -232,23 +232,23 @@ def recover(given: Recover) -> int:
         if not plan.steps:
             return _recovered(found, "", ExitCode.REFUSED if found.refused else ExitCode.DONE)
         confirm(found.workers, _recovery_in_words(found), yes=given.yes)
-        state, outcome, where = carried_out(config, OVER_LINK, reader, plan)
+        state, outcome, where = execute_plan(config, OVER_LINK, reader, plan)
         if outcome.status is Status.INTERRUPTED:
             raise _interrupted(state, where, given.connect)
         return _ended(found, state, outcome, reader, str(run_journal.folder(config, state.run)))
 
 
 def _command(words: tuple[str, ...], given: "Recover | Positions", **instead: object) -> str:
-    """The command line that carries it out."""
+    """The command line that executes it."""
     connect = connect_adapters.retyped(given.connect) if given.connect else None
     return command_line([*words, *words_of(given, connect=connect, **instead), "--execute"])
 
 
 def _held(plan: Plan, execute: str, given: PlanRequest) -> Plan:
-    """The plan as it is carried out, written and held against the one that is expected.
+    """Write --plan-out and check --expect-plan; returns the plan without secrets.
 
     Raises:
-        Refused: it is another one.
+        Refused: the plan differs.
     """
     from drctl.views.plan_text import plan_document
 
@@ -260,7 +260,7 @@ def _held(plan: Plan, execute: str, given: PlanRequest) -> Plan:
 def _interrupted(state: RunState, where: str, connect: str | None) -> Interrupted:
     typed = ["--connect", connect_adapters.retyped(connect)] if connect else []
     resume = command_line(["resume", state.run, *typed])
-    return Interrupted(f"interrupted: what was done stands in {where}", resume)
+    return Interrupted(f"interrupted: for what was done, see {where}", resume)
 
 
 def _remedy(given: Recover) -> Remedy | None:
@@ -303,7 +303,7 @@ def _show_recovery(plan: RecoverPlan, backoff: Backoff, execute: str) -> int:
 def _ended(
     found: RecoverPlan, state: RunState, outcome: Outcome, reader: ClusterLinkReader, folder: str
 ) -> int:
-    """What became of it, by the journal and by a look at the workers."""
+    """Print the result, from the journal and the workers."""
     from drctl.connectors.results import Ending
 
     if found.remedy is not None:
@@ -369,7 +369,7 @@ def export(given: Exporting) -> int:
     config = configuration()
     cluster = connect_adapters.only_workers(config, given.connect, given.link)
     now = datetime.now(UTC)
-    with connect_adapters.ward(cluster) as workers, console().task("asking the workers"):
+    with connect_adapters.ward(cluster) as workers, console().task("reading the connectors"):
         health = ConnectorHealth(cluster.place, tuple(workers.all().values()))
         named = chosen(health, given.connector) if given.connector else health.connectors
         connectors = tuple(_kept(each, workers) for each in named)
@@ -468,7 +468,7 @@ def apply(given: Positions) -> int:
 
 
 def _apply_offsets(given: Positions) -> int:
-    """Make the plan, and with `--execute` carry it out."""
+    """Make the plan, and execute it with --execute."""
     given.check()
     overrides = parse_overrides(given.override, applying.OVERRIDABLE)
     renamed = _renamed(given.rename)
@@ -479,7 +479,7 @@ def _apply_offsets(given: Positions) -> int:
     cluster = connect_adapters.only_workers(config, given.connect, given.link)
     over = connect_adapters.link_of(config, cluster)
     with OVER_LINK.reader(config, over, Nobody(), False) as reader:
-        with console().task("asking the workers"):
+        with console().task("reading the connectors"):
             found = applying.build_plan(
                 exported, given.connector, renamed, reader.workers(), cluster.place, overrides
             )
@@ -492,7 +492,7 @@ def _apply_offsets(given: Positions) -> int:
         names = {line.connector for line in found.writes}
         written = plural(len(found.writes), "position")
         confirm(found.workers, f"{written} of {plural(len(names), 'connector')}", yes=given.yes)
-        state, outcome, where = carried_out(config, OVER_LINK, reader, plan)
+        state, outcome, where = execute_plan(config, OVER_LINK, reader, plan)
         if outcome.status is Status.INTERRUPTED:
             raise _interrupted(state, where, given.connect)
         before = str(run_journal.folder(config, state.run) / BEFORE)
@@ -509,7 +509,7 @@ def _read(file: Path) -> Export:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise ConfigError(
-            f"{file}: {error}", "give what `drctl connect offsets export` wrote"
+            f"{file}: {error}", "use a file of `drctl connect offsets export`"
         ) from None
 
 
@@ -518,7 +518,7 @@ def _renamed(given: Sequence[str]) -> dict[str, str]:
     for text in given:
         old, _, new = (part.strip() for part in text.partition("="))
         if not old or not new:
-            raise UsageError(f"--rename {text!r} is not OLD=NEW")
+            raise UsageError(f"--rename {text!r}: must be OLD=NEW")
         found[old] = new
     return found
 

@@ -66,12 +66,12 @@ def doctor(given: Doctor) -> int:
         if given.client:
             raise UsageError("--client and --fix exclude each other", "leave out one of them")
         from drctl.app.repairs import FIX, make_plan
-        from drctl.cli.running import show_or_go
+        from drctl.cli.running import plan_or_execute
 
         def drawn(made: "Prepared") -> "View":
             return fix_table(made.plan, made.findings, made.against, made.execute)
 
-        return show_or_go(given, ["doctor", "--fix"], make_plan, FIX, draw=drawn)
+        return plan_or_execute(given, ["doctor", "--fix"], make_plan, FIX, draw=drawn)
     acting = {
         "--execute": given.execute,
         "--yes": given.yes,

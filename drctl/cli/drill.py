@@ -21,9 +21,9 @@ from drctl.cli.drill_stage import (
     Leftovers,
     Stage,
     Wanted,
+    cleaning_up,
     injected,
-    leaving_nothing,
-    stocktaking,
+    take_inventory,
 )
 from drctl.cli.grammar import (
     Execute,
@@ -146,7 +146,7 @@ def drill(given: Drill) -> int:
     scratch = Scratch(new_drill(datetime.now(UTC), secrets.token_hex(3)), given.topic_prefix)
     fault = injected(given.inject, link, given.lab) if given.inject else None
     if given.execute:
-        drill_stage.bury(config)
+        drill_stage.revert_faults(config)
     run_journal.refuse_while_held(link)
     covered = _coverage(link)
     covered.require(scratch)
@@ -163,13 +163,13 @@ def drill(given: Drill) -> int:
             return _show(stage, covered, left, given)
         what = f"drill {scratch.drill} over link {link.name}, and cluster {link.source}"
         confirm(link.target, what, yes=given.yes)
-        # At a question Ctrl-C ends drctl at once; from here on it stops the drill.
+        # From here on, Ctrl-C stops the drill instead of drctl.
         with stoppable() as stage.clock:
-            return _carried_out(stage, left, given)
+            return _execute(stage, left, given)
 
 
 def _checked(given: Drill) -> Wanted:
-    """How large it is to be, once all that was typed goes together."""
+    """Check the options; returns the size of the drill."""
     wanted, _ = given.wanted, given.max_rto_s
     if not re.fullmatch(r"[a-zA-Z0-9._-]{0,150}", given.topic_prefix):
         raise UsageError("--topic-prefix must be at most 150 letters, digits, '.', '_' or '-'")
@@ -183,7 +183,7 @@ def _checked(given: Drill) -> Wanted:
 
 
 def _coverage(link: "Link") -> Coverage:
-    """What the link's source connector says; everything where there is none to ask.
+    """The topics that the source connector replicates; all topics if there is no connector.
 
     Raises:
         Unreachable: no worker answered.
@@ -195,7 +195,7 @@ def _coverage(link: "Link") -> Coverage:
 
 
 def _principals(link: "Link", scratch: Scratch, source: "Ports") -> tuple[str, ...]:
-    """Whom the drill's fence denies: nobody where the link's own is no ACL.
+    """The principals that the drill fences; none if the link has no ACL fence.
 
     Raises:
         Unreachable: the source did not answer.
@@ -222,17 +222,17 @@ def _show(stage: Stage, covered: Coverage, left: Leftovers, given: Drill) -> int
     return console().result(plan_table(document), document)
 
 
-def _carried_out(stage: Stage, left: Leftovers, given: Drill) -> int:
+def _execute(stage: Stage, left: Leftovers, given: Drill) -> int:
     if left.dead:
-        console().progress(f"cleaning up after {plural(len(left.dead), 'drill')} that died")
+        console().progress(f"cleaning up after {plural(len(left.dead), 'interrupted drill')}")
         drill_stage.clean_up(stage.source, stage.target, left.dead, stage.clock.wait)
-    before, ending = stocktaking(stage), Ending()
+    before, ending = take_inventory(stage), Ending()
     place = drill_adapters.folder(stage.config) / stage.scratch.drill
     with drill_adapters.alive(place / drill_stage.ALIVE):
         fault = stage.fault.to_json() if stage.fault else None
         drill_stage.note(stage.config, stage.scratch.drill, stage.link, fault)
         start = stage.clock.monotonic()
-        with leaving_nothing(stage, before, ending):
+        with cleaning_up(stage, before, ending):
             logs = stage.run()
             if logs is not None:
                 facts = stage.state.facts_by_kind() if stage.state else Facts()
@@ -270,7 +270,7 @@ def _result(stage: Stage, ending: Ending, given: Drill, seconds: float) -> Resul
 
 
 def _step_times(state: "RunState | None") -> tuple[StepTime, ...]:
-    """The engine's steps, as its journal tells them."""
+    """The steps of the run, from its journal."""
     from drctl.views.run_json import detail
     from drctl.views.run_reading import report_data
 
@@ -279,19 +279,19 @@ def _step_times(state: "RunState | None") -> tuple[StepTime, ...]:
     try:
         steps = report_data(state).steps
     except DrctlError as error:
-        console().warn(f"the steps are not known: {error.message}")
+        console().warn(f"the steps are unknown: {error.message}")
         return ()
     return tuple(StepTime(s.id, s.title, s.became.value, s.seconds, detail(s)) for s in steps)
 
 
 def _show_end(config: "Config", result: "Result", junit: "Path | None") -> int:
-    """Print the end of a drill; the exit code.
+    """Print the result of a drill; returns the exit code.
 
     Args:
-        junit: where it is written as JUnit XML, too.
+        junit: file for the result as JUnit XML.
 
     Raises:
-        Unknown: the history cannot be kept.
+        Unknown: the history cannot be written.
     """
     drill_adapters.history(config).append(result.past().line())
     page = _write_page(config)
@@ -331,8 +331,8 @@ def clean(link: LinkName = None, execute: Execute = False, yes: Yes = False) -> 
     config = configuration()
     chosen = config.link(link)
     if execute:
-        drill_stage.bury(config)
-    elif faults := drill_stage.lasting(config):
+        drill_stage.revert_faults(config)
+    elif faults := drill_stage.active_faults(config):
         try:
             return _clean(config, chosen, faults, execute=False, yes=False)
         except Unreachable as silent:
@@ -353,7 +353,8 @@ def _clean(
             console().note(line)
         if not execute or not found.dead:
             return _show_cleaned(link.name, (), (*faults, *found.words), done=execute)
-        what = f"{len(found.words)} things of dead drills, and of cluster {link.source}"
+        left = plural(len(found.words), "leftover")
+        what = f"delete {left} of interrupted drills, also on cluster {link.source}"
         confirm(link.target, what, yes=yes)
         done = drill_stage.clean_up(source, target, found.dead, time.sleep)
         return _show_cleaned(link.name, done.gone, done.left, done=True)
@@ -396,7 +397,7 @@ def show_history(link: LinkName = None) -> int:
 
 
 def _write_page(config: "Config") -> str | None:
-    """The page of all drills; None where it could not be written.
+    """Write the page of all drills; None if that fails.
 
     Raises:
         Unknown: the history cannot be read.

@@ -1,4 +1,4 @@
-"""One drill: its applications, the engine's plan, a fault, and how all of it is cleaned up."""
+"""One drill: its applications, the plan, the fault and the cleanup."""
 
 import json
 import subprocess
@@ -50,7 +50,7 @@ PARTITIONS = 3
 RATE = 50.0
 NOTE, ALIVE = "drill.json", "alive"
 LONGEST = timedelta(hours=6)
-"""No drill takes so long: one of another machine that began before that is dead."""
+"""No drill takes longer: an older one of another host is dead."""
 
 _LOOK_EVERY_S = 0.2
 _READ_S = 60.0
@@ -71,12 +71,12 @@ _SETTLING_LOOK_EVERY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How large a drill is.
+    """The size of a drill.
 
     Attributes:
-        records: that are written and copied before anything else happens.
-        work_s: how long applications are at work before the failover, or the fault.
-        budget_s: how long it may all take; cleaning up not counted.
+        records: number of records that are written and replicated first.
+        work_s: how long the applications run before the failover or the fault.
+        budget_s: limit for the whole drill without the cleanup.
     """
 
     records: int
@@ -86,12 +86,12 @@ class Wanted:
 
 @dataclass(slots=True)
 class Stage:
-    """One drill, from its first record to its last.
+    """One drill.
 
     Attributes:
-        principals: whom the fence denies; empty where none is set.
+        principals: fenced principals; empty without a fence.
         state: of the engine's part; None until it began.
-        left_out: steps of the real plan that it does without.
+        left_out: steps of a real failover that the drill skips.
         journal: where the engine's part is written down; empty until it began.
     """
 
@@ -112,18 +112,18 @@ class Stage:
 
     @property
     def mode(self) -> Mode:
-        """How the engine fails over."""
+        """The mode of the failover."""
         lost = self.fault is not None and self.fault.fault.loses_source
         return Mode.UNPLANNED if lost else Mode.PLANNED
 
     @property
     def done(self) -> bool:
-        """Whether the engine went through all steps."""
+        """Whether all steps succeeded."""
         return self.outcome is not None and self.outcome.status is Status.DONE
 
     @property
     def not_done(self) -> str:
-        """Why the engine did not go through all steps; empty where it did."""
+        """Why not all steps succeeded; empty if they did."""
         if self.outcome is None or self.done:
             return ""
         words = "; ".join((self.outcome.words, *self.outcome.items[:_NAMED]))
@@ -131,28 +131,28 @@ class Stage:
 
     @property
     def not_seen_done(self) -> bool:
-        """Whether the engine sent something and did not see it done."""
+        """Whether the result of a request is unknown."""
         return self.outcome is not None and self.outcome.status is Status.UNKNOWN
 
     def plan(self, reader: DrillLinkReader) -> Rehearsal:
-        """The engine's plan over what is there now."""
+        """Make the plan from the current state of the clusters."""
         fenced = bool(self.principals)
         seen = plan_inputs.look_at(reader.link, reader, overrides(fenced))
         return rehearsal(self.mode, seen, readers=(self.scratch.principal,))
 
     def reader(self) -> DrillLinkReader:
-        """What looks over the narrowed link."""
+        """The reader of the link, narrowed to the drill."""
         over = narrowed(self.link, self.scratch, self.principals)
         probe_record = self.scratch.probe_record
         lost = self.mode is Mode.UNPLANNED
         return DrillLinkReader(self.config, over, judged, Nobody(), lost, probe_record=probe_record)
 
     def run(self) -> Logs | None:
-        """All of it; what the applications saw, None where they were not moved.
+        """Run the drill; returns the logs of the applications, or None if they were not moved.
 
         Raises:
-            Interrupted: somebody pressed Ctrl-C.
-            DrctlError: it could not be carried out.
+            Interrupted: Ctrl-C was pressed.
+            DrctlError: the drill failed.
         """
         self._until = self.clock.monotonic() + self.wanted.budget_s
         at_home = drill_adapters.applications_at_home(
@@ -172,11 +172,11 @@ class Stage:
             applications.end()
 
     def _set_up(self, applications: Applications) -> None:
-        """The topic is copied, and the group has read a part of it."""
+        """Write records, wait for their replication, and start the applications."""
         records, topic = self.wanted.records, self.scratch.topic
         self.source.scratch.make_topic(topic, PARTITIONS)
         applications.writer.write(records)
-        console().progress(f"{records:,} records are in {topic} of {self.link.source}")
+        console().progress(f"{records:,} records written to {topic} on {self.link.source}")
         copy = self.link.target_topic(topic)
         self._wait(lambda: self._copied(copy) >= records, f"copy {topic} to {self.link.target}")
         applications.reader.start()
@@ -194,7 +194,7 @@ class Stage:
         )
 
     def _copied(self, topic: str) -> int:
-        """How many records the target holds; none where there is no copy yet."""
+        """The number of replicated records."""
         numbers = self.target.site.overview().partitions.get(topic, ())
         places = [TopicPartition(topic, number) for number in numbers]
         found = self.target.site.offsets(places) if places else {}
@@ -220,7 +220,7 @@ class Stage:
                 engine = Execution(KINDS, reader, writer, seen.journal, self.clock, watcher)
                 self.state, self.outcome = engine.start(plan, run_journal.who(held))
         if self.outcome.status is Status.INTERRUPTED:
-            raise Interrupted("stopped between two effects")
+            raise Interrupted("interrupted after an operation")
 
     def _logs(self, applications: Applications) -> Logs | None:
         source, before = applications.writer.log, applications.reader.log
@@ -238,29 +238,29 @@ class Stage:
         try:
             return drill_adapters.held_there(self.link, self.scratch)
         except Unreachable as error:
-            raise Unreachable(f"what was lost is not known: {error.message}", error.hint) from error
+            raise Unreachable(f"the loss is unknown: {error.message}", error.hint) from error
 
     def _hope(self, condition: Callable[[], bool]) -> None:
-        """Wait for it a while; what did not come shows in the measures."""
+        """Wait for a while; if it never happens, the measurements show it."""
         until = time.monotonic() + _READ_S
         while not condition() and time.monotonic() < until and not self.clock.stopping:
             self.clock.wait(_LOOK_EVERY_S)
 
     def _wait(self, condition: Callable[[], bool], what: str) -> None:
-        """Until it is so.
+        """Wait for a condition.
 
         Raises:
-            Stopped: the budget was used up first.
-            Interrupted: somebody pressed Ctrl-C.
+            Stopped: the drill timed out.
+            Interrupted: Ctrl-C was pressed.
         """
         while not condition():
             if self.clock.stopping:
-                raise Interrupted(f"stopped while waiting to {what}")
+                raise Interrupted(f"interrupted while waiting to {what}")
             if self.clock.monotonic() >= self._until:
                 raise Stopped(
-                    f"it took longer than {self.wanted.budget_s:g} s to {what}",
-                    "see that replication runs; a new topic is seen within"
-                    " refresh.topics.interval.seconds of MirrorMaker 2: --timeout gives more time",
+                    f"timed out after {self.wanted.budget_s:g} s: waiting to {what}",
+                    "check that replication runs; MirrorMaker 2 finds a new topic within"
+                    " refresh.topics.interval.seconds: increase --timeout",
                 )
             self.clock.wait(_LOOK_EVERY_S)
 
@@ -270,7 +270,7 @@ def _ended(applications: Applications) -> bool:
 
 
 class Fault(StrEnum):
-    """What is done to the lab while applications are at work."""
+    """Faults that can be injected into the lab."""
 
     KILL_SOURCE = "kill-source"
     PAUSE_SOURCE = "pause-source"
@@ -282,7 +282,7 @@ class Fault(StrEnum):
         return self is not Fault.STOP_CONNECT
 
 
-# The command of the lab that does it, and the one that takes it back.
+# The lab command for each fault, and the one that reverts it.
 _COMMANDS = {
     Fault.KILL_SOURCE: ("kill", "start"),
     Fault.PAUSE_SOURCE: ("stop", "cont"),
@@ -295,8 +295,8 @@ class Injected:
     """A fault of one lab.
 
     Attributes:
-        part: of the lab, that it is done to.
-        folder: of the lab; empty for the user's own.
+        part: the affected part of the lab.
+        folder: folder of the lab; empty for the default lab.
     """
 
     fault: Fault
@@ -304,26 +304,26 @@ class Injected:
     folder: str
 
     def strike(self) -> None:
-        """Do it.
+        """Inject the fault.
 
         Raises:
-            Stopped: the lab did not.
+            Stopped: it failed.
         """
         self._call(_COMMANDS[self.fault][0])
 
     @property
     def words(self) -> str:
-        """What it is, in words."""
-        return f"fault {self.fault.value}, done to {self.part} of the lab"
+        """Description of the fault."""
+        return f"fault {self.fault.value} of lab component {self.part}"
 
     def undo(self) -> None:
-        """Take it back, and see the part answer; may be done again.
+        """Revert the fault and wait until the part answers; idempotent.
 
         Raises:
-            Stopped: the lab did not.
+            Stopped: it failed.
         """
         states = self._states()
-        # A lab that is gone has taken its faults along, and what is dead does not hang any more.
+        # Nothing to revert: the lab is gone, or the suspended process is dead.
         if not states or (self.fault is Fault.PAUSE_SOURCE and _HANGS not in states):
             return
         self._call(_COMMANDS[self.fault][1])
@@ -331,16 +331,16 @@ class Injected:
         while set(self._states()) != {_ANSWERS}:
             if time.monotonic() >= until:
                 raise Stopped(
-                    f"{self.part} of the lab does not answer {_ANSWER_S:g} s after"
-                    f" {self.fault.value} was taken back",
-                    "drctl lab status tells what runs",
+                    f"lab component {self.part} does not answer {_ANSWER_S:g} s after"
+                    f" {self.fault.value} was reverted",
+                    "drctl lab status",
                 )
             time.sleep(_FAULT_LOOK_EVERY_S)
-        # What was silent because of the fault is asked anew.
+        # Clusters that did not answer because of the fault are asked again.
         connections.recheck_all()
 
     def to_json(self) -> dict[str, str]:
-        """As it is kept while it lasts."""
+        """As stored while the fault lasts."""
         return {"fault": self.fault.value, "part": self.part, "folder": self.folder}
 
     @classmethod
@@ -353,7 +353,7 @@ class Injected:
         return cls(Fault(data["fault"]), str(data["part"]), str(data["folder"]))
 
     def _states(self) -> tuple[str, ...]:
-        """Of each process of the part; none where there is no such lab any more."""
+        """The state of each process of the part; empty if the lab is gone."""
         return tuple(
             str(each["state"])
             for each in _status(self.folder).get("components", ())
@@ -362,19 +362,20 @@ class Injected:
 
     def _call(self, command: str) -> None:
         ended = _lab(command, self.part, folder=self.folder)
-        # Ends with 1 where a part of the lab does not answer: that is what a fault is for.
+        # Exit code 1: a part of the lab does not answer, as intended.
         if ended.returncode not in (0, 1):
             raise Stopped(
-                f"drctl lab {command} {self.part} ended with {ended.returncode}: {_said(ended)}",
-                "drctl lab status tells what runs",
+                f"drctl lab {command} {self.part} failed (exit code {ended.returncode}):"
+                f" {_said(ended)}",
+                "drctl lab status",
             )
 
 
 def injected(fault: Fault, link: "Link", folder: Path | None) -> Injected:
-    """The fault, of the lab that the link's clusters belong to.
+    """The fault for the lab of the link's clusters.
 
     Raises:
-        Refused: they belong to none.
+        Refused: they do not belong to a lab.
     """
     place = str(folder.absolute()) if folder else ""
     known = _status(place)
@@ -387,28 +388,28 @@ def injected(fault: Fault, link: "Link", folder: Path | None) -> Injected:
     ]
     if None in parts:
         raise Refused(
-            f"link {link.name} is not between the clusters of a lab: faults are injected there"
-            " alone",
-            "drctl lab up, then drctl lab env; --lab DIR names a lab that is elsewhere",
+            f"link {link.name} is not between the clusters of a lab: faults are only injected in a"
+            " lab",
+            "drctl lab up && drctl lab env; for a lab in another folder, add --lab DIR",
         )
     source = parts[0] or ""
     return Injected(fault, source if fault.loses_source else _CONNECT, place)
 
 
 def _status(folder: str) -> Mapping[str, Any]:
-    """What `drctl lab status` says; nothing where there is no lab."""
+    """The result of `drctl lab status`; empty if there is no lab."""
     ended = _lab("status", folder=folder)
     found: dict[str, Any] = read_json(ended.stdout) if ended.returncode in (0, 1) else {}
     return found
 
 
 def _said(ended: "subprocess.CompletedProcess[str]") -> str:
-    """Why it ended so."""
+    """The error message of a command."""
     try:
         return str(read_json(ended.stdout)["error"]["message"])
     except (ValueError, KeyError, TypeError):
-        said = ended.stderr.strip().splitlines()
-        return said[0] if said else "it said nothing"
+        lines = ended.stderr.strip().splitlines()
+        return lines[0] if lines else "no output"
 
 
 def _lab(*words: str, folder: str) -> "subprocess.CompletedProcess[str]":
@@ -424,17 +425,17 @@ def _lab(*words: str, folder: str) -> "subprocess.CompletedProcess[str]":
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Stopped(
-            f"drctl lab {words[0]} did not end: {error.__class__.__name__}", "drctl lab status"
+            f"drctl lab {words[0]} failed: {error.__class__.__name__}", "drctl lab status"
         ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """What is on both clusters of a link.
+    """Leftovers of drills on both clusters of a link.
 
     Attributes:
-        dead: drills that made it and are gone.
-        spared: others, each with the reason why theirs is left alone.
+        dead: drills that no longer run.
+        spared: other drills, with the reason why theirs are not deleted.
     """
 
     lefts: tuple[Left, ...]
@@ -443,15 +444,15 @@ class Leftovers:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What the dead left, each in words."""
+        """Descriptions of the leftovers of dead drills."""
         return tuple(what for left in self.lefts for what in left.of(self.dead).words)
 
 
 def leftovers(config: "Config", source: Ports, target: Ports, *, everything: bool) -> Leftovers:
-    """Look for them.
+    """Find leftovers.
 
     Args:
-        everything: whether also of drills of other machines that may still be at work.
+        everything: whether to include drills of other hosts that may still run.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -461,7 +462,7 @@ def leftovers(config: "Config", source: Ports, target: Ports, *, everything: boo
     for drill in sorted(lefts[0].drills | lefts[1].drills):
         place = drill_adapters.folder(config) / drill
         if drill_adapters.is_alive(place / ALIVE):
-            spared[drill] = "it is at work on this machine"
+            spared[drill] = "it is running on this host"
         elif everything or place.is_dir() or datetime.now(UTC) - began(drill) > LONGEST:
             dead.add(drill)
         else:
@@ -474,51 +475,51 @@ def leftovers(config: "Config", source: Ports, target: Ports, *, everything: boo
 def clean_up(
     source: Ports, target: Ports, drills: frozenset[str], wait: Callable[[float], None]
 ) -> Cleaned:
-    """Delete what these drills made, and tell of it.
+    """Delete what these drills created.
 
     Raises:
         Unreachable: a cluster did not answer.
     """
     done = clean(source, target, drills, wait)
     for what in done.left:
-        console().warn(f"still there: {what}")
+        console().warn(f"not deleted: {what}")
     return done
 
 
 def note(config: "Config", drill: str, link: "Link", fault: Mapping[str, str] | None) -> None:
-    """Keep what a later drill needs to know of this one, should it die."""
+    """Store what a later drill needs to know if this one is killed."""
     from drctl.views.files import write_whole
 
     document = {"link": link.name, "inject": dict(fault) if fault else None}
     write_whole(drill_adapters.folder(config) / drill / NOTE, json.dumps(document) + "\n")
 
 
-def bury(config: "Config") -> Sequence[str]:
-    """Take back faults of drills that died on this machine, and write them into the history.
+def revert_faults(config: "Config") -> Sequence[str]:
+    """Revert faults of killed drills of this host, and add them to the history.
 
     Raises:
-        Stopped: a fault cannot be taken back.
+        Stopped: a fault cannot be reverted.
     """
     history = drill_adapters.history(config)
     buried = []
-    for drill, document in _unburied(config):
+    for drill, document in _unrecorded(config):
         fault = _fault(document)
         if fault is not None:
-            console().progress(f"taking back {fault.fault.value} of a drill that died")
+            console().progress(f"reverting {fault.fault.value} of an interrupted drill")
             fault.undo()
         history.append(_died(drill, document).line())
         buried.append(drill)
     return buried
 
 
-def lasting(config: "Config") -> Sequence[str]:
-    """Faults that nobody took back since a drill of this machine died, each in words."""
-    faults = ((drill, _fault(document)) for drill, document in _unburied(config))
+def active_faults(config: "Config") -> Sequence[str]:
+    """Descriptions of faults of killed drills of this host that were not reverted."""
+    faults = ((drill, _fault(document)) for drill, document in _unrecorded(config))
     return [f"{fault.words}, by drill {drill}" for drill, fault in faults if fault is not None]
 
 
-def _unburied(config: "Config") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Drills of this machine that died and are not in the history yet, each with its note."""
+def _unrecorded(config: "Config") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Killed drills of this host that are not in the history yet, each with its note."""
     known = {past.drill for past in read(drill_adapters.history(config).lines())[0]}
     for file in sorted(drill_adapters.folder(config).glob(f"*/{NOTE}")):
         drill = file.parent.name
@@ -549,27 +550,27 @@ def _fault(document: Mapping[str, Any]) -> "Injected | None":
 def _died(drill: str, document: Mapping[str, Any]) -> Past:
     inject = document.get("inject")
     kind = str(inject.get("fault", "")) if isinstance(inject, dict) else ""
-    why = ("its process was gone before it ended",)
+    why = ("its process ended before the drill was complete",)
     link = str(document.get("link", ""))
     return Past(drill, link, began(drill), Verdict.DIED, inject=kind, reasons=why)
 
 
 def told(spared: Mapping[str, str]) -> Iterable[str]:
-    """Drills whose things are left alone, a line each."""
+    """Drills whose leftovers are kept, a line each."""
     return (f"drill {drill}: {why}" for drill, why in spared.items())
 
 
 @dataclass(slots=True)
 class Ending:
-    """How a drill ended, as it becomes known.
+    """The end of a drill.
 
     Attributes:
-        broke_off: why it ended early; empty where it did not.
-        unanswered: whether that was an answer that did not come.
-        interrupted: whether somebody wanted that.
-        deleted: what it had made and is gone.
-        left: what is still there, or may be.
-        compared: None where the second look was not possible, and `not_compared` says why.
+        broke_off: why it ended early; empty if it did not.
+        unanswered: whether a request was not answered.
+        interrupted: whether Ctrl-C was pressed.
+        deleted: what was deleted.
+        left: what was not, or perhaps not, deleted.
+        compared: None if the final comparison failed; `not_compared` says why.
     """
 
     broke_off: str = ""
@@ -583,8 +584,8 @@ class Ending:
 
 
 @contextmanager
-def leaving_nothing(stage: "Stage", before: Inventory, ending: Ending) -> Iterator[None]:
-    """What ends the block early is part of the result; afterwards everything is cleaned up."""
+def cleaning_up(stage: "Stage", before: Inventory, ending: Ending) -> Iterator[None]:
+    """Record errors of the block in the result, and clean up afterwards."""
     try:
         yield
     except Interrupted as stopped:
@@ -594,27 +595,27 @@ def leaving_nothing(stage: "Stage", before: Inventory, ending: Ending) -> Iterat
         ending.unanswered = error.exit_code is ExitCode.UNKNOWN
     except BaseException:
         again = command_line(["drill", "clean", "--link", stage.link.name, "--execute"])
-        console().warn(f"what the drill made is still there: {again}")
+        console().warn(f"not cleaned up: {again}")
         raise
-    # Ctrl-C has stopped the drill, and does not stop this.
+    # Ctrl-C stopped the drill, but does not stop the cleanup.
     clock = StoppableClock()
     _undo_fault(stage, ending)
-    console().progress("deleting what the drill made")
+    console().progress("deleting scratch topics and groups")
     try:
         mine = frozenset({stage.scratch.drill})
         done = clean_up(stage.source, stage.target, mine, clock.wait)
         ending.deleted += done.gone
         ending.left += done.left
     except DrctlError as error:
-        ending.left.append(f"what was made cannot be looked for: {error.message}")
+        ending.left.append(f"cannot search for leftovers: {error.message}")
     try:
         ending.compared = _settled(stage, before, clock)
     except DrctlError as error:
         ending.not_compared = error.message
 
 
-def stocktaking(stage: "Stage") -> Inventory:
-    """How everything stands that is not of a drill.
+def take_inventory(stage: "Stage") -> Inventory:
+    """Record the state of everything outside of drills.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -628,7 +629,7 @@ def stocktaking(stage: "Stage") -> Inventory:
 def _undo_fault(stage: "Stage", ending: Ending) -> None:
     if stage.fault is None:
         return
-    console().progress(f"taking {stage.fault.fault.value} back")
+    console().progress(f"reverting {stage.fault.fault.value}")
     try:
         stage.fault.undo()
     except DrctlError as error:
@@ -636,7 +637,7 @@ def _undo_fault(stage: "Stage", ending: Ending) -> None:
 
 
 def _settled(stage: "Stage", before: Inventory, clock: StoppableClock) -> Compared:
-    """The comparison; connectors get a while to run again, for their tasks begin anew with topics.
+    """Compare with the state before; connectors get time to restart their tasks.
 
     Raises:
         Unreachable: a cluster did not answer.
@@ -644,7 +645,7 @@ def _settled(stage: "Stage", before: Inventory, clock: StoppableClock) -> Compar
     until = clock.monotonic() + (_FAULT_S if stage.fault else _TASKS_S)
     known = set(compared(before, before).unseen)
     while True:
-        found = compared(before, stocktaking(stage))
+        found = compared(before, take_inventory(stage))
         if not (found.differences or set(found.unseen) - known) or clock.monotonic() >= until:
             return found
         clock.wait(_SETTLING_LOOK_EVERY_S)

@@ -168,9 +168,7 @@ class DumpOutput:
         what = plural(self._shown, "record" if self._everything else "partition")
         console().note(f"{what} in topic {TOPIC} of {self._cluster}")
         if self.undecodable:
-            console().warn(
-                f"{plural(self.undecodable, 'record')} could not be decoded"
-            )
+            console().warn(f"{plural(self.undecodable, 'record')} could not be decoded")
 
     def _keep(self, row: TimestampRow) -> None:
         if len(self._errors) < _ERRORS_SHOWN:

@@ -15,7 +15,7 @@ from drctl.app.plan_files import without_secrets
 from drctl.cli.console import console
 from drctl.cli.grammar import PlanRequest, Topics, command_line, seconds, takes_request, words_of
 from drctl.cli.prompts import confirm
-from drctl.cli.running import OVER_LINK, carried_out, plan_files
+from drctl.cli.running import OVER_LINK, execute_plan, plan_files
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
 from drctl.elections.cluster_state import Kind
@@ -107,24 +107,24 @@ def wait(
 
 
 def _watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int:
-    """Wait for leaders, 0 s to look once.
+    """Wait for leaders; with 0 s, read once.
 
     Raises:
-        Interrupted: somebody stopped it.
+        Interrupted: Ctrl-C.
         Unreachable: no broker answered at the end.
     """
     from drctl.elections.waiting import Wait
 
     config = configuration()
     name = config.chosen(cluster)
-    # No look at a silent cluster takes longer than the whole wait may.
+    # One read must not take longer than the whole wait.
     longest_s = adapters.PATIENCE_S
     if within_s:
         longest_s = min(longest_s, max(_LEAST_LOOK_S, within_s))
     with (
         adapters.reader(name, config.cluster(name), longest_s).elections as reader,
         stoppable() as clock,
-        console().task(f"looking at {name}") as task,
+        console().task(f"reading {name}") as task,
     ):
 
         def report(states: "PartitionStates | None", words: tuple[str, ...]) -> None:
@@ -134,7 +134,7 @@ def _watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int
             if states is not None and within_s:
                 alive = ", ".join(map(str, sorted(states.alive))) or "none"
                 missing = f"{len(states.dark)} without a leader"
-                task.update(description=f"{missing}; brokers there: {alive}")
+                task.update(description=f"{missing}; brokers online: {alive}")
 
         try:
             states = Wait(reader, clock, topics or None, report).run(within_s)
@@ -199,7 +199,7 @@ def preferred(given: Preferred) -> int:
     """
 
     def planned(reader: "ClusterLinkReader", cluster: str) -> ElectionPlan:
-        with console().task(f"looking at {cluster}"):
+        with console().task(f"reading {cluster}"):
             states = reader.elections(cluster).look(given.topic or None, ())
         return preferred_plan(cluster, states, None)
 
@@ -232,9 +232,9 @@ def unclean(given: Unclean) -> int:
 
     def planned(reader: "ClusterLinkReader", cluster: str) -> ElectionPlan:
         places = [TopicPartition(topic, number) for number in numbers]
-        with console().task(f"looking for traces of {topic}"):
+        with console().task(f"searching for evidence about {topic}"):
             found = gather(reader.config, cluster, topic, numbers, ends)
-        with console().task(f"looking at {cluster}"):
+        with console().task(f"reading {cluster}"):
             states = reader.elections(cluster).look((topic, OFFSETS_TOPIC), places)
         known = found.evidence, found.groups, overrides, found.silent
         return unclean_plan(cluster, states, places, *known)
@@ -278,12 +278,12 @@ def _show_result(result: ElectionResult) -> int:
 def _elected(
     config: "Config", reader: "ClusterLinkReader", found: ElectionPlan, plan: Plan
 ) -> ElectionResult:
-    """Carry it out; what came of it is looked at, whatever the run saw."""
+    """Execute the plan; the result is read back from the cluster."""
     began = time.monotonic()
-    state, outcome, where = carried_out(config, OVER_LINK, reader, plan)
+    state, outcome, where = execute_plan(config, OVER_LINK, reader, plan)
     resume = command_line(["resume", state.run, "--cluster", found.cluster])
     if outcome.status is Status.INTERRUPTED:
-        raise Interrupted(f"interrupted: what was asked for stands in {where}", resume)
+        raise Interrupted(f"interrupted: for requested elections, see {where}", resume)
     became, changed = election_adapters.became(state, reader)
     return ElectionResult(
         found,
@@ -298,8 +298,8 @@ def _elected(
 def _in_words(plan: ElectionPlan) -> str:
     partitions = plural(len(plan.elected), "partition")
     if plan.kind is Kind.PREFERRED:
-        return f"gives {partitions} back to their first replicas"
+        return f"elects the preferred leaders of {partitions}"
     losses = "; ".join(
         f"{line.place} loses {line.loss.words}" for line in plan.elected if line.loss
     )
-    return f"elects leaders of {partitions} that lack records: {losses}"
+    return f"elects out-of-sync leaders of {partitions}: {losses}"

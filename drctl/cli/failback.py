@@ -21,7 +21,7 @@ from drctl.cli.grammar import (
     takes_request,
     words_of,
 )
-from drctl.cli.running import MakePlan, show_or_go, show_or_run
+from drctl.cli.running import MakePlan, plan_or_execute, plan_over_link
 from drctl.cli.settings import configuration
 from drctl.model.errors import ConfigError, UsageError
 from drctl.plans.failback import SEEDED, FailbackInputs, rebuild, turned
@@ -130,7 +130,7 @@ def failback(given: Failback) -> int:
 
     words = words_of(given, "timeout", "wait_for_consumers", link=None, override=(), answer=())
     operation = REBUILD if given.rebuild else failback_with(policies)
-    return show_or_go(given, ["failback", *words], make, operation)
+    return plan_or_execute(given, ["failback", *words], make, operation)
 
 
 def _judge(name: str | None, gap: Path | None) -> int:
@@ -150,7 +150,7 @@ def _judge(name: str | None, gap: Path | None) -> int:
 def either_direction(
     given: PlanRequest, words: Sequence[str], make: MakePlan, *, home: bool, lost: bool
 ) -> int:
-    """Show the plan of a runbook, or carry it out.
+    """Show the plan of a runbook, or execute it.
 
     Args:
         home: whether it leads home over the link; else it goes from its source to its target.
@@ -159,7 +159,7 @@ def either_direction(
         Refused: something stands against it, or nobody confirmed.
     """
     if not home:
-        return show_or_run(given, words, make, lost=lost)
+        return plan_over_link(given, words, make, lost=lost)
 
     def look(reader: "ClusterLinkReader", passed: Mapping[str, str]) -> "Plan":
         inputs = _inputs(
@@ -170,7 +170,7 @@ def either_direction(
         )
         return make(reader.config, seen)
 
-    return show_or_go(given, words, look, HOME, lost=lost)
+    return plan_or_execute(given, words, look, HOME, lost=lost)
 
 
 def with_failback(config: "Config", link: "Link", seen: "Circumstances") -> "Circumstances":
@@ -185,14 +185,14 @@ def with_failback(config: "Config", link: "Link", seen: "Circumstances") -> "Cir
 
 
 def _policies(given: Failback) -> Policies:
-    """As they are typed; nothing may be said.
+    """The policies as typed; none is allowed.
 
     Raises:
-        UsageError: they do not go together.
+        UsageError: they contradict each other.
     """
     if given.policy is not None and given.policy not in list(POLICIES):
         raise UsageError(
-            f"there is no policy {given.policy!r}", f"there are: {', '.join(POLICIES)}"
+            f"--policy: there is no {given.policy!r}", f"policies: {', '.join(POLICIES)}"
         )
     if not given.policy and not given.topic:
         return Policies(Action.REFUSE, {}, given.conflicting)
@@ -223,7 +223,7 @@ def _inputs(
 
 
 def _copying(link: "Link") -> str:
-    """The connector whose offsets are set; empty where a person starts what copies.
+    """The connector whose offsets are set; empty if replication is started manually.
 
     Raises:
         ConfigError: drctl.yaml does not name it.
@@ -233,8 +233,9 @@ def _copying(link: "Link") -> str:
         return ""
     if not replicator.connect or not replicator.connectors.source:
         raise ConfigError(
-            f"drctl.yaml does not name the connector that copies from {link.source} to"
-            f" {link.target}, or its workers",
-            "`replicator: {connect: ..., connectors: {source: NAME}}`, and `reverse:` likewise",
+            f"drctl.yaml names no connector, or no workers, for replication from {link.source} to"
+            f" {link.target}",
+            "add `replicator: {connect: URL, connectors: {source: NAME}}`, and the same in"
+            " `reverse:`",
         )
     return replicator.connectors.source

@@ -57,7 +57,7 @@ def failover(given: Failover) -> int:
         5: unknown; `drctl resume` checks what was done
         130: interrupted
     """
-    from drctl.cli.running import show_or_run
+    from drctl.cli.running import plan_over_link
 
     timeout_s, grace_s = drain_times(given.timeout, given.wait_for_consumers)
 
@@ -69,4 +69,4 @@ def failover(given: Failover) -> int:
     shown = ("mode", "timeout", "wait_for_consumers")
     words = words_of(given, *shown, link=None, override=(), answer=())
     lost = given.mode is Mode.UNPLANNED
-    return show_or_run(given, ["failover", *words], make, lost=lost)
+    return plan_over_link(given, ["failover", *words], make, lost=lost)

@@ -267,7 +267,7 @@ def track(
 
 
 class Tracking:
-    """Passes over one link, and their numbers."""
+    """Tracks the groups of one link, with metrics."""
 
     def __init__(self, link: "Link", passes: Passes) -> None:
         self._link = link
@@ -276,13 +276,13 @@ class Tracking:
         self._metrics = TrackMetrics(labels)
 
     def once(self) -> int:
-        """One pass; the exit code.
+        """Run one pass; returns the exit code.
 
         Raises:
-            ConfigError: something may not be read or written.
-            Unknown: it could not be seen through.
+            ConfigError: permission to read or write is missing.
+            Unknown: the pass could not be completed.
         """
-        with console().task("looking at the groups") as task:
+        with console().task("reading the groups") as task:
             result = self._passes.run(lambda phase: task.update(description=phase))
         if result.failed is not None or result.look is None:
             raise result.failed or AssertionError("a pass without a result")
@@ -291,15 +291,14 @@ class Tracking:
         return console().result(meant(lines), self._document(result), result.exit_code)
 
     def repeat(self, interval_s: float, listen: str | None) -> NoReturn:
-        """Pass after pass, until interrupted; one that fails is told and does not end it.
+        """Repeat passes until interrupted; a failed pass is reported and does not end it.
 
         Args:
-            listen: the address at which metrics are served meanwhile.
+            listen: address at which to serve metrics.
 
         Raises:
-            UsageError: that is no address.
-            ConfigError: nobody can listen there, or the first pass shows that something may not be
-                read or written.
+            UsageError: that is not an address.
+            ConfigError: the address is not available, or the first pass lacks a permission.
         """
         if listen is None:
             repeat_every(self._pass, interval_s)
@@ -316,7 +315,7 @@ class Tracking:
     def _tell(self, result: Tracked) -> None:
         if result.failed is not None:
             message = without_secrets(result.failed.message)
-            console().warn(f"{message}; {known(result)}; going on")
+            console().warn(f"{message}; {known(result)}; trying again")
         elif result.look is not None:
             for line in problem_lines(result.look):
                 console().warn(line)
@@ -335,10 +334,10 @@ class Tracking:
 
 @contextmanager
 def _tracking(link: "Link", *, execute: bool) -> Iterator[Tracking]:
-    """Everything opened that passes over a link need.
+    """Open the clusters of a link for tracking.
 
     Args:
-        execute: whether anchors may be written.
+        execute: whether offset snapshots are written.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -496,7 +495,7 @@ def apply(given: Apply) -> int:
             raise UsageError("--cluster requires --from: offsets are translated over a link")
         adapters.meet(chosen)
     with OVER_LINK.reader(config, chosen, Nobody(), False) as reader:
-        with console().task(f"looking at {chosen.target}"):
+        with console().task(f"reading {chosen.target}"):
             if source and document:
                 origin = origin_of(document, source, wanted, reader)
             else:
@@ -546,7 +545,7 @@ def undo(given: Undo) -> int:
         undone = undoable(config, given.run or None, given.link, given.cluster)
     words = ["offsets", "undo", undone.run, *words_of(given)]
     with OVER_LINK.reader(config, undone.link, Nobody(), False) as reader:
-        with console().task(f"looking at {undone.cluster}"):
+        with console().task(f"reading {undone.cluster}"):
             of = undone.cluster, undone.origin, overrides, undone.cluster_id
             found = planned(reader, *of)
         return _show_or_commit(given, words, reader, UNDO, undone.origin, found, undone)
@@ -556,8 +555,8 @@ def _overrides(given: PlanRequest) -> Mapping[str, str]:
     """The reason of each override, by precheck.
 
     Raises:
-        UsageError: something does not go together, or the expected plan cannot be read.
-        ConfigError: the expected plan is none.
+        UsageError: options contradict each other, or the expected plan cannot be read.
+        ConfigError: the expected plan is invalid.
     """
     from drctl.offsets.applying import OVERRIDABLE
 
@@ -574,15 +573,15 @@ def _show_or_commit(
     found: "ApplyPlan",
     undone: Undoable | None = None,
 ) -> int:
-    """Show the plan, or carry it out once the cluster's name was typed.
+    """Show the plan, or execute it after confirmation.
 
     Raises:
-        Refused: nobody confirmed, or somebody else holds the link.
-        Interrupted: Ctrl-C; `drctl resume` goes on.
+        Refused: it was not confirmed, or another run holds the link.
+        Interrupted: Ctrl-C; `drctl resume` continues.
     """
     from drctl.app import plan_files
     from drctl.cli import running
-    from drctl.cli.resume import left_behind
+    from drctl.cli.resume import abandon_run
     from drctl.offsets import results
     from drctl.plans.offsets import offsets_plan
     from drctl.views import plan_text
@@ -601,34 +600,34 @@ def _show_or_commit(
         _show_result(results.ApplyResult(found, lines, code.name.lower()), "")
     else:
         names = {line.group for line in found.writes}
-        what = f"{plural(len(found.writes), 'position')} of {plural(len(names), 'group')}"
+        what = f"{plural(len(found.writes), 'offset')} of {plural(len(names), 'group')}"
         confirm(found.cluster, what, yes=given.yes)
         if undone is not None and not undone.ended:
-            left_behind(reader.config, undone.link, undone.run, "drctl offsets undo")
+            abandon_run(reader.config, undone.link, undone.run, "drctl offsets undo")
         return _committed(reader, plan, found)
     return int(code)
 
 
 def _committed(reader: "ClusterLinkReader", plan: "Plan", found: "ApplyPlan") -> int:
-    """Carry it out; what came of it is looked at, whatever the run saw."""
-    from drctl.cli.running import OVER_LINK, carried_out
+    """Execute the plan; the result is read back from the cluster."""
+    from drctl.cli.running import OVER_LINK, execute_plan
     from drctl.engine.kind import Status
     from drctl.offsets.results import ApplyResult, results_of
     from drctl.steps.apply_offsets import became_of
 
     began, link = time.monotonic(), reader.link
-    state, outcome, where = carried_out(reader.config, OVER_LINK, reader, plan)
+    state, outcome, where = execute_plan(reader.config, OVER_LINK, reader, plan)
     of = ("--cluster", link.target) if link.is_inside else ("--link", link.name)
     over = (state.run, *of)
     resume = command_line(["resume", *over])
     if outcome.status is Status.INTERRUPTED:
-        raise Interrupted(f"interrupted: what may have been written stands in {where}", resume)
+        raise Interrupted(f"interrupted: for what was written, see {where}", resume)
     lines = results_of(found, became_of(state, reader), outcome.words)
     seconds = time.monotonic() - began
     result = ApplyResult(found, lines, outcome.status.value, state.run, where, seconds)
     _show_result(result, command_line(["offsets", "undo", *over]))
     if not state.status:
-        console().note(f"to go on: {resume}")
+        console().note(f"to continue: {resume}")
     return int(outcome.exit_code)
 
 

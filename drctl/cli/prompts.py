@@ -28,7 +28,9 @@ def confirm(cluster: str, what: str, *, yes: bool) -> None:
         return
     if not (_attended(sys.stdin) and _attended(sys.stderr)):
         raise Refused(f"not confirmed: write to cluster {cluster}: {what}", _INSTEAD)
-    console().warn(f"this writes to cluster {cluster}: {what}. Type the cluster's name to continue:")
+    console().warn(
+        f"this writes to cluster {cluster}: {what}. Type the cluster's name to continue:"
+    )
     typed = sys.stdin.readline().strip()
     if typed != cluster:
         raise Refused(f"not confirmed: {typed!r} is not {cluster!r}; nothing was written", _INSTEAD)

@@ -19,7 +19,7 @@ from drctl.app.reconcile import (
 from drctl.cli.console import console
 from drctl.cli.grammar import LinkName, PlanRequest, command_line, takes_request, words_of
 from drctl.cli.prompts import confirm
-from drctl.cli.running import carried_out, plan_files
+from drctl.cli.running import execute_plan, plan_files
 from drctl.cli.settings import configuration
 from drctl.engine.kind import Status
 from drctl.model.errors import Interrupted, Refused, Unknown, UsageError
@@ -118,22 +118,22 @@ def reconcile(given: Reconcile) -> int:
             result = ReconcileResult(found.plan, results=planned(found.plan))
         else:
             confirm_plan(found.plan, yes=given.yes)
-            result, again = _carried_out(reader, plan, again)
+            result, again = _execute(reader, plan, again)
     return _show(result, folder, again)
 
 
-def _carried_out(reader: "ResultReader", plan: "Plan", again: str) -> "tuple[ReconcileResult, str]":
-    """Carry it out; what became of it, and the command line that goes on.
+def _execute(reader: "ResultReader", plan: "Plan", again: str) -> "tuple[ReconcileResult, str]":
+    """Execute the plan; returns the result and the command line that continues.
 
     Raises:
-        Refused: something moved since the plan was made, or somebody else holds the link.
+        Refused: the clusters changed since the plan was made, or another run holds the link.
         Unknown: a cluster did not answer before anything was written.
-        Interrupted: Ctrl-C; `drctl resume` goes on.
+        Interrupted: Ctrl-C; `drctl resume` continues.
     """
-    state, outcome, where = carried_out(reader.config, RECONCILE, reader, plan)
+    state, outcome, where = execute_plan(reader.config, RECONCILE, reader, plan)
     resume = command_line(["resume", state.run, "--link", plan.link])
     if outcome.status is Status.INTERRUPTED:
-        raise Interrupted(f"interrupted: what is committed counts; it stands in {where}", resume)
+        raise Interrupted(f"interrupted: committed records are kept; see {where}", resume)
     if reader.result is None:
         kind = Unknown if outcome.status is Status.UNKNOWN else Refused
         raise kind(outcome.words, "" if state.status else resume)
@@ -141,25 +141,25 @@ def _carried_out(reader: "ResultReader", plan: "Plan", again: str) -> "tuple[Rec
 
 
 def _show(result: "ReconcileResult", folder: Path, execute: str) -> int:
-    told = document(result, str(folder), execute)
-    return console().result(reconcile_table(result, execute), told, result.exit_code)
+    found = document(result, str(folder), execute)
+    return console().result(reconcile_table(result, execute), found, result.exit_code)
 
 
 def confirm_plan(plan: "ReconcilePlan", *, yes: bool) -> None:
-    """Go on only if somebody said so; an export alone writes to no cluster and asks nothing.
+    """Ask for confirmation; an export alone writes to no cluster and needs none.
 
     Raises:
-        Refused: nobody confirmed.
+        Refused: it was not confirmed.
     """
     if plan.recorded:
         confirm(plan.gap.target, in_words(plan), yes=yes)
 
 
 def in_words(plan: "ReconcilePlan") -> str:
-    """`copies 12 records to orders, discards 3 records of audit for good`."""
+    """`copies 12 records to orders, discards 3 records of audit permanently`."""
     counts: Counter[tuple[str, str]] = Counter()
     for line in plan.recorded:
-        named = f"to {line.to}" if line.to else f"of {line.record_set.place.topic} for good"
+        named = f"to {line.to}" if line.to else f"of {line.record_set.place.topic} permanently"
         counts[line.action.value, plain(named)] += line.due.records
     return ", ".join(
         f"{_VERBS[action]} {plural(count, 'record')} {named}"
@@ -171,10 +171,10 @@ _VERBS = {"copy": "copies", "quarantine": "copies", "discard": "discards"}
 
 
 def folder_of(given: Path | None, link: str | None) -> Path:
-    """The folder of the result to act on: the one that is named, else the newest of the link.
+    """The folder of the result: the given one, or the newest of the link.
 
     Raises:
-        UsageError: the link has no result on this machine, or the folder's is of another link.
+        UsageError: the link has no result on this host, or the result is of another link.
     """
     from drctl.app import reconcile_adapters
     from drctl.reconcile.gap_result import read_gap
@@ -188,7 +188,7 @@ def folder_of(given: Path | None, link: str | None) -> Path:
     newest = reconcile_adapters.newest(config.state_dir, name)
     if newest is None:
         raise UsageError(
-            f"link {name} has no result of drctl gap in {config.state_dir}",
-            f"drctl gap {option('--link', name)} makes one; one from elsewhere is named as DIR",
+            f"link {name} has no result of `drctl gap` in {config.state_dir}",
+            f"run `drctl gap {option('--link', name)}`, or give the result folder as DIR",
         )
     return newest

@@ -26,8 +26,15 @@ from drctl.cli.grammar import (
     check_confirming,
     takes_request,
 )
-from drctl.cli.prompts import confirm, people
-from drctl.cli.running import OVER_LINK, giving_up, needs_no_source, show_end, show_state, watched
+from drctl.cli.prompts import confirm, prompts
+from drctl.cli.running import (
+    OVER_LINK,
+    discard_warning,
+    needs_no_source,
+    show_end,
+    show_state,
+    watched,
+)
 from drctl.cli.settings import configuration
 from drctl.cli.stopping import stoppable
 from drctl.engine import entries, run_state
@@ -121,24 +128,24 @@ def resume(given: Resume) -> int:
         with console().task(f"reading the journal on {link.target}"):
             state = _run_state(reader, given.run, link)
     except DamagedJournal as damaged:
-        return _leave_damaged(config, link, reader, given, damaged)
+        return _abandon_damaged(config, link, reader, given, damaged)
     if given.abandon is None:
         _must_be_resumable(config, link, state)
-        _must_have_begun_to_open(state, overrides)
+        _must_have_enabled_writes(state, overrides)
     if not given.execute:
         return _show(state, given)
     if given.abandon is not None:
-        confirm(_confirmed(link, state), f"leave run {state.run} behind", yes=given.yes)
-        return show_end(config, *left_behind(config, link, state.run, given.abandon.strip()))
-    what = f"go on with run {state.run}{giving_up(state.plan)}"
+        confirm(_confirmed(link, state), f"abandon run {state.run}", yes=given.yes)
+        return show_end(config, *abandon_run(config, link, state.run, given.abandon.strip()))
+    what = f"resume run {state.run}{discard_warning(state.plan)}"
     confirm(_confirmed(link, state), what, yes=given.yes)
-    return _carry_on(config, link, state, given, overrides)
+    return _resume_run(config, link, state, given, overrides)
 
 
-_BEHIND = "behind the damage"
+_AFTER_DAMAGE = "after the damage"
 
 
-def leave_damaged(
+def abandon_damaged(
     config: "Config",
     link: "Link",
     reader: "JournalReader",
@@ -148,54 +155,54 @@ def leave_damaged(
     execute: bool,
     yes: bool,
 ) -> int:
-    """Show what can be read of the run, and with `execute` leave it behind.
+    """Show the readable part of a damaged run, and abandon it with `execute`.
 
     Raises:
-        Refused: somebody carries it out, it has ended, or nobody confirmed.
+        Refused: it is in progress, it has ended, or it was not confirmed.
         Unknown: the journal cannot be read or written.
     """
     lines = reader.lines(run)
     sound = reader.sound(run)
     state = _readable_part(lines[:sound])
-    stands = {} if state is None else dict(standing(state, KINDS))
-    stands[_BEHIND] = (
-        f"not known: what run {run} changed behind line {sound} of its journal; look at both"
-        " clusters (drctl status, drctl doctor), and at the copies of the journal"
+    remaining = {} if state is None else dict(standing(state, KINDS))
+    remaining[_AFTER_DAMAGE] = (
+        f"unknown: what run {run} changed after line {sound} of its journal; check both clusters"
+        " (drctl status, drctl doctor) and the copies of the journal"
     )
     if not execute:
-        console().note(f"left behind, this would stay as it is: {'; '.join(stands.values())}")
+        console().note(f"if abandoned, these changes remain: {'; '.join(remaining.values())}")
         if state is not None:
             return show_state(state)
         _show_abandoned(run, Status.UNKNOWN)
         return int(ExitCode.DONE)
-    confirm(link.confirmed, f"leave run {run} behind", yes=yes)
+    confirm(link.confirmed, f"abandon run {run}", yes=yes)
     held, at = run_journal.holder(run), datetime.now(UTC)
-    told = [
+    closing = [
         entries.resumed(run_journal.who(held), at),
-        entries.abandoned(why, stands, at),
+        entries.abandoned(why, remaining, at),
         entries.ended(Status.STOPPED.value, at),
     ]
     with run_journal.left(config, link, held) as taken, stoppable():
-        taken.append(told)
+        taken.append(closing)
     if state is None:
-        _show_abandoned(run, Status.STOPPED, tuple(stands.values()))
+        _show_abandoned(run, Status.STOPPED, tuple(remaining.values()))
         return int(ExitCode.FOUND)
-    state.take(told)
-    left = Outcome(Status.STOPPED, words=why, items=tuple(stands.values()), abandoned=True)
+    state.take(closing)
+    left = Outcome(Status.STOPPED, words=why, items=tuple(remaining.values()), abandoned=True)
     return show_end(config, state, left)
 
 
 def _readable_part(lines: Sequence[bytes]) -> RunState | None:
-    """What the run did as far as its journal is sound; None where not even its plan is."""
-    told = [run_state.opened(line).entry for line in lines]
+    """The run, as far as its journal is intact; None if its plan is damaged."""
+    found = [run_state.opened(line).entry for line in lines]
     try:
-        return read_run(told) if told else None
+        return read_run(found) if found else None
     except DamagedJournal:
         return None
 
 
 def _show_abandoned(run: str, status: Status, outstanding: Sequence[str] = ()) -> None:
-    """The contract's document of a run, of which nothing else is known."""
+    """Print a run of which nothing else is known."""
     from drctl.views.run_json import RunDocument, RunRpoDocument
 
     nothing = RunRpoDocument(records=None, at_least=None, at_most=None, seconds=None, exact=False)
@@ -207,44 +214,46 @@ def _show_abandoned(run: str, status: Status, outstanding: Sequence[str] = ()) -
         rpo=nothing,
         outstanding=tuple(outstanding),
     )
-    became = "was left behind" if status is Status.STOPPED else "cannot be read"
+    became = "was abandoned" if status is Status.STOPPED else "cannot be read"
     console().result(meant((f"run {run} {became}", *outstanding)), document)
 
 
 def _confirmed(link: "Link", state: RunState) -> str:
-    """What has to be typed: of a link the cluster that the run leads to."""
+    """The name to type for confirmation: of a link, the target of the run."""
     return link.confirmed if link.is_inside else state.plan.target
 
 
-def _leave_damaged(
+def _abandon_damaged(
     config: "Config",
     link: "Link",
     reader: "JournalTopicReader | LocalRuns",
     given: Resume,
     damaged: DamagedJournal,
 ) -> int:
-    """Leave a run behind of which not all is known; anything else cannot be done with it.
+    """Abandon a run with a damaged journal; it cannot be resumed.
 
     Raises:
-        DamagedJournal: it is not to be left behind, or nobody named it.
+        DamagedJournal: without --abandon, or if the run was not named.
     """
     if given.abandon is None or given.run is None:
         raise damaged
     console().warn(damaged.message)
     why = given.abandon.strip()
-    return leave_damaged(config, link, reader, given.run, why, execute=given.execute, yes=given.yes)
+    return abandon_damaged(
+        config, link, reader, given.run, why, execute=given.execute, yes=given.yes
+    )
 
 
 def _overrides(given: Resume) -> Mapping[str, str]:
-    """What is passed over from here on: also what only a run that was away can meet."""
+    """The overrides, including those that only a resumed run needs."""
     if given.abandon is None:
         return checked_overrides(given.override, (*OVERRIDABLE, MOVED))
     if not given.abandon.strip():
-        raise UsageError("--abandon needs a reason", "it is kept in the journal and the report")
-    if given.override or given.answer:
         raise UsageError(
-            "--abandon goes with neither --override nor --answer: nothing is done any more"
+            "--abandon requires a reason", 'for example: --abandon "replaced by a new run"'
         )
+    if given.override or given.answer:
+        raise UsageError("--abandon excludes --override and --answer: no further steps run")
     return {}
 
 
@@ -252,12 +261,12 @@ def _show(state: RunState, given: Resume) -> int:
     code = show_state(state)
     if given.abandon is not None:
         left = list(standing(state, KINDS).values()) or ["nothing"]
-        console().note(f"left behind, this would stay as it is: {'; '.join(left)}")
+        console().note(f"if abandoned, these changes remain: {'; '.join(left)}")
     return code
 
 
-def left_behind(config: "Config", link: "Link", run: str, why: str) -> tuple[RunState, Outcome]:
-    """End a run as it stands; nothing but its journal is changed."""
+def abandon_run(config: "Config", link: "Link", run: str, why: str) -> tuple[RunState, Outcome]:
+    """Abandon a run: only its journal is changed."""
     held = run_journal.holder(run)
     with run_journal.gone_on(config, link, held) as (journal, entries), stoppable() as clock:
         state = read_run(entries)
@@ -268,13 +277,15 @@ def _run_state(reader: "JournalTopicReader | LocalRuns", run: str | None, link: 
     if run is not None:
         state = _readable(reader, run)
         if state.status:
-            raise Refused(f"run {run} has ended: {state.status}", f"drctl report {quote(run)}")
+            raise Refused(
+                f"run {run} has already ended: {state.status}", f"drctl report {quote(run)}"
+            )
         return state
     for name in [name for name in reader.runs() if not reader.set_aside(name)][:1]:
         newest = _readable(reader, name)
         if not newest.status:
             return newest
-    raise UsageError(f"link {link.name} has no run to go on with", "drctl journal lists all")
+    raise UsageError(f"link {link.name} has no unfinished run", "`drctl journal` lists all runs")
 
 
 def _readable(reader: "JournalTopicReader | LocalRuns", run: str) -> RunState:
@@ -291,45 +302,45 @@ def _must_be_of(state: RunState, link: "Link") -> None:
     ends = (link.target, link.source) if home else (link.source, link.target)
     if (plan.source, plan.target) != ends:
         raise Refused(
-            f"run {state.run} goes from {plan.source} to {plan.target}, and link {link.name} of"
-            f" this drctl.yaml from {link.source} to {link.target}",
-            "use the drctl.yaml that the run began with; if that is this one, somebody else wrote"
-            f" to the journal: `drctl resume {quote(state.run)} --abandon REASON`",
+            f"run {state.run} goes from {plan.source} to {plan.target}, but link {link.name} of"
+            f" drctl.yaml goes from {link.source} to {link.target}",
+            "use the drctl.yaml of the run; if it is this one, the journal was altered: abandon the"
+            f" run with `drctl resume {quote(state.run)} --abandon REASON`",
         )
 
 
 def _must_be_resumable(config: "Config", link: "Link", state: RunState) -> None:
     _must_be_of(state, link)
-    _must_go_on(state)
+    _must_be_known(state)
     must_be_permitted(config, link, state)
 
 
-def _must_go_on(state: RunState) -> None:
+def _must_be_known(state: RunState) -> None:
     plan = state.plan
     unknown = sorted({step.kind for step in plan.steps} - set(KINDS))
     if unknown:
         raise Refused(
-            f"run {state.run} has steps that this drctl does not know: {', '.join(unknown)}",
-            "use the version of drctl that it began with; or leave it behind: --abandon REASON",
+            f"run {state.run} has steps that this version does not know: {', '.join(unknown)}",
+            "use the version of drctl that started it, or abandon the run: --abandon REASON",
         )
     if broken := violations(plan, KINDS):
         raise Refused(
             f"the plan of run {state.run} breaks a rule: {'; '.join(broken)}",
-            "use the version of drctl that it began with; if that is this one, somebody else wrote"
-            " to the journal: drctl report --verify; --abandon REASON leaves the run behind",
+            "use the version of drctl that started it; if it is this one, the journal was altered:"
+            " check it with drctl report --verify, and abandon the run with --abandon REASON",
         )
 
 
-def _must_have_begun_to_open(state: RunState, overrides: Mapping[str, str]) -> None:
-    """Before that, replication still brings what came through the fence, or all is put back."""
+def _must_have_enabled_writes(state: RunState, overrides: Mapping[str, str]) -> None:
+    """Refuse this override before writes are enabled: until then, nothing is lost."""
     opens = {
         step.id for step in state.plan.steps if Trait.ENABLES_WRITES in KINDS[step.kind].traits
     }
     if MOVED in overrides and not opens & {effect.step for effect in state.effects}:
         raise Refused(
-            f"{MOVED}: run {state.run} has not begun to open {state.plan.target}: nothing is lost"
-            " by letting it look, or turn back",
-            f"drctl resume {quote(state.run)} without it",
+            f"{MOVED}: no override needed: run {state.run} has not enabled writes on"
+            f" {state.plan.target} yet, and continues or rolls back without loss",
+            f"drctl resume {quote(state.run)} --execute",
         )
 
 
@@ -341,12 +352,12 @@ def _way(plan: "Plan") -> Operation:
     return HOME if is_failback(plan.steps) else OVER_LINK
 
 
-def _carry_on(
+def _resume_run(
     config: "Config", link: "Link", found: RunState, given: Resume, overrides: Mapping[str, str]
 ) -> int:
     run = found.run
     held = run_journal.holder(run)
-    asked = people()
+    asked = prompts()
     asked.given = answers(found.plan, given.answer)
     operation = _way(found.plan)
     with (
@@ -355,7 +366,7 @@ def _carry_on(
         stoppable() as clock,
     ):
         state = read_run(entries)
-        # Somebody may have written to it since it was first read.
+        # The journal may have changed since it was first read.
         _must_be_resumable(config, link, state)
         allowed = permitted(config, link, state)
         must_be_differences(state, allowed, reader)

@@ -97,7 +97,9 @@ def lint(
     config = configuration_if_any()
     paths = path or [each for each in (_own(config),) if each]
     if not paths:
-        raise UsageError("no runbook given", "name files or folders, or set `runbooks` in drctl.yaml")
+        raise UsageError(
+            "no runbook given", "name files or folders, or set `runbooks` in drctl.yaml"
+        )
     linted = lint_all(paths, _site(config))
     if not linted:
         raise UsageError(f"no runbooks found in {', '.join(map(str, paths))}")

@@ -1,4 +1,4 @@
-"""Shows a plan, whatever made it, or carries it out once somebody said so."""
+"""Shows a plan, or executes it after confirmation."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from drctl.checks.bounded_query import BoundedQuery
 from drctl.cli import live_screen
 from drctl.cli.console import console
 from drctl.cli.grammar import PlanRequest, command_line, option_words
-from drctl.cli.prompts import confirm, people
+from drctl.cli.prompts import confirm, prompts
 from drctl.cli.settings import configuration
 from drctl.cli.terminal import one_line
 from drctl.engine.kind import Kind
@@ -27,6 +27,7 @@ from drctl.model.health import AuthenticationFailed
 from drctl.model.loss import Mode
 from drctl.model.moments import new_name
 from drctl.model.plan import Plan
+from drctl.model.text import quote
 
 if TYPE_CHECKING:
     from drctl.app.link_writer import ClusterLinkWriter
@@ -43,21 +44,21 @@ if TYPE_CHECKING:
     from drctl.views.run_data import ReportData
     from drctl.views.view import View
 
-# Whoever waits for a source that is silent waits from the first question on: what is not needed
-# for that one is imported behind it.
+# A source that does not answer costs time from the first request on: imports that are not needed
+# for that request come after it.
 
-_BESIDE_S = 60.0
+_BACKGROUND_S = 60.0
 
-_ALL_OF_IT = "without --execute all of it is shown"
+_ALL_OF_IT = "run it without --execute for details"
 
 MakePlan = Callable[["Config", "Circumstances"], Plan]
 
 LookAndPlan = Callable[[ClusterLinkReader, Mapping[str, str]], Plan]
-"""Looks, and makes the plan, told what is passed over."""
+"""Reads the clusters and makes the plan, given the overrides."""
 
 
 def needs_no_source(plan: Plan) -> bool:
-    """Whether its prechecks are those of a source that is dead; also within a runbook."""
+    """Whether the plan is for a lost source; also in a runbook."""
     from drctl.views.plan_text import mode_of
 
     return mode_of(plan) is Mode.UNPLANNED
@@ -92,13 +93,13 @@ OVER_LINK = Operation(_reader, _writer, known_overrides, _asked_by_preflight)
 """From a link's source to its target."""
 
 
-def show_or_run(
+def plan_over_link(
     given: PlanRequest, words: Sequence[str], make: MakePlan, *, lost: bool = False
 ) -> int:
-    """Make the plan over a link, and with `--execute` carry it out: see `show_or_go`.
+    """Make a plan for a link, and execute it with --execute: see `plan_or_execute`.
 
     Raises:
-        Refused: something stands against it, or nobody confirmed.
+        Refused: there are blockers, or it was not confirmed.
     """
 
     def look(reader: ClusterLinkReader, overrides: Mapping[str, str]) -> Plan:
@@ -108,10 +109,10 @@ def show_or_run(
         policy = reader.config.policy
         return make(reader.config, replace(seen, unproven_offsets=policy.unproven_offsets))
 
-    return show_or_go(given, words, look, OVER_LINK, lost=lost)
+    return plan_or_execute(given, words, look, OVER_LINK, lost=lost)
 
 
-def show_or_go(
+def plan_or_execute(
     given: PlanRequest,
     words: Sequence[str],
     make: LookAndPlan,
@@ -120,14 +121,14 @@ def show_or_go(
     lost: bool = False,
     draw: "Callable[[Prepared], View] | None" = None,
 ) -> int:
-    """Make the plan, and with `--execute` carry it out.
+    """Make a plan, and execute it with --execute.
 
     Args:
-        words: of the command line that makes the same plan again, without link and overrides.
-        lost: whether the source is likely to be dead, and gets little time to answer.
+        words: command line that makes the same plan again, without link and overrides.
+        lost: whether the source is probably lost, and gets little time to answer.
 
     Raises:
-        Refused: something stands against it, or nobody confirmed.
+        Refused: there are blockers, or it was not confirmed.
     """
     given.check()
     if given.answer:
@@ -137,26 +138,26 @@ def show_or_go(
     overrides = operation.overrides(given.override)
     config = configuration()
     link = config.link(given.link)
-    asked = people()
-    # Positions of a thousand groups hold no cycles.
+    asked = prompts()
+    # Offsets of a thousand groups contain no cycles.
     with reduced_gc(), operation.reader(config, link, asked, lost) as reader:
-        met = BoundedQuery(partial(reader.meet, given_up=_gives_up_alive(overrides)), _BESIDE_S)
+        met = BoundedQuery(partial(reader.meet, given_up=_gives_up_alive(overrides)), _BACKGROUND_S)
         if lost:
             reader.give_up()
             if given.execute:
                 reader.look_ahead()
-        # The rest is about the target, and goes on while a silent source is waited for.
+        # Meanwhile, read the target.
         journal = run_adapters.journal_topic(link)
         held = (
-            BoundedQuery(partial(_refuse_while_held, link, journal), _BESIDE_S)
+            BoundedQuery(partial(_refuse_while_held, link, journal), _BACKGROUND_S)
             if given.execute
             else None
         )
-        # While the source is waited for.
+        # Imported while waiting for the source.
         from drctl.steps.questions import answers, unanswered
 
         if lost:
-            BoundedQuery(partial(reader.findings, Mode.UNPLANNED.value), _BESIDE_S).answer()
+            BoundedQuery(partial(reader.findings, Mode.UNPLANNED.value), _BACKGROUND_S).answer()
         met.value()
         unknown = held.value() if held else None
         plan = without_secrets(make(reader, overrides))
@@ -173,9 +174,11 @@ def show_or_go(
             raise unknown
         if not given.yes:
             _warn(plan, reader)
-        confirm(plan.target, f"{plan.name} over link {link.name}{giving_up(plan)}", yes=given.yes)
+        confirm(
+            plan.target, f"{plan.name} over link {link.name}{discard_warning(plan)}", yes=given.yes
+        )
         _refuse_if_changed(plan, without_secrets(make(reader, overrides)))
-        state, outcome, _ = carried_out(config, operation, reader, plan, journal)
+        state, outcome, _ = execute_plan(config, operation, reader, plan, journal)
         return show_end(config, state, outcome)
 
 
@@ -202,9 +205,9 @@ def _warn(plan: Plan, reader: ClusterLinkReader) -> None:
 
 
 def _refuse_while_held(link: "Link", journal: "JournalTopic") -> Unreachable | None:
-    """Refuse where somebody changes the link; the error where its journal cannot be asked.
+    """Refuse if another run holds the link; return the error if its journal is unreachable.
 
-    Without a journal nothing is carried out; what stands against the plan is to be said first.
+    That error is raised later, after the blockers of the plan.
     """
     try:
         run_journal.refuse_while_held(link, journal)
@@ -216,13 +219,15 @@ def _refuse_while_held(link: "Link", journal: "JournalTopic") -> Unreachable | N
     return None
 
 
-def giving_up(plan: Plan) -> str:
-    """What a plan discards, behind what it is; empty where it discards nothing."""
+def discard_warning(plan: Plan) -> str:
+    """What a plan discards, for the prompt; empty if it discards nothing."""
     from drctl.steps.records import discards
     from drctl.views.text import plain
 
-    told = discards(plan)
-    return f", which discards for good: {plain(told)} (find-missing says how many)" if told else ""
+    discarded = discards(plan)
+    if not discarded:
+        return ""
+    return f", and discards permanently: {plain(discarded)} (step find-missing counts them)"
 
 
 def _prepared(
@@ -256,9 +261,10 @@ def _refuse(prepared: Prepared, asked: Mapping[str, str]) -> None:
     if prepared.against:
         raise Refused("; ".join(prepared.against), "; ".join((*prepared.cures, _ALL_OF_IT)))
     if asked:
-        told = "; ".join(f"{name}: {text}" for name, text in asked.items())
+        open_questions = "; ".join(f"{name}: {text}" for name, text in asked.items())
         raise Refused(
-            f"nobody is there to answer {told}", "answer beforehand: --answer QUESTION=yes"
+            f"unanswered questions: {open_questions}",
+            " ".join(f"--answer {quote(name)}=yes" for name in asked),
         )
 
 
@@ -269,7 +275,7 @@ def _refuse_if_changed(plan: Plan, now: Plan) -> None:
     if changed:
         raise Refused(
             f"the clusters have changed since the plan was made: {'; '.join(changed)}",
-            "make the plan anew",
+            "run the command again",
         )
 
 
@@ -281,7 +287,7 @@ def _document(prepared: Prepared) -> "PlanDocument":
 
 
 def plan_files(plan: Plan, document: "PlanDocument", given: PlanRequest) -> None:
-    """Write the plan, and go on only with the one that is expected."""
+    """Write --plan-out, and refuse a plan that differs from --expect-plan."""
     if given.plan_out:
         write_plan(document.to_json(), given.plan_out)
     if given.expect_plan:
@@ -298,17 +304,17 @@ def _show(
     return console().result(shown, _document(prepared), operation.code(prepared))
 
 
-def carried_out(
+def execute_plan(
     config: "Config",
     operation: Operation,
     reader: ClusterLinkReader,
     plan: Plan,
     topic: "JournalTopic | None" = None,
 ) -> "tuple[RunState, Outcome, str]":
-    """Carry a plan out: the run, how it ended, and where its journal is.
+    """Execute a plan; returns the run, its outcome and the place of its journal.
 
     Args:
-        topic: the link's journal; what was read of it is not read again.
+        topic: the link's journal, if it was read already.
     """
     from drctl.cli.stopping import stoppable
     from drctl.engine.executing import Execution
@@ -330,7 +336,7 @@ PAGE = "report.html"
 
 
 def show_end(config: "Config", state: "RunState", outcome: "Outcome") -> int:
-    """Print the run's end; the exit code."""
+    """Print the result of a run; returns the exit code."""
     from drctl.views.run_json import RunDocument
     from drctl.views.run_report import run_table
 
@@ -341,7 +347,7 @@ def show_end(config: "Config", state: "RunState", outcome: "Outcome") -> int:
 
 
 def show_state(state: "RunState") -> int:
-    """Print how far a run came that nobody goes on with yet."""
+    """Print the progress of an unfinished run."""
     from drctl.views.run_json import RunDocument
     from drctl.views.run_reading import report_data
     from drctl.views.run_report import run_table
@@ -384,29 +390,29 @@ class Lines:
 
     plan: Plan
     kinds: Mapping[str, Kind]
-    _told: float = field(default=0.0, init=False)
+    _printed: float = field(default=0.0, init=False)
 
     def step(self, identity: str, number: int, total: int) -> None:
-        """A step begins."""
-        self._told = time.monotonic()
+        """Print the start of a step."""
+        self._printed = time.monotonic()
         step = self.plan.step(identity)
         title = self.kinds[step.kind].describe(step.settings).title
         console().progress(f"[{number}/{total}] {one_line(title)}")
 
     def waiting(self, identity: str, words: str, left_s: float) -> None:
-        """Its proof is not there yet; not told more often than a person reads."""
-        if time.monotonic() - self._told >= _EVERY_S:
-            self._told = time.monotonic()
+        """Print what a step waits for, every few seconds."""
+        if time.monotonic() - self._printed >= _EVERY_S:
+            self._printed = time.monotonic()
             console().progress(f"      {one_line(words)} ({left_s:.0f} s left)")
 
     def ended(self, identity: str, words: str, figures: Mapping[str, float]) -> None:
-        """It came to an end."""
+        """Print the end of a step."""
         console().progress(f"      {one_line(words)} ({figures['seconds']:.1f} s)")
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What the engine is to tell of, and to write to."""
+    """The watcher and the journal for the engine."""
 
     watcher: "Watcher"
     journal: "HeldJournal"
@@ -416,10 +422,10 @@ class Watched:
 def watched(
     plan: Plan, journal: "HeldJournal", clock: "Clock", entries: "Sequence[Entry]" = ()
 ) -> Iterator[Watched]:
-    """Show a run while the block carries it out.
+    """Show a run while the block executes it.
 
     Args:
-        entries: what its journal says already, where it is gone on with.
+        entries: existing entries of its journal, if it is resumed.
     """
     from drctl.steps.registry import KINDS
 

@@ -1,7 +1,7 @@
 """Ctrl-C during a run: the first stops after the current operation, the second immediately.
 
-A signal may arrive while its own thread holds any lock. Therefore the handler takes no lock, neither
-of an event nor of the terminal.
+A signal may arrive while its own thread holds any lock. Therefore the handler takes no lock: not
+of an event, and not of the terminal.
 """
 
 import os
@@ -18,7 +18,7 @@ from drctl.app.notices import stopped_by
 from drctl.cli import live_screen
 
 _POLL_EVERY_S = 0.1
-_STOPPING = b"warning: stopping after the current operation; press Ctrl-C again to stop immediately\n"
+_STOPPING = b"warning: stopping after the current operation; Ctrl-C again stops immediately\n"
 
 
 class StoppableClock:

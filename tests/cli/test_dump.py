@@ -27,7 +27,7 @@ def test_2_which_cluster(called: Run, tmp_path: Path, links: str) -> None:
     (tmp_path / "drctl.yaml").write_text(CLUSTERS + links)
     ran = called(COMMAND)
     assert (ran.code, ran.stdout) == (2, "")
-    assert "clusters on which consumers may run" in ran.stderr
+    assert "source clusters: choose one" in ran.stderr
     assert "hint: --cluster: " in ran.stderr
 
 

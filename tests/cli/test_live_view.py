@@ -36,7 +36,7 @@ from tests.engine.switches import Deaf, Hurried, Notes, World, kinds, plan
 from tests.engine.test_looks import Two
 from tests.report import runs
 
-STOP = "Ctrl-C stops between two effects, and says how to go on."
+STOP = "Ctrl-C stops after the current operation and shows how to resume."
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,8 @@ def test_a_falling_figure_has_a_pace() -> None:
     assert (wait.left, wait.most) == (750, 1_000)
     assert wait.seconds_left(clock.seconds) == pytest.approx(15)
     shown = drawn(course.snapshot, clock.seconds + 2, 100, 40)
-    assert "[#####...............] 750 left of 1,000, about 21.0 s more at this pace" in shown
-    assert "given up in 48.0 s" in shown
+    assert "[#####...............] 750 left of 1,000, about 21.0 s left at this rate" in shown
+    assert "timeout in 48.0 s" in shown
 
 
 def drawn(seen: Snapshot, now: float, width: int, height: int, *, stopping: bool = False) -> str:

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from drctl.app.plan_files import refuse_another, write_plan
-from drctl.cli.resume import _must_be_of, _must_go_on
+from drctl.cli.resume import _must_be_known, _must_be_of
 from drctl.cli.running import _refuse_if_changed
 from drctl.config.link import Link
 from drctl.engine.run_state import RunState
@@ -35,7 +35,7 @@ def test_clusters_that_changed_while_the_name_was_typed() -> None:
         _refuse_if_changed(shown, replace(shown, basis={**shown.basis, "topics of a": "4"}))
     with pytest.raises(Refused, match="groups: 2 -> missing") as refused:
         _refuse_if_changed(shown, replace(shown, basis={"topics of a": "3"}))
-    assert refused.value.hint == "make the plan anew"
+    assert refused.value.hint == "run the command again"
 
 
 def test_steps_that_changed_though_what_they_were_built_from_did_not() -> None:
@@ -96,17 +96,17 @@ def test_files_that_cannot_be_used(tmp_path: Path) -> None:
 
 def test_a_run_is_gone_on_with_between_its_own_clusters() -> None:
     _must_be_of(state(PLAN), LINK)
-    with pytest.raises(Refused, match=r"to c, and link main of this drctl\.yaml from a to b"):
+    with pytest.raises(Refused, match=r"to c, but link main of drctl\.yaml goes from a to b"):
         _must_be_of(state(replace(PLAN, target="c")), LINK)
 
 
 def test_steps_that_nobody_knows() -> None:
     strange = (replace(PLAN.steps[0], kind="paint-it-black"), *PLAN.steps[1:])
     with pytest.raises(Refused, match="does not know: paint-it-black"):
-        _must_go_on(state(replace(PLAN, steps=strange)))
+        _must_be_known(state(replace(PLAN, steps=strange)))
 
 
 def test_a_journal_whose_plan_opens_before_it_fences() -> None:
     unfenced = tuple(step for step in PLAN.steps if step.kind != "fence-producers")
     with pytest.raises(Refused, match=r"plan of run run-1 breaks a rule: step \S+ needs one that"):
-        _must_go_on(state(replace(PLAN, steps=unfenced)))
+        _must_be_known(state(replace(PLAN, steps=unfenced)))

@@ -30,7 +30,7 @@ def test_every_implies_watch(called: Run, tmp_path: Path, monkeypatch: pytest.Mo
     def watched(_watching: Watching, _listen: str | None) -> NoReturn:
         raise Interrupted("watched")
 
-    monkeypatch.setattr(Watching, "go_on", watched)
+    monkeypatch.setattr(Watching, "run", watched)
     config = tmp_path / "drctl.yaml"
     config.write_text(LINK.replace("KIND", "none"))
     assert called("status", "--config", str(config), "--every", "5s").code == 130

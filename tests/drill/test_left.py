@@ -52,7 +52,7 @@ def test_a_drill_of_this_machine_is_spared_as_long_as_it_lives(config: Config) -
     with drill_adapters.alive(place):
         seen = found(config, JUST_NOW, everything=True)
         assert (seen.dead, set(seen.spared)) == (frozenset(), {JUST_NOW})
-        assert drill_stage.bury(config) == []
+        assert drill_stage.revert_faults(config) == []
     assert found(config, JUST_NOW).dead == {JUST_NOW}
 
 
@@ -63,11 +63,11 @@ def test_a_fault_lasts_until_the_dead_are_buried(config: Config, tmp_path: Path)
     drill_stage.note(config, LONG_AGO, config.link("main"), fault)
     drill_stage.note(config, JUST_NOW, config.link("main"), None)
     with drill_adapters.alive(drill_adapters.folder(config) / LONG_AGO / drill_stage.ALIVE):
-        assert drill_stage.lasting(config) == [], "that drill takes it back itself"
+        assert drill_stage.active_faults(config) == [], "that drill takes it back itself"
     words = f"fault pause-source, done to primary of the lab, by drill {LONG_AGO}"
-    assert drill_stage.lasting(config) == [words]
-    assert set(drill_stage.bury(config)) == {LONG_AGO, JUST_NOW}
-    assert drill_stage.lasting(config) == []
+    assert drill_stage.active_faults(config) == [words]
+    assert set(drill_stage.revert_faults(config)) == {LONG_AGO, JUST_NOW}
+    assert drill_stage.active_faults(config) == []
     dead, _ = read_history(drill_adapters.history(config).lines())
     assert {past.drill: past.inject for past in dead} == {LONG_AGO: "pause-source", JUST_NOW: ""}
 
@@ -76,7 +76,7 @@ def test_the_dead_are_remembered_once(config: Config) -> None:
     (drill_adapters.folder(config) / "notes").mkdir(parents=True)
     (drill_adapters.folder(config) / "notes" / drill_stage.NOTE).write_text("{}")
     drill_stage.note(config, LONG_AGO, config.link("main"), None)
-    assert drill_stage.bury(config) == [LONG_AGO]
-    assert drill_stage.bury(config) == []
+    assert drill_stage.revert_faults(config) == [LONG_AGO]
+    assert drill_stage.revert_faults(config) == []
     (past,), damaged = read_history(drill_adapters.history(config).lines())
     assert (past.drill, past.link, past.verdict, damaged) == (LONG_AGO, "main", Verdict.DIED, 0)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from drctl.cli import drill_stage
-from drctl.cli.drill_stage import Ending, Stage, leaving_nothing
+from drctl.cli.drill_stage import Ending, Stage, cleaning_up
 from drctl.config.loading import read
 from drctl.drill.cleaning import Cleaned, Scratch, began
 from drctl.drill.inventory import Compared, Inventory
@@ -109,7 +109,7 @@ def test_an_answer_that_did_not_come_is_no_failure(
     monkeypatch.setattr(drill_stage, "clean_up", lambda *_: Cleaned())
     monkeypatch.setattr(drill_stage, "_settled", lambda *_: AS_BEFORE)
     ending = Ending()
-    with leaving_nothing(stage(tmp_path), Inventory({}), ending):
+    with cleaning_up(stage(tmp_path), Inventory({}), ending):
         raise error
     assert (ending.unanswered, ending.interrupted) == (unanswered, interrupted)
     assert ending.broke_off == str(error)
@@ -126,7 +126,7 @@ def test_a_second_look_that_fails_leaves_nothing_behind(
     monkeypatch.setattr(drill_stage, "clean_up", lambda *_: Cleaned(gone=["topic x"]))
     monkeypatch.setattr(drill_stage, "_settled", silent)
     ending = Ending()
-    with leaving_nothing(stage(tmp_path), Inventory({}), ending):
+    with cleaning_up(stage(tmp_path), Inventory({}), ending):
         pass
     assert (ending.deleted, ending.left, ending.compared) == (["topic x"], [], None)
     assert ending.not_compared == "cluster a did not answer"

@@ -36,7 +36,7 @@ def settled(
     """What it came to, and for how long it was waited; the last look is all there is to see."""
     coming = list(looks)
     monkeypatch.setattr(
-        drill_stage, "stocktaking", lambda _: coming.pop(0) if len(coming) > 1 else coming[0]
+        drill_stage, "take_inventory", lambda _: coming.pop(0) if len(coming) > 1 else coming[0]
     )
     stage, clock = SimpleNamespace(fault=None), Clock()
     return drill_stage._settled(stage, before, clock), clock.now  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from drctl.cli.running import giving_up
+from drctl.cli.running import discard_warning
 from drctl.engine.entries import What
 from drctl.engine.failback_state import drops_copies
 from drctl.engine.kind import Status
@@ -183,8 +183,8 @@ def test_what_a_plan_discards_is_named() -> None:
     named_ones = replace(way, policy="discard", topics=("a", "b=copy"), conflicting="discard")
     told = "missing records of a, conflicting records of a, conflicting records of b"
     assert discards(failback(named_ones)) == told
-    assert giving_up(failback(named_ones)).startswith(f", which discards for good: {told} (")
-    assert giving_up(PLAN) == ""
+    assert discard_warning(failback(named_ones)).startswith(f", and discards permanently: {told} (")
+    assert discard_warning(PLAN) == ""
     copied = replace(way, policy="copy", topics=("a", "b=copy"), conflicting="quarantine")
     assert discards(failback(copied)) == ""
 

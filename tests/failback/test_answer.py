@@ -204,7 +204,7 @@ def test_each_step_says_what_to_type() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--policy", "burn"), "there is no policy 'burn'"),
+        (("--policy", "burn"), "there is no 'burn'"),
         (("--policy", "discard"), "discard needs topic names"),
         (("--gap", "somewhere"), "--gap requires --check-order"),
         (("--check-order", "--execute"), "--check-order excludes"),

@@ -280,7 +280,7 @@ def test_it_needs_a_reason(story: Story, topics: Topics) -> None:
 
 def test_nobody_is_elected_where_nobody_typed_the_name(story: Story) -> None:
     assert story.unconfirmed.code == 3
-    assert "nobody confirmed writing to cluster primary: elects leaders of 1" in (
+    assert "not confirmed: write to cluster primary: elects out-of-sync leaders of 1" in (
         story.unconfirmed.stderr
     )
     assert "loses at least 80 offsets, 100 to 179" in story.unconfirmed.stderr
