@@ -186,7 +186,7 @@ def test_it_fits_every_terminal_and_nothing_in_it_acts(width: int, height: int) 
         assert any(re.match(r" +4 drain +now +0\.0 s|.* 4 drain ", line) for line in shown)
         assert height < 3 or shown[-1] == STOP
     stopping = drawn(*hostile(), width, height, stopping=True)
-    assert width < 72 or height < 3 or "once more stops at once" in stopping
+    assert width < 72 or height < 3 or "Ctrl-C again stops immediately" in stopping
 
 
 @pytest.mark.parametrize("count", range(8))

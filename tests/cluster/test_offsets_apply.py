@@ -263,7 +263,7 @@ def test_the_name_is_typed(stage: Stage) -> None:
     assert (gone.code, gone.stdout) == (130, "")
     nobody = stage.drctl(*words)
     assert (nobody.code, nobody.stdout) == (3, "")
-    assert "nobody confirmed writing to cluster secondary: 1 position of 1 group" in nobody.stderr
+    assert "not confirmed: write to cluster secondary: 1 offset of 1 group" in nobody.stderr
     assert stage.stands("a") == {}
     right = stage.drctl.typed(*words, name="secondary")
     assert right.code == 0

@@ -141,7 +141,7 @@ def test_nothing_is_written_unless_somebody_said_so(stage: Stage) -> None:
     refused = stage.drctl(*ONCE, "--execute", "--output", "json")
     assert refused.code == 3
     error = check(refused.document())["error"]
-    assert "nobody confirmed writing to cluster secondary" in error["message"]
+    assert "not confirmed: write to cluster secondary" in error["message"]
     typed = stage.drctl.typed(*ONCE, "--execute", name="primary")
     assert typed.code == 3
     assert stage.anchors_end() == before
