@@ -101,7 +101,7 @@ def test_a_taken_port_is_named_with_its_owner(tmp_path: Path) -> None:
             lab.up(LabSettings(port_base=base))
         assert server.getsockname()[1] == base + 51
     me = psutil.Process()
-    assert f"port {base + 51} of 127.0.0.1 is taken by pid {me.pid} ({me.name()})" in (
+    assert f"port {base + 51} on 127.0.0.1 is in use by pid {me.pid} ({me.name()})" in (
         caught.value.message
     )
     assert "--port-base" in caught.value.hint
