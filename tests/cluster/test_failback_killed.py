@@ -128,8 +128,8 @@ def test_what_conflicts_since_the_search_is_not_copied(site: Site) -> None:
     turned = home.json("resume", *GO, code=4)
     assert steps_of(turned, "status")["reconcile"] == "failed", turned
     why = steps_of(turned, "detail")["reconcile"]
-    assert "something newer" in why, why
-    assert "begin again, or choose --policy quarantine" in why, why
+    assert "newer records" in why, why
+    assert "start again with --policy quarantine" in why, why
     assert home.in_order(home.secondary) == before
     assert home.led_to == home.secondary.bootstrap
 

@@ -47,7 +47,7 @@ def test_what_would_turn_it_back_is_known_before_anything_is_closed(home: OwnHom
 
     reconfigured(home, right)
     said = refused_untouched(home)
-    assert f"nothing is said of {TAIL + OLDER} records" in said
+    assert f"no policy for {TAIL + OLDER} records" in said
     assert f"({TAIL} safe, {OLDER} conflicting, 0 unkeyed)" in said
     said = refused_untouched(home, "--policy", "copy")
     assert f"{OLDER} conflicting ones: the target holds something newer" in said
