@@ -1,4 +1,4 @@
-"""Rules of order over kinds of steps; every plan is checked against them.
+"""Ordering rules over step kinds; every plan is checked against them.
 
 The rules are the same for drctl's own plans and for runbooks that a person wrote. A plan may be
 about replication in both directions: most rules hold for each direction by itself.
@@ -25,10 +25,10 @@ class Reach(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What has one trait comes before what has another.
+    """Steps with one trait must come before steps with another.
 
     Attributes:
-        needed: whether the later one may not be there without the earlier one.
+        needed: whether the later step requires an earlier one.
     """
 
     earlier: Trait
@@ -42,128 +42,133 @@ RULES = (
     Rule(
         Trait.RUNS_PRECHECKS,
         Trait.CHANGES,
-        "nothing is changed before the prechecks have been asked",
+        "the prechecks must pass before anything is changed",
         needed=True,
         reach=Reach.BOTH_WAYS,
     ),
     Rule(
         Trait.SNAPSHOTS_STATE,
         Trait.CHANGES,
-        "what is not written down before a change cannot be put back",
+        "state that was not recorded before a change cannot be restored",
         needed=True,
         reach=Reach.BOTH_WAYS,
     ),
     Rule(
         Trait.FENCES_WRITES,
         Trait.DRAINS,
-        "a source that still takes writes is never drained",
+        "replication never catches up while the source accepts writes",
         needed=True,
     ),
     Rule(
         Trait.DRAINS,
         Trait.STOPS_REPLICATION,
-        "what was not copied when replication stops stays behind",
+        "records that are not replicated when replication stops are missing on the target",
     ),
     Rule(
-        Trait.DRAINS, Trait.REQUESTS_STOP, "what was not copied when replication stops stays behind"
+        Trait.DRAINS,
+        Trait.REQUESTS_STOP,
+        "records that are not replicated when replication stops are missing on the target",
     ),
-    Rule(Trait.DRAINS, Trait.QUIESCES, "consumers may still read what is being copied"),
-    Rule(Trait.QUIESCES, Trait.COMMITS_OFFSETS, "positions that still move cannot be translated"),
+    Rule(
+        Trait.DRAINS,
+        Trait.QUIESCES,
+        "consumers may still be reading records that arrive during the drain",
+    ),
+    Rule(
+        Trait.QUIESCES,
+        Trait.COMMITS_OFFSETS,
+        "committed offsets cannot be translated while they change",
+    ),
     Rule(
         Trait.STOPS_REPLICATION,
         Trait.COMMITS_OFFSETS,
-        "MirrorMaker 2's own checkpoints would overwrite the positions",
+        "MirrorMaker 2's checkpoints would overwrite the committed offsets",
     ),
     Rule(
         Trait.STOPS_REPLICATION,
         Trait.ENABLES_WRITES,
-        "a replicator that runs on appends old records behind new ones",
+        "a running replicator would append old records after new ones",
         needed=True,
     ),
     Rule(
         Trait.FENCES_WRITES,
         Trait.ENABLES_WRITES,
-        "two clusters that take writes at once cannot be brought together again",
+        "clusters that both accept writes diverge",
         needed=True,
     ),
     Rule(
         Trait.PREPARES_GROUPS,
         Trait.COMMITS_OFFSETS,
-        "positions alone make a group in which members of KIP-848's protocol end",
+        "committing offsets creates a classic group, in which KIP-848 members fail",
     ),
     Rule(
         Trait.PREPARES_GROUPS,
         Trait.ENABLES_WRITES,
-        "members of KIP-848's protocol end where their group is not known",
+        "KIP-848 members fail if their group does not exist",
     ),
     Rule(
         Trait.FENCES_WRITES,
         Trait.ADVANCES_PRODUCER_IDS,
-        "a source that takes writes brings new producer ids into use",
+        "a source that accepts writes assigns new producer ids",
     ),
     Rule(
         Trait.ADVANCES_PRODUCER_IDS,
         Trait.ENABLES_WRITES,
-        "a target that takes writes gives producers the ids that others bring along",
+        "the target would assign producer ids that producers from the source already use",
     ),
     Rule(
         Trait.COMMITS_OFFSETS,
         Trait.ENABLES_WRITES,
-        "consumers that come before their positions begin anywhere",
+        "consumers without committed offsets start at auto.offset.reset",
     ),
     Rule(
         Trait.ENABLES_WRITES,
         Trait.SWITCHES,
-        "clients would be sent to a cluster that does not take their writes",
+        "clients would be sent to a cluster that rejects their writes",
         needed=True,
     ),
     Rule(
         Trait.COMMITS_OFFSETS,
         Trait.SWITCHES,
-        "consumers that come before their positions begin anywhere",
+        "consumers without committed offsets start at auto.offset.reset",
     ),
-    Rule(Trait.SWITCHES, Trait.VERIFIES, "clients are looked for where they were sent"),
+    Rule(Trait.SWITCHES, Trait.VERIFIES, "clients can be verified only after they were switched"),
     Rule(
         Trait.FINDS_GAP,
         Trait.RECONCILES,
-        "records that nobody found cannot be brought over",
+        "records must be found before they can be reconciled",
         needed=True,
     ),
     Rule(
         Trait.RECONCILES,
         Trait.STARTS_REPLICATION,
-        "reverse replication would bury the records that were not brought over",
+        "reverse replication would append newer records before the missing ones are reconciled",
         reach=Reach.BOTH_WAYS,
     ),
     Rule(
         Trait.STOPS_REPLICATION,
         Trait.STARTS_REPLICATION,
-        "both directions at once copy everything twice",
+        "running both directions at once duplicates every record",
         needed=True,
         reach=Reach.ACROSS,
     ),
     Rule(
         Trait.FENCES_WRITES,
         Trait.EMPTIES,
-        "what applications write to a cluster that is emptied is gone with it",
+        "records that applications write to a cluster are lost when it is emptied",
         needed=True,
     ),
     Rule(
         Trait.STOPS_REPLICATION,
         Trait.EMPTIES,
-        "a replicator whose source is emptied under it begins again, or fails",
+        "a replicator whose source is emptied starts over or fails",
         needed=True,
     ),
-    Rule(
-        Trait.RECONCILES,
-        Trait.EMPTIES,
-        "records on which nobody has decided would be gone",
-        needed=True,
-    ),
+    Rule(Trait.RECONCILES, Trait.EMPTIES, "records without a decision would be lost", needed=True),
     Rule(
         Trait.EMPTIES,
         Trait.STARTS_REPLICATION,
-        "what is left there would stand before what comes, or be there twice",
+        "leftover records would precede or duplicate the replicated ones",
         reach=Reach.ACROSS,
     ),
 )
@@ -195,15 +200,15 @@ def _broken(rule: Rule, steps: Sequence[Step], kinds: Mapping[str, Kind]) -> Ite
 def _out_of_order(
     rule: Rule, steps: Sequence[Step], earlier: list[int], later: list[int]
 ) -> Iterator[str]:
-    """The first of the later steps counts: those that follow it follow the earlier ones, too."""
+    """Only the first later step is checked: the others come after it."""
     if not later:
         return
     if not earlier:
         if rule.needed:
             does = str(rule.earlier.name).lower().replace("_", " ")
-            yield f"step {steps[later[0]].id} needs one that {does}: {rule.why}"
+            yield f"step {steps[later[0]].id} needs an earlier step that {does}: {rule.why}"
         return
     # One precheck or one snapshot is enough; of everything else all must come first.
     one_is_enough = rule.earlier in (Trait.RUNS_PRECHECKS, Trait.SNAPSHOTS_STATE)
     if later[0] < (earlier[0] if one_is_enough else earlier[-1]):
-        yield f"step {steps[later[0]].id} stands before {steps[earlier[-1]].id}: {rule.why}"
+        yield f"step {steps[later[0]].id} must come after {steps[earlier[-1]].id}: {rule.why}"

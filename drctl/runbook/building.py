@@ -38,14 +38,16 @@ from drctl.steps.questions import concerned
 from drctl.steps.registry import KINDS
 
 _REQUIRED: Mapping[Trait, str] = {
-    Trait.RUNS_PRECHECKS: "a precheck that may fail prechecks nothing",
-    Trait.SNAPSHOTS_STATE: "what is not written down before a change cannot be put back",
-    Trait.DRAINS: "what was not copied would stay behind, and nobody would know",
-    Trait.STOPS_REPLICATION: "a replicator that runs on appends old records behind new ones",
-    Trait.COMMITS_OFFSETS: "consumers without positions begin anywhere",
-    Trait.ENABLES_WRITES: "clients would be sent to a cluster that does not take their writes",
-    Trait.FINDS_GAP: "records that nobody found cannot be brought over",
-    Trait.RECONCILES: "reverse replication would bury the records that were not brought over",
+    Trait.RUNS_PRECHECKS: "a precheck that may fail protects nothing",
+    Trait.SNAPSHOTS_STATE: "state that was not recorded before a change cannot be restored",
+    Trait.DRAINS: "unreplicated records would be lost without notice",
+    Trait.STOPS_REPLICATION: "a running replicator would append old records after new ones",
+    Trait.COMMITS_OFFSETS: "consumers without committed offsets start at auto.offset.reset",
+    Trait.ENABLES_WRITES: "clients would be sent to a cluster that rejects their writes",
+    Trait.FINDS_GAP: "records must be found before they can be reconciled",
+    Trait.RECONCILES: (
+        "reverse replication would append newer records before the missing ones are reconciled"
+    ),
 }
 _SHORT_KEYS = {"manual": "text", "check": "prechecks", "sequence": "name"}
 """Short forms that hold the value of one setting."""
@@ -76,8 +78,8 @@ def _unasked(plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[Broken]:
     for step in plan.steps:
         asked = asked or step.kind == Preflight.name
         if Trait.ENABLES_WRITES in kinds[step.kind].traits and not asked:
-            why = "a target is opened only where every precheck of a failover was asked"
-            yield Broken(step.id, f"step {step.id} needs {Preflight.name} before it: {why}")
+            why = "enable writes only after all prechecks of a failover have passed"
+            yield Broken(step.id, f"step {step.id} needs an earlier step {Preflight.name}: {why}")
 
 
 def _beside_failback(plan: Plan) -> Iterator[Broken]:
@@ -87,8 +89,8 @@ def _beside_failback(plan: Plan) -> Iterator[Broken]:
     sequence = next(step.id for step in plan.steps if is_failback([step])).partition(".")[0]
     for step in plan.steps:
         if step.id.partition(".")[0] != sequence and step.kind not in _BY_PEOPLE:
-            why = f"beside a way home stand only {', '.join(sorted(_BY_PEOPLE))}"
-            yield Broken(step.id, f"step {step.id} looks at the link the other way: {why}")
+            why = f"a failback can only be combined with {', '.join(sorted(_BY_PEOPLE))}"
+            yield Broken(step.id, f"step {step.id} uses the link in the opposite direction: {why}")
 
 
 def _duties(plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[Broken]:
@@ -108,9 +110,9 @@ def _must_be_done(step: Step, traits: Trait, drains: bool) -> str:
             return why
     if Trait.FENCES_WRITES in traits:
         if drains:
-            return "a source that still takes writes is never drained"
+            return "replication never catches up while the source accepts writes"
         if step.duty is Duty.OPTIONAL:
-            return "a fence that could not be set is owed: best-effort"
+            return "a fence that fails must be reported as outstanding: use best-effort"
     return ""
 
 
@@ -167,7 +169,7 @@ def build(
         raise config_error(str(runbook.path), problems)
     if not plan.steps:
         now = ", ".join(f"{fact} is {value}" for fact, value in observed(seen).items())
-        raise UsageError(f"no step of {runbook.name} is for these circumstances", now)
+        raise UsageError(f"no step of {runbook.name} applies to this link", now)
     return plan
 
 
@@ -205,7 +207,7 @@ def planned(
             continue
         for step in made:
             if step.id in places:
-                text = f"the id {step.id} is there twice when everything is spelled out"
+                text = f"step id {step.id} is used twice once sequences are expanded"
                 problems.append(at_value(runbook.document, (*each.path, "id"), text))
             places[step.id] = each.path
             steps.append(step)
@@ -261,7 +263,7 @@ def _by_hand(step: StepConfig, number: int, values: Values, wrong: Wrong) -> tup
         for name in references(text):
             if name in values and name not in harmless:
                 value = quoted(str(values[name]))
-                said = f"the value {value} of {name} cannot stand in a command line"
+                said = f"the value {value} of {name} cannot be used in a command line"
                 wrong((*path, line), said)
     return tuple(map(str, filled(step.by_hand, harmless, path, wrong)))
 
@@ -314,6 +316,6 @@ def _not_here(ready: Ready, site: Site, document: Document) -> Iterator[Problem]
         for key, argv in settings.command_lines:
             if not site.allows(argv):
                 allowed = [" ".join(words) for words in site.commands or ()]
-                said = f"there are {one_of(allowed)}" if allowed else "there are none"
+                said = f"allowed: {one_of(allowed)}" if allowed else "there are none"
                 text = f"is not among the `commands` of drctl.yaml: {said}"
                 yield at_key(document, (*where, key), text)

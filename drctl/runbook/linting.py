@@ -106,7 +106,7 @@ def _pointless(runbook: Runbook, everywhere: Sequence[Facts]) -> Iterator[Proble
         if len(truths) == 1:
             always = truths.pop()
             text = (
-                "is always so: leave it out" if always else "is never so: the step is unreachable"
+                "is always true: remove it" if always else "is never true: the step is unreachable"
             )
             yield at_value(runbook.document, ("steps", number, "when"), text)
 

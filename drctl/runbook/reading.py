@@ -144,7 +144,7 @@ def _parameters(file: RunbookFile, document: Document) -> Iterator[Problem]:
     for name, parameter in file.parameters.items():
         path = ("parameters", name)
         if name in NAMES:
-            yield at_key(document, path, "is what every runbook has, and no parameter")
+            yield at_key(document, path, "is predefined in every runbook and cannot be a parameter")
         if parameter.type == "choice" and not parameter.choices:
             yield at_key(document, (*path, "choices"), "is required by type choice")
             continue
@@ -170,7 +170,7 @@ def _steps(file: RunbookFile, document: Document) -> Iterator[Problem]:
         if step.id in seen:
             entry = document.entry(("steps", seen[step.id], "id"))
             line = entry.mark.line if entry else 0
-            yield at_value(document, (*path, "id"), f"is used twice, first in line {line}")
+            yield at_value(document, (*path, "id"), f"is used twice, first on line {line}")
         seen.setdefault(step.id, number)
         yield from _kind(step, path, document)
 
@@ -178,7 +178,7 @@ def _steps(file: RunbookFile, document: Document) -> Iterator[Problem]:
 def _kind(step: StepConfig, path: Place, document: Document) -> Iterator[Problem]:
     used = [key for key in SHORT if getattr(step, key) is not None]
     if len(used) != 1:
-        what = f"has {' and '.join(used)}: one of them is enough" if used else "does nothing"
+        what = f"has {' and '.join(used)}: use only one" if used else "does nothing"
         text = what if used else f"{what}: it needs {one_of(SHORT)}"
         yield at_key(document, path, text)
         return
@@ -189,7 +189,7 @@ def _kind(step: StepConfig, path: Place, document: Document) -> Iterator[Problem
         yield at_value(document, (*path, "step"), text)
     if used == ["sequence"]:
         if any(references(str(_sequence(step) or ""))):
-            yield at_key(document, (*path, "sequence"), "is named here, not by a parameter")
+            yield at_key(document, (*path, "sequence"), "must be a literal, not a parameter")
         for key in ("duty", "patience"):
             if getattr(step, key) is not None:
                 text = "goes with a single step, not with a sequence"
@@ -229,16 +229,16 @@ def _references(file: RunbookFile, document: Document) -> Iterator[Problem]:
         fillable = path[:1] == ("steps",) and len(path) > 2 and path[2] in FILLED
         used.update(names if fillable else ())
         for name in names:
-            text = "parameters may stand in what a step does, and nowhere else"
+            text = "parameters are allowed only in what a step does"
             if name.startswith("${"):
-                text = "a ${ is not closed ($${ for a plain one)"
+                text = "'${' is not closed (write '$${' for a literal one)"
             elif fillable and name not in declared:
                 near = did_you_mean(name, declared)
-                text = f"{quoted(name)} is no parameter{'; ' if near else ''}{near}"
+                text = f"{quoted(name)} is not a parameter{'; ' if near else ''}{near}"
             if not fillable or name not in declared:
                 yield Problem(scalar.mark, path, text)
         if holds_secret_reference(scalar.text) and "env" not in path[3:]:
-            text = "may not refer to ${env:...} or ${file:...}: it goes into plans and journals"
+            text = "must not refer to ${env:...} or ${file:...}: plans and journals record it"
             yield Problem(scalar.mark, path, text)
     for name in file.parameters:
         if name not in used:
@@ -287,7 +287,9 @@ def files(folder: Path) -> tuple[Path, ...]:
         ConfigError: it is none.
     """
     if not folder.is_dir():
-        raise ConfigError(f"{folder} is no folder", "set `runbooks` of drctl.yaml to one that is")
+        raise ConfigError(
+            f"not a directory: {folder}", "set `runbooks` in drctl.yaml to a directory"
+        )
     return tuple(sorted(folder.glob("*.yaml")))
 
 

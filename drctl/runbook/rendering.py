@@ -184,13 +184,13 @@ def _longest(text: str) -> int:
 
 _IN = "  "
 _DUTIES = {
-    Duty.BEST_EFFORT: "the run goes on; what was not done is owed, and named in the report",
-    Duty.OPTIONAL: "the run goes on without",
+    Duty.BEST_EFFORT: "the run continues, and the report lists it as outstanding",
+    Duty.OPTIONAL: "the run continues without it",
 }
 _LEGEND = (
-    "Command lines are for working by hand. In them `$SOURCE` and `$TARGET` are the clusters'"
+    "The command lines are for working by hand. In them, `$SOURCE` and `$TARGET` are the clusters'"
     " bootstrap addresses, `$CONNECT` is the address of a Connect worker, and `admin.properties`"
-    " holds your credentials. What stands in capitals is to be filled in. Where drctl asks whether"
+    " holds your credentials. Replace words in capitals. Where drctl asks whether"
     " a step is done, a pipeline answers with `--answer STEP=yes`."
 )
 
@@ -251,9 +251,9 @@ def _running(runbook: Runbook, seen: Circumstances, given: Mapping[str, str]) ->
             words += ["--set", f"{name}={given.get(name, name.upper())}"]
     typed = command(words)
     yield from ("## Running it", "")
-    yield "The first line changes nothing: it looks, and prints the plan. The second one acts."
+    yield "The first command changes nothing: it prints the plan. The second one executes it."
     yield from ("", *block([typed, f"{typed} --execute"], "sh"), "")
-    yield "If it stops, `drctl resume` goes on from there, from any machine with the configuration."
+    yield "If it stops, run `drctl resume` on any machine with the configuration."
     yield ""
 
 
@@ -310,11 +310,11 @@ def _step(
     if told.clients:
         yield f"{_IN}- Clients: {line(told.clients)}."
     if told.rollback:
-        yield f"{_IN}- The way back: {line(told.rollback)}."
+        yield f"{_IN}- Rollback: {line(told.rollback)}."
     if step.duty is not Duty.REQUIRED:
         yield f"{_IN}- If it cannot be done: {_DUTIES[step.duty]}."
     if by_people:
-        yield f"{_IN}- drctl asks whether it is done."
+        yield f"{_IN}- drctl asks for confirmation."
     lines = ready.by_hand or by_hand(step, seen, home=home)
     if lines:
         yield from ("", *block(lines, "sh", _IN))
@@ -322,8 +322,8 @@ def _step(
 
 def _after(runbook: Runbook, seen: Circumstances) -> Iterator[str]:
     yield from ("## Afterwards", "")
-    yield "- [ ] Keep the report of the run: what was done, when, by whom, and what is still owed."
-    yield "- [ ] What is owed has an owner and a date."
+    yield "- [ ] Keep the report of the run: what was done, when, by whom, and what is outstanding."
+    yield "- [ ] Every outstanding action has an owner and a date."
 
 
 def _length(seconds: float) -> str:

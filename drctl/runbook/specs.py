@@ -101,7 +101,7 @@ def _variable(values: Mapping[str, str]) -> Mapping[str, str]:
         parts_of(text)
         if names_secret(name) and not holds_secret_reference(text):
             raise ValueError(
-                f"{name} is a secret, and goes into plans and journals: refer to it,"
+                f"{name} is a secret, and plans and journals record it: use"
                 " ${env:NAME} or ${file:PATH}"
             )
     return values
@@ -286,7 +286,7 @@ def _switch(own: EndpointSettings, seen: Circumstances, given: Given) -> Iterato
         yield from map(given.over, step_builders.switches(seen, given.id))
         return
     if own.endpoint > len(seen.endpoints):
-        raise Misfit("endpoint", "is the number of no endpoint of the link")
+        raise Misfit("endpoint", "is not the number of an endpoint of the link")
     chosen = list(step_builders.switches(seen, given.id))[own.endpoint - 1]
     yield given.over(replace(chosen, id=given.id))
 
@@ -379,7 +379,7 @@ def _sequence(own: SequenceSettings, seen: Circumstances, given: Given) -> Itera
 def _sequence_steps(own: SequenceSettings, seen: Circumstances) -> Iterator[Step]:
     if own.name != NAME:
         if own.policy is not None:
-            raise Misfit("policy", f"goes with {NAME}: {own.name} brings no records over")
+            raise Misfit("policy", f"goes with {NAME}: {own.name} does not reconcile records")
         yield from failover(Mode(own.name.removeprefix("failover-")), seen).steps
         return
     way = seen.failback or turned(seen, tuple(f"{name}-BACK" for name in seen.connectors))

@@ -26,7 +26,7 @@ def seconds(value: object) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     found = _DURATION.fullmatch(f"{value}") if number or isinstance(value, str) else None
     if found is None:
-        raise ValueError("must be a length of time such as 90s, 5m, 2h or 1d")
+        raise ValueError("must be a duration such as 90s, 5m, 2h or 1d")
     return float(found[1]) * _SECONDS[found[2]]
 
 
@@ -56,13 +56,13 @@ def given_values(declared: Mapping[str, ParameterConfig], given: Mapping[str, st
         UsageError: a value is missing, does not fit its type, or is for no parameter.
     """
     complaints = [
-        f"{escaped(name)} is no parameter of this runbook; {_near(name, tuple(declared))}"
+        f"{escaped(name)} is not a parameter of this runbook; {_near(name, tuple(declared))}"
         for name in sorted(given.keys() - declared.keys())
     ]
     values: dict[str, Value] = {}
     for name, parameter in declared.items():
         if name not in given and parameter.default is None:
-            complaints.append(f"{name} has no value: --set {name}={_shape(parameter)}")
+            complaints.append(f"{name} has no value: use --set {name}={_shape(parameter)}")
             continue
         try:
             values[name] = (
@@ -73,7 +73,7 @@ def given_values(declared: Mapping[str, ParameterConfig], given: Mapping[str, st
         except ValueError as error:
             complaints.append(f"{name}: {error}")
     if complaints:
-        raise UsageError(lines(complaints), "drctl runbook show NAME tells what it takes")
+        raise UsageError(lines(complaints), "run drctl runbook show NAME to see its parameters")
     return values
 
 
@@ -125,7 +125,7 @@ def as_text(value: Value) -> str:
         ValueError: it is a list.
     """
     if isinstance(value, tuple):
-        raise ValueError("is a list, and cannot stand inside a text")
+        raise ValueError("is a list and cannot be used inside a text")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -197,7 +197,7 @@ _TYPE_WORDS: Mapping[ParameterType, str] = {
     "string": "text: write it in quotes",
     "integer": "a whole number",
     "number": "a number",
-    "duration": "a length of time such as 90s, 5m, 2h or 1d",
+    "duration": "a duration such as 90s, 5m, 2h or 1d",
     "boolean": "true or false",
     "choice": "text: write it in quotes",
     "list": "a list of texts",

@@ -33,15 +33,12 @@ class Fact:
 
 
 FACTS: Mapping[str, Fact] = {
-    "source": Fact(
-        (REACHABLE, UNREACHABLE), "whether the cluster that replication reads from answers"
-    ),
-    "target": Fact((REACHABLE, UNREACHABLE), "whether the cluster that it writes to answers"),
+    "source": Fact((REACHABLE, UNREACHABLE), "whether the source cluster responds"),
+    "target": Fact((REACHABLE, UNREACHABLE), "whether the target cluster responds"),
     "replicator": Fact(
-        ("mirrormaker2", "confluent-replicator", "offset-preserving", "none"),
-        "what copies the records",
+        ("mirrormaker2", "confluent-replicator", "offset-preserving", "none"), "the replicator"
     ),
-    "fence": Fact(tuple(FenceMethod), "how producers are kept from the source"),
+    "fence": Fact(tuple(FenceMethod), "how producers are fenced from the source"),
     "connectors": Fact((), "how many connectors of the link drctl.yaml names"),
     "endpoints": Fact((), "how many endpoints the link has"),
 }
@@ -181,7 +178,9 @@ def parse(text: str) -> Expression:
     reading = _Reading(tuple(_tokens(text)), len(text.rstrip()))
     found = reading.either(0)
     if reading.next is not None:
-        raise Mistake(f"{quoted(reading.next.text)} is too much: expected and, or", reading.next.at)
+        raise Mistake(
+            f"{quoted(reading.next.text)} is unexpected: expected and, or", reading.next.at
+        )
     return found
 
 
@@ -202,7 +201,7 @@ def _tokens(text: str) -> Iterator[_Token]:
         found = _TOKEN.match(text, at)
         if found is None:
             here = at + len(text[at:]) - len(text[at:].lstrip())
-            raise Mistake(f"{quoted(text[here])} means nothing here", here)
+            raise Mistake(f"{quoted(text[here])} is not allowed here", here)
         kind = str(found.lastgroup)
         yield _Token(found[kind], found.start(kind), kind)
         at = found.end()
@@ -252,13 +251,13 @@ class _Reading:
         fact = self._word(f"expected a fact: {one_of(tuple(FACTS))}")
         if fact.text not in FACTS:
             near = did_you_mean(fact.text, tuple(FACTS)) or f"there are {one_of(tuple(FACTS))}"
-            raise Mistake(f"{quoted(fact.text)} is no fact; {near}", fact.at)
+            raise Mistake(f"{quoted(fact.text)} is not a fact; {near}", fact.at)
         words = FACTS[fact.text].words
         op = self.next
         if op is None or op.kind != "op":
-            raise Mistake(f"expected == or another comparison behind {fact.text}", self._here())
+            raise Mistake(f"expected == or another comparison after {fact.text}", self._here())
         if words and op.text in _ORDER:
-            raise Mistake(f"{fact.text} is a word: it can only be == or != another", op.at)
+            raise Mistake(f"{fact.text} is a word: compare it with == or !=", op.at)
         self.at += 1
         allowed = one_of(words) if words else f"a number up to {LARGEST}"
         value = self._word(f"expected {allowed}")

@@ -1,4 +1,4 @@
-"""Commits offsets that a plan lists, where no group is active; what was there before is kept."""
+"""Commits the offsets listed in a plan for inactive groups; the journal keeps the previous ones."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -90,7 +90,7 @@ class ApplyFacts:
 
 
 class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
-    """Each is guarded again right before the commit, and read back; what is refused is left."""
+    """Rechecks each offset right before the commit and reads it back; skips refused ones."""
 
     name = "apply-offsets"
     # It asks its own prechecks, and its intent is the snapshot from which it is undone.
@@ -106,16 +106,16 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
     def describe(self, settings: ApplySettings) -> Description:
         """The step in words."""
         groups = counted(len({row.wanted.group for row in settings.rows}), "group")
-        left = f"; {len(settings.left_out)} are left out" if settings.left_out else ""
+        left = f"; {len(settings.left_out)} excluded" if settings.left_out else ""
         return Description(
             f"commit {counted(len(settings.rows), 'offset')} of {groups} on"
             f" {settings.cluster}{left}",
-            "every offset reads back as it was committed",
-            "drctl offsets undo: the journal has every offset that was there before",
+            "every committed offset reads back",
+            "drctl offsets undo restores the previous offsets from the journal",
         )
 
     def check(self, settings: ApplySettings, facts: Facts, reader: LinkReader) -> ApplyIntent:
-        """Ask every precheck again.
+        """Run every precheck again.
 
         Raises:
             Unreachable: the cluster did not answer.
@@ -155,18 +155,23 @@ class ApplyOffsets(Permanent[ApplySettings, ApplyIntent, ApplyFacts]):
         if left := (*told, *map(_left_out, intent.left_out)):
             return Seen(State.FAILED, f"{written}; {_words('not committed', left)}", items=left)
         groups = len({change.group for change in intent.lines})
-        words = f"{written} for {counted(groups, 'group')}, and read back; {intent.same} were there"
+        words = (
+            f"{written} for {counted(groups, 'group')}, and read back; {intent.same}"
+            f" already committed"
+        )
         return Seen(State.DONE, words, ApplyFacts(len(found), groups, intent.same))
 
     def undone(self, intent: ApplyIntent, reader: LinkReader) -> Seen[ApplyFacts]:
         """What stays."""
         found = read_back(intent, reader)
         if any(each.outcome is Outcome.UNKNOWN for each in found.values()):
-            return Seen(State.UNKNOWN, "where the groups stand is not known")
+            return Seen(State.UNKNOWN, "the committed offsets of the groups are unknown")
         stay = sum(each.outcome in WRITTEN for each in found.values())
         if not stay:
             return Seen(State.DONE, "no offset was committed")
-        words = f"{counted(stay, 'offset')} committed: drctl offsets undo puts back what was there"
+        words = (
+            f"{counted(stay, 'offset')} committed: drctl offsets undo restores the previous offsets"
+        )
         return Seen(State.DONE, words, stays=True)
 
 

@@ -1,4 +1,4 @@
-"""A user-supplied command: an argv list, no shell, a deadline, an environment of its own.
+"""A user-supplied command: an argv list without a shell, with a timeout and its own environment.
 
 It may not be safe to run twice, so it is never run again before its effect is checked. A `verify`
 command checks it from any machine. Else the exit code is the proof, and only the process that ran
@@ -79,19 +79,21 @@ class _Runs(StepKind[C, D, F]):
         """Whether it was rolled back."""
         ran, back = (reader.ended(f"{intent.identity}-{what}") for what in ("argv", "undo"))
         if intent.already:
-            return Seen(State.DONE, "it was so before")
+            return Seen(State.DONE, "it was already done before")
         if intent.verify and not _holds(intent, reader):
-            return Seen(State.DONE, f"{_told(intent.verify)} says that it is not done")
+            return Seen(State.DONE, f"{_told(intent.verify)} reports that it is not done")
         if ran is not None and ran.code is None:
             return Seen(State.DONE, f"{_told(intent.argv)} was never started")
         if back is not None and (back.code != 0 or not intent.verify):
             return _judged(intent.undo, back)
         if intent.verify and intent.undo:
-            return Seen(State.WAITING, f"{_told(intent.verify)} says that it is still done")
+            return Seen(State.WAITING, f"{_told(intent.verify)} reports that it is still in effect")
         question = f"{intent.question}{BACK}"
-        seen = _asked(question, f"is what {_told(intent.argv)} did taken back?", reader)
+        seen = _asked(question, f"was the effect of {_told(intent.argv)} rolled back?", reader)
         if seen.state is State.UNKNOWN and not intent.undo:
-            words = f"no way back is given; take it back, then --answer {question}=yes"
+            words = (
+                f"no undo command is configured: roll it back, then pass --answer {question}=yes"
+            )
             return Seen(State.FAILED, words)
         return seen
 
@@ -113,12 +115,12 @@ def _ended(intent: CommandIntent, reader: LinkReader) -> Seen[Any]:
     ended = reader.ended(f"{intent.identity}-argv")
     if intent.verify:
         if _holds(intent, reader):
-            return Seen(State.DONE, f"{_told(intent.verify)} says that it is done")
+            return Seen(State.DONE, f"{_told(intent.verify)} reports that it is done")
         if ended is None or ended.code == 0:
-            return Seen(State.WAITING, f"{_told(intent.verify)} says that it is not done")
+            return Seen(State.WAITING, f"{_told(intent.verify)} reports that it is not done")
     if ended is not None:
         return _judged(intent.argv, ended)
-    return _asked(intent.question, f"did {_told(intent.argv)} do its work?", reader)
+    return _asked(intent.question, f"did {_told(intent.argv)} succeed?", reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +181,10 @@ def _how(code: int | None) -> str:
 def _asked(question: str, text: str, reader: LinkReader) -> Seen[Any]:
     answer = reader.answer(question, text)
     if answer is None:
-        words = f"nobody knows: {text} Look, then --answer {question}=yes, or =no"
+        words = f"unknown: {text} Check, then pass --answer {question}=yes or =no"
         return Seen(State.UNKNOWN, words)
     state = State.DONE if answer else State.WAITING
-    return Seen(state, f"a person says {'yes' if answer else 'no'}: {text}")
+    return Seen(state, f"answered {'yes' if answer else 'no'}: {text}")
 
 
 def _told(argv: tuple[str, ...]) -> str:
@@ -211,7 +213,7 @@ class CommandFenceIntent(FenceIntent, CommandIntent):
 
 
 class CommandFence(_Runs[CommandFenceSettings, CommandFenceIntent, FenceFacts]):
-    """The command's own proof, and end offsets that do not move: neither alone is a fence."""
+    """The command's own result plus stable end offsets: neither alone proves a fence."""
 
     name = "command-fence"
     traits = Trait.CHANGES | Trait.FENCES_WRITES
@@ -220,7 +222,7 @@ class CommandFence(_Runs[CommandFenceSettings, CommandFenceIntent, FenceFacts]):
         """The step in words."""
         told = super().describe(settings)
         title = f"fence {settings.cluster}: {told.title}"
-        return Description(title, f"{told.proof}, and end offsets do not move", told.rollback)
+        return Description(title, f"{told.proof}, and end offsets are stable", told.rollback)
 
     def check(
         self, settings: CommandFenceSettings, facts: Facts, reader: LinkReader

@@ -1,4 +1,4 @@
-"""Puts the link's groups where they go on on the target; read back position by position."""
+"""Commits translated offsets for the link's groups on the target and reads each one back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +13,8 @@ from drctl.offsets.applying import Action, ApplyPlan, Line
 from drctl.offsets.results import Change
 from drctl.steps.apply_offsets import changes, commit, guarded
 
-LEFT_OUT = "groups-not-translated"
-"""The precheck that stands against opening a target on which a group has no place to go on."""
+LEFT_OUT = "groups-left-out"
+"""Blocks enabling writes on a target on which a group has no offset to resume from."""
 
 COMMIT = "commit"
 """The word of `policy.unproven_offsets` by which such positions are written."""
@@ -40,7 +40,7 @@ class Reread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """Where groups would resume, by what is known before anything is done.
+    """Where groups would resume, as known before the run starts.
 
     Attributes:
         positions: that would stand on the target.
@@ -218,7 +218,7 @@ class CommitFacts:
 
 
 class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
-    """Never backwards, and never over unread records, unless that was overridden."""
+    """Never moves a group backwards or past unread records unless that was overridden."""
 
     name = "commit-offsets"
     traits = Trait.CHANGES | Trait.COMMITS_OFFSETS
@@ -226,16 +226,16 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
     def describe(self, settings: CommitSettings) -> Description:
         """The step in words."""
         return Description(
-            f"commit the translated positions of the link's groups on {settings.cluster}",
-            "every position reads back as it was committed",
-            "put back every position that was there before",
+            f"commit the translated offsets of the link's groups on {settings.cluster}",
+            "every committed offset reads back",
+            "restore every previously committed offset",
         )
 
     def check(self, settings: CommitSettings, facts: Facts, reader: LinkReader) -> CommitIntent:
         """Translate by what is known now, and hold it against the target.
 
         Raises:
-            Refused: a group has no place to go on, and that is not passed over.
+            Refused: a group has no offset to resume from, and that is not overridden.
             Unreachable: the target did not answer.
         """
         plan, unknown = planned_offsets(settings, reader)
@@ -244,8 +244,9 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
         if left_out and not (settings.leave_out or LEFT_OUT in settings.overrides):
             first = "; ".join(left_out[:5])
             raise Refused(
-                f"{len(left_out)} positions or groups cannot be committed: {first}",
-                f"drctl offsets explain tells why; or --override {LEFT_OUT}=REASON",
+                f"offsets of {len(left_out)} groups or partitions cannot be committed: {first}",
+                f"see why: drctl offsets explain; to continue without them: --override"
+                f" {LEFT_OUT}=REASON",
             )
         rows = reread(plan)
         return CommitIntent(
@@ -267,7 +268,7 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
         return commit(intent.lines, intent.cluster, writer)
 
     def verify(self, intent: CommitIntent, reader: LinkReader) -> Seen[CommitFacts]:
-        """Whether every position reads back."""
+        """Whether every committed offset reads back."""
         wanted = [(*each.place, each.to) for each in intent.lines]
         others = _others(wanted, intent.cluster, reader)
         lines, left_out = len(intent.lines), intent.left_out
@@ -282,33 +283,33 @@ class CommitOffsets(StepKind[CommitSettings, CommitIntent, CommitFacts]):
             _stand(intent),
         )
         if others:
-            words = f"{len(others)} of {lines} positions are not there: {others[0]}"
+            words = f"{len(others)} of {lines} offsets are not committed: {others[0]}"
             return Seen(State.WAITING, words, facts, others)
-        words = f"{lines} positions of {facts.groups} groups read back as committed"
+        words = f"{lines} offsets of {facts.groups} groups committed and read back"
         outstanding = (
-            f"{len(left_out)} positions or groups were left out: {left_out[0]}" if left_out else ""
+            f"{len(left_out)} groups or partitions were left out: {left_out[0]}" if left_out else ""
         )
         return Seen(State.DONE, words, facts, left_out, outstanding)
 
     def undo(self, intent: CommitIntent, writer: LinkWriter) -> tuple[str, ...]:
-        """Put back what was there."""
+        """Restore the previous offsets."""
         back = [each._replace(before=each.to, to=each.before) for each in intent.lines]
         return commit(back, intent.cluster, writer)
 
     def undone(self, intent: CommitIntent, reader: LinkReader) -> Seen[CommitFacts]:
-        """Whether every position is as before."""
+        """Whether every offset is restored."""
         wanted = [(*each.place, each.before) for each in intent.lines]
         others = _others(wanted, intent.cluster, reader)
         if others:
-            words = f"{len(others)} are not put back: {others[0]}"
+            words = f"{len(others)} offsets are not restored: {others[0]}"
             return Seen(State.WAITING, words, items=others)
-        return Seen(State.DONE, f"{len(wanted)} positions are as before")
+        return Seen(State.DONE, f"{len(wanted)} offsets restored")
 
 
 def _others(
     wanted: Sequence[tuple[str, TopicPartition, Committed | None]], cluster: str, reader: LinkReader
 ) -> tuple[str, ...]:
-    """Each position that is not as wanted, in words."""
+    """Each offset that differs from the target offset, described."""
     names = tuple(dict.fromkeys(group for group, _, _ in wanted))
     committed = reader.groups(cluster).committed(names) if names else {}
     found = []
@@ -318,7 +319,7 @@ def _others(
             found.append(f"{group} {place}: {positions.reason}")
         elif positions.get(place) != position:
             now = positions.get(place)
-            stands = "has no position" if now is None else f"stands at {now.offset}"
+            stands = "has no committed offset" if now is None else f"is at offset {now.offset}"
             found.append(f"{group} {place} {stands}")
     return tuple(found)
 
@@ -348,7 +349,7 @@ def _stand(intent: CommitIntent) -> Stand:
 
 def _nothing_known(pattern: str) -> str:
     """Where such a group begins, its own settings say: it may read all again, or skip much."""
-    return f"{pattern}: no group of this name is known; its source does not answer"
+    return f"{pattern}: no such group is known, and its source does not respond"
 
 
 def _told(line: Line) -> str:
@@ -391,7 +392,7 @@ class VerifyFacts:
 
 
 class VerifyGroups(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
-    """A position behind where it was put reads again what was read, and is owed an answer."""
+    """Verifies that no group fell back behind its committed offset; those are outstanding."""
 
     name = "verify-groups"
     traits = Trait.VERIFIES
@@ -399,9 +400,9 @@ class VerifyGroups(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
     def describe(self, settings: VerifySettings) -> Description:
         """The step in words."""
         return Description(
-            f"see where the link's groups stand on {settings.cluster}",
-            "each position is where it was committed or further on, up to the end of its log;"
-            " what is not is owed",
+            f"verify the committed offsets of the link's groups on {settings.cluster}",
+            "each committed offset is at or after the one that was set, and within its log;"
+            " any other is an outstanding action",
         )
 
     def check(self, settings: VerifySettings, facts: Facts, reader: LinkReader) -> VerifyIntent:
@@ -422,7 +423,7 @@ class VerifyGroups(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         )
         number = sum(map(len, put.values()))
         if unread:
-            words = f"where {len(unread)} groups or partitions stand is not known: {unread[0]}"
+            words = f"the offsets of {len(unread)} groups or partitions are unknown: {unread[0]}"
             return Seen(State.WAITING, words, VerifyFacts(number, len(put)), unread)
         ends = {p: log.end for p, log in logs.items() if isinstance(log, PartitionOffsets)}
         known = {g: p for g, p in committed.items() if not isinstance(p, Unavailable)}
@@ -431,11 +432,11 @@ class VerifyGroups(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
         names = tuple(sorted({group for group, _ in found}))
         facts = VerifyFacts(number, len(put), len(wrong), names)
         if not wrong:
-            words = f"{number} positions of {len(put)} groups are where they were put or further on"
+            words = f"{number} offsets of {len(put)} groups are where they were set or later"
             return Seen(State.DONE, words, facts)
         told = "; ".join(wrong[:_SHOWN])
         more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        words = f"{len(wrong)} of {number} positions on {cluster} are not where they should be"
+        words = f"{len(wrong)} of {number} offsets on {cluster} are wrong"
         return Seen(State.DONE, words, facts, wrong, f"{words}: {told}{more}")
 
 
@@ -449,13 +450,16 @@ def _places(stand: Stand) -> Places:
 def _wrong(
     put: Places, committed: Mapping[str, Positions], ends: Mapping[TopicPartition, int]
 ) -> Iterator[tuple[str, str]]:
-    """Each position that is missing, behind, or beyond its log: its group, and words."""
+    """Each offset that is missing, too low or beyond its log: its group, and a description."""
     for group, positions in put.items():
         for place, at in positions.items():
             now, end = committed[group].get(place), ends[place]
             if now is None:
-                yield group, f"{group} has no position in {place} any more, and was put at {at:,}"
+                yield group, f"{group} has no offset in {place} any more; it was set to {at:,}"
             elif now.offset < at:
-                yield group, f"{group} stands at {now.offset:,} of {place}, and was put at {at:,}"
+                yield group, f"{group} is at offset {now.offset:,} of {place}; it was set to {at:,}"
             elif now.offset > end:
-                yield group, f"{group} stands at {now.offset:,} of {place}, which ends at {end:,}"
+                yield (
+                    group,
+                    f"{group} is at offset {now.offset:,} of {place}, which ends at {end:,}",
+                )

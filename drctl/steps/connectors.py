@@ -1,4 +1,4 @@
-"""Connectors of one Connect cluster: restarted, begun again, or given source positions."""
+"""Steps on the connectors of one Connect cluster: restart, recreate, set source positions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Watch:
 
     Attributes:
         settle_s: for so long each has to run.
-        anew: whether it begins anew, with no positions.
+        anew: whether it starts from scratch, without source positions.
     """
 
     connectors: tuple[str, ...]
@@ -84,7 +84,9 @@ class VerifyConnectorsRunning(Polling[Watch, Watch, None]):
     def describe(self, settings: Watch) -> Description:
         """The step in words."""
         names = ", ".join(settings.connectors)
-        return Description(f"see whether {names} run", f"each has run for {settings.settle_s:g} s")
+        return Description(
+            f"verify that {names} run", f"each has been RUNNING for {settings.settle_s:g} s"
+        )
 
     def check(self, settings: Watch, facts: Facts, reader: LinkReader) -> Watch:
         """Nothing has to be decided."""
@@ -92,12 +94,12 @@ class VerifyConnectorsRunning(Polling[Watch, Watch, None]):
 
     def verify(self, intent: Watch, reader: LinkReader) -> Seen[None]:
         """Which of them run."""
-        how = ", and begins anew" if intent.anew else ""
+        how = ", and starts from scratch" if intent.anew else ""
         return _running(intent.connectors, intent.settle_s, reader, how)
 
 
 class RestartConnectors(Permanent[Watch, Restart, None]):
-    """One attempt: what does not run by then is restarted."""
+    """Restarts the connectors and tasks that are not running."""
 
     name = "restart-connectors"
     traits = Trait.CHANGES | Trait.IRREVERSIBLE
@@ -105,9 +107,9 @@ class RestartConnectors(Permanent[Watch, Restart, None]):
     def describe(self, settings: Watch) -> Description:
         """The step in words."""
         return Description(
-            f"restart what does not run of {', '.join(settings.connectors)}",
-            f"each has run for {settings.settle_s:g} s, with all of its tasks",
-            "none: what was restarted stays restarted",
+            f"restart connectors that are not running: {', '.join(settings.connectors)}",
+            f"each has been RUNNING for {settings.settle_s:g} s, with all of its tasks",
+            "none: a restart cannot be rolled back",
         )
 
     def check(self, settings: Watch, facts: Facts, reader: LinkReader) -> Restart:
@@ -131,7 +133,7 @@ class RestartConnectors(Permanent[Watch, Restart, None]):
 
     def undone(self, intent: Restart, reader: LinkReader) -> Seen[None]:
         """Restarts stay."""
-        return Seen(State.DONE, "what was restarted stays restarted", stays=bool(intent.restarted))
+        return Seen(State.DONE, "restarts are not rolled back", stays=bool(intent.restarted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,9 @@ class SaveSourcePositions(Polling[SaveSettings, Export, None]):
     def describe(self, settings: SaveSettings) -> Description:
         """The step in words."""
         names = ", ".join(settings.partitions)
-        return Description(f"keep the positions of {names}", f"they are in {BEFORE} of the run")
+        return Description(
+            f"save the source positions of {names}", f"{BEFORE} in the run's folder has them"
+        )
 
     def check(self, settings: SaveSettings, facts: Facts, reader: LinkReader) -> Export:
         """Read them.
@@ -184,7 +188,7 @@ class SaveSourcePositions(Polling[SaveSettings, Export, None]):
     def verify(self, intent: Export, reader: LinkReader) -> Seen[None]:
         """They are in the journal, too."""
         number = sum(len(each.offsets) for each in intent.connectors)
-        return Seen(State.DONE, f"{counted(number, 'position')} kept in {BEFORE}")
+        return Seen(State.DONE, f"{counted(number, 'position')} saved in {BEFORE}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +214,7 @@ class Moves:
 
 
 class SetSourcePositions(StepKind[Moves, Moves, None]):
-    """Has a stopped connector go on from there; a rollback has it go on from where it was."""
+    """Sets the source positions of a stopped connector; a rollback restores the previous ones."""
 
     name = "set-source-positions"
     traits = Trait.CHANGES
@@ -219,9 +223,9 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
         """The step in words."""
         number = counted(len(settings.positions), "position")
         return Description(
-            f"give connector {settings.connector} {number}",
-            "they read back",
-            "give it the positions back that it had",
+            f"set {number} of connector {settings.connector}",
+            "the positions read back",
+            "restore its previous positions",
         )
 
     def check(self, settings: Moves, facts: Facts, reader: LinkReader) -> Moves:
@@ -235,14 +239,17 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
         name, workers = settings.connector, reader.workers()
         state = _known(name, workers.all()).state
         if state != STOPPED:
-            raise Refused(f"connector {name} is {state}: Connect takes positions of stopped ones")
+            raise Refused(
+                f"connector {name} is {state}: Connect sets positions only of stopped connectors"
+            )
         now = workers.positions(name)
         moved = [p for p in settings.positions if _at(p.partition, now) not in (p.before, p.to)]
         if moved:
             raise Refused(
-                f"connector {name} has moved in {counted(len(moved), 'partition')} since the plan"
+                f"connector {name} has moved in {counted(len(moved), 'partition')} since"
+                f" the plan was made"
                 " was made",
-                "make the plan anew",
+                "plan again",
             )
         return settings
 
@@ -255,7 +262,7 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
     def verify(self, intent: Moves, reader: LinkReader) -> Seen[None]:
         """Whether they read back; a worker may tell the old ones for a moment."""
         wanted = {n: each.to for n, each in enumerate(intent.positions)}
-        return _read_back(intent, wanted, "was taken, and is not what is read back", reader)
+        return _read_back(intent, wanted, "was accepted but does not read back", reader)
 
     def undo(self, intent: Moves, writer: LinkWriter) -> tuple[str, ...]:
         """Give it back what it had."""
@@ -266,7 +273,7 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
     def undone(self, intent: Moves, reader: LinkReader) -> Seen[None]:
         """Whether it has it."""
         before = {n: each.before for n, each in enumerate(intent.positions)}
-        return _read_back(intent, before, "is not as it was before", reader)
+        return _read_back(intent, before, "is not as it wrestored", reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +300,7 @@ class StopConnector(StepKind[One, Stood, None]):
     def describe(self, settings: One) -> Description:
         """The step in words."""
         name = settings.connector
-        return Description(f"stop {name}", "it is STOPPED, without a task", f"let {name} go on")
+        return Description(f"stop {name}", "it is STOPPED, without a task", f"resume {name}")
 
     def check(self, settings: One, facts: Facts, reader: LinkReader) -> Stood:
         """Its state.
@@ -332,7 +339,7 @@ class StopConnector(StepKind[One, Stood, None]):
 
 
 class DeleteSourcePositions(StepKind[One, Moves, None]):
-    """Has a stopped connector forget all of its positions; a rollback gives them back."""
+    """Deletes all source positions of a stopped connector; a rollback restores them."""
 
     name = "delete-source-positions"
     traits = Trait.CHANGES
@@ -341,7 +348,9 @@ class DeleteSourcePositions(StepKind[One, Moves, None]):
         """The step in words."""
         name = settings.connector
         return Description(
-            f"have {name} forget its positions", "it has none", f"give {name} back what it had"
+            f"delete the source positions of {name}",
+            "it has none",
+            f"restore the source positions of {name}",
         )
 
     def check(self, settings: One, facts: Facts, reader: LinkReader) -> Moves:
@@ -376,11 +385,11 @@ class DeleteSourcePositions(StepKind[One, Moves, None]):
     def undone(self, intent: Moves, reader: LinkReader) -> Seen[None]:
         """Whether it has it."""
         before = {n: each.before for n, each in enumerate(intent.positions)}
-        return _read_back(intent, before, "is not as it was before", reader)
+        return _read_back(intent, before, "is not as it wrestored", reader)
 
 
 class ResumeConnector(StepKind[One, One, None]):
-    """Lets it go on; whether it stays so is looked at by itself."""
+    """Resumes a connector; another step verifies that it keeps running."""
 
     name = "resume-connector"
     traits = Trait.CHANGES
@@ -388,7 +397,7 @@ class ResumeConnector(StepKind[One, One, None]):
     def describe(self, settings: One) -> Description:
         """The step in words."""
         name = settings.connector
-        return Description(f"let {name} go on", "it is not STOPPED any more", f"stop {name}")
+        return Description(f"resume {name}", "it is no longer STOPPED", f"stop {name}")
 
     def check(self, settings: One, facts: Facts, reader: LinkReader) -> One:
         """Nothing has to be decided."""
@@ -403,8 +412,8 @@ class ResumeConnector(StepKind[One, One, None]):
         """Whether it goes on."""
         found = _known(intent.connector, reader.workers().all())
         if found.state == STOPPED:
-            return Seen(State.WAITING, f"{found.name} is {STOPPED} still")
-        return Seen(State.DONE, f"{found.name} goes on")
+            return Seen(State.WAITING, f"{found.name} is still {STOPPED}")
+        return Seen(State.DONE, f"{found.name} is resumed")
 
     def undo(self, intent: One, writer: LinkWriter) -> tuple[str, ...]:
         """Stop it."""
@@ -427,7 +436,7 @@ class Another:
 
 
 class CreateConnector(Permanent[Another, Another, None]):
-    """Makes another one of the same configuration, which no journal holds."""
+    """Creates another connector with the same configuration, which no journal holds."""
 
     name = "create-connector"
     traits = Trait.CHANGES | Trait.IRREVERSIBLE
@@ -435,8 +444,8 @@ class CreateConnector(Permanent[Another, Another, None]):
     def describe(self, settings: Another) -> Description:
         """The step in words."""
         return Description(
-            f"make {settings.new_name} with the configuration of {settings.connector}",
-            "it is there",
+            f"create connector {settings.new_name} with the configuration of {settings.connector}",
+            "it exists",
             "none: drctl deletes no connector",
         )
 
@@ -449,7 +458,7 @@ class CreateConnector(Permanent[Another, Another, None]):
         """
         if settings.new_name in reader.workers().all():
             raise Refused(
-                f"there is a connector {settings.new_name} by now", "choose another: --as"
+                f"connector {settings.new_name} already exists", "choose another name: --as NAME"
             )
         return settings
 
@@ -461,7 +470,7 @@ class CreateConnector(Permanent[Another, Another, None]):
     def verify(self, intent: Another, reader: LinkReader) -> Seen[None]:
         """Whether it is there."""
         there = intent.new_name in reader.workers().all()
-        words = f"{intent.new_name} is {'made' if there else 'not there'}"
+        words = f"{intent.new_name} {'created' if there else 'does not exist'}"
         return Seen(State.DONE if there else State.WAITING, words)
 
     def undone(self, intent: Another, reader: LinkReader) -> Seen[None]:
@@ -478,7 +487,7 @@ def _known(name: str, there: Mapping[str, Connector]) -> Connector:
         UsageError: there is none of this name.
     """
     if name not in there:
-        raise UsageError(f"there is no connector {name} on these workers any more")
+        raise UsageError(f"connector {name} no longer exists on these workers")
     return there[name]
 
 

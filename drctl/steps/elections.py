@@ -1,4 +1,4 @@
-"""Has leaders elected inside one cluster; an election cannot be taken back."""
+"""Has leaders elected inside one cluster; an election cannot be rolled back."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -98,13 +98,16 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
         """The step in words."""
         partitions = counted(len(settings.partitions), "partition")
         if settings.election is Election.PREFERRED:
-            title = f"give {partitions} of {settings.cluster} back to their first replicas"
-            return Description(title, "each is led by its first replica", "none: nothing is lost")
+            title = f"elect the preferred leaders of {partitions} of {settings.cluster}"
+            return Description(
+                title, "each is led by its preferred replica", "none: nothing is lost"
+            )
         losses = "; ".join(f"{aim.place} loses {aim.loss}" for aim in settings.partitions[:_NAMED])
         return Description(
-            f"elect leaders of {partitions} of {settings.cluster} that lack records: {losses}",
-            "each has a leader that answers; its log says where it was cut",
-            "none: what the new leader lacks is lost for good",
+            f"elect leaders of {partitions} of {settings.cluster} that are missing"
+            f" records: {losses}",
+            "each has a leader that responds; the leader's log shows where it was truncated",
+            "none: records that the new leader does not have are lost for good",
         )
 
     def check(self, settings: ElectSettings, facts: Facts, reader: LinkReader) -> ElectIntent:
@@ -129,7 +132,7 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
         if not kept:
             raise Refused(
                 f"changed since the plan was made: {', '.join(map(str, ends_of[:_NAMED]))}",
-                "make the plan anew",
+                "plan again",
             )
         return ElectIntent(settings.cluster, election, due, there, changed)
 
@@ -151,7 +154,7 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
         if open_:
             # What this process did not ask for may be asked for; else the answer may still come.
             asked = all(place in answers for place in open_)
-            words = f"without the leader that it is to get: {', '.join(map(str, open_[:_NAMED]))}"
+            words = f"not yet led by the requested replica: {', '.join(map(str, open_[:_NAMED]))}"
             return Seen(State.UNKNOWN if asked else State.WAITING, words, items=items)
         if failed or intent.changed:
             left = tuple(f"{each.place}: it has changed" for each in intent.changed)
@@ -167,7 +170,7 @@ class ElectLeaders(Permanent[ElectSettings, ElectIntent, ElectFacts]):
         elected = _elected(intent, found)
         if not elected:
             return Seen(State.DONE, "no leader was elected")
-        words = f"leaders that were elected stay: {'; '.join(_told(intent, found))}"
+        words = f"elected leaders are not rolled back: {'; '.join(_told(intent, found))}"
         return Seen(State.DONE, words, ElectFacts(elected), stays=True)
 
 
@@ -189,7 +192,7 @@ def _lost(aim: Aim, each: Became) -> OffsetRange | None:
 def _told(intent: ElectIntent, found: Mapping[TopicPartition, Became]) -> Iterator[str]:
     if intent.election is Election.PREFERRED:
         led = sum(each.outcome is Outcome.ELECTED for each in found.values())
-        yield f"{counted(led, 'partition')} led by the first replica"
+        yield f"{counted(led, 'partition')} led by the preferred replica"
         return
     for aim in intent.aims:
         each = found[aim.place]
@@ -197,7 +200,7 @@ def _told(intent: ElectIntent, found: Mapping[TopicPartition, Became]) -> Iterat
             continue
         words = f"{aim.place}: broker {each.leader} leads it"
         if isinstance(each.cut, int):
-            words += f", its log was kept up to {each.cut}"
+            words += f", its log was kept up to offset {each.cut}"
         if lost := _lost(aim, each):
             least = "" if aim.exact else "at least "
             words += f": {least}{lost.span:,} offsets are lost"

@@ -68,7 +68,7 @@ class EnableFacts:
 
 
 class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
-    """From here on the target may hold writes that the source has not."""
+    """From here on the target may hold writes that the source does not have."""
 
     name = "enable-writes"
     traits = Trait.CHANGES | Trait.ENABLES_WRITES
@@ -76,9 +76,9 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
     def describe(self, settings: EnableSettings) -> Description:
         """The step in words."""
         return Description(
-            f"open {settings.cluster} for writes",
-            f"a record written to {PROBE_TOPIC} reads back",
-            "deny again what was denied before",
+            f"enable writes on {settings.cluster}",
+            f"a record written to {CANARY_TOPIC} reads back",
+            "restore the ACL rules that denied writes",
         )
 
     def check(self, settings: EnableSettings, facts: Facts, reader: LinkReader) -> EnableIntent:
@@ -113,13 +113,13 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
             lifted = reader.acls(cluster).lifted(intent.lifted, intent.topics)
             if not lifted.proven:
                 return Seen(State.WAITING, "; ".join(lifted.unproven), items=lifted.unproven)
-        if not reader.probe_readable(cluster, PROBE_TOPIC, intent.text):
-            return Seen(State.WAITING, f"the probe record is not on {cluster} yet")
-        words = f"{cluster} took a record and gave it back"
+        if not reader.heard(cluster, CANARY_TOPIC, intent.text):
+            return Seen(State.WAITING, f"the probe record is not readable on {cluster} yet")
+        words = f"a probe record was written to {cluster} and read back"
         outstanding = ""
         if intent.unseen:
             # The probe record is drctl's own: it says nothing of what applications may do.
-            outstanding = f"look whether rules of {cluster} deny applications: {intent.unseen}"
+            outstanding = f"check whether ACL rules on {cluster} deny applications: {intent.unseen}"
         return Seen(State.DONE, words, EnableFacts(len(intent.lifted)), outstanding=outstanding)
 
     def undo(self, intent: EnableIntent, writer: LinkWriter) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
     def undone(self, intent: EnableIntent, reader: LinkReader) -> Seen[EnableFacts]:
         """Whether it is denied again everywhere."""
         if not intent.lifted:
-            return Seen(State.DONE, "nothing had been lifted")
+            return Seen(State.DONE, "no rule had been removed")
         enforcement = reader.acls(intent.cluster).enforcement(intent.lifted, intent.topics)
         state = State.DONE if enforcement.proven else State.WAITING
         return Seen(
@@ -162,15 +162,15 @@ def _refuse_if_alive(source: str, reader: LinkReader) -> None:
     try:
         reader.alive(source)
     except AuthenticationFailed:
-        told = "somebody is there, and does not let drctl in"
+        told = "it responds but rejects drctl's credentials"
     except Unreachable:
         return
     else:
-        told = "it answers again"
+        told = "it responds again"
     raise Refused(
         f"{ALIVE}: cluster {source}: {told}",
-        "use --mode planned, which loses nothing; or where it is to be given up all the same, say"
-        f" why with --override {ALIVE}=REASON",
+        "use --mode planned, which loses nothing; to abandon the source anyway, pass"
+        f" --override {ALIVE}=REASON",
     )
 
 
@@ -189,10 +189,10 @@ def _refuse_if_moved(source: str, fenced: Mapping[str, int], reader: LinkReader)
     new = [topic for topic in topics if topic not in named]
     if new:
         raise Refused(
-            f"{MOVED}: {len(new)} topics were made on {source} behind the fence, which does not"
-            f" name them: {', '.join(new[:_SHOWN])}",
-            "begin again: the fence names what is there by then. Where clients make topics all the"
-            f" time, deny them CREATE on {source} before",
+            f"{MOVED}: {len(new)} topics were created on {source} after the fence, which does not"
+            f" cover them: {', '.join(new[:_SHOWN])}",
+            "start again: a new fence covers them. If clients keep creating topics, deny them"
+            f" CREATE on {source} first",
         )
     # One without a leader takes no record.
     grown = [
@@ -211,10 +211,10 @@ def _refuse_if_missing(source: str, grown: list[str], reader: LinkReader) -> Non
         return
     told = missing.not_compared[0] if missing.not_compared else f"{missing.records:,} are missing"
     raise Refused(
-        f"{MOVED}: {len(grown)} partitions of {source} grew behind the fence,"
+        f"{MOVED}: {len(grown)} partitions of {source} grew after the fence,"
         f" {', '.join(grown[:_SHOWN])}: {told}",
-        f"find who writes there (another principal than fence.principals, a super user, or rules"
-        f" that somebody lifted: kafka-acls.sh --list on {source}), keep it away, and begin again",
+        f"find the writer (a principal not in fence.principals, a super user, or rules"
+        f" that were removed: kafka-acls.sh --list on {source}), stop it, and start again",
     )
 
 
@@ -227,8 +227,8 @@ def _refuse_if_needed(cluster: str, lifted: tuple[Acl, ...], others: Mapping[Acl
             f"{SHARED}: {len(needed)} rules that keep applications from {cluster} are needed by"
             f" the fence of link {link}, such as {rule.operation} on {rule.name} to"
             f" {rule.principal}",
-            f"bring the clients of link {link} home first; or where its fence is not needed any"
-            f" more, remove the rules of principal {signature}... on {cluster}",
+            f"fail back link {link} first; if its fence is no longer needed,"
+            f" remove the rules of principal {signature}... on {cluster}",
         )
 
 

@@ -84,12 +84,12 @@ class FailbackOrder(Polling[OrderSettings, OrderFacts, OrderFacts]):
 
     def describe(self, settings: OrderSettings) -> Description:
         """The step in words."""
-        title = f"see how far the way back to {settings.target} has come, and in which order"
+        title = f"check the progress and the order of the failback to {settings.target}"
         passed = ", ".join(sorted(settings.overrides)) or "none"
         lost = "nothing is lost, or"
         if settings.mode == REBUILDING:
             lost = f"{settings.target} has lost records, and nothing is"
-        return Description(title, f"{lost} out of order (passed over: {passed})")
+        return Description(title, f"{lost} out of order (overridden: {passed})")
 
     def check(self, settings: OrderSettings, facts: Facts, reader: LinkReader) -> OrderFacts:
         """Ask.
@@ -112,13 +112,13 @@ class FailbackOrder(Polling[OrderSettings, OrderFacts, OrderFacts]):
         return OrderFacts(tuple(f"{each.check}: {each.subject}: {each.reason}" for each in found))
 
     def verify(self, intent: OrderFacts, reader: LinkReader) -> Seen[OrderFacts]:
-        """They were asked a moment ago."""
+        """Passes: `check` has just run them."""
         number = len(intent.warnings)
-        return Seen(State.DONE, f"nothing stands against it; {number} to know of", intent)
+        return Seen(State.DONE, f"no blockers; {number} warnings", intent)
 
 
 _SHOWN = 3
-_BY_A_PERSON = "a person says so"
+_BY_A_PERSON = "confirmed by the operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +164,8 @@ class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
 
     def describe(self, settings: ResolveSettings) -> Description:
         """The step in words."""
-        proof = "each of it is named with the proof that settles it; what none settles stays owed"
-        return Description("settle what earlier runs owe", proof)
+        proof = "each action is listed with the proof that resolves it; all others stay outstanding"
+        return Description("resolve the outstanding actions of earlier runs", proof)
 
     def check(self, settings: ResolveSettings, facts: Facts, reader: LinkReader) -> ResolveIntent:
         """What they owe, and what of it is settled.
@@ -187,17 +187,17 @@ class ResolveOutstanding(Polling[ResolveSettings, ResolveIntent, ResolveFacts]):
         if kept and question and reader.answer(question, _asked(kept)):
             settled, kept = (*settled, *(_told(each, _BY_A_PERSON) for each in kept)), ()
         facts = ResolveFacts(settled, kept)
-        words = f"{len(settled)} things that were owed are settled"
+        words = f"{len(settled)} outstanding actions are resolved"
         if not kept:
-            words = words if settled else "nothing is owed"
+            words = words if settled else "no outstanding actions"
             return Seen(State.DONE, words, facts, settled)
-        words = f"{words}, {len(kept)} stay owed"
+        words = f"{words}, {len(kept)} remain"
         shown = "; ".join(map(_named, kept[:_SHOWN]))
         more = f"; and {len(kept) - _SHOWN} more" if len(kept) > _SHOWN else ""
-        outstanding = f"nothing has proven that this is settled: {shown}{more}"
+        outstanding = f"no proof resolves: {shown}{more}"
         if question:
-            outstanding += f"; once it is: --answer {question}=yes at the next way home"
-        items = (*settled, *(f"still owed: {_named(each)}" for each in kept))
+            outstanding += f"; once it is done, pass --answer {question}=yes to the next failback"
+        items = (*settled, *(f"still outstanding: {_named(each)}" for each in kept))
         return Seen(State.DONE, words, facts, items, outstanding)
 
 
@@ -210,7 +210,7 @@ def _named(each: OutstandingAction) -> str:
 
 
 def _asked(kept: tuple[OutstandingAction, ...]) -> str:
-    return f"say whether this is settled, which nothing has proven: {'; '.join(map(_named, kept))}"
+    return f"is this resolved? No proof covers it: {'; '.join(map(_named, kept))}"
 
 
 _CLOSED = tuple(
@@ -251,11 +251,14 @@ def _fence(outstanding: OutstandingAction, shown: Shown) -> str:
     """A fence that was not set, or that something came through."""
     if outstanding.source == shown.home and shown.any_of(_CLOSED) and _SECONDARY in shown.facts:
         return (
-            f"{shown.home} was closed before its records were found, and {shown.left} lacks none"
+            f"{shown.home} was fenced before its records were found, and {shown.left} is"
+            f" missing none"
             " but what was decided on (verify-secondary)"
         )
     if outstanding.source == shown.left and shown.any_of(_FENCED) and _PRIMARY in shown.facts:
-        return f"{shown.left} was fenced, and {shown.home} lacks nothing of it (verify-primary)"
+        return (
+            f"{shown.left} was fenced, and {shown.home} is missing nothing of it (verify-primary)"
+        )
     return ""
 
 
@@ -284,7 +287,7 @@ def _second_copies(outstanding: OutstandingAction, shown: Shown) -> str:
 def _copied_back(outstanding: OutstandingAction, shown: Shown) -> str:
     """What was to be replicated to the cluster that is active again."""
     if outstanding.source == shown.home and _PRIMARY in shown.facts:
-        return f"{shown.home} has all that {shown.left} has (verify-primary)"
+        return f"{shown.home} has every record of {shown.left} (verify-primary)"
     return ""
 
 
@@ -295,7 +298,7 @@ def _positions(outstanding: OutstandingAction, shown: Shown) -> str:
         return ""
     if outstanding.groups and all(group in put.stand for group in outstanding.groups):
         names = ", ".join(outstanding.groups)
-        return f"{names}: each has a place on {shown.home} now, and stands there (verify-groups)"
+        return f"{names}: each has a committed offset on {shown.home} now (verify-groups)"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Keeps producers, or consumers, away from one cluster; proven on every broker."""
+"""Fences producers or consumers on one cluster by ACLs, verified on every broker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -75,7 +75,7 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         who, cluster = ", ".join(settings.principals), settings.cluster
         proof = "every broker has the rules"
         if self.operation is Denied.WRITE:
-            proof += ", and end offsets do not move"
+            proof += ", and end offsets are stable"
         return Description(
             f"fence {_WHO[self.operation]} on {cluster}: deny {self.operation} to {who}",
             proof,
@@ -97,8 +97,8 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
             )
         if not present.enforced:
             raise Refused(
-                f"{cluster} has no authorizer: its ACLs keep nobody away",
-                "fence by a command of the site: fence: {method: command, command: [...]}",
+                f"{cluster} has no authorizer: ACLs are not enforced",
+                "use your own command: fence: {method: command, command: [...]}",
             )
         rules = denials(settings.principals, [Topics(t) for t in topics], [self.operation])
         others = rules_of_other_links(present.rules, link)
@@ -133,8 +133,8 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         facts = FenceFacts(ends, tuple(sorted(proof.enforcement.brokers)))
         if proof.proven:
             words = (
-                f"all {len(facts.brokers)} brokers deny it; the ends of"
-                f" {len(ends)} partitions stood still for {intent.settle_seconds:g} s"
+                f"all {len(facts.brokers)} brokers deny it; the end offsets of"
+                f" {len(ends)} partitions were stable for {intent.settle_seconds:g} s"
             )
             return Seen(State.DONE, words, facts)
         return Seen(State.WAITING, "; ".join(proof.unproven[:_SHOWN]), facts, proof.unproven)
@@ -155,10 +155,10 @@ class Fence(StepKind[AclFenceSettings, AclFenceIntent, FenceFacts]):
         lifted = reader.acls(cluster).lifted(gone, intent.topics)
         if not lifted.proven:
             return Seen(State.WAITING, "; ".join(lifted.unproven[:_SHOWN]), items=lifted.unproven)
-        words = f"{len(added) - len(kept)} rules are gone from every broker of {cluster}"
+        words = f"{len(added) - len(kept)} rules were removed from every broker of {cluster}"
         if kept:
             links = ", ".join(sorted(set(kept.values())))
-            words = f"{words}; {len(kept)} stay, for the fence of link {links} rests on them"
+            words = f"{words}; {len(kept)} stay: the fence of link {links} uses them"
         return Seen(State.DONE, words)
 
 
@@ -182,7 +182,7 @@ FENCE_PRODUCERS = Fence("fence-producers", Trait.CHANGES | Trait.FENCES_WRITES, 
 FENCE_CONSUMERS = Fence("fence-consumers", Trait.CHANGES, Denied.READ)
 
 
-_WHY = "a cluster that is back stays closed until its records are found and clients are home"
+_WHY = "the returned cluster stays fenced until the failback has completed"
 
 
 S = TypeVar("S", bound=FenceSettings)
@@ -246,7 +246,7 @@ def _without_ends(seen: Seen[FenceFacts]) -> str:
     """The words of a proof that looked at no end offset."""
     if seen.state is not State.DONE:
         return seen.words
-    return f"{seen.words.partition(';')[0]}; replication brings home what is new meanwhile"
+    return f"{seen.words.partition(';')[0]}; reverse replication adds new records meanwhile"
 
 
 FENCE_RETURNED = FencedReturned(FENCE_PRODUCERS, "fence-returned")

@@ -58,7 +58,7 @@ def first_new_records(site: ClusterReader, since: Offsets) -> Firsts:
             elif records:
                 going_on[place] = records[-1].offset + 1
         waiting = going_on
-    raise Unreachable(f"{next(iter(waiting))} of {site.name} holds too many copies to look through")
+    raise Unreachable(f"{next(iter(waiting))} of {site.name} holds too many copied records to scan")
 
 
 def is_copy(record: Record) -> bool:
@@ -134,20 +134,23 @@ def first_arrivals(
             awaited.append(str(place))
     if wrong:
         words = (
-            f"what came first to {', '.join(wrong[:_SHOWN])} of {clusters.target} is not the"
-            f" first new record of {clusters.source}: records would be copied twice, or left out"
+            f"the first record replicated to {', '.join(wrong[:_SHOWN])} of"
+            f" {clusters.target} is not the"
+            f" first new record of {clusters.source}: records would be duplicated or skipped"
         )
         return Seen(State.FAILED, words, items=tuple(wrong))
     if awaited:
-        words = f"the first new record of {len(awaited)} partitions has not come yet: {awaited[0]}"
+        words = f"waiting for the first new record of {len(awaited)} partitions: {awaited[0]}"
         return Seen(State.WAITING, words, items=tuple(awaited))
     if not travels:
-        words = f"{clusters.source} has nothing new yet"
+        words = f"{clusters.source} has no new records yet"
     elif whole:
-        words = f"what came first to {len(travels)} partitions is the first record of each"
+        words = (
+            f"the first replicated record of {len(travels)} partitions is the first record of each"
+        )
     else:
         words = (
-            f"what came first to {len(travels)} partitions is the first new record of each;"
+            f"the first replicated record of {len(travels)} partitions is the first new one;"
             " no old one"
         )
     return Seen(State.DONE, words)

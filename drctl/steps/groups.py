@@ -1,6 +1,6 @@
-"""Makes the link's groups of KIP-848 ready on the target: their members end where there are none.
+"""Prepares the link's KIP-848 groups on the target: their members fail if the group does not exist.
 
-Positions alone do not make such a group: see `drctl.model.groups`.
+Committing offsets does not create such a group: see `drctl.model.groups`.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from drctl.steps.fences import FENCE_CONSUMERS, fenced_ends
 BATCH = 250
 """Groups that are made ready together."""
 
-RESTART = "restart members of groups of KIP-848's protocol that end when they are moved"
+RESTART = "restart KIP-848 group members that fail when they are moved"
 
 Groups = Mapping[str, Group | Unavailable]
 
@@ -72,9 +72,9 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
         """The step in words."""
         source, target = settings.source, settings.target
         return Description(
-            f"make the groups ready on {target} that are of KIP-848's protocol on {source}",
+            f"prepare the KIP-848 groups of {source} on {target}",
             f"{target} describes each as a group of that protocol",
-            "none is needed: empty groups without positions are forgotten by themselves",
+            "none is needed: Kafka deletes empty groups without offsets",
         )
 
     def check(self, settings: BothClusters, facts: Facts, reader: LinkReader) -> PrepareIntent:
@@ -138,7 +138,7 @@ class PrepareGroups(StepKind[BothClusters, PrepareIntent, PrepareFacts]):
 
     def undone(self, intent: PrepareIntent, reader: LinkReader) -> Seen[PrepareFacts]:
         """They are gone in a while."""
-        return Seen(State.DONE, "empty groups without positions are forgotten by themselves")
+        return Seen(State.DONE, "Kafka deletes empty groups without offsets")
 
 
 def _groups(cluster: str, reader: LinkReader) -> Groups:
@@ -167,7 +167,7 @@ def _in_the_way(groups: Groups, target: str) -> Iterator[str]:
     yield from _untold(groups)
     for name, group in groups.items():
         if isinstance(group, Group) and group.active and not _is_new(group):
-            yield f"{name}: somebody reads in it on {target}, as a group of another protocol"
+            yield f"{name}: it is active on {target} with another group protocol"
 
 
 def _said(group: Group | Unavailable) -> str:
@@ -182,7 +182,7 @@ def _outstanding(intent: PrepareIntent) -> str:
         told = f"which groups of {intent.source} are of KIP-848's protocol is not known"
         others = f" ({len(unknown)} of {intent.target} may be)" if unknown else ""
         return f"{RESTART}; {told}{others}: {intent.silent}"
-    return f"{RESTART}; {len(left)} groups were not made ready: {left[0]}" if left else ""
+    return f"{RESTART}; {len(left)} groups could not be prepared: {left[0]}" if left else ""
 
 
 Rows = list[tuple[str, str, int, int]]
@@ -249,11 +249,11 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
     def describe(self, settings: QuiesceSettings) -> Description:
         """The step in words."""
         if settings.drain_window:
-            title = f"let consumers read {settings.cluster} to its fenced end"
-            proof = "groups are empty or have committed it all, or no position moves any more"
+            title = f"wait for consumers to read {settings.cluster} to its fenced end"
+            proof = "groups are empty, have committed everything, or their offsets no longer change"
             return Description(title, proof)
         title = f"wait until consumers have left {settings.cluster}"
-        return Description(title, "groups are empty, or fenced and their positions stand still")
+        return Description(title, "groups are empty, or fenced with stable offsets")
 
     def check(self, settings: QuiesceSettings, facts: Facts, reader: LinkReader) -> QuiesceIntent:
         """Where the groups stand now."""
@@ -290,10 +290,10 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
             return Seen(State.DONE, words, facts)
 
         if not active:
-            return done(f"nobody reads in any of {len(names)} groups")
-        told = f"{len(active)} of {len(names)} groups are read in: {', '.join(active[:3])}"
+            return done(f"0 of {len(names)} groups are active")
+        told = f"{len(active)} of {len(names)} groups are active: {', '.join(active[:3])}"
         if intent.fenced and digest == intent.digest:
-            return done(f"{told}; their reads are fenced, positions stand still")
+            return done(f"{told}; their reads are fenced and their offsets are stable")
         if intent.ends is not None:
             told = f"{told}; {_left(rows, active, intent.ends)}"
             unread = _unread(rows, active, intent.ends)
@@ -309,14 +309,14 @@ class Quiesce(Polling[QuiesceSettings, QuiesceIntent, QuiesceFacts]):
     def _gains_nothing(self, before: str, digest: str, unread: int) -> str:
         """Why nobody needs to wait any longer; empty where waiting helps."""
         if not unread:
-            return "waiting gains nothing"
+            return "waiting longer would not help"
         # What stood before belongs to another wait where the digest at its beginning was another.
         kept, since = self._unmoved.get(before, ("", 0.0))
         if kept != digest:
             self._unmoved[before] = digest, self._clock()
             return ""
         waited = self._clock() - since
-        return f"no position has moved for {waited:.0f} s" if waited >= _MOMENT_S else ""
+        return f"no offset has changed for {waited:.0f} s" if waited >= _MOMENT_S else ""
 
 
 def _unread(rows: Rows, active: list[str], ends: Mapping[str, int]) -> int:
@@ -340,7 +340,7 @@ def _left(rows: Rows, active: list[str], ends: Mapping[str, int]) -> str:
     return (
         f"{unread:,} records up to the fenced end are not committed"
         if unread
-        else ("they have committed all that is there")
+        else ("they have committed everything")
     )
 
 
@@ -353,7 +353,7 @@ def _positions(cluster: str, names: Collection[str], reader: LinkReader) -> Rows
     rows: Rows = []
     for name, found in reader.groups(cluster).committed(names).items():
         if isinstance(found, Unavailable):
-            raise Unreachable(f"the positions of group {name} cannot be read: {found.reason}")
+            raise Unreachable(f"the offsets of group {name} cannot be read: {found.reason}")
         rows += [(name, *place, at.offset) for place, at in found.items()]
     return sorted(rows)
 

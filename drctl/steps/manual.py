@@ -1,4 +1,4 @@
-"""What a person does, and says that it is done; the answer is in the journal."""
+"""Manual steps: an operator does them and confirms; the answer is in the journal."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,7 +8,7 @@ from drctl.engine.ports import LinkReader
 from drctl.engine.source_fence import FenceFacts
 from drctl.model.typed_json import Number
 
-PROOF = "a person says that it is done"
+PROOF = "a person reports that it is done"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class SaidFacts:
 
 @dataclass(frozen=True, slots=True)
 class Manual(Polling[ManualSettings, ManualIntent, SaidFacts]):
-    """Asks; drctl itself does nothing, and rolls nothing back."""
+    """Asks the operator; drctl itself changes nothing and rolls nothing back."""
 
     name: str
     traits: Trait
@@ -73,11 +73,11 @@ def answered(question: str, text: str, reader: LinkReader) -> Seen[SaidFacts]:
     """What a person says; no answer counts as no."""
     answer = reader.answer(question, text)
     if answer is None:
-        words = f"not answered: {text}: answer on a terminal, or with --answer {question}=yes"
+        words = f"not answered: {text}: answer in a terminal or pass --answer {question}=yes"
         return Seen(State.FAILED, words)
     if not answer:
-        return Seen(State.FAILED, f"a person says no: {text}", SaidFacts("no"))
-    return Seen(State.DONE, f"a person says that it is done: {text}", SaidFacts("yes"))
+        return Seen(State.FAILED, f"answered no: {text}", SaidFacts("no"))
+    return Seen(State.DONE, f"confirmed by the operator: {text}", SaidFacts("yes"))
 
 
 def one_line(text: str) -> str:
@@ -95,7 +95,7 @@ BACK = ".undo"
 
 @dataclass(frozen=True, slots=True)
 class ManualChange(Manual):
-    """Asks whether it is done; and, where the run is rolled back, whether that was undone."""
+    """Asks whether a change is done and, in a rollback, whether it was undone."""
 
     def describe(self, settings: ManualSettings) -> Description:
         """The step in words."""
@@ -115,7 +115,7 @@ def changing(settings: ManualSettings) -> Description:
 def verify_undo(intent: ManualIntent, reader: LinkReader) -> Seen[Any]:
     """Whether a person says that a change was rolled back."""
     if not intent.undo:
-        return Seen(State.FAILED, f"there is no way back from: {intent.text}")
+        return Seen(State.FAILED, f"cannot be rolled back: {intent.text}")
     return answered(intent.question + BACK, intent.undo, reader)
 
 
@@ -185,7 +185,9 @@ def still(
     facts = FenceFacts(ends, answer=answer)
     if not found.proven:
         return Seen(State.WAITING, "; ".join(found.unproven[:_SHOWN]), facts, found.unproven)
-    words = f"{held.words}; the ends of {len(ends)} partitions stood still for {settle_s:g} s"
+    words = (
+        f"{held.words}; the end offsets of {len(ends)} partitions were stable for {settle_s:g} s"
+    )
     return Seen(State.DONE, words, facts)
 
 
@@ -200,14 +202,14 @@ class ManualFenceIntent(FenceIntent, ManualIntent):
 
 
 class ManualFence(Polling[ManualFenceSettings, ManualFenceIntent, FenceFacts]):
-    """A person's word, and end offsets that do not move: neither alone is a fence."""
+    """The operator's confirmation plus stable end offsets: neither alone proves a fence."""
 
     name = "manual-fence"
     traits = Trait.CHANGES | Trait.FENCES_WRITES
 
     def describe(self, settings: ManualFenceSettings) -> Description:
         """The step in words."""
-        return replace(changing(settings), proof=f"{PROOF}, and end offsets do not move")
+        return replace(changing(settings), proof=f"{PROOF}, and end offsets are stable")
 
     def check(
         self, settings: ManualFenceSettings, facts: Facts, reader: LinkReader

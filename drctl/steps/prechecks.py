@@ -1,4 +1,4 @@
-"""Asks the prechecks, and writes down the state before anything is changed.
+"""Runs the prechecks and records the state before anything is changed.
 
 The plan continues only where every precheck allows it or was overridden.
 """
@@ -42,7 +42,7 @@ class PreflightSettings:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """What could not be looked at for one cause, which is told nowhere else.
+    """Prechecks that could not run for one shared cause, which is reported once.
 
     Attributes:
         what: the cause in a few words, by which all else refers to it.
@@ -84,9 +84,9 @@ class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
 
     def describe(self, settings: PreflightSettings) -> Description:
         """The step in words."""
-        title = "ask the prechecks: both clusters, replication, groups, endpoints"
+        title = "run the prechecks: clusters, replication, groups, endpoints"
         passed = ", ".join(sorted(settings.overrides)) or "none"
-        return Description(title, f"no precheck fails (passed over: {passed})")
+        return Description(title, f"no precheck fails (overridden: {passed})")
 
     def check(
         self, settings: PreflightSettings, facts: Facts, reader: LinkReader
@@ -114,10 +114,10 @@ class Preflight(Polling[PreflightSettings, PreflightFacts, PreflightFacts]):
         )
 
     def verify(self, intent: PreflightFacts, reader: LinkReader) -> Seen[PreflightFacts]:
-        """They were asked a moment ago."""
+        """Passes: `check` has just run them."""
         told = "".join(f"; {len(u.checks)} could not run: {u.what}" for u in intent.unseen)
         return Seen(
-            State.DONE, f"no precheck fails; {len(intent.warnings)} to know of{told}", intent
+            State.DONE, f"all prechecks passed; {len(intent.warnings)} warnings{told}", intent
         )
 
 
@@ -155,7 +155,7 @@ class RunPrechecks(Polling[CheckSettings, CheckFacts, CheckFacts]):
     def describe(self, settings: CheckSettings) -> Description:
         """The step in words."""
         return Description(
-            f"ask the prechecks: {', '.join(settings.prechecks)}", "none of them fails"
+            f"run the prechecks: {', '.join(settings.prechecks)}", "none of them fails"
         )
 
     def check(self, settings: CheckSettings, facts: Facts, reader: LinkReader) -> CheckFacts:
@@ -175,8 +175,8 @@ class RunPrechecks(Polling[CheckSettings, CheckFacts, CheckFacts]):
         return CheckFacts(names, tuple(told))
 
     def verify(self, intent: CheckFacts, reader: LinkReader) -> Seen[CheckFacts]:
-        """They were asked a moment ago."""
-        return Seen(State.DONE, f"none of {len(intent.prechecks)} prechecks fails", intent)
+        """Passes: `check` has just run them."""
+        return Seen(State.DONE, f"all {len(intent.prechecks)} prechecks passed", intent)
 
 
 def _against(
@@ -187,7 +187,7 @@ def _against(
             continue
         said = [each for each in found if each.check == name]
         if not said:
-            yield f"{name}: nobody looked: it does not concern this link"
+            yield f"{name}: not run: it does not apply to this link"
         for each in said:
             if each.status in _AGAINST:
                 yield f"{each.check}: {each.subject}: {each.reason}"
@@ -216,7 +216,7 @@ class SnapshotSettings:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFacts:
-    """Clusters that did not answer; and by cluster, groups in which somebody read."""
+    """Clusters that did not respond, and the active groups of each cluster."""
 
     silent: tuple[str, ...] = ()
     active_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -230,11 +230,11 @@ class SnapshotState(Polling[SnapshotSettings, StateSnapshot, SnapshotFacts]):
 
     def describe(self, settings: SnapshotSettings) -> Description:
         """The step in words."""
-        title = "write down topics, end offsets, group positions and connectors of both clusters"
+        title = "record topics, end offsets, committed offsets and connectors of both clusters"
         return Description(title, f"{FILE} in the run's folder, and the journal")
 
     def check(self, settings: SnapshotSettings, facts: Facts, reader: LinkReader) -> StateSnapshot:
-        """Observe everything; what does not answer is written down as such."""
+        """Observe everything; record what does not respond as such."""
         ahead = reader.seen_ahead() or StateSnapshot()
         left = SnapshotSettings(
             tuple(name for name in settings.clusters if name not in ahead.clusters),
@@ -251,7 +251,7 @@ class SnapshotState(Polling[SnapshotSettings, StateSnapshot, SnapshotFacts]):
         return ()
 
     def verify(self, intent: StateSnapshot, reader: LinkReader) -> Seen[SnapshotFacts]:
-        """It stands in the journal."""
+        """Done: the journal has it."""
         clusters = intent.clusters
         silent = tuple(sorted(name for name, stock in clusters.items() if stock.error))
         told = ", ".join(

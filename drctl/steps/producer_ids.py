@@ -88,9 +88,11 @@ def _take(found: IdsInUse, told: Producers) -> bool:
 CALL_S = 10
 """What a call of the writer may take."""
 
-RESTART = "restart idempotent producers when they are moved: they get new ids"
+RESTART = "restart idempotent producers when they move, so that they get new ids"
 
-_EARLIER = "or skip ids days before, by a runbook with this step and more `patience`"
+_EARLIER = (
+    "or advance the ids days before, with a runbook that runs this step with a longer timeout"
+)
 
 Given = Mapping[int, int | Unavailable]
 
@@ -148,9 +150,9 @@ class AdvanceProducerIds(Permanent[AdvanceSettings, AdvanceIntent, AdvanceFacts]
         """The step in words."""
         source, target = settings.source, settings.target
         return Description(
-            f"have {target} skip the producer ids that are in use on {source}",
-            "every broker gives an id above the highest in use (to ask costs it one)",
-            "none is needed: nobody misses ids that were skipped",
+            f"advance the producer ids of {target} past those in use on {source}",
+            "every broker assigns an id above the highest in use (each request uses one)",
+            "none is needed: skipped ids are harmless",
         )
 
     def check(self, settings: AdvanceSettings, facts: Facts, reader: LinkReader) -> AdvanceIntent:
@@ -189,27 +191,31 @@ class AdvanceProducerIds(Permanent[AdvanceSettings, AdvanceIntent, AdvanceFacts]
             _outstanding(intent),
         )
         if beyond == NOBODY:
-            words = f"no producer id is known to be in use on {source}: none is skipped"
+            words = f"no producer id is known to be in use on {source}: nothing to do"
             return Seen(State.DONE, words, facts, items, outstanding)
         try:
             given = reader.producer_ids(target).next_ids()
         except ConfigError as error:
             return Seen(State.FAILED, f"{error.message}; {RESTART}")
         if low := _low(given, intent):
-            words = f"{target} gives ids that may be in use on {source}: {'; '.join(low)}"
+            words = f"{target} assigns ids that may be in use on {source}: {'; '.join(low)}"
             return Seen(State.FAILED, f"{words}; {RESTART}, {_EARLIER}", items=low)
-        if silent := _silent(dict(sorted(given.items()))) if given else ("no broker is there",):
-            words = f"which ids {target} gives is not known of all brokers: {'; '.join(silent)}"
+        if silent := _silent(dict(sorted(given.items()))) if given else ("no broker responds",):
+            words = (
+                f"the next producer ids of some brokers of {target} are unknown:"
+                f" {'; '.join(silent)}"
+            )
             return Seen(State.WAITING, f"{words}; {RESTART}", items=silent)
         words = (
-            f"all {len(given)} brokers of {target} give producer ids above {beyond:,}, the highest"
+            f"all {len(given)} brokers of {target} assign producer ids above {beyond:,},"
+            f" the highest"
             f" in use on {source}{_cost(given, intent)}"
         )
         return Seen(State.DONE, words, facts, items, outstanding)
 
     def undone(self, intent: AdvanceIntent, reader: LinkReader) -> Seen[AdvanceFacts]:
         """What was skipped stays so."""
-        return Seen(State.DONE, "producer ids stay skipped: nobody misses them")
+        return Seen(State.DONE, "producer ids stay advanced: skipped ids are harmless")
 
 
 def _before(target: str, reader: LinkReader) -> dict[str, int]:
@@ -238,7 +244,7 @@ def _low(given: Given, intent: AdvanceIntent) -> tuple[str, ...]:
     for broker, now in sorted(given.items()):
         if isinstance(now, int) and now <= intent.beyond:
             before = intent.before.get(str(broker))
-            came = "" if before is None else f"came {now - before:,} further, and "
+            came = "" if before is None else f"advanced by {now - before:,} and "
             left = intent.beyond - now
             found.append(f"broker {broker} {came}is at {now:,}, {left:,} below the highest")
     return tuple(found)
@@ -257,14 +263,14 @@ def _cost(given: Given, intent: AdvanceIntent) -> str:
     """The cluster's brokers share one sequence: how much further it is now."""
     now = max(each for each in given.values() if isinstance(each, int))
     before = intent.before.values()
-    return f"; it cost {now - max(before):,} of 2^63" if before else ""
+    return f"; used {now - max(before):,} of 2^63 ids" if before else ""
 
 
 def _outstanding(intent: AdvanceIntent) -> str:
     source, unread = intent.source, intent.unread
     if intent.silent:
-        return f"{RESTART}; which ones they bring from {source} is not known: {intent.silent}"
+        return f"{RESTART}; the ids in use on {source} are unknown: {intent.silent}"
     if unread:
-        told = f"{RESTART}; those in use in {unread:,} partitions of {source} are not known"
+        told = f"{RESTART}; the ids in use in {unread:,} partitions of {source} are unknown"
         return f"{told}: {intent.named[0]}"
     return ""

@@ -1,6 +1,6 @@
-"""Rebuilds a cluster that has lost records: a person empties it, and everything is copied again.
+"""Rebuilds a cluster that has lost records: an operator empties it, then everything is replicated.
 
-drctl deletes no topic: it says which, and looks at what is left.
+drctl deletes no topic: it names them and checks that they are empty.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ from drctl.steps.source_offsets import (
 )
 
 _SHOWN = 3
-_WHY = "what a person has emptied stays so; the survivor has all that was decided on"
+_WHY = "deleted topics stay deleted; the surviving cluster has every record that was kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class EmptySettings:
     """What a plan says.
 
     Attributes:
-        survivor: the other cluster, from which everything is copied.
+        survivor: the surviving cluster, from which everything is replicated.
         connector: that copies it; empty where a person starts that.
         question: what a person is asked, by its id; empty where the plan found nothing to empty.
     """
@@ -84,7 +84,7 @@ class EmptyFacts:
 
 
 class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
-    """Asks where something is there; what was there must be gone, whatever comes afterwards."""
+    """Asks the operator to empty topics that hold records, and verifies that they are empty."""
 
     name = "empty-returned"
     traits = Trait.CHANGES | Trait.EMPTIES | Trait.OPPOSITE_DIRECTION | Trait.IRREVERSIBLE
@@ -92,10 +92,10 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
     def describe(self, settings: EmptySettings) -> Description:
         """The step in words."""
         cluster = settings.cluster
-        title = f"see that the link's topics on {cluster} are empty"
+        title = f"verify that the link's topics on {cluster} are empty"
         if settings.question:
             title = one_line(settings.text)
-        proof = f"no record is left of what {cluster} held, and no partition too many"
+        proof = f"none of the records that {cluster} held is left, and no extra partition"
         return Description(title, proof, f"none: {_WHY}")
 
     def check(self, settings: EmptySettings, facts: Facts, reader: LinkReader) -> EmptyIntent:
@@ -121,8 +121,9 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
         )
         if not question and (left := tuple(_left(found, reader))):
             raise Refused(
-                f"there was nothing to empty when the plan was made: {'; '.join(left[:_SHOWN])}",
-                "make the plan anew",
+                f"topics were empty when the plan was made and are not now:"
+                f" {'; '.join(left[:_SHOWN])}",
+                "plan again",
             )
         return found
 
@@ -130,16 +131,16 @@ class EmptyReturned(Polling[EmptySettings, EmptyIntent, EmptyFacts]):
         """Whether what was there is gone; a word that it is does not do."""
         left, facts = tuple(_left(intent, reader)), EmptyFacts(intent.started)
         if not left and intent.started:
-            words = f"{intent.cluster} holds what this way home has brought, and no more"
+            words = f"{intent.cluster} holds only what this failback has replicated"
             return Seen(State.DONE, words, facts)
         if not left:
-            held = f"what {len(intent.held)} partitions held is gone"
-            words = held if intent.held else "there is nothing that was there before"
+            held = f"{len(intent.held)} partitions were emptied"
+            words = held if intent.held else "there was nothing to empty"
             return Seen(State.DONE, f"{intent.cluster}: {words}", facts)
         said = answered(intent.question, intent.text, reader)
         if said.state is not State.DONE:
             return Seen(said.state, said.words)
-        return Seen(State.WAITING, f"still there: {'; '.join(left[:_SHOWN])}", items=left)
+        return Seen(State.WAITING, f"not empty yet: {'; '.join(left[:_SHOWN])}", items=left)
 
     def undone(self, intent: EmptyIntent, reader: LinkReader) -> Seen[EmptyFacts]:
         """That it stays."""
@@ -178,10 +179,10 @@ def misshapen(survivor: str, home: str, reader: LinkReader) -> Iterator[str]:
         copy, wanted = reader.target_topic(topic), len(there.get(topic, ()))
         number = len(here.get(copy, ()))
         if number > wanted:
-            yield f"{copy} has {number} partitions, and its copies come to {wanted}: delete it"
+            yield f"{copy} has {number} partitions, and replication needs {wanted}: delete it"
         elif copy != topic and number < wanted:
             # MirrorMaker 2 makes the topics that its policy names, and these it names otherwise.
-            yield f"{copy} has {number} partitions: nothing makes it anew, create it with {wanted}"
+            yield f"{copy} has {number} partitions: nothing recreates it, create it with {wanted}"
 
 
 def _ids(reader: LinkReader, cluster: str, topics: set[str]) -> Mapping[str, str]:
@@ -193,7 +194,7 @@ def _ids(reader: LinkReader, cluster: str, topics: set[str]) -> Mapping[str, str
     }
 
 
-_STAYS = "what it kept was about what was there before; without it, it copies everything"
+_STAYS = "its old offsets refer to deleted records; without offsets it replicates everything"
 
 
 class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
@@ -205,9 +206,9 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
     def describe(self, settings: SeedSettings) -> Description:
         """The step in words."""
         return Description(
-            f"let connector {settings.connector} begin at the first record that"
-            f" {settings.source} has, in each partition",
-            "Connect keeps no offsets of it, and it is STOPPED",
+            f"set connector {settings.connector} to start at the first record that"
+            f" {settings.source} has in each partition",
+            "it is STOPPED and Connect stores no offsets for it",
             f"none: {_STAYS}",
         )
 
@@ -233,9 +234,9 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
         config = connectors.config(name)
         if drops_copies(config):
             raise Refused(
-                f"connector {name} leaves out what drctl has copied: nothing of that would come"
-                " back to a cluster that was emptied",
-                "take the filter out of its `transforms` until it has copied everything",
+                f"connector {name} excludes records that drctl copied: they would not be replicated"
+                " to a cluster that was emptied",
+                "remove the filter from its `transforms` until it has replicated everything",
             )
         kept = kept_offsets(name, connectors.offsets(name))
         return SeedIntent(
@@ -256,15 +257,15 @@ class SetStartOffsetsEarliest(Permanent[SeedSettings, SeedIntent, SeedFacts]):
         """Whether it keeps none; where something came since, it has resumed."""
         name, facts = intent.connector, SeedFacts(intent.begins, intent.ends, whole=True)
         if not intent.wanted:
-            words = f"nothing has to be set: {name} goes on from where it came to"
+            words = f"nothing to set: {name} resumes where it stopped"
             return Seen(State.DONE, words, facts)
         kept = kept_offsets(name, reader.connectors().offsets(name))
         held = {place: at for place, at in kept.items() if place in intent.begins}
         others = tuple(_not_taken_away(held, intent, reader)) if held else ()
         if others:
-            words = f"{len(others)} offsets are still there: {'; '.join(others[:_SHOWN])}"
+            words = f"{len(others)} offsets are still stored: {'; '.join(others[:_SHOWN])}"
             return Seen(State.WAITING, words, items=others)
-        return Seen(State.DONE, f"{name} begins at the beginning", facts)
+        return Seen(State.DONE, f"{name} starts at the earliest offset", facts)
 
     def undone(self, intent: SeedIntent, reader: LinkReader) -> Seen[SeedFacts]:
         """That it stays."""

@@ -1,4 +1,4 @@
-"""Records that are on one cluster only: found by content, judged, reconciled, and proven."""
+"""Records that exist on one cluster only: found by content, classified, reconciled, verified."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -59,8 +59,10 @@ class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
     def describe(self, settings: GapSettings) -> Description:
         """The step in words."""
         most, proof = settings.at_most, "the comparison is complete"
-        title = f"find what {settings.target} lacks of {settings.source}"
-        return Description(title, proof if most is None else f"{proof}, {most:,} missing at most")
+        title = f"find records of {settings.source} that are missing on {settings.target}"
+        return Description(
+            title, proof if most is None else f"{proof}, and at most {most:,} records are missing"
+        )
 
     def check(self, settings: GapSettings, facts: Facts, reader: LinkReader) -> GapIntent:
         """Nothing has to be decided."""
@@ -75,7 +77,7 @@ class FindGap(Polling[GapSettings, GapIntent, GapFacts]):
         words = f"{missing.records:,} records are missing on the target"
         facts, most = GapFacts(missing.records), intent.at_most
         if most is not None and missing.records > most:
-            return Seen(State.FAILED, f"{words}, not {most:,} at most", facts, missing.partitions)
+            return Seen(State.FAILED, f"{words}; the limit is {most:,}", facts, missing.partitions)
         return Seen(State.DONE, words, facts, missing.partitions)
 
 
@@ -98,9 +100,9 @@ class FindMissing(Polling[FindSettings, Search, Search]):
 
     def describe(self, settings: FindSettings) -> Description:
         """The step in words."""
-        begins = "" if settings.rebuild else ", and tells where new records begin"
+        begins = "" if settings.rebuild else ", and finds where new records start"
         return Description(
-            f"find every record that only {settings.target} has",
+            f"find the records that exist only on {settings.target}",
             f"the comparison is complete{begins}",
         )
 
@@ -117,9 +119,12 @@ class FindMissing(Polling[FindSettings, Search, Search]):
         """What was found."""
         words = f"{intent.unreplicated:,} records ({intent.told}); {intent.folder}"
         if not intent.folder:
-            words = "it holds no record at all"
+            words = "it holds no records at all"
         elif intent.aside:
-            words = f"{words}; {intent.aside:,} more the survivor has compacted or deleted"
+            words = (
+                f"{words}; the surviving cluster has since compacted or deleted"
+                f" {intent.aside:,} more"
+            )
         return Seen(State.DONE, words, intent)
 
 
@@ -135,7 +140,7 @@ def found(facts: Facts) -> Search:
     return search
 
 
-_STAYS = "what was decided on stays so: the next run finds it there"
+_STAYS = "reconciled records stay reconciled: the next run finds them"
 COPY, DISCARD = "copy", "discard"
 
 
@@ -175,16 +180,16 @@ class ReconcileFacts:
 
 
 class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
-    """Each record once, in the order of its partition, also after a crash."""
+    """Reconciles each record once, in partition order, also after a crash."""
 
     name = "reconcile"
     traits = Trait.CHANGES | Trait.RECONCILES | Trait.OPPOSITE_DIRECTION | Trait.IRREVERSIBLE
 
     def describe(self, settings: DecideSettings) -> Description:
         """The step in words."""
-        told = ", ".join(settings.topics) or settings.policy or "nothing is said"
-        title = f"decide on each of these records: {told}; conflicting ones: {settings.conflicting}"
-        proof = f"{settings.source} keeps with the records that all of them are done"
+        told = ", ".join(settings.topics) or settings.policy or "no policy"
+        title = f"reconcile these records: {told}; conflicting records: {settings.conflicting}"
+        proof = f"{settings.source} records that all of them are reconciled"
         return Description(title, proof, f"none: {_STAYS}")
 
     def check(self, settings: DecideSettings, facts: Facts, reader: LinkReader) -> ReconcileIntent:
@@ -198,7 +203,7 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
         if search.unreplicated:
             stands = reader.reconciliation(_wish(settings, search))
             if stands.refused:
-                raise Refused("; ".join(stands.refused), "decide: --policy, --conflicting")
+                raise Refused("; ".join(stands.refused), "choose --policy and --conflicting")
             due, newer = stands.due, stands.newer
         return ReconcileIntent(
             **vars(_wish(settings, search)) | {"records": search.unreplicated}, due=due, newer=newer
@@ -213,20 +218,18 @@ class Reconcile(Permanent[DecideSettings, ReconcileIntent, ReconcileFacts]):
     def verify(self, intent: ReconcileIntent, reader: LinkReader) -> Seen[ReconcileFacts]:
         """Whether something is left."""
         if not intent.records:
-            return Seen(State.DONE, "there is nothing to decide on", ReconcileFacts(0))
+            return Seen(State.DONE, "there are no records to reconcile", ReconcileFacts(0))
         stands = reader.reconciliation(intent)
         if stands.due or stands.refused:
-            words = f"{stands.due:,} of {intent.records:,} records are left"
+            words = f"{stands.due:,} of {intent.records:,} records are not reconciled yet"
             return Seen(State.WAITING, words, items=stands.refused)
         done = dict(sorted(stands.done.items()))
         told = ", ".join(f"{number:,} {what}" for what, number in done.items())
         left = sum(number for what, number in done.items() if what != COPY)
         # On another machine than that of the run the search was repeated, and found none.
-        words = f"all are done: {told}" if told else "none of them is missing any more"
+        words = f"all reconciled: {told}" if told else "none of them is missing any more"
         if intent.newer:
-            words += (
-                f"; {intent.newer:,} safe ones stand behind something newer that was written since"
-            )
+            words += f"; {intent.newer:,} safe records were appended after newer ones written since"
         return Seen(State.DONE, words, ReconcileFacts(left, done))
 
     def undone(self, intent: ReconcileIntent, reader: LinkReader) -> Seen[ReconcileFacts]:
@@ -261,7 +264,7 @@ class ResultIntent(ResultSettings):
 
 
 class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
-    """What is refused is left, and the run is over; what was interrupted continues where it was."""
+    """Skips refused records and ends the run; an interrupted run resumes where it stopped."""
 
     name = "reconcile-result"
     # It asks its own prechecks, and what it appends is found by its header.
@@ -276,11 +279,11 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
 
     def describe(self, settings: ResultSettings) -> Description:
         """The step in words."""
-        told = ", ".join(settings.topics) or settings.policy or "nothing is said"
+        told = ", ".join(settings.topics) or settings.policy or "no policy"
         return Description(
-            f"decide on {settings.records:,} records of gap result {settings.result}: {told};"
-            f" conflicting ones: {settings.conflicting}",
-            f"{settings.target} keeps with the records that all of them are done",
+            f"reconcile {settings.records:,} records of gap result {settings.result}: {told};"
+            f" conflicting records: {settings.conflicting}",
+            f"{settings.target} records that all of them are reconciled",
             f"none: {_STAYS}",
         )
 
@@ -303,25 +306,28 @@ class ReconcileResult(Permanent[ResultSettings, ResultIntent, ReconcileFacts]):
         """What is left of it."""
         stands = reader.reconciliation(intent)
         done = dict(sorted(stands.done.items()))
-        told = ", ".join(f"{number:,} {what}" for what, number in done.items()) or "nothing is done"
+        told = (
+            ", ".join(f"{number:,} {what}" for what, number in done.items())
+            or "nothing is done yet"
+        )
         if stands.due:
             return Seen(State.WAITING, f"{told}; {stands.due:,} records are left")
         if stands.refused:
             words = f"{told}; refused: {'; '.join(stands.refused)}"
             return Seen(State.FAILED, words, items=stands.refused)
         left = sum(number for what, number in done.items() if what != COPY)
-        return Seen(State.DONE, f"all are done: {told}", ReconcileFacts(left, done))
+        return Seen(State.DONE, f"all reconciled: {told}", ReconcileFacts(left, done))
 
     def undone(self, intent: ResultIntent, reader: LinkReader) -> Seen[ReconcileFacts]:
         """That it stays."""
         done = sum(reader.reconciliation(intent).done.values()) - intent.before
         if done <= 0:
-            return Seen(State.DONE, "no record was acted upon")
+            return Seen(State.DONE, "no record was changed")
         return Seen(State.DONE, f"{done:,} records: {_STAYS}", stays=True)
 
 
 def discards(plan: Plan) -> str:
-    """What a plan gives up for good, in words: `missing records of audit`; empty for nothing."""
+    """What a plan gives up for good, such as `missing records of audit`; empty for nothing."""
     return ", ".join(dict.fromkeys(words for step in plan.steps for words in _discarded(step)))
 
 
@@ -369,7 +375,7 @@ class ClassifyRecords(Polling[DecideSettings, ClassifyFacts, ClassifyFacts]):
 
     def describe(self, settings: DecideSettings) -> Description:
         """The step in words."""
-        return Description("judge the order of these records", "each of them has a decision")
+        return Description("classify these records by order", "each of them has a decision")
 
     def check(self, settings: DecideSettings, facts: Facts, reader: LinkReader) -> ClassifyFacts:
         """Hold the policies against what was found.
@@ -384,8 +390,8 @@ class ClassifyRecords(Polling[DecideSettings, ClassifyFacts, ClassifyFacts]):
                 raise Refused(
                     f"of {search.unreplicated:,} records that only {settings.target} has"
                     f" ({search.told}): {'; '.join(stands.refused)}",
-                    "decide: --policy copy|quarantine|export|discard, --conflicting likewise;"
-                    f" look at them: drctl reconcile {quote(search.folder)} --policy copy",
+                    "choose --policy copy|quarantine|export|discard, and --conflicting likewise;"
+                    f" inspect them: drctl reconcile {quote(search.folder)} --policy copy",
                 )
             due = stands.due
         return ClassifyFacts(search.safe, search.conflicting, search.unkeyed, due)
@@ -442,15 +448,17 @@ class VerifyFacts:
 
 
 class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
-    """Records may be missing where that was decided; what is in flight is waited for."""
+    """Verifies copies: given-up records may be missing; waits for records in flight."""
 
     name = "verify-copies"
     traits = Trait.VERIFIES
 
     def describe(self, settings: VerifySettings) -> Description:
         """The step in words."""
-        title = f"compare all of {settings.source} with {settings.target}, record by record"
-        return Description(title, "nothing is missing but what was decided on, nothing is twice")
+        title = f"verify that {settings.target} has every record of {settings.source}"
+        return Description(
+            title, "only records that were given up are missing, and there are no duplicates"
+        )
 
     def check(self, settings: VerifySettings, facts: Facts, reader: LinkReader) -> VerifyIntent:
         """What may be missing, what was there twice before, and what is twice on the source."""
@@ -471,11 +479,11 @@ class VerifyCopies(Polling[VerifySettings, VerifyIntent, VerifyFacts]):
             return Seen(State.WAITING, words, items=unproven)
         missing, target = found.but_for(intent.second_copies), intent.target
         if (lacks := missing - intent.may_lack) > 0:
-            words = f"{target} lacks {lacks:,} records that nobody decided to leave behind"
+            words = f"{target} is missing {lacks:,} records that were not given up"
             return Seen(State.WAITING, words, items=found.partitions)
         twice = found.duplicated - intent.twice_before
-        words = f"{target} lacks {missing:,} records, as decided; {max(0, twice):,} are twice"
-        outstanding = f"{twice:,} records are on {target} more often than once" if twice > 0 else ""
+        words = f"{target} is missing {missing:,} records, as decided; {max(0, twice):,} duplicates"
+        outstanding = f"{target} holds {twice:,} duplicate records" if twice > 0 else ""
         return Seen(
             State.DONE, words, VerifyFacts(missing, found.duplicated), outstanding=outstanding
         )

@@ -117,10 +117,10 @@ _ALL: tuple[StepKind, ...] = (
 _FAILOVER: tuple[StepKind, ...] = (RequestStop(), ConfirmStop())
 
 FAILOVER = frozenset(kind.name for kind in _FAILOVER)
-"""Those that only drctl's own sequences make: a stop that is requested early, and seen to end."""
+"""Kinds that only drctl's own sequences use: request a stop early and confirm it later."""
 
-_STOPPED = "what copied from a cluster that is back stays stopped until clients are home"
-_SEEDED = "where it begins stays right while it is stopped; once begun it is not set back"
+_STOPPED = "forward replication stays stopped until the failback has completed"
+_SEEDED = "start offsets stay valid while it is stopped; once started it is not reset"
 
 _WAY_BACK: tuple[StepKind, ...] = (
     FailbackOrder(),
@@ -163,7 +163,7 @@ _WAY_BACK: tuple[StepKind, ...] = (
 )
 
 WAY_BACK = frozenset(kind.name for kind in _WAY_BACK)
-"""Those that only `drctl failback` makes: they are about both directions at once."""
+"""Kinds that only `drctl failback` uses: they concern both directions at once."""
 
 _REPAIRS: tuple[StepKind, ...] = (
     AddRules(),
@@ -174,7 +174,7 @@ _REPAIRS: tuple[StepKind, ...] = (
 )
 
 REPAIRS = frozenset(kind.name for kind in _REPAIRS)
-"""Those that only `drctl doctor --fix` makes: each is a list of what was seen to differ."""
+"""Kinds that only `drctl doctor --fix` uses: each is a list of differences."""
 
 _LISTS: tuple[StepKind, ...] = (ElectLeaders(), ApplyOffsets(), ReconcileResult())
 

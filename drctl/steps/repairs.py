@@ -123,9 +123,9 @@ def known_shapes(
     found: dict[str, TopicShape] = {}
     for name, shape in shapes(cluster, names, reader).items():
         if shape is None:
-            raise Refused(f"topic {name} is not on {cluster} any more", "make the plan anew")
+            raise Refused(f"topic {name} no longer exists on {cluster}", "plan again")
         if isinstance(shape, Unavailable):
-            raise Refused(f"topic {name} of {cluster} cannot be looked at: {shape.reason}")
+            raise Refused(f"topic {name} of {cluster} cannot be described: {shape.reason}")
         found[name] = shape
     return found
 
@@ -166,7 +166,7 @@ class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
         return Description(
             f"add partitions to {counted(len(settings.changes), 'topic')} of {settings.cluster}",
             "each has at least as many as on the source",
-            "none: Kafka takes no partition away, and an empty one more does no harm",
+            "none: Kafka cannot remove partitions, and an extra empty one is harmless",
         )
 
     def check(
@@ -209,7 +209,7 @@ class AddPartitions(Permanent[PartitionsSettings, PartitionsIntent, None]):
             each.topic: now - each.was for each, now in _counted(intent, reader) if now > each.was
         }
         told = ", ".join(f"{topic} has {count} more" for topic, count in more.items())
-        words = f"partitions that were added stay: {told}" if more else "no partition was added"
+        words = f"added partitions cannot be removed: {told}" if more else "no partition was added"
         return Seen(State.DONE, words, stays=bool(more))
 
 
@@ -381,7 +381,7 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
             f"change {counted(len(changes), 'setting')} of"
             f" {counted(len(topics_of(changes)), 'topic')} on {settings.cluster}",
             "each reads back as the source has it",
-            "each gets its value from before, or none of its own where it had none",
+            "restore each previous value, or remove the override where there was none",
         )
 
     def check(
@@ -433,8 +433,8 @@ class ConfigureTopics(StepKind[ConfigureSettings, ConfigureIntent, ConfigureFact
             if now != each.was
         )
         if wrong:
-            return _waiting("not put back", wrong, counted(len(changes), "setting"))
-        return Seen(State.DONE, f"{counted(len(changes), 'setting')} as before")
+            return _waiting("not restored", wrong, counted(len(changes), "setting"))
+        return Seen(State.DONE, f"{counted(len(changes), 'setting')} restored")
 
 
 def _with_before(cluster: str, change: SettingChange, shape: TopicShape) -> Configured:
@@ -444,7 +444,7 @@ def _with_before(cluster: str, change: SettingChange, shape: TopicShape) -> Conf
     if now.value not in (change.was, change.to):
         raise Refused(
             f"{key} of topic {topic} of {cluster} is {now.value}, and was {change.was}",
-            "make the plan anew",
+            "plan again",
         )
     return Configured(topic, key, now.value, now.value if now.own else None, change.to)
 
@@ -491,9 +491,9 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
     def describe(self, settings: TopicsSettings) -> Description:
         """The step in words."""
         return Description(
-            f"make {counted(len(settings.changes), 'topic')} on {settings.cluster}",
-            "each is there, with its partitions",
-            "none: drctl deletes no topic, and the replicator may have filled it by then",
+            f"create {counted(len(settings.changes), 'topic')} on {settings.cluster}",
+            "each exists, with its partitions",
+            "none: drctl deletes no topics, and replication may have filled them",
         )
 
     def check(self, settings: TopicsSettings, facts: Facts, reader: LinkReader) -> TopicsIntent:
@@ -507,7 +507,7 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
         found = shapes(cluster, topics_of(changes), reader)
         for name, shape in found.items():
             if isinstance(shape, Unavailable):
-                raise Refused(f"topic {name} of {cluster} cannot be looked at: {shape.reason}")
+                raise Refused(f"topic {name} of {cluster} cannot be described: {shape.reason}")
         make = tuple(each for each in changes if found[each.topic] is None)
         there = tuple(each.topic for each in changes if found[each.topic] is not None)
         return TopicsIntent(cluster, make, there)
@@ -527,7 +527,7 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
         cluster, made = intent.cluster, intent.make
         found = shapes(cluster, topics_of(made), reader)
         missing = tuple(
-            f"topic {each.topic} is not there, or has fewer than {each.partitions} partitions"
+            f"topic {each.topic} does not exist, or has fewer than {each.partitions} partitions"
             for each in made
             if not (
                 isinstance(shape := found[each.topic], TopicShape)
@@ -536,15 +536,17 @@ class CreateTopics(Permanent[TopicsSettings, TopicsIntent, None]):
         )
         if missing:
             return _waiting("not as wanted", missing, counted(len(made), "topic"))
-        already = f"; there already: {len(intent.there)}" if intent.there else ""
-        return Seen(State.DONE, f"{counted(len(made), 'topic')} made on {cluster}{already}")
+        already = f"; {len(intent.there)} existed already" if intent.there else ""
+        return Seen(State.DONE, f"{counted(len(made), 'topic')} created on {cluster}{already}")
 
     def undone(self, intent: TopicsIntent, reader: LinkReader) -> Seen[None]:
         """What stays."""
         names = topics_of(intent.make)
         found = shapes(intent.cluster, names, reader)
         made = [name for name in names if found[name] is not None]
-        words = f"topics that were made stay: {', '.join(made)}" if made else "no topic was made"
+        words = (
+            f"created topics are not deleted: {', '.join(made)}" if made else "no topic was created"
+        )
         return Seen(State.DONE, words, stays=bool(made))
 
 
@@ -569,8 +571,7 @@ class FinalPrecheck(Polling[BothClusters, BothClusters, FinalPrecheckFacts]):
         """The step in words."""
         source, target = settings.source, settings.target
         return Description(
-            f"compare {target} with {source} once more",
-            "no difference is left that drctl would change",
+            f"compare {target} with {source} again", "no difference remains that drctl would fix"
         )
 
     def check(self, settings: BothClusters, facts: Facts, reader: LinkReader) -> BothClusters:
@@ -586,14 +587,15 @@ class FinalPrecheck(Polling[BothClusters, BothClusters, FinalPrecheckFacts]):
         )
         if open_:
             words = (
-                f"there still, or again: {counted(len(open_), 'difference')}: {'; '.join(open_)}"
+                f"still, or again, different: {counted(len(open_), 'difference')}:"
+                f" {'; '.join(open_)}"
             )
             return Seen(State.WAITING, words, items=open_)
-        words = "no difference is left that drctl would change"
+        words = "no difference remains that drctl would fix"
         if not left:
             return Seen(State.DONE, words, FinalPrecheckFacts(0))
-        outstanding = f"left to a person: {counted(len(left), 'difference')}: {'; '.join(left)}"
-        words = f"{words}; left to a person: {len(left)}"
+        outstanding = f"to be fixed by hand: {counted(len(left), 'difference')}: {'; '.join(left)}"
+        words = f"{words}; to be fixed by hand: {len(left)}"
         return Seen(State.DONE, words, FinalPrecheckFacts(len(left)), left, outstanding)
 
 

@@ -143,13 +143,13 @@ class Irreversible(Wrapped[S, I, F]):
         return Seen(State.DONE, self.why, stays=True)
 
 
-_HINT = "see that it is stopped, and stays so; drctl failback --check-order says what came of it"
+_HINT = "stop it and keep it stopped; drctl failback --check-order shows the consequences"
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class WhileStopped(Wrapped[S, I, F]):
-    """A kind that is done only while the old replication is stopped, and was all the while."""
+    """A kind that runs only while forward replication is stopped and has stayed stopped."""
 
     @property
     def name(self) -> str:
@@ -165,7 +165,7 @@ class WhileStopped(Wrapped[S, I, F]):
         """
         _refuse_if_running(facts, reader)
         if moved := gone_on(facts, reader):
-            raise Refused(f"{_told(moved)}: it was let go on while it was to stay stopped", _HINT)
+            raise Refused(f"{_told(moved)}: it was resumed although it had to stay stopped", _HINT)
         return self.kind.check(settings, facts, reader)
 
 
@@ -186,9 +186,9 @@ J = TypeVar("J", bound=SinceStopped)
 
 @dataclass(frozen=True, slots=True)
 class ReportMovedReplication(Wrapped[T, J, F]):
-    """A kind that is done only while the old replication is stopped.
+    """A kind that runs only while forward replication is stopped.
 
-    Where that was resumed and stopped again, what it copied is owed: by then it is on both
+    If it was resumed and stopped again, the records it copied are outstanding: they are on both
     clusters.
     """
 
@@ -215,15 +215,15 @@ class ReportMovedReplication(Wrapped[T, J, F]):
         if seen.state is not State.DONE or not intent.gone_on:
             return seen
         outstanding = (
-            f"{_told(intent.gone_on)}: it was let go on while it was to stay stopped; what it"
-            " copied stands behind newer records, and may be there twice"
+            f"{_told(intent.gone_on)}: it was resumed although it had to stay stopped; what it"
+            " copied was appended after newer records and may be duplicated"
         )
         return replace(seen, outstanding="; ".join(filter(None, (seen.outstanding, outstanding))))
 
 
 def _refuse_if_running(facts: Facts, reader: LinkReader) -> None:
     if running := going_on(facts, reader):
-        raise Refused(f"{'; '.join(running)}: it was to stay stopped", _HINT)
+        raise Refused(f"{'; '.join(running)}: it has to stay stopped", _HINT)
 
 
 def _by_itself(source: str, facts: Facts, reader: LinkReader) -> tuple[str, ...]:

@@ -118,7 +118,7 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
         """Whether they read back; a connector that copied since began there."""
         name, facts = intent.connector, SeedFacts(intent.begins, intent.ends)
         if not intent.wanted:
-            words = f"nothing has to be set: {name} goes on from where it came to"
+            words = f"nothing to set: {name} resumes where it stopped"
             return Seen(State.DONE, words, facts)
         kept = kept_offsets(name, reader.connectors().offsets(name))
         others = tuple(
@@ -141,7 +141,7 @@ class SetStartOffsets(StepKind[SeedSettings, SeedSinceStopped, SeedFacts]):
         kept = kept_offsets(name, reader.connectors().offsets(name))
         others = tuple(str(place) for place, at in intent.before.items() if kept.get(place) != at)
         if others:
-            return Seen(State.WAITING, f"{len(others)} offsets are not as before", items=others)
+            return Seen(State.WAITING, f"{len(others)} offsets are not restored", items=others)
         return Seen(State.DONE, f"{name} has the offsets that it had")
 
 

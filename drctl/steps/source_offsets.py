@@ -166,7 +166,7 @@ def gone_on(
         for place in sorted(stood.keys() | stands.keys()):
             was, at = stood.get(place), stands.get(place)
             if at != was and (place not in expected or at != expected[place]):
-                moved.append(f"{name} stood at {_at(was)} of {place}, and stands at {_at(at)}")
+                moved.append(f"{name} was at {_at(was)} of {place} and is now at {_at(at)}")
     return tuple(moved)
 
 

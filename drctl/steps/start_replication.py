@@ -167,7 +167,7 @@ class RecordEndOffsets(Polling[BothClusters, EndsIntent, SeedFacts]):
         return EndsIntent(source=settings.source, begins=start, ends=ends)
 
     def verify(self, intent: EndsIntent, reader: LinkReader) -> Seen[SeedFacts]:
-        """It stands in the journal."""
+        """Done: the journal has it."""
         words = f"the ends of {len(intent.begins)} partitions of {intent.source} are known"
         return Seen(State.DONE, words, SeedFacts(intent.begins, intent.ends))
 
@@ -175,9 +175,9 @@ class RecordEndOffsets(Polling[BothClusters, EndsIntent, SeedFacts]):
 BOUNDARY, END, START = "boundary", "end", "start"
 """Where it begins: at the first new record, where its source ended, at the first record of all."""
 
-PROOF = "a person says that it is done, and what comes first to {target} is what had to come first"
+PROOF = "the operator confirms it, and the first record replicated to {target} is the expected one"
 _SHOWN = 5
-_TELLS_NOTHING = "what comes first tells nothing: `identity` names none of a record's own fields"
+_TELLS_NOTHING = "the first record proves nothing: `identity` names none of a record's own fields"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,7 +280,7 @@ class ManualStart(Polling[ManualStartSettings, ManualStartIntent, SaidFacts]):
         said = answered(intent.question, intent.text, reader)
         if said.state is not State.DONE or intent.begins is None:
             return said
-        told = f"a person says that it is done, from {_places(intent.begins) or 'no partition'} on"
+        told = f"confirmed by the operator, from {_places(intent.begins) or 'no partition'} on"
         if not intent.fields:
             return replace(said, words=f"{told}; {_TELLS_NOTHING}")
         clusters = BothClusters(intent.source, intent.target)

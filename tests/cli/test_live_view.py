@@ -43,7 +43,7 @@ STOP = "Ctrl-C stops after the current operation and shows how to resume."
     ("words", "left"),
     [
         ("12,400 records are still missing", 12_400),
-        ("2 of 14 groups are read in: a", 2),
+        ("2 of 14 groups are active: a", 2),
         ("no record is missing", None),
         ("broker 2 does not have the rule", None),
         ("2026-11-22 is no count", None),

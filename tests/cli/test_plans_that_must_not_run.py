@@ -35,7 +35,7 @@ def test_clusters_that_changed_while_the_name_was_typed() -> None:
         _refuse_if_changed(shown, replace(shown, basis={**shown.basis, "topics of a": "4"}))
     with pytest.raises(Refused, match="groups: 2 -> missing") as refused:
         _refuse_if_changed(shown, replace(shown, basis={"topics of a": "3"}))
-    assert refused.value.hint == "run the command again"
+    assert refused.value.hint == "plan again"
 
 
 def test_steps_that_changed_though_what_they_were_built_from_did_not() -> None:

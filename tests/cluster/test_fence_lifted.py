@@ -189,7 +189,7 @@ def test_on_the_way_home_a_record_behind_the_search_is_named_at_its_end(home: Ow
     lift(home.primary, APP, home.topic)
     home.wrote("through", THROUGH, home.primary)
 
-    lacks = f"secondary lacks {THROUGH:,} records that nobody decided to leave behind"
+    lacks = f"secondary is missing {THROUGH:,} records that were not given up"
     with home.running("resume", *GO) as process:
         home.says(process, lacks)
         process.send_signal(signal.SIGINT)

@@ -38,7 +38,7 @@ class Emptied(Story):
         soon(lambda: not self.is_there(self.primary))
 
     def has_come_home_before(self) -> None:
-        """What brings records home still leaves out what drctl has copied."""
+        """What brings records home still excludes records that drctl copied."""
         with connect(self.lab) as client:
             config = client.config(self.reverse)
             client.put_config(self.reverse, {**config, **filter_to_add(config)})

@@ -150,7 +150,7 @@ def test_what_was_quarantined_is_not_decided_on_again(again: Again) -> None:
 
 def reconciled(done: Mapping[str, Any], told: str) -> None:
     """What became of the records that only the primary had, in the run and on its page."""
-    assert steps_of(done, "detail")["reconcile"] == f"all are done: {told}"
+    assert steps_of(done, "detail")["reconcile"] == f"all reconciled: {told}"
     html = Path(done["report"]).read_text(encoding="utf-8")
     page = " ".join(re.sub("<[^>]*>", " ", html).split())
     quarantined = told.rpartition(", ")[2].split()[0]

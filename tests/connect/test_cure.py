@@ -352,7 +352,7 @@ def test_positions_move_to_another_connector_and_nothing_is_copied_twice(
         undone = ("--from", applied["before"])
         (line,) = command.json("offsets", "apply", *undone, "--execute", "--yes")["lines"]
         assert (line["outcome"], line["now"]) == ("written", None)
-        assert connect.offsets(new) == (), "as it was before"
+        assert connect.offsets(new) == (), "as it wrestored"
         command.json("offsets", "apply", *moving, "--execute", "--yes")
         connect.resume(new)
         assert Patience.of(DEADLINE_S).wait_until(lambda: copied(80))

@@ -18,7 +18,7 @@ from tests.engine.switches import Blind, Notes, World, execution, plan
 WHO = {"user": "ada", "host": "laptop"}
 KIND = Journaled(AdvanceProducerIds())
 AWAY = Unavailable("its leader did not answer for it")
-RESTART = "restart idempotent producers when they are moved: they get new ids"
+RESTART = "restart idempotent producers when they move, so that they get new ids"
 
 
 def settings(at_most_s: float = 30) -> Json:
@@ -56,8 +56,8 @@ def test_every_broker_gives_higher_ids_and_what_that_cost_is_said() -> None:
     told = seen(intent, world)
     assert (told.state, told.outstanding, told.items) == (State.DONE, "", ())
     assert told.words == (
-        "all 2 brokers of secondary give producer ids above 2,500, the highest in use on primary;"
-        " it cost 1,462 of 2^63"
+        "all 2 brokers of secondary assign producer ids above 2,500, the highest in use on primary;"
+        " it cost 1,462 of 2^63 ids"
     )
     assert world.given == {1: 2502, 2: 2503}
     again = seen(intent, world)
@@ -77,7 +77,7 @@ def test_what_a_broker_says_of_itself_proves_nothing() -> None:
     world.given[2] = 1100
     told = seen(intent, world)
     assert told.state is State.FAILED
-    assert told.items == ("broker 2 came 60 further, and is at 1,101, 1,399 below the highest",)
+    assert told.items == ("broker 2 advanced by 60 and is at 1,101, 1,399 below the highest",)
 
 
 def test_where_no_id_is_in_use_none_is_skipped_and_none_spent() -> None:
@@ -86,7 +86,7 @@ def test_where_no_id_is_in_use_none_is_skipped_and_none_spent() -> None:
     assert KIND.apply(intent, cast(LinkWriter, Blind())) == ()
     told = seen(intent, world)
     assert (told.state, told.outstanding) == (State.DONE, "")
-    assert told.words == "no producer id is known to be in use on primary: none is skipped"
+    assert told.words == "no producer id is known to be in use on primary: nothing to do"
     assert world.given == {1: 40, 2: 1040}
 
 
@@ -107,7 +107,7 @@ def test_a_dead_source_is_asked_once_and_what_nobody_knows_is_owed() -> None:
     assert points == [f"look at {SOURCE}"], "the target has nothing to tell"
     assert told.state is State.DONE
     assert told.outstanding == (
-        f"{RESTART}; which ones they bring from primary is not known: cluster primary did not"
+        f"{RESTART}; the ids in use on primary are unknown:  cluster primary did not"
         " answer within 3 s"
     )
 
@@ -118,7 +118,7 @@ def test_a_source_that_was_silent_a_moment_ago_is_not_waited_for_again() -> None
     world = Arrivals()
     intent = KIND.check(settings(), before, cast(LinkReader, Blind()))
     told = seen(intent, world)
-    assert told.outstanding.endswith("is not known: cluster primary did not answer within 3 s")
+    assert told.outstanding.endswith("cluster primary did not answer within 3 s")
     assert world.given == {1: 40, 2: 1040}
 
 
@@ -129,7 +129,7 @@ def test_partitions_that_do_not_tell_are_owed_and_the_others_count() -> None:
     assert told.facts == {"beyond": 1500, "unread": 1}
     assert told.items == ("z-0: its leader did not answer for it",)
     assert told.outstanding == (
-        f"{RESTART}; those in use in 1 partitions of primary are not known: z-0: its leader did not"
+        f"{RESTART}; the ids in use in 1 partitions of primary are unknown: z-0: its leader did not"
         " answer for it"
     )
 
@@ -141,7 +141,7 @@ def test_a_source_of_which_nothing_comes_back_is_not_asked_on() -> None:
     assert (intent["unread"], len(intent["named"])) == (10_000, NAMED)
     told = seen(intent, world)
     assert told.state is State.DONE
-    assert "those in use in 10,000 partitions of primary are not known" in told.outstanding
+    assert "the ids in use in 10,000 partitions of primary are unknown" in told.outstanding
 
 
 @pytest.mark.parametrize(("at_most_s", "times"), [(5, 1), (30, 3), (60, 6)])
@@ -157,9 +157,9 @@ def test_ids_far_away_end_with_the_time_that_there_is_and_with_figures(
     at = 41 + times * STEP + 1
     assert told.state is State.FAILED, "waiting brings nothing"
     assert told.words == (
-        "secondary gives ids that may be in use on primary: broker 1 came"
-        f" {at - 41:,} further, and is at {at:,}, {10**9 - at:,} below the highest; {RESTART}, or"
-        " skip ids days before, by a runbook with this step and more `patience`"
+        "secondary assigns ids that may be in use on primary: broker 1 advanced by"
+        f" {at - 41:,} and is at {at:,}, {10**9 - at:,} below the highest; {RESTART}, or"
+        " advance the ids days before, with a runbook that runs this step with a longer timeout"
     )
 
 
@@ -197,7 +197,7 @@ def test_a_run_goes_on_without_it_and_owes_it() -> None:
     assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
     assert list(state.outstanding) == ["advance-producer-ids"]
     told = state.outstanding["advance-producer-ids"]
-    assert told.startswith("have secondary skip the producer ids that are in use on primary: ")
+    assert told.startswith("advance the producer ids of secondary past those in use on primary:  ")
     assert RESTART in told
     assert world.on["open"]
 

@@ -229,7 +229,9 @@ def test_a_command_without_a_way_back_stays_and_is_named(tmp_path: Path) -> None
     site = Site(folder=tmp_path, stuck={"offsets"})
     outcome = carried_out(site, plan(then="offsets"))
     assert outcome.status is Status.STOPPED
-    assert outcome.items == ("cmd: no way back is given; take it back, then --answer cmd.undo=yes",)
+    assert outcome.items == (
+        "cmd: no undo command is configured: roll it back, then pass --answer cmd.undo=yes",
+    )
     assert not site.on["stop"]
 
 

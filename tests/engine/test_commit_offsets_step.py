@@ -118,7 +118,7 @@ def test_groups_of_which_nothing_is_known_are_named() -> None:
     place = Wanted("a", ONE, Committed(7), Bounds(2, 0))
     found = Translating(known=(place,), unknown=("b", "c-.*"))
     planned = STEP.check({**SETTINGS, "leave_out": True}, {}, look(found))
-    reason = "no group of this name is known; its source does not answer"
+    reason = "no such group is known, and its source does not respond"
     assert planned["left_out"] == [f"b: {reason}", f"c-.*: {reason}"]
     assert (planned["same"], planned["rereads"]) == (0, {"a": 2})
     STEP.apply(planned, writer(found))
@@ -155,11 +155,11 @@ def test_all_of_them() -> None:
     assert STEP.apply(LINES, writer(found)) == ()
     seen = STEP.verify(LINES, look(found))
     assert (seen.state, seen.words) == (
-        State.DONE, "3 positions of 2 groups read back as committed",
+        State.DONE, "3 offsets of 2 groups committed and read back",
     )  # fmt: skip
     assert STEP.apply(LINES, writer(found)) == (), "twice is as once"
     assert STEP.undo(LINES, writer(found)) == ()
-    assert STEP.undone(LINES, look(found)).words == "3 positions are as before"
+    assert STEP.undone(LINES, look(found)).words == "3 positions are restored"
     assert found.stand == world().stand
 
 

@@ -188,9 +188,7 @@ def test_where_it_begins_at_the_beginning_nobody_is_led_home_silently(kind: Kind
     assert pair.state["endpoints"] == [SECONDARY, SECONDARY]
     (failed,) = [each for each in ran.ledger.entries if each["entry"] == What.FAILED]
     told = (
-        "still holds something else"
-        if kind.name == MIRRORED
-        else "would be copied twice, or left out"
+        "still holds something else" if kind.name == MIRRORED else "would be duplicated or skipped"
     )
     assert (failed["step"], told in failed["words"]) == ("start-reverse-replication", True), failed
 

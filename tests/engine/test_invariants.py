@@ -21,29 +21,38 @@ def test_the_sequence_keeps_every_rule() -> None:
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (("fence",), "step fence needs one that runs prechecks"),
-        (("preflight", "fence", "stock"), "step fence stands before stock"),
-        (("preflight", "stock", "drain"), "step drain needs one that fences writes"),
-        (("preflight", "stock", "fence", "stop", "drain"), "step stop stands before drain"),
-        (("preflight", "stock", "fence", "open"), "step open needs one that stops replication"),
-        (("preflight", "stock", "stop", "open"), "step open needs one that fences writes"),
-        (("preflight", "stock", "switch"), "step switch needs one that enables writes"),
+        (("fence",), "step fence needs an earlier step that runs prechecks"),
+        (("preflight", "fence", "stock"), "step fence must come after stock"),
+        (("preflight", "stock", "drain"), "step drain needs an earlier step that fences writes"),
+        (("preflight", "stock", "fence", "stop", "drain"), "step stop must come after drain"),
+        (
+            ("preflight", "stock", "fence", "open"),
+            "step open needs an earlier step that stops replication",
+        ),
+        (
+            ("preflight", "stock", "stop", "open"),
+            "step open needs an earlier step that fences writes",
+        ),
+        (("preflight", "stock", "switch"), "step switch needs an earlier step that enables writes"),
         (
             ("preflight", "stock", "fence", "stop", "open", "offsets"),
-            "step open stands before offsets",
+            "step open must come after offsets",
         ),
-        (("preflight", "stock", "offsets", "prepare-groups"), "step offsets stands before prepare"),
+        (
+            ("preflight", "stock", "offsets", "prepare-groups"),
+            "step offsets must come after prepare",
+        ),
         (
             ("preflight", "stock", "advance-producer-ids", "fence"),
-            "step advance-producer-ids stands",
+            "step advance-producer-ids must come after",
         ),
         (
             ("preflight", "stock", "fence", "stop", "open", "prepare-groups"),
-            "step open stands before prepare-groups",
+            "step open must come after prepare-groups",
         ),
         (
             ("preflight", "stock", "fence", "stop", "open", "advance-producer-ids"),
-            "step open stands before advance-producer-ids",
+            "step open must come after advance-producer-ids",
         ),
     ],
 )

@@ -75,10 +75,10 @@ def test_one_that_stands_still_is_as_it_was_left() -> None:
 
 def test_a_topic_that_the_fence_does_not_name_keeps_the_target_closed() -> None:
     source = Source({"orders": {0: 10, 1: 0}, "orders-later": {0: 0}})
-    with pytest.raises(Refused, match="moved-behind-fence: 1 topics were made on primary") as no:
+    with pytest.raises(Refused, match="moved-behind-fence: 1 topics were created on primary") as no:
         looked(source)
     assert "orders-later" in no.value.message
-    assert "begin again" in no.value.hint
+    assert "start again" in no.value.hint
 
 
 @pytest.mark.parametrize("kind", ["fence-producers", "command-fence", "manual-fence"])
@@ -108,10 +108,10 @@ def test_a_partition_without_a_leader_and_a_source_that_died_take_no_records() -
 def test_an_unplanned_one_rests_on_a_source_that_is_silent_now() -> None:
     dead = Source(error=Unreachable("cluster primary did not answer"))
     looked(dead, {}, must_be_silent=True)
-    with pytest.raises(Refused, match="source-alive: cluster primary: it answers again"):
+    with pytest.raises(Refused, match="source-alive: cluster primary: it responds again"):
         looked(Source(), {}, must_be_silent=True)
     locked = Source(error=AuthenticationFailed("no connection: authentication failed"))
-    with pytest.raises(Refused, match="does not let drctl in"):
+    with pytest.raises(Refused, match="rejects drctl's credentials"):
         looked(locked, {}, must_be_silent=True)
 
 

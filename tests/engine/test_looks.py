@@ -158,7 +158,7 @@ def test_guards_that_have_nothing_against_it() -> None:
     [
         ("names", "names: orders: is called otherwise"),
         ("acls", "acls: orders: nobody may look"),
-        ("other", "other: nobody looked: it does not concern this link"),
+        ("other", "other: not run: it does not apply to this link"),
     ],
 )
 def test_a_guard_that_fails_or_did_not_look_refuses(name: str, said: str) -> None:

@@ -43,7 +43,8 @@ def test_an_opening_whose_rules_nobody_saw_is_owed_a_look() -> None:
     told = opened(Unavailable("this user may not see ACLs"))
     assert told.state is State.DONE
     assert (
-        told.outstanding == "look whether rules of b deny applications: this user may not see ACLs"
+        told.outstanding
+        == "check whether ACL rules on b deny applications: this user may not see ACLs"
     )
 
 
@@ -64,7 +65,7 @@ def consumers(committed: Any) -> LinkReader:
 
 def test_positions_that_cannot_be_read_do_not_stand_still() -> None:
     intent = {"cluster": "a", "fenced": True, "digest": ""}
-    with pytest.raises(Unreachable, match="positions of group app cannot be read: no coordinator"):
+    with pytest.raises(Unreachable, match="offsets of group app cannot be read: no coordinator"):
         Journaled(Quiesce()).verify(intent, consumers(Unavailable("no coordinator")))
 
 

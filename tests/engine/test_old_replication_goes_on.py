@@ -75,7 +75,7 @@ def test_nothing_comes_home_once_the_old_replication_has_gone_on(
     assert ran.pair.state["records"][PRIMARY] == ["a1", *BOTH, *TAIL]
     assert ran.pair.workers.connectors[BACK].state == STOPPED
     assert ran.pair.state["endpoints"] == [SECONDARY, SECONDARY]
-    why = "mm2 is RUNNING" if deed is goes_on else "mm2 stood at offset 3 of orders-0, and stands"
+    why = "mm2 is RUNNING" if deed is goes_on else "mm2 was at offset 3 of orders-0 and is now"
     assert why in words_of(ran)
 
 
@@ -100,7 +100,7 @@ def test_a_run_that_turned_back_is_over_once_it_is_stopped_again() -> None:
 def test_what_it_copies_behind_the_start_keeps_clients_where_they_are() -> None:
     ran = going(Behind(BEGINS, goes_on_for_a_moment))
     assert ran.first is Status.STOPPED
-    assert "mm2 stood at offset 3 of orders-0, and stands" in words_of(ran)
+    assert "mm2 was at offset 3 of orders-0 and is now" in words_of(ran)
     assert ran.pair.workers.connectors[BACK].state == STOPPED
     assert ran.pair.state["endpoints"] == [SECONDARY, SECONDARY]
 
@@ -112,7 +112,7 @@ def test_what_it_copied_while_clients_were_moved_is_owed() -> None:
     assert ran.outcome.outstanding
     assert ran.ledger.told(What.OUTSTANDING) == ["set-forward-start-offsets"]
     outstanding = next(each for each in ran.ledger.entries if each["entry"] == What.OUTSTANDING)
-    assert "mm2 stood at offset 3 of orders-0, and stands at offset" in outstanding["what"]
+    assert "mm2 was at offset 3 of orders-0 and is now at offset" in outstanding["what"]
     assert ran.pair.state["records"][PRIMARY].count(TAIL[0]) == 2
 
 

@@ -72,9 +72,9 @@ MANUAL = sorted(name for name in KINDS.keys() - WAY_BACK if name.startswith("man
 @pytest.mark.parametrize(
     ("says", "state", "words"),
     [
-        ({"q": True}, State.DONE, "a person says that it is done: stop it"),
-        ({"q": False}, State.FAILED, "a person says no: stop it"),
-        ({}, State.FAILED, "not answered: stop it: answer on a terminal, or with --answer q=yes"),
+        ({"q": True}, State.DONE, "confirmed by the operator: stop it"),
+        ({"q": False}, State.FAILED, "answered no: stop it"),
+        ({}, State.FAILED, "not answered: stop it: answer in a terminal or pass --answer q=yes"),
     ],
 )
 def test_what_a_person_says_counts(
@@ -95,7 +95,7 @@ def test_what_a_person_changed_a_person_takes_back(kind: str) -> None:
 
 def test_a_change_without_a_way_back_says_so() -> None:
     found = seen("manual-change", Room({"q.undo": True}), {**ASKED, "undo": ""}, back=True)
-    assert (found.state, found.words) == (State.FAILED, "there is no way back from: stop it")
+    assert (found.state, found.words) == (State.FAILED, "cannot be rolled back: stop it")
 
 
 COMMAND = {"argv": ["f"], "verify": ["v"], "undo": ["u"], "env": {}, "timeout_seconds": 1}
@@ -106,7 +106,7 @@ def test_a_fence_of_others_holds_only_where_nothing_grows_behind_it(kind: str) -
     settings = FENCE if kind == "manual-fence" else {**FENCE, **COMMAND}
     held = seen(kind, still := Room({"q": True}), settings)
     assert held.state is State.DONE
-    assert held.words.endswith("the ends of 1 partitions stood still for 1 s")
+    assert held.words.endswith("the end offsets of 1 partitions were stable for 1 s")
     assert held.facts["ends"] == {"orders-0": 2}
     assert still.rules == [()]
     grows = seen(kind, Room({"q": True}, grows=True), settings)
@@ -116,7 +116,7 @@ def test_a_fence_of_others_holds_only_where_nothing_grows_behind_it(kind: str) -
 def test_a_fence_that_is_not_set_is_not_looked_behind() -> None:
     intent = {**FENCE, **COMMAND, "identity": "i", "already": False, "topics": ["orders"]}
     found = KINDS["command-fence"].verify(intent, cast(LinkReader, Room(code=1)))
-    assert (found.state, found.words) == (State.WAITING, "`v` says that it is not done")
+    assert (found.state, found.words) == (State.WAITING, "`v` reports that it is not done")
     assert seen("manual-fence", Room({"q": False}), FENCE).state is State.FAILED
 
 

@@ -59,9 +59,9 @@ def test_one_that_is_read_in_on_the_target_is_left_alone_and_owed() -> None:
     told = done(world)
     assert world.groups_of[TARGET]["busy"] == READ_IN
     assert told.state is State.DONE
-    said = "busy: somebody reads in it on secondary, as a group of another protocol"
+    said = "busy: it is active on secondary with another group protocol"
     assert told.items == (said,)
-    assert told.outstanding == f"{RESTART}; 1 groups were not made ready: {said}"
+    assert told.outstanding == f"{RESTART}; 1 groups could not be prepared: {said}"
 
 
 @pytest.mark.parametrize("site", [SOURCE, TARGET])
@@ -71,7 +71,8 @@ def test_one_that_a_cluster_does_not_describe_is_owed(site: str) -> None:
     told = done(world)
     assert told.state is State.DONE
     assert (
-        told.outstanding == f"{RESTART}; 1 groups were not made ready: app: its coordinator is away"
+        told.outstanding
+        == f"{RESTART}; 1 groups could not be prepared: app: its coordinator is away"
     )
 
 
@@ -133,7 +134,7 @@ def test_nothing_is_taken_back_and_that_is_said() -> None:
     intent = checked(clusters([empty("app", NEW)], []))
     assert KIND.undo(intent, cast(LinkWriter, Blind())) == ()
     assert KIND.undone(intent, cast(LinkReader, Blind())).state is State.DONE
-    assert "forgotten by themselves" in KIND.describe(ENDS).rollback
+    assert "deletes empty groups" in KIND.describe(ENDS).rollback
 
 
 def test_share_groups_are_none_of_its_business() -> None:

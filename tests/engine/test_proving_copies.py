@@ -52,7 +52,7 @@ def test_a_second_copy_that_retention_deleted_hides_no_missing_record() -> None:
     home = check("drain", {"target": "primary"}, world, find_missing=search(7))
     assert verify("drain", home, world).words == "2 records are still missing"
     proof = check("verify-copies", HOME, world, find_missing=search(7))
-    assert verify("verify-copies", proof, world).words.startswith("primary lacks 2 records")
+    assert verify("verify-copies", proof, world).words.startswith("primary is missing 2 records")
 
 
 def test_what_the_survivor_holds_twice_is_not_missing_at_home() -> None:
@@ -63,13 +63,13 @@ def test_what_the_survivor_holds_twice_is_not_missing_at_home() -> None:
         State.DONE, {"missing": 0, "duplicated": 0}, "",
     )  # fmt: skip
     world.found = Missing(8, repeated=7)
-    assert verify("verify-copies", intent, world).words.startswith("primary lacks 1 records")
+    assert verify("verify-copies", intent, world).words.startswith("primary is missing 1 records")
 
 
 def test_what_came_home_twice_is_owed_there_and_not_missing_away() -> None:
     world = Around(found=Missing(0, duplicated=3))
     home = verify("verify-copies", check("verify-copies", HOME, world), world)
-    assert home.outstanding == "3 records are on primary more often than once"
+    assert home.outstanding == "primary holds 3 duplicate records"
     left = {"left_behind": 2, "done": {}}
     intent = check(
         "verify-forward-copies", AWAY, world, verify_copies=home.facts, reconcile=left,

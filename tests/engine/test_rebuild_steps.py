@@ -101,7 +101,7 @@ def test_a_partition_too_many_has_to_go() -> None:
     pair = wiped()
     pair.home.logs[TopicPartition("orders", 1)] = []
     pair.home.logs[ORDERS] = []
-    with pytest.raises(Refused, match="orders has 2 partitions, and its copies come to 1"):
+    with pytest.raises(Refused, match="orders has 2 partitions, and replication needs 1"):
         check("empty-returned", QUIETLY, pair)
 
 
@@ -109,7 +109,7 @@ def test_where_names_differ_topics_have_to_be_there_again(monkeypatch: pytest.Mo
     """MirrorMaker 2 makes the topic that its policy names, and records go to another one."""
     pair = wiped()
     monkeypatch.setattr(Sight, "target_topic", lambda self, topic: f"{topic}-at-home")
-    said = "audit-at-home has 0 partitions: nothing makes it anew, create it with 1"
+    said = "audit-at-home has 0 partitions: nothing recreates it, create it with 1"
     assert next(iter(misshapen(SECONDARY, PRIMARY, look(pair)))) == said
     for place in (AUDIT, ORDERS):
         pair.home.logs[TopicPartition(f"{place.topic}-at-home", 0)] = []
@@ -160,7 +160,7 @@ def test_one_that_runs_or_leaves_copies_out_does_not_begin() -> None:
     with pytest.raises(Refused, match="is RUNNING"):
         check("set-start-offsets-earliest", SEEDS, pair)
     pair.workers.connectors[BACK] = back
-    with pytest.raises(Refused, match="leaves out what drctl has copied"):
+    with pytest.raises(Refused, match="excludes records that drctl copied"):
         check("set-start-offsets-earliest", SEEDS, pair)
 
 

@@ -135,8 +135,10 @@ def test_what_cannot_be_taken_back_stays_and_is_named_item_by_item() -> None:
     outcome = run(world)
     assert (outcome.status, outcome.exit_code) == (Status.STOPPED, ExitCode.STOPPED)
     assert outcome.over
-    assert outcome.items == ("add-partitions: partitions that were added stay: orders has 3 more",)
-    assert "invoices is not there" in outcome.words
+    assert outcome.items == (
+        "add-partitions: added partitions cannot be removed: orders has 3 more",
+    )
+    assert "invoices does not exist" in outcome.words
     assert world.partitions == {"orders": 4, "payments": 2}
     assert world.own == {("payments", TIME): "LogAppendTime"}
     assert world.rules == {SOMEBODY}

@@ -63,9 +63,13 @@ def settled(world: Asked, facts: Facts = WHOLE) -> Seen:
 @pytest.mark.parametrize(
     ("outstanding", "proof", "without"),
     [
-        (FENCE, "primary was closed before its records were found", "fence-returned"),
-        (FENCE, "lacks none but what was decided on (verify-secondary)", "verify-forward-copies"),
-        (THROUGH, "primary lacks nothing of it (verify-primary)", "verify-copies"),
+        (FENCE, "primary was fenced before its records were found", "fence-returned"),
+        (
+            FENCE,
+            "is missing none but what was decided on (verify-secondary)",
+            "verify-forward-copies",
+        ),
+        (THROUGH, "primary is missing nothing of it (verify-primary)", "verify-copies"),
         (
             OutstandingAction("r1", "groups of KIP-848", "prepare-groups", *OUT),
             "clients have left it (verify-clients)",
@@ -83,12 +87,12 @@ def settled(world: Asked, facts: Facts = WHOLE) -> Seen:
         ),
         (
             OutstandingAction("r1", "it does not copy back", "restart-replication", *OUT),
-            "primary has all that secondary has (verify-primary)",
+            "primary has every record of secondary (verify-primary)",
             "verify-copies",
         ),
         (
             OutstandingAction("r1", "1 left out", "commit-offsets", *OUT, groups=("app",)),
-            "app: each has a place on primary now",
+            "app: each has a committed offset on primary now",
             "verify-groups",
         ),
     ],
@@ -128,10 +132,10 @@ def test_a_proof_settles_what_it_is_about(
 )
 def test_what_nothing_shows_stays_owed(outstanding: OutstandingAction, facts: Any) -> None:
     seen = settled(Asked((outstanding, FENCE)), {**WHOLE, **facts})
-    assert seen.words == "1 things that were owed are settled, 1 stay owed"
+    assert seen.words == "1 outstanding actions are resolved, 1 remain"
     assert seen.outstanding == (
-        f"nothing has proven that this is settled: {outstanding.what} (run r1);"
-        " once it is: --answer resolve-outstanding=yes at the next way home"
+        f"no proof resolves: {outstanding.what} (run r1);"
+        " once it is done, pass --answer resolve-outstanding=yes to the next failback"
     )
 
 
@@ -142,13 +146,13 @@ def test_a_person_may_know_better() -> None:
     assert world.heard.endswith("something of a runbook (run r1)")
     assert (seen.outstanding, seen.items) == (
         "",
-        ("something of a runbook (run r1): a person says so",),
+        ("something of a runbook (run r1): confirmed by the operator",),
     )
     assert settled(Asked((outstanding,), says=False)).outstanding
 
 
 def test_nothing_is_owed() -> None:
-    assert settled(Asked(())).words == "nothing is owed"
+    assert settled(Asked(())).words == "no outstanding actions"
 
 
 def state(run: str, step: Step, what: str, *, home: bool = False, ended: str = "done") -> RunState:
@@ -184,7 +188,7 @@ def test_journals_are_read_back_to_the_last_finished_way_home_and_that_is_read_t
             state("under-way", FENCES, "not yet", ended=""),
             *(state(f"out-{n}", FENCES, "fence primary") for n in range(30)),
             state("stopped", COMMITS, "1 left out", home=True, ended="stopped"),
-            state("home", SETTLES, "1 stays owed", home=True),
+            state("home", SETTLES, "1 remains", home=True),
             state("before", FENCES, "long ago"),
         ):
             asked.append(each.run)

@@ -89,9 +89,9 @@ def test_the_first_to_lift_leaves_the_fence_of_the_other(first: int) -> None:
     cluster = Cluster()
     runs = [Run(cluster, "a").fence(), Run(cluster, "b").fence()]
     other = "ba"[first]
-    assert f"1 stay, for the fence of link {other} rests on them" in runs[first].lift()
+    assert f"1 stay: the fence of link {other} uses them" in runs[first].lift()
     assert cluster.rules == {RULE, sign(RULE, other)}
-    assert runs[1 - first].lift().startswith("1 rules are gone")
+    assert runs[1 - first].lift().startswith("1 rules were removed")
     assert cluster.rules == set()
 
 
@@ -136,9 +136,9 @@ def test_no_two_names_sign_alike(one: str, other: str) -> None:
     for lifting, staying in ((one, other), (other, one)):
         cluster = Cluster()
         runs = {link: Run(cluster, link).fence() for link in (one, other)}
-        assert f"the fence of link {staying} rests on them" in runs[lifting].lift()
+        assert f"the fence of link {staying} uses them" in runs[lifting].lift()
         assert cluster.rules == {RULE, sign(RULE, staying)}
-        assert runs[staying].lift().startswith("1 rules are gone")
+        assert runs[staying].lift().startswith("1 rules were removed")
         assert cluster.rules == set()
 
 

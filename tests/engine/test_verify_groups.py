@@ -48,21 +48,21 @@ def seen(look: LinkReader, stand: Any = PUT) -> Any:
 def test_a_group_that_stands_there_or_further_on_is_where_it_should_be(at: Any) -> None:
     found = seen(standing(at))
     assert (found.state, found.outstanding) == (State.DONE, "")
-    assert found.words == "2 positions of 1 groups are where they were put or further on"
+    assert found.words == "2 offsets of 1 groups are where they were set or later"
 
 
 @pytest.mark.parametrize(
     ("at", "words"),
     [
-        ({PLACE: 4, OTHER: 0}, "app stands at 4 of orders-0, and was put at 5"),
-        ({PLACE: 5}, "app has no position in orders-1 any more, and was put at 0"),
-        ({PLACE: 10, OTHER: 0}, "app stands at 10 of orders-0, which ends at 9"),
+        ({PLACE: 4, OTHER: 0}, "app is at offset 4 of orders-0; it was set to 5"),
+        ({PLACE: 5}, "app has no offset in orders-1 any more; it was set to 0"),
+        ({PLACE: 10, OTHER: 0}, "app is at offset 10 of orders-0, which ends at 9"),
     ],
 )
 def test_one_that_moved_backwards_or_is_gone_is_named_and_owed(at: Any, words: str) -> None:
     found = seen(standing(at))
     assert (found.state, found.items) == (State.DONE, (words,))
-    assert found.outstanding == f"1 of 2 positions on primary are not where they should be: {words}"
+    assert found.outstanding == f"1 of 2 offsets on primary are wrong: {words}"
 
 
 def test_what_cannot_be_read_is_waited_for() -> None:
@@ -96,4 +96,4 @@ def test_a_group_that_is_thrown_back_while_clients_come_home_is_owed() -> None:
     (outstanding,) = [
         each["what"] for each in ran.ledger.entries if each["entry"] == What.OUTSTANDING
     ]
-    assert f"old stands at {put - 1} of orders-0, and was put at {put}" in outstanding
+    assert f"old is at offset {put - 1} of orders-0; it was set to {put}" in outstanding

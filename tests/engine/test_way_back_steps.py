@@ -360,10 +360,7 @@ def test_what_is_left_behind_by_decision_may_be_missing_at_the_end() -> None:
     assert verify("verify-copies", home, world).state is State.WAITING
     world.found = Missing(0, duplicated=3)
     seen = verify("verify-copies", home, world)
-    assert (seen.state, seen.outstanding) == (
-        State.DONE,
-        "3 records are on primary more often than once",
-    )
+    assert (seen.state, seen.outstanding) == (State.DONE, "primary holds 3 duplicate records")
 
 
 def test_what_was_twice_before_is_not_owed() -> None:

@@ -160,19 +160,16 @@ def moved(plan: Plan, step: str, before: str) -> Plan:
     ("change", "said"),
     [
         (lambda p: without(p, "stop-forward-replication"), "both directions at once"),
-        (lambda p: without(p, "stop-replication"), "appends old records behind new ones"),
+        (lambda p: without(p, "stop-replication"), "append old records after new ones"),
         (
             lambda p: moved(p, "restart-forward-replication", "stop-replication"),
             "both directions at once",
         ),
-        (lambda p: moved(p, "start-reverse-replication", "reconcile"), "bury the records"),
-        (lambda p: without(p, "find-missing"), "records that nobody found"),
-        (lambda p: moved(p, "drain", "fence-producers"), "never drained"),
-        (lambda p: without(p, "fence-producers"), "never drained"),
-        (
-            lambda p: without(p, "order", "classify-records", "preflight"),
-            "prechecks have been asked",
-        ),
+        (lambda p: moved(p, "start-reverse-replication", "reconcile"), "append newer records"),
+        (lambda p: without(p, "find-missing"), "records must be found"),
+        (lambda p: moved(p, "drain", "fence-producers"), "never catches up"),
+        (lambda p: without(p, "fence-producers"), "never catches up"),
+        (lambda p: without(p, "order", "classify-records", "preflight"), "prechecks must pass"),
     ],
 )
 def test_a_plan_that_breaks_one_is_named(change: Callable[[Plan], Plan], said: str) -> None:
@@ -182,13 +179,16 @@ def test_a_plan_that_breaks_one_is_named(change: Callable[[Plan], Plan], said: s
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda p: without(p, "fence-primary"), "gone with it"),
-        (lambda p: without(p, "stop-forward-replication"), "emptied under it"),
-        (lambda p: without(p, "reconcile"), "nobody has decided would be gone"),
-        (lambda p: moved(p, "empty-primary", "reconcile"), "nobody has decided would be gone"),
-        (lambda p: moved(p, "empty-primary", "stop-forward-replication"), "emptied under it"),
-        (lambda p: moved(p, "start-reverse-replication", "empty-primary"), "or be there twice"),
-        (lambda p: without(p, "find-missing"), "records that nobody found"),
+        (lambda p: without(p, "fence-primary"), "lost when it is emptied"),
+        (lambda p: without(p, "stop-forward-replication"), "source is emptied"),
+        (lambda p: without(p, "reconcile"), "without a decision"),
+        (lambda p: moved(p, "empty-primary", "reconcile"), "without a decision"),
+        (lambda p: moved(p, "empty-primary", "stop-forward-replication"), "source is emptied"),
+        (
+            lambda p: moved(p, "start-reverse-replication", "empty-primary"),
+            "duplicate the replicated",
+        ),
+        (lambda p: without(p, "find-missing"), "records must be found"),
     ],
 )
 def test_a_rebuild_that_breaks_one_is_named(change: Callable[[Plan], Plan], said: str) -> None:

@@ -65,7 +65,7 @@ def test_a_target_that_was_made_anew() -> None:
 
 def test_other_records_than_it_names() -> None:
     assert chosen(source_mismatch={"gap/main-1": "made anew"})[0] is ResultStatus.STALE
-    assert chosen(copied_since={"gap/main-1": "it is there"})[0] is ResultStatus.STALE
+    assert chosen(copied_since={"gap/main-1": "it exists"})[0] is ResultStatus.STALE
 
 
 def test_what_cannot_be_asked_is_unknown() -> None:

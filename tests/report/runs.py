@@ -113,7 +113,7 @@ class Played:
     def undone(self, intent: Json, look: LinkReader) -> Seen:
         if self.stage.part(intent).stays:
             return Seen(State.FAILED, "the rules are still on broker 2", {}, ("broker 2",))
-        return Seen(State.DONE, "as it was before")
+        return Seen(State.DONE, "as it wrestored")
 
 
 _FENCE: Json = {"cluster": "", "topics": [], "settle_seconds": 2, "rules": [], "added": []}
@@ -289,21 +289,21 @@ WARNINGS = [
 ]
 GOOD: Script = {
     "preflight": Part(
-        "no precheck fails; 3 to know of", {"warnings": WARNINGS}, looks=3.1, takes=0
+        "all prechecks passed; 3 warnings", {"warnings": WARNINGS}, looks=3.1, takes=0
     ),
     "snapshot-state": STOCK,
     "fence-producers": Part(
-        "all 3 brokers deny it; the ends of 96 partitions stood still for 2 s", takes=6.4
+        "all 3 brokers deny it; the end offsets of 96 partitions were stable for 2 s", takes=6.4
     ),
     "drain": Part("no record is missing on the target", {"missing": 0}, takes=11.5),
     "wait-for-consumers": Part(
-        "2 of 14 groups are read in: billing, shipping", takes=30, items=("billing",)
+        "2 of 14 groups are active: billing, shipping", takes=30, items=("billing",)
     ),
     "fence-consumers": Part("all 3 brokers deny it", takes=3.5),
-    "quiesce-consumers": Part("nobody reads in any of 14 groups", takes=2.5),
+    "quiesce-consumers": Part("0 of 14 groups are active", takes=2.5),
     "stop-replication": Part("2 connectors are stopped", takes=2),
     "commit-offsets": OFFSETS,
-    "enable-writes": Part("secondary took a record and gave it back", takes=1),
+    "enable-writes": Part("a probe record was written to secondary and read back", takes=1),
     "switch-endpoint-1": Part("kafka.example.net points to secondary", takes=4),
     "switch-endpoint-2": Part("backend kafka sends clients to secondary", takes=1.5),
     "verify-clients": Part("all 11 groups are read in on secondary", takes=9),

@@ -16,7 +16,7 @@ from tests.drill.test_result import AS_BEFORE, CHANGED, GOOD, HIDDEN, SLOW, resu
 from tests.report import junit
 
 STEPS = (
-    StepTime("preflight", "ask", "done", 1.5, "no precheck fails"),
+    StepTime("preflight", "ask", "done", 1.5, "all prechecks passed"),
     StepTime("fence-producers", "fence", "outstanding", None, "the source is dead"),
 )
 ENDS: tuple[dict[str, Any], ...] = (

@@ -323,7 +323,7 @@ def test_a_cause_that_kept_guards_from_looking_is_told_once_in_every_form() -> N
     unseen = {"what": "cluster primary does not answer", "why": why, "checks": ["a", "b"]}
     script = {
         **runs.LOST,
-        "preflight": Part("no precheck fails", {"warnings": [], "unseen": [unseen]}),
+        "preflight": Part("all prechecks passed", {"warnings": [], "unseen": [unseen]}),
         "fence-producers": Part(refuses=Refused(f"deny WRITE: {why}", "")),
         "verify-clients": Part(f"not seen: {why}", {"not_seen": f"who has stayed: {why}"}),
     }

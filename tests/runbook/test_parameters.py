@@ -61,9 +61,9 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(UsageError) as caught:
         given_values(DECLARED, {"count": "many", "sied": "source"})
     assert caught.value.message.splitlines() == [
-        "sied is no parameter of this runbook; did you mean 'side'?",
+        "sied is not a parameter of this runbook; did you mean 'side'?",
         "count: must be a whole number ('many')",
-        "side has no value: --set side=source|target",
+        "side has no value: use --set side=source|target",
     ]
 
 

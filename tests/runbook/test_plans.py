@@ -109,10 +109,12 @@ def test_a_plan_that_breaks_a_rule_is_not_built() -> None:
         build(book, {}, FULL)
     assert caught.value.message.splitlines() == [
         "2 problems in x.yaml",
-        "x.yaml:7:5: steps[2]: step c needs one that fences writes: two clusters that take writes"
+        "x.yaml:7:5: steps[2]: step c needs an earlier step that fences writes: two"
+        " clusters that take writes"
         " at once cannot be brought together again",
-        "x.yaml:7:5: steps[2]: step c needs one that stops replication: a replicator that runs on"
-        " appends old records behind new ones",
+        "x.yaml:7:5: steps[2]: step c needs an earlier step that stops replication: a"
+        " replicator that runs on"
+        " append old records after new ones",
     ]
 
 

@@ -49,7 +49,7 @@ def test_a_step_that_looks_along_the_link_does_not_stand_beside_it() -> None:
 
 
 def test_which_sequence_it_is_stands_in_the_file() -> None:
-    with pytest.raises(ConfigError, match="is named here, not by a parameter"):
+    with pytest.raises(ConfigError, match="must be a literal, not a parameter"):
         runbook('{id: go, sequence: "${what}"}', parameters="{what: {type: string, about: x}}")
 
 
