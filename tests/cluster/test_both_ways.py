@@ -22,7 +22,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
 WEST = 40
-BY_PEOPLE = ("healthy", "nobody-else", "looked-at", "nobody-left", "left-behind")
+BY_PEOPLE = ("healthy", "no-other-writers", "check-order", "no-clients-left", "hand-over-records")
 
 
 class BothWays(Story):
@@ -96,9 +96,9 @@ def test_the_lost_site_comes_back_and_the_other_direction_only_waited(sites: Bot
     sites.west_came(2 * WEST)
     runbook = ("runbook", "run", "failback", "--set", "policy=copy", *yes(*BY_PEOPLE))
     done = sites.came_home(*runbook)
-    assert f"{TAIL} copy" in steps_of(done, "detail")["home.reconcile"]
+    assert f"{TAIL} copy" in steps_of(done, "detail")["failback.reconcile"]
     assert done["outstanding"] == []
-    (shown,) = [each["facts"] for each in sites.entries("done", "home.resolve-outstanding")]
+    (shown,) = [each["facts"] for each in sites.entries("done", "failback.resolve-outstanding")]
     # The journal says in whose words the cluster did not answer; the report says it once.
     what = fence.removesuffix(": cluster primary does not answer")
     (by,) = [each for each in shown["settled"] if each.startswith(what)]

@@ -13,8 +13,8 @@ from tests.cluster.own_links import READ, RECORDS, OwnLinks, at_work, positions
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
-SWITCHOVER = ("announce", "nobody-left")
-MIGRATION = ("only-this", "clients-known", "keep-old")
+SWITCHOVER = ("announce", "no-clients-left")
+MIGRATION = ("one-topic", "clients-known", "keep-old")
 """What people answer, in their order."""
 AFTER = 5
 
@@ -46,7 +46,7 @@ def was_carried_out(stage: Stage, answers: tuple[str, ...]) -> None:
     assert {step["status"] for step in told["steps"]} <= {"done", "skipped"}
     steps = [step["id"] for step in told["steps"]]
     assert [step for step in steps if step in answers] == list(answers)
-    assert steps.index("failover.enable-writes") < steps.index("prove")
+    assert steps.index("failover.enable-writes") < steps.index("verify")
     assert (told["rpo"]["records"], told["rpo"]["exact"], told["outstanding"]) == (0, True, [])
 
 

@@ -44,8 +44,8 @@ def test_a_text_becomes_what_its_type_says(kind: ParameterType, text: str, value
         ("integer", "\u0663", "must be a whole number ('\u0663')"),
         ("number", "nan", "must be a number ('nan')"),
         ("number", "1e5", "must be a number ('1e5')"),
-        ("duration", "soon", "must be a length of time such as 90s, 5m, 2h or 1d ('soon')"),
-        ("duration", "-5m", "must be a length of time such as 90s, 5m, 2h or 1d ('-5m')"),
+        ("duration", "soon", "must be a duration such as 90s, 5m, 2h or 1d ('soon')"),
+        ("duration", "-5m", "must be a duration such as 90s, 5m, 2h or 1d ('-5m')"),
         ("boolean", "yes", "must be true or false ('yes')"),
         ("string", "a\x1b[2J", "must be printable ('a\\x1b[2J')"),
         ("string", "a\nb", "must be printable ('a\\nb')"),
@@ -85,7 +85,7 @@ def test_durations(number: int, unit: str) -> None:
 
 @pytest.mark.parametrize("value", [True, None, (), "5 m", "m", "1.5.0", float("inf"), -1])
 def test_what_is_no_duration(value: object) -> None:
-    with pytest.raises(ValueError, match="length of time"):
+    with pytest.raises(ValueError, match="duration"):
         seconds(value)
 
 

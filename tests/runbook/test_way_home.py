@@ -24,13 +24,13 @@ def test_the_shipped_one_goes_the_whole_way_of_drctl_failback(seen: Circumstance
         SHIPPED, {"policy": "copy", "conflicting": "quarantine"}, replace(seen, failback=way)
     )
     assert (plan.source, plan.target) == (seen.target, seen.source)
-    made = [step for step in plan.steps if step.id.startswith("home.")]
+    made = [step for step in plan.steps if step.id.startswith("failback.")]
     wanted = failback(replace(way, policy="copy", conflicting="quarantine")).steps
     for ours, theirs in zip(made, wanted, strict=True):
         settings = dict(theirs.settings)
         if "question" in settings:
             settings["question"] = ours.id
-        assert ours == replace(theirs, id=f"home.{theirs.id}", settings=settings)
+        assert ours == replace(theirs, id=f"failback.{theirs.id}", settings=settings)
     others = {step.kind for step in plan.steps if step not in made}
     assert others <= {"manual", "manual-check"}
 
@@ -44,7 +44,7 @@ def test_it_is_known_before_anybody_has_looked() -> None:
 
 def test_a_step_that_looks_along_the_link_does_not_stand_beside_it() -> None:
     book = runbook(f"{{id: go, {HOME}}}", "{id: prove, gap: {scope: tail}}")
-    with pytest.raises(ConfigError, match="prove looks at the link the other way"):
+    with pytest.raises(ConfigError, match="prove uses the link in the opposite direction"):
         build(book, {}, FULL)
 
 
@@ -55,15 +55,15 @@ def test_which_sequence_it_is_stands_in_the_file() -> None:
 
 def test_only_a_way_home_decides_on_records() -> None:
     book = runbook("{id: go, sequence: {name: failover-planned, policy: copy}}")
-    with pytest.raises(ConfigError, match="failover-planned brings no records over"):
+    with pytest.raises(ConfigError, match="failover-planned does not reconcile records"):
         build(book, {}, FULL)
 
 
 def test_command_lines_on_its_page_are_for_the_cluster_that_is_left() -> None:
     page = render(SHIPPED, FULL, {"policy": "copy"})
-    fence = page[page.index("`home.fence-producers`") : page.index("`home.drain`")]
+    fence = page[page.index("`failback.fence-producers`") : page.index("`failback.drain`")]
     assert '--bootstrap-server "$TARGET"' in fence
     assert '"$SOURCE"' not in fence
-    way = page[page.index("`home.order`") :]
+    way = page[page.index("`failback.order`") :]
     assert "drctl gap" not in way
     assert "drctl offsets apply" not in way
