@@ -197,7 +197,7 @@ def test_a_run_goes_on_without_it_and_owes_it() -> None:
     assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
     assert list(state.outstanding) == ["advance-producer-ids"]
     told = state.outstanding["advance-producer-ids"]
-    assert told.startswith("advance the producer ids of secondary past those in use on primary:  ")
+    assert told.startswith("advance the producer ids of secondary past those in use on primary: ")
     assert RESTART in told
     assert world.on["open"]
 

@@ -295,7 +295,7 @@ def test_where_nobody_says_that_it_is_taken_back_the_run_is_not_over(tmp_path: P
     outcome = carried_out(site, by_people())
     assert outcome.status is Status.STOPPED
     assert outcome.items == (
-        "stopped: not answered: take it back: answer on a terminal, or with"
+        "stopped: not answered: take it back: answer in a terminal or pass"
         " --answer stopped.undo=yes",
     )
     assert not site.on["fence"]

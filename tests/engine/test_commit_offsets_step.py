@@ -124,8 +124,10 @@ def test_groups_of_which_nothing_is_known_are_named() -> None:
     STEP.apply(planned, writer(found))
     seen = STEP.verify(planned, look(found))
     assert seen.state is State.DONE
-    assert seen.outstanding == f"2 positions or groups were left out: b: {reason}"
-    with pytest.raises(Refused, match="2 positions or groups cannot be committed: b: no group"):
+    assert seen.outstanding == f"2 groups or partitions were left out: b: {reason}"
+    with pytest.raises(
+        Refused, match="2 groups or partitions cannot be committed: b: no such group"
+    ):
         STEP.check({**SETTINGS, "leave_out": False}, {}, look(found))
 
 
@@ -159,7 +161,7 @@ def test_all_of_them() -> None:
     )  # fmt: skip
     assert STEP.apply(LINES, writer(found)) == (), "twice is as once"
     assert STEP.undo(LINES, writer(found)) == ()
-    assert STEP.undone(LINES, look(found)).words == "3 positions are restored"
+    assert STEP.undone(LINES, look(found)).words == "3 offsets restored"
     assert found.stand == world().stand
 
 
@@ -168,8 +170,8 @@ def test_one_of_three_is_refused_and_named() -> None:
     assert STEP.apply(LINES, writer(found)) == (f"b {ONE}: somebody reads in it",)
     seen = STEP.verify(LINES, look(found))
     assert seen.state is State.WAITING
-    assert seen.items == (f"b {ONE} stands at 5",)
-    assert seen.words == f"1 of 3 positions are not there: b {ONE} stands at 5"
+    assert seen.items == (f"b {ONE} is at offset 5",)
+    assert seen.words == f"1 of 3 offsets are not committed: b {ONE} is at offset 5"
     found.in_use.clear()
     STEP.apply(LINES, writer(found))
     assert STEP.verify(LINES, look(found)).state is State.DONE
@@ -189,7 +191,7 @@ def test_one_that_cannot_be_put_back_is_named() -> None:
     found.in_use.add("b")
     assert STEP.undo(LINES, writer(found)) == (f"b {ONE}: somebody reads in it",)
     seen = STEP.undone(LINES, look(found))
-    assert seen.items == (f"b {ONE} stands at 9",)
+    assert seen.items == (f"b {ONE} is at offset 9",)
     assert found.stand["a"] == {TWO: Committed(3)}
 
 

@@ -53,7 +53,7 @@ def test_two_plans_of_one_fingerprint_are_one_plan(one: Plan, other: Plan) -> No
 def test_a_patience_that_is_no_number_is_no_plan(bad: Any) -> None:
     written = PLAN.to_json()
     written["steps"][0]["timeout_seconds"] = bad
-    with pytest.raises(ValueError, match="is no number"):
+    with pytest.raises(ValueError, match="is not a number"):
         Plan.from_json(written)
 
 
@@ -64,21 +64,21 @@ def with_steps(*steps: Step) -> Plan:
 def test_what_differs_is_named() -> None:
     first, second, *others = PLAN.steps
     assert changes(PLAN, replace(PLAN, basis={"topics": "4", "groups": "2"})) == (
-        "groups: not there -> 2",
+        "groups: missing -> 2",
         "topics: 3 -> 4",
     )
     assert changes(PLAN, replace(PLAN, target="c", overrides={"lag": "a drill"})) == (
-        "override lag: not there -> a drill",
+        "override lag: missing -> a drill",
         "to: b -> c",
     )
-    assert changes(PLAN, with_steps(first, *others)) == ("step snapshot-state: there -> not there",)
-    assert changes(with_steps(first, *others), PLAN) == ("step snapshot-state: not there -> there",)
+    assert changes(PLAN, with_steps(first, *others)) == ("step snapshot-state: there -> missing",)
+    assert changes(with_steps(first, *others), PLAN) == ("step snapshot-state: missing -> there",)
     slow = replace(second, timeout_s=31, duty=Duty.OPTIONAL, settings={"clusters": ["a"]})
     assert changes(PLAN, with_steps(first, slow, *others)) == (
         'step snapshot-state, clusters: ["a", "b"] -> ["a"]',
-        'step snapshot-state, connectors: ["mm2"] -> not there',
+        'step snapshot-state, connectors: ["mm2"] -> missing',
         'step snapshot-state, its duty: "required" -> "optional"',
-        "step snapshot-state, its patience: 30 -> 31",
+        "step snapshot-state, its timeout: 30 -> 31",
     )
     (turned,) = changes(PLAN, with_steps(second, first, *others))
     assert turned.startswith("the order of its steps: preflight, snapshot-state, fence-producers, ")

@@ -117,7 +117,7 @@ def test_a_fence_is_not_lifted_blindly() -> None:
     blind = cluster.as_link("a")
     blind.blind = True
     answers = blind.acls("p").restore([RULE])
-    assert "is not known: not allowed" in answers[RULE].reason
+    assert "cannot tell whether another link needs it: not allowed" in answers[RULE].reason
     assert RULE in cluster.rules
 
 

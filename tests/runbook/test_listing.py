@@ -22,9 +22,7 @@ def own(tmp_path: Path) -> Path:
 def test_shipped_ones_are_listed_with_what_they_are_for() -> None:
     found = {each.name: each for each in listing()}
     assert len(found) == 9
-    assert found["drill"].about == "Rehearse a switchover without moving anybody: everything is" + (
-        " looked at that one rests on, and nothing is changed"
-    )
+    assert found["drill"].about.startswith("Rehearse a switchover without moving any client")
     assert all(each.sound and not each.own and not each.replaced for each in found.values())
 
 
@@ -54,5 +52,5 @@ def test_one_that_is_not_there_or_is_not_sound(own: Path) -> None:
         find("../drill", own)
     with pytest.raises(ConfigError, match="about: is required"):
         find("broken", own)
-    with pytest.raises(ConfigError, match="is no folder"):
+    with pytest.raises(ConfigError, match="not a directory"):
         listing(own / "missing")

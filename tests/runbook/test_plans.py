@@ -109,10 +109,10 @@ def test_a_plan_that_breaks_a_rule_is_not_built() -> None:
         build(book, {}, FULL)
     assert caught.value.message.splitlines() == [
         "2 problems in x.yaml",
-        "x.yaml:7:5: steps[2]: step c needs an earlier step that stops replication:"
-        " a running replicator would append old records after new ones",
         "x.yaml:7:5: steps[2]: step c needs an earlier step that fences writes:"
         " clusters that both accept writes diverge",
+        "x.yaml:7:5: steps[2]: step c needs an earlier step that stops replication:"
+        " a running replicator would append old records after new ones",
     ]
 
 
