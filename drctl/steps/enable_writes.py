@@ -77,7 +77,7 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
         """The step in words."""
         return Description(
             f"enable writes on {settings.cluster}",
-            f"a record written to {CANARY_TOPIC} reads back",
+            f"a record written to {PROBE_TOPIC} reads back",
             "restore the ACL rules that denied writes",
         )
 
@@ -113,7 +113,7 @@ class EnableWrites(StepKind[EnableSettings, EnableIntent, EnableFacts]):
             lifted = reader.acls(cluster).lifted(intent.lifted, intent.topics)
             if not lifted.proven:
                 return Seen(State.WAITING, "; ".join(lifted.unproven), items=lifted.unproven)
-        if not reader.heard(cluster, CANARY_TOPIC, intent.text):
+        if not reader.probe_readable(cluster, PROBE_TOPIC, intent.text):
             return Seen(State.WAITING, f"the probe record is not readable on {cluster} yet")
         words = f"a probe record was written to {cluster} and read back"
         outstanding = ""
