@@ -13,7 +13,7 @@ from drctl.offsets.applying import Action, ApplyPlan, Line
 from drctl.offsets.results import Change
 from drctl.steps.apply_offsets import changes, commit, guarded
 
-LEFT_OUT = "groups-left-out"
+LEFT_OUT = "groups-not-translated"
 """Blocks enabling writes on a target on which a group has no offset to resume from."""
 
 COMMIT = "commit"

@@ -8,7 +8,7 @@ from drctl.engine.ports import LinkReader
 from drctl.engine.source_fence import FenceFacts
 from drctl.model.typed_json import Number
 
-PROOF = "a person reports that it is done"
+PROOF = "the operator confirms it"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,7 +57,7 @@ def test_every_broker_gives_higher_ids_and_what_that_cost_is_said() -> None:
     assert (told.state, told.outstanding, told.items) == (State.DONE, "", ())
     assert told.words == (
         "all 2 brokers of secondary assign producer ids above 2,500, the highest in use on primary;"
-        " it cost 1,462 of 2^63 ids"
+        " used 1,462 of 2^63 ids"
     )
     assert world.given == {1: 2502, 2: 2503}
     again = seen(intent, world)
@@ -107,7 +107,7 @@ def test_a_dead_source_is_asked_once_and_what_nobody_knows_is_owed() -> None:
     assert points == [f"look at {SOURCE}"], "the target has nothing to tell"
     assert told.state is State.DONE
     assert told.outstanding == (
-        f"{RESTART}; the ids in use on primary are unknown:  cluster primary did not"
+        f"{RESTART}; the ids in use on primary are unknown: cluster primary did not"
         " answer within 3 s"
     )
 
