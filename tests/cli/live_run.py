@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from drctl.cli.console import console
-from drctl.cli.prompts import People
+from drctl.cli.prompts import Prompts
 from drctl.cli.running import watched
 from drctl.cli.stopping import StoppableClock, stoppable
 from drctl.engine.executing import Execution
@@ -39,7 +39,7 @@ class Drama:
 
     def check(self, settings: Json, facts: Facts, look: LinkReader) -> Json:
         if settings["part"] == "stop-replication":
-            asked = People({}, terminal="ask" in sys.argv)
+            asked = Prompts({}, terminal="ask" in sys.argv)
             return {"part": settings["part"], "said": asked.answer("stop", "stop the connectors")}
         return {"part": settings["part"]}
 
