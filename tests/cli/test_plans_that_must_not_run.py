@@ -35,7 +35,7 @@ def test_clusters_that_changed_while_the_name_was_typed() -> None:
         _refuse_if_changed(shown, replace(shown, basis={**shown.basis, "topics of a": "4"}))
     with pytest.raises(Refused, match="groups: 2 -> missing") as refused:
         _refuse_if_changed(shown, replace(shown, basis={"topics of a": "3"}))
-    assert refused.value.hint == "plan again"
+    assert refused.value.hint == "run the command again"
 
 
 def test_steps_that_changed_though_what_they_were_built_from_did_not() -> None:
@@ -111,4 +111,4 @@ def test_a_journal_whose_plan_opens_before_it_fences() -> None:
     with pytest.raises(
         Refused, match=r"plan of run run-1 breaks a rule: step \S+ needs an earlier step that"
     ):
-        _must_go_on(state(replace(PLAN, steps=unfenced)))
+        _must_be_known(state(replace(PLAN, steps=unfenced)))
