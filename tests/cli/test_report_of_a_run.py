@@ -48,7 +48,7 @@ def test_a_journal_that_is_as_it_was_written(folder: Path, called: Run) -> None:
 
 def test_one_that_was_changed(folder: Path, called: Run) -> None:
     file = folder / ".drctl" / "runs" / RUN / "journal.jsonl"
-    file.write_bytes(file.read_bytes().replace(b"a guard fails", b"all prechecks passed"))
+    file.write_bytes(file.read_bytes().replace(b"a precheck fails", b"no precheck fails"))
     ran = called("report", "--local", "--verify")
     assert ran.code == 1, ran.stdout + ran.stderr
     assert "changed" in ran.stdout

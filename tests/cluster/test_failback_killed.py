@@ -134,7 +134,7 @@ def test_what_conflicts_since_the_search_is_not_copied(site: Site) -> None:
     assert home.led_to == home.secondary.bootstrap
 
     done = home.came_home(*BACK)
-    assert steps_of(done, "detail")["reconcile"] == f"all are done: {TAIL - AGAIN} copy"
+    assert steps_of(done, "detail")["reconcile"] == f"all reconciled: {TAIL - AGAIN} copy"
 
     superseded = named("tail", AGAIN)
     everything = Counter(EVERYTHING | named("again", AGAIN))

@@ -159,7 +159,7 @@ def test_the_old_replication_had_run_and_nobody_knew(site: Site) -> None:
         def waits() -> bool:
             begun = len([*story.drctl.runs.glob("*")]) > earlier
             asked = begun and story.has("intend", "empty-primary")
-            return asked and "still there: " in story.said
+            return asked and "not empty yet: " in story.said
 
         story.until(process, waits)
         assert not story.has("intend", "set-start-offsets"), "a word was believed"
@@ -217,5 +217,5 @@ def test_it_goes_on_behind_what_came_where_transactions_leave_holes(site: Site) 
     said = ("--answer", "empty-primary=yes")
     done = story.came_home(*REBUILD, *known, *said)
     told = steps_of(done, "detail")["empty-primary"]
-    assert told == "primary holds what this way home has brought, and no more"
+    assert told == "primary holds only what this failback has replicated"
     story.both_hold(everything)

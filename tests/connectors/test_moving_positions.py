@@ -149,7 +149,7 @@ def test_a_write_that_is_not_there_afterwards_is_rolled_back(answer: DrctlError)
     result = written(world, planned(world, shop()))
     (each,) = result.results
     assert (each.outcome, result.exit_code) == (Outcome.FAILED, ExitCode.REFUSED)
-    assert "is not what is read back" in each.reason
+    assert "does not read back" in each.reason
 
 
 def test_all_connectors_get_their_positions_or_none() -> None:

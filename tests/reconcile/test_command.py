@@ -55,7 +55,7 @@ def test_without_a_folder_the_newest_result_of_the_link_is_taken(
     links = "links: {main: {from: a, to: b, topics: [t], replicator: {kind: none}}}"
     (tmp_path / "drctl.yaml").write_text(f"{clusters}\n{links}\n", encoding="utf-8")
     assert run(["reconcile", "--policy", "copy"]) == 2
-    assert "link main has no result of drctl gap in" in capsys.readouterr().err
+    assert "link main has no result of `drctl gap` in" in capsys.readouterr().err
 
     newest = "main-20261123T120000.000000Z"
     for name in ("main-20261122T120000.000000Z", newest, "main-back-20261124T120000.000000Z"):
