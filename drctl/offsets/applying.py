@@ -459,12 +459,12 @@ def build_plan(
 def _line(case: Case, overridden: frozenset[str]) -> Line:
     wanted = case.wanted
     committed = _is_committed(case)
-    failing = () if committed else tuple(blockers(case))
+    failing = () if committed and not wanted.blocked else tuple(blockers(case))
     blocker = next((o for o in failing if o.final or o.precheck not in overridden), None)
-    if committed:
-        action = Action.SAME
-    elif blocker is not None:
+    if blocker is not None:
         action = Action.REFUSED
+    elif committed:
+        action = Action.SAME
     else:
         action = Action.DELETE if wanted.to is None else Action.COMMIT
     line = Line(
@@ -477,7 +477,9 @@ def _line(case: Case, overridden: frozenset[str]) -> Line:
         action,
         precheck=blocker.precheck if blocker else None,
         reason=blocker.reason if blocker else "",
-        overridden=() if blocker else tuple(blocker.precheck for blocker in failing),
+        overridden=()
+        if action in (Action.REFUSED, Action.SAME)
+        else tuple(o.precheck for o in failing),
         rereads_likely=wanted.bounds.rereads_likely if wanted.bounds else None,
         skips_only_if=wanted.bounds.skips_only_if if wanted.bounds else "",
         based_on=wanted.based_on,
@@ -509,7 +511,7 @@ def _kept(line: Line) -> Line:
 def _is_committed(case: Case) -> bool:
     """Whether it is already committed; for translations only the offset is compared."""
     to, before = case.wanted.to, case.before
-    if isinstance(before, Unavailable) or case.wanted.blocked:
+    if isinstance(before, Unavailable):
         return False
     if case.wanted.bounds is not None and to is not None and before is not None:
         return to.offset == before.offset

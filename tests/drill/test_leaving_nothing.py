@@ -126,7 +126,7 @@ CONFINED = {"groups", "acls", "probe_record", "keep"}
     "name", sorted({each for each in vars(LinkWriter) if not each.startswith("_")} - CONFINED)
 )
 def test_whatever_else_the_engine_can_change_is_refused(name: str) -> None:
-    with pytest.raises(Refused, match=f"a drill does not change {name}"):
+    with pytest.raises(Refused, match=f"a drill must not change {name}"):
         getattr(writer(), name)
     assert all(hasattr(writer(), each) for each in CONFINED)
 
@@ -155,7 +155,7 @@ PLACE = TopicPartition("orders", 0)
     ],
 )
 def test_what_is_of_others_never_arrives(change: Any) -> None:
-    with pytest.raises(Refused, match="a drill does not touch"):
+    with pytest.raises(Refused, match="a drill must not touch"):
         change()
 
 

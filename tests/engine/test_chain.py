@@ -12,7 +12,7 @@ from drctl.model.journal import Entry
 
 RUN = "20260305T142011.512000Z"
 TEXT = st.text(max_size=3)
-NAMES = TEXT.filter(lambda name: name not in {"seq", "prev", "sum"})
+NAMES = TEXT.filter(lambda name: name not in {"seq", "prev", "sum", "run"})
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXT | st.floats(-1, 1),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),

@@ -69,5 +69,5 @@ def test_the_address_is_taken() -> None:
     "address", ["", "9095", ":9095", "host:", "host:x", "host:65536", "::1:9095", "[::g]:9095"]
 )
 def test_no_address(address: str) -> None:
-    with pytest.raises(UsageError, match="no address"):
+    with pytest.raises(UsageError, match="not an address"):
         MetricsServer(address, lambda: "", "text/plain")
