@@ -57,7 +57,7 @@ COMMANDS = {
         "drctl.cli.setup:completion", "Print a completion script for your shell", SETUP
     ),
     "schema": Registered(
-        "drctl.cli.setup:schema", "Print the JSON Schema of a drctl document", SETUP
+        "drctl.cli.setup:schema", "Print the JSON Schema of drctl's JSON output", SETUP
     ),
     "status": Registered(
         "drctl.cli.status:status",
@@ -69,7 +69,7 @@ COMMANDS = {
     ),
     "gap": Registered("drctl.cli.gap:gap", "Find records that are not on the target", ASSESS),
     "duplicates": Registered(
-        "drctl.cli.duplicates:duplicates", "Find change events that a topic holds twice", ASSESS
+        "drctl.cli.duplicates:duplicates", "Find duplicate change events in a topic", ASSESS
     ),
     "offsets": Registered(
         "drctl.cli.offsets:app", "Translate, save and restore consumer group offsets", ASSESS
@@ -102,17 +102,17 @@ COMMANDS = {
         "Decode Confluent Replicator's __consumer_timestamps topic",
         OBSERVE,
     ),
-    "runbook": Registered(
-        "drctl.cli.runbook:app", "List, check, render and run runbooks", AUTOMATE
-    ),
+    "runbook": Registered("drctl.cli.runbook:app", "List, lint, render and run runbooks", AUTOMATE),
 }
 
 SUBCOMMANDS = {
     "gap truncation": Registered(
-        "drctl.cli.gap:truncation", "Show what truncating the source would destroy"
+        "drctl.cli.gap:truncation", "Show which records truncating the source would destroy"
     ),
     "drill history": Registered("drctl.cli.drill:show_history", "List past drills"),
-    "drill clean": Registered("drctl.cli.drill:clean", "Delete what interrupted drills left"),
+    "drill clean": Registered(
+        "drctl.cli.drill:clean", "Delete the leftovers of interrupted drills"
+    ),
 }
 """Subcommands of commands that also do something by themselves."""
 

@@ -89,7 +89,8 @@ Urls = Annotated[
     typer.Option(
         "--connect",
         metavar="URL",
-        help="Workers of one Connect cluster, separated by commas. Repeatable.",
+        help="Worker URLs of one Connect cluster, separated by commas. Repeat for each Connect"
+        " cluster.",
         show_default="all workers in drctl.yaml",
     ),
 ]
@@ -98,7 +99,7 @@ Url = Annotated[
     typer.Option(
         "--connect",
         metavar="URL",
-        help="Workers of the Connect cluster, separated by commas.",
+        help="Worker URLs of the Connect cluster, separated by commas.",
         show_default="the workers of the link",
     ),
 ]
@@ -126,7 +127,7 @@ def status(connect: Urls = None, link: LinkName = None) -> int:
     Exit codes:
         0: nothing failed
         1: a connector or task failed
-        5: some workers do not answer
+        5: some workers did not answer
     """
     if connect:
         config = configuration_if_any()
@@ -163,8 +164,8 @@ class Recover(PlanRequest):
         str | None,
         typer.Option(
             metavar="reset|recreate",
-            help="For a source connector whose resume point is gone. reset: delete its offsets."
-            " recreate: replace it by a new connector.",
+            help="For a source connector whose stored offsets point to data that no longer exists."
+            " reset: delete its offsets. recreate: replace it with a new connector.",
         ),
     ] = None
     new_name: Annotated[
@@ -178,9 +179,13 @@ class Recover(PlanRequest):
     ] = None
     initial_backoff: Annotated[
         str,
-        typer.Option(metavar="TIME", help="Pause before the second restart; doubles each time."),
+        typer.Option(
+            metavar="TIME", help="Wait before the second restart; doubles after each restart."
+        ),
     ] = "1s"
-    max_backoff: Annotated[str, typer.Option(metavar="TIME", help="Longest pause.")] = "120s"
+    max_backoff: Annotated[
+        str, typer.Option(metavar="TIME", help="Longest wait between restarts.")
+    ] = "120s"
     attempts: Annotated[int, typer.Option(metavar="N", help="Maximum number of restarts.")] = 16
     stabilize: Annotated[
         str,
@@ -204,8 +209,8 @@ def recover(given: Recover) -> int:
         drctl connect recover --connector shop-source --remedy reset --execute
 
     Exit codes:
-        0: all connectors run, or the plan has no blockers
-        1: some connectors do not run
+        0: all connectors are running, or the plan has no blockers
+        1: some connectors are not running
         3: refused, or rolled back completely
         4: the rollback is incomplete
         5: unknown; `drctl resume` checks what was done
@@ -270,7 +275,7 @@ def _remedy(given: Recover) -> Remedy | None:
         return None
     if given.remedy not in list(Remedy):
         raise UsageError(
-            f"--remedy: there is no {given.remedy!r}", f"remedies: {', '.join(Remedy)}"
+            f"--remedy: unknown remedy {given.remedy!r}", f"remedies: {', '.join(Remedy)}"
         )
     if len(given.connector) != 1:
         raise UsageError("--remedy requires exactly one connector", "add --connector NAME")
@@ -356,7 +361,7 @@ class Exporting:
 def export(given: Exporting) -> int:
     """Save the offsets of connectors to a file.
 
-    `drctl connect offsets apply --from FILE` writes them to other workers. Read-only.
+    `drctl connect offsets apply --from FILE` writes them to another Connect cluster. Read-only.
 
     Examples:
         drctl connect offsets export
@@ -403,7 +408,9 @@ class Positions(PlanRequest):
     source: Annotated[
         Path,
         typer.Option(
-            "--from", metavar="FILE", help="File of `drctl connect offsets export`, or a backup."
+            "--from",
+            metavar="FILE",
+            help="File of `drctl connect offsets export`, or a backup by `apply`.",
         ),
     ]
     connect: Url = None
@@ -412,7 +419,9 @@ class Positions(PlanRequest):
     rename: Annotated[
         tuple[str, ...],
         typer.Option(
-            "--rename", metavar="OLD=NEW", help="The connector has another name there. Repeatable."
+            "--rename",
+            metavar="OLD=NEW",
+            help="Connector OLD is named NEW on the new workers. Repeatable.",
         ),
     ] = ()
 
@@ -430,7 +439,7 @@ class Translating(Positions):
 @offsets.command()
 @takes_request
 def translate(given: Translating) -> int:
-    """Show exported offsets as the connectors of other workers need them.
+    """Translate exported offsets for another Connect cluster, and show them.
 
     Read-only.
 
@@ -448,10 +457,10 @@ def translate(given: Translating) -> int:
 @offsets.command()
 @takes_request
 def apply(given: Positions) -> int:
-    """Write exported offsets to stopped connectors of other workers.
+    """Write exported offsets to stopped connectors.
 
-    Saves the previous offsets to a file for `apply --from`. Without --execute nothing is written:
-    the plan is printed.
+    Saves the previous offsets to a backup file for `apply --from`. Without --execute nothing is
+    written: the plan is printed.
 
     Examples:
         drctl connect offsets apply --from offsets.json

@@ -52,7 +52,7 @@ def doctor(given: Doctor) -> int:
         drctl doctor --fix --execute
 
     Exit codes:
-        0: no check fails; with --fix: nothing differs, or everything was fixed
+        0: no check fails; with --fix: no differences, or all were fixed
         1: a check fails; with --fix: changes are planned, or manual work remains
         3: --fix was refused, or rolled back completely
         4: --fix stopped part-way
@@ -64,7 +64,7 @@ def doctor(given: Doctor) -> int:
 
     if given.fix:
         if given.client:
-            raise UsageError("--client and --fix exclude each other", "leave out one of them")
+            raise UsageError("--client and --fix cannot be combined", "leave out one of them")
         from drctl.app.repairs import FIX, make_plan
         from drctl.cli.running import plan_or_execute
 

@@ -76,19 +76,26 @@ class Drill:
 
     link: LinkName = None
     records: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Records to write before the failover.")
+        int,
+        typer.Option(metavar="N", min=1, help="Number of records to write before the failover."),
     ] = 2000
     warm_up: Annotated[
-        str, typer.Option(metavar="TIME", help="How long the applications run before the failover.")
+        str,
+        typer.Option(
+            metavar="TIME", help="How long the drill's applications run before the failover."
+        ),
     ] = "5s"
     timeout: Annotated[
-        str, typer.Option(metavar="TIME", help="Limit for the whole drill, without the cleanup.")
+        str, typer.Option(metavar="TIME", help="Time limit for the drill, excluding cleanup.")
     ] = "15m"
     topic_prefix: Annotated[
-        str, typer.Option(metavar="PREFIX", help="Prefix of the scratch topic and group.")
+        str,
+        typer.Option(
+            metavar="PREFIX", help="Prefix of the scratch topic and group.", show_default="none"
+        ),
     ] = ""
     max_rto: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Exit with 1 if the RTO is longer.")
+        str | None, typer.Option(metavar="TIME", help="Exit with code 1 if the RTO is longer.")
     ] = None
     inject: Annotated[
         Fault | None, typer.Option(help="Fault to inject before the failover. Only in a lab.")
@@ -96,7 +103,9 @@ class Drill:
     lab: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="With --inject: folder of the lab.", show_default="the default lab"
+            metavar="DIR",
+            help="With --inject: folder of the lab.",
+            show_default="the lab in your state directory",
         ),
     ] = None
     junit: Annotated[
@@ -311,10 +320,19 @@ def _write_junit(file: "Path", result: "Result") -> None:
         console().warn(f"{file} could not be written: {error.strerror}")
 
 
-def clean(link: LinkName = None, execute: Execute = False, yes: Yes = False) -> int:
-    """Delete what interrupted drills left.
+def clean(
+    link: LinkName = None,
+    execute: Annotated[
+        bool,
+        typer.Option(
+            "--execute", help="Delete the leftovers. Without --execute, they are only listed."
+        ),
+    ] = False,
+    yes: Yes = False,
+) -> int:
+    """Delete the leftovers of interrupted drills.
 
-    Deletes scratch topics, groups and ACLs of drills that no longer run, and reverts their
+    Deletes scratch topics, groups and ACLs of drills that are no longer running, and reverts their
     faults. Without --execute they are only listed.
 
     Examples:
@@ -322,9 +340,9 @@ def clean(link: LinkName = None, execute: Execute = False, yes: Yes = False) -> 
         drctl drill clean --execute
 
     Exit codes:
-        0: nothing was left, or everything was deleted
-        1: there is something to delete
-        4: something could not be deleted
+        0: no leftovers, or all were deleted
+        1: leftovers were found
+        4: some leftovers could not be deleted
         5: a cluster did not answer
     """
     check_confirming(execute, yes)
@@ -372,7 +390,7 @@ def _show_cleaned(link: str, deleted: Sequence[str], left: Sequence[str], *, don
 def show_history(link: LinkName = None) -> int:
     """List past drills.
 
-    Shows the measured RTO and RPO of each drill on this machine, the oldest first.
+    Shows the measured RTO and RPO of each drill on this machine, oldest first.
 
     Examples:
         drctl drill history
@@ -412,6 +430,6 @@ def _write_page(config: "Config") -> str | None:
     try:
         write_whole(file, render(drills))
     except OSError as error:
-        console().warn(f"the page could not be written: {error.strerror}")
+        console().warn(f"the history page could not be written: {error.strerror}")
         return None
     return str(file)

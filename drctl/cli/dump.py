@@ -42,7 +42,7 @@ def dump_consumer_timestamps(
     cluster: Annotated[
         str | None,
         typer.Option(
-            metavar="CLUSTER", help="Cluster in drctl.yaml.", show_default="the source of the links"
+            metavar="CLUSTER", help="Cluster in drctl.yaml.", show_default="the only source cluster"
         ),
     ] = None,
     group: Annotated[
@@ -83,7 +83,7 @@ def dump_consumer_timestamps(
         0: everything was read
         1: a record could not be decoded
         5: the topic does not exist, or could not be read completely
-        130: interrupted; --follow always ends so
+        130: interrupted; always with --follow
     """
     config = configuration()
     name = cluster or _source(config)
@@ -158,7 +158,7 @@ class DumpOutput:
         lines = [undecodable(row) for row in self._errors]
         if self._silent_errors:
             more = plural(self._silent_errors, "more undecodable record")
-            lines.append(f"and {more}; --output json has all")
+            lines.append(f"and {more}; --output json lists all")
         if lines:
             console().result(meant(lines), {})
         self._errors, self._silent_errors = [], 0
@@ -247,5 +247,5 @@ class Dump:
         except ScanFailed as failed:
             raise Unknown(
                 f"topic {TOPIC} could not be read completely: {failed.cause}",
-                "check that all brokers run, then run it again",
+                "check that all brokers are running, then retry",
             ) from failed

@@ -48,23 +48,23 @@ class Duplicates:
     identity: Annotated[
         Identity,
         typer.Option(
-            help="What identifies an event. debezium: its position in the database's log."
+            help="What identifies an event. debezium: the source position in the database log."
         ),
     ] = Identity.DEBEZIUM
 
 
 @takes_request
 def duplicates(given: Duplicates) -> int:
-    """Find change events that a topic holds twice.
+    """Find duplicate change events in a topic.
 
-    Reads topics of one cluster. Read-only.
+    Read-only. Reads topics of one cluster.
 
     Examples:
         drctl duplicates --topic shop.orders
         drctl duplicates --topic shop.orders --cluster secondary --identity debezium
 
     Exit codes:
-        0: every event is there once
+        0: no duplicates
         1: duplicates were found
         5: not everything could be read
     """

@@ -86,7 +86,9 @@ def show(cluster: Cluster = None, topic: TopicList = None) -> int:
 def wait(
     cluster: Cluster = None,
     topic: TopicList = None,
-    timeout: Annotated[str, typer.Option(metavar="TIME", help="How long to wait.")] = "1h",
+    timeout: Annotated[
+        str, typer.Option(metavar="TIME", help="How long to wait, for example 90s, 10m or 2h.")
+    ] = "1h",
 ) -> int:
     """Wait until every partition has a leader again.
 
@@ -173,7 +175,7 @@ class Unclean(PlanRequest):
         tuple[str, ...],
         typer.Option(
             metavar="PARTITION=OFFSET",
-            help="End offset of the lost log of a partition, read from its disk. Repeatable.",
+            help="End offset of the lost replica's log, as read from its disk. Repeatable.",
         ),
     ] = ()
 
@@ -211,8 +213,8 @@ def preferred(given: Preferred) -> int:
 def unclean(given: Unclean) -> int:
     """Elect out-of-sync replicas as leaders; loses records.
 
-    Shows for each partition which offsets would be lost and what the evidence is, or that the
-    loss is unknown. Requires --override unclean=REASON. Without --execute nothing is changed.
+    Shows for each partition which offsets would be lost, with the evidence, or that the loss
+    is unknown. Requires --override unclean=REASON. Without --execute nothing is changed.
 
     Examples:
         drctl elect unclean --cluster primary --topic orders --partition 0

@@ -45,7 +45,8 @@ class Failback(PlanRequest):
     check_order: Annotated[
         bool,
         typer.Option(
-            "--check-order", help="Only check record order and step order. Changes nothing."
+            "--check-order",
+            help="Only check which failback steps have happened and whether their order is safe.",
         ),
     ] = False
     gap: Annotated[
@@ -61,7 +62,9 @@ class Failback(PlanRequest):
     rebuild: Annotated[
         bool,
         typer.Option(
-            "--rebuild", help="The source lost its records: empty it and copy everything back."
+            "--rebuild",
+            help="Use if the source lost its records: empty its topics and replicate everything"
+            " back.",
         ),
     ] = False
     policy: Annotated[
@@ -75,13 +78,15 @@ class Failback(PlanRequest):
         tuple[str, ...],
         typer.Option(
             metavar="TOPIC[=POLICY]",
-            help="Policy for this topic, by its exact name. Repeatable. If used, name every topic.",
+            help="Policy for this topic, by its exact name. If used, list every topic. Repeatable.",
             show_default="--policy for all topics",
         ),
     ] = ()
     conflicting: Annotated[
         Action,
-        typer.Option(help="What to do with records that a newer record of their key supersedes."),
+        typer.Option(
+            help="What to do with records superseded by a newer record with the same key."
+        ),
     ] = Action.REFUSE
     answer: Answers = ()
 
@@ -110,11 +115,13 @@ def failback(given: Failback) -> int:
     """
     if given.check_order:
         if given.execute or given.policy or given.topic or given.rebuild:
-            raise UsageError("--check-order excludes --execute, --policy, --topic and --rebuild")
+            raise UsageError(
+                "--check-order cannot be combined with --execute, --policy, --topic or --rebuild"
+            )
         return _judge(given.link, given.gap)
     if given.gap is not None:
         raise UsageError(
-            "--gap requires --check-order", "leave out --gap: a failback compares by itself"
+            "--gap requires --check-order", "omit --gap: failback runs its own comparison"
         )
     policies = _policies(given)
     times_s = drain_times(given.timeout, given.wait_for_consumers)
@@ -192,7 +199,7 @@ def _policies(given: Failback) -> Policies:
     """
     if given.policy is not None and given.policy not in list(POLICIES):
         raise UsageError(
-            f"--policy: there is no {given.policy!r}", f"policies: {', '.join(POLICIES)}"
+            f"--policy: unknown policy {given.policy!r}", f"policies: {', '.join(POLICIES)}"
         )
     if not given.policy and not given.topic:
         return Policies(Action.REFUSE, {}, given.conflicting)
@@ -233,8 +240,8 @@ def _copying(link: "Link") -> str:
         return ""
     if not replicator.connect or not replicator.connectors.source:
         raise ConfigError(
-            f"drctl.yaml names no connector, or no workers, for replication from {link.source} to"
-            f" {link.target}",
+            f"drctl.yaml has no connector or no Connect workers for replication from"
+            f" {link.source} to {link.target}",
             "add `replicator: {connect: URL, connectors: {source: NAME}}`, and the same in"
             " `reverse:`",
         )

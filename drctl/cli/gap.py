@@ -57,20 +57,24 @@ class Gap:
         ),
     ] = Scope.AUTO
     timeout: Annotated[
-        str, typer.Option(metavar="TIME", help="How long --scope auto may take to read everything.")
+        str,
+        typer.Option(metavar="TIME", help="With --scope auto: time limit for a full comparison."),
     ] = "2m"
     stabilize: Annotated[
         str, typer.Option(metavar="TIME", help="How long to wait for records in flight.")
     ] = "0s"
     order: Annotated[
         bool,
-        typer.Option("--order", help="Also check the order of replicated records. Reads twice."),
+        typer.Option(
+            "--order", help="Also check the order of replicated records. Reads topics twice."
+        ),
     ] = False
     ledger: Annotated[
-        bool, typer.Option("--ledger", help="Remember what was compared, and skip it next time.")
+        bool,
+        typer.Option("--ledger", help="Record what was compared, and skip it in the next run."),
     ] = False
     execute: Annotated[
-        bool, typer.Option("--execute", help="With --ledger: write a ledger that is a Kafka topic.")
+        bool, typer.Option("--execute", help="With --ledger: write to a ledger in a Kafka topic.")
     ] = False
     yes: Yes = False
     every: Annotated[
@@ -82,7 +86,7 @@ class Gap:
     engine: Annotated[
         Engine,
         typer.Option(
-            help="What compares the records. spark: Spark. direct: drctl itself, without Java."
+            help="Comparison engine. spark: Apache Spark. direct: drctl itself, without Java."
             " auto: Spark above spark.from_offsets offsets, otherwise drctl itself."
         ),
     ] = Engine.AUTO
@@ -107,37 +111,41 @@ class Gap:
         scope, estimate = self.scope, self.scope is Scope.ESTIMATE
         yield (
             self.ledger and (estimate or scope is Scope.TAIL),
-            f"--ledger and --scope {scope} exclude each other",
+            f"--ledger and --scope {scope} cannot be combined",
             "use --scope full: with a ledger it reads no more than the tail",
         )
         once = self.every or self.submit or self.out
-        yield estimate and once, "--scope estimate excludes --every, --submit and --out", ""
+        yield (
+            estimate and once,
+            "--scope estimate cannot be combined with --every, --submit or --out",
+            "",
+        )
         yield (
             estimate and (self.order or isinstance(self, Truncation)),
-            "--scope estimate reads no records: it excludes --order and truncation",
+            "--scope estimate reads no records: use neither --order nor truncation with it",
             "use --scope full or tail",
         )
         yield (
             estimate and self.stabilize_s,
-            "--scope estimate reads no records: it excludes --stabilize",
+            "--scope estimate reads no records: it cannot be combined with --stabilize",
             "use --scope full or tail",
         )
         one = "leave out one of them"
-        yield self.every and self.submit, "--every and --submit exclude each other", one
+        yield self.every and self.submit, "--every and --submit cannot be combined", one
         yield self.execute and not self.ledger, "--execute requires --ledger", "add --ledger"
         yield (
             self.order and self.ledger,
-            "--order and --ledger exclude each other: a ledger does not store the order of records",
+            "--order and --ledger cannot be combined: a ledger does not store the order of records",
             one,
         )
         yield (
             self.engine is not Engine.AUTO and estimate,
-            "--engine and --scope estimate exclude each other",
+            "--engine and --scope estimate cannot be combined",
             one,
         )
         yield (
             self.submit and self.engine is Engine.DIRECT,
-            "--submit and --engine direct exclude each other",
+            "--submit and --engine direct cannot be combined",
             one,
         )
 
@@ -145,7 +153,7 @@ class Gap:
         """Check the combination of options.
 
         Raises:
-            UsageError: two of them exclude each other.
+            UsageError: two of them cannot be combined.
         """
         check_confirming(self.execute, self.yes)
         for wrong, message, hint in self.rules():
@@ -158,12 +166,16 @@ class Truncation(Gap):
     """The same for `drctl gap truncation`."""
 
     export: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Export the records that would be destroyed.")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Export the records that would be destroyed to this folder."
+        ),
     ] = None
     include_superseded: Annotated[
         bool,
         typer.Option(
-            "--include-superseded", help="With --export: also superseded and expired records."
+            "--include-superseded",
+            help="With --export: also export superseded and expired records.",
         ),
     ] = False
 
@@ -176,7 +188,7 @@ class Truncation(Gap):
             "--include-superseded requires --export",
             "add --export DIR",
         )
-        yield export and self.every, "--export and --every exclude each other", "leave out --every"
+        yield export and self.every, "--export and --every cannot be combined", "leave out --every"
         yield (
             export and export.exists() and (not export.is_dir() or any(export.iterdir())),
             f"--export: {export} is not an empty folder",
@@ -188,11 +200,11 @@ class Truncation(Gap):
 def gap(given: Gap) -> int:
     """Find records that are not on the target.
 
-    Compares the records of both clusters without joining a consumer group. Read-only, unless
-    --ledger --execute writes a ledger that is a Kafka topic.
+    Compares the records of both clusters without joining a consumer group. Read-only, except
+    with --ledger --execute, which may write a ledger to a Kafka topic.
 
     Examples:
-        drctl gap                               # full comparison if it fits into two minutes
+        drctl gap                               # full comparison if it takes at most 2 minutes
         drctl gap --scope full --topic orders
         drctl gap --scope estimate              # offsets only: an estimate within seconds
         drctl gap --ledger --every 5m           # continuous comparison
@@ -207,7 +219,7 @@ def gap(given: Gap) -> int:
 
 @takes_request
 def truncation(given: Truncation) -> int:
-    """Show what truncating the source would destroy.
+    """Show which records truncating the source would destroy.
 
     Lists the records that exist only on the source: they are lost if its topics are truncated or
     recreated.

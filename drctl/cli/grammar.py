@@ -32,7 +32,7 @@ ClusterAlone = Annotated[
     typer.Option(
         "--cluster",
         metavar="CLUSTER",
-        help="Cluster in drctl.yaml, for runs inside one cluster. Replaces --link.",
+        help="Cluster in drctl.yaml, for runs on a single cluster. Use instead of --link.",
     ),
 ]
 OfWorkers = Annotated[
@@ -40,21 +40,22 @@ OfWorkers = Annotated[
     typer.Option(
         "--connect",
         metavar="URL",
-        help="Connect workers, for runs of `drctl connect`. Replaces --link.",
+        help="Connect worker URLs, separated by commas, for runs of `drctl connect`. Use instead"
+        " of --link.",
     ),
 ]
 Execute = Annotated[
-    bool, typer.Option("--execute", help="Apply the plan. Without it, the plan is only printed.")
+    bool,
+    typer.Option("--execute", help="Apply the plan. Without --execute, the plan is only printed."),
 ]
-Yes = Annotated[
-    bool, typer.Option("--yes", help="With --execute: do not ask for the name of the cluster.")
-]
+Yes = Annotated[bool, typer.Option("--yes", help="With --execute: skip the confirmation prompt.")]
 Overrides = Annotated[
     tuple[str, ...],
     typer.Option(
         "--override",
         metavar="PRECHECK=REASON",
-        help="Continue although this precheck fails. Repeatable. Recorded in the journal.",
+        help="Continue even if this precheck fails. The reason is recorded in the journal."
+        " Repeatable.",
     ),
 ]
 Answers = Annotated[
@@ -62,7 +63,7 @@ Answers = Annotated[
     typer.Option(
         "--answer",
         metavar="QUESTION=yes|no",
-        help="Answer a manual step's question in advance. Repeatable.",
+        help="Answer the question of a manual step in advance. Repeatable.",
     ),
 ]
 DrainTimeout = Annotated[
@@ -78,22 +79,25 @@ WaitForConsumers = Annotated[
     typer.Option(
         "--wait-for-consumers",
         metavar="TIME",
-        help="How long to wait for consumers to commit and leave before the offsets are read.",
+        help="How long to wait for consumers to commit and leave their groups before offsets are"
+        " read.",
     ),
 ]
 PlanOut = Annotated[
-    Path | None, typer.Option("--plan-out", metavar="FILE", help="Write the plan as JSON.")
+    Path | None,
+    typer.Option("--plan-out", metavar="FILE", help="Also write the plan to this file, as JSON."),
 ]
 ExpectPlan = Annotated[
     Path | None,
     typer.Option(
         "--expect-plan",
         metavar="FILE",
-        help="Refuse to continue unless the plan equals the one in this file.",
+        help="Refuse to run unless the plan matches this file, written earlier with --plan-out.",
     ),
 ]
 Local = Annotated[
-    bool, typer.Option("--local", help="Read this machine's copy. Contacts no cluster.")
+    bool,
+    typer.Option("--local", help="Read this machine's copy of the journal. Contacts no cluster."),
 ]
 Topics = Annotated[
     tuple[str, ...],
@@ -123,7 +127,7 @@ def seconds(text: str, option: str, *, zero: bool = False) -> float:
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise UsageError(
-            f"{option}: {text!r} is not a time", f"for example: {option} 90s (s, m, h, d)"
+            f"{option}: {text!r} is not a duration", f"for example: {option} 90s (s, m, h or d)"
         )
     length = float(found[1]) * _SECONDS[found[2]]
     if not length and not zero:
@@ -164,7 +168,7 @@ def check_confirming(execute: bool, yes: bool) -> None:
         UsageError: --yes was given and nothing is asked.
     """
     if yes and not execute:
-        raise UsageError("--yes requires --execute: without it, nothing is asked")
+        raise UsageError("--yes requires --execute: without --execute there is no prompt")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,7 +321,7 @@ class DrctlCommand(TyperCommand):
             UsageError: both --dry-run and --execute were given.
         """
         if ctx.meta.get(DRY_RUN) and ctx.params.get("execute"):
-            raise UsageError("--dry-run and --execute exclude each other", "leave out one of them")
+            raise UsageError("--dry-run and --execute cannot be combined", "leave out one of them")
         return super().invoke(ctx)
 
 

@@ -96,7 +96,7 @@ def report(
     verify: Annotated[
         bool,
         typer.Option(
-            "--verify", help="Only check that the journal was not altered. Writes nothing."
+            "--verify", help="Only check that the journal was not altered; write no report."
         ),
     ] = False,
     local: Local = False,
@@ -104,7 +104,7 @@ def report(
     """Write the report of a run.
 
     Reports the steps, the measured RTO and RPO, and outstanding actions. After an unplanned
-    failover the number of lost records becomes exact once `drctl gap` has compared the clusters.
+    failover the number of lost records is exact only after `drctl gap` has compared the clusters.
 
     Examples:
         drctl report                                       # report-RUN.html of the newest run

@@ -29,7 +29,9 @@ def run(
     ] = Path(".drctl/demo"),
     keep: Annotated[
         bool,
-        typer.Option("--keep", help="Keep the lab running; stop it with `drctl lab down --dir`."),
+        typer.Option(
+            "--keep", help="Keep the lab running; stop it with `drctl lab down --dir DIR`."
+        ),
     ] = False,
 ) -> int:
     """Run a scenario and check drctl's results against ground truth.
@@ -52,7 +54,7 @@ def run(
 
     began = time.monotonic()
     if scenario not in SCENARIOS:
-        raise UsageError(f"there is no scenario {scenario!r}", f"scenarios: {', '.join(SCENARIOS)}")
+        raise UsageError(f"unknown scenario {scenario!r}", f"scenarios: {', '.join(SCENARIOS)}")
     lab = Lab(out.absolute() / "lab", console().progress)
     stage = _stage(lab, out)
     lab.down()
@@ -170,20 +172,22 @@ def up(
     ] = None,
     full_speed: Annotated[
         bool | None,
-        typer.Option("--full-speed", help="Enable all JIT compilers of Java: slower start."),
+        typer.Option(
+            "--full-speed", help="Enable all Java JIT compilers; the lab starts more slowly."
+        ),
     ] = None,
     ivy_settings: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             envvar="DRCTL_IVY_SETTINGS",
-            help="Ivy settings for your own Maven repository; also $DRCTL_IVY_SETTINGS.",
+            help="Ivy settings file for your own Maven repository, or set $DRCTL_IVY_SETTINGS.",
         ),
     ] = None,
 ) -> None:
-    """Start the lab components that are not running.
+    """Start the lab, or the parts of it that are not running.
 
-    Options apply to a new lab only; an existing lab keeps its settings.
+    The settings apply to a new lab only; an existing lab keeps its own.
 
     Examples:
         drctl lab up
@@ -191,7 +195,7 @@ def up(
         drctl lab up --dir /tmp/lab --port-base 21000
 
     Exit codes:
-        0: the lab runs
+        0: the lab is running
     """
     from drctl.lab.settings import changed_settings
 
@@ -227,7 +231,7 @@ def down(
     ended = lab.down(keep)
     data = "kept" if keep else "removed"
     document = LabDownDocument(dir=str(lab.root), ended=ended, data=data)
-    console().result(f"{ended} processes stopped, none left; data {data}", document)
+    console().result(f"{ended} processes stopped; data {data}", document)
 
 
 @app.command()
@@ -239,8 +243,8 @@ def status(dir: Dir = None) -> int:
         drctl lab status --dir /tmp/lab
 
     Exit codes:
-        0: everything runs
-        1: something does not run or does not answer
+        0: everything is running and answers
+        1: something is not running or does not answer
     """
     return _show(_lab(dir))
 
@@ -254,7 +258,7 @@ def env(
 ) -> None:
     """Write a commented drctl.yaml for the lab.
 
-    Overwrites no other file.
+    Never overwrites a file with different content.
 
     Examples:
         drctl lab env
@@ -278,7 +282,7 @@ def load(
         typer.Option(metavar="N", min=1, help="Maximum number of records.", show_default="all"),
     ] = None,
     rate: Annotated[
-        float, typer.Option(metavar="N", min=0, help="Records per second; 0: no limit.")
+        float, typer.Option(metavar="N", min=0, help="Records per second; 0 means no limit.")
     ] = 0,
     start: Annotated[
         int | None,
@@ -337,7 +341,7 @@ def replication(
 
 @app.command()
 def start(part: Part, dir: Dir = None) -> None:
-    """Start a stopped part with its data, and wait until it answers.
+    """Restart a killed part with its data, and wait until it answers.
 
     Examples:
         drctl lab start primary
@@ -361,7 +365,7 @@ def kill(part: Part, dir: Dir = None) -> None:
 
 @app.command()
 def stop(part: Part, dir: Dir = None) -> None:
-    """Suspend a part (SIGSTOP), like a hanging host.
+    """Suspend a part (SIGSTOP), like a hung host.
 
     Examples:
         drctl lab stop primary

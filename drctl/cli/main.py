@@ -28,7 +28,7 @@ COMPLETION_VARIABLE = "_DRCTL_COMPLETE"
 _CONNECTION = "drctl.kafka.connection"
 _SOON_S = 0.02
 _NOT_WHOLE = "Input should be a valid integer, unable to parse string as an integer"
-_NETWORK = "clusters {}: neither answers: check the network of this host first"
+_NETWORK = "clusters {}: neither answers; check this host's network first"
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(name="drctl", add_completion=False, rich_markup_mode=None)
@@ -38,8 +38,8 @@ app = typer.Typer(name="drctl", add_completion=False, rich_markup_mode=None)
 def drctl() -> None:
     """Kafka disaster recovery: checks, failover, failback, lost records.
 
-    Without --execute no command changes a cluster: it prints the plan. `drctl help COMMAND`
-    shows the options of a command.
+    Without --execute, a command changes nothing on your clusters: it prints its plan. For the
+    options of a command, run `drctl help COMMAND`.
 
     Examples:
         drctl init broker-a:9092 broker-b:9092   # create drctl.yaml
@@ -47,12 +47,12 @@ def drctl() -> None:
         drctl failover                           # print the plan
 
     Exit codes:
-        0: done, or nothing was found
-        1: finished, but there is something to look at
+        0: success, or nothing was found
+        1: finished, but something needs attention
         2: usage or configuration error
-        3: refused; nothing was changed
+        3: refused, or rolled back completely
         4: stopped part-way; `drctl resume` continues
-        5: unknown; a cluster did not answer, or evidence is missing
+        5: unknown: a cluster did not answer, or evidence is missing
         70: a bug in drctl
         130: interrupted
     """
@@ -161,7 +161,7 @@ def _bug(error: Exception) -> int:
     text = "".join(traceback.format_exception(error))
     console().error(lines(("a bug in drctl", *without_secrets(text).rstrip().split("\n"))))
     message = f"{type(error).__name__}: {error}"
-    return _ended(Bug(message, "please report it with the lines above"))
+    return _ended(Bug(message, "report this bug, including the lines above"))
 
 
 def _logs(frame: FrameType | None) -> bool:

@@ -92,13 +92,17 @@ Groups = Annotated[
 GroupPatterns = Annotated[
     tuple[str, ...],
     typer.Option(
-        "--group-regex", metavar="REGEX", help="Only groups whose whole name matches. Repeatable."
+        "--group-regex",
+        metavar="REGEX",
+        help="Only groups whose full name matches this regex. Repeatable.",
     ),
 ]
 TopicPatterns = Annotated[
     tuple[str, ...],
     typer.Option(
-        "--topic-regex", metavar="REGEX", help="Only topics whose whole name matches. Repeatable."
+        "--topic-regex",
+        metavar="REGEX",
+        help="Only topics whose full name matches this regex. Repeatable.",
     ),
 ]
 
@@ -113,7 +117,7 @@ Time = Annotated[
     typer.Option(
         metavar="TIME",
         formats=["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S"],
-        help="Fallback for groups without better evidence: the first record at this time, UTC,"
+        help="Fallback for groups without better evidence: first record at or after this UTC time,"
         " for example 2026-11-24T18:30:00.",
     ),
 ]
@@ -144,7 +148,7 @@ def translate(given: Translate) -> int:
 
     Exit codes:
         0: every offset is known
-        1: a row needs a look
+        1: some offsets need review
         5: evidence is missing
     """
     from drctl.offsets.translation_json import exit_code, translation_document
@@ -161,12 +165,8 @@ def translate(given: Translate) -> int:
 @app.command()
 def explain(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="Consumer group.")],
-    topic: Annotated[
-        str, typer.Argument(metavar="TOPIC", help="Topic, by its name on the source.")
-    ],
-    partition: Annotated[
-        int, typer.Argument(metavar="PARTITION", min=0, help="Number of the partition.")
-    ],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic name on the source.")],
+    partition: Annotated[int, typer.Argument(metavar="PARTITION", min=0, help="Partition number.")],
     link: LinkName = None,
     timestamp: Time = None,
 ) -> int:
@@ -178,7 +178,7 @@ def explain(
 
     Exit codes:
         0: the offset is known
-        1: it needs a look
+        1: the offset needs review
         5: evidence is missing
     """
     from drctl.offsets.translation_json import ExplainedDocument, questionable
@@ -208,12 +208,13 @@ def _translated(link: "Link", groups: tuple[str, ...], time: datetime | None) ->
 def track(
     link: LinkName = None,
     once: Annotated[
-        bool, typer.Option("--once", help="With --execute: run once instead of until interrupted.")
+        bool,
+        typer.Option("--once", help="With --execute: run one pass instead of until interrupted."),
     ] = False,
     every: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="With --execute: repeat at this interval.", show_default=EVERY
+            metavar="TIME", help="With --execute: interval between passes.", show_default=EVERY
         ),
     ] = None,
     listen: Annotated[
@@ -224,13 +225,15 @@ def track(
     ] = None,
     execute: Annotated[
         bool,
-        typer.Option("--execute", help="Write. Without it, one pass shows what it would write."),
+        typer.Option(
+            "--execute", help="Write the snapshots. Without --execute, they are only printed."
+        ),
     ] = False,
     yes: Yes = False,
 ) -> int:
-    """Keep offset snapshots on the target, for a lost source.
+    """Save offset snapshots on the target, in case the source is lost.
 
-    Writes to a topic on the target which record each group consumed last. With these snapshots,
+    Saves in a topic on the target which record each group consumed last. With these snapshots,
     offsets can be translated after the source is lost. Joins no consumer group.
 
     Examples:
@@ -244,7 +247,7 @@ def track(
         130: interrupted
     """
     if once and (every or listen):
-        raise UsageError("--once excludes --every and --listen")
+        raise UsageError("--once cannot be combined with --every or --listen")
     if not execute and (every or listen):
         raise UsageError(
             "--every and --listen require --execute",
@@ -444,7 +447,7 @@ class Apply(PlanRequest):
         str | None,
         typer.Option(
             metavar="CLUSTER",
-            help="Cluster in drctl.yaml to write to.",
+            help="Cluster in drctl.yaml to commit the offsets on.",
             show_default="the target of the link",
         ),
     ] = None
@@ -455,7 +458,7 @@ class Apply(PlanRequest):
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Snapshot, or output of `drctl offsets translate --output json`.",
+            help="File of `drctl offsets snapshot` or of `drctl offsets translate --output json`.",
             show_default="translate now",
         ),
     ] = None
@@ -523,7 +526,8 @@ class Undo(PlanRequest):
 def undo(given: Undo) -> int:
     """Restore the offsets that a run of `offsets apply` changed.
 
-    Skips offsets that were changed again since. Without --execute nothing is written.
+    Skips offsets that have changed since. Without --execute nothing is written: the plan is
+    printed.
 
     Examples:
         drctl offsets undo

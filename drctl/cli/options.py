@@ -94,16 +94,18 @@ def _carrier(
     ] = None,
     output: Annotated[
         Output | None,
-        _option("--output", "-o", default="text", help="json prints exactly one document."),
+        _option(
+            "--output", "-o", default="text", help="Output format; json prints one JSON document."
+        ),
     ] = None,
     quiet: Annotated[
         bool | None, _option("--quiet", "-q", help="Print only the result, warnings and errors.")
     ] = None,
     verbose: Annotated[
-        bool | None, _option("--verbose", "-v", help="Print more details to stderr.")
+        bool | None, _option("--verbose", "-v", help="Print more detail to stderr.")
     ] = None,
     no_color: Annotated[
-        bool | None, _option("--no-color", help="Print without colors, like NO_COLOR=1.")
+        bool | None, _option("--no-color", help="Disable colors. NO_COLOR=1 does the same.")
     ] = None,
     version: Annotated[
         bool | None,
@@ -132,7 +134,7 @@ def _dry_run_carrier(
         bool,
         typer.Option(
             "--dry-run",
-            help="Only print the plan. This is the default.",
+            help="Change nothing on any cluster. This is the default.",
             callback=_note_dry_run,
             expose_value=False,
         ),

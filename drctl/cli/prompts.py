@@ -10,7 +10,7 @@ from drctl.cli.console import console
 from drctl.cli.terminal import is_terminal
 from drctl.model.errors import Refused
 
-_INSTEAD = "run it on a terminal and type the name, or add --yes in a script"
+_INSTEAD = "run it in a terminal and type the cluster's name, or pass --yes"
 
 
 def confirm(cluster: str, what: str, *, yes: bool) -> None:
@@ -33,7 +33,9 @@ def confirm(cluster: str, what: str, *, yes: bool) -> None:
     )
     typed = sys.stdin.readline().strip()
     if typed != cluster:
-        raise Refused(f"not confirmed: {typed!r} is not {cluster!r}; nothing was written", _INSTEAD)
+        raise Refused(
+            f"not confirmed: typed {typed!r} instead of {cluster!r}; nothing was written", _INSTEAD
+        )
 
 
 def _attended(stream: TextIO | None) -> bool:

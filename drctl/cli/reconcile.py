@@ -57,20 +57,23 @@ class Reconcile(PlanRequest):
         str | None,
         typer.Option(
             metavar="copy|quarantine|export|discard",
-            help="What to do with the records of all topics, or of those named with --topic.",
+            help="What to do with unreplicated records of all topics, or of those given with"
+            " --topic.",
         ),
     ] = None
     topic: Annotated[
         tuple[str, ...],
         typer.Option(
             metavar="TOPIC[=POLICY]",
-            help="Only this topic, by its exact name, with its own policy. Repeatable.",
+            help="Only this topic, by its exact name; POLICY overrides --policy. Repeatable.",
             show_default="all topics",
         ),
     ] = ()
     conflicting: Annotated[
         Action,
-        typer.Option(help="What to do with records that a newer record of their key supersedes."),
+        typer.Option(
+            help="What to do with records superseded by a newer record with the same key."
+        ),
     ] = Action.REFUSE
     out: Annotated[
         Path | None,
@@ -84,7 +87,7 @@ class Reconcile(PlanRequest):
 def reconcile(given: Reconcile) -> int:
     """Copy, quarantine, export or discard unreplicated records.
 
-    Writes each record exactly once and in source order, even if it is interrupted and resumed.
+    Writes each record exactly once and in source order, even if interrupted and resumed.
     Without --execute nothing is written: the plan is printed.
 
     Examples:

@@ -19,7 +19,6 @@ from drctl.cli.console import console
 from drctl.cli.grammar import (
     Answers,
     ClusterAlone,
-    Execute,
     LinkName,
     OfWorkers,
     Yes,
@@ -75,7 +74,14 @@ class Resume:
     link: LinkName = None
     cluster: ClusterAlone = None
     connect: OfWorkers = None
-    execute: Execute = False
+    execute: Annotated[
+        bool,
+        typer.Option(
+            "--execute",
+            help="Continue the run (with --abandon: end it). Without --execute, only its progress"
+            " is printed.",
+        ),
+    ] = False
     yes: Yes = False
     answer: Answers = ()
     override: Annotated[
@@ -83,8 +89,8 @@ class Resume:
         typer.Option(
             "--override",
             metavar="PRECHECK=REASON",
-            help="Continue although this precheck stopped the run. Repeatable. Recorded in the"
-            " journal.",
+            help="Continue even though this precheck stopped the run. The reason is recorded in"
+            " the journal. Repeatable.",
         ),
     ] = ()
     abandon: Annotated[
@@ -92,8 +98,8 @@ class Resume:
         typer.Option(
             "--abandon",
             metavar="REASON",
-            help="End the run instead: nothing is rolled back, its changes are listed, the link is"
-            " unlocked.",
+            help="End the run instead: nothing is rolled back, its changes are listed, and the link"
+            " is unlocked.",
         ),
     ] = None
 
@@ -102,9 +108,9 @@ class Resume:
 def resume(given: Resume) -> int:
     """Resume an interrupted run.
 
-    Reads the journal of the run on the cluster, so it works from any host. Verifies effects that
-    may already have happened before it repeats any. Without --execute the progress of the run is
-    printed and nothing is changed.
+    Reads the journal of the run on the cluster, so it works from any host. Checks which
+    changes were already made before it repeats any. Without --execute nothing is changed: the
+    progress of the run is printed.
 
     Examples:
         drctl resume                                       # progress of the newest run
@@ -253,7 +259,9 @@ def _overrides(given: Resume) -> Mapping[str, str]:
             "--abandon requires a reason", 'for example: --abandon "replaced by a new run"'
         )
     if given.override or given.answer:
-        raise UsageError("--abandon excludes --override and --answer: no further steps run")
+        raise UsageError(
+            "--abandon cannot be combined with --override or --answer: no further steps run"
+        )
     return {}
 
 
@@ -302,10 +310,10 @@ def _must_be_of(state: RunState, link: "Link") -> None:
     ends = (link.target, link.source) if home else (link.source, link.target)
     if (plan.source, plan.target) != ends:
         raise Refused(
-            f"run {state.run} goes from {plan.source} to {plan.target}, but link {link.name} of"
-            f" drctl.yaml goes from {link.source} to {link.target}",
-            "use the drctl.yaml of the run; if it is this one, the journal was altered: abandon the"
-            f" run with `drctl resume {quote(state.run)} --abandon REASON`",
+            f"run {state.run} is from {plan.source} to {plan.target}, but link {link.name} in"
+            f" drctl.yaml is from {link.source} to {link.target}",
+            "use the drctl.yaml that started the run; if it is this one, the journal was altered:"
+            f" abandon the run with `drctl resume {quote(state.run)} --abandon REASON`",
         )
 
 
@@ -320,12 +328,13 @@ def _must_be_known(state: RunState) -> None:
     unknown = sorted({step.kind for step in plan.steps} - set(KINDS))
     if unknown:
         raise Refused(
-            f"run {state.run} has steps that this version does not know: {', '.join(unknown)}",
+            f"run {state.run} has steps that this drctl version does not support:"
+            f" {', '.join(unknown)}",
             "use the version of drctl that started it, or abandon the run: --abandon REASON",
         )
     if broken := violations(plan, KINDS):
         raise Refused(
-            f"the plan of run {state.run} breaks a rule: {'; '.join(broken)}",
+            f"the plan of run {state.run} is invalid: {'; '.join(broken)}",
             "use the version of drctl that started it; if it is this one, the journal was altered:"
             " check it with drctl report --verify, and abandon the run with --abandon REASON",
         )

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from drctl.runbook.site import Site
 
 app = typer.Typer(
-    help="""List, check, render and run runbooks.
+    help="""List, lint, render and run runbooks.
 
-    A runbook is a YAML file that becomes a plan. drctl ships some; your own are in the folder
-    that `runbooks` in drctl.yaml names.
+    A runbook is a YAML file from which drctl makes a plan. Some are built in; put your own in the
+    folder that `runbooks` in drctl.yaml sets.
 
     Examples:
         drctl runbook list
@@ -39,7 +39,7 @@ Name = Annotated[
 
 @app.command("list")
 def list_runbooks() -> int:
-    """List the runbooks of drctl and your own.
+    """List the built-in runbooks and your own.
 
     Examples:
         drctl runbook list
@@ -77,11 +77,13 @@ def lint(
     path: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="PATH", help="Runbooks or folders.", show_default="`runbooks` in drctl.yaml"
+            metavar="PATH",
+            help="Runbook files or folders.",
+            show_default="`runbooks` in drctl.yaml",
         ),
     ] = None,
 ) -> int:
-    """Report every error in runbooks, with file and line.
+    """Report all errors in runbooks, with file and line.
 
     Examples:
         drctl runbook lint
@@ -118,7 +120,9 @@ class Filled:
     link: LinkName = None
     values: Annotated[
         tuple[str, ...],
-        typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter. Repeatable."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Set a parameter of the runbook. Repeatable."
+        ),
     ] = ()
 
 
@@ -127,8 +131,8 @@ class Filled:
 def render(given: Filled) -> int:
     """Print a runbook as a Markdown page.
 
-    Lists every step with its commands, the expected result and the rollback. The page has
-    placeholders without a drctl.yaml, and with several links and no --link.
+    Lists every step with its commands, expected result and rollback. The page has placeholders if
+    there is no drctl.yaml, or if it has several links and --link is not given.
 
     Examples:
         drctl runbook render planned-switchover > switchover.md
@@ -160,7 +164,7 @@ class Carried(Filled, PlanRequest):
 @app.command()
 @takes_request
 def run(given: Carried) -> int:
-    """Plan a runbook, and run it with --execute.
+    """Print the plan of a runbook; run it with --execute.
 
     Examples:
         drctl runbook run planned-switchover

@@ -54,7 +54,8 @@ _Properties = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=VALUE",
-        help="librdkafka property; write secrets as ${env:NAME} or ${file:PATH}. Repeatable.",
+        help="librdkafka property of this cluster. Write secrets as ${env:NAME} or ${file:PATH}."
+        " Repeatable.",
     ),
 ]
 
@@ -69,7 +70,7 @@ def init(
         typer.Argument(metavar="SECONDARY", help="Bootstrap servers of the target: HOST:PORT,..."),
     ],
     connect: Annotated[
-        list[str] | None, typer.Option(metavar="URL", help="Kafka Connect worker. Repeatable.")
+        list[str] | None, typer.Option(metavar="URL", help="Kafka Connect worker URL. Repeatable.")
     ] = None,
     primary_property: _Properties = None,
     secondary_property: _Properties = None,
@@ -158,12 +159,12 @@ def schema(
         str,
         typer.Argument(
             metavar="NAME",
-            help="The `schema` of the document: gap, gap/1 or drctl/gap/1.",
+            help="Value of the `schema` field: gap, gap/1 or drctl/gap/1.",
             show_default="list all",
         ),
     ] = "",
 ) -> None:
-    """Print the JSON Schema of a drctl document.
+    """Print the JSON Schema of drctl's JSON output.
 
     Examples:
         drctl schema gap
@@ -184,7 +185,7 @@ def _unknown(name: str, versions: Sequence[str]) -> tuple[str, str]:
     from difflib import get_close_matches
 
     near = get_close_matches(name, versions, n=1)
-    message = f"there is no document {name!r}" if name else "no document is named"
+    message = f"unknown document {name!r}" if name else "no document is named"
     if near:
         message += f"; did you mean '{near[0]}'?"
     return message, f"documents: {', '.join(versions)}"

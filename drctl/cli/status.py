@@ -50,7 +50,7 @@ def status(
     """Show whether a failover can start now, and the current RPO.
 
     Read-only. Lists blockers first, then the RPO of each topic in records and seconds,
-    replication, and groups that could not resume on the target.
+    replication, and consumer groups that could not resume on the target.
 
     Examples:
         drctl status
@@ -58,8 +58,8 @@ def status(
         drctl status --listen 0.0.0.0:9096 --every 30s   # metrics for Prometheus
 
     Exit codes:
-        0: go
-        1: no-go, for a planned or an unplanned failover
+        0: go, for a planned and an unplanned failover
+        1: no-go, for at least one of them
         5: a cluster did not answer
     """
     from drctl.app.status import looking

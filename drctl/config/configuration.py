@@ -124,7 +124,7 @@ class Config:
         if cluster is None:
             return self.link(link)
         if link is not None:
-            raise UsageError("--cluster and --link exclude each other", "leave out one of them")
+            raise UsageError("--cluster and --link cannot be combined", "leave out one of them")
         return self.inside(cluster)
 
     def chosen(self, cluster: str | None) -> str:

@@ -57,7 +57,7 @@ def _replicator(document: Document, path: Path) -> Iterator[Problem]:
     for side in (path, (*path, "reverse")):
         connectors = _filled(document, (*side, "connectors"))
         if connectors and not document.entry((*side, "connect")):
-            yield Problem(connectors.mark, (*side, "connect"), "is required beside `connectors`")
+            yield Problem(connectors.mark, (*side, "connect"), "is required with `connectors`")
         yield from _access(document, side)
     for key in ("connect", "connectors", "reverse"):
         entry = _filled(document, (*path, key))
@@ -73,7 +73,7 @@ def _access(document: Document, side: Path) -> Iterator[Problem]:
     path = (*side, "connect_access")
     given = _filled(document, path)
     if given and not document.entry((*side, "connect")):
-        yield Problem(given.mark, (*side, "connect"), "is required beside `connect_access`")
+        yield Problem(given.mark, (*side, "connect"), "is required with `connect_access`")
     for key, other in (
         ("password", "user"),
         ("user", "password"),
@@ -82,7 +82,7 @@ def _access(document: Document, side: Path) -> Iterator[Problem]:
     ):
         entry = document.entry((*path, key))
         if entry and not document.entry((*path, other)):
-            yield Problem(entry.mark, (*path, other), f"is required beside `{key}`")
+            yield Problem(entry.mark, (*path, other), f"is required with `{key}`")
 
 
 def _stopped_by_command(document: Document, path: Path) -> Iterator[Problem]:
@@ -91,10 +91,10 @@ def _stopped_by_command(document: Document, path: Path) -> Iterator[Problem]:
         if entry is None:
             continue
         if _filled(document, (*path, "connectors")):
-            text = "excludes `connectors`: drctl stops connectors itself"
+            text = "cannot be combined with `connectors`: drctl stops connectors itself"
             yield Problem(entry.mark, (*path, key), text)
         elif not _filled(document, (*path, "stop")):
-            yield Problem(entry.mark, (*path, "stop"), f"is required beside `{key}`")
+            yield Problem(entry.mark, (*path, "stop"), f"is required with `{key}`")
 
 
 def _started_after_failover(
@@ -260,7 +260,9 @@ def _listed(mark: str | frozenset[str]) -> str:
 def _one_of_two(document: Document, path: Path, one: str, other: str) -> Iterator[Problem]:
     first, second, whole = (document.entry(p) for p in ((*path, one), (*path, other), path))
     if first and second:
-        yield Problem(second.mark, (*path, other), f"excludes `{one}`: remove one of them")
+        yield Problem(
+            second.mark, (*path, other), f"cannot be combined with `{one}`: remove one of them"
+        )
     elif whole and not first and not second:
         yield Problem(whole.mark, (*path, one), f"is required, or `{other}`")
 

@@ -167,11 +167,13 @@ class Draft:
             notes.append("no replicator from the first cluster to the second was found")
         elif self.forward.forward is None:
             name = self.forward.mirror.connectors["source"]
-            notes.append(f"nothing tells in which direction {name} copies: check `from` and `to`")
+            notes.append(
+                f"cannot determine in which direction {name} replicates: check `from` and `to`"
+            )
         used = (self.forward, self.backward)
         for found in self.mirrors:
             if found not in used:
-                notes.append(f"left out: connector {found.mirror.connectors['source']}")
+                notes.append(f"ignored: connector {found.mirror.connectors['source']}")
         return tuple(notes)
 
     def text(self) -> str:

@@ -27,7 +27,7 @@ _WORDS = {
     "too_short": "must not be empty",
     **dict.fromkeys(
         ("mapping_type", "dict_type", "model_type", "model_attributes_type"),
-        "must hold `key: value` lines",
+        "must consist of `key: value` lines",
     ),
 }
 _MOST_LISTED = 30

@@ -82,5 +82,5 @@ def abandon(
 
 def _became(effects: list[Effect]) -> str:
     if any(effect.undoing for effect in effects):
-        return "was begun to be taken back, and may stand"
+        return "its rollback was started, so it may stand"
     return "stands as it was done" if effects[-1].done else "may stand, for it may have been done"

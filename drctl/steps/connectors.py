@@ -273,7 +273,7 @@ class SetSourcePositions(StepKind[Moves, Moves, None]):
     def undone(self, intent: Moves, reader: LinkReader) -> Seen[None]:
         """Whether it has it."""
         before = {n: each.before for n, each in enumerate(intent.positions)}
-        return _read_back(intent, before, "is not as it wrestored", reader)
+        return _read_back(intent, before, "is not as it was", reader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +385,7 @@ class DeleteSourcePositions(StepKind[One, Moves, None]):
     def undone(self, intent: Moves, reader: LinkReader) -> Seen[None]:
         """Whether it has it."""
         before = {n: each.before for n, each in enumerate(intent.positions)}
-        return _read_back(intent, before, "is not as it wrestored", reader)
+        return _read_back(intent, before, "is not as it was", reader)
 
 
 class ResumeConnector(StepKind[One, One, None]):

@@ -135,7 +135,7 @@ def test_a_dependency_more_than_committed(
 ) -> None:
     fewer = {"first-1.0.jar": _sum(settings.parent, "first-1.0.jar")}
     monkeypatch.setattr(resolution, "committed_sums", lambda _name: fewer)
-    with pytest.raises(CorruptArtifact, match=r"second-1\.0\.jar does not belong"):
+    with pytest.raises(CorruptArtifact, match=r"second-1\.0\.jar is not one of the example jars"):
         resolve("example", progress=silent, ivy_settings=settings)
 
 
@@ -180,7 +180,7 @@ def test_the_real_sets_are_whole(name: str) -> None:
 def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(JavaMissing, match="no java command on the path") as caught:
+    with pytest.raises(JavaMissing, match="no java command on the PATH") as caught:
         find_java()
     assert "apt-get install" in caught.value.hint
 
@@ -191,5 +191,5 @@ def test_old_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java.write_text("#!/bin/sh\necho '  java.specification.version = 1.8' >&2\n", encoding="ascii")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(JavaMissing, match="is Java 8; 17 is the oldest"):
+    with pytest.raises(JavaMissing, match="is Java 8; Java 17 or later is needed"):
         find_java()

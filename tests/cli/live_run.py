@@ -66,7 +66,7 @@ class Drama:
         return ()
 
     def undone(self, intent: Json, look: LinkReader) -> Seen:
-        return Seen(State.DONE, "as it wrestored")
+        return Seen(State.DONE, "as it was")
 
 
 def main(speed: float) -> int:

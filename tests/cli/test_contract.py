@@ -48,7 +48,7 @@ def test_help_is_a_command_too(called: Run) -> None:
 def test_a_dry_run_is_the_default_and_excludes_execute(called: Run, words: tuple[str, ...]) -> None:
     ran = called(*words, "--dry-run", "--execute")
     assert (ran.code, ran.stdout) == (2, "")
-    assert "--dry-run and --execute exclude each other" in ran.stderr
+    assert "--dry-run and --execute cannot be combined" in ran.stderr
     assert called(*words, "--dry-run").stderr == called(*words).stderr
 
 
@@ -85,7 +85,7 @@ def test_version(drctl: Run) -> None:
         (("completion",), "Missing argument", "see `drctl completion --help`"),
         (("completion", "tcsh"), "Invalid value for", "see `drctl completion --help`"),
         (("--config",), "Option '--config' requires an argument.", "see `drctl --help`"),
-        (("schema", "gpa"), "there is no document 'gpa'; did you mean 'gap'?", "documents: "),
+        (("schema", "gpa"), "unknown document 'gpa'; did you mean 'gap'?", "documents: "),
         (("schema",), "no document is named", "documents: completion, con"),
     ],
 )
@@ -141,13 +141,13 @@ def test_options_stand_before_or_after_the_command(called: Run) -> None:
 def test_values_are_never_taken_for_global_options(called: Run) -> None:
     ran = called("schema", "--", "--quiet")
     assert ran.code == 2
-    assert "there is no document '--quiet'" in ran.stderr
+    assert "unknown document '--quiet'" in ran.stderr
     ran = called("schema", "--", "--output", "json")
     assert (ran.code, ran.stdout) == (2, "")
     assert "unexpected extra argument" in ran.stderr
     ran = called("--config", "--quiet", "schema", "gpa")
     assert (ran.code, ran.stdout) == (2, "")
-    assert "there is no document 'gpa'" in ran.stderr
+    assert "unknown document 'gpa'" in ran.stderr
 
 
 def test_hostile_arguments_cannot_act_on_the_terminal(called: Run) -> None:

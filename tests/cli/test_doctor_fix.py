@@ -38,7 +38,7 @@ def config(tmp_path: Path) -> None:
         (("--execute", "--yes"), "--execute and --yes: requires --fix"),
         (("--plan-out", "x.json"), "--plan-out: requires --fix"),
         (("--override", f"{PRECHECK}=why"), "--override: requires --fix"),
-        (("--fix", "--client", "x"), "--client and --fix exclude each other"),
+        (("--fix", "--client", "x"), "--client and --fix cannot be combined"),
         (("--fix", "--yes"), "--yes requires --execute"),
         (
             ("--fix", "--override", "replication-lag=why"),

@@ -92,7 +92,7 @@ def test_3_a_file_is_not_written_over(drctl: Run, tmp_path: Path) -> None:
     (tmp_path / "drctl.yaml").write_text("precious")
     ran = drctl("init", "127.0.0.1:1", "127.0.0.1:2")
     assert (ran.code, ran.stdout) == (3, "")
-    assert ran.stderr.startswith("error: drctl.yaml exists; nothing was changed\nhint: ")
+    assert ran.stderr.startswith("error: drctl.yaml already exists; nothing was written\nhint: ")
     ran = drctl("init", "127.0.0.1:1", "127.0.0.1:2", "-o", "json")
     assert (ran.code, ran.stderr) == (3, "")
     assert check(ran.document())["error"]["kind"] == "Refused"

@@ -132,7 +132,7 @@ def test_what_is_no_time_is_an_error_that_names_the_option(
 ) -> None:
     words = TIMES[name]
     assert silent.run(*words, BAD) == 2
-    assert f"{words[-1]}: '{BAD}' is not a time" in capsys.readouterr().err
+    assert f"{words[-1]}: '{BAD}' is not a duration" in capsys.readouterr().err
     assert not silent.asked()
 
 

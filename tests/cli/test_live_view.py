@@ -307,7 +307,7 @@ def terminal(*arguments: str, **environ: str) -> Iterator[Terminal]:
 @pytest.mark.slow
 def test_a_run_on_a_terminal_of_changing_size() -> None:
     with terminal("3", "ask") as shown:
-        shown.await_text("4 drain              now")
+        shown.await_text("4 drain               now")
         shown.await_text("left of 12,400")
         for lines, columns in ((5, 20), (1, 1), (12, 60), (24, 100)):
             shown.resize(lines, columns)
@@ -326,12 +326,12 @@ def test_a_run_on_a_terminal_of_changing_size() -> None:
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c(presses: int) -> None:
     with terminal("1") as shown:
-        shown.await_text("4 drain              now")
+        shown.await_text("4 drain               now")
         shown.press(b"\x03")
         if presses == 1:
             shown.await_text("ended: interrupted drain")
             assert shown.wait() == 130
-            shown.await_text("Stopping after what is being done now")
+            shown.await_text("Stopping after the current operation")
         else:
             shown.press(b"\x03")
             assert shown.wait() in (-signal.SIGINT, 1, 130)

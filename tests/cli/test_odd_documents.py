@@ -172,7 +172,7 @@ def of_gap_results(random: Random, known: list[Any]) -> None:
         document = read_json(text)
         with suppress(DrctlError):
             found = failback_gap(document, "here")
-            assert found.unreplicated + found.duplicated + len(found.ends) + len(found.told)
+            assert found.unreplicated + found.duplicated + len(found.ends) + len(found.label)
 
 
 PLAN = runs.planned()

@@ -108,7 +108,7 @@ def test_an_unknown_version(called: Run) -> None:
     for asked in ("gap/99", "gap/x"):
         ran = called("schema", asked)
         assert (ran.code, ran.stdout) == (2, "")
-        assert ran.stderr.startswith(f"error: there is no document '{asked}'")
+        assert ran.stderr.startswith(f"error: unknown document '{asked}'")
 
 
 def test_each_document_that_is_named_in_the_code_has_a_schema() -> None:

@@ -98,8 +98,8 @@ def test_5_clusters_that_do_not_answer(drctl: Run, tmp_path: Path) -> None:
     for password, ran in endings.items():
         assert (ran.code, ran.stdout) == (5, "")
         assert address in ran.stderr
-        assert ("other users can read" in ran.stderr) is ("file" in password)
-        literal = "a secret, in a file that other users can read" in ran.stderr
+        assert (": other users can read /" in ran.stderr) is ("file" in password)
+        literal = "a secret in a file that other users can read" in ran.stderr
         assert literal is (password == PLANTED)
         must_hide(ran, tmp_path)
     error = check(in_json.result().document())["error"]

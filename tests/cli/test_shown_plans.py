@@ -252,7 +252,7 @@ def test_whoever_types_the_name_has_read_what_is_lost(
     given = ("--answer", "fence-producers=yes", "--answer", "stop-replication=yes")
     ran = called(*UNPLANNED, *given, "--execute")
     assert ran.code == 3, ran.stderr
-    assert "'primary' is not 'secondary'; nothing was written" in ran.stderr
+    assert "typed 'primary' instead of 'secondary'; nothing was written" in ran.stderr
     assert ran.stderr.index(LOST) < ran.stderr.index("Type the cluster's name")
     without = ran.stderr.index("1 group would have no committed offset on secondary: shipping")
     assert without < ran.stderr.index("Type the cluster's name")

@@ -29,7 +29,7 @@ def told_of(on: LinkCommand, name_of: Callable[[str], str] = str) -> dict[str, A
     """What the report of the newest run says, but for its times."""
     told = on.json("report", on.newest_run, "--verify", code=0)
     return {
-        "standing": told["ending"]["standing"],
+        "standing": told["ending"]["status"],
         "writes": told["writes"]["to"],
         "steps": {step: one["status"] for one in told["steps"] if (step := name_of(one["id"]))},
         # Behind the colon stands how a dead cluster failed to answer, which is never the same.

@@ -48,7 +48,7 @@ def test_one_that_is_another_than_was_agreed_on(agreed_on: Stage, tmp_path: Path
     assert leaving["step"] == "switch-endpoint-1"
     assert "stay on primary until they are restarted" in leaving["words"]
     told = refused(stage, "--expect-plan", agreed, "--timeout", "5m", *GO)
-    assert told == f"the plan is not the one in {agreed}: step drain, its patience: 600.0 -> 300.0"
+    assert told == f"the plan is not the one in {agreed}: step drain, its timeout: 600.0 -> 300.0"
 
     stage.source.add_partitions(stage.topic, PARTITIONS + 1)
     for go in ((), GO):

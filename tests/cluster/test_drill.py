@@ -50,7 +50,7 @@ def verdicts(stage: Stage) -> list[str]:
 def test_a_drill_that_is_killed_is_cleaned_up_by_the_next_which_passes(stage: Stage) -> None:
     refused = stage.run("--records", "200")
     assert refused.code == 3
-    assert "copies topics that match flights.*" in refused.document()["error"]["message"]
+    assert "replicates topics that match flights.*" in refused.document()["error"]["message"]
     plan = stage.json(*SMALL, code=0)
     left_out = ["advance-producer-ids", "stop-replication", "confirm-stop"]
     assert [each["id"] for each in plan["left_out"]] == left_out
@@ -123,7 +123,7 @@ def test_a_source_that_is_killed_shows_what_was_lost(
     found = done["translation"]
     assert (found["finished"], found["reread"], found["skipped"]) == (100, 100, 0)
     assert found["promised"] is None
-    assert any(each.endswith("read 100 of 100 records again") for each in done["reasons"])
+    assert any(each.endswith("it reread 100 of 100 records") for each in done["reasons"])
 
 
 def without_source(stage: Stage, done: dict[str, Any], fault: str) -> None:
@@ -210,7 +210,7 @@ def test_a_source_that_a_dead_drill_left_hanging_goes_on_once_it_is_cleaned_up_a
 ) -> None:
     died = stage.killed_when(stage.source_hangs, *stage.fault("pause-source"))
     shown = stage.json("clean", code=1)
-    assert shown["left"][0] == f"fault pause-source, done to primary of the lab, by drill {died}"
+    assert shown["left"][0] == f"fault pause-source of lab component primary, by drill {died}"
     assert stage.source_hangs(), "looking has changed something"
     stage.json("clean", "--execute", "--yes", code=0)
     assert not stage.source_hangs()

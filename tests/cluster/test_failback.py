@@ -97,7 +97,7 @@ def test_what_the_primary_has_deleted_and_the_secondary_has_not_is_no_new_record
 def test_the_old_replication_that_ran_for_a_while_is_not_buried(story: Story) -> None:
     """It has appended the tail behind new records: what is new cannot be told by its place."""
     stage.remove(story.lab, story.reverse)
-    assert f"the workers have no {story.reverse}" in story.refused(*BACK)
+    assert f"Connect has no {story.reverse}" in story.refused(*BACK)
     stage.deploy(story.lab, story.topic, story.reverse)
 
     story.lab.replicate(True)
@@ -130,7 +130,7 @@ def test_the_old_primary_follows_and_the_way_home_is_short(site: Site) -> None:
     read += journey.read(journey.group, journey.secondary, named("new", NEW))
 
     early = journey.refused(*BACK)
-    assert "copies to primary now: what that lacks cannot be found while it grows" in early
+    assert "is writing to primary, which must not change during the comparison" in early
     journey.stop(journey.reverse)
     journey.came_home(*BACK)
     journey.goes_on(HAD, read)

@@ -70,13 +70,13 @@ def test_what_begins_at_the_beginning_is_refused_before_clients_are_home(by_hand
         by_hand.ends(process, 4)
     (failed,) = by_hand.entries("failed")
     assert failed["step"] == "start-reverse-replication"
-    assert "would be copied twice, or left out" in failed["words"]
+    assert "records would be duplicated or skipped" in failed["words"]
     assert by_hand.led_to == by_hand.secondary.bootstrap
 
 
 def test_a_person_starts_what_copies_and_nothing_is_lost_or_doubled(by_hand: ByHand) -> None:
     read, boundary = by_hand.read_new(), by_hand.boundary()
-    assert "nobody is there to answer" in by_hand.refused(*BACK, *GO)
+    assert "unanswered questions: stop-forward-replication: " in by_hand.refused(*BACK, *GO)
     with by_hand.running(*BACK, *yes(*QUESTIONS), *GO) as process:
         by_hand.until(process, lambda: by_hand.has("done", "reconcile"))
         begin = by_hand.begins("start-reverse-replication")

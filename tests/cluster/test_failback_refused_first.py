@@ -50,7 +50,7 @@ def test_what_would_turn_it_back_is_known_before_anything_is_closed(home: OwnHom
     assert f"no policy for {TAIL + OLDER} records" in said
     assert f"({TAIL} safe, {OLDER} conflicting, 0 unkeyed)" in said
     said = refused_untouched(home, "--policy", "copy")
-    assert f"{OLDER} conflicting ones: the target holds something newer" in said
+    assert f"{OLDER} conflicting: set --conflicting" in said
 
     home.json("failback", *POLICIES, code=0)
     home.wrote("open", 1, home.primary)  # it is not closed

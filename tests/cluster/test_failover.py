@@ -37,7 +37,7 @@ def clients_are_on_the_target(stage: Stage, run: str) -> None:
         first, *rest = seen[mode]["blockers"]
         assert first["check"] == "clients-moved"
         assert f"by run {run} (failover-planned)" in first["reason"]
-        assert "its fence stands" in first["evidence"]
+        assert "its rules deny access to" in first["evidence"]
         assert not [
             each for each in rest if "restart" in each["remedy"] or "stop " in each["remedy"]
         ]
@@ -151,7 +151,7 @@ def test_a_second_engineer_is_refused_while_the_first_is_at_it(stage: Stage) -> 
         second = stage.run("failover", *GO)
         assert second.code == 3, second.stdout + second.stderr
         stage.ends(process)
-    assert f"is held by run {stage.newest_run}" in second.stderr
+    assert f" by run {stage.newest_run}" in second.stderr
     assert f"on {socket.gethostname()} (process {process.pid})" in second.stderr
 
 
@@ -237,7 +237,7 @@ def test_an_unplanned_one_needs_no_source_and_says_what_is_owed(stage: Stage) ->
     assert (loss["at_least"], loss["exact"]) == (LEFT, False)
     assert loss["records"] == LEFT <= loss["at_most"]
     evidence = "\n".join(loss["evidence"])
-    for trace in ("drctl gap saw it", "offset syncs", "Connect keeps it for connector mm2-source"):
+    for trace in ("drctl gap saw it", "offset syncs", "Connect offsets of connector mm2-source"):
         assert trace in evidence
     more = stage.write(RECORDS, "after", stage.target)
     assert len(more) == RECORDS

@@ -106,7 +106,7 @@ def test_what_fails_behind_the_fence_leaves_the_application_where_it_was(moving:
     agrees(report, site.writer, source)
     leaving = {each["step"]: each["words"] for each in report["clients"]}
     assert "after losing every broker" in leaving["switch-endpoint-1"]
-    assert "its sessions to primary are cut" in leaving["switch-endpoint-2"], "as it came along"
+    assert "its sessions to primary are closed" in leaving["switch-endpoint-2"], "as it came along"
 
 
 def answers_once_at_work(writer: Writer) -> set[str]:

@@ -231,7 +231,7 @@ def test_it_is_refused_with_a_cure_and_leaves_no_trace(stage: Stage, name: str) 
 @pytest.mark.parametrize(
     ("topic", "transactional_id", "evidence"),
     [
-        (False, True, f"topic {JOURNAL_TOPIC} of secondary may not be written by this user"),
+        (False, True, f"this user may not write to topic {JOURNAL_TOPIC} of secondary"),
         (True, False, "this user may not use the transactional id drctl."),
     ],
     ids=["topic", "transactional-id"],
@@ -258,7 +258,7 @@ def test_without_a_journal_no_override_helps(
     assert evidence in finding["evidence"]
     is_refused(refused, finding)
     assert (passed.code, passed.stdout) == (2, "")
-    assert "precheck journal-not-writable cannot be passed over" in passed.stderr
+    assert "precheck journal-not-writable cannot be overridden" in passed.stderr
 
 
 def test_with_the_rights_that_are_written_down_nothing_stands_against_it(stage: Stage) -> None:

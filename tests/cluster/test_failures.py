@@ -72,7 +72,7 @@ def failed(ended: Ended, code: int, *words: str) -> str:
 def test_no_configuration(tmp_path: Path) -> None:
     ended = Drctl(tmp_path, tmp_path / "no-such.yaml").gap()
     assert ended.code == 2
-    assert "no-such.yaml: no such file" in ended.document()["error"]["message"]
+    assert "configuration not found" in ended.document()["error"]["message"]
     assert not ended.out.exists()
 
 

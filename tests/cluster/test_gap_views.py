@@ -78,7 +78,7 @@ def test_where_the_order_of_a_partition_counts(disordered: str, new_drctl: NewDr
     drctl = new_drctl({"main": keeping(disordered)}, policy={"order": "per-partition"})
     ended = drctl.gap("--scope", "full", "--order", options=())
     assert ended.code == 1
-    assert "2 replicated records stand on secondary before a record of the same partition" in (
+    assert "2 replicated records precede on secondary an earlier record of the same partition" in (
         " ".join(ended.stdout.split())
     )
     assert ended.gap()["order"] == {
@@ -262,7 +262,7 @@ def test_events_without_an_identity_are_not_called_fine(
     command = new_drctl({"main": keeping("x")})
     ran = command("duplicates", "--identity", "debezium", "--topic", topic)
     assert ran.code == 5
-    assert "Not complete: none of 3 events is there a second time." in ran.stdout
+    assert "Not complete: no duplicates among 3 events." in ran.stdout
     missing = command(
         "duplicates", "--identity", "debezium", "--topic", "nowhere", "--output", "json"
     )

@@ -161,7 +161,7 @@ def test_nobody_is_led_home_to_a_cluster_that_would_not_take_every_record(comman
     findings = check(refused.document())["findings"]
     (found,) = [e for e in findings if (e["check"], e["status"]) == ("source-broken", "fail")]
     assert found["reason"] == (
-        f"it does not take all records: 1 partitions have no leader ({DARK}-0);"
+        f"it does not accept all writes: 1 partitions have no leader ({DARK}-0);"
         f" 1 partitions are below min.insync.replicas ({SHORT}-0)"
     )
     assert "source-broken" in {each["precheck"] for each in check(refused.document())["refused"]}

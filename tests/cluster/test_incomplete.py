@@ -96,7 +96,9 @@ def test_everything_that_was_not_compared_is_listed(ended: Ended, prefix: str) -
         for item in ended.gap()["not_compared"]
     }
     assert listed.keys() == {("open-there", 0), *((name, None) for name in HIDDEN)}
-    assert "secondary: an open transaction keeps 1 offsets" in listed["open-there", 0]
+    assert (
+        "secondary: open transaction: 1 offsets from 1 on cannot be read" in listed["open-there", 0]
+    )
     assert "primary: not authorized to read" in listed["not-readable", None]
     assert "primary" in listed["hidden", None]
     assert "secondary: not authorized to read" in listed["not-readable-there", None]

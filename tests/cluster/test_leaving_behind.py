@@ -35,7 +35,7 @@ def test_a_run_that_is_left_behind_frees_its_link_and_names_what_stands(
 
     shown = stage.run("resume", run, "--abandon", WHY)
     assert shown.code == 0
-    told = "would stay as it is: may stand, for it may have been done: fence producers"
+    told = "these changes remain: may stand, for it may have been done: fence producers"
     assert told in shown.stderr
     assert stage.journaled()[-1]["entry"] != "ended"
 
@@ -47,7 +47,7 @@ def test_a_run_that_is_left_behind_frees_its_link_and_names_what_stands(
     told = stage.json("report", run, "--verify", code=0)
     assert told["ending"]["words"] == WHY
     assert told["do_now"][-1]["command"].startswith("drctl failover ")
-    assert f"run {run} has ended" in stage.refused("resume", run, *GO)
+    assert f"run {run} has already ended" in stage.refused("resume", run, *GO)
 
     done = stage.json("failover", *GO, code=0)
     assert done["status"] == "done"
@@ -96,7 +96,7 @@ def test_one_whose_journal_is_damaged_is_left_behind_with_what_can_be_read(stage
     assert left["status"] == "stopped"
     fenced, unknown = left["outstanding"]
     assert "fence producers on primary" in fenced
-    assert unknown.startswith(f"not known: what run {run} changed behind line ")
+    assert unknown.startswith(f"unknown: what run {run} changed after line ")
     assert stage.json("failover", *GO, code=0)["status"] == "done"
 
 

@@ -12,7 +12,7 @@ from tests.lab.cluster_under_test import ClusterUnderTest
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 
 RUNS = map("run-{}".format, count())
-READ_ONLY = "what was read now is not kept: add --execute"
+READ_ONLY = "is only read; to update it, add --execute"
 
 
 @pytest.fixture(scope="module")

@@ -58,19 +58,19 @@ def test_each_trace_is_found(
 
     with ClusterLinkReader(config, config.link(None), lambda *_: (), lost=True) as reader:
         target = reader.site("secondary")
-        lost = LossReader(config, reader.link, target, [topic]).traces()
+        lost = LossReader(config, reader.link, target, [topic]).evidence_found()
         loss = reader.loss()
     seen = [each for each in lost.ends if place in each.seen]  # other tests leave theirs
     ends = {each.evidence.partition(",")[0]: each.seen[place].offset for each in seen}
     assert ends["groups observed by drctl offsets track"] == RECORDS
     assert ends["the ledger of drctl gap"] == RECORDS
-    upto = {each.evidence: each.upto[place] for each in lost.copied}
+    upto = {each.evidence: each.copied_to[place] for each in lost.copied}
     assert upto["offset syncs and later copies"] == RECORDS
-    assert upto.get("Connect keeps it for connector mm2-source", RECORDS) <= RECORDS
+    assert upto.get("Connect offsets of connector mm2-source", RECORDS) <= RECORDS
     signs = {each.evidence: each.at_ms for each in lost.signs}
     assert signs[f"the newest copied heartbeat, in {HEARTBEATS}"] == beats
     assert not lost.silent
-    arrivals = lost.arrivals[place]
+    arrivals = lost.write_history[place]
     assert not arrivals.own, "the records bear a time of long ago: the syncs tell instead"
     assert loss.records.at_least.records == 0
     assert loss.seconds is not None

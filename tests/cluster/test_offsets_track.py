@@ -109,10 +109,10 @@ def dead_primary(lab: Lab, primary: ClusterUnderTest) -> Iterator[Callable[[], N
     [
         (["--every", "5s"], "--every and --listen require --execute"),
         (["--listen", "127.0.0.1:1"], "--every and --listen require --execute"),
-        (["--once", "--every", "5s"], "--once excludes"),
+        (["--once", "--every", "5s"], "--once cannot be combined"),
         (["--yes"], "--yes requires --execute"),
-        (["--every", "soon", "--execute", "--yes"], "--every: 'soon' is not a time"),
-        (["--listen", "nowhere", "--execute", "--yes"], "no address"),
+        (["--every", "soon", "--execute", "--yes"], "--every: 'soon' is not a duration"),
+        (["--listen", "nowhere", "--execute", "--yes"], "not an address"),
         (["--link", "mian"], "mian"),
     ],
 )
@@ -136,8 +136,8 @@ def test_nothing_is_written_unless_somebody_said_so(stage: Stage) -> None:
     }  # fmt: skip
     ran = stage.drctl("track")
     assert ran.code == 0
-    assert "2 moved: 2 anchors would be written, 0 deleted" in ran.stdout
-    assert "to write them: drctl offsets track --link main --execute" in ran.stdout
+    assert "2 changed: would write 2 offset snapshots, delete 0" in ran.stdout
+    assert "To write: drctl offsets track --link main --execute" in ran.stdout
     refused = stage.drctl(*ONCE, "--execute", "--output", "json")
     assert refused.code == 3
     error = check(refused.document())["error"]
@@ -147,7 +147,10 @@ def test_nothing_is_written_unless_somebody_said_so(stage: Stage) -> None:
     assert stage.anchors_end() == before
     typed = stage.drctl.typed(*ONCE, "--execute", name="secondary")
     assert typed.code == 0, typed.stderr
-    assert "2 moved, 2 noted, 0 forgotten; in topic __drctl_anchors of secondary" in typed.stdout
+    assert (
+        "2 changed, 2 written, 0 deleted; written to topic __drctl_anchors on secondary"
+        in typed.stdout
+    )
     assert stage.anchors_end() >= before + 3
 
 

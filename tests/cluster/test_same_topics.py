@@ -136,7 +136,7 @@ def test_a_lost_site_has_nothing_to_come_home_to_and_its_group_skips_nothing(
     stood = same.stands(secondary)
 
     same.lab.start("primary")
-    assert f"calls topics {same.west}.TOPIC there" in same.refused(*BACK, code=2)
+    assert f"renames TOPIC to {same.west}.TOPIC" in same.refused(*BACK, code=2)
     same.replicate(True)
     same.copied(primary, COPIED + NEW)
     same.copied(secondary, COPIED + TAIL)

@@ -81,7 +81,7 @@ def test_people_are_told_what_is_taken_for_granted(drctl: Drctl) -> None:
     ended = run(drctl, "--scope", "tail", options=())
     assert "300 records of topic flights-tail are missing" in ended.stdout
     assert "missing before the tail" in " ".join(ended.stdout.split())
-    assert "scope tail: 20,300 offsets of 1 partition are to be read" in ended.stderr
+    assert "scope tail: 20,300 offsets of 1 partition to read" in ended.stderr
 
 
 def test_without_a_connect_worker_the_offset_syncs_tell(topic: str, new_drctl: NewDrctl) -> None:

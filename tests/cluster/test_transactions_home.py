@@ -26,7 +26,7 @@ SOME = 30
 """Records that are committed before anything happens."""
 LONG_S = 300
 LAG = 1000
-OPEN = "lie behind an open transaction"
+OPEN = "follow an open transaction"
 """What a step says that waits for one before it calls anything complete."""
 
 
@@ -121,7 +121,7 @@ def go_home(home: Transacting, *words: str, waited_for: str) -> None:
         early, late = (home.another(home.secondary, name) for name in ("early", "late"))
         early.open()
         with home.under_way("failback", *words) as going:
-            going.says(f"of {waited_for}: waiting until it ends")
+            going.says(f"on {waited_for}, at most")
             assert not going.reached("find-missing")
             told.aborted += early.abort()
             going.waits_until("wait-for-catch-up")

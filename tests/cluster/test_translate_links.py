@@ -111,7 +111,7 @@ def test_offsets_that_are_said_to_be_kept_and_are_not(stage: Any) -> None:
     document = found.drctl.json("explain", name, found.topic, "0")
     said = {m["method"]: m for m in document["methods"]}["identity"]
     assert said["answer"] is None
-    assert "not kept" in said["why"]
+    assert "not preserved" in said["why"]
 
 
 def test_rows_that_are_blocked(stage: Any) -> None:
@@ -131,7 +131,7 @@ def test_rows_that_are_blocked(stage: Any) -> None:
         assert [g["group"] for g in document["not_translatable"]] == [sharing]
     shown = found.drctl("translate", "--group-regex", f"{found.prefix}-.*")
     assert shown.code == 1
-    assert "To be looked at" in shown.stdout
+    assert "To check" in shown.stdout
     assert "drctl offsets explain" in shown.stdout
 
 
@@ -170,7 +170,7 @@ def test_nothing_is_known_of_a_position(stage: Any) -> None:
     found: Stage = stage({"kind": "none"})
     ran = found.drctl("explain", f"{found.prefix}-nobody", found.topic, "0")
     assert ran.code == 2
-    assert "nothing is known of group" in ran.stderr
+    assert f"group {found.prefix}-nobody has no offset" in ran.stderr
     ran = found.drctl("translate", "--group-regex", "(")
     assert ran.code == 2
     assert "'(': invalid regular expression" in ran.stderr

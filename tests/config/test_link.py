@@ -104,7 +104,7 @@ def test_a_cluster_by_itself_is_no_link_that_a_file_can_have() -> None:
     assert config.over("back", None) == config.link("back")
     with pytest.raises(ConfigError):
         read(TWO.replace("there:", "'cluster:b':"), Path("x.yaml"))
-    with pytest.raises(UsageError, match="exclude each other"):
+    with pytest.raises(UsageError, match="cannot be combined"):
         config.over("back", "b")
     with pytest.raises(UsageError, match="no cluster 'c'"):
         config.over(None, "c")

@@ -237,9 +237,9 @@ def test_a_password_out_of_the_environment_over_plain_http_is_warned_of(tmp_path
 @pytest.mark.parametrize(
     ("access", "said"),
     [
-        ("{password: planted}", "connect_access.user: is required beside `password`"),
-        ("{user: jane}", "connect_access.password: is required beside `user`"),
-        ("{key: a.pem}", "connect_access.certificate: is required beside `key`"),
+        ("{password: planted}", "connect_access.user: is required with `password`"),
+        ("{user: jane}", "connect_access.password: is required with `user`"),
+        ("{key: a.pem}", "connect_access.certificate: is required with `key`"),
         ("{passwort: planted}", "connect_access.passwort: is unknown; did you mean 'password'?"),
         ("{headers: {'a b': planted}}", "connect_access.headers"),
         ("{password: [planted]}", "connect_access.password"),

@@ -142,7 +142,7 @@ def test_real_failures_are_explained(command: ConnectCommand, broken: dict[str, 
     assert re.match(
         rf"Connect 127\.0\.0\.1:\d+: {len(broken)} of \d+ connectors failed\n", ran.stdout
     )
-    assert f"{broken['authentication']}, task 0: user or password is not accepted" in ran.stdout
+    assert f"{broken['authentication']}, task 0: authentication failed" in ran.stdout
     assert "wrong" not in ran.stdout.replace("wrong password", ""), "no password is shown"
 
 
@@ -236,7 +236,7 @@ def test_what_was_cured_runs_after_a_restart_and_another_one_may_take_over(
     (line,) = command.json("recover", *recreate, *always)["lines"]
     assert line["steps"][-1] == f"{name} stays stopped"
     anew = command.json("recover", *recreate, *always, "--execute", "--yes")["remedy_result"]
-    assert (anew["code"], anew["words"]) == (0, f"{name}-b runs, and begins anew")
+    assert (anew["code"], anew["words"]) == (0, f"{name}-b runs, and starts from scratch")
     states = {each: connect.status(each).state for each in (name, f"{name}-b")}
     assert states == {name: "STOPPED", f"{name}-b": "RUNNING"}
 
@@ -262,7 +262,7 @@ def test_ctrl_c_ends_the_pauses(command: ConnectCommand, broken: dict[str, str])
     try:
         assert process.stderr is not None
         said = ""
-        while "restart what does not run" not in said:
+        while "restart connectors that are not running" not in said:
             line = process.stderr.readline()
             assert line, said
             said += line
@@ -352,7 +352,7 @@ def test_positions_move_to_another_connector_and_nothing_is_copied_twice(
         undone = ("--from", applied["before"])
         (line,) = command.json("offsets", "apply", *undone, "--execute", "--yes")["lines"]
         assert (line["outcome"], line["now"]) == ("written", None)
-        assert connect.offsets(new) == (), "as it wrestored"
+        assert connect.offsets(new) == (), "as it was"
         command.json("offsets", "apply", *moving, "--execute", "--yes")
         connect.resume(new)
         assert Patience.of(DEADLINE_S).wait_until(lambda: copied(80))

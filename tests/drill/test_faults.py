@@ -28,7 +28,7 @@ def test_a_fault_of_a_lab_that_is_gone_is_over(fault: Fault, tmp_path: Path) -> 
     """Else every later drill would stop at a fault that nobody can take back any more."""
     gone = Injected(fault, "primary", str(tmp_path / "none"))
     gone.undo()
-    with pytest.raises(Stopped, match="ended with 3: there is no lab"):
+    with pytest.raises(Stopped, match=r"failed \(exit code 3\): there is no lab"):
         gone.strike()
     assert list(tmp_path.iterdir()) == []
 

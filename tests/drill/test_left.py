@@ -64,7 +64,7 @@ def test_a_fault_lasts_until_the_dead_are_buried(config: Config, tmp_path: Path)
     drill_stage.note(config, JUST_NOW, config.link("main"), None)
     with drill_adapters.alive(drill_adapters.folder(config) / LONG_AGO / drill_stage.ALIVE):
         assert drill_stage.active_faults(config) == [], "that drill takes it back itself"
-    words = f"fault pause-source, done to primary of the lab, by drill {LONG_AGO}"
+    words = f"fault pause-source of lab component primary, by drill {LONG_AGO}"
     assert drill_stage.active_faults(config) == [words]
     assert set(drill_stage.revert_faults(config)) == {LONG_AGO, JUST_NOW}
     assert drill_stage.active_faults(config) == []

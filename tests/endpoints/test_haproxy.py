@@ -242,7 +242,7 @@ def test_no_answer_after_it_was_told_to_switch(haproxy: Proxy) -> None:
     backend = opened(haproxy)
     before = backend.seen()
     with losing_the_second_answer(haproxy.folder / "admin") as path:
-        with pytest.raises(Unknown, match="did not say whether it did") as caught:
+        with pytest.raises(Unknown, match="did not confirm the switch") as caught:
             opened(haproxy, socket=str(path)).writer.switch(
                 "secondary", replace(before, endpoint=f"haproxy kafka at {path}")
             )

@@ -92,7 +92,7 @@ def assert_home(pair: Pair, make: Callable[[], Rebuilt]) -> None:
     states = {name: each.state for name, each in pair.workers.connectors.items()}
     assert states == {"mm2": RUNNING, BACK: STOPPED}
     end = len(pair.sites[PRIMARY].logs.logs[ORDERS])
-    assert pair.workers.connectors["mm2"].kept[ORDERS] == end - 1, "it kept where it wrestored"
+    assert pair.workers.connectors["mm2"].kept[ORDERS] == end - 1, "it kept where it was"
     assert not [r for r in pair.sites[PRIMARY].rules.rules if r.permission == "DENY"]
 
 

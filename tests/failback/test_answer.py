@@ -204,11 +204,11 @@ def test_each_step_says_what_to_type() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--policy", "burn"), "there is no 'burn'"),
+        (("--policy", "burn"), "unknown policy 'burn'"),
         (("--policy", "discard"), "discard needs topic names"),
         (("--gap", "somewhere"), "--gap requires --check-order"),
-        (("--check-order", "--execute"), "--check-order excludes"),
-        (("--check-order", "--rebuild"), "--check-order excludes"),
+        (("--check-order", "--execute"), "--check-order cannot be combined"),
+        (("--check-order", "--rebuild"), "--check-order cannot be combined"),
         (("--timeout", "soon"), "soon"),
     ],
 )

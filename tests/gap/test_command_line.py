@@ -7,19 +7,19 @@ import pytest
 from drctl.cli.main import run
 
 WRONG = {
-    "--order and --ledger exclude": ("gap", "--order", "--ledger"),
-    "excludes --order and truncation": ("gap", "--scope", "estimate", "--order"),
-    "it excludes --stabilize": ("gap", "--scope", "estimate", "--stabilize", "5s"),
+    "--order and --ledger cannot be combined": ("gap", "--order", "--ledger"),
+    "use neither --order nor truncation": ("gap", "--scope", "estimate", "--order"),
+    "cannot be combined with --stabilize": ("gap", "--scope", "estimate", "--stabilize", "5s"),
     "reads no records": ("gap", "truncation", "--scope", "estimate"),
     "No such option: --export": ("gap", "--export", "x"),
     "--include-superseded requires --export": ("gap", "truncation", "--include-superseded"),
-    "--export and --every exclude": ("gap", "truncation", "--export", "x", "--every", "5m"),
+    "--export and --every cannot be combined": ("gap", "truncation", "--export", "x", "--every", "5m"),
     "No such option: --cluster": ("gap", "--cluster", "primary"),
     "No such option: --scope": ("duplicates", "--topic", "t", "--scope", "full"),
     "Missing option '--topic'": ("duplicates", "--identity", "debezium"),
-    "--engine and --scope estimate exclude": ("gap", "--scope", "estimate", "--engine", "spark"),
+    "--engine and --scope estimate cannot be combined": ("gap", "--scope", "estimate", "--engine", "spark"),
     "No such option: --engine": ("duplicates", "--topic", "t", "--engine", "direct"),
-    "--submit and --engine direct exclude": ("gap", "--submit", "--engine", "direct"),
+    "--submit and --engine direct cannot be combined": ("gap", "--submit", "--engine", "direct"),
 }
 
 

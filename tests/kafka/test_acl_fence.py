@@ -178,8 +178,8 @@ def test_rules_that_are_not_there_are_missed_on_every_broker(cluster: TlsCluster
     assert enforcement.looks > 4, "it goes on asking until its deadline"
     for broker, doubt in zip((1, 2), enforcement.unproven, strict=True):
         assert doubt.startswith(
-            f"not proven on broker {broker}: 1 of 1 rules are not there yet, such as DENY WRITE on"
-            " nobodys to User:bob"
+            f"not proven on broker {broker}: 1 of 1 ACLs are not applied yet, for example"
+            " DENY WRITE on nobodys to User:bob"
         )
 
 
@@ -280,7 +280,7 @@ def test_rules_that_another_link_needs_stay_until_it_needs_them_no_more(
     assert reader.enforcement([*rules, *signs], [name]).proven
     kept = one.restore(rules)
     assert {str(why and why.reason) for why in kept.values()} == {
-        f"the fence of link {names[1]} rests on it"
+        f"the fence of link {names[1]} needs it"
     }
     left = {*before, *rules, *(sign(rule, names[1]) for rule in rules)}
     assert reader.lifted([sign(rule, names[0]) for rule in rules], [name]).proven

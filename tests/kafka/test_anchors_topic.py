@@ -121,7 +121,7 @@ def test_two_follow_each_other(place: Place) -> None:
         held = each.held(KEY)
         assert held is not None
         assert held.head.offset == 8
-    assert one.catch_up().buried == {KEY}
+    assert one.catch_up().shadowed == {KEY}
     one.write([(anchors.encode_key(KEY), None)])
     assert place.offset() is None
 
@@ -184,14 +184,14 @@ def test_what_is_needed_and_what_is_said_where_it_is_not_given(
         assert "docs/howto/permissions.md" in caught.value.hint
         assert secret not in caught.value.message
 
-    refused("may not be read")
+    refused("may not read")
     bob.grant(ResourceType.TOPIC, topic, do.DESCRIBE)
-    refused("cannot be made")
+    refused("cannot create")
     bob.grant(ResourceType.TOPIC, topic, do.READ, do.DESCRIBE_CONFIGS, do.CREATE)
-    refused("may not be written")
+    refused("may not write to")
     reader = place.reader()
     reader.catch_up()
-    with pytest.raises(ConfigError, match="may not be written"):
+    with pytest.raises(ConfigError, match="may not write to"):
         reader.check()
     bob.grant(ResourceType.TOPIC, topic, do.WRITE)
 

@@ -294,7 +294,12 @@ def test_the_loss_stated_is_the_loss_measured(story: Story, topics: Topics) -> N
     assert line["loss"]["groups_beyond_log_end"] == [{"group": "reader", "offset": BEFORE + MISSED}]
     (done,) = story.elected["lines"]
     assert (done["outcome"], done["leader_now"]) == ("elected", 2)
-    assert done["measured"] == {"cut": BEFORE, "why_not": "", "lost": lost, "as_stated": True}
+    assert done["measured"] == {
+        "truncated_at": BEFORE,
+        "unknown_reason": "",
+        "lost": lost,
+        "as_predicted": True,
+    }
     assert story.kept == list(range(BEFORE)), "what was acknowledged behind it is gone"
 
 

@@ -99,11 +99,9 @@ def test_runs_one_after_the_other(place: JournalPlace) -> None:
 def test_one_that_stopped_is_gone_on_with_and_nothing_else_is(place: JournalPlace) -> None:
     place.run("A", "began", "intend")
     end = place.settled_end()
-    with pytest.raises(
-        Refused, match=r"run A stopped part-way \(anna on laptop-of-anna"
-    ) as refused:
+    with pytest.raises(Refused, match=r"unfinished run A \(anna on laptop-of-anna") as refused:
         place.journal(beat_s=LONG_S).take(holder("B", "bert"))
-    assert "`drctl resume A`" in refused.value.hint
+    assert "drctl resume A" in refused.value.hint
     assert place.settled_end() == end, "a refusal that needs no look at others writes nothing"
     with pytest.raises(UsageError, match="no run 'B'"):
         place.journal(beat_s=LONG_S).go_on(holder("B", "bert"))
@@ -119,7 +117,7 @@ def test_one_that_nobody_is_to_go_on_with(place: JournalPlace) -> None:
     place.run("A", "began", "intend")
     with place.journal().take(holder("B"), abandoning="A") as held:
         held.append([BEGAN, ENDED])
-    with pytest.raises(Refused, match="run A was left behind: run B came after it"):
+    with pytest.raises(Refused, match="run A was abandoned: run B is newer"):
         place.journal().take(holder("A"))
     place.run("C", "began", "ended")
 
@@ -220,7 +218,7 @@ def test_a_topic_with_more_than_one_order(place: JournalPlace) -> None:
         future.result()
     wait_until(lambda: place.topic in place.topics(), "the topic is there")
     for call in (lambda: place.journal().take(holder("A")), place.reader().runs):
-        with pytest.raises(ConfigError, match="has 3 partitions: a journal has one"):
+        with pytest.raises(ConfigError, match="has 3 partitions: a journal must have one"):
             call()
 
 
@@ -230,7 +228,7 @@ def test_a_topic_that_is_deleted_under_a_run(place: JournalPlace) -> None:
         held.append(named("began"))
         assert reader.runs() == ("A",)
         place.delete()
-        with pytest.raises(Unknown, match=r"was deleted|no answer in time"):
+        with pytest.raises(Unknown, match=r"was deleted|timed out"):
             held.append(named("intend"))
     assert place.topic not in place.topics(), "brokers create topics by their mere name"
     with pytest.raises(Unknown, match="was deleted or recreated") as gone:
@@ -275,7 +273,7 @@ def test_a_run_that_nobody_with_the_key_wrote_is_refused_and_set_aside(place: Jo
     assert reader.sound("Z") == 0
     with journal.leave(holder("Z")) as held:
         held.append(named("ended"))
-    with pytest.raises(ConfigError, match=r"run B is signed, and this drctl.yaml has no"):
+    with pytest.raises(ConfigError, match=r"run B is signed, but drctl.yaml has no"):
         place.journal(beat_s=0.2).go_on(holder("B"))
     with place.journal(key=KEY, beat_s=0.2).go_on(holder("B")) as held:
         held.append(named("ended"))
@@ -307,7 +305,7 @@ def test_a_damaged_run_is_left_behind(place: JournalPlace, line: bytes) -> None:
     with pytest.raises(DamagedJournal) as damaged:
         place.journal().take(holder("A"))
     assert "`drctl resume A --abandon REASON`" in damaged.value.hint
-    with pytest.raises(Refused, match="run A stopped part-way"):
+    with pytest.raises(Refused, match="unfinished run A"):
         place.journal().take(holder("B"))
     with place.journal().leave(holder("A", "bert")) as held:
         held.append([{"entry": "abandoned"}, ENDED])
@@ -344,16 +342,16 @@ def test_what_is_needed_and_what_is_said_where_it_is_not_given(
         assert "docs/howto/permissions.md" in caught.value.hint
         assert secret not in caught.value.message
 
-    refused("may not be read", "READ")
+    refused("may not read", "it READ")
     bob.grant(kind, topic, do.DESCRIBE)
-    refused("cannot be made", "CREATE")
-    with pytest.raises(ConfigError, match="cannot be made"):
+    refused("cannot create", "CREATE")
+    with pytest.raises(ConfigError, match="cannot create"):
         place.reader().check()
     bob.grant(kind, topic, do.READ, do.CREATE)
-    refused("the settings of .* may not be read", "DESCRIBE_CONFIGS")
+    refused("may not read the configuration of", "it DESCRIBE_CONFIGS")
     bob.grant(kind, topic, do.DESCRIBE_CONFIGS)
-    refused("may not be written", "READ, WRITE and DESCRIBE_CONFIGS")
-    with pytest.raises(ConfigError, match="may not be written"):
+    refused("may not write to", "it READ, WRITE and DESCRIBE_CONFIGS")
+    with pytest.raises(ConfigError, match="may not write to"):
         place.reader().check()
     bob.grant(kind, topic, do.WRITE)
     name = f"drctl.{place.link}"

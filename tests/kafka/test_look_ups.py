@@ -163,7 +163,7 @@ def test_a_broker_that_is_too_old_is_asked_by_librdkafka(
     with KafkaClusterReader(Connection("primary", primary.properties())) as reader:
         assert reader.look_up(asked)() == [Found(0, -1)]
         (talk,) = reader._connection.part(offsets.LookUps)._talks.values()
-        assert "does not know ListOffsets" in talk.unfit
+        assert "does not support ListOffsets" in talk.unfit
 
 
 def test_nobody_answers() -> None:

@@ -125,7 +125,7 @@ def test_offsets_of_logs_without_head_with_open_transaction_and_of_none(
     assert reader.first_timestamps({TopicPartition(name, 1): 10}) == {}
     behind = reader.records([(TopicPartition(name, 1), 10)])
     assert behind[TopicPartition(name, 1), 10] == Unavailable(
-        "offset 10 is behind the last stable offset 10"
+        "offset 10 is not before the last stable offset 10"
     )
     producer.abort_transaction(20)
 

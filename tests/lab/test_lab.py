@@ -241,7 +241,7 @@ def test_a_broker_that_never_answers_is_started_once_more(
         frozen = threads.submit(Patience.of(20).wait_until, freeze)
         Lab(lab.root, said.append).start("primary")
         assert frozen.result()
-    assert [each for each in said if each.endswith("primary is ended, and started once more")]
+    assert [each for each in said if each.endswith("Restarting primary")]
     assert states(lab)["primary-1"] == "answering"
 
 
@@ -268,9 +268,9 @@ def test_a_hanging_part_goes_on(lab: Lab) -> None:
 
 
 def test_a_part_that_does_not_exist(lab: Lab) -> None:
-    with pytest.raises(UsageError, match="no part 'tertiary'") as caught:
+    with pytest.raises(UsageError, match="unknown lab component 'tertiary'") as caught:
         lab.start("tertiary")
-    assert caught.value.hint.endswith("primary-1, secondary-1, connect.")
+    assert caught.value.hint.endswith("primary-1, secondary-1, connect")
 
 
 def test_env_is_a_configuration_that_works(lab: Lab, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_the_next_load_goes_on_where_the_last_ended(
     assert spec.start == 45
     loads.run(spec)
     assert secondary.end_offsets(topic)[0] >= 5
-    with pytest.raises(Refused, match="no flights from row 336776 on"):
+    with pytest.raises(Refused, match="no flights at or after row 336776"):
         loads.run(loads.spec(topic=topic, start=336_776))
 
 
@@ -91,7 +91,7 @@ def test_a_background_load_outlives_a_dead_broker(
     with pytest.raises(Refused, match="a load to primary is already running"):
         loads.start(loads.spec(topic=topic))
     lab.signal("primary", signal.SIGKILL)
-    with pytest.raises(Unreachable, match="primary did not create topic") as caught:
+    with pytest.raises(Unreachable, match=r"could not create topic .* on primary") as caught:
         loads.run(loads.spec(topic=topic, count=1))
     assert "drctl lab start primary" in caught.value.hint
     before = len(logged(state.acks, topic))
@@ -108,5 +108,5 @@ def test_a_background_load_outlives_a_dead_broker(
 
 
 def test_nothing_to_stop(loads: Loads) -> None:
-    with pytest.raises(Refused, match="no load to secondary was started"):
+    with pytest.raises(Refused, match="no background load to secondary was started"):
         loads.stop("secondary")

@@ -82,6 +82,6 @@ def test_a_lost_primary_on_a_small_scale(lab: Lab, topic: str, tmp_path: Path) -
     read_before = [int(row[1].replace(",", "")) for row in rows]
     assert read_before[0] >= workload.before > read_before[2] >= 2_000
     assert printed.count("failover-unplanned") >= 1
-    assert "The way back of link main: secondary -> primary" in printed
+    assert "Failback of link main: secondary -> primary" in printed
     assert "primary has taken over from secondary; every record was replicated" in printed
     assert "are missing on secondary" in printed

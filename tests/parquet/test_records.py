@@ -132,7 +132,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FULL, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert "File too large" in done.stdout
-    assert "free space on the disks of --out" in done.stdout
+    assert "free disk space for --out" in done.stdout
 
 
 def test_a_folder_that_may_not_be_written_to(tmp_path: Path) -> None:

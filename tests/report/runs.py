@@ -113,7 +113,7 @@ class Played:
     def undone(self, intent: Json, look: LinkReader) -> Seen:
         if self.stage.part(intent).stays:
             return Seen(State.FAILED, "the rules are still on broker 2", {}, ("broker 2",))
-        return Seen(State.DONE, "as it wrestored")
+        return Seen(State.DONE, "as it was before")
 
 
 _FENCE: Json = {"cluster": "", "topics": [], "settle_seconds": 2, "rules": [], "added": []}

@@ -250,7 +250,7 @@ def _misreported(seen: Evidence, away: Counter[str], home: Counter[str]) -> Iter
             yield f"{what}: drctl reports {said:,}, ground truth is {true:,}"
     # A producer whose broker hung may have stored a record twice: each of them is decided on.
     own = Counter(h.value for h in seen.held[PRIMARY] if not h.copied)
-    for what, values in (("copied", copies), ("put quarantined", list(seen.quarantined))):
+    for what, values in (("copied", copies), ("quarantined", list(seen.quarantined))):
         often = [value for value, count in Counter(values).items() if count > max(1, own[value])]
         yield _named(f"{what} more often than the primary holds them", often)
     came = [each.value for each in seen.held[PRIMARY] if each.copied]

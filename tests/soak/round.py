@@ -158,7 +158,7 @@ class Round:
     def _fail_back(self, at: World) -> None:
         plan = self._course
         at.lab.start(PRIMARY)
-        # Records are discarded discard needs topic names.
+        # A discard needs topic names.
         named = ("--topic", f"{at.topic}=discard")
         policy = named if plan.policy == "discard" else ("--policy", plan.policy)
         words = ("failback", *policy, "--conflicting", "quarantine", *GRACE, *NEW_IDS)
