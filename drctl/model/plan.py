@@ -38,7 +38,7 @@ def parse_overrides(
             near = get_close_matches(name, prechecks, 1)
             meant = f"did you mean {near[0]}? " if near else ""
             raise UsageError(
-                f"--override {name}: no precheck of that name can be overridden",
+                f"--override {name!r}: no precheck of that name can be overridden",
                 f"{meant}prechecks that can: {', '.join(prechecks)}",
             )
         if not reason:

@@ -222,7 +222,7 @@ def test_a_policy_that_is_another_one_is_exchanged_and_that_is_said() -> None:
 
 
 def test_the_guide_names_every_setting_that_is_changed() -> None:
-    told = page("docs/howto/prepare.md").section("## Bring the target in line")
+    told = page("docs/howto/prepare.md").section("## Align the target")
     assert [key for key in JUDGED if f"`{key}`" not in told] == []
 
 

@@ -105,10 +105,10 @@ def test_reasons_are_kept() -> None:
 @pytest.mark.parametrize(
     ("given", "message", "hint"),
     [
-        ("source-alife=x", "--override source-alife: no precheck", "did you mean source-alive"),
-        ("moves-backwards=x", "--override moves-backwards: no precheck", "replication-lag"),
-        ("mm2-topics=x", "--override mm2-topics: no precheck", "groups-not-translated"),
-        ("=x", "--override : no precheck", "replication-lag"),
+        ("source-alife=x", "--override 'source-alife': no precheck", "did you mean source-alive"),
+        ("moves-backwards=x", "--override 'moves-backwards': no precheck", "replication-lag"),
+        ("mm2-topics=x", "--override 'mm2-topics': no precheck", "groups-not-translated"),
+        ("=x", "--override '': no precheck", "replication-lag"),
         ("source-alive", "needs a reason", "--override source-alive=REASON"),
         ("source-alive= ", "needs a reason", "--override source-alive=REASON"),
         ("journal-not-writable=x", "cannot be overridden", "a run can write its journal"),
@@ -136,7 +136,7 @@ def test_every_command_reads_overrides_alike(
     for given, words in (
         (typed, f"--override {typed} needs a reason"),
         (f"{typed}= ", f"--override {typed} needs a reason"),
-        (f"{refused}=x", f"--override {refused}: no precheck of that name can be overridden"),
+        (f"{refused}=x", f"--override '{refused}': no precheck of that name can be overridden"),
     ):
         with pytest.raises(UsageError, match=words):
             parse_overrides([given], known)

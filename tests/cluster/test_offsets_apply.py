@@ -215,7 +215,7 @@ def test_groups_that_somebody_reads_in(
         assert (only["status"], only["run"], only["undo"]) == ("refused", None, None)
         refused = stage.drctl(*words, "--override", "group-active=I know", *GO)
         assert refused.code == 2
-        assert "--override group-active: no precheck of that name" in refused.stderr
+        assert "--override 'group-active': no precheck of that name" in refused.stderr
         done = stage.drctl.json(*words, *GO, code=4)
         outcomes = {ln["group"]: ln["outcome"] for ln in done["lines"]}
         assert outcomes == {
@@ -327,7 +327,7 @@ def test_rows_that_cannot_be_applied(stage: Stage) -> None:
         (("apply", "--link", LINK, "--from", "x", "--yes"), "--yes requires --execute"),
         (
             ("apply", "--link", LINK, "--from", "x", "--override", "no=x"),
-            "--override no: no precheck",
+            "--override 'no': no precheck",
         ),
         (("apply", "--cluster", "secondary"), "--cluster requires --from"),
         (("apply", "--cluster", "third", "--from", "rows.json"), "no cluster 'third'"),

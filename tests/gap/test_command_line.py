@@ -13,11 +13,11 @@ WRONG = {
     "reads no records": ("gap", "truncation", "--scope", "estimate"),
     "No such option: --export": ("gap", "--export", "x"),
     "--include-superseded requires --export": ("gap", "truncation", "--include-superseded"),
-    "--export and --every cannot be combined": ("gap", "truncation", "--export", "x", "--every", "5m"),
+    "--every cannot be combined": ("gap", "truncation", "--export", "x", "--every", "5m"),
     "No such option: --cluster": ("gap", "--cluster", "primary"),
     "No such option: --scope": ("duplicates", "--topic", "t", "--scope", "full"),
     "Missing option '--topic'": ("duplicates", "--identity", "debezium"),
-    "--engine and --scope estimate cannot be combined": ("gap", "--scope", "estimate", "--engine", "spark"),
+    "--scope estimate cannot be combined": ("gap", "--scope", "estimate", "--engine", "spark"),
     "No such option: --engine": ("duplicates", "--topic", "t", "--engine", "direct"),
     "--submit and --engine direct cannot be combined": ("gap", "--submit", "--engine", "direct"),
 }
