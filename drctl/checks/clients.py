@@ -339,7 +339,7 @@ def group_protocol(client: ClientConfig) -> Verdict | None:
 
 @client_check("client-offset-reset", Status.WARN)
 def offset_reset(client: ClientConfig) -> Verdict | None:
-    """`auto.offset.reset` skips no records where its group has no committed offset on the target."""
+    """`auto.offset.reset` skips nothing where its group has no committed offset on the target."""
     if not client.consumes:
         return None
     seen = client.text("auto.offset.reset", "latest")
