@@ -78,7 +78,7 @@ def test_another_name_is_typed(drctl: Drctl, ledger: str, secondary: ClusterUnde
     running.type("primary")
     ended = running.wait()
     assert ended.code == 3
-    assert "'primary' is not 'secondary'" in ended.document()["error"]["message"]
+    assert "'primary' instead of 'secondary'" in ended.document()["error"]["message"]
     assert not exists(secondary, ledger)
 
 

@@ -258,7 +258,7 @@ def test_the_name_is_typed(stage: Stage) -> None:
     words = ("apply", "--link", stage.link, "--from", file, "--execute")
     wrong = stage.drctl.typed(*words, name="primary")
     assert (wrong.code, wrong.stdout) == (3, "")
-    assert "'primary' is not 'secondary'" in wrong.stderr
+    assert "'primary' instead of 'secondary'" in wrong.stderr
     gone = stage.drctl.typed(*words, name="\x03")
     assert (gone.code, gone.stdout) == (130, "")
     nobody = stage.drctl(*words)
