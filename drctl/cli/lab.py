@@ -50,7 +50,7 @@ def run(
     from drctl.lab.starting import free_port_base
     from drctl.model.errors import UsageError
     from drctl.views.command_documents import LabRunDocument
-    from drctl.views.run_words import length
+    from drctl.views.text import length
 
     began = time.monotonic()
     if scenario not in SCENARIOS:

@@ -9,7 +9,8 @@ from rich.text import Text
 from drctl.app.run_timeline import Line, Snapshot, Wait
 from drctl.cli.terminal import one_line
 from drctl.views.run_data import Became
-from drctl.views.run_words import BECAME, length
+from drctl.views.run_words import BECAME
+from drctl.views.text import length
 
 _STEP_STYLES = {
     Became.DONE: "green",

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from drctl.drill.result import Past, Verdict
 from drctl.views.drill_text import COLUMNS, VERDICTS, past_row
 from drctl.views.page import render_page
-from drctl.views.run_words import length
-from drctl.views.text import number, plain
+from drctl.views.text import length, number, plain
 
 MOST = 60
 ROWS = 200

@@ -21,8 +21,7 @@ from drctl.model.document import Count, Document, From, Name, Seconds
 from drctl.model.loss import Mode
 from drctl.steps.fences import FENCE_PRODUCERS
 from drctl.steps.registry import KINDS
-from drctl.views.run_words import length
-from drctl.views.text import plain, plural, sentence
+from drctl.views.text import length, plain, plural, sentence
 from drctl.views.view import Figure, Part, Text, figures_table, heading, section, table, view
 
 VERDICTS = {

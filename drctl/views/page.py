@@ -8,13 +8,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from drctl.resources import shipped
 from drctl.views import text
-from drctl.views.run_words import length, when
 from drctl.views.time_axis import percent
 
 _FILTERS = {
     name: getattr(text, name)
-    for name in ("age", "number", "plain", "plural", "sentence", "share", "size", "utc")
-} | {"lasting": length, "percent": percent, "when": when}
+    for name in ("age", "number", "plain", "plural", "sentence", "share", "size", "utc", "when")
+} | {"lasting": text.length, "percent": percent}
 
 
 def render_page(template: str, **values: object) -> str:

@@ -16,8 +16,7 @@ from drctl.model.strict_json import read_json
 from drctl.model.topology import TopicPartition
 from drctl.views.gap_text import DOCUMENT
 from drctl.views.run_data import ReportData, Rpo, Writes
-from drctl.views.run_words import length
-from drctl.views.text import plain, plural
+from drctl.views.text import length, plain, plural
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,13 @@ from drctl.views.run_data import Became, Positions, ReportData, RunStatus, StepR
 from drctl.views.run_words import (
     closed,
     estimated,
-    length,
     lossless,
     lost_in_words,
     rpo_in_brief,
     rto_in_brief,
-    when,
     writes_now,
 )
-from drctl.views.text import collected, number, plain, plural
+from drctl.views.text import collected, length, number, plain, plural, when
 from drctl.views.view import Figure
 
 

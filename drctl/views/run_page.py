@@ -8,8 +8,8 @@ from drctl.views import run_words
 from drctl.views.page import render_page
 from drctl.views.run_data import Became, Doing, ReportData, Span, StepReport, Writes
 from drctl.views.run_report import report
-from drctl.views.run_words import BECAME, length, when
-from drctl.views.text import plain
+from drctl.views.run_words import BECAME
+from drctl.views.text import length, plain, when
 from drctl.views.time_axis import Axis, Tick
 
 ITEMS = 20

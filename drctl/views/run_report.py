@@ -10,8 +10,8 @@ from drctl.views import run_lines, run_words
 from drctl.views.client_moves import leaving_told
 from drctl.views.run_data import Became, GroupRow, ReportData, RunStatus, StepReport
 from drctl.views.run_lines import NextStep
-from drctl.views.run_words import BECAME, Tone, length, when
-from drctl.views.text import collected, number, plain, plural, sentence
+from drctl.views.run_words import BECAME, Tone
+from drctl.views.text import collected, length, number, plain, plural, sentence, when
 from drctl.views.view import (
     Figure,
     Items,

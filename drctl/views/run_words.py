@@ -1,11 +1,11 @@
 """The headline and other phrases of a run's report; all of it is printable."""
 
-from datetime import UTC, datetime
+from datetime import UTC
 from enum import StrEnum
 
 from drctl.plans.failback import is_failback
 from drctl.views.run_data import Became, ReportData, Rpo, RunStatus, Writes
-from drctl.views.text import number, plain, plural, sentence
+from drctl.views.text import length, number, plain, plural, sentence, when
 
 
 class Tone(StrEnum):
@@ -223,20 +223,3 @@ def closed(text: str) -> str:
     """Prose that came from outside, as the end of a sentence."""
     told = sentence(text)
     return told if told.endswith((".", "!", "?")) else f"{told}."
-
-
-def when(at: datetime | None) -> str:
-    """To the second, UTC, without the zone."""
-    return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-
-
-def length(seconds: float | None) -> str:
-    """`0.3 s`, `42.1 s`, `3 min 12 s`, `2 h 5 min`."""
-    if seconds is None:
-        return "-"
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 3600:
-        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
-    return f"{whole // 3600:,} h" + (f" {whole % 3600 // 60} min" if whole % 3600 // 60 else "")

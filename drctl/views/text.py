@@ -173,3 +173,20 @@ def duration(length: timedelta | float) -> str:
             rest = seconds % width // finer_width
             return f"{seconds // width} {name}" + (f" {rest} {finer}" if rest else "")
     return f"{seconds} s"
+
+
+def when(at: datetime | None) -> str:
+    """To the second, UTC, without the zone."""
+    return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def length(seconds: float | None) -> str:
+    """`0.3 s`, `42.1 s`, `3 min 12 s`, `2 h 5 min`."""
+    if seconds is None:
+        return "-"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
+    return f"{whole // 3600:,} h" + (f" {whole % 3600 // 60} min" if whole % 3600 // 60 else "")

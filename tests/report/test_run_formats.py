@@ -11,8 +11,8 @@ from drctl.views.junit import run_to_junit as junit
 from drctl.views.run_json import ReportDocument, RunDocument
 from drctl.views.run_lines import known, next_steps, unknown
 from drctl.views.run_report import named, report
-from drctl.views.run_words import length, verdict
-from drctl.views.text import plain
+from drctl.views.run_words import verdict
+from drctl.views.text import length, plain
 from tests.cli.documents import check
 from tests.report import runs
 from tests.report.junit import reds, suite_of
