@@ -28,7 +28,7 @@ class EventCounts:
         events: that have an identity, the repeated ones among them.
         repeated: that are there a second or further time.
         tombstones: records without a value; they follow a deletion, and are no events.
-        unidentified: all others: nobody can tell whether they are there twice.
+        unidentified: all others; whether they are duplicates is not known.
     """
 
     records: Count = 0
@@ -129,7 +129,7 @@ class PartitionDocument(Document):
         events: records with an identity, the repeated ones among them.
         repeated: events that are there a second or further time.
         tombstones: records without a value: no events.
-        unidentified: all others: nobody can tell whether they are there twice.
+        unidentified: all others; whether they are duplicates is not known.
         last_repeated: offset of the last repeated event.
     """
 

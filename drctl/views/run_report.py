@@ -25,7 +25,7 @@ from drctl.views.view import (
     view,
 )
 
-BAD = (Became.FAILED, Became.UNKNOWN, Became.NOT_ROLLED_BACK, Became.OUTSTANDING, Became.STARTED)
+_BAD = (Became.FAILED, Became.UNKNOWN, Became.NOT_ROLLED_BACK, Became.OUTSTANDING, Became.STARTED)
 """Steps that somebody has to look at."""
 
 
@@ -138,7 +138,7 @@ def _step(step: StepReport) -> StepView:
         sentence(step.rolled_back or step.words),
         tuple(_details(step)),
         tuple(_about(step)),
-        step.became in BAD,
+        step.became in _BAD,
     )
 
 
@@ -198,6 +198,8 @@ def _groups(data: ReportData) -> Iterator[Section]:
     heads = ["Group", "Partitions"]
     heads += ["Re-read at most"] if told else []
     heads += ["Likely", "Based on", "Skips records only if"] if unproven else []
+    texts = {"Group", "Based on", "Skips records only if"}
+    numbers = tuple(place for place, head in enumerate(heads) if head not in texts)
 
     @collected
     def cells(row: GroupRow) -> Iterator[str]:
@@ -211,10 +213,9 @@ def _groups(data: ReportData) -> Iterator[Section]:
             yield sentence(row.skips_only_if or "")
 
     lead = run_lines.committed(found, data.mode)
-    groups = _table(lead, tuple(map(cells, found.groups)), *heads, numbers=(1, 2, 3))
+    groups = _table(lead, tuple(map(cells, found.groups)), *heads, numbers=numbers)
     yield Section("groups", "Consumer groups", groups or (Text(lead),), what="group")
-    left_out = [*found.left_out]
-    yield _list("left-out", "Groups without offsets from this run", left_out)
+    yield _list("left-out", "Groups without offsets from this run", found.left_out)
 
 
 def _count(records: int | None) -> str:
