@@ -21,7 +21,7 @@ help:  ## what the targets do
 
 install: .venv/installed  ## set up .venv with the drctl command in it; check for Java
 	@scripts/ensure-java
-	@scripts/record-classes spark || echo "not recorded: Spark starts as it always did"
+	@$(BIN)/python -m scripts.record_classes spark
 
 .venv/installed: locks/build.lock locks/dev.lock pyproject.toml scripts/create-venv
 	@PYTHON=$(PYTHON) scripts/create-venv
@@ -39,7 +39,7 @@ tools: install
 	@scripts/ensure-browser
 	@scripts/ensure-endpoints
 	@scripts/ensure-promtool
-	@scripts/record-classes lab || echo "not recorded: labs start as they always did"
+	@$(BIN)/python -m scripts.record_classes lab
 
 test-fast: export TEST_DEPTH := quick
 test-fast: install  ## in half a minute: what needs neither JVM nor broker nor browser

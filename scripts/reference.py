@@ -144,7 +144,7 @@ def endpoint_keys(before: str) -> Iterator[str]:
 def shown(default: Any) -> str:
     """A default as YAML would have it."""
     if default is REQUIRED:
-        return REQUIRED
+        return str(REQUIRED)
     if default is None:
         return "none"
     if isinstance(default, str) and not default.isprintable():
@@ -328,8 +328,8 @@ def _kind(field: Mapping[str, Any], inner: Mapping[str, Any]) -> tuple[str, _Bel
         return "object", (name, inner[name]), ""
     if "anyOf" in field:
         kinds = [_kind(each, inner) for each in field["anyOf"]]
-        below = next(((b, between) for _, b, between in kinds if b is not None), (None, ""))
-        return " or ".join(dict.fromkeys(kind for kind, _, _ in kinds)), *below
+        below, between = next(((b, s) for _, b, s in kinds if b is not None), (None, ""))
+        return " or ".join(dict.fromkeys(kind for kind, _, _ in kinds)), below, between
     if "const" in field:
         return f"`{field['const']}`", None, ""
     if "enum" in field:
@@ -343,9 +343,9 @@ def _kind(field: Mapping[str, Any], inner: Mapping[str, Any]) -> tuple[str, _Bel
         return f"map of {kind}", below, f".NAME{between}"
     if field.get("type") == "object" and "properties" in field:
         return "object", ("", field), ""
-    kinds = field.get("type", "any value")
-    words = kinds if isinstance(kinds, str) else " or ".join(kinds)
-    return ("time" if field.get("format") == "date-time" else words), None, ""
+    stated = field.get("type", "any value")
+    kind = stated if isinstance(stated, str) else " or ".join(stated)
+    return ("time" if field.get("format") == "date-time" else kind), None, ""
 
 
 # Metrics and runbook steps
