@@ -1,4 +1,4 @@
-"""Records class data archives, with which Java starts sooner: python -m scripts.record_classes KIND.
+"""Record class data archives, so that Java starts sooner: python -m scripts.record_classes KIND.
 
 KIND is `spark` (of this environment) or `lab` (Kafka and Connect, shared by all environments).
 drctl works without the archives, so a recording that Java refuses is reported and not an error.
