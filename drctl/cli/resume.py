@@ -42,7 +42,7 @@ from drctl.engine.executing import Execution
 from drctl.engine.invariants import violations
 from drctl.engine.kind import Outcome, Status, Trait
 from drctl.engine.run_state import RunState, read_run
-from drctl.engine.source_fence import MOVED
+from drctl.engine.source_fence import CHANGED_AFTER_FENCE
 from drctl.model.errors import DamagedJournal, ExitCode, Refused, UsageError
 from drctl.model.text import lines as meant
 from drctl.model.text import quote
@@ -253,7 +253,7 @@ def _abandon_damaged(
 def _overrides(given: Resume) -> Mapping[str, str]:
     """The overrides, including those that only a resumed run needs."""
     if given.abandon is None:
-        return checked_overrides(given.override, (*OVERRIDABLE, MOVED))
+        return checked_overrides(given.override, (*OVERRIDABLE, CHANGED_AFTER_FENCE))
     if not given.abandon.strip():
         raise UsageError(
             "--abandon requires a reason", 'for example: --abandon "replaced by a new run"'
@@ -345,9 +345,9 @@ def _must_have_enabled_writes(state: RunState, overrides: Mapping[str, str]) -> 
     opens = {
         step.id for step in state.plan.steps if Trait.ENABLES_WRITES in KINDS[step.kind].traits
     }
-    if MOVED in overrides and not opens & {effect.step for effect in state.effects}:
+    if CHANGED_AFTER_FENCE in overrides and not opens & {effect.step for effect in state.effects}:
         raise Refused(
-            f"{MOVED}: no override needed: run {state.run} has not enabled writes on"
+            f"{CHANGED_AFTER_FENCE}: no override needed: run {state.run} has not enabled writes on"
             f" {state.plan.target} yet, and continues or rolls back without loss",
             f"drctl resume {quote(state.run)} --execute",
         )

@@ -144,7 +144,7 @@ class Precheck(StrEnum):
 
     NO_CONNECTOR = "no-connector"
     NOT_STOPPED = "not-stopped"
-    MISFIT = "misfit"
+    MISMATCH = "mismatch"
     UNKNOWN = "unknown-partition"
     UNREAD = "unread"
     SINK = "sink"
@@ -155,7 +155,7 @@ class Precheck(StrEnum):
         return self in OVERRIDABLE
 
 
-OVERRIDABLE = (Precheck.MISFIT, Precheck.UNKNOWN)
+OVERRIDABLE = (Precheck.MISMATCH, Precheck.UNKNOWN)
 
 
 class Action(StrEnum):
@@ -260,7 +260,7 @@ def _lines(
     for each in kept.offsets:
         found = translate(kept, each.partition, to)
         before = next((p.offset for p in now if p.partition == found.partition), None)
-        precheck = Precheck.UNKNOWN if found.unknown else Precheck.MISFIT
+        precheck = Precheck.UNKNOWN if found.unknown else Precheck.MISMATCH
         overridden = bool(found.doubt) and precheck in overrides
         action = Action.KEEP if before == each.offset else Action.WRITE
         yield Line(

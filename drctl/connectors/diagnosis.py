@@ -19,7 +19,7 @@ class Cause(StrEnum):
     LOGS_PURGED = "logs-purged"
     AUTHENTICATION = "authentication"
     AUTHORIZATION = "authorization"
-    DESERIALISATION = "deserialisation"
+    DESERIALIZATION = "deserialization"
     TOO_LARGE = "record-too-large"
     UNREACHABLE = "unreachable"
     CONFIGURATION = "configuration"
@@ -58,7 +58,7 @@ ADVICE = {
         "the connector's user lacks permissions",
         "grant the permission that the stack trace names, then restart it",
     ),
-    Cause.DESERIALISATION: Advice(
+    Cause.DESERIALIZATION: Advice(
         "a record cannot be deserialized",
         "correct the converters, or skip the record: errors.tolerance=all and a dead letter queue",
     ),
@@ -95,7 +95,7 @@ _WORDS = {
     r"|MongoSecurityException|Exception authenticating",
     Cause.AUTHORIZATION: r"\w*AuthorizationException|permission denied|not authorized"
     r"|must be superuser or replication role",
-    Cause.DESERIALISATION: r"Tolerance exceeded in error handler|SerializationException"
+    Cause.DESERIALIZATION: r"Tolerance exceeded in error handler|SerializationException"
     r"|errors\.DataException|JsonParseException",
     Cause.TOO_LARGE: r"RecordTooLargeException|RecordBatchTooLargeException",
     Cause.UNREACHABLE: r"No resolvable bootstrap urls|connection refused"

@@ -16,7 +16,7 @@ class Precheck(StrEnum):
 
     UNCLEAN = "unclean"
     SHORTER = "shorter-replica"
-    LED = "led"
+    HAS_LEADER = "has-leader"
     NOBODY = "no-replica"
     NOT_THERE = "not-there"
     NO_CONTROLLER = "no-controller"
@@ -268,7 +268,7 @@ def _unclean(
 
 def _against(seen: Partition, loss: Loss | None, states: PartitionStates) -> Iterable[Blocker]:
     if seen.leader is not None:
-        yield Blocker(Precheck.LED, _led(seen, states))
+        yield Blocker(Precheck.HAS_LEADER, _led(seen, states))
         return
     if isinstance(states.controller, Unavailable):
         reason = f"no leader can be elected without a controller: {states.controller.reason}"

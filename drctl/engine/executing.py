@@ -11,7 +11,7 @@ from drctl.engine.entries import Entry, What
 from drctl.engine.kind import FINAL, Kind, Outcome, Seen, State, Status, Trait
 from drctl.engine.ports import Clock, LinkReader, LinkWriter, Watcher
 from drctl.engine.run_state import Effect, RunState, read_run
-from drctl.engine.source_fence import MOVED, FenceFacts
+from drctl.engine.source_fence import CHANGED_AFTER_FENCE, FenceFacts
 from drctl.model.errors import DrctlError, Fenced, Unknown
 from drctl.model.journal import HeldJournal
 from drctl.model.plan import Duty, Json, Plan, Step
@@ -380,10 +380,10 @@ class FencedPhase:
 
     def owe_what_moved(self, run: RunState) -> None:
         """What came through a fence is not on the target because somebody overrode the check."""
-        why = run.overrides.get(MOVED)
+        why = run.overrides.get(CHANGED_AFTER_FENCE)
         for step in self._source_fences(run) if why else ():
             if step.id in run.facts and step.id not in run.outstanding:
-                self._owe_writes(run, step, f"{MOVED} was passed over: {why}")
+                self._owe_writes(run, step, f"{CHANGED_AFTER_FENCE} is overridden: {why}")
 
     def is_opened(self, run: RunState) -> bool:
         """Whether the target may take writes that it did not: then nothing is rolled back."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-MOVED = "moved-behind-fence"
+CHANGED_AFTER_FENCE = "changed-after-fence"
 """Blocks opening a target while its source still takes records."""
 
 ALIVE = "source-alive"

@@ -21,7 +21,7 @@ from drctl.model.replication import Connector
 from drctl.model.text import put, quote
 from drctl.model.topology import Unavailable
 from drctl.reconcile.policy import Action, Policies
-from drctl.steps.failback import BOTH_WAYS, BROKEN, CYCLES, STEP_ORDER
+from drctl.steps.failback import BOTH_WAYS, CYCLES, STEP_ORDER, UNHEALTHY
 
 SILENT, HOME, LOST, REVERSE, BESIDE = (
     "cluster-unreachable",
@@ -116,16 +116,16 @@ def health_findings(facts: Facts) -> Iterator[Finding]:
     source, health = facts.source, facts.health
     if isinstance(health, Unavailable):
         reason = f"health unknown: {health.reason}"
-        yield Finding(BROKEN, Status.WARN, source, reason, remedy="step preflight checks again")
+        yield Finding(UNHEALTHY, Status.WARN, source, reason, remedy="step preflight checks again")
         return
     closed = tuple(_closed(health))
     if closed:
         reason = f"it does not accept all writes: {several(closed)}"
         remedy = f"restart the brokers of {source} that have the replicas"
-        yield Finding(BROKEN, Status.FAIL, source, reason, remedy=remedy)
+        yield Finding(UNHEALTHY, Status.FAIL, source, reason, remedy=remedy)
     behind = tuple(_behind(health))
     if behind:
-        yield Finding(BROKEN, Status.WARN, source, f"it is not healthy: {several(behind)}")
+        yield Finding(UNHEALTHY, Status.WARN, source, f"it is not healthy: {several(behind)}")
 
 
 def _closed(health: ClusterHealth) -> Iterator[str]:

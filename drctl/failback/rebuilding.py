@@ -10,7 +10,7 @@ from drctl.engine.failback_state import drops_copies, without_own_filter
 from drctl.failback.facts import Cluster, Facts, Replication, Replicator
 from drctl.model.finding import Finding, Status
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
-from drctl.steps.failback import WHOLE
+from drctl.steps.failback import INTACT
 
 LEAVES_OUT = "copies-excluded"
 """Precheck: a connector would not replicate everything back."""
@@ -67,9 +67,9 @@ def _whole(facts: Facts) -> Finding:
         reason = f"cannot tell whether it has lost records: {facts.forward.reason}"
     remedy = (
         "run drctl failback without --rebuild to copy only new records; to rebuild anyway:"
-        f" --override {WHOLE}=REASON"
+        f" --override {INTACT}=REASON"
     )
-    return Finding(WHOLE, Status.FAIL, facts.source, reason, remedy=remedy)
+    return Finding(INTACT, Status.FAIL, facts.source, reason, remedy=remedy)
 
 
 def _left_out(back: Replicator, facts: Facts) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from drctl.failback.rebuilding import lost_records
 from drctl.model.endpoints import EndpointState
 from drctl.model.text import quote
 from drctl.model.topology import OffsetRange, TopicPartition, Unavailable
-from drctl.steps.failback import WHOLE
+from drctl.steps.failback import INTACT
 
 
 class ResultStatus(StrEnum):
@@ -586,4 +586,4 @@ def out_of_order(seen: Situation) -> str:
 
 def rebuild_command(link: str) -> str:
     """The command for a failback that needs no boundary: it copies everything."""
-    return f"drctl failback --link {quote(link)} --rebuild --override {WHOLE}=REASON"
+    return f"drctl failback --link {quote(link)} --rebuild --override {INTACT}=REASON"

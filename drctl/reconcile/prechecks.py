@@ -50,12 +50,12 @@ class Precheck(StrEnum):
     INCOMPLETE = "incomplete"
     SOURCE_MOVED = "source-moved"
     TARGET_MOVED_BACK = "target-moved-back"
-    TARGET_HAS_THEM = "target-has-them"
+    ALREADY_ON_TARGET = "already-on-target"
     TARGET_MOVED = "target-moved"
     TARGET_UNREAD = "target-unread"
     NOT_THERE = "not-there"
     RECREATED = "recreated"
-    ACTED_SINCE = "acted-since"
+    COPIED_SINCE = "copied-since"
     DECIDED_BEFORE = "decided-before"
     CONFLICTING = "conflicting"
     NO_TIMESTAMP = "no-timestamp"
@@ -139,7 +139,7 @@ def appended_blockers(appended: Changes) -> Iterator[Blocker]:
             f"offset {offset} was missing and is now on the target: something else copied it."
             " Run `drctl gap` again"
         )
-        yield Blocker(Precheck.TARGET_HAS_THEM, place, reason)
+        yield Blocker(Precheck.ALREADY_ON_TARGET, place, reason)
     for place, records in appended.newer.items():
         count = f"at least {records:,}" if appended.more else f"{records:,}"
         reason = (
@@ -201,7 +201,7 @@ def _earlier_runs(
         copied = [s for s in progress.segments if s.to == partition.target_topic]
         if any(s.action in SENDS and s.to_last >= seen for s in copied):
             reason = f"records were copied since then, for gap result {key.result}"
-            yield Blocker(Precheck.ACTED_SINCE, place, reason)
+            yield Blocker(Precheck.COPIED_SINCE, place, reason)
 
 
 def _why(state: TopicState | Unavailable | None, log: object) -> str:

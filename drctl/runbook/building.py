@@ -20,7 +20,15 @@ from drctl.plans.inputs import Circumstances
 from drctl.runbook.reading import Runbook
 from drctl.runbook.schema import SHORT, StepConfig
 from drctl.runbook.site import Site
-from drctl.runbook.specs import SEQUENCE, SPECS, CheckSettings, CommandSettings, Given, Misfit, Spec
+from drctl.runbook.specs import (
+    SEQUENCE,
+    SPECS,
+    CheckSettings,
+    CommandSettings,
+    Given,
+    SettingMismatch,
+    Spec,
+)
 from drctl.runbook.values import (
     PATTERNS,
     Values,
@@ -143,7 +151,7 @@ class Ready:
         """What it becomes on a link.
 
         Raises:
-            Misfit: a setting does not fit the link.
+            SettingMismatch: a setting does not fit the link.
         """
         return tuple(self.spec.make(self.settings, seen, self.given))
 
@@ -201,9 +209,9 @@ def planned(
             continue
         try:
             made = each.steps(seen)
-        except Misfit as misfit:
-            place = _place(each.number, each.kind, (misfit.key,), runbook.file.steps[each.number])
-            problems.append(at_value(runbook.document, place, str(misfit)))
+        except SettingMismatch as mismatch:
+            place = _place(each.number, each.kind, (mismatch.key,), runbook.file.steps[each.number])
+            problems.append(at_value(runbook.document, place, str(mismatch)))
             continue
         for step in made:
             if step.id in places:

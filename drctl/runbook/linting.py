@@ -115,7 +115,7 @@ def _broken(
     runbook: Runbook, ready: tuple[Ready, ...], everywhere: Sequence[Circumstances]
 ) -> Iterator[Problem]:
     asked = asked_for(runbook)
-    misfits: dict[Problem, list[Facts]] = {}
+    mismatches: dict[Problem, list[Facts]] = {}
     rules: dict[Problem, list[Facts]] = {}
     fitting: list[Facts] = []
     # Most circumstances lead to the same few orders of steps.
@@ -123,7 +123,7 @@ def _broken(
     for seen in everywhere:
         plan, places, problems = planned(runbook, ready, seen)
         for problem in problems:
-            misfits.setdefault(problem, []).append(observed(seen))
+            mismatches.setdefault(problem, []).append(observed(seen))
         if not problems:
             fitting.append(observed(seen))
             order = tuple((step.id, step.kind, step.duty.value) for step in plan.steps)
@@ -131,7 +131,7 @@ def _broken(
                 known[order] = held(plan, places, runbook.document)
             for problem in known[order]:
                 rules.setdefault(problem, []).append(observed(seen))
-    yield from _told(misfits, [observed(seen) for seen in everywhere], asked)
+    yield from _told(mismatches, [observed(seen) for seen in everywhere], asked)
     yield from _told(rules, fitting, asked)
 
 

@@ -14,7 +14,7 @@ from drctl.plans.inputs import Circumstances
 from drctl.runbook.building import Ready, prepared
 from drctl.runbook.reading import Runbook
 from drctl.runbook.site import Site
-from drctl.runbook.specs import Misfit
+from drctl.runbook.specs import SettingMismatch
 from drctl.runbook.values import Values, given_values, names_of, sample, shown
 from drctl.steps.commands import CommandSettings
 from drctl.steps.fences import AclFenceSettings
@@ -290,7 +290,7 @@ def _steps(runbook: Runbook, ready: tuple[Ready, ...], seen: Circumstances) -> I
 def _made(ready: Ready, seen: Circumstances) -> tuple[Step, ...]:
     try:
         return ready.steps(seen)
-    except Misfit:
+    except SettingMismatch:
         # It is for links that have what this one lacks, and its condition says so.
         return ()
 

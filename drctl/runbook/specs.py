@@ -172,7 +172,7 @@ class SequenceSettings(Section):
     conflicting: Literal["refuse", "copy", "quarantine", "export"] = "refuse"
 
 
-class Misfit(ValueError):
+class SettingMismatch(ValueError):
     """A setting does not fit the link.
 
     Attributes:
@@ -248,7 +248,7 @@ def _preflight(own: PreflightSettings, seen: Circumstances, given: Given) -> Ite
 def _fence(own: FenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
     if own.principals and seen.fence_method is not FenceMethod.ACL:
         text = f"goes with fence method acl, not {seen.fence_method.value}"
-        raise Misfit("principals", text)
+        raise SettingMismatch("principals", text)
     here = _settled(own, seen)
     yield given.over(step_builders.fence(here, given.duty or Duty.REQUIRED, given.id))
 
@@ -286,7 +286,7 @@ def _switch(own: EndpointSettings, seen: Circumstances, given: Given) -> Iterato
         yield from map(given.over, step_builders.switches(seen, given.id))
         return
     if own.endpoint > len(seen.endpoints):
-        raise Misfit("endpoint", "is not the number of an endpoint of the link")
+        raise SettingMismatch("endpoint", "is not the number of an endpoint of the link")
     chosen = list(step_builders.switches(seen, given.id))[own.endpoint - 1]
     yield given.over(replace(chosen, id=given.id))
 
@@ -379,7 +379,9 @@ def _sequence(own: SequenceSettings, seen: Circumstances, given: Given) -> Itera
 def _sequence_steps(own: SequenceSettings, seen: Circumstances) -> Iterator[Step]:
     if own.name != NAME:
         if own.policy is not None:
-            raise Misfit("policy", f"goes with {NAME}: {own.name} does not reconcile records")
+            raise SettingMismatch(
+                "policy", f"goes with {NAME}: {own.name} does not reconcile records"
+            )
         yield from failover(Mode(own.name.removeprefix("failover-")), seen).steps
         return
     way = seen.failback or turned(seen, tuple(f"{name}-BACK" for name in seen.connectors))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from drctl.engine.kind import Description, Facts, Seen, State, StepKind, Trait, complaints
 from drctl.engine.ports import LinkReader, LinkWriter
-from drctl.engine.source_fence import ALIVE, MOVED
+from drctl.engine.source_fence import ALIVE, CHANGED_AFTER_FENCE
 from drctl.model.errors import Refused, Unreachable
 from drctl.model.fencing import DENY, Denied, Owner, rules_of_other_links
 from drctl.model.health import AuthenticationFailed
@@ -154,7 +154,7 @@ def look_at_source(settings: EnableSettings, facts: Facts, reader: LinkReader) -
     if settings.must_be_silent:
         if ALIVE not in passed:
             _refuse_if_alive(source, reader)
-    elif source and not settings.given_up and MOVED not in passed:
+    elif source and not settings.given_up and CHANGED_AFTER_FENCE not in passed:
         _refuse_if_moved(source, fenced_ends(facts), reader)
 
 
@@ -189,8 +189,8 @@ def _refuse_if_moved(source: str, fenced: Mapping[str, int], reader: LinkReader)
     new = [topic for topic in topics if topic not in named]
     if new:
         raise Refused(
-            f"{MOVED}: {len(new)} topics were created on {source} after the fence, which does not"
-            f" cover them: {', '.join(new[:_SHOWN])}",
+            f"{CHANGED_AFTER_FENCE}: {len(new)} topics were created on {source} after the fence,"
+            f" which does not cover them: {', '.join(new[:_SHOWN])}",
             "start again: a new fence covers them. If clients keep creating topics, deny them"
             f" CREATE on {source} first",
         )
@@ -211,7 +211,7 @@ def _refuse_if_missing(source: str, grown: list[str], reader: LinkReader) -> Non
         return
     told = missing.not_compared[0] if missing.not_compared else f"{missing.records:,} are missing"
     raise Refused(
-        f"{MOVED}: {len(grown)} partitions of {source} grew after the fence,"
+        f"{CHANGED_AFTER_FENCE}: {len(grown)} partitions of {source} grew after the fence,"
         f" {', '.join(grown[:_SHOWN])}: {told}",
         f"find the writer (a principal not in fence.principals, a super user, or rules"
         f" that were removed: kafka-acls.sh --list on {source}), stop it, and start again",

@@ -33,13 +33,13 @@ REBUILDING = "rebuild"
 STEP_ORDER = "step-order"
 """Blocks a failback in which something was done out of order."""
 
-WHOLE = "source-whole"
+INTACT = "source-intact"
 """Blocks a rebuild of a cluster that has lost nothing."""
 
 CYCLES = "replication-loops"
 """Blocks any plan while records loop between both clusters."""
 
-BROKEN = "source-broken"
+UNHEALTHY = "source-unhealthy"
 """Blocks moving clients to a cluster that takes no records."""
 
 BOTH_WAYS = "replicator-both-ways"
@@ -51,7 +51,7 @@ PRODUCERS = "producer-ids-collide"
 WRITES = "reverse-writes"
 """Blocks a connector that does not write to the cluster it copies to."""
 
-PASSED = (STEP_ORDER, WHOLE, CYCLES, BROKEN, BOTH_WAYS, PRODUCERS, WRITES)
+PASSED = (STEP_ORDER, INTACT, CYCLES, UNHEALTHY, BOTH_WAYS, PRODUCERS, WRITES)
 """Those that may be overridden."""
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from drctl.engine.kind import Description, Facts, Polling, Seen, State, Trait
 from drctl.engine.ports import LinkReader
-from drctl.engine.source_fence import MOVED
+from drctl.engine.source_fence import CHANGED_AFTER_FENCE
 from drctl.model.errors import DrctlError, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.topology import Unavailable
@@ -127,7 +127,8 @@ class Drain(Polling[DrainSettings, DrainIntent, DrainFacts]):
     def check(self, settings: DrainSettings, facts: Facts, reader: LinkReader) -> DrainIntent:
         """How many second copies the source is known to hold, and what is overridden."""
         search = facts.of(FindMissing())
-        return DrainIntent(search.duplicated if search else 0, settings.overrides.get(MOVED, ""))
+        overridden = settings.overrides.get(CHANGED_AFTER_FENCE, "")
+        return DrainIntent(search.duplicated if search else 0, overridden)
 
     def verify(self, intent: DrainIntent, reader: LinkReader) -> Seen[DrainFacts]:
         """What is missing now."""
@@ -261,11 +262,11 @@ def _copies(reader: LinkReader) -> tuple[str, ...]:
 CONDITIONS: Mapping[str, Condition] = {
     "source reachable": Condition("{source} answers", lambda s, r: _answers(s.source, r)),
     "source silent": Condition("{source} does not answer", _silent),
-    "source led": Condition(
+    "source leaders elected": Condition(
         "every partition on {source} has a leader", lambda s, r: _led(s.source, r.topics(), r)
     ),
     "target reachable": Condition("{target} answers", lambda s, r: _answers(s.target, r)),
-    "target led": Condition(
+    "target leaders elected": Condition(
         "every partition on {target} has a leader", lambda s, r: _led(s.target, _copies(r), r)
     ),
     "groups empty": Condition(

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from drctl.engine.source_fence import ALIVE, MOVED
+from drctl.engine.source_fence import ALIVE, CHANGED_AFTER_FENCE
 from drctl.model.document import Name
 from drctl.model.text import option, quote
 from drctl.plans import failback
-from drctl.steps.failback import WHOLE
+from drctl.steps.failback import INTACT
 from drctl.steps.records import Reconcile
 from drctl.steps.waiting import Drain
 from drctl.views.run_data import Became, Positions, ReportData, RunStatus, StepReport, Writes
@@ -51,7 +51,7 @@ def known(data: ReportData) -> Iterator[str]:
     elif data.rpo.exact and data.rpo.records is not None:
         yield f"{lost_in_words(data).capitalize()}: {data.rpo.how}."
     done = data.ending.status is RunStatus.DONE
-    if done and failback.rebuilds(data.plan.steps) and WHOLE in data.overrides:
+    if done and failback.rebuilds(data.plan.steps) and INTACT in data.overrides:
         # The source had lost nothing: its order was not right.
         yield (
             f"{plain(data.plan.target)} now has its records in the order of"
@@ -266,8 +266,8 @@ def _past(data: ReportData, stuck: tuple[StepReport, ...]) -> Iterator[NextStep]
     # A drain that stops a run was done before: a fence fell while its target was half open.
     stopped = data.ending.status is RunStatus.STOPPED and not data.rollback_reason
     for step in stuck:
-        for precheck in (ALIVE, MOVED):
-            moved = precheck == MOVED and step.kind == Drain.name and stopped
+        for precheck in (ALIVE, CHANGED_AFTER_FENCE):
+            moved = precheck == CHANGED_AFTER_FENCE and step.kind == Drain.name and stopped
             named = step.words.startswith(f"{precheck}: ")
             if (named or moved) and precheck not in data.overrides:
                 yield NextStep(
@@ -349,9 +349,9 @@ def _plan_again(data: ReportData) -> str:
 
 def _rebuilding(data: ReportData) -> str:
     """A source that lost nothing is rebuilt only with a reason."""
-    if WHOLE not in data.overrides:
+    if INTACT not in data.overrides:
         return " --rebuild"
-    return f" --rebuild {option('--override', f'{WHOLE}={data.overrides[WHOLE]}')}"
+    return f" --rebuild {option('--override', f'{INTACT}={data.overrides[INTACT]}')}"
 
 
 def _decisions(data: ReportData) -> str:

@@ -123,8 +123,8 @@ def test_what_cannot_be_passed_over(given: str, message: str, hint: str) -> None
 @pytest.mark.parametrize(
     ("known", "typed", "refused"),
     [
-        (elections.OVERRIDABLE, "unclean", "led"),
-        (positions.OVERRIDABLE, "misfit", "sink"),
+        (elections.OVERRIDABLE, "unclean", "has-leader"),
+        (positions.OVERRIDABLE, "mismatch", "sink"),
         ([recovery.PRECHECK], "cause", "unclean"),
         (reconciling.OVERRIDABLE, "source-moved", "recreated"),
     ],

@@ -261,8 +261,8 @@ SAID_ELSEWHERE = {
     ("views/estimate_text.py", "too"),
     ("steps/commit_offsets.py", "LEFT_OUT"),
     ("failback/suggested_commands.py", "' --rebuild' * site.seen.rebuilding"),
-    ("failback/rebuilding.py", "WHOLE"),
-    ("failback/situation.py", "WHOLE"),
+    ("failback/rebuilding.py", "INTACT"),
+    ("failback/situation.py", "INTACT"),
     ("runbook/rendering.py", "_ADMIN"),
     # Prose that names a command: what follows is no part of it.
     ("checks/acls.py", "remedy"),

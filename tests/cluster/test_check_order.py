@@ -259,8 +259,8 @@ def test_what_is_out_of_order_is_named(way: WayBack) -> None:
     behind = way.order(3)
     assert (behind.verdict, behind.next, behind.observed[:7]) == ("violated", "f", "dddddnd")
     assert f"follow new records of secondary in {way.topic}-0" in behind.why("f")
-    assert "--rebuild --override source-whole=REASON" in behind.why("f")
-    assert "--rebuild --override source-whole=REASON" in way.refused(*BACK)
+    assert "--rebuild --override source-intact=REASON" in behind.why("f")
+    assert "--rebuild --override source-intact=REASON" in way.refused(*BACK)
 
 
 @pytest.mark.nightly

@@ -205,7 +205,7 @@ def test_a_topic_that_is_made_behind_the_fence_keeps_the_target_closed(
             stage.ends(process, 3)
         finally:
             stage.source.delete_topics([later])
-    assert "moved-behind-fence: 1 topics were created on primary after the fence" in stage.said
+    assert "changed-after-fence: 1 topics were created on primary after the fence" in stage.said
     assert stage.has("undone", "stop-replication")
     assert not stage.has("intend", "enable-writes")
     assert stage.denials(stage.source) == 0

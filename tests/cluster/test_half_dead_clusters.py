@@ -155,17 +155,19 @@ def test_nobody_is_led_home_to_a_cluster_that_would_not_take_every_record(comman
     refused, passed = side_by_side(
         lambda: command.run("failback", "--output", "json", link=RETURNED),
         lambda: command.run(
-            "failback", "--override", f"source-broken={WHY}", "--output", "json", link=RETURNED
+            "failback", "--override", f"source-unhealthy={WHY}", "--output", "json", link=RETURNED
         ),
     )
     findings = check(refused.document())["findings"]
-    (found,) = [e for e in findings if (e["check"], e["status"]) == ("source-broken", "fail")]
+    (found,) = [e for e in findings if (e["check"], e["status"]) == ("source-unhealthy", "fail")]
     assert found["reason"] == (
         f"it does not accept all writes: 1 partitions have no leader ({DARK}-0);"
         f" 1 partitions are below min.insync.replicas ({SHORT}-0)"
     )
-    assert "source-broken" in {each["precheck"] for each in check(refused.document())["refused"]}
-    assert "source-broken" not in {each["precheck"] for each in check(passed.document())["refused"]}
+    assert "source-unhealthy" in {each["precheck"] for each in check(refused.document())["refused"]}
+    assert "source-unhealthy" not in {
+        each["precheck"] for each in check(passed.document())["refused"]
+    }
 
 
 class Looking:

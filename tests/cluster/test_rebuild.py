@@ -124,7 +124,7 @@ def test_what_only_a_cut_primary_has_is_decided_on_before_it_is_emptied(story: E
 
 
 FLIGHTS = 7
-KNOWN = ("--override", "source-whole=the old replication ran behind new records")
+KNOWN = ("--override", "source-intact=the old replication ran behind new records")
 
 
 def test_the_old_replication_had_run_and_nobody_knew(site: Site) -> None:
@@ -147,7 +147,7 @@ def test_the_old_replication_had_run_and_nobody_knew(site: Site) -> None:
     refused = story.run(*BACK, *GO)
     assert refused.code in (3, 4), refused.stdout
     said = " ".join(f"{refused.stdout} {refused.stderr}".split())
-    assert "--rebuild --override source-whole=REASON" in said
+    assert "--rebuild --override source-intact=REASON" in said
     assert story.run(*REBUILD, "--policy", "copy").code == 3, "it has lost nothing"
     assert story.led_to == story.secondary.bootstrap
     assert story.in_order(story.secondary) == copied
@@ -212,7 +212,7 @@ def test_it_goes_on_behind_what_came_where_transactions_leave_holes(site: Site) 
     assert given_up.code in (0, 1, 4), given_up.stdout + given_up.stderr
 
     # More has come than was ever copied from it: nothing shows any more what it had lost.
-    known = ("--override", "source-whole=it was being filled")
+    known = ("--override", "source-intact=it was being filled")
     # Nobody sits there; a word alone that it is empty would not do.
     said = ("--answer", "empty-primary=yes")
     done = story.came_home(*REBUILD, *known, *said)

@@ -188,7 +188,7 @@ def test_a_result_that_is_old_is_refused(stage: NewStage) -> None:
     assert done["totals"]["done"] == 6
     # The older result does not know of these copies.
     late = at.execute(found, "--policy", "copy", "--override", "source-moved=test", code=3)
-    assert [o["precheck"] for o in late["blockers"] if not o["overridden"]] == ["acted-since"]
+    assert [o["precheck"] for o in late["blockers"] if not o["overridden"]] == ["copied-since"]
     assert origins(at.held(at.secondary)[0]) == list(range(6))
 
 
@@ -205,10 +205,10 @@ def test_what_the_old_replication_brought_meanwhile_is_not_written_twice(stage: 
     at.secondary.produce(at.topic, there)
     for policy in ("copy", "quarantine"):
         refused = at.execute(found, "--policy", policy, code=3)
-        assert prechecks(refused) == [("target-has-them", 0), ("target-has-them", 1)]
+        assert prechecks(refused) == [("already-on-target", 0), ("already-on-target", 1)]
         assert refused["totals"]["done"] == 0
     at.drctl.json(
-        *("reconcile", found, "--policy", "copy", "--override", "target-has-them=x"), code=2
+        *("reconcile", found, "--policy", "copy", "--override", "already-on-target=x"), code=2
     )
     assert sum(map(len, at.held(at.secondary).values())) == len(there)
     at.gap(code=0)

@@ -201,7 +201,7 @@ def test_what_is_aborted_is_copied_where_nobody_says_otherwise(home: Transacting
     turned = home.json(*BACK, *GO, code=4)
     why = steps_of(turned, "detail")["find-missing"]
     assert "or copied aborted transactions" in why, why
-    assert "--rebuild --override source-whole=REASON" in why, why
+    assert "--rebuild --override source-intact=REASON" in why, why
     assert home.led_to == home.secondary.bootstrap
 
 

@@ -114,7 +114,7 @@ def broken(beating: Beating) -> dict[str, str]:
             "away", producer__override__bootstrap__servers="nowhere.invalid:9092"
         ),
         "configuration": beating.make("odd", producer__override__delivery__timeout__ms="1"),
-        "deserialisation": beating.make(
+        "deserialization": beating.make(
             "long", value__converter="org.apache.kafka.connect.converters.LongConverter"
         ),
     }

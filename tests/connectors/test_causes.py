@@ -69,7 +69,7 @@ def stack_trace(*causes: str) -> str:
             ["org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized: [t]"],
         ),
         (
-            Cause.DESERIALISATION,
+            Cause.DESERIALIZATION,
             [
                 f"{CONNECT}: Tolerance exceeded in error handler",
                 "org.apache.kafka.connect.errors.DataException: JsonConverter with schemas.enable",

@@ -96,9 +96,9 @@ def test_positions_of_mirrors_hold_for_the_same_brokers_only() -> None:
     assert line.action is Action.WRITE
     assert line.partition == {"cluster": "old", "topic": "orders", "partition": 3}
     (line,) = planned(world, mirrored(source_cluster_bootstrap_servers="c:1")).lines
-    assert (line.action, line.precheck) == (Action.REFUSE, Precheck.MISFIT)
+    assert (line.action, line.precheck) == (Action.REFUSE, Precheck.MISMATCH)
     assert "another cluster" in line.reason
-    passed = {Precheck.MISFIT: "the same cluster by another name"}
+    passed = {Precheck.MISMATCH: "the same cluster by another name"}
     (line,) = planned(world, mirrored(), None, passed).lines
     assert (line.action, line.overridden) == (Action.WRITE, True)
 
@@ -111,13 +111,13 @@ def test_positions_of_mirrors_hold_for_the_same_brokers_only() -> None:
         (
             {"shop": stopped(plugin=MONGO, topic_prefix="shop")},
             shop(),
-            Precheck.MISFIT,
+            Precheck.MISMATCH,
             "it is a io.debezium.connector.mongodb.MongoDbConnector, not",
         ),
         (
             {"shop": stopped(topic_prefix="shop")},
             export(connector(), Position({"server_id": "shop"}, {"lsn": 1})),
-            Precheck.MISFIT,
+            Precheck.MISMATCH,
             "it has no server",
         ),
         (

@@ -50,10 +50,10 @@ def test_a_shorter_replica_needs_a_reason_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("seen", "precheck", "words"),
     [
-        (reader(partition((2, 3), (2, 3), leader=2)), Precheck.LED, "broker 2 leads it"),
+        (reader(partition((2, 3), (2, 3), leader=2)), Precheck.HAS_LEADER, "broker 2 leads it"),
         (
             reader(partition((2, 3), (3,), leader=3), alive=(1, 2)),
-            Precheck.LED,
+            Precheck.HAS_LEADER,
             "broker 3, does not answer here",
         ),
         (behind(alive=(1,)), Precheck.NOBODY, "none of its replicas answers (brokers 2, 3)"),

@@ -11,7 +11,7 @@ from drctl.engine.abandoning import abandon
 from drctl.engine.entries import What
 from drctl.engine.kind import Status, Trait
 from drctl.engine.run_state import read_run
-from drctl.engine.source_fence import ALIVE, MOVED
+from drctl.engine.source_fence import ALIVE, CHANGED_AFTER_FENCE
 from drctl.model.errors import ExitCode
 from drctl.model.loss import Mode
 from drctl.plans.inputs import FenceMethod
@@ -167,9 +167,12 @@ def test_a_source_that_came_back_is_given_up_by_who_goes_on() -> None:
 
 
 def test_what_came_through_a_fence_is_owed_where_it_is_passed_over() -> None:
-    passing = {MOVED: "nobody can copy it now"}
+    reason = "nobody can copy it now"
     given = replace(
-        case(Mode.PLANNED), meanwhile=written_meanwhile, remedy=lambda pair: None, overrides=passing
+        case(Mode.PLANNED),
+        meanwhile=written_meanwhile,
+        remedy=lambda pair: None,
+        overrides={CHANGED_AFTER_FENCE: reason},
     )
     passed = 0
     for number in ends(given)[:-1]:
@@ -179,7 +182,7 @@ def test_what_came_through_a_fence_is_owed_where_it_is_passed_over() -> None:
         passed += 1
         assert (ran.outcome.status, ran.outcome.outstanding) == (Status.DONE, True), number
         outstanding = read_run(ran.ledger.entries).outstanding
-        why = f"{MOVED} was passed over: {passing[MOVED]}; drctl gap tells"
+        why = f"{CHANGED_AFTER_FENCE} is overridden: {reason}; drctl gap tells"
         assert outstanding["fence-producers"].endswith(why)
         assert "behind the fence" not in ran.pair.sites[SECONDARY].logs.all_keys()
     assert passed > 0

@@ -75,7 +75,9 @@ def test_one_that_stands_still_is_as_it_was_left() -> None:
 
 def test_a_topic_that_the_fence_does_not_name_keeps_the_target_closed() -> None:
     source = Source({"orders": {0: 10, 1: 0}, "orders-later": {0: 0}})
-    with pytest.raises(Refused, match="moved-behind-fence: 1 topics were created on primary") as no:
+    with pytest.raises(
+        Refused, match="changed-after-fence: 1 topics were created on primary"
+    ) as no:
         looked(source)
     assert "orders-later" in no.value.message
     assert "start again" in no.value.hint

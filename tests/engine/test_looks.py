@@ -96,9 +96,9 @@ def waits(condition: str, two: Two) -> Seen:
 SO: dict[str, tuple[Two, Two]] = {
     "source reachable": (Two(), Two(frozenset({"primary"}))),
     "source silent": (Two(frozenset({"primary"})), Two(frozenset({"secondary"}))),
-    "source led": (Two(), Two(leaders={0: 1, 1: None})),
+    "source leaders elected": (Two(), Two(leaders={0: 1, 1: None})),
     "target reachable": (Two(frozenset({"primary"})), Two(frozenset({"secondary"}))),
-    "target led": (Two(), Two(leaders={0: None})),
+    "target leaders elected": (Two(), Two(leaders={0: None})),
     "groups empty": (Two(), Two(members=(Member("c", "h"),))),
     "target groups empty": (Two(), Two(members=(Member("c", "h"),))),
     "replication caught up": (Two(), Two(lacking=Missing(3))),
@@ -122,7 +122,7 @@ def test_a_condition_is_seen_to_be_so_or_waited_for(name: str) -> None:
 
 
 def test_copies_are_looked_for_by_their_names_on_the_target() -> None:
-    waits("target led", two := Two())
+    waits("target leaders elected", two := Two())
     assert two.asked == ["primary.gone", "primary.orders"]
 
 

@@ -30,7 +30,7 @@ def test_what_was_lost_is_told_with_what_it_costs(logs: Any) -> None:
 
 
 def test_one_that_has_lost_nothing_is_refused() -> None:
-    told = found(on_source=in_order_to_d().on_source)["source-whole"]
+    told = found(on_source=in_order_to_d().on_source)["source-intact"]
     assert told.status is Status.FAIL
     assert "drctl failback without --rebuild" in told.remedy
 
@@ -40,9 +40,9 @@ def test_where_connect_knows_nothing_an_empty_cluster_tells() -> None:
     told = found(forward=unknown)["source-lost"]
     assert "never had a record of the link; secondary has 130" in told.reason
     half = Cluster(HERE, {PLACE: OffsetRange(0, 99)})
-    assert found(forward=unknown, on_source=half)["source-whole"].status is Status.FAIL
+    assert found(forward=unknown, on_source=half)["source-intact"].status is Status.FAIL
     deleted = Cluster(HERE, {PLACE: OffsetRange(110, 110)})
-    assert found(on_source=deleted)["source-whole"].status is Status.FAIL
+    assert found(on_source=deleted)["source-intact"].status is Status.FAIL
 
 
 def test_an_empty_cluster_is_no_way_home_without_it() -> None:

@@ -69,10 +69,10 @@ def test_a_source_that_takes_no_records_is_refused_before_anything_is_done(
     health: ClusterHealth, words: str
 ) -> None:
     told = failing(health=health)
-    assert list(told) == ["source-broken"]
-    assert words in told["source-broken"]
-    assert "restart the brokers of primary" in told["source-broken"]
-    assert "source-broken" in PASSED, "who knows better passes it over"
+    assert list(told) == ["source-unhealthy"]
+    assert words in told["source-unhealthy"]
+    assert "restart the brokers of primary" in told["source-unhealthy"]
+    assert "source-unhealthy" in PASSED, "who knows better passes it over"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_one_that_takes_them_and_is_not_whole_is_told_of(
     health: ClusterHealth | Unavailable, words: str
 ) -> None:
     found, *_ = against(judged(in_order_to_d(), health=health), TERMS)
-    assert (found.check, found.status) == ("source-broken", Status.WARN)
+    assert (found.check, found.status) == ("source-unhealthy", Status.WARN)
     assert words in found.reason
 
 

@@ -318,7 +318,7 @@ def test_the_journal_has_it(story: Story, elect: Elect) -> None:
 
 def test_a_leader_that_lives_is_left_alone(story: Story) -> None:
     (line,) = story.again["lines"]
-    assert [each["precheck"] for each in line["blockers"]] == ["led"]
+    assert [each["precheck"] for each in line["blockers"]] == ["has-leader"]
 
 
 def test_waiting_tells_who_is_back_and_loses_nothing(story: Story, topics: Topics) -> None:

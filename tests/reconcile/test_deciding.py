@@ -109,7 +109,7 @@ def key(result: str = "g1") -> Key:
         ({key(): Progress("s", "old")}, {Precheck.RECREATED}),
         (
             {key("g2"): Progress("s", "t", (Segment(Action.COPY, 0, 1, 1, 0, T, 5),))},
-            {Precheck.ACTED_SINCE},
+            {Precheck.COPIED_SINCE},
         ),
         ({key("g2"): Progress("s", "t", (Segment(Action.COPY, 0, 1, 1, 0, T, 4),))}, set()),
         ({key("g2"): Progress("s", "old", (Segment(Action.COPY, 0, 1, 1, 0, T, 5),))}, set()),

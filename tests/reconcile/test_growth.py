@@ -123,10 +123,10 @@ def against(plan: ReconcilePlan) -> list[tuple[Precheck, int | None]]:
 
 def test_a_record_that_came_since_is_not_written_again() -> None:
     plan = Stage({0: [at(10, wanted(3))]}).plan()
-    assert against(plan) == [(Precheck.TARGET_HAS_THEM, 0)]
+    assert against(plan) == [(Precheck.ALREADY_ON_TARGET, 0)]
     assert "offset 3 was missing and is now on the target" in plan.blocked[0].reason
     assert not plan.acting
-    assert not Precheck.TARGET_HAS_THEM.overridable
+    assert not Precheck.ALREADY_ON_TARGET.overridable
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_what_is_not_copied_into_the_order_of_its_key_needs_no_order() -> None:
     newer, there = at(10, wanted(3), value=b"new"), at(11, wanted(4))
     assert against(Stage({0: [newer]}).plan(copies(Action.QUARANTINE))) == []
     assert against(Stage({0: [newer, there]}).plan(copies(Action.QUARANTINE))) == [
-        (Precheck.TARGET_HAS_THEM, 0)
+        (Precheck.ALREADY_ON_TARGET, 0)
     ]
     known = Stage({0: [newer]}, (SAFE, SAFE, SAFE, CONFLICTING, SAFE))
     assert against(known.plan(copies())) == []
@@ -195,22 +195,22 @@ def test_records_without_a_key_are_known_again_and_have_no_order() -> None:
         lambda _done, _total: None,
         per_partition=False,
     )
-    assert against(stage.plan()) == [(Precheck.TARGET_HAS_THEM, 0)]
+    assert against(stage.plan()) == [(Precheck.ALREADY_ON_TARGET, 0)]
 
 
 def test_where_the_target_keeps_its_own_time_no_time_counts() -> None:
     own = {"message.timestamp.type": "LogAppendTime"}
     there = at(10, wanted(3), time=1)
-    assert against(Stage({0: [there]}, config=own).plan()) == [(Precheck.TARGET_HAS_THEM, 0)]
+    assert against(Stage({0: [there]}, config=own).plan()) == [(Precheck.ALREADY_ON_TARGET, 0)]
     newer = at(10, wanted(3), time=1, value=b"new")
     assert against(Stage({0: [newer]}, config=own).plan()) == [(Precheck.TARGET_MOVED, 0)]
 
 
 def test_a_copy_may_be_in_any_partition_where_replication_does_not_keep_them() -> None:
-    assert against(Stage({1: [at(10, wanted(3))]}).plan()) == [(Precheck.TARGET_HAS_THEM, 1)]
+    assert against(Stage({1: [at(10, wanted(3))]}).plan()) == [(Precheck.ALREADY_ON_TARGET, 1)]
     rows = {1: [at(10, wanted(3))]}
     anywhere = Stage(rows, by_partition=False).plan()
-    assert against(anywhere) == [(Precheck.TARGET_HAS_THEM, 0), (Precheck.TARGET_HAS_THEM, 1)]
+    assert against(anywhere) == [(Precheck.ALREADY_ON_TARGET, 0), (Precheck.ALREADY_ON_TARGET, 1)]
     (more, _) = Stage({}, by_partition=False, partitions=4).plan().blocked
     assert more.precheck is Precheck.TARGET_UNREAD
     assert "does not cover partitions 2, 3" in more.reason
@@ -223,7 +223,7 @@ def test_what_cannot_be_looked_through_is_unknown_and_what_was_seen_counts() -> 
     assert silent.precheck.overridable
     seen = Stage({0: [at(10, wanted(3))]}, fails=True)
     seen.overrides = {Precheck.TARGET_UNREAD: "test"}
-    assert against(seen.plan()) == [(Precheck.TARGET_HAS_THEM, 0)]
+    assert against(seen.plan()) == [(Precheck.ALREADY_ON_TARGET, 0)]
     gone = Stage({0: [at(10, wanted(3)), at(11, wanted(4), key=b"x")]}, log_start=11)
     (lost, *_) = gone.plan().blocked
     assert (lost.precheck, lost.place) == (Precheck.TARGET_UNREAD, PLACE)
@@ -235,7 +235,7 @@ def test_open_transactions_are_waited_for_before_anything_is_written() -> None:
     first = stage.plan(last=False)
     assert first.blocked == ()
     assert first.notes[-1].startswith("1 of these offsets follow an open transaction")
-    assert against(stage.plan()) == [(Precheck.TARGET_HAS_THEM, 0)]
+    assert against(stage.plan()) == [(Precheck.ALREADY_ON_TARGET, 0)]
     assert stage.read == [(0, 10, 11), (0, 11, 12)], "a second look goes on"
 
 
@@ -252,4 +252,4 @@ def test_little_is_held_of_what_came(monkeypatch: pytest.MonkeyPatch) -> None:
     (moved,) = Stage({0: came}).plan().blocked
     assert moved.reason.startswith("at least 2 of the records")
     found = Stage({0: [*came, at(14, wanted(4))]}).plan()
-    assert (Precheck.TARGET_HAS_THEM, 0) in against(found)
+    assert (Precheck.ALREADY_ON_TARGET, 0) in against(found)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from drctl.engine.entries import outstanding
-from drctl.engine.source_fence import MOVED
+from drctl.engine.source_fence import CHANGED_AFTER_FENCE
 from drctl.model.errors import Refused
 from drctl.plans.failback import failback, rebuild
 from drctl.views.run_data import Became
@@ -58,12 +58,12 @@ def test_what_was_filled_anew_for_its_order_says_so_and_is_planned_with_the_reas
     told = f"{plan.target} now has its records in the order of {plan.source}"
     done = Run(plan).play(at_once).data
     assert not any(each.startswith(told) for each in known(done))
-    passed = replace(done, overrides={"source-whole": reason})
+    passed = replace(done, overrides={"source-intact": reason})
     assert any(each.startswith(told) for each in known(passed))
     dies = Run(plan).play({plan.steps[2].id: Part(takes=20, dies=True)}).leave("it stays").data
-    (*_, again) = next_steps(replace(dies, overrides={"source-whole": reason}))
+    (*_, again) = next_steps(replace(dies, overrides={"source-intact": reason}))
     words = shlex.split(again.command)
-    assert words[words.index("--override") + 1] == f"source-whole={reason}"
+    assert words[words.index("--override") + 1] == f"source-intact={reason}"
 
 
 def test_a_reason_that_names_another_way_home_stands_in_the_place_of_the_same_again() -> None:
@@ -89,9 +89,11 @@ def test_a_drain_that_stops_a_half_open_run_can_be_passed_over() -> None:
     steps = tuple(replace(s, **stuck) if s.id == "drain" else s for s in data.steps)
     moved = replace(data, steps=steps, ending=replace(data.ending, step="drain"))
     commands = [step.command for step in next_steps(moved)]
-    assert f"drctl resume {data.run} --override {MOVED}=REASON" in commands
+    assert f"drctl resume {data.run} --override {CHANGED_AFTER_FENCE}=REASON" in commands
     back = replace(moved, rollback_reason="it was refused")
-    assert not [c for c in (s.command for s in next_steps(back)) if MOVED in (c or "")]
+    assert not [
+        c for c in (s.command for s in next_steps(back)) if CHANGED_AFTER_FENCE in (c or "")
+    ]
 
 
 def test_a_way_home_that_turned_back_is_planned_anew_with_what_was_decided() -> None:

@@ -24,7 +24,7 @@ parameters: {most: {type: integer, about: x, default: 5}}
 steps:
   - {id: agreed, manual: "the owner of ${source} agrees"}
   - {id: prechecks, check: [mm2-topics]}
-  - {id: led, wait: {for: source led, at_most: 1m}}
+  - {id: led, wait: {for: source leaders elected, at_most: 1m}}
   - {id: empty, wait: {for: groups empty, at_most: 1m}, duty: optional}
   - {id: found, gap: {scope: full, at_most: "${most}"}}
   - {id: told, manual: they know, duty: best-effort}
