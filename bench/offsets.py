@@ -8,19 +8,19 @@ from bench.crowd import Crowd, World, committed, forget, made
 from bench.rows import Ratio, Row, Target
 from bench.stage import Stage
 from bench.ways import (
-    ANCHORS,
     CHECKPOINT,
     IDENTITY,
     MATCH,
     SYNC,
     TIMESTAMPS,
+    TRACKED_OFFSETS,
     Way,
     configured,
     drctl_offsets,
 )
 from drctl.formats import consumer_timestamps
 from drctl.model.topology import TopicPartition
-from drctl.offsets.anchor_log import ANCHORS_TOPIC
+from drctl.offsets.tracking_log import TRACKED_OFFSETS_TOPIC
 
 PART = "offsets"
 LIMIT_S = 15.0
@@ -66,7 +66,7 @@ def measure(stage: Stage, sizes: Sizes) -> Iterator[Row]:
 def _many(stage: Stage, crowd: Crowd, sizes: Sizes) -> Iterator[Row]:
     """Every method whose evidence does not need equal offsets."""
     run = _Run(stage, crowd, sizes.rounds)
-    evidence.remove(stage, ANCHORS_TOPIC)
+    evidence.remove(stage, TRACKED_OFFSETS_TOPIC)
     yield from run.rows(MATCH)
     evidence.write_checkpoints(stage, run.world)
     yield from run.rows(CHECKPOINT)
@@ -83,8 +83,8 @@ def _many(stage: Stage, crowd: Crowd, sizes: Sizes) -> Iterator[Row]:
     yield from run.rows(TIMESTAMPS)
     evidence.remove(stage, consumer_timestamps.TOPIC)
     drctl_offsets(configured(stage, crowd, MATCH), "track", "--once", "--execute", "--yes")
-    yield from run.rows(ANCHORS)
-    evidence.remove(stage, ANCHORS_TOPIC)
+    yield from run.rows(TRACKED_OFFSETS)
+    evidence.remove(stage, TRACKED_OFFSETS_TOPIC)
     run.end()
 
 

@@ -16,13 +16,13 @@ from bench.process import WrongAnswer
 from bench.records import Message, chunks
 from bench.rows import Ratio, Row
 from bench.stage import Stage
-from bench.ways import ANCHORS, MATCH, SYNC, Way, configured, drctl_offsets
+from bench.ways import MATCH, SYNC, TRACKED_OFFSETS, Way, configured, drctl_offsets
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.lab.cluster import LabCluster
 from drctl.lab.waiting import Patience
 from drctl.model.errors import ExitCode
 from drctl.model.topology import PartitionOffsets, TopicPartition
-from drctl.offsets.anchor_log import ANCHORS_TOPIC
+from drctl.offsets.tracking_log import TRACKED_OFFSETS_TOPIC
 
 PART = "rereads"
 
@@ -41,7 +41,7 @@ def measure(stage: Stage, groups: int, records: int) -> Iterator[Row]:
         WrongAnswer: somebody would skip records.
         Stopped: MirrorMaker 2 does not copy.
     """
-    remove(stage, SYNCS, CHECKPOINTS, ANCHORS_TOPIC)
+    remove(stage, SYNCS, CHECKPOINTS, TRACKED_OFFSETS_TOPIC)
     world, theirs = _mirrored(stage, Crowd(_TOPIC, groups, 1, _PARTITIONS, records))
     answered = sum(map(len, theirs.values()))
     of = f"{answered:,} of {sum(1 for _ in world.places):,} positions of {groups:,} groups"
@@ -50,9 +50,9 @@ def measure(stage: Stage, groups: int, records: int) -> Iterator[Row]:
     yield _row(of, "MirrorMaker 2's own answer (translateOffsets)", own, own)
     yield _row(of, "all syncs in the topic (source dead)", _sum(stage, known, SYNC), own)
     drctl_offsets(configured(stage, world.crowd, MATCH), "track", "--once", "--execute", "--yes")
-    yield _row(of, "anchors (source dead)", _sum(stage, known, ANCHORS), own)
+    yield _row(of, "tracked offsets (source dead)", _sum(stage, known, TRACKED_OFFSETS), own)
     yield _row(of, "record-match (source alive)", _sum(stage, known, MATCH), own)
-    remove(stage, SYNCS, CHECKPOINTS, ANCHORS_TOPIC)
+    remove(stage, SYNCS, CHECKPOINTS, TRACKED_OFFSETS_TOPIC)
     forget(stage.source, world)
 
 

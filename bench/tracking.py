@@ -18,7 +18,7 @@ from bench.stage import Stage
 from bench.watching import Peak, traffic, watched
 from bench.ways import MATCH, configured, drctl_offsets
 from drctl.model.topology import TopicPartition
-from drctl.offsets.anchor_log import ANCHORS_TOPIC
+from drctl.offsets.tracking_log import TRACKED_OFFSETS_TOPIC
 
 PART = "tracking"
 EVERY_S = 15
@@ -51,10 +51,10 @@ def measure(stage: Stage, groups: int, rounds: int) -> Iterator[Row]:
     crowd = Crowd("followed", groups, max(1, groups // 100), 4, _RECORDS)
     stage.tell(f"writing {crowd.shape}")
     world = made(stage, crowd)
-    remove(stage, ANCHORS_TOPIC)
+    remove(stage, TRACKED_OFFSETS_TOPIC)
     yield from _many_passes(stage, world, rounds)
     yield from _single_passes(stage, world, rounds)
-    remove(stage, ANCHORS_TOPIC)
+    remove(stage, TRACKED_OFFSETS_TOPIC)
     forget(stage.source, world)
 
 

@@ -34,7 +34,7 @@ IDENTITY = Way("source alive, identity", "offset-preserving", alive=True)
 CHECKPOINT = Way("source dead, checkpoint", "mirrormaker2", False, _OVERRIDE)
 SYNC = Way("source dead, offset-sync and checkpoint", "mirrormaker2", False, _OVERRIDE)
 TIMESTAMPS = Way("source dead, consumer-timestamp", "none", False, _OVERRIDE)
-ANCHORS = Way("source dead, anchors", "none", alive=False)
+TRACKED_OFFSETS = Way("source dead, tracked offsets", "none", alive=False)
 
 
 def configured(stage: Stage, crowd: Crowd, way: Way) -> Path:

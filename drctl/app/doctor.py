@@ -21,7 +21,7 @@ from drctl.model.errors import UsageError
 
 if TYPE_CHECKING:
     from drctl.checks.diagnosis import Diagnosis
-    from drctl.checks.observed import Ages, AnchorsSeen, Observed, RunSeen, Sampled
+    from drctl.checks.observed import Ages, Observed, RunSeen, Sampled, TrackedOffsetsSeen
     from drctl.checks.observing import SurveyPorts
     from drctl.config.configuration import Config
     from drctl.config.link import Link
@@ -236,7 +236,7 @@ def _survey_ports(config: "Config", link: "Link") -> "Iterator[SurveyPorts]":
             there,
             partial(_readers, link, groups),
             partial(_ages, link, reader) if kind == "mirrormaker2" else None,
-            partial(_anchors, link),
+            partial(_tracked_offsets, link),
             partial(_runs, config, link),
             partial(sampled, link, sampled_source, sampled_target)
             if kind == "offset-preserving"
@@ -268,19 +268,19 @@ def _ages(link: "Link", target: "ClusterReader") -> "Ages":
     return Ages(newest.get(names[0]), newest.get(names[1]))
 
 
-def _anchors(link: "Link") -> "AnchorsSeen | None":
+def _tracked_offsets(link: "Link") -> "TrackedOffsetsSeen | None":
     """What `drctl offsets track` has noted of the link's groups."""
-    from drctl.checks.observed import AnchorsSeen
-    from drctl.offsets.anchor_log import scope_of
+    from drctl.checks.observed import TrackedOffsetsSeen
+    from drctl.offsets.tracking_log import scope_of
 
-    reader = adapters.reader(link.target, link.target_config).anchors
+    reader = adapters.reader(link.target, link.target_config).tracked_offsets
     log = reader.catch_up()
     if not reader.exists:
         return None
     scope = scope_of(link)
     others = log.cluster_ids() - {reader.cluster_id()}
     count = sum(1 for cluster in others for _ in log.of_cluster(cluster))
-    return AnchorsSeen(count, log.last_look_ms(scope.digest))
+    return TrackedOffsetsSeen(count, log.last_look_ms(scope.digest))
 
 
 def _runs(config: "Config", link: "Link") -> "tuple[RunSeen, ...]":

@@ -286,7 +286,7 @@ _NEWEST = 5
 
 @dataclass(slots=True)
 class KnownEnds:
-    """Looks through the journal, results of drctl gap, anchors and the ledger.
+    """Looks through the journal, results of drctl gap, tracked offsets and the ledger.
 
     Args:
         into: gets what is found.
@@ -299,7 +299,7 @@ class KnownEnds:
         """All of it."""
         self.into.ask("the journal on the target", self._journaled)
         self.into.ask("results of drctl gap on this host", self._gap_results)
-        self.into.ask("offset snapshots of drctl offsets track", self._anchored)
+        self.into.ask("tracked offsets of drctl offsets track", self._tracked_offsets)
         # Last: a ledger is found by the id of the source, which the others tell.
         self.into.ask("the ledger of drctl gap", self._ledger)
 
@@ -333,12 +333,12 @@ class KnownEnds:
             self.into.found.ends.append(Ends(evidence, exact=True, seen=seen))
             self._ids.add(result.source_id)
 
-    def _anchored(self) -> None:
+    def _tracked_offsets(self) -> None:
         """Nobody has consumed what was not there: positions are no further than the ends."""
-        from drctl.offsets.anchor_log import Confirmations, scope_of, survived_cluster
+        from drctl.offsets.tracking_log import Confirmations, scope_of, survived_cluster
 
         link = self.into.link
-        reader = adapters.reader(link.target, link.target_config).anchors
+        reader = adapters.reader(link.target, link.target_config).tracked_offsets
         log = reader.catch_up()
         cluster = survived_cluster(log, link.source, reader.cluster_id()) if reader.exists else ""
         if not cluster:

@@ -42,10 +42,10 @@ def link_translated(
         UsageError: a pattern is none.
         Unreachable: the target did not answer.
     """
-    from drctl.offsets.anchor_log import scope_of
     from drctl.offsets.evidence_topics import EvidenceTopics
     from drctl.offsets.link_translation import LinkTranslation
     from drctl.offsets.snapshot import Filters
+    from drctl.offsets.tracking_log import scope_of
 
     wanted = Filters(tuple(groups)).wants_group
     replicator = link.settings.replicator

@@ -77,8 +77,8 @@ def groups_now(link: "Link", ports: GroupPorts) -> "GroupsNow":
 
 def _evidence(link: "Link", ports: GroupPorts) -> "Evidence":
     """What the target keeps: as if the source were lost, whose name alone is asked for."""
-    from drctl.offsets.anchor_log import scope_of
     from drctl.offsets.evidence_topics import EvidenceTopics
+    from drctl.offsets.tracking_log import scope_of
 
     records = adapters.range_reader(link.target, link.target_config)
     replicator = link.settings.replicator
@@ -127,10 +127,10 @@ def _left_out(
 
 def _noted(question: "Question", evidence: "Evidence") -> bool:
     """Whether drctl's own tracking, or the consumer itself, noted where it was."""
-    anchor = evidence.anchors.get(question.place)
-    if anchor is None:
+    tracked = evidence.tracked_offsets.get(question.place)
+    if tracked is None:
         return question.place in evidence.consumed
-    return question.committed is None or anchor.offset <= question.committed
+    return question.committed is None or tracked.offset <= question.committed
 
 
 def _methods(evidence: "Evidence") -> "list[TranslationMethod]":

@@ -215,11 +215,11 @@ def of_a_fence(rule: Acl, principal: str) -> bool:
 
 
 PREFIX = "__drctl_"
-ANCHORS, CANARY = "__drctl_anchors", "__drctl_canary"
+TRACKED_OFFSETS, CANARY = "__drctl_anchors", "__drctl_canary"
 _RECONCILE, _QUARANTINE = "__drctl_reconcile", "__drctl_quarantine."
 ON_SOURCE = (_RECONCILE, CANARY, _QUARANTINE)
 """Topics that a failback writes on the source."""
-ON_TARGET = (JOURNAL, ANCHORS, *ON_SOURCE)
+ON_TARGET = (JOURNAL, TRACKED_OFFSETS, *ON_SOURCE)
 
 _CHANGING = {
     "WRITE": "Write",
@@ -289,8 +289,8 @@ class _Cluster(NamedTuple):
                 "`drctl resume` would execute a forged run: without journal.key it looks like a"
                 " real one"
             )
-        if ANCHORS in topics:
-            details.append("forged offset snapshots make groups skip records if the source is lost")
+        if TRACKED_OFFSETS in topics:
+            details.append("forged tracked offsets make groups skip records if the source is lost")
         if any(topic.startswith((_RECONCILE, _QUARANTINE)) for topic in topics):
             details.append("reconciled and quarantined records can be forged or deleted")
         if CANARY in topics:

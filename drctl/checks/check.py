@@ -64,7 +64,7 @@ class Family(StrEnum):
     FENCE = "fence"
     ENDPOINTS = "endpoints"
     JOURNAL = "journal"
-    ANCHORS = "offset-snapshots"
+    TRACKED_OFFSETS = "tracked-offsets"
     SECRETS = "secrets"
 
     @property

@@ -32,7 +32,8 @@ _NAMING = {
 }
 _WITHOUT = {
     SOURCE: "records are not replicated",
-    CHECKPOINT: "if the source is lost, only snapshots and consumer timestamps translate offsets",
+    CHECKPOINT: "if the source is lost, offsets are only translated from tracked offsets and"
+    " consumer timestamps",
 }
 
 
@@ -245,7 +246,7 @@ def _aged(
 _LOCATION = "offset-syncs.topic.location"
 _SPARSE = 1000
 _NO_SYNCS = (
-    "offsets can only be translated from offset snapshots and from records: if the source is lost"
+    "offsets can only be translated from tracked offsets and from records: if the source is lost"
     " and `drctl offsets track` did not run, groups start at their auto.offset.reset"
 )
 
@@ -353,7 +354,7 @@ def exactly_once(observed: Observed) -> Verdict:
 
 _SLOW_S = 300
 _UNKNOWN = (
-    "if the source is lost, offsets can only be translated from offset snapshots and consumer"
+    "if the source is lost, offsets can only be translated from tracked offsets and consumer"
     " timestamps; without these, groups start at their auto.offset.reset"
 )
 

@@ -55,15 +55,15 @@ class Ages(NamedTuple):
     checkpoint_ms: int | None
 
 
-class AnchorsSeen(NamedTuple):
+class TrackedOffsetsSeen(NamedTuple):
     """What `drctl offsets track` has noted of the source.
 
     Attributes:
-        anchors: how many positions.
+        offsets: number of tracked offsets.
         looked_ms: when it looked last at all of them, milliseconds UTC; None where it never did.
     """
 
-    anchors: int
+    offsets: int
     looked_ms: int | None
 
 
@@ -128,7 +128,7 @@ class Surveyed:
     Attributes:
         readers: the link's groups on the source.
         transactional_ids: that the source's coordinators know.
-        anchors: None where there is no topic of anchors.
+        tracked_offsets: None if the topic does not exist.
         runs: the newest ones of the link, the newest first.
         sampled: where the link keeps offsets; else nobody looks.
         clients: whose settings were given; what is said of these has checks of its own.
@@ -142,7 +142,7 @@ class Surveyed:
     readers: Mapping[str, Group | Unavailable] | Unavailable = NOT_LOOKED_AT
     transactional_ids: tuple[str, ...] | Unavailable = NOT_LOOKED_AT
     ages: Ages | Unavailable = NOT_LOOKED_AT
-    anchors: AnchorsSeen | Unavailable | None = NOT_LOOKED_AT
+    tracked_offsets: TrackedOffsetsSeen | Unavailable | None = NOT_LOOKED_AT
     runs: tuple[RunSeen, ...] | Unavailable = NOT_LOOKED_AT
     files: tuple[SecretFile, ...] | Unavailable = NOT_LOOKED_AT
     sampled: Sampled | Unavailable = NOT_LOOKED_AT

@@ -10,7 +10,6 @@ from drctl.checks.cluster_pair import Ends, Newest, Source
 from drctl.checks.observed import (
     NOT_LOOKED_AT,
     Ages,
-    AnchorsSeen,
     ClientSeen,
     ClusterSurvey,
     Connectors,
@@ -19,6 +18,7 @@ from drctl.checks.observed import (
     Sampled,
     SecretFile,
     Surveyed,
+    TrackedOffsetsSeen,
 )
 from drctl.checks.ports import LinkPorts
 from drctl.checks.replication_flow import Arriving, arriving
@@ -146,7 +146,7 @@ class SurveyPorts:
     Attributes:
         readers: the link's groups on the source.
         ages: None where no MirrorMaker 2 copies the link.
-        anchors: gives None where there is no topic of anchors.
+        tracked_offsets: returns None if the topic does not exist.
         sampled: None where the link does not keep offsets.
     """
 
@@ -154,7 +154,7 @@ class SurveyPorts:
     target: ClusterSurveyor
     readers: Callable[[], Mapping[str, Group | Unavailable]]
     ages: Callable[[], Ages] | None
-    anchors: Callable[[], AnchorsSeen | None]
+    tracked_offsets: Callable[[], TrackedOffsetsSeen | None]
     runs: Callable[[], tuple[RunSeen, ...]]
     sampled: Callable[[], Sampled] | None
 
@@ -180,7 +180,7 @@ class Survey:
         self._ids = BoundedQuery(lambda: self._transactional_ids(ports.source), timeout_s)
         self._readers = BoundedQuery(ports.readers, timeout_s)
         self._ages = BoundedQuery(ports.ages, timeout_s) if ports.ages else None
-        self._anchors = BoundedQuery(ports.anchors, timeout_s)
+        self._tracked_offsets = BoundedQuery(ports.tracked_offsets, timeout_s)
         self._runs = BoundedQuery(ports.runs, timeout_s)
         self._sampled = BoundedQuery(ports.sampled, timeout_s) if ports.sampled else None
 
@@ -194,7 +194,7 @@ class Survey:
             self._readers.answer(),
             ids,
             self._ages.answer() if self._ages else NOT_ASKED,
-            self._anchors.answer(),
+            self._tracked_offsets.answer(),
             self._runs.answer(),
             tuple(self._files),
             self._sampled.answer() if self._sampled else NOT_ASKED,

@@ -43,26 +43,26 @@ def unwritable(observed: Observed) -> Iterator[Verdict]:
 _OLD_MS, _DEAD_MS = 5 * 60_000, 24 * 3_600_000
 
 
-@check("offset-snapshots-age", Family.ANCHORS, Status.WARN, Status.FAIL)
+@check("tracked-offsets-age", Family.TRACKED_OFFSETS, Status.WARN, Status.FAIL)
 def age(observed: Observed) -> Verdict | None:
     """`drctl offsets track` recorded all groups of the link within the last 5 minutes."""
     link = observed.link
     if not link.settings.translate:
         return None
-    subject = f"offset snapshots on cluster {link.target}"
+    subject = f"tracked offsets on cluster {link.target}"
     remedy = f"drctl offsets track --link {quote(link.name)} --execute, as a service"
     impact = "if the source is lost, offsets are only translated from the replicator's own data"
-    anchors = observed.survey.anchors
-    if anchors is None:
+    tracked_offsets = observed.survey.tracked_offsets
+    if tracked_offsets is None:
         return warn(subject, "there are none", "no topic __drctl_anchors", impact, remedy)
-    found = require(anchors, subject, "their age is", remedy)
+    found = require(tracked_offsets, subject, "their age is", remedy)
     if found.looked_ms is None:
-        evidence = f"{found.anchors:,} offset snapshots"
+        evidence = f"{found.offsets:,} tracked offsets"
         return warn(
             subject, "no complete pass over all groups was recorded", evidence, impact, remedy
         )
     age_ms = max(0, observed.now_ms - found.looked_ms)
-    evidence = f"{found.anchors:,} offset snapshots; the last pass was {duration(age_ms)} ago"
+    evidence = f"{found.offsets:,} tracked offsets; the last pass was {duration(age_ms)} ago"
     if age_ms > _DEAD_MS:
         reason = "the last pass is more than a day old"
         return fail(

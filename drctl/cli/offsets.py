@@ -44,13 +44,13 @@ from drctl.model.errors import ConfigError, ExitCode, Interrupted, Unknown, Usag
 from drctl.model.plan import parse_overrides
 from drctl.model.text import lines as meant
 from drctl.model.text import quote
-from drctl.offsets.anchor_log import ANCHORS_TOPIC, scope_of
 from drctl.offsets.link_translation import Cluster
-from drctl.offsets.tracking import Passes, Tracked, Tracker
+from drctl.offsets.tracking import Passes, PassResult, Tracker
+from drctl.offsets.tracking_log import TRACKED_OFFSETS_TOPIC, scope_of
 from drctl.views.offsets import plan_table, result_table, snapshot_table
 from drctl.views.text import plural
 from drctl.views.tracking import (
-    TrackedDocument,
+    PassDocument,
     TrackMetrics,
     known,
     pass_line,
@@ -226,14 +226,14 @@ def track(
     execute: Annotated[
         bool,
         typer.Option(
-            "--execute", help="Write the snapshots. Without --execute, they are only printed."
+            "--execute", help="Write the tracked offsets. Without --execute, they are only printed."
         ),
     ] = False,
     yes: Yes = False,
 ) -> int:
-    """Save offset snapshots on the target, in case the source is lost.
+    """Record tracked offsets on the target, in case the source is lost.
 
-    Saves in a topic on the target which record each group consumed last. With these snapshots,
+    Saves in a topic on the target which record each group consumed last. With these records,
     offsets can be translated after the source is lost. Joins no consumer group.
 
     Examples:
@@ -262,7 +262,7 @@ def track(
             "remove that line, or choose another link with --link",
         )
     if execute:
-        confirm(chosen.target, f"offset snapshots in topic {ANCHORS_TOPIC}", yes=yes)
+        confirm(chosen.target, f"tracked offsets in topic {TRACKED_OFFSETS_TOPIC}", yes=yes)
     with _tracking(chosen, execute=execute) as run:
         if execute and not once:
             run.repeat(interval, listen)
@@ -315,7 +315,7 @@ class Tracking:
         self._metrics = self._metrics.after(result)
         self._tell(result)
 
-    def _tell(self, result: Tracked) -> None:
+    def _tell(self, result: PassResult) -> None:
         if result.failed is not None:
             message = without_secrets(result.failed.message)
             console().warn(f"{message}; {known(result)}; trying again")
@@ -327,10 +327,10 @@ class Tracking:
         else:
             console().result(pass_line(result), {})
 
-    def _document(self, result: Tracked) -> TrackedDocument:
+    def _document(self, result: PassResult) -> PassDocument:
         failed = error_document(result.failed).error if result.failed else None
         link = self._link
-        return TrackedDocument.of(
+        return PassDocument.of(
             result, link=link.name, from_=link.source, to=link.target, failed=failed
         )
 
@@ -340,7 +340,7 @@ def _tracking(link: "Link", *, execute: bool) -> Iterator[Tracking]:
     """Open the clusters of a link for tracking.
 
     Args:
-        execute: whether offset snapshots are written.
+        execute: whether tracked offsets are written.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -358,10 +358,10 @@ def _tracking(link: "Link", *, execute: bool) -> Iterator[Tracking]:
         records = adapters.frugal_range_reader(source, config)
         tracker = Tracker(link, scope, Cluster(reader, groups, records), now_ms)
         if execute:
-            anchors = adapters.writer(link.target, link.target_config).anchors
-            yield Tracking(link, Passes(tracker, anchors, anchors))
+            tracked_offsets = adapters.writer(link.target, link.target_config).tracked_offsets
+            yield Tracking(link, Passes(tracker, tracked_offsets, tracked_offsets))
         else:
-            noted = adapters.reader(link.target, link.target_config).anchors
+            noted = adapters.reader(link.target, link.target_config).tracked_offsets
             yield Tracking(link, Passes(tracker, noted, None))
 
 

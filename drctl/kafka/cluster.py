@@ -13,7 +13,6 @@ from drctl.kafka.connection import Connection
 
 if TYPE_CHECKING:
     from drctl.kafka.acls import KafkaAclReader, KafkaAclWriter, KafkaRuleWriter, SharedRules
-    from drctl.kafka.anchors_topic import AnchorsTopic, AnchorsTopicReader
     from drctl.kafka.drill import KafkaScratch
     from drctl.kafka.elections import KafkaElectionReader, KafkaElectionWriter
     from drctl.kafka.fence_proof import KafkaFenceProver
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from drctl.kafka.reconcile_topics import ReconcileTopic
     from drctl.kafka.survey import KafkaSurveyor
     from drctl.kafka.topic_configs import KafkaShapeReader, KafkaShapeWriter
+    from drctl.kafka.tracked_offsets_topic import TrackedOffsetsReader, TrackedOffsetsTopic
 
 
 P = TypeVar("P")
@@ -83,8 +83,10 @@ class KafkaReader(_Cluster):
     survey: "_Part[KafkaSurveyor]" = _Part("survey", "KafkaSurveyor")
     """Inventory of the whole cluster; not thread-safe."""
 
-    anchors: "_Part[AnchorsTopicReader]" = _Part("anchors_topic", "AnchorsTopicReader")
-    """Offset snapshots stored in this cluster."""
+    tracked_offsets: "_Part[TrackedOffsetsReader]" = _Part(
+        "tracked_offsets_topic", "TrackedOffsetsReader"
+    )
+    """Tracked offsets stored in this cluster."""
 
     def fence(self, settle_s: float) -> "KafkaFenceProver":
         """Proves that topics take no writes: end offsets must be unchanged for `settle_s`."""
@@ -129,8 +131,10 @@ class KafkaWriter(_Cluster):
     probe_record: "_Part[KafkaProbeWriter]" = _Part("own_topics", "KafkaProbeWriter")
     """Writes a probe record."""
 
-    anchors: "_Part[AnchorsTopic]" = _Part("anchors_topic", "AnchorsTopic")
-    """Stores offset snapshots."""
+    tracked_offsets: "_Part[TrackedOffsetsTopic]" = _Part(
+        "tracked_offsets_topic", "TrackedOffsetsTopic"
+    )
+    """Stores tracked offsets."""
 
     reconciled: "_Part[ReconcileTopic]" = _Part("reconcile_topics", "ReconcileTopic")
     """Stores the progress of reconciliation."""

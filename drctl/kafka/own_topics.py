@@ -69,8 +69,8 @@ LEDGER = Purpose(
     recreated="run the command again: it reads what is not in the ledger",
     ids="transactional ids that begin with drctl-ledger-",
 )
-ANCHORS = Purpose(
-    what="offset snapshots",
+TRACKED_OFFSETS = Purpose(
+    what="tracked offsets",
     page="docs/howto/permissions.md",
     silent="check that its brokers are running",
     recreated="the next pass stores all offsets again",

@@ -11,7 +11,7 @@ class Method(StrEnum):
     """How a position was found; see docs/explanation/offsets.md."""
 
     IDENTITY = "identity"
-    SNAPSHOT = "snapshot"
+    TRACKED_OFFSET = "tracked-offset"
     RECORD_MATCH = "record-match"
     MAPPING = "mapping"
     OFFSET_SYNC = "offset-sync"

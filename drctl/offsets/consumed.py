@@ -9,8 +9,14 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from drctl.formats.anchors import MOST_MILESTONES, MOST_RECORDS, Anchor, AnchorRecord, Milestone
 from drctl.formats.fingerprint import fingerprint
+from drctl.formats.tracked_offsets import (
+    MOST_MILESTONES,
+    MOST_RECORDS,
+    ConsumedRecord,
+    Milestone,
+    TrackedOffset,
+)
 from drctl.model.errors import Unknown
 from drctl.model.topology import (
     Chunk,
@@ -38,7 +44,7 @@ Logs = Mapping[TopicPartition, PartitionOffsets | Unavailable]
 Position = tuple[TopicPartition, int]
 
 
-Step = AnchorRecord
+Step = ConsumedRecord
 """A fingerprint of a record, without headers, because replicators change them."""
 
 Records = Sequence[tuple[int, Step]]
@@ -313,15 +319,18 @@ Known = dict[TopicPartition, dict[int, Milestone]]
 
 
 def known_from(
-    before: Mapping[Position, Before], anchors: Iterable[tuple[TopicPartition, Anchor]]
+    before: Mapping[Position, Before],
+    tracked_offsets: Iterable[tuple[TopicPartition, TrackedOffset]],
 ) -> Known:
-    """Collect milestones from records read now and from earlier offset snapshots."""
+    """Collect milestones from records read now and from earlier tracked offsets."""
     known: Known = defaultdict(dict)
-    for partition, anchor in anchors:
+    for partition, tracked in tracked_offsets:
         here = known[partition]
-        here.update((milestone.position, milestone) for milestone in anchor.milestones)
-        if not anchor.passed:
-            here.update((anchor.offset, Milestone(anchor.offset, *r)) for r in anchor.records[:1])
+        here.update((milestone.position, milestone) for milestone in tracked.milestones)
+        if not tracked.passed:
+            here.update(
+                (tracked.offset, Milestone(tracked.offset, *r)) for r in tracked.records[:1]
+            )
     for (partition, _), (trail, last) in before.items():
         for step in trail.steps[:1]:
             known[partition][last + 1] = Milestone(last + 1, *step)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from drctl.formats import consumer_offsets
-from drctl.formats.anchors import Anchor
 from drctl.formats.consumer_offsets import CommitKey
 from drctl.formats.primitives import Undecodable
+from drctl.formats.tracked_offsets import TrackedOffset
 from drctl.model.topology import Chunk, TopicPartition
 from drctl.model.translation import GroupPartition
 from drctl.offsets.by_time import Consumed
@@ -98,7 +98,7 @@ class Evidence:
     Attributes:
         source_id: cluster id of the source; empty if unknown.
         mirrored: from MirrorMaker 2's topics; None for other links.
-        anchors: offset snapshots of `drctl offsets track`.
+        tracked_offsets: tracked offsets of `drctl offsets track`.
         consumed: timestamps that consumers write for Confluent Replicator.
         copied: from a copy of the source's `__consumer_offsets`.
         missing: evidence that could not be read, and why.
@@ -106,7 +106,7 @@ class Evidence:
 
     source_id: str = ""
     mirrored: Mirrored | None = None
-    anchors: Mapping[GroupPartition, Anchor] = field(default_factory=dict)
+    tracked_offsets: Mapping[GroupPartition, TrackedOffset] = field(default_factory=dict)
     consumed: Mapping[GroupPartition, Consumed] = field(default_factory=dict)
     copied: Mapping[GroupPartition, CopiedPosition] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ def last_known(
             (at, LastKnown(c.offset, c.known_ms, c.reported_by))
             for at, c in evidence.copied.items()
         ),
-        *((at, LastKnown(a.offset, a.observed_ms)) for at, a in evidence.anchors.items()),
+        *((at, LastKnown(a.offset, a.observed_ms)) for at, a in evidence.tracked_offsets.items()),
     )
     for place, note in notes:
         known = found.get(place)

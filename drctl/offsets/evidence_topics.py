@@ -4,14 +4,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from drctl.formats import consumer_timestamps
-from drctl.formats.anchor_passes import Scope
 from drctl.formats.primitives import Undecodable
+from drctl.formats.tracking_passes import Scope
 from drctl.model.topology import Chunk, OffsetRange, PartitionOffsets, TopicPartition, TopicState
 from drctl.model.translation import GroupPartition
-from drctl.offsets.anchor_log import ANCHORS_TOPIC, AnchorLog, anchors_of, survived_cluster
 from drctl.offsets.by_time import Consumed
 from drctl.offsets.evidence import CopiedPosition, Evidence, Progress, positions_of
 from drctl.offsets.mirror_topics import Aliases, Mirrored, Place, read_mirrored
+from drctl.offsets.tracking_log import (
+    TRACKED_OFFSETS_TOPIC,
+    TrackingLog,
+    survived_cluster,
+    tracked_offsets_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +46,19 @@ class EvidenceTopics:
         """
         missing: list[str] = []
         mirrored = self._mirrored(source_alive, progress, missing)
-        progress(f"reading {ANCHORS_TOPIC}")
-        log = AnchorLog()
-        for chunk in chunks_of(self.target, ANCHORS_TOPIC, missing):
+        progress(f"reading {TRACKED_OFFSETS_TOPIC}")
+        log = TrackingLog()
+        for chunk in chunks_of(self.target, TRACKED_OFFSETS_TOPIC, missing):
             log.take((row[2], row[3]) for row in chunk.rows)
         source_id = self._source_id(log, source_alive, missing)
         source = self.source[0] if source_alive else None
-        anchors, damaged = anchors_of(log, source_id, source, self.scope)
+        tracked_offsets, damaged = tracked_offsets_of(log, source_id, source, self.scope)
         if damaged:
-            missing.append(f"{ANCHORS_TOPIC}: {damaged} records cannot be decoded")
+            missing.append(f"{TRACKED_OFFSETS_TOPIC}: {damaged} records cannot be decoded")
         consumed = self._consumed(source_alive, progress, missing)
         # While the source answers, it reports committed offsets itself.
         copied = {} if source_alive else self._copied(progress, missing)
-        return Evidence(source_id, mirrored, anchors, consumed, copied, tuple(missing))
+        return Evidence(source_id, mirrored, tracked_offsets, consumed, copied, tuple(missing))
 
     def _mirrored(
         self, source_alive: bool, progress: Progress, missing: list[str]
@@ -70,14 +75,14 @@ class EvidenceTopics:
             missing.append(f"MirrorMaker 2's topics: {found.undecodable} records cannot be decoded")
         return found
 
-    def _source_id(self, log: AnchorLog, source_alive: bool, missing: list[str]) -> str:
+    def _source_id(self, log: TrackingLog, source_alive: bool, missing: list[str]) -> str:
         source = self.source[0]
         if source_alive:
             return source.cluster_id()
-        # If the source is unreachable, only offset snapshots contain its cluster id.
+        # If the source is unreachable, only tracked offsets contain its cluster id.
         found = survived_cluster(log, source.name, self.target[0].cluster_id())
         if found is None:
-            missing.append(f"{ANCHORS_TOPIC} has no offset snapshots of {source.name}")
+            missing.append(f"{TRACKED_OFFSETS_TOPIC} has no tracked offsets of {source.name}")
         return found or ""
 
     def _consumed(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from drctl.formats.anchors import Anchor
+from drctl.formats.tracked_offsets import TrackedOffset
 from drctl.model.topology import OffsetRange, PartitionOffsets, TopicPartition
 from drctl.model.translation import Answer, GroupPartition, Method
 from drctl.offsets.consumed import (
@@ -43,8 +43,8 @@ class _Proof(NamedTuple):
 
 
 _ON_BOTH_SIDES = "sampled records are equal at equal offsets on both clusters"
-_AS_NOTED = "records are at the offsets in their offset snapshots of the source"
-_UNPROVEN = "not verified that offsets are preserved: source unreachable, no offset snapshots"
+_AS_NOTED = "records are at the same offsets as in the source's tracked offsets"
+_UNPROVEN = "not verified that offsets are preserved: source unreachable, no tracked offsets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class SameOffsets:
     Attributes:
         sources: logs on the source; empty if it is unreachable.
         targets: logs on the target.
-        anchors: offset snapshots, for an unreachable source.
+        tracked_offsets: tracked offsets, for an unreachable source.
     """
 
     method = Method.IDENTITY
@@ -63,7 +63,7 @@ class SameOffsets:
     target: RangeReader
     sources: Logs
     targets: Logs
-    anchors: Mapping[GroupPartition, Anchor]
+    tracked_offsets: Mapping[GroupPartition, TrackedOffset]
 
     def answers(self, questions: Sequence[Question]) -> Answers:
         """One for each question.
@@ -118,28 +118,32 @@ class SameOffsets:
         return found
 
     def _noted(self, pairs: Iterable[Pair]) -> Mapping[Pair, _Proof | NoAnswer]:
-        """Compare the target with offset snapshots of the source."""
-        anchors: dict[TopicPartition, dict[int, Anchor]] = defaultdict(dict)
-        for place, anchor in self.anchors.items():
+        """Compare the target with tracked offsets of the source."""
+        tracked_offsets: dict[TopicPartition, dict[int, TrackedOffset]] = defaultdict(dict)
+        for place, tracked in self.tracked_offsets.items():
             # The last record before the offset on the target may be an aborted one.
-            if anchor.records and not anchor.passed:
-                anchors[place.partition][anchor.offset] = anchor
+            if tracked.records and not tracked.passed:
+                tracked_offsets[place.partition][tracked.offset] = tracked
         found: dict[Pair, _Proof | NoAnswer] = {}
         looked: dict[Position, PartitionOffsets] = {}
-        chosen: dict[Pair, list[Anchor]] = {}
+        chosen: dict[Pair, list[TrackedOffset]] = {}
         for pair in pairs:
             log = self.targets.get(pair[1])
             if not isinstance(log, PartitionOffsets):
                 found[pair] = NoAnswer("the target log cannot be read")
                 continue
             held = range(log.log_start + 1, log.last_stable + 1)
-            usable = [anchor for offset, anchor in anchors[pair[0]].items() if offset in held]
+            usable = [
+                tracked for offset, tracked in tracked_offsets[pair[0]].items() if offset in held
+            ]
             step = max(1, -(-len(usable) // SAMPLES))  # some of them, spread over all
-            chosen[pair] = sorted(usable, key=lambda anchor: anchor.offset)[::step]
-            looked |= {(pair[1], anchor.offset): log for anchor in chosen[pair]}
+            chosen[pair] = sorted(usable, key=lambda tracked: tracked.offset)[::step]
+            looked |= {(pair[1], tracked.offset): log for tracked in chosen[pair]}
         before = committed_before(self.target, looked)
         for pair, some in chosen.items():
-            found[pair] = _as_noted([(anchor, before[pair[1], anchor.offset]) for anchor in some])
+            found[pair] = _as_noted(
+                [(tracked, before[pair[1], tracked.offset]) for tracked in some]
+            )
         return found
 
 
@@ -154,15 +158,15 @@ def _compared(source: Mapping[int, Step], target: Mapping[int, Step]) -> _Proof 
     return _Proof(len(both), _ON_BOTH_SIDES)
 
 
-def _as_noted(found: Iterable[tuple[Anchor, Records]]) -> _Proof | NoAnswer:
-    """Check that the last record before each offset is the one in the offset snapshot."""
+def _as_noted(found: Iterable[tuple[TrackedOffset, Records]]) -> _Proof | NoAnswer:
+    """Check that the last record before each offset is the one in the tracked offset."""
     equal = 0
-    for anchor, before in found:
-        last = anchor.records[0]
+    for tracked, before in found:
+        last = tracked.records[0]
         if before and before[-1][1] != last:
             return NoAnswer(
-                f"offsets are not preserved: the record before offset {anchor.offset} on the "
-                "target is not the one in the offset snapshot of the source"
+                f"offsets are not preserved: the record before offset {tracked.offset} on the "
+                "target is not the one in the tracked offset of the source"
             )
         equal += bool(before)
     return _Proof(equal, _AS_NOTED if equal else _UNPROVEN)

@@ -7,7 +7,6 @@ from drctl.model.groups import Positions
 from drctl.model.ports import ClusterReader, GroupReader
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
 from drctl.model.translation import Answer, GroupPartition, Method
-from drctl.offsets.anchored import AnchorAnswers
 from drctl.offsets.by_time import ConsumerTimestamps, GivenTime
 from drctl.offsets.checkpoints import CheckpointAnswers, OffsetSyncs
 from drctl.offsets.consumed import Logs, RangeReader
@@ -18,6 +17,7 @@ from drctl.offsets.methods import NO_EVIDENCE, Answers, NoAnswer, Question, Tran
 from drctl.offsets.record_match import RecordMatch
 from drctl.offsets.searching import TargetSearch
 from drctl.offsets.situation import Carried, SourceGroups, Target, look_at_source, look_at_target
+from drctl.offsets.tracked_offset import TrackedOffsetAnswers
 from drctl.offsets.translating import Explained, UnreachableSource, translate, unread
 
 CommittedOffsets = Mapping[str, Positions | Unavailable]
@@ -206,18 +206,22 @@ class LinkTranslation:
             logs: Logs = {}
             if not source.silent:
                 logs = self.source.reader.offsets({p.partition for p in positions})
-            anchors = evidence.anchors if source.silent else {}
+            tracked_offsets = evidence.tracked_offsets if source.silent else {}
             readers = self.source.records, self.target.records
-            methods.append(SameOffsets(*readers, logs, target.logs, anchors))
-        if evidence.anchors:
-            methods.append(AnchorAnswers(evidence.anchors, search, self.now_ms))
+            methods.append(SameOffsets(*readers, logs, target.logs, tracked_offsets))
+        if evidence.tracked_offsets:
+            methods.append(TrackedOffsetAnswers(evidence.tracked_offsets, search, self.now_ms))
         if alive is not None:
             windows = syncs.window if syncs else (lambda _question, _offset: None)
             methods.append(RecordMatch(*alive, search, windows))
         if self.named_offsets:
             methods.append(
                 MappedOffsets(
-                    evidence.source_id, alive, self.target.records, target.logs, evidence.anchors
+                    evidence.source_id,
+                    alive,
+                    self.target.records,
+                    target.logs,
+                    evidence.tracked_offsets,
                 )
             )
         if mirrored is not None and syncs is not None:

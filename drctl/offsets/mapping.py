@@ -14,8 +14,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from drctl.formats import migrator_headers, provenance
-from drctl.formats.anchors import Anchor
 from drctl.formats.primitives import Undecodable
+from drctl.formats.tracked_offsets import TrackedOffset
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import (
     Headers,
@@ -327,7 +327,7 @@ class MappedOffsets:
         cluster_id: Kafka's id of the source; empty where it is not known.
         source: to compare some copies with what they are copies of; None where it is silent.
         logs: of the target's partitions.
-        anchors: what was noted of the last consumed records, to compare the copies with.
+        tracked_offsets: what was noted of the last consumed records, to compare the copies with.
     """
 
     method = Method.MAPPING
@@ -336,7 +336,7 @@ class MappedOffsets:
     source: tuple[ClusterReader, RangeReader] | None
     target: RangeReader
     logs: Logs
-    anchors: Mapping[GroupPartition, Anchor]
+    tracked_offsets: Mapping[GroupPartition, TrackedOffset]
 
     def answers(self, questions: Sequence[Question]) -> Answers:
         """One for each question.
@@ -400,7 +400,7 @@ class MappedOffsets:
         if not self._as_noted(question.place, committed, before):
             return NoAnswer(
                 f"the header at target offset {before.offset} claims the last consumed record, "
-                "but the offset snapshot does not match"
+                "but the tracked offset does not match"
             )
         evidence = f"the record at {before.offset} has source offset {before.upstream}"
         if after is not None:
@@ -510,21 +510,21 @@ class MappedOffsets:
         return log
 
     def _are_noted(self, question: Question, below: Sequence[Copy]) -> bool:
-        """Whether the anchor says of the last consumed records what the copies say of theirs."""
-        anchor, committed = self.anchors.get(question.place), question.committed
-        if anchor is None or anchor.offset != committed or below[-1].upstream != committed - 1:
+        """Whether the tracked says of the last consumed records what the copies say of theirs."""
+        tracked, committed = self.tracked_offsets.get(question.place), question.committed
+        if tracked is None or tracked.offset != committed or below[-1].upstream != committed - 1:
             return False
-        pairs = list(zip(anchor.records, reversed(below), strict=False))[:NEAR]
+        pairs = list(zip(tracked.records, reversed(below), strict=False))[:NEAR]
         return len(pairs) > 1 and all(_alike(copy.step, noted) for noted, copy in pairs)
 
     def _as_noted(self, place: GroupPartition, committed: int, before: Copy) -> bool:
         """Whether nothing speaks against this being the record that the group consumed last."""
-        anchor = self.anchors.get(place)
-        if anchor is None or anchor.offset != committed or before.upstream != committed - 1:
+        tracked = self.tracked_offsets.get(place)
+        if tracked is None or tracked.offset != committed or before.upstream != committed - 1:
             return True
-        if not anchor.records or anchor.passed:
+        if not tracked.records or tracked.passed:
             return True
-        return _alike(before.step, anchor.records[0])
+        return _alike(before.step, tracked.records[0])
 
     def _proofs(
         self,

@@ -11,7 +11,7 @@ from itertools import takewhile
 from operator import eq
 from typing import NamedTuple
 
-from drctl.formats.anchors import MOST_RECORDS
+from drctl.formats.tracked_offsets import MOST_RECORDS
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import (
     OffsetRange,

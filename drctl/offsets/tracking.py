@@ -1,6 +1,6 @@
-"""Reads the committed offsets of a link's groups, and decides which offset snapshots to write.
+"""Reads the committed offsets of a link's groups, and decides which tracked offsets to write.
 
-An offset snapshot contains the records before a committed offset, and some older ones (milestones),
+A tracked offset contains the records before a committed offset, and some older ones (milestones),
 so that the offset can be found on another cluster.
 """
 
@@ -10,15 +10,21 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import NamedTuple, Protocol
 
-from drctl.formats import anchor_passes
-from drctl.formats.anchor_passes import Pass, PassKey, Scope
-from drctl.formats.anchors import Anchor, AnchorHead, AnchorKey, Milestone, encode_key, encode_value
+from drctl.formats import tracking_passes
+from drctl.formats.tracked_offsets import (
+    Milestone,
+    OffsetKey,
+    TrackedHead,
+    TrackedOffset,
+    encode_key,
+    encode_value,
+)
+from drctl.formats.tracking_passes import Pass, PassKey, Scope
 from drctl.model.errors import ConfigError, DrctlError, ExitCode
 from drctl.model.groups import Committed, Group, GroupState, Positions
 from drctl.model.ports import ClusterReader, GroupReader
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState, Unavailable
 from drctl.model.translation import GroupPartition
-from drctl.offsets.anchor_log import AnchorLog, Change, Confirmations, Held
 from drctl.offsets.consumed import (
     Before,
     LastConsumed,
@@ -29,6 +35,7 @@ from drctl.offsets.consumed import (
 )
 from drctl.offsets.link_translation import Cluster
 from drctl.offsets.situation import Carried
+from drctl.offsets.tracking_log import Change, Confirmations, Held, TrackingLog
 
 
 class Problem(NamedTuple):
@@ -148,7 +155,7 @@ def read_before(
     """Read the records before changed committed offsets, or why they cannot be read.
 
     Args:
-        known: previous offset snapshots.
+        known: previous tracked offsets.
         turn: a number that differs in each pass.
 
     Raises:
@@ -169,11 +176,11 @@ def read_before(
     usable = {at: each for at, each in before.items() if isinstance(each, Before)}
     there = {at: log for at in usable if isinstance(log := logs[at[0]], PartitionOffsets)}
     remembered = (  # only of the current topics, not of recreated ones
-        (place.partition, anchor)
+        (place.partition, tracked)
         for place in moved
         if (held := known.get(place)) is not None
         and held.head.topic_id == state.topics[place.partition.topic].topic_id
-        and (anchor := held.anchor) is not None
+        and (tracked := held.tracked) is not None
     )
     noted = known_from(usable, remembered)
     milestones = milestones_before(source.records, there, noted, turn)
@@ -194,28 +201,28 @@ def read_before(
 
 
 FORGET_MS = 24 * 3_600_000
-"""How long an offset snapshot is kept after its offset was deleted, in case the source lost it."""
+"""How long a tracked offset is kept after its offset was deleted, in case the source lost it."""
 
 _SKEW_MS = 3_600_000
-"""Maximum clock skew: a snapshot from further in the future is replaced."""
+"""Maximum clock skew: a tracked offset from further in the future is replaced."""
 
 
 @dataclass(slots=True)
-class AnchorDecisions:
+class TrackingDecisions:
     """Collects the changes of one pass.
 
     Attributes:
-        seen_ms: returns when an offset snapshot was last confirmed.
-        shadowed: snapshots that compaction would remove in favor of older ones.
-        notes: snapshots to write.
-        forgotten: snapshots to delete.
-        unverified: number of snapshots whose committed offset was not found.
+        seen_ms: returns when a tracked offset was last confirmed.
+        shadowed: tracked offsets that compaction would remove in favor of older ones.
+        notes: tracked offsets to write.
+        forgotten: tracked offsets to delete.
+        unverified: number of tracked offsets whose committed offset was not found.
     """
 
     cluster_id: str
     now_ms: int
-    seen_ms: Callable[[AnchorKey, AnchorHead], int]
-    shadowed: Collection[AnchorKey]
+    seen_ms: Callable[[OffsetKey, TrackedHead], int]
+    shadowed: Collection[OffsetKey]
     notes: list[Change] = field(default_factory=list)
     forgotten: list[Change] = field(default_factory=list)
     unverified: int = 0
@@ -228,9 +235,9 @@ class AnchorDecisions:
         topic_id: str,
         reading: Reading,
     ) -> None:
-        """Record a committed offset that differs from its snapshot, or has none."""
+        """Record a committed offset that differs from its tracked offset, or has none."""
         trail = reading.trail
-        anchor = Anchor(
+        tracked = TrackedOffset(
             position.offset,
             position.leader_epoch,
             topic_id,
@@ -240,7 +247,7 @@ class AnchorDecisions:
             passed=trail.passed,
             uncommitted=trail.uncommitted,
         )
-        self._write(self._key(place), held, anchor)
+        self._write(self._key(place), held, tracked)
 
     def kept(self, place: GroupPartition, held: Held) -> None:
         """Confirm an unchanged committed offset."""
@@ -265,29 +272,29 @@ class AnchorDecisions:
         if not held.head.unverified or key in self.shadowed:
             self._rewrite(key, held, seen_ms, unverified=True)
 
-    def _rewrite(self, key: AnchorKey, held: Held, observed_ms: int, *, unverified: bool) -> None:
-        anchor = held.anchor
-        if anchor is None:
+    def _rewrite(self, key: OffsetKey, held: Held, observed_ms: int, *, unverified: bool) -> None:
+        tracked = held.tracked
+        if tracked is None:
             # It cannot be decoded; the next pass writes it again.
             self.forgotten.append((encode_key(key), None))
         else:
-            self._write(key, held, replace(anchor, observed_ms=observed_ms, unverified=unverified))
+            self._write(key, held, replace(tracked, observed_ms=observed_ms, unverified=unverified))
 
-    def _write(self, key: AnchorKey, held: Held | None, anchor: Anchor) -> None:
+    def _write(self, key: OffsetKey, held: Held | None, tracked: TrackedOffset) -> None:
         name = encode_key(key)
-        if held is not None and held.head.observed_ms > anchor.observed_ms:
+        if held is not None and held.head.observed_ms > tracked.observed_ms:
             # Written with a clock far ahead: it must be deleted before it can be replaced.
             self.notes.append((name, None))
-        self.notes.append((name, encode_value(anchor)))
+        self.notes.append((name, encode_value(tracked)))
 
     def _now(self, held: Held | None) -> int:
-        """Return a time newer than the existing snapshot, regardless of clocks."""
+        """Return a time newer than the existing tracked offset, regardless of clocks."""
         if held is None or held.head.observed_ms > self.now_ms + _SKEW_MS:
             return self.now_ms
         return max(self.now_ms, held.head.observed_ms + 1)
 
-    def _key(self, place: GroupPartition) -> AnchorKey:
-        return AnchorKey(self.cluster_id, place.group, *place.partition)
+    def _key(self, place: GroupPartition) -> OffsetKey:
+        return OffsetKey(self.cluster_id, place.group, *place.partition)
 
 
 Progress = Callable[[str], None]
@@ -302,11 +309,11 @@ class TrackingPass:
         began_ms: start, in milliseconds since 1970 UTC.
         groups: number of groups of the link.
         positions: number of their committed offsets in topics of the link.
-        moved: number of committed offsets that differ from their snapshot.
+        moved: number of committed offsets that differ from their tracked offset.
         without_records: how many of these have no consumed record left.
-        unverified: number of snapshots whose committed offset was not found.
-        notes: snapshots to write.
-        forgotten: snapshots to delete.
+        unverified: number of tracked offsets whose committed offset was not found.
+        notes: tracked offsets to write.
+        forgotten: tracked offsets to delete.
         own: the pass record, which confirms all of this when written.
     """
 
@@ -324,7 +331,7 @@ class TrackingPass:
 
     @property
     def noted(self) -> int:
-        """Number of offset snapshots to write."""
+        """Number of tracked offsets to write."""
         return sum(value is not None for _, value in self.notes)
 
     @property
@@ -347,11 +354,11 @@ class Tracker:
     source: Cluster
     now_ms: Callable[[], int]
 
-    def look(self, log: AnchorLog, target_id: str, progress: Progress) -> TrackingPass:
+    def look(self, log: TrackingLog, target_id: str, progress: Progress) -> TrackingPass:
         """Make one pass.
 
         Args:
-            log: existing offset snapshots, read before this pass, so all of them are older.
+            log: existing tracked offsets, read before this pass, so all of them are older.
             target_id: id of the cluster that stores them.
 
         Raises:
@@ -386,7 +393,7 @@ class Tracker:
             progress("reading the last consumed records")
         readings = read_before(self.source, state, moved, known, began_ms)
         seen_ms = Confirmations(log.passes(cluster_id), self.scope).seen_ms
-        decisions = AnchorDecisions(cluster_id, began_ms, seen_ms, log.shadowed)
+        decisions = TrackingDecisions(cluster_id, began_ms, seen_ms, log.shadowed)
         for place, position in state.positions.items():
             noted, reading = known.get(place), readings.get(place)
             if isinstance(reading, Unavailable):
@@ -417,13 +424,13 @@ class Tracker:
             unverified=decisions.unverified,
             notes=tuple(decisions.notes),
             forgotten=tuple(decisions.forgotten),
-            own=(anchor_passes.encode_key(key), anchor_passes.encode_value(own)),
+            own=(tracking_passes.encode_key(key), tracking_passes.encode_value(own)),
             problems=(*state.problems, *unread),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Tracked:
+class PassResult:
     """A pass.
 
     Attributes:
@@ -431,7 +438,7 @@ class Tracked:
         topic_existed: whether the topic existed before.
         look: the outcome; None if the pass failed.
         failed: why it failed.
-        known_ms: start of the last complete pass; None if there was none. The snapshots are as of
+        known_ms: start of the last complete pass; None if there was none. Tracked offsets are as of
             then.
     """
 
@@ -455,14 +462,14 @@ class Tracked:
 
     @property
     def age_seconds(self) -> float | None:
-        """Age of the offset snapshots at the end of the pass."""
+        """Age of the tracked offsets at the end of the pass."""
         if self.known_ms is None:
             return None
         return max(0.0, (self.began_ms - self.known_ms) / 1000 + self.seconds)
 
 
-class AnchorReader(Protocol):
-    """Reads the offset snapshots topic."""
+class TrackingReader(Protocol):
+    """Reads the tracked offsets topic."""
 
     @property
     def exists(self) -> bool:
@@ -475,7 +482,7 @@ class AnchorReader(Protocol):
             Unreachable: it did not answer.
         """
 
-    def catch_up(self) -> AnchorLog:
+    def catch_up(self) -> TrackingLog:
         """Read the topic up to its current end.
 
         Raises:
@@ -490,8 +497,8 @@ class AnchorReader(Protocol):
         """
 
 
-class AnchorWriter(Protocol):
-    """Writes to the offset snapshots topic."""
+class TrackingWriter(Protocol):
+    """Writes to the tracked offsets topic."""
 
     def write(self, changes: Sequence[Change]) -> None:
         """Write all changes and read them back.
@@ -510,11 +517,11 @@ class Passes:
     """
 
     tracker: Tracker
-    reads: AnchorReader
-    writes: AnchorWriter | None
+    reads: TrackingReader
+    writes: TrackingWriter | None
     _known_ms: int | None = None
 
-    def run(self, progress: Progress) -> Tracked:
+    def run(self, progress: Progress) -> PassResult:
         """Make one pass; a failure is part of the result."""
         began, began_ms = time.monotonic(), self.tracker.now_ms()
         look: TrackingPass | None = None
@@ -529,10 +536,10 @@ class Passes:
             if self.writes is None:
                 self.reads.check()
             else:
-                progress("writing offset snapshots")
+                progress("writing tracked offsets")
                 self.writes.write(look.changes)
                 self._known_ms = look.began_ms
         except DrctlError as error:
             failed = error
         seconds, executed = time.monotonic() - began, self.writes is not None
-        return Tracked(began_ms, seconds, executed, existed, look, failed, self._known_ms)
+        return PassResult(began_ms, seconds, executed, existed, look, failed, self._known_ms)

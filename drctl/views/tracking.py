@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from drctl.model.document import Count, Document, From, Moment, Name, Seconds, rounded
 from drctl.model.moments import iso
-from drctl.offsets.anchor_log import ANCHORS_TOPIC
-from drctl.offsets.tracking import Problem, Tracked, TrackingPass
+from drctl.offsets.tracking import PassResult, Problem, TrackingPass
+from drctl.offsets.tracking_log import TRACKED_OFFSETS_TOPIC
 from drctl.views.command_documents import ErrorBody
 from drctl.views.metrics import Metric, exposition
 from drctl.views.text import duration, number, plain, plural, sentence, utc
@@ -15,7 +15,7 @@ _SHOWN = 20
 _PREFIX = "drctl_offsets_track_"
 
 
-def pass_line(result: Tracked) -> str:
+def pass_line(result: PassResult) -> str:
     """Summarize a pass in one line, for a loop of passes."""
     look = result.look
     at = utc(result.began_ms)
@@ -25,7 +25,7 @@ def pass_line(result: Tracked) -> str:
     return line if result.complete else f"{line}; {plural(len(look.problems), 'problem')}"
 
 
-def pass_lines(result: Tracked, look: TrackingPass, target: str, command: str) -> Iterator[str]:
+def pass_lines(result: PassResult, look: TrackingPass, target: str, command: str) -> Iterator[str]:
     """Describe what a single pass found, and wrote or would write.
 
     Args:
@@ -33,12 +33,13 @@ def pass_lines(result: Tracked, look: TrackingPass, target: str, command: str) -
     """
     yield f"{_seen(look)}, read in {result.seconds:.2f} s"
     if result.executed:
-        yield f"{_done(look)}; written to topic {ANCHORS_TOPIC} on {plain(target)} and read back"
+        topic = f"topic {TRACKED_OFFSETS_TOPIC} on {plain(target)}"
+        yield f"{_done(look)}; written to {topic} and read back"
     else:
         if not result.topic_existed:
-            yield f"Would create topic {ANCHORS_TOPIC} on {plain(target)}"
+            yield f"Would create topic {TRACKED_OFFSETS_TOPIC} on {plain(target)}"
         yield (
-            f"{number(look.moved)} changed: would write {plural(look.noted, 'offset snapshot')},"
+            f"{number(look.moved)} changed: would write {plural(look.noted, 'tracked offset')},"
             f" delete {number(len(look.forgotten))}"
         )
     if look.without_records:
@@ -49,7 +50,7 @@ def pass_lines(result: Tracked, look: TrackingPass, target: str, command: str) -
         )
         yield f"{plural(look.without_records, 'committed offset')} {held} to find on the target"
     if look.unverified:
-        yield f"{plural(look.unverified, 'offset snapshot')} not verified: kept unchanged"
+        yield f"{plural(look.unverified, 'tracked offset')} not verified: kept unchanged"
     yield from problem_lines(look)
     if not result.executed:
         yield known(result)
@@ -64,12 +65,12 @@ def problem_lines(look: TrackingPass) -> Iterator[str]:
         yield f"and {number(len(look.problems) - _SHOWN)} more; --output json lists all"
 
 
-def known(result: Tracked) -> str:
-    """Describe the age of the offset snapshots."""
+def known(result: PassResult) -> str:
+    """Describe the age of the tracked offsets."""
     if result.known_ms is None or result.age_seconds is None:
-        return "No offset snapshots yet"
+        return "No tracked offsets yet"
     age = duration(result.age_seconds)
-    return f"Offset snapshots are as of {utc(result.known_ms)} UTC, {age} ago"
+    return f"Tracked offsets are as of {utc(result.known_ms)} UTC, {age} ago"
 
 
 def _seen(look: TrackingPass) -> str:
@@ -94,11 +95,11 @@ class PassTotals(Document):
     Attributes:
         groups: groups of the link.
         positions: their committed offsets in topics of the link.
-        moved: committed offsets that differ from their offset snapshot.
+        moved: committed offsets that differ from their tracked offset.
         without_records: how many of these have no consumed record left in the log.
-        noted: offset snapshots written.
-        forgotten: offset snapshots deleted.
-        unverified: offset snapshots whose committed offset was not found on the source.
+        noted: tracked offsets written.
+        forgotten: tracked offsets deleted.
+        unverified: tracked offsets whose committed offset was not found on the source.
     """
 
     read = From(TrackingPass)
@@ -125,17 +126,17 @@ class ProblemDocument(Document):
     reason: str
 
 
-def _noted(result: Tracked) -> TrackingPass | None:
+def _noted(result: PassResult) -> TrackingPass | None:
     """Return the outcome of a pass that did not fail."""
     return result.look if result.failed is None else None
 
 
-class TrackedDocument(Document):
+class PassDocument(Document):
     """A pass over the committed offsets of a link's groups.
 
     Attributes:
         from_: the source, as named in drctl.yaml.
-        to: the target, which stores the offset snapshots.
+        to: the target, which stores the tracked offsets.
         topic: the topic that stores them.
         topic_existed: whether the topic existed before.
         executed: whether anything was written; if false, this is what would be written.
@@ -148,11 +149,11 @@ class TrackedDocument(Document):
     """
 
     SCHEMA = "drctl/offsets-track/1"
-    read = From(Tracked)
+    read = From(PassResult)
     link: Name
     from_: Name
     to: Name
-    topic: Name = ANCHORS_TOPIC
+    topic: Name = TRACKED_OFFSETS_TOPIC
     topic_existed: bool
     executed: bool
     started: Moment = read(lambda r: iso(r.began_ms))
@@ -183,9 +184,9 @@ class TrackMetrics:
     failures: int = 0
     moved: int = 0
     written: int = 0
-    last: Tracked | None = None
+    last: PassResult | None = None
 
-    def after(self, result: Tracked) -> "TrackMetrics":
+    def after(self, result: PassResult) -> "TrackMetrics":
         """Return the metrics after one more pass."""
         look = result.look if result.failed is None else None
         return replace(
@@ -211,7 +212,7 @@ class TrackMetrics:
                 ),
                 _gauge(
                     "known_timestamp_seconds",
-                    "Start of the last pass that was written: offset snapshots are as of then.",
+                    "Start of the last pass that was written: tracked offsets are as of then.",
                     _seconds(last.known_ms if last else None),
                 ),
                 _gauge(
@@ -229,7 +230,7 @@ class TrackMetrics:
                 ),
                 _gauge(
                     "unverified",
-                    "Offset snapshots that the last pass could not verify.",
+                    "Tracked offsets that the last pass could not verify.",
                     look.unverified if look else None,
                 ),
                 _gauge(
@@ -240,7 +241,7 @@ class TrackMetrics:
                 _total("passes", "Passes.", self.passes),
                 _total("failures", "Failed passes.", self.failures),
                 _total("moved", "Committed offsets that changed.", self.moved),
-                _total("written", "Offset snapshots written or deleted.", self.written),
+                _total("written", "Tracked offsets written or deleted.", self.written),
             ),
             self.labels,
         )

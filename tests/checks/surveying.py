@@ -6,13 +6,13 @@ from typing import Any
 from drctl.checks.observed import (
     NOT_LOOKED_AT,
     Ages,
-    AnchorsSeen,
     ClientSeen,
     ClusterSurvey,
     RunSeen,
     Sampled,
     SecretFile,
     Surveyed,
+    TrackedOffsetsSeen,
 )
 from drctl.config.schema import LedgerConfig
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
@@ -27,7 +27,9 @@ def surveyed(case: Mapping[str, Any]) -> Surveyed:
     return Surveyed(
         _cluster(given.get("source", {})),
         _cluster(given.get("target", {})),
-        anchors=None if given.get("anchors") is False else _seen(given.get("anchors"), _anchors),
+        tracked_offsets=None
+        if given.get("tracked_offsets") is False
+        else _seen(given.get("tracked_offsets"), _tracked_offsets),
         clients=tuple(ClientSeen(*each.split()) for each in given.get("clients", ())),
         principals=given.get("principals", {}),
         ledger=LedgerConfig(**given["ledger"]) if "ledger" in given else None,
@@ -86,9 +88,11 @@ def _feature(given: Mapping[str, Any]) -> BrokerFeatures:
     return BrokerFeatures(given.get("supported", {}), given.get("finalized", {}))
 
 
-def _anchors(given: Mapping[str, Any]) -> AnchorsSeen:
+def _tracked_offsets(given: Mapping[str, Any]) -> TrackedOffsetsSeen:
     seconds = given.get("seconds")
-    return AnchorsSeen(given["anchors"], None if seconds is None else NOW_MS - 1000 * seconds)
+    return TrackedOffsetsSeen(
+        given["offsets"], None if seconds is None else NOW_MS - 1000 * seconds
+    )
 
 
 def _ages(given: Mapping[str, Any]) -> Ages:

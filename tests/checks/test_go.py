@@ -97,7 +97,7 @@ def test_more_than_the_applications_can_bear() -> None:
 
 def test_a_source_that_is_gone() -> None:
     case = observed({**HEALTHY, "source": "no answer", "lag": "no answer"})
-    seen = judged(case, GroupsNow(), Rpo(exactly(7, "counted"), 12.0, "by anchors"), 0.5)
+    seen = judged(case, GroupsNow(), Rpo(exactly(7, "counted"), 12.0, "by tracked offsets"), 0.5)
     assert seen.rpo.records == 7
     assert seen.silent == ("a",)
     assert seen.exit_code is ExitCode.UNKNOWN

@@ -8,7 +8,7 @@ import pytest
 from drctl.app.status import _left_out, _noted
 from drctl.cli.status import Watching
 from drctl.config.loading import read
-from drctl.formats.anchors import Anchor
+from drctl.formats.tracked_offsets import TrackedOffset
 from drctl.model.errors import Interrupted
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.topology import TopicPartition
@@ -52,15 +52,18 @@ def left_out(kind: str, **evidence: object) -> set[str]:
 
 
 def test_where_offsets_are_kept_everybody_goes_on() -> None:
-    assert left_out("offset-preserving", mirrored=None, anchors={}, consumed={}) == {
+    assert left_out("offset-preserving", mirrored=None, tracked_offsets={}, consumed={}) == {
         "lost",
         "reading",
     }
 
 
 def test_what_the_target_keeps_tells_where_groups_stand() -> None:
-    anchor = Anchor(40, -1, "", 1, ())
-    told = {"anchors": {place("anchored"): anchor}, "consumed": {place("consumed"): Consumed(1, 1)}}
+    tracked = TrackedOffset(40, -1, "", 1, ())
+    told = {
+        "tracked_offsets": {place("anchored"): tracked},
+        "consumed": {place("consumed"): Consumed(1, 1)},
+    }
     assert left_out("none", mirrored=None, **told) == {
         *("synced", "checkpointed", "unknown"),
         *("lost", "reading"),
@@ -75,8 +78,8 @@ def test_what_the_target_keeps_tells_where_groups_stand() -> None:
 
 
 @pytest.mark.parametrize(("offset", "noted"), [(40, True), (41, False)])
-def test_an_anchor_behind_the_position_is_none(offset: int, noted: bool) -> None:
-    anchor = Anchor(offset, -1, "", 1, ())
+def test_a_tracked_offset_behind_the_position_is_none(offset: int, noted: bool) -> None:
+    tracked = TrackedOffset(offset, -1, "", 1, ())
     question = Question(place("g"), 40, TopicPartition("orders", 0))
-    seen = Evidence("AAA", None, {place("g"): anchor}, {})
+    seen = Evidence("AAA", None, {place("g"): tracked}, {})
     assert _noted(question, seen) is noted

@@ -14,7 +14,7 @@ import pytest
 from drctl.lab.lab import Lab
 from drctl.lab.waiting import Patience
 from drctl.model.topology import Record
-from drctl.offsets.anchor_log import ANCHORS_TOPIC
+from drctl.offsets.tracking_log import TRACKED_OFFSETS_TOPIC
 from tests.cli.documents import check
 from tests.cluster.groups import stand
 from tests.cluster.link_command import soon
@@ -71,10 +71,10 @@ class Stage:
             for row in document["rows"]
         }
 
-    def anchors_end(self) -> int:
-        if ANCHORS_TOPIC not in self.target.admin.list_topics(timeout=20).topics:
+    def tracking_end(self) -> int:
+        if TRACKED_OFFSETS_TOPIC not in self.target.admin.list_topics(timeout=20).topics:
             return -1
-        return self.target.end_offsets(ANCHORS_TOPIC)[0]
+        return self.target.end_offsets(TRACKED_OFFSETS_TOPIC)[0]
 
 
 def records(count: int, what: str = "v") -> list[Record]:
@@ -117,16 +117,16 @@ def dead_primary(lab: Lab, primary: ClusterUnderTest) -> Iterator[Callable[[], N
     ],
 )
 def test_what_does_not_go_together(stage: Stage, words: list[str], said: str) -> None:
-    before = stage.anchors_end()
+    before = stage.tracking_end()
     ran = stage.drctl("track", *words)
     assert (ran.code, ran.stdout) == (2, "")
     assert said in ran.stderr
-    assert stage.anchors_end() == before
+    assert stage.tracking_end() == before
 
 
 def test_nothing_is_written_unless_somebody_said_so(stage: Stage) -> None:
     stage.stand({"a": {0: 100, 1: 500}})
-    before = stage.anchors_end()
+    before = stage.tracking_end()
     document = stage.once()
     assert not document["executed"]
     assert document["topic_existed"] == (before >= 0)
@@ -136,7 +136,7 @@ def test_nothing_is_written_unless_somebody_said_so(stage: Stage) -> None:
     }  # fmt: skip
     ran = stage.drctl("track")
     assert ran.code == 0
-    assert "2 changed: would write 2 offset snapshots, delete 0" in ran.stdout
+    assert "2 changed: would write 2 tracked offsets, delete 0" in ran.stdout
     assert "To write: drctl offsets track --link main --execute" in ran.stdout
     refused = stage.drctl(*ONCE, "--execute", "--output", "json")
     assert refused.code == 3
@@ -144,14 +144,14 @@ def test_nothing_is_written_unless_somebody_said_so(stage: Stage) -> None:
     assert "not confirmed: write to cluster secondary" in error["message"]
     typed = stage.drctl.typed(*ONCE, "--execute", name="primary")
     assert typed.code == 3
-    assert stage.anchors_end() == before
+    assert stage.tracking_end() == before
     typed = stage.drctl.typed(*ONCE, "--execute", name="secondary")
     assert typed.code == 0, typed.stderr
     assert (
         "2 changed, 2 written, 0 deleted; written to topic __drctl_anchors on secondary"
         in typed.stdout
     )
-    assert stage.anchors_end() >= before + 3
+    assert stage.tracking_end() >= before + 3
 
 
 def test_the_primary_is_lost(stage: Stage, dead_primary: Callable[[], None]) -> None:
@@ -173,7 +173,11 @@ def test_the_primary_is_lost(stage: Stage, dead_primary: Callable[[], None]) -> 
         offset = row["source_offset"]
         # Nothing before it was consumed: what is in front on the target may be read, too.
         expected = offset + FOREIGN if offset else 0
-        assert (row["method"], row["target_offset"]) == ("snapshot", expected), (name, number, row)
+        assert (row["method"], row["target_offset"]) == ("tracked-offset", expected), (
+            name,
+            number,
+            row,
+        )
         assert row["skips_at_most"] == 0
         assert row["blocked"] is None
         assert row["rereads_at_most"] == RECORDS + FOREIGN - expected, "to the end of the target"
@@ -203,7 +207,7 @@ def test_a_topic_that_was_made_anew(stage: Stage, dead_primary: Callable[[], Non
     assert [r["partition"] for r in document["rows"] if r["target_offset"] is not None] == [0]
     dead_primary()
     row = stage.translated()["a", 0]
-    assert (row["method"], row["target_offset"]) == ("snapshot", RECORDS + FOREIGN + 100)
+    assert (row["method"], row["target_offset"]) == ("tracked-offset", RECORDS + FOREIGN + 100)
     assert row["skips_at_most"] == 0
 
 
@@ -258,7 +262,7 @@ def test_two_at_once_through_the_loss_of_the_primary(
         assert first["known_until"] <= second["known_until"]  # the other one may have passed later
         assert told_at(first) < told_at(second)
         row = stage.translated()["a", 0]
-        assert (row["method"], row["target_offset"]) == ("snapshot", 130 + FOREIGN)
+        assert (row["method"], row["target_offset"]) == ("tracked-offset", 130 + FOREIGN)
         page = urllib.request.urlopen(f"http://{address}/metrics", timeout=10).read().decode()
         assert 'drctl_offsets_track_failures_total{link="main",source="primary"' in page
         assert secret not in page

@@ -1,4 +1,4 @@
-"""Positions of a source that is silent: by copies of its own topic, anchors, named offsets."""
+"""Offsets of an unreachable source: from copies of its own topic, tracked offsets, provenance."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,8 +9,8 @@ import pytest
 from drctl.formats import consumer_offsets, migrator_headers, provenance
 from drctl.formats.provenance import Provenance
 from drctl.model.topology import Record
-from drctl.offsets.anchor_log import ANCHORS_TOPIC
 from drctl.offsets.consumed import SPACING
+from drctl.offsets.tracking_log import TRACKED_OFFSETS_TOPIC
 from tests.cluster.command import DEADLINE_S
 from tests.cluster.logs import read_logs
 from tests.cluster.silent_source import Silent
@@ -74,7 +74,7 @@ def test_positions_of_a_silent_source(mirrored: Mirrored) -> None:
         assert 0 <= row["age_seconds"] < 600
 
 
-def test_anchors_prove_that_offsets_are_kept(mirrored: Mirrored) -> None:
+def test_tracked_offsets_prove_that_offsets_are_kept(mirrored: Mirrored) -> None:
     mirrored.commit(middle=100, ahead=RECORDS)
     mirrored.track()
     mirrored.commit(middle=150, early=5)  # after the last pass
@@ -89,7 +89,7 @@ def test_anchors_prove_that_offsets_are_kept(mirrored: Mirrored) -> None:
     }  # fmt: skip
     assert rows["middle"]["method"] == "identity"
     assert "offsets are preserved: 1 record" in rows["middle"]["evidence"]
-    assert ANCHORS_TOPIC in mirrored.target.admin.list_topics(timeout=DEADLINE_S).topics
+    assert TRACKED_OFFSETS_TOPIC in mirrored.target.admin.list_topics(timeout=DEADLINE_S).topics
 
 
 def test_a_copy_that_is_not_there(mirrored: Mirrored) -> None:
@@ -121,7 +121,7 @@ def test_groups_go_on_at_the_newest_copy_that_is_noted(site: Site) -> None:
     assert {name: row["source_offset"] for name, row in rows.items()} == positions
     for name, row in rows.items():
         lag = positions[name] - BEHIND
-        assert (row["method"], row["skips_at_most"], row["blocked"]) == ("snapshot", 0, None)
+        assert (row["method"], row["skips_at_most"], row["blocked"]) == ("tracked-offset", 0, None)
         again = BEHIND - row["target_offset"]
         assert again >= 0, row
         assert row["rereads_at_most"] == BEHIND + SINCE - row["target_offset"]
@@ -209,8 +209,8 @@ def test_positions_are_exact_with_and_without_the_source(site: Site, named: Name
         assert row["target_offset"] == WANTED[offset][0]
         likely = row["rereads_likely"]
         assert likely is None or likely <= min(WANTED[offset][1], row["rereads_at_most"])
-    # The anchors, against which headers are held now, tell some of them by themselves.
-    assert {r["method"] for r in silent.values()} <= {"mapping", "snapshot"}
+    # Tracked offsets, which now confirm headers, also translate some of them alone.
+    assert {r["method"] for r in silent.values()} <= {"mapping", "tracked-offset"}
 
 
 def test_headers_of_another_cluster_are_not_believed(site: Site) -> None:

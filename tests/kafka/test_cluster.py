@@ -40,7 +40,7 @@ def test_nothing_that_a_reader_gives_has_a_method_of_a_writer() -> None:
     changing = {name: methods(part) for name, part in parts(KafkaWriter)}
     assert changing["groups"] >= {"commit", "delete", "create"}
     # What keeps a topic of drctl's own reads it, too: its reader is its base.
-    kept = {"journal", "anchors", "ledger"}
+    kept = {"journal", "tracked_offsets", "ledger"}
     for name, able in changing.items():
         more = able - (looking[name] if name in kept else set()) - OPENING
         # A ledger that is only read keeps what is new for as long as its run: it is the same port.

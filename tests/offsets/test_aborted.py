@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drctl.formats import anchors
-from drctl.formats.anchors import Anchor, AnchorRecord
+from drctl.formats import tracked_offsets
+from drctl.formats.tracked_offsets import ConsumedRecord, TrackedOffset
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import PartitionOffsets, Row, TopicPartition
 from drctl.model.translation import Answer, GroupPartition
-from drctl.offsets.anchored import AnchorAnswers
 from drctl.offsets.by_time import Consumed, ConsumerTimestamps
 from drctl.offsets.checkpoints import OffsetSyncs, Sync
 from drctl.offsets.consumed import known_from, last_consumed, milestones_before
@@ -25,6 +24,7 @@ from drctl.offsets.mapping import MappedOffsets
 from drctl.offsets.methods import Question, TranslationMethod
 from drctl.offsets.record_match import RecordMatch
 from drctl.offsets.searching import TargetSearch
+from drctl.offsets.tracked_offset import TrackedOffsetAnswers
 from drctl.offsets.translating import adjusted_for_unreachable_source, chosen
 from tests.depth import examples
 from tests.fakes import FakeCluster, FakeLog
@@ -114,17 +114,17 @@ def worlds(draw: st.DrawFn) -> World:
     return World(source, copied, syncs, draw(st.booleans()), distinct, ordered)
 
 
-def noted(source: FakeCluster, committed: int) -> Anchor | None:
+def noted(source: FakeCluster, committed: int) -> TrackedOffset | None:
     """What a tracker notes of a position, as it comes out of the topic again."""
     at = (HERE, committed)
     logs = source.offsets([HERE])
     before = last_consumed(logs, source, [at])[at]
-    records = tuple(AnchorRecord(s.fingerprint, s.timestamp_ms) for s in before.trail.steps)
+    records = tuple(ConsumedRecord(s.fingerprint, s.timestamp_ms) for s in before.trail.steps)
     log = cast(PartitionOffsets, logs[HERE])
     further = milestones_before(source, {at: log}, known_from({at: before}, ()), 0)[at]
     passed = {"passed": before.trail.passed, "uncommitted": before.trail.uncommitted}
-    anchor = Anchor(committed, -1, "", 0, records, milestones=further, **passed)
-    return anchors.decode_value(anchors.encode_value(anchor))
+    tracked = TrackedOffset(committed, -1, "", 0, records, milestones=further, **passed)
+    return tracked_offsets.decode_value(tracked_offsets.encode_value(tracked))
 
 
 class Asked:
@@ -139,8 +139,8 @@ class Asked:
         )
         self._timed = {THERE.topic: timed}
         self.question = Question(PLACE, committed, THERE)
-        anchor = noted(self.source, committed)
-        self.anchors = {PLACE: anchor} if anchor else {}
+        tracked = noted(self.source, committed)
+        self.tracked_offsets = {PLACE: tracked} if tracked else {}
         self.log = cast(PartitionOffsets, self.target.offsets([THERE])[THERE])
 
     def said(self, *, alive: bool = True) -> Mapping[str, Any]:
@@ -154,9 +154,9 @@ class Asked:
         there = (cast(ClusterReader, self.source), self.source) if alive else None
         syncs = OffsetSyncs({HERE: world.syncs}, {THERE: self.log}, {}, 0)
         methods: list[TranslationMethod] = [
-            AnchorAnswers(self.anchors, search, NOW),
+            TrackedOffsetAnswers(self.tracked_offsets, search, NOW),
             syncs,
-            MappedOffsets(SOURCE_ID, there, self.target, {THERE: self.log}, self.anchors),
+            MappedOffsets(SOURCE_ID, there, self.target, {THERE: self.log}, self.tracked_offsets),
         ]
         if alive:
             methods.append(RecordMatch(self.source, self.source, search, syncs.window))
@@ -245,7 +245,7 @@ def test_a_group_behind_31_aborted_records_goes_on_behind_their_copies(
     answer = Asked(found, committed).said()["record-match"]
     exact = 131 if everything else 100
     assert bounds(answer)[:2] == (exact, 0)
-    assert bounds(Asked(found, committed).said(alive=False)["snapshot"])[:2] == (100, 31)
+    assert bounds(Asked(found, committed).said(alive=False)["tracked-offset"])[:2] == (100, 31)
 
 
 @pytest.mark.parametrize("everything", [True, False])

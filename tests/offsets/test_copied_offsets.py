@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from drctl.formats import consumer_offsets
-from drctl.formats.anchors import Anchor, AnchorRecord
 from drctl.formats.consumer_offsets import CommitKey, GroupKey, OffsetCommit, RecordType
+from drctl.formats.tracked_offsets import ConsumedRecord, TrackedOffset
 from drctl.model.topology import Chunk, Row, TopicPartition, TopicState
 from drctl.model.translation import GroupPartition
 from drctl.offsets.consumed import step_of
@@ -103,12 +103,14 @@ def test_it_is_true_as_of_the_newest_record_of_its_partition() -> None:
     assert known == {"a": 60, "b": 60, "c": 7}
 
 
-def test_of_an_anchor_and_a_copy_the_newer_counts() -> None:
+def test_of_a_tracked_offset_and_a_copy_the_newer_counts() -> None:
     place = GroupPartition("a", ORDERS)
     copied = {place: CopiedPosition(7, NOON, "by a copy")}
     for observed, offset, words in ((NOON - 1, 7, "by a copy"), (NOON, 5, ""), (NOON + 1, 5, "")):
-        anchors = {place: Anchor(5, -1, "", observed, ())}
-        known = last_known(Evidence(anchors=anchors, copied=copied), lambda topic: topic)
+        tracked_offsets = {place: TrackedOffset(5, -1, "", observed, ())}
+        known = last_known(
+            Evidence(tracked_offsets=tracked_offsets, copied=copied), lambda topic: topic
+        )
         assert (known[place].offset, known[place].reported_by) == (offset, words)
         assert known[place].at_ms == max(observed, NOON)
 
@@ -163,7 +165,7 @@ def test_positions_of_the_copy_are_clamped_to_the_targets_log(
     known = last_known(
         Evidence(copied={place: CopiedPosition(committed, NOON, "told by a copy")}), lambda t: t
     )
-    method = SameOffsets(target, target, {}, target.offsets([ORDERS]), _anchored(target))
+    method = SameOffsets(target, target, {}, target.offsets([ORDERS]), _tracked_offsets(target))
     state = Target({"orders": TopicState("orders", {0: 1})}, target.offsets([ORDERS]), {})
     positions = {place: position.offset for place, position in known.items()}
     unreachable = UnreachableSource(known, False, NOON + 5_000)
@@ -176,9 +178,9 @@ def test_positions_of_the_copy_are_clamped_to_the_targets_log(
     assert found.source_offset == committed
 
 
-def _anchored(target: FakeCluster) -> dict[GroupPartition, Anchor]:
-    """Somebody else's anchor shows that offsets are kept."""
+def _tracked_offsets(target: FakeCluster) -> dict[GroupPartition, TrackedOffset]:
+    """Somebody else's tracked shows that offsets are kept."""
     log = target.offsets([ORDERS])[ORDERS]
     last = step_of(target.logs[ORDERS].rows[-1])
-    records = (AnchorRecord(last.fingerprint, last.timestamp_ms),)
-    return {GroupPartition("other", ORDERS): Anchor(log.end, -1, "", NOON, records)}
+    records = (ConsumedRecord(last.fingerprint, last.timestamp_ms),)
+    return {GroupPartition("other", ORDERS): TrackedOffset(log.end, -1, "", NOON, records)}

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drctl.formats import migrator_headers, provenance
-from drctl.formats.anchors import Anchor, AnchorRecord
 from drctl.formats.provenance import Provenance
+from drctl.formats.tracked_offsets import ConsumedRecord, TrackedOffset
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import Headers, PartitionOffsets, Row, TopicPartition, TopicState
 from drctl.model.translation import Answer, GroupPartition, Method
@@ -91,14 +91,14 @@ class World:
         return sum(h < committed for h in again)
 
     def asks(
-        self, committed: int | None, *, dead: bool = False, anchor: Anchor | None = None
+        self, committed: int | None, *, dead: bool = False, tracked: TrackedOffset | None = None
     ) -> Answer | NoAnswer:
         source = FakeCluster({HERE: self.source})
         target = FakeCluster({THERE: self.target})
         question = Question(PLACE, committed, THERE)
         there = None if dead else (cast(ClusterReader, source), source)
         logs = target.offsets([THERE])
-        known = {PLACE: anchor} if anchor else {}
+        known = {PLACE: tracked} if tracked else {}
         method = MappedOffsets(SOURCE_ID, there, target, logs, known)
         return method.answers([question])[question]
 
@@ -309,14 +309,16 @@ def test_what_a_header_says_is_held_against_the_source() -> None:
 def test_what_a_header_says_is_held_against_the_anchor() -> None:
     found = world([("copies", 0, 50)])
 
-    def noted(of: int, offset: int = 20) -> Anchor:
+    def noted(of: int, offset: int = 20) -> TrackedOffset:
         step = step_of(record(of, (), of))
-        return Anchor(offset, -1, "", 0, (AnchorRecord(step.fingerprint, step.timestamp_ms),))
+        return TrackedOffset(
+            offset, -1, "", 0, (ConsumedRecord(step.fingerprint, step.timestamp_ms),)
+        )
 
-    for anchor in (noted(19), noted(5, offset=6), replace(noted(19), records=())):
-        assert isinstance(found.asks(20, dead=True, anchor=anchor), Answer)
-    assert "the offset snapshot does not match" in reason(
-        found.asks(20, dead=True, anchor=noted(17))
+    for tracked in (noted(19), noted(5, offset=6), replace(noted(19), records=())):
+        assert isinstance(found.asks(20, dead=True, tracked=tracked), Answer)
+    assert "the tracked offset does not match" in reason(
+        found.asks(20, dead=True, tracked=noted(17))
     )
 
 
@@ -372,17 +374,17 @@ def test_a_run_of_forged_records_is_held_against_the_source() -> None:
     assert answer.skips_at_most is None
 
 
-def test_what_the_source_cannot_say_any_more_an_anchor_does() -> None:
+def test_what_the_source_cannot_say_any_more_a_tracked_offset_does() -> None:
     found = world([("copies", 0, 50)])
 
-    def noted(*numbers: int) -> Anchor:
+    def noted(*numbers: int) -> TrackedOffset:
         steps = [step_of(record(of, (), of)) for of in numbers]
-        told = tuple(AnchorRecord(step.fingerprint, step.timestamp_ms) for step in steps)
-        return Anchor(20, -1, "", 0, told)
+        told = tuple(ConsumedRecord(step.fingerprint, step.timestamp_ms) for step in steps)
+        return TrackedOffset(20, -1, "", 0, told)
 
     wanted = {noted(19, 18, 17, 16): 0, noted(19): None, noted(19, 5, 4): None}
-    for anchor, skips in wanted.items():
-        answer = found.asks(20, dead=True, anchor=anchor)
+    for tracked, skips in wanted.items():
+        answer = found.asks(20, dead=True, tracked=tracked)
         assert bounds(answer)[:2] == (20, 0)
         assert answer.skips_at_most == skips
     unknown = found.asks(20, dead=True)

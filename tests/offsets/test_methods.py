@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from drctl.formats.anchors import Anchor, AnchorRecord
+from drctl.formats.tracked_offsets import ConsumedRecord, TrackedOffset
 from drctl.model.groups import Group, GroupProtocol, GroupState, Member
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
 from drctl.model.translation import Answer, GroupPartition, Method
@@ -185,40 +185,42 @@ def preserved(source: FakeCluster, target: FakeCluster) -> SameOffsets:
     return SameOffsets(source, target, source.offsets([HERE]), target.offsets([THERE]), {})
 
 
-def survived(target: FakeCluster, *anchors: tuple[int, int]) -> SameOffsets:
+def survived(target: FakeCluster, *tracked_offsets: tuple[int, int]) -> SameOffsets:
     """The source is silent; of some offsets it is noted which record stood before them."""
     noted = {}
-    for number, (offset, of) in enumerate(anchors):
+    for number, (offset, of) in enumerate(tracked_offsets):
         step = step_of((of, of, None, b"v%d" % of, ()))
-        records = (AnchorRecord(step.fingerprint, step.timestamp_ms),)
+        records = (ConsumedRecord(step.fingerprint, step.timestamp_ms),)
         place = GroupPartition(f"g{number}", HERE)
-        noted[place] = Anchor(offset, -1, "", NOW, records)
+        noted[place] = TrackedOffset(offset, -1, "", NOW, records)
     return SameOffsets(target, target, {}, target.offsets([THERE]), noted)
 
 
-def test_anchors_show_that_offsets_are_kept_while_the_source_is_silent() -> None:
+def test_tracked_offsets_show_that_offsets_are_kept_while_the_source_is_silent() -> None:
     target = memory(range(1_000))
     target.logs[THERE].start, target.logs[THERE].rows = 100, target.logs[THERE].rows[100:]
     many = [(offset, offset - 1) for offset in range(0, 2_000, 7)]
     found = ask(survived(target, *many), 730)
     assert bounds(found) == (730, 0, 0)
     assert target.read_offsets <= 5 * 33
-    assert "5 records are at the offsets in their offset snapshots" in found.evidence
+    assert "5 records are at the same offsets as in the source's tracked offsets" in found.evidence
     assert bounds(ask(survived(target, *many), 1_005))[:2] == (1_000, 5)
     assert bounds(ask(survived(target, *many), 60))[::2] == (100, 40)
 
 
 @pytest.mark.parametrize("shift", [1, 20, 400])
-def test_anchors_show_that_offsets_are_not_kept(shift: int) -> None:
+def test_tracked_offsets_show_that_offsets_are_not_kept(shift: int) -> None:
     found = ask(survived(memory(range(1_000)), (500, 499), (510, 509 - shift)), 730)
     assert "before offset 510" in reason(found)
 
 
-@pytest.mark.parametrize("anchors", [(), ((0, 0),), ((1_001, 1_000),)])
-def test_without_proof_nobody_knows_what_is_skipped(anchors: Sequence[tuple[int, int]]) -> None:
-    found = ask(survived(memory(range(1_000)), *anchors), 730)
+@pytest.mark.parametrize("tracked_offsets", [(), ((0, 0),), ((1_001, 1_000),)])
+def test_without_proof_nobody_knows_what_is_skipped(
+    tracked_offsets: Sequence[tuple[int, int]],
+) -> None:
+    found = ask(survived(memory(range(1_000)), *tracked_offsets), 730)
     assert bounds(found) == (730, None, None)
-    assert "source unreachable, no offset snapshots" in found.evidence
+    assert "source unreachable, no tracked offsets" in found.evidence
 
 
 def test_offsets_that_are_kept_are_believed_after_a_look() -> None:
@@ -242,7 +244,10 @@ def test_offsets_that_are_not_kept() -> None:
 
 
 def answer(
-    position: int, rereads: int | None, skips: int | None = 0, method: Method = Method.SNAPSHOT
+    position: int,
+    rereads: int | None,
+    skips: int | None = 0,
+    method: Method = Method.TRACKED_OFFSET,
 ) -> Answer:
     return Answer(method, position, rereads, skips, "by hand")
 
@@ -260,7 +265,7 @@ def test_the_fewest_to_read_again_of_those_that_skip_nothing() -> None:
 def test_answers_that_cannot_both_be_right() -> None:
     assert not contradictions([answer(95, 5), answer(100, 0)])
     (words,) = contradictions([answer(95, 4), answer(100, 0, method=Method.RECORD_MATCH)])
-    assert words == "snapshot says 95 to 99, record-match says 100"
+    assert words == "tracked-offset says 95 to 99, record-match says 100"
 
 
 def test_what_the_target_no_longer_holds() -> None:

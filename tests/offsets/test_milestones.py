@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drctl.formats.anchors import MOST_MILESTONES, MOST_RECORDS, Anchor, Milestone
+from drctl.formats.tracked_offsets import MOST_MILESTONES, MOST_RECORDS, Milestone, TrackedOffset
 from drctl.model.errors import Unreachable
 from drctl.model.topology import Chunk, PartitionOffsets, Row, TopicRanges
 from drctl.model.translation import Answer, GroupPartition
 from drctl.offsets import consumed
-from drctl.offsets.anchored import AnchorAnswers
 from drctl.offsets.consumed import REACH, SPACING, milestones_before, step_of
 from drctl.offsets.methods import NoAnswer, Question
 from drctl.offsets.searching import TargetSearch
+from drctl.offsets.tracked_offset import TrackedOffsetAnswers
 from tests.depth import examples
 from tests.fakes import FakeCluster, FakeLog
-from tests.offsets.anchoring import NOON, ORDERS, Clock, OneTracker, Topic, log, row, source_of
+from tests.offsets.tracked_groups import NOON, ORDERS, Clock, OneTracker, Topic, log, row, source_of
 
 BILLING = GroupPartition("billing", ORDERS)
 LONG = 30_000
@@ -41,13 +41,13 @@ def one(source: FakeCluster, topic: Topic) -> OneTracker:
     return OneTracker(source, topic, Clock())
 
 
-def noted(one: OneTracker, group: str = "billing") -> Anchor:
+def noted(one: OneTracker, group: str = "billing") -> TrackedOffset:
     assert one.run().complete
-    return one.store.topic.anchors()[GroupPartition(group, ORDERS)]
+    return one.store.topic.tracked_offsets()[GroupPartition(group, ORDERS)]
 
 
-def distances(anchor: Anchor) -> list[int]:
-    return [anchor.offset - milestone.position for milestone in anchor.milestones]
+def distances(tracked: TrackedOffset) -> list[int]:
+    return [tracked.offset - milestone.position for milestone in tracked.milestones]
 
 
 def well_spread(found: Sequence[int]) -> bool:
@@ -57,12 +57,12 @@ def well_spread(found: Sequence[int]) -> bool:
 
 def test_the_first_pass_goes_back_to_the_beginning(source: FakeCluster, one: OneTracker) -> None:
     source.stand("billing", orders=LONG - 5)
-    anchor = noted(one)
-    found = distances(anchor)
+    tracked = noted(one)
+    found = distances(tracked)
     assert well_spread(found)
-    assert found[-1] == anchor.offset - 1
+    assert found[-1] == tracked.offset - 1
     assert len(found) <= 7
-    for milestone in anchor.milestones:
+    for milestone in tracked.milestones:
         step = step_of(row(milestone.position - 1))
         assert milestone[1:] == step
     assert source.read_offsets <= MOST_RECORDS + len(found) * 8
@@ -83,10 +83,10 @@ def test_what_is_known_is_not_read_again(source: FakeCluster, one: OneTracker) -
 def test_positions_nearby_share_them(source: FakeCluster, one: OneTracker) -> None:
     for number in range(200):
         source.stand(f"g{number}", orders=20_000 + number)
-    anchor = noted(one, "g7")
-    assert well_spread(distances(anchor))
+    tracked = noted(one, "g7")
+    assert well_spread(distances(tracked))
     assert source.read_offsets < MOST_RECORDS + 200 + 8 * 60, "not 200 times six or seven"
-    assert all(well_spread(distances(each)) for each in one.store.topic.anchors().values())
+    assert all(well_spread(distances(each)) for each in one.store.topic.tracked_offsets().values())
 
 
 @pytest.mark.slow
@@ -106,8 +106,8 @@ def test_no_more_is_read_than_may_be_at_once(
         one.tracker.now_ms.after(30_000)  # type: ignore[attr-defined]
         assert one.run().complete
         assert source.read_offsets <= 50 * (MOST_RECORDS + 1) + 40 * 8
-    found = one.store.topic.anchors().values()
-    assert all(well_spread(distances(anchor)) for anchor in found)
+    found = one.store.topic.tracked_offsets().values()
+    assert all(well_spread(distances(tracked)) for tracked in found)
 
 
 def test_a_group_that_goes_back_keeps_those_before_it(source: FakeCluster, one: OneTracker) -> None:
@@ -126,9 +126,9 @@ def test_another_log_has_others(source: FakeCluster, one: OneTracker) -> None:
     source.ids["orders"] = "recreated"
     source.logs[ORDERS] = log(300)
     source.stand("billing", orders=200)
-    anchor = noted(one)
-    assert well_spread(distances(anchor))
-    assert distances(anchor)[-1] == 199
+    tracked = noted(one)
+    assert well_spread(distances(tracked))
+    assert distances(tracked)[-1] == 199
 
 
 def test_retention_leaves_what_was_known(source: FakeCluster, one: OneTracker) -> None:
@@ -136,14 +136,14 @@ def test_retention_leaves_what_was_known(source: FakeCluster, one: OneTracker) -
     noted(one)
     source.logs[ORDERS] = log(LONG, start=19_990)
     source.stand("billing", orders=20_010)
-    anchor = noted(one)
-    assert len(anchor.records) == 20
-    assert distances(anchor)[-1] > 10_000
+    tracked = noted(one)
+    assert len(tracked.records) == 20
+    assert distances(tracked)[-1] > 10_000
     source.logs[ORDERS] = log(LONG, start=20_050)
     source.stand("billing", orders=20_020)
-    anchor = noted(one)
-    assert anchor.records == ()
-    assert distances(anchor)[-1] > 10_000
+    tracked = noted(one)
+    assert tracked.records == ()
+    assert distances(tracked)[-1] > 10_000
 
 
 def test_what_cannot_be_read_does_not_spoil_the_pass(source: FakeCluster, one: OneTracker) -> None:
@@ -158,9 +158,9 @@ def test_what_cannot_be_read_does_not_spoil_the_pass(source: FakeCluster, one: O
         return read(ranges, uncommitted=uncommitted)
 
     source.read = second_fails  # type: ignore[method-assign]
-    anchor = noted(one)
-    assert len(anchor.records) == MOST_RECORDS
-    assert anchor.milestones == ()
+    tracked = noted(one)
+    assert len(tracked.records) == MOST_RECORDS
+    assert tracked.milestones == ()
 
 
 @settings(deadline=None)
@@ -214,9 +214,9 @@ class World:
         rows += [(copied + 7 + n, late + n, None, b"since", ()) for n in range(others)]
         target = FakeCluster({ORDERS: FakeLog(rows, copied + others + 7, 7)})
         search = TargetSearch(target, target, {"orders": timed})  # type: ignore[arg-type]
-        anchors = self.one.store.topic.anchors()
-        question = Question(BILLING, anchors[BILLING].offset, ORDERS)
-        return AnchorAnswers(anchors, search, NOON).answers([question])[question]
+        tracked_offsets = self.one.store.topic.tracked_offsets()
+        question = Question(BILLING, tracked_offsets[BILLING].offset, ORDERS)
+        return TrackedOffsetAnswers(tracked_offsets, search, NOON).answers([question])[question]
 
 
 @pytest.mark.slow
@@ -255,9 +255,9 @@ def test_equal_records_around_a_milestone_count() -> None:
     assert world.one.run().complete
     target = FakeCluster({ORDERS: FakeLog(same[:1_000], 1_000)})
     search = TargetSearch(target, target, {"orders": True})  # type: ignore[arg-type]
-    anchors = world.one.store.topic.anchors()
+    tracked_offsets = world.one.store.topic.tracked_offsets()
     question = Question(BILLING, 2_000, ORDERS)
-    answer = AnchorAnswers(anchors, search, NOON).answers([question])[question]
+    answer = TrackedOffsetAnswers(tracked_offsets, search, NOON).answers([question])[question]
     assert answer.target_offset <= 1_000
     assert answer.rereads_at_most >= 2_000 - answer.target_offset
 

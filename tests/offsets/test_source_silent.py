@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drctl.formats.anchors import Anchor
+from drctl.formats.tracked_offsets import TrackedOffset
 from drctl.model.groups import Committed
 from drctl.model.topology import PartitionOffsets, TopicPartition, TopicState
 from drctl.model.translation import Answer, GroupPartition, Method, Translation
-from drctl.offsets.anchored import NO_ANCHOR
 from drctl.offsets.checkpoints import Checkpoint, CheckpointAnswers, OffsetSyncs, Sync
 from drctl.offsets.evidence import Evidence, LastKnown, last_known
 from drctl.offsets.link_translation import TargetOffsets
 from drctl.offsets.methods import NoAnswer
 from drctl.offsets.mirror_topics import Mirrored
 from drctl.offsets.situation import Target
+from drctl.offsets.tracked_offset import NOT_TRACKED
 from drctl.offsets.translating import UnreachableSource, adjusted_for_unreachable_source, translate
 from tests.offsets.answers import bounds
 
@@ -85,10 +85,10 @@ def test_syncs_translate_the_checkpoints_own_offset() -> None:
 @pytest.mark.parametrize("at_ms", [-(2**63), -(2**53), -1, 0, 253_402_300_800_000, 2**63 - 1])
 def test_a_note_may_be_of_any_moment(at_ms: int) -> None:
     """Whoever writes it chooses the number: a failover does not end by it."""
-    anchor = Answer(Method.SNAPSHOT, 440, 0, 0, "seen", max(0.0, (NOW - at_ms) / 1000))
+    tracked = Answer(Method.TRACKED_OFFSET, 440, 0, 0, "seen", max(0.0, (NOW - at_ms) / 1000))
     times = time_of(440, 0, (NOW - at_ms) / 1000)
     ((_, found), (_, other)) = adjusted_for_unreachable_source(
-        [("snapshot", anchor), ("time", times)], LastKnown(500, at_ms), LOG, NOW
+        [("tracked-offset", tracked), ("time", times)], LastKnown(500, at_ms), LOG, NOW
     )
     for each in (found, other):
         assert each.skips_only_if.startswith("the group was reset backwards after ")
@@ -96,13 +96,13 @@ def test_a_note_may_be_of_any_moment(at_ms: int) -> None:
 
 def test_of_notes_the_newest_counts_whoever_made_it() -> None:
     """A checkpoint of before a reset that drctl saw is not believed, and the other way round."""
-    for anchored_ms, offset, committed in ((NOW - 9_000, 200, 200), (NOW - 99_000, 900, 500)):
-        anchors = {ROW: Anchor(offset, -1, "", anchored_ms, ())}
-        evidence = Evidence(mirrored=mirrored(NOTED, (150, 140)), anchors=anchors)
+    for observed_ms, offset, committed in ((NOW - 9_000, 200, 200), (NOW - 99_000, 900, 500)):
+        tracked_offsets = {ROW: TrackedOffset(offset, -1, "", observed_ms, ())}
+        evidence = Evidence(mirrored=mirrored(NOTED, (150, 140)), tracked_offsets=tracked_offsets)
         found = silent(evidence)
         assert found.source_offset == committed
         assert found.answer.method is not Method.CHECKPOINT or committed == 500
-        assert found.answer.skips_only_if == when(max(anchored_ms, NOTED.at_ms))
+        assert found.answer.skips_only_if == when(max(observed_ms, NOTED.at_ms))
         assert found.answer.skips_at_most == (0 if committed == 200 else None)
 
 
@@ -141,8 +141,10 @@ def test_where_the_group_stands_on_the_target_counts_if_nothing_else_does() -> N
 
 
 def test_refusing_prefers_what_something_followed() -> None:
-    anchor = {ROW: Anchor(500, -1, "", NOW - 20_000, ())}
-    found = silent(Evidence(anchors=anchor, mirrored=mirrored(NOTED)), unproven=False).answer
+    tracked = {ROW: TrackedOffset(500, -1, "", NOW - 20_000, ())}
+    found = silent(
+        Evidence(tracked_offsets=tracked, mirrored=mirrored(NOTED)), unproven=False
+    ).answer
     assert found.skips_at_most == 0
 
 
@@ -178,7 +180,7 @@ def test_newer_evidence_of_a_lower_offset_voids_older_of_a_higher(
             "both": {"offset-sync", "consumer-timestamp"},
         }[left]
     )
-    assert isinstance(NO_ANCHOR, NoAnswer)
+    assert isinstance(NOT_TRACKED, NoAnswer)
 
 
 @given(

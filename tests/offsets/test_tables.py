@@ -22,9 +22,9 @@ PLACE = GroupPartition("payments-settlement-europe", TopicPartition("flights.ord
 BEST = Answer(
     Method.RECORD_MATCH, 3_940, 0, 0, "the last consumed record is at offset 3939 of the target"
 )
-ANCHOR = Answer(
-    Method.SNAPSHOT, 3_536, 404, 0,
-    "anchor of source offset 3940: the last consumed records are not on the target; the one before "
+TRACKED = Answer(
+    Method.TRACKED_OFFSET, 3_536, 404, 0,
+    "tracked offset 3940: the last consumed records are not on the target; the one before "
     "source offset 3536 is, at 3535; committed offset from primary.__consumer_offsets", 31.4,
 )  # fmt: skip
 OLD = Answer(Method.CONSUMER_TIMESTAMP, 1_203_536, None, None, "of some time", 3 * 86_400)
@@ -32,11 +32,11 @@ WENT_BACK = NoAnswer(
     "its checkpoint is of source offset 4940, behind the position 3940: the group went back, and "
     "the checkpoint would skip records"
 )
-ROW = Translation(PLACE, 3_940, PLACE.partition, BEST, (ANCHOR, OLD))
+ROW = Translation(PLACE, 3_940, PLACE.partition, BEST, (TRACKED, OLD))
 EXPLAINED = Explained(
     ROW,
     (
-        ("snapshot", ANCHOR),
+        ("tracked-offset", TRACKED),
         ("record-match", BEST),
         ("checkpoint", WENT_BACK),
         ("consumer-timestamp", OLD),
@@ -86,7 +86,7 @@ def test_which_one_is_taken_and_how_old_it_is() -> None:
     assert lines[0] == f"{place}: source offset 3,940"
     taken = next(line for line in lines if line.startswith("  *"))
     assert taken.split()[1:6] == ["record-match", "3,940", "0", "0", "now"]
-    assert any(line.split()[:5] == ["snapshot", "3,536", "404", "0", "31"] for line in lines)
+    assert any(line.split()[:5] == ["tracked-offset", "3,536", "404", "0", "31"] for line in lines)
     assert any(line.split()[-5:] == ["3", "d", "of", "some", "time"] for line in lines)
 
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from drctl.formats import anchors
-from drctl.formats.anchors import Anchor, AnchorKey
+from drctl.formats import tracked_offsets
+from drctl.formats.tracked_offsets import OffsetKey, TrackedOffset
 from drctl.model.errors import ConfigError, ExitCode, Unreachable
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.model.translation import GroupPartition
 from drctl.offsets.tracking import FORGET_MS, Passes
 from tests.fakes import FakeCluster
-from tests.offsets.anchoring import (
+from tests.offsets.tracked_groups import (
     HOUR,
     NOON,
     ORDERS,
@@ -54,7 +54,7 @@ def one(source: FakeCluster, topic: Topic, clock: Clock) -> OneTracker:
 
 
 def noted(one: OneTracker) -> tuple[int, int]:
-    """Anchors written and deleted by a pass that goes well."""
+    """Tracked offsets written and deleted by a pass that goes well."""
     result = one.run()
     assert result.failed is None
     assert result.look is not None
@@ -64,18 +64,18 @@ def noted(one: OneTracker) -> tuple[int, int]:
 
 def test_the_last_consumed_record_and_32_before_it(one: OneTracker, topic: Topic) -> None:
     assert noted(one) == (1, 0)
-    anchor = topic.anchors()[BILLING]
-    assert (anchor.offset, anchor.leader_epoch, anchor.topic_id) == (60, -1, "orders")
-    assert anchor.observed_ms == NOON
-    assert fingerprints(anchor) == of_rows(*range(59, 26, -1))
-    assert [r.timestamp_ms for r in anchor.records[:2]] == [row(59)[1], row(58)[1]]
+    tracked = topic.tracked_offsets()[BILLING]
+    assert (tracked.offset, tracked.leader_epoch, tracked.topic_id) == (60, -1, "orders")
+    assert tracked.observed_ms == NOON
+    assert fingerprints(tracked) == of_rows(*range(59, 26, -1))
+    assert [r.timestamp_ms for r in tracked.records[:2]] == [row(59)[1], row(58)[1]]
 
 
 def test_fewer_where_the_log_has_fewer(one: OneTracker, source: FakeCluster, topic: Topic) -> None:
     source.stand("billing", clicks=3)
     source.logs[ORDERS] = log(100, start=58)
     assert noted(one) == (2, 0)
-    found = topic.anchors()
+    found = topic.tracked_offsets()
     assert fingerprints(found[BILLING]) == of_rows(59, 58)
     clicks = found[GroupPartition("billing", TopicPartition("clicks", 0))]
     assert fingerprints(clicks) == of_rows(2, 1, 0)
@@ -86,7 +86,9 @@ def test_offsets_without_records_are_passed_over(source: FakeCluster, one: OneTr
     source.logs[ORDERS] = log(4_000, rows=few)
     source.stand("billing", orders=3_900)
     noted(one)
-    assert fingerprints(one.store.topic.anchors()[BILLING]) == of_rows(*range(3_880, 3_220, -20))
+    assert fingerprints(one.store.topic.tracked_offsets()[BILLING]) == of_rows(
+        *range(3_880, 3_220, -20)
+    )
 
 
 @pytest.mark.parametrize("offset", [0, 40])
@@ -96,7 +98,7 @@ def test_no_record_is_left(offset: int, source: FakeCluster, topic: Topic, one: 
     result = one.run()
     assert result.complete
     assert result.look.without_records == 1
-    assert topic.anchors()[BILLING].records == ()
+    assert topic.tracked_offsets()[BILLING].records == ()
     assert noted(one) == (0, 0), "noted again"
 
 
@@ -110,7 +112,7 @@ def test_nothing_moved(source: FakeCluster, topic: Topic, clock: Clock, one: One
     assert source.calls == LISTING
     assert source.read_offsets == 0
     assert len(topic.records) == written + 1, "more than the pass itself"
-    assert topic.anchors()[BILLING].observed_ms == NOON + 30_000
+    assert topic.tracked_offsets()[BILLING].observed_ms == NOON + 30_000
 
 
 def test_only_what_moved_is_read(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
@@ -123,15 +125,15 @@ def test_only_what_moved_is_read(source: FakeCluster, topic: Topic, one: OneTrac
     source.stand("billing", orders=61)
     assert noted(one) == (1, 0)
     assert source.read_offsets == 33
-    assert topic.anchors()[BILLING].offset == 61
+    assert topic.tracked_offsets()[BILLING].offset == 61
 
 
 def test_a_group_that_went_back(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     noted(one)
     source.stand("billing", orders=10)
     assert noted(one) == (1, 0)
-    assert topic.anchors()[BILLING].offset == 10
-    assert fingerprints(topic.anchors()[BILLING]) == of_rows(*range(9, -1, -1))
+    assert topic.tracked_offsets()[BILLING].offset == 10
+    assert fingerprints(topic.tracked_offsets()[BILLING]) == of_rows(*range(9, -1, -1))
 
 
 def test_another_leader_epoch_is_another_log(source: FakeCluster, one: OneTracker) -> None:
@@ -145,9 +147,9 @@ def test_a_topic_that_was_made_anew(source: FakeCluster, topic: Topic, one: OneT
     source.ids["orders"] = "another"
     source.logs[ORDERS] = log(70, start=50)
     assert noted(one) == (1, 0)
-    anchor = topic.anchors()[BILLING]
-    assert anchor.topic_id == "another"
-    assert len(anchor.records) == 10
+    tracked = topic.tracked_offsets()[BILLING]
+    assert tracked.topic_id == "another"
+    assert len(tracked.records) == 10
 
 
 def test_a_topic_that_is_made_anew_while_it_is_read(
@@ -157,7 +159,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read(
     result = one.run()
     assert result.exit_code is ExitCode.UNKNOWN
     assert [p.reason for p in result.look.problems] == ["the topic was recreated while it was read"]
-    assert topic.anchors() == {}
+    assert topic.tracked_offsets() == {}
     assert noted(one) == (1, 0)
 
 
@@ -166,7 +168,7 @@ def test_what_the_link_does_not_carry(source: FakeCluster, topic: Topic, clock: 
     source.stand("billing", clicks=3)
     one = OneTracker(source, topic, clock, topics=["orders"], groups=["billing"])
     assert noted(one) == (1, 0)
-    assert topic.anchors().keys() == {BILLING}
+    assert topic.tracked_offsets().keys() == {BILLING}
 
 
 @pytest.mark.parametrize("how", ["group", "position", "topic"])
@@ -189,11 +191,13 @@ def test_a_position_that_is_gone_is_forgotten_after_a_day(
         result = one.run()
         assert result.complete, "a group that is gone is no problem"
         assert result.look.unverified == 1
-        assert topic.anchors()[BILLING].observed_ms == seen_ms, "gone, and yet it grows no older"
+        assert topic.tracked_offsets()[BILLING].observed_ms == seen_ms, (
+            "gone, and yet it grows no older"
+        )
     clock.now_ms = seen_ms + FORGET_MS
     assert noted(one) == (0, 1)
-    assert BILLING not in topic.anchors()
-    assert len(topic.anchors()) == 1
+    assert BILLING not in topic.tracked_offsets()
+    assert len(topic.tracked_offsets()) == 1
     assert noted(one) == (0, 0)
 
 
@@ -211,7 +215,7 @@ def test_a_position_that_comes_back(
     assert source.read_offsets == 0, "what it consumed is known"
     clock.after(HOUR)
     assert noted(one) == (0, 0)
-    assert topic.anchors()[BILLING].observed_ms == clock.now_ms
+    assert topic.tracked_offsets()[BILLING].observed_ms == clock.now_ms
 
 
 @pytest.mark.parametrize("name", ["billing", "orders"])
@@ -226,7 +230,7 @@ def test_what_cannot_be_seen_is_never_forgotten(
         clock.after(FORGET_MS)
         result = one.run()
         assert not result.look.forgotten
-    assert topic.anchors()[BILLING].observed_ms == NOON
+    assert topic.tracked_offsets()[BILLING].observed_ms == NOON
     if name == "billing":
         assert result.exit_code is ExitCode.UNKNOWN
         assert result.look.problems == (("billing", "", -1, "not authorized"),)
@@ -249,10 +253,10 @@ def test_a_partition_that_cannot_be_read(
         ("billing", "orders", 0),
         ("shipping", "orders", 0),
     ]
-    # It is known that the group went on, not where to: the old anchor stands, and ages.
-    assert topic.anchors()[BILLING].offset == 60
-    assert topic.anchors()[BILLING].observed_ms == seen_ms
-    assert SHIPPING not in topic.anchors()
+    # It is known that the group went on, not where to: the old tracked stands, and ages.
+    assert topic.tracked_offsets()[BILLING].offset == 60
+    assert topic.tracked_offsets()[BILLING].observed_ms == seen_ms
+    assert SHIPPING not in topic.tracked_offsets()
     source.logs[ORDERS] = there
     assert noted(one) == (2, 0)
 
@@ -262,14 +266,14 @@ def test_a_topic_that_may_not_be_read(source: FakeCluster, topic: Topic, one: On
     source.stand("billing", clicks=2)
     result = one.run()
     assert [p.reason for p in result.look.problems] == ["not authorized to read the topic"]
-    assert len(topic.anchors()) == 1
+    assert len(topic.tracked_offsets()) == 1
 
 
 def test_a_position_behind_the_end(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
     source.stand("billing", orders=101)
     result = one.run()
     assert "after the end offset 100" in result.look.problems[0].reason
-    assert topic.anchors() == {}
+    assert topic.tracked_offsets() == {}
 
 
 def test_the_source_is_silent(
@@ -310,7 +314,7 @@ def test_nothing_is_written_where_nobody_may(
     assert topic.records == []
 
 
-def test_a_cluster_does_not_keep_its_own_anchors(one: OneTracker) -> None:
+def test_a_cluster_does_not_keep_its_own_tracked_offsets(one: OneTracker) -> None:
     one.store.cluster_id = lambda: SOURCE_ID  # type: ignore[method-assign]
     with pytest.raises(ConfigError, match="are the same cluster"):
         raise one.run().failed or AssertionError
@@ -339,15 +343,15 @@ def test_an_older_observation_does_not_replace_a_newer_one(
 ) -> None:
     race = Race(source, topic)
     race.run(offset)
-    assert topic.anchors()[BILLING].offset == offset
-    assert topic.anchors()[BILLING].observed_ms == NOON + 1_000
-    assert topic.compacted().anchors()[BILLING].observed_ms <= NOON, "it is not buried"
+    assert topic.tracked_offsets()[BILLING].offset == offset
+    assert topic.tracked_offsets()[BILLING].observed_ms == NOON + 1_000
+    assert topic.compacted().tracked_offsets()[BILLING].observed_ms <= NOON, "it is not buried"
     # Whoever looks next digs it out, before compaction loses it.
     race.clock.after(1_000)
     source.read_offsets = 0
     assert noted(race.slow) == (1, 0)
     assert source.read_offsets == 0
-    assert topic.compacted().anchors()[BILLING].offset == offset
+    assert topic.compacted().tracked_offsets()[BILLING].offset == offset
     assert [noted(each) for each in (race.quick, race.slow)] == [(0, 0), (0, 0)]
 
 
@@ -360,7 +364,7 @@ def test_two_trackers_do_not_write_against_each_other(
         source.stand("billing", orders=offset)
         clock.after(1_000)
         assert [noted(each) for each in both] == [(1, 0), (0, 0)]
-        assert topic.anchors()[BILLING].offset == offset
+        assert topic.tracked_offsets()[BILLING].offset == offset
 
 
 def test_a_tracker_whose_clock_is_behind(source: FakeCluster, topic: Topic) -> None:
@@ -371,24 +375,28 @@ def test_a_tracker_whose_clock_is_behind(source: FakeCluster, topic: Topic) -> N
     noted(ahead)
     source.stand("billing", orders=70)
     assert noted(behind) == (1, 0)
-    assert topic.anchors()[BILLING].offset == 70
-    assert topic.compacted().anchors()[BILLING].offset == 70
+    assert topic.tracked_offsets()[BILLING].offset == 70
+    assert topic.compacted().tracked_offsets()[BILLING].offset == 70
     assert noted(ahead) == (0, 0)
 
 
-def test_an_anchor_from_the_far_future(source: FakeCluster, topic: Topic, one: OneTracker) -> None:
-    key = anchors.encode_key(AnchorKey(SOURCE_ID, "billing", "orders", 0))
-    topic.records = [(key, anchors.encode_value(Anchor(50, -1, "orders", 2**52, ())))]
+def test_a_tracked_offset_from_the_far_future(
+    source: FakeCluster, topic: Topic, one: OneTracker
+) -> None:
+    key = tracked_offsets.encode_key(OffsetKey(SOURCE_ID, "billing", "orders", 0))
+    topic.records = [
+        (key, tracked_offsets.encode_value(TrackedOffset(50, -1, "orders", 2**52, ())))
+    ]
     assert noted(one) == (1, 0)
-    assert topic.anchors()[BILLING].observed_ms == NOON
-    assert topic.anchors()[BILLING].offset == 60
-    assert topic.compacted().anchors()[BILLING].offset == 60
+    assert topic.tracked_offsets()[BILLING].observed_ms == NOON
+    assert topic.tracked_offsets()[BILLING].offset == 60
+    assert topic.compacted().tracked_offsets()[BILLING].offset == 60
 
 
 def test_records_that_nobody_can_read_are_replaced(topic: Topic, one: OneTracker) -> None:
-    key = anchors.encode_key(AnchorKey(SOURCE_ID, "billing", "orders", 0))
+    key = tracked_offsets.encode_key(OffsetKey(SOURCE_ID, "billing", "orders", 0))
     topic.records = [(key, b"nonsense"), (b"nonsense", b"")]
     assert topic.log().damaged == 2
     assert noted(one) == (1, 0)
     assert topic.log().damaged == 1
-    assert topic.log().held(AnchorKey(SOURCE_ID, "billing", "orders", 0))
+    assert topic.log().held(OffsetKey(SOURCE_ID, "billing", "orders", 0))

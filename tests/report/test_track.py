@@ -3,9 +3,9 @@
 import pytest
 
 from drctl.model.errors import Unreachable
-from drctl.offsets.tracking import Problem, Tracked, TrackingPass
+from drctl.offsets.tracking import PassResult, Problem, TrackingPass
 from drctl.views.command_documents import ErrorBody
-from drctl.views.tracking import TrackedDocument, TrackMetrics, pass_line, pass_lines
+from drctl.views.tracking import PassDocument, TrackMetrics, pass_line, pass_lines
 from tests.cli.documents import check
 
 NOON = 1_700_000_000_000
@@ -30,7 +30,7 @@ def look(**fields: object) -> TrackingPass:
     return TrackingPass(**{**standard, **fields})  # type: ignore[arg-type]
 
 
-def tracked(**fields: object) -> Tracked:
+def tracked(**fields: object) -> PassResult:
     standard: dict[str, object] = {
         "began_ms": NOON,
         "seconds": 0.51,
@@ -40,7 +40,7 @@ def tracked(**fields: object) -> Tracked:
         "failed": None,
         "known_ms": NOON,
     }
-    return Tracked(**{**standard, **fields})  # type: ignore[arg-type]
+    return PassResult(**{**standard, **fields})  # type: ignore[arg-type]
 
 
 FAILED = tracked(look=None, failed=Unreachable("gone"), known_ms=NOON - 90_000)
@@ -53,7 +53,7 @@ def test_one_line_a_pass() -> None:
     )
     assert pass_line(tracked(look=look(problems=PROBLEMS))).endswith("0.51 s; 2 problems")
     assert pass_line(FAILED) == (
-        "2023-11-14 22:13:20  failed. Offset snapshots are as of 2023-11-14 22:11:50 UTC,"
+        "2023-11-14 22:13:20  failed. Tracked offsets are as of 2023-11-14 22:11:50 UTC,"
         " 1 min 30 s ago"
     )
 
@@ -64,12 +64,12 @@ def test_what_would_be_done() -> None:
     assert list(pass_lines(result, found, "secondary", "drctl offsets track --execute")) == [
         "1,000 groups, 4,000 committed offsets, read in 0.51 s",
         "Would create topic __drctl_anchors on secondary",
-        "2 changed: would write 2 offset snapshots, delete 1",
+        "2 changed: would write 2 tracked offsets, delete 1",
         "1 committed offset has no consumed record left to find on the target",
-        "3 offset snapshots not verified: kept unchanged",
+        "3 tracked offsets not verified: kept unchanged",
         "group bil\\x1b[31mling: no answer",
         "group g, orders-3: gone",
-        "No offset snapshots yet",
+        "No tracked offsets yet",
         "To write: drctl offsets track --execute",
     ]
 
@@ -81,8 +81,8 @@ def test_many_problems_are_not_all_told() -> None:
     assert lines[-2] == "group g19: gone"
 
 
-def document_of(result: Tracked, failed: ErrorBody | None) -> TrackedDocument:
-    return TrackedDocument.of(result, link="main", from_="primary", to="secondary", failed=failed)
+def document_of(result: PassResult, failed: ErrorBody | None) -> PassDocument:
+    return PassDocument.of(result, link="main", from_="primary", to="secondary", failed=failed)
 
 
 def test_documents() -> None:

@@ -12,8 +12,6 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from drctl.formats import (
-    anchor_passes,
-    anchors,
     checkpoints,
     connect_offsets,
     consumer_offsets,
@@ -24,6 +22,8 @@ from drctl.formats import (
     migrator_headers,
     offset_syncs,
     provenance,
+    tracked_offsets,
+    tracking_passes,
 )
 from drctl.formats.consumer_offsets import RecordType
 from drctl.formats.primitives import Undecodable
@@ -156,51 +156,54 @@ TIMESTAMPS = st.one_of(
     st.builds(consumer_timestamps.ConsumerTimestamp, INT64, INT32, st.just(4)),
     st.builds(consumer_timestamps.ConsumerTimestamp, INT64, INT64, st.just(8)),
 )
-_ANCHOR_RECORDS = st.lists(
-    st.builds(anchors.AnchorRecord, st.integers(0, 2**64 - 1), INT64), max_size=anchors.MOST_RECORDS
+_CONSUMED_RECORDS = st.lists(
+    st.builds(tracked_offsets.ConsumedRecord, st.integers(0, 2**64 - 1), INT64),
+    max_size=tracked_offsets.MOST_RECORDS,
 ).map(tuple)
-ANCHORS = st.builds(
-    anchors.Anchor,
+TRACKED_OFFSETS = st.builds(
+    tracked_offsets.TrackedOffset,
     offset=INT64,
     leader_epoch=INT32,
     topic_id=TEXT,
     observed_ms=INT64,
-    records=_ANCHOR_RECORDS,
+    records=_CONSUMED_RECORDS,
     unverified=st.booleans(),
 )
 
 
 @st.composite
-def anchors_with_uncommitted(draw: st.DrawFn) -> anchors.Anchor:
-    anchor = draw(st.one_of(ANCHORS, anchors_with_milestones()))
-    others = range(1, len(anchor.records))
+def tracked_offsets_with_uncommitted(draw: st.DrawFn) -> tracked_offsets.TrackedOffset:
+    tracked = draw(st.one_of(TRACKED_OFFSETS, tracked_offsets_with_milestones()))
+    others = range(1, len(tracked.records))
     marked = draw(st.frozensets(st.sampled_from(others))) if others else frozenset()
-    return replace(anchor, passed=draw(COUNT.filter(bool)), uncommitted=marked)
+    return replace(tracked, passed=draw(COUNT.filter(bool)), uncommitted=marked)
 
 
 @st.composite
-def anchors_with_milestones(draw: st.DrawFn) -> anchors.Anchor:
+def tracked_offsets_with_milestones(draw: st.DrawFn) -> tracked_offsets.TrackedOffset:
     offset, *positions = draw(
-        st.lists(COUNT, min_size=2, max_size=1 + anchors.MOST_MILESTONES, unique=True).map(
+        st.lists(COUNT, min_size=2, max_size=1 + tracked_offsets.MOST_MILESTONES, unique=True).map(
             lambda found: sorted(found, reverse=True)
         )
     )
     milestones = tuple(
-        anchors.Milestone(position, draw(st.integers(0, 2**64 - 1)), draw(INT64))
+        tracked_offsets.Milestone(position, draw(st.integers(0, 2**64 - 1)), draw(INT64))
         for position in positions
     )
-    return anchors.Anchor(offset, 3, "id", 7, draw(_ANCHOR_RECORDS), milestones=milestones)
+    return tracked_offsets.TrackedOffset(
+        offset, 3, "id", 7, draw(_CONSUMED_RECORDS), milestones=milestones
+    )
 
 
 _PATTERNS = st.lists(st.sampled_from([".*", "orders", "a|b", "ä+", r"\d", ""]), max_size=3).map(
     tuple
 )
 PASSES = st.builds(
-    anchor_passes.Pass,
+    tracking_passes.Pass,
     at_ms=COUNT,
-    scope=st.builds(anchor_passes.Scope, TEXT, _PATTERNS, _PATTERNS, _PATTERNS),
+    scope=st.builds(tracking_passes.Scope, TEXT, _PATTERNS, _PATTERNS, _PATTERNS),
     groups=COUNT,
-    positions=COUNT,
+    offsets=COUNT,
 )
 
 HOLDERS = st.builds(
@@ -314,37 +317,43 @@ FORMATS = (
         migrator_headers.decode_origin,
     ),
     Format(
-        "anchors-key",
-        st.builds(anchors.AnchorKey, TEXT, TEXT, TEXT, COUNT),
-        anchors.encode_key,
-        anchors.decode_key,
+        "tracked-offsets-key",
+        st.builds(tracked_offsets.OffsetKey, TEXT, TEXT, TEXT, COUNT),
+        tracked_offsets.encode_key,
+        tracked_offsets.decode_key,
     ),
     Format(
-        "anchor-passes-key",
-        st.builds(anchor_passes.PassKey, TEXT, TEXT),
-        anchor_passes.encode_key,
-        anchor_passes.decode_key,
+        "tracking-passes-key",
+        st.builds(tracking_passes.PassKey, TEXT, TEXT),
+        tracking_passes.encode_key,
+        tracking_passes.decode_key,
     ),
     Format(
-        "anchor-passes-value",
+        "tracking-passes-value",
         PASSES,
-        anchor_passes.encode_value,
-        anchor_passes.decode_value,
-        tombstone=True,
-    ),
-    Format("anchors-value", ANCHORS, anchors.encode_value, anchors.decode_value, tombstone=True),
-    Format(
-        "anchors-value-2",
-        anchors_with_milestones(),
-        anchors.encode_value,
-        anchors.decode_value,
+        tracking_passes.encode_value,
+        tracking_passes.decode_value,
         tombstone=True,
     ),
     Format(
-        "anchors-value-3",
-        anchors_with_uncommitted(),
-        anchors.encode_value,
-        anchors.decode_value,
+        "tracked-offsets-value",
+        TRACKED_OFFSETS,
+        tracked_offsets.encode_value,
+        tracked_offsets.decode_value,
+        tombstone=True,
+    ),
+    Format(
+        "tracked-offsets-value-2",
+        tracked_offsets_with_milestones(),
+        tracked_offsets.encode_value,
+        tracked_offsets.decode_value,
+        tombstone=True,
+    ),
+    Format(
+        "tracked-offsets-value-3",
+        tracked_offsets_with_uncommitted(),
+        tracked_offsets.encode_value,
+        tracked_offsets.decode_value,
         tombstone=True,
     ),
     Format("journal-records", JOURNAL, journal_records.encode, journal_records.decode),

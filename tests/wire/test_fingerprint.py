@@ -1,4 +1,4 @@
-"""Fingerprints are kept in anchors: these numbers hold for ever."""
+"""Fingerprints are stored in tracked offsets: they must never change."""
 
 from hypothesis import given
 from hypothesis import strategies as st

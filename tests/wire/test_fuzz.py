@@ -14,7 +14,7 @@ from tests.wire.formats import FORMATS, Format
 
 INPUTS = int(os.environ.get("DRCTL_FUZZ", "40000"))
 _SEEDS = 20
-_JSON = ("connect", "provenance", "anchors-key", "anchor-passes")
+_JSON = ("connect", "provenance", "tracked-offsets-key", "tracking-passes")
 _EDGES = (0, 1, 0x7F, 0x80, 0xFF)
 
 

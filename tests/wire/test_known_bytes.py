@@ -3,17 +3,15 @@
 import pytest
 
 from drctl.formats import (
-    anchor_passes,
-    anchors,
     connect_offsets,
     consumer_offsets,
     consumer_timestamps,
     migrator_headers,
     offset_syncs,
     provenance,
+    tracked_offsets,
+    tracking_passes,
 )
-from drctl.formats.anchor_passes import Pass, PassKey, Scope
-from drctl.formats.anchors import Anchor, AnchorKey, AnchorRecord, Milestone
 from drctl.formats.connect_offsets import (
     ConnectKey,
     CopiedPartition,
@@ -24,6 +22,8 @@ from drctl.formats.consumer_offsets import GroupKey, OffsetCommit, RecordType, U
 from drctl.formats.consumer_timestamps import ConsumerTimestamp, GroupPartition
 from drctl.formats.offset_syncs import OffsetSync
 from drctl.formats.primitives import Undecodable
+from drctl.formats.tracked_offsets import ConsumedRecord, Milestone, OffsetKey, TrackedOffset
+from drctl.formats.tracking_passes import Pass, PassKey, Scope
 
 NOON = 1_700_000_000_000
 
@@ -214,48 +214,50 @@ def test_provenance_of_others(text: str) -> None:
         provenance.decode(text.encode())
 
 
-def test_the_key_of_an_anchor_is_readable_and_written_in_one_way() -> None:
-    key = AnchorKey("RFj2XSUOSdiT9QqwHGckjA", 'bill"ing', "aufträge", 7)
-    data = anchors.encode_key(key)
-    assert data.decode() == r'["anchor","RFj2XSUOSdiT9QqwHGckjA","bill\"ing","aufträge",7]'
-    assert anchors.decode_key(data) == key
+def test_key_of_a_tracked_offset_has_one_readable_encoding() -> None:
+    key = OffsetKey("RFj2XSUOSdiT9QqwHGckjA", 'bill"ing', "aufträge", 7)
+    data = tracked_offsets.encode_key(key)
+    assert data.decode() == r'["offset","RFj2XSUOSdiT9QqwHGckjA","bill\"ing","aufträge",7]'
+    assert tracked_offsets.decode_key(data) == key
     for other in (data.replace(b",", b", "), data.replace("ä".encode(), b"\\u00e4")):
-        with pytest.raises(Undecodable, match="not as drctl writes it"):
-            anchors.decode_key(other)
-    for other in (b'["other","c","g","t",0]', b'["anchor","c","g","t",-1]', b'["anchor","c","g"]'):
-        with pytest.raises(Undecodable, match="not an anchor's"):
-            anchors.decode_key(other)
+        with pytest.raises(Undecodable, match="not in drctl's encoding"):
+            tracked_offsets.decode_key(other)
+    for other in (b'["other","c","g","t",0]', b'["offset","c","g","t",-1]', b'["offset","c","g"]'):
+        with pytest.raises(Undecodable, match="wrong structure"):
+            tracked_offsets.decode_key(other)
 
 
-def test_an_anchor_is_compact_and_has_its_bytes_for_ever() -> None:
-    records = tuple(AnchorRecord(n, NOON - n) for n in range(anchors.MOST_RECORDS))
-    anchor = Anchor(1000, 7, "RUVFRUVFRUVFRUVFRUVFRQ", NOON, records)
-    data = anchors.encode_value(anchor)
+def test_encoding_of_a_tracked_offset_is_compact_and_never_changes() -> None:
+    records = tuple(ConsumedRecord(n, NOON - n) for n in range(tracked_offsets.MOST_RECORDS))
+    tracked = TrackedOffset(1000, 7, "RUVFRUVFRUVFRUVFRUVFRQ", NOON, records)
+    data = tracked_offsets.encode_value(tracked)
     assert len(data) == 2 + 8 + 8 + 4 + 23 + 1 + 33 * 8 + 8 + 32
-    small = anchors.encode_value(Anchor(1000, 7, "id", NOON, records[:2]))
+    small = tracked_offsets.encode_value(TrackedOffset(1000, 7, "id", NOON, records[:2]))
     assert small.hex() == (
         "0100" + "0000018bcfe56800" + "00000000000003e8" + "00000007" + "036964" + "02"
         "0000000000000000" + "0000018bcfe56800" + "0000000000000001" + "02"
     )  # fmt: skip
-    unverified = Anchor(1000, 7, "id", NOON, records[:2], unverified=True)
-    assert anchors.encode_value(unverified) == small[:1] + b"\x01" + small[2:]
-    assert anchors.decode_head(small) == (1000, 7, "id", NOON, False)
-    with pytest.raises(Undecodable, match="flags 2, known is 1"):
-        anchors.decode_value(small[:1] + b"\x02" + small[2:])
-    with pytest.raises(ValueError, match="34 records; an anchor holds 33"):
-        anchors.encode_value(Anchor(0, 0, "", 0, (*records, records[0])))
+    unverified = TrackedOffset(1000, 7, "id", NOON, records[:2], unverified=True)
+    assert tracked_offsets.encode_value(unverified) == small[:1] + b"\x01" + small[2:]
+    assert tracked_offsets.decode_head(small) == (1000, 7, "id", NOON, False)
+    with pytest.raises(Undecodable, match="flags 2; the only known flag is 1"):
+        tracked_offsets.decode_value(small[:1] + b"\x02" + small[2:])
+    with pytest.raises(ValueError, match="34 records; at most 33"):
+        tracked_offsets.encode_value(TrackedOffset(0, 0, "", 0, (*records, records[0])))
 
 
-def test_milestones_make_it_version_2_and_have_their_bytes_for_ever() -> None:
-    record, far = AnchorRecord(1, NOON), Milestone(200, 2, NOON - 1)
-    plain = anchors.encode_value(Anchor(1000, 7, "id", NOON, (record,)))
-    more = Anchor(1000, 7, "id", NOON, (record,), milestones=(far, Milestone(0, 3, NOON - 2)))
-    data = anchors.encode_value(more)
+def test_encoding_of_milestones_is_version_2_and_never_changes() -> None:
+    record, far = ConsumedRecord(1, NOON), Milestone(200, 2, NOON - 1)
+    plain = tracked_offsets.encode_value(TrackedOffset(1000, 7, "id", NOON, (record,)))
+    more = TrackedOffset(
+        1000, 7, "id", NOON, (record,), milestones=(far, Milestone(0, 3, NOON - 2))
+    )
+    data = tracked_offsets.encode_value(more)
     assert data.hex() == "02" + plain[1:].hex() + (
         "02" + "0000000000000002" + "02" + "a006" + "0000000000000003" + "02" + "c801"
     )
-    assert anchors.decode_head(data) == anchors.decode_head(plain)
-    alone = anchors.encode_value(Anchor(1000, 7, "id", NOON, (), milestones=(far,)))
+    assert tracked_offsets.decode_head(data) == tracked_offsets.decode_head(plain)
+    alone = tracked_offsets.encode_value(TrackedOffset(1000, 7, "id", NOON, (), milestones=(far,)))
     assert alone.hex().endswith("00" + "01" + "0000000000000002" + "0000018bcfe567ff" + "a006")
     for wrong, reason in (
         (b"\x02" + plain[1:] + b"\x00", "0 milestones"),
@@ -266,76 +268,78 @@ def test_milestones_make_it_version_2_and_have_their_bytes_for_ever() -> None:
         (b"\x01" + data[1:], "bytes too many"),
     ):
         with pytest.raises(Undecodable, match=reason):
-            anchors.decode_value(wrong)
+            tracked_offsets.decode_value(wrong)
     for bad, reason in (
-        ((far, far), "a milestone at 200, which is not before 200"),
-        ((Milestone(1000, 2, 0),), "a milestone at 1000, which is not before 1000"),
-        ((Milestone(-1, 2, 0),), "a milestone at -1"),
-        (tuple(Milestone(99 - n, 2, 0) for n in range(25)), "25 milestones; an anchor holds 24"),
+        ((far, far), "milestone at 200 is not before 200"),
+        ((Milestone(1000, 2, 0),), "milestone at 1000 is not before 1000"),
+        ((Milestone(-1, 2, 0),), "milestone at -1"),
+        (tuple(Milestone(99 - n, 2, 0) for n in range(25)), "25 milestones; at most 24"),
     ):
         with pytest.raises(ValueError, match=reason):
-            anchors.encode_value(Anchor(1000, 7, "id", NOON, (), milestones=bad))
+            tracked_offsets.encode_value(TrackedOffset(1000, 7, "id", NOON, (), milestones=bad))
 
 
-def test_uncommitted_records_make_it_version_3_and_have_their_bytes_for_ever() -> None:
-    records = tuple(AnchorRecord(n, NOON) for n in range(3))
-    plain = anchors.encode_value(Anchor(1000, 7, "id", NOON, records))
-    anchor = Anchor(1000, 7, "id", NOON, records, passed=300, uncommitted=frozenset({1, 2}))
-    data = anchors.encode_value(anchor)
+def test_encoding_of_uncommitted_records_is_version_3_and_never_changes() -> None:
+    records = tuple(ConsumedRecord(n, NOON) for n in range(3))
+    plain = tracked_offsets.encode_value(TrackedOffset(1000, 7, "id", NOON, records))
+    tracked = TrackedOffset(1000, 7, "id", NOON, records, passed=300, uncommitted=frozenset({1, 2}))
+    data = tracked_offsets.encode_value(tracked)
     assert data.hex() == "03" + plain[1:].hex() + "00" + "ac02" + "06"
-    assert anchors.decode_value(data) == anchor
+    assert tracked_offsets.decode_value(data) == tracked
     for wrong, reason in (
-        (data[:-1] + b"\x07", "uncommitted are 111, of 3 records"),
-        (data[:-1] + b"\x08", "uncommitted are 1000, of 3 records"),
-        (data[:-3] + b"\x00\x00", "nothing uncommitted"),
+        (data[:-1] + b"\x07", "uncommitted bitmap 111 for 3 records"),
+        (data[:-1] + b"\x08", "uncommitted bitmap 1000 for 3 records"),
+        (data[:-3] + b"\x00\x00", "without uncommitted records"),
     ):
         with pytest.raises(Undecodable, match=reason):
-            anchors.decode_value(wrong)
+            tracked_offsets.decode_value(wrong)
     for bad in ({0}, {3}):
-        with pytest.raises(ValueError, match="cannot be the uncommitted ones"):
-            anchors.encode_value(Anchor(1000, 7, "id", NOON, records, uncommitted=frozenset(bad)))
+        with pytest.raises(ValueError, match="invalid indexes of uncommitted records"):
+            tracked_offsets.encode_value(
+                TrackedOffset(1000, 7, "id", NOON, records, uncommitted=frozenset(bad))
+            )
 
 
-def test_an_anchor_of_another_version() -> None:
-    data = b"\x04" + anchors.encode_value(Anchor(0, 0, "", 0, ()))[1:]
-    with pytest.raises(Undecodable, match="version 4, known are 1 to 3"):
-        anchors.decode_value(data)
+def test_tracked_offset_of_an_unknown_version() -> None:
+    data = b"\x04" + tracked_offsets.encode_value(TrackedOffset(0, 0, "", 0, ()))[1:]
+    with pytest.raises(Undecodable, match="version 4; known versions are 1 to 3"):
+        tracked_offsets.decode_value(data)
 
 
-def test_an_anchor_of_a_position_that_is_gone() -> None:
-    data = anchors.encode_value(Anchor(5, -1, "", NOON, (), unverified=True))
+def test_tracked_offset_that_was_deleted_on_the_source() -> None:
+    data = tracked_offsets.encode_value(TrackedOffset(5, -1, "", NOON, (), unverified=True))
     assert data[:2] == b"\x01\x01"
-    found = anchors.decode_value(data)
+    found = tracked_offsets.decode_value(data)
     assert found is not None
     assert found.unverified
-    assert anchors.decode_head(data) == (5, -1, "", NOON, True)
+    assert tracked_offsets.decode_head(data) == (5, -1, "", NOON, True)
     with pytest.raises(Undecodable, match="flags 2"):
-        anchors.decode_value(b"\x01\x02" + data[2:])
+        tracked_offsets.decode_value(b"\x01\x02" + data[2:])
 
 
-def test_a_pass_is_readable_and_written_in_one_way() -> None:
+def test_pass_has_one_readable_encoding() -> None:
     scope = Scope("primary", ("orders", "pay.*"), ("pay-test",), (".*",))
     key = PassKey("RFj2XSUOSdiT9QqwHGckjA", scope.digest)
-    data = anchor_passes.encode_key(key)
+    data = tracking_passes.encode_key(key)
     assert data.decode() == f'["pass","RFj2XSUOSdiT9QqwHGckjA","{scope.digest}"]'
     assert scope.digest == "1bd017ba1d72a025"
-    assert anchor_passes.decode_key(data) == key
-    assert anchor_passes.is_key(data)
-    assert not anchor_passes.is_key(anchors.encode_key(AnchorKey("c", "g", "t", 0)))
-    value = anchor_passes.encode_value(Pass(NOON, scope, 12, 48))
+    assert tracking_passes.decode_key(data) == key
+    assert tracking_passes.is_key(data)
+    assert not tracking_passes.is_key(tracked_offsets.encode_key(OffsetKey("c", "g", "t", 0)))
+    value = tracking_passes.encode_value(Pass(NOON, scope, 12, 48))
     assert value.decode() == (
         '{"version":1,"at_ms":1700000000000,"source":"primary","topics":["orders","pay.*"],'
-        '"exclude":["pay-test"],"groups":[".*"],"groups_seen":12,"positions_seen":48}'
+        '"exclude":["pay-test"],"groups":[".*"],"groups_seen":12,"offsets_seen":48}'
     )
-    assert anchor_passes.decode_value(value) == Pass(NOON, scope, 12, 48)
+    assert tracking_passes.decode_value(value) == Pass(NOON, scope, 12, 48)
     for wrong, why in (
-        (value.replace(b"[", b"[ ", 1), "not as drctl writes it"),
-        (value.replace(b'"version":1', b'"version":2'), "another version"),
-        (value.replace(b"1700000000000", b"true"), "another version"),
-        (value.replace(b'"pay-test"', b"7"), "a pattern that is no text"),
+        (value.replace(b"[", b"[ ", 1), "not in drctl's encoding"),
+        (value.replace(b'"version":1', b'"version":2'), "unknown version"),
+        (value.replace(b"1700000000000", b"true"), "unknown version"),
+        (value.replace(b'"pay-test"', b"7"), "a pattern that is not a string"),
     ):
         with pytest.raises(Undecodable, match=why):
-            anchor_passes.decode_value(wrong)
+            tracking_passes.decode_value(wrong)
 
 
 def test_what_a_pass_covers() -> None:

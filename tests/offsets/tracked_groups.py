@@ -1,19 +1,19 @@
-"""A source of groups and the topic of anchors, both in memory."""
+"""Groups of a source and the tracked offsets topic, both in memory."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from drctl.formats.anchor_passes import Scope
-from drctl.formats.anchors import Anchor
+from drctl.formats.tracked_offsets import TrackedOffset
+from drctl.formats.tracking_passes import Scope
 from drctl.model.errors import Unreachable
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import Row, TopicPartition
 from drctl.model.translation import GroupPartition
-from drctl.offsets.anchor_log import AnchorLog, Change, anchors_of
 from drctl.offsets.consumed import step_of
 from drctl.offsets.link_translation import Cluster
-from drctl.offsets.tracking import Passes, Tracked, Tracker
+from drctl.offsets.tracking import Passes, PassResult, Tracker
+from drctl.offsets.tracking_log import Change, TrackingLog, tracked_offsets_of
 from tests.fakes import FakeCluster, FakeLog
 
 NOON = 1_700_000_000_000
@@ -38,7 +38,7 @@ def source_of(logs: dict[TopicPartition, FakeLog]) -> FakeCluster:
 
 @dataclass
 class Topic:
-    """The anchors topic as compaction has not touched it yet.
+    """The tracked offsets topic before compaction.
 
     Attributes:
         silent: whether nobody answers.
@@ -52,14 +52,14 @@ class Topic:
         """What is left in the end."""
         return Topic(list(dict(self.records).items()), self.exists)
 
-    def log(self) -> AnchorLog:
-        found = AnchorLog()
+    def log(self) -> TrackingLog:
+        found = TrackingLog()
         found.take(self.records)
         return found
 
-    def anchors(self) -> Mapping[GroupPartition, Anchor]:
+    def tracked_offsets(self) -> Mapping[GroupPartition, TrackedOffset]:
         """As somebody sees them who translates while the source is dead."""
-        found, damaged = anchors_of(self.log(), SOURCE_ID, None, None)
+        found, damaged = tracked_offsets_of(self.log(), SOURCE_ID, None, None)
         assert not damaged
         return found
 
@@ -70,13 +70,13 @@ class Store:
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
         self.exists = False
-        self._log = AnchorLog()
+        self._log = TrackingLog()
         self._read = 0
 
     def cluster_id(self) -> str:
         return TARGET_ID
 
-    def catch_up(self) -> AnchorLog:
+    def catch_up(self) -> TrackingLog:
         if self.topic.silent:
             raise Unreachable("cluster target did not answer within 10 s")
         self.exists = self.topic.exists
@@ -145,12 +145,12 @@ class OneTracker:
         self.store = Store(topic)
         self.passes = Passes(self.tracker, self.store, self.store)
 
-    def run(self) -> Tracked:
+    def run(self) -> PassResult:
         return self.passes.run(lambda _phase: None)
 
 
-def fingerprints(anchor: Anchor) -> list[int]:
-    return [record.fingerprint for record in anchor.records]
+def fingerprints(tracked: TrackedOffset) -> list[int]:
+    return [record.fingerprint for record in tracked.records]
 
 
 def of_rows(*offsets: int) -> list[int]:

@@ -1,20 +1,20 @@
-"""The content of the offset snapshots topic (`__drctl_anchors`)."""
+"""The content of the tracked offsets topic (`__drctl_anchors`)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 from drctl.config.link import Link
-from drctl.formats import anchor_passes, anchors
-from drctl.formats.anchor_passes import Pass, PassKey, Scope
-from drctl.formats.anchors import Anchor, AnchorHead, AnchorKey
+from drctl.formats import tracked_offsets, tracking_passes
 from drctl.formats.primitives import Undecodable
+from drctl.formats.tracked_offsets import OffsetKey, TrackedHead, TrackedOffset
+from drctl.formats.tracking_passes import Pass, PassKey, Scope
 from drctl.model.ports import OffsetReader
 from drctl.model.topology import TopicPartition, TopicState
 from drctl.model.translation import GroupPartition
 
-ANCHORS_TOPIC = "__drctl_anchors"
-"""Stores offset snapshots; compacted, on the target."""
+TRACKED_OFFSETS_TOPIC = "__drctl_anchors"
+"""Stores tracked offsets; compacted, on the target."""
 
 Change = tuple[bytes, bytes | None]
 """Key and value of a record of the topic; the value is None for a tombstone."""
@@ -27,38 +27,38 @@ def scope_of(link: Link) -> Scope:
 
 
 class Held(NamedTuple):
-    """An offset snapshot as stored in the topic.
+    """A tracked offset as stored in the topic.
 
     Attributes:
-        value: the encoded snapshot.
+        value: the encoded tracked offset.
     """
 
-    head: AnchorHead
+    head: TrackedHead
     value: bytes
 
     @property
-    def anchor(self) -> Anchor | None:
-        """The decoded snapshot; None if it cannot be decoded."""
+    def tracked(self) -> TrackedOffset | None:
+        """The decoded tracked offset; None if it cannot be decoded."""
         try:
-            return anchors.decode_value(self.value)
+            return tracked_offsets.decode_value(self.value)
         except Undecodable:
             return None
 
 
-class AnchorLog:
-    """The offset snapshots in the topic, built from its records in order.
+class TrackingLog:
+    """The tracked offsets in the topic, built from its records in order.
 
-    Two trackers may write the same snapshot: the newer observation wins, not the later write.
+    Two trackers may track the same offset: the newer observation wins, not the later write.
 
     Attributes:
-        shadowed: snapshots for which compaction would keep an older observation.
+        shadowed: tracked offsets of which compaction would keep an older observation.
     """
 
     def __init__(self) -> None:
-        self._anchors: dict[AnchorKey, Held] = {}
+        self._tracked_offsets: dict[OffsetKey, Held] = {}
         self._passes: dict[PassKey, Pass] = {}
         self._damaged: set[bytes] = set()
-        self.shadowed: set[AnchorKey] = set()
+        self.shadowed: set[OffsetKey] = set()
 
     @property
     def damaged(self) -> int:
@@ -70,37 +70,39 @@ class AnchorLog:
         for raw, value in records:
             name = raw or b""
             try:
-                if anchor_passes.is_key(raw):
-                    self._note_pass(anchor_passes.decode_key(raw), value)
+                if tracking_passes.is_key(raw):
+                    self._note_pass(tracking_passes.decode_key(raw), value)
                 else:
-                    self._note(anchors.decode_key(raw), value)
+                    self._note(tracked_offsets.decode_key(raw), value)
             except Undecodable:
                 self._damaged.add(name)
             else:
                 self._damaged.discard(name)
 
-    def held(self, key: AnchorKey) -> Held | None:
-        """Return the newest snapshot of a committed offset, if there is one."""
-        return self._anchors.get(key)
+    def held(self, key: OffsetKey) -> Held | None:
+        """Return the newest tracked offset of a group and partition, if there is one."""
+        return self._tracked_offsets.get(key)
 
     def holds(self, raw: bytes, value: bytes | None) -> bool:
         """Return whether the log holds this record or a newer one of its key."""
-        if anchor_passes.is_key(raw):
-            noted = anchor_passes.decode_value(value)
-            known = self._passes.get(anchor_passes.decode_key(raw))
+        if tracking_passes.is_key(raw):
+            noted = tracking_passes.decode_value(value)
+            known = self._passes.get(tracking_passes.decode_key(raw))
             return noted is None or (known is not None and known.at_ms >= noted.at_ms)
-        held = self._anchors.get(anchors.decode_key(raw))
+        held = self._tracked_offsets.get(tracked_offsets.decode_key(raw))
         if value is None or held is None:
             return value is None
-        return held.head.observed_ms >= anchors.decode_head(value).observed_ms
+        return held.head.observed_ms >= tracked_offsets.decode_head(value).observed_ms
 
-    def of_cluster(self, cluster_id: str) -> Iterator[tuple[AnchorKey, Held]]:
-        """Yield all snapshots of committed offsets on a cluster."""
-        return ((k, held) for k, held in self._anchors.items() if k.cluster_id == cluster_id)
+    def of_cluster(self, cluster_id: str) -> Iterator[tuple[OffsetKey, Held]]:
+        """Yield all tracked offsets of a source cluster."""
+        return (
+            (k, held) for k, held in self._tracked_offsets.items() if k.cluster_id == cluster_id
+        )
 
     def cluster_ids(self) -> frozenset[str]:
-        """Return the ids of all clusters with snapshots."""
-        return frozenset(key.cluster_id for key in self._anchors)
+        """Return the ids of all source clusters."""
+        return frozenset(key.cluster_id for key in self._tracked_offsets)
 
     def passes(self, cluster_id: str) -> tuple[Pass, ...]:
         """Return the last pass of each scope over a cluster."""
@@ -110,21 +112,21 @@ class AnchorLog:
         """Return the start of the last pass of a scope over any cluster."""
         return max((p.at_ms for key, p in self._passes.items() if key.scope == scope), default=None)
 
-    def _note(self, key: AnchorKey, value: bytes | None) -> None:
+    def _note(self, key: OffsetKey, value: bytes | None) -> None:
         if value is None:
-            self._anchors.pop(key, None)
+            self._tracked_offsets.pop(key, None)
             self.shadowed.discard(key)
             return
-        found = Held(anchors.decode_head(value), value)
-        known = self._anchors.get(key)
+        found = Held(tracked_offsets.decode_head(value), value)
+        known = self._tracked_offsets.get(key)
         if known is not None and found.head.observed_ms < known.head.observed_ms:
             self.shadowed.add(key)
         else:
-            self._anchors[key] = found
+            self._tracked_offsets[key] = found
             self.shadowed.discard(key)
 
     def _note_pass(self, key: PassKey, value: bytes | None) -> None:
-        found = anchor_passes.decode_value(value)
+        found = tracking_passes.decode_value(value)
         if found is None:
             self._passes.pop(key, None)
         else:
@@ -132,7 +134,7 @@ class AnchorLog:
 
 
 class Confirmations:
-    """Determines until when offset snapshots were confirmed by later passes.
+    """Determines until when tracked offsets were confirmed by later passes.
 
     Patterns from the topic are compared as text and never executed: anyone who can write to the
     topic could otherwise block a process with an expensive pattern.
@@ -148,7 +150,7 @@ class Confirmations:
         self._topics: dict[tuple[int, str], bool] = {}
         self._groups: dict[tuple[int, str], bool] = {}
 
-    def seen_ms(self, key: AnchorKey, head: AnchorHead) -> int:
+    def seen_ms(self, key: OffsetKey, head: TrackedHead) -> int:
         """Return when this committed offset was last confirmed, in milliseconds since 1970 UTC."""
         if not head.unverified:
             for number, each in enumerate(self._passes):
@@ -158,9 +160,9 @@ class Confirmations:
                     return each.at_ms
         return head.observed_ms
 
-    def _covers(self, number: int, each: Pass, key: AnchorKey) -> bool:
+    def _covers(self, number: int, each: Pass, key: OffsetKey) -> bool:
         group, topic = (number, key.group), (number, key.topic)
-        own = self._own if self._own and self._own.looks_as(each.scope) else None
+        own = self._own if self._own and self._own.same_patterns(each.scope) else None
         if group not in self._groups:
             named = each.scope.names_group(key.group)
             self._groups[group] = own.covers_group(key.group) if own else named
@@ -170,50 +172,50 @@ class Confirmations:
         return self._groups[group] and self._topics[topic]
 
 
-def anchors_of(
-    log: AnchorLog, cluster_id: str, source: OffsetReader | None, scope: Scope | None
-) -> tuple[Mapping[GroupPartition, Anchor], int]:
-    """Return the offset snapshots of a cluster, and the number of damaged records.
+def tracked_offsets_of(
+    log: TrackingLog, cluster_id: str, source: OffsetReader | None, scope: Scope | None
+) -> tuple[Mapping[GroupPartition, TrackedOffset], int]:
+    """Return the tracked offsets of a cluster, and the number of damaged records.
 
     Args:
-        source: that cluster, if reachable: snapshots of topics that were deleted or recreated are
-            then left out.
+        source: that cluster, if reachable: tracked offsets in topics that were deleted or recreated
+            are then left out.
         scope: scope of the link; None if unknown.
 
     Raises:
         Unreachable: the source did not answer.
     """
     seen_ms = Confirmations(log.passes(cluster_id), scope).seen_ms
-    found: dict[GroupPartition, Anchor] = {}
+    found: dict[GroupPartition, TrackedOffset] = {}
     damaged = log.damaged
     for key, held in log.of_cluster(cluster_id):
-        anchor = held.anchor
-        if anchor is None:
+        tracked = held.tracked
+        if tracked is None:
             damaged += 1
             continue
         place = GroupPartition(key.group, TopicPartition(key.topic, key.partition))
-        found[place] = replace(anchor, observed_ms=seen_ms(key, held.head))
+        found[place] = replace(tracked, observed_ms=seen_ms(key, held.head))
     if source is None or not found:
         return found, damaged
     topics = source.topics(sorted({place.partition.topic for place in found}))
     current = {
-        place: anchor
-        for place, anchor in found.items()
+        place: tracked
+        for place, tracked in found.items()
         if isinstance(state := topics[place.partition.topic], TopicState)
-        and anchor.topic_id in ("", state.topic_id)
+        and tracked.topic_id in ("", state.topic_id)
     }
     return current, damaged
 
 
-def survived_cluster(log: AnchorLog, source: str, target_id: str) -> str | None:
-    """Return the cluster id of an unreachable source from its offset snapshots.
+def survived_cluster(log: TrackingLog, source: str, target_id: str) -> str | None:
+    """Return the cluster id of an unreachable source from its tracked offsets.
 
     Passes store the name of the source in drctl.yaml; a single cluster needs no name. Returns an
-    empty string if there are no snapshots, None if all are of other clusters.
+    empty string if there are no tracked offsets, None if all are of other clusters.
 
     Args:
         source: its name in drctl.yaml.
-        target_id: id of the cluster that stores the snapshots; its own snapshots are ignored.
+        target_id: id of the cluster that stores the tracked offsets; its own are ignored.
     """
     ids = log.cluster_ids() - {target_id}
     if not ids:

@@ -1,17 +1,17 @@
-"""The topic of offset snapshots (`__drctl_anchors`) on the target cluster."""
+"""The topic of tracked offsets (`__drctl_anchors`) on the target cluster."""
 
 from collections.abc import Iterable, Sequence
 
 from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.connection import Connection
 from drctl.kafka.followed_topic import CompactedTopic
-from drctl.kafka.own_topics import ANCHORS, TopicWriter, check_writable, create_compacted
+from drctl.kafka.own_topics import TRACKED_OFFSETS, TopicWriter, check_writable, create_compacted
 from drctl.model.errors import Unknown
-from drctl.offsets.anchor_log import ANCHORS_TOPIC, AnchorLog, Change
+from drctl.offsets.tracking_log import TRACKED_OFFSETS_TOPIC, Change, TrackingLog
 
 _PATIENCE_S = 30.0
 _CONFIG = {
-    # Snapshots of busy groups change in every pass: compact often to keep startup reads small.
+    # Offsets of busy groups change in every pass: compact often to keep startup reads small.
     "segment.bytes": str(64 << 20),
     "segment.ms": "3600000",
     "min.cleanable.dirty.ratio": "0.1",
@@ -19,25 +19,25 @@ _CONFIG = {
 
 
 class _Log(CompactedTopic):
-    """The topic's records as an `AnchorLog`."""
+    """The topic's records as a `TrackingLog`."""
 
     _restarts = True
 
     def __init__(self, connection: Connection, topic: str) -> None:
-        super().__init__(connection, topic, b"", ANCHORS)
-        self.log = AnchorLog()
+        super().__init__(connection, topic, b"", TRACKED_OFFSETS)
+        self.log = TrackingLog()
 
     def _forget(self) -> None:
-        self.log = AnchorLog()
+        self.log = TrackingLog()
 
     def _take(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
         self.log.take(records)
 
 
-class AnchorsTopicReader(ClusterClient):
+class TrackedOffsetsReader(ClusterClient):
     """Follows the topic; reads each record once."""
 
-    def __init__(self, connection: Connection, topic: str = ANCHORS_TOPIC) -> None:
+    def __init__(self, connection: Connection, topic: str = TRACKED_OFFSETS_TOPIC) -> None:
         super().__init__(connection)
         self._topic = topic
         self._held = _Log(self._connection, topic)
@@ -51,7 +51,7 @@ class AnchorsTopicReader(ClusterClient):
         """
         return self._connection.nodes(self._connection.deadline()).cluster_id
 
-    def catch_up(self) -> AnchorLog:
+    def catch_up(self) -> TrackingLog:
         """Read up to the end of the topic; empty if the topic does not exist.
 
         Raises:
@@ -69,10 +69,10 @@ class AnchorsTopicReader(ClusterClient):
             ConfigError: this user may not write it.
         """
         if self.exists:
-            check_writable(self._connection, self._topic, ANCHORS)
+            check_writable(self._connection, self._topic, TRACKED_OFFSETS)
 
 
-class AnchorsTopic(AnchorsTopicReader):
+class TrackedOffsetsTopic(TrackedOffsetsReader):
     """Reads and writes the topic."""
 
     _writer: TopicWriter | None = None
@@ -86,7 +86,7 @@ class AnchorsTopic(AnchorsTopicReader):
             Unknown: another failure; some changes may be written.
         """
         if not self.exists:
-            create_compacted(self._connection, self._topic, ANCHORS, _CONFIG)
+            create_compacted(self._connection, self._topic, TRACKED_OFFSETS, _CONFIG)
         self._send(changes)
         settled = self._held.settle(_PATIENCE_S)
         self.exists = True
@@ -103,8 +103,8 @@ class AnchorsTopic(AnchorsTopicReader):
         writer = self._writer
         if writer is None:
             # Without permission, an idempotent producer only reports a fatal error.
-            check_writable(self._connection, self._topic, ANCHORS)
-            opened = TopicWriter(self._connection, self._topic, ANCHORS, _PATIENCE_S)
+            check_writable(self._connection, self._topic, TRACKED_OFFSETS)
+            opened = TopicWriter(self._connection, self._topic, TRACKED_OFFSETS, _PATIENCE_S)
             writer = opened.__enter__()
         self._writer = None
         writer.write(changes)

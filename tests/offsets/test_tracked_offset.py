@@ -1,50 +1,61 @@
-"""Which anchors a translation uses, how old it calls them, and what it makes of them."""
+"""Translation by tracked offsets: which ones are used, their age, and the answers."""
 
 from collections.abc import Sequence
 from typing import cast
 
 import pytest
 
-from drctl.formats import anchor_passes, anchors
-from drctl.formats.anchor_passes import Pass, PassKey, Scope
-from drctl.formats.anchors import Anchor, AnchorKey
+from drctl.formats import tracked_offsets, tracking_passes
+from drctl.formats.tracked_offsets import OffsetKey, TrackedOffset
+from drctl.formats.tracking_passes import Pass, PassKey, Scope
 from drctl.model.ports import ClusterReader
 from drctl.model.topology import TopicPartition
 from drctl.model.translation import Answer, GroupPartition
-from drctl.offsets.anchor_log import AnchorLog, Change, anchors_of, survived_cluster
-from drctl.offsets.anchored import AnchorAnswers
 from drctl.offsets.methods import NoAnswer, Question
 from drctl.offsets.searching import TargetSearch
+from drctl.offsets.tracked_offset import TrackedOffsetAnswers
+from drctl.offsets.tracking_log import Change, TrackingLog, survived_cluster, tracked_offsets_of
 from tests.fakes import FakeCluster
-from tests.offsets.anchoring import HOUR, NOON, ORDERS, Clock, OneTracker, Topic, log, source_of
 from tests.offsets.answers import bounds, reason
+from tests.offsets.tracked_groups import (
+    HOUR,
+    NOON,
+    ORDERS,
+    Clock,
+    OneTracker,
+    Topic,
+    log,
+    source_of,
+)
 
 EVERYTHING = Scope("primary", (".*",), (), (".*",))
 BILLING = GroupPartition("billing", ORDERS)
 
 
 def anchored(cluster: str = "A", topic: str = "orders", at: int = NOON, **more: bool) -> Change:
-    key = AnchorKey(cluster, "billing", topic, 0)
-    return anchors.encode_key(key), anchors.encode_value(Anchor(7, -1, "id", at, (), **more))
+    key = OffsetKey(cluster, "billing", topic, 0)
+    return tracked_offsets.encode_key(key), tracked_offsets.encode_value(
+        TrackedOffset(7, -1, "id", at, (), **more)
+    )
 
 
 def passed(at: int, scope: Scope = EVERYTHING, cluster: str = "A") -> Change:
-    key = anchor_passes.encode_key(PassKey(cluster, scope.digest))
-    return key, anchor_passes.encode_value(Pass(at, scope, 1, 1))
+    key = tracking_passes.encode_key(PassKey(cluster, scope.digest))
+    return key, tracking_passes.encode_value(Pass(at, scope, 1, 1))
 
 
-def log_of(*records: Change) -> AnchorLog:
-    found = AnchorLog()
+def log_of(*records: Change) -> TrackingLog:
+    found = TrackingLog()
     found.take(records)
     return found
 
 
 def seen_ms(*records: Change, topic: str = "orders", own: Scope | None = None) -> int:
-    found, _ = anchors_of(log_of(*records), "A", None, own)
+    found, _ = tracked_offsets_of(log_of(*records), "A", None, own)
     return found[GroupPartition("billing", TopicPartition(topic, 0))].observed_ms
 
 
-def test_a_pass_says_that_an_anchor_is_still_true() -> None:
+def test_a_pass_says_that_a_tracked_offset_is_still_true() -> None:
     later = NOON + HOUR
     assert seen_ms(anchored()) == NOON
     assert seen_ms(anchored(), passed(later)) == later
@@ -85,36 +96,36 @@ def test_a_pass_speaks_of_what_it_looked_at_only() -> None:
         ([*map(anchored, "AB"), passed(NOON, Scope("other", (".*",), (), (".*",)), "B")], None),
     ],
 )
-def test_whose_anchors_those_of_a_silent_source_are(
+def test_whose_tracked_offsets_those_of_a_silent_source_are(
     records: Sequence[Change], expected: str | None
 ) -> None:
     assert survived_cluster(log_of(*records), "primary", "TARGET") == expected
 
 
-def test_anchors_of_a_topic_that_was_made_anew_do_not_count() -> None:
+def test_tracked_offsets_of_a_topic_that_was_made_anew_do_not_count() -> None:
     source = source_of({ORDERS: log(10)})
     source.ids["orders"] = "id"
     reader = cast(ClusterReader, source)
-    assert anchors_of(log_of(anchored()), "A", reader, None)[0].keys() == {BILLING}
+    assert tracked_offsets_of(log_of(anchored()), "A", reader, None)[0].keys() == {BILLING}
     source.ids["orders"] = "another"
-    assert anchors_of(log_of(anchored()), "A", reader, None)[0] == {}
-    assert anchors_of(log_of(anchored(topic="gone")), "A", reader, None)[0] == {}
+    assert tracked_offsets_of(log_of(anchored()), "A", reader, None)[0] == {}
+    assert tracked_offsets_of(log_of(anchored(topic="gone")), "A", reader, None)[0] == {}
 
 
 def test_damage_is_counted() -> None:
     key, value = anchored()
     for wrong in (b"", b"\x02", value[:20], value + b"\0"):
-        assert anchors_of(log_of((key, wrong)), "A", None, None) == ({}, 1)
+        assert tracked_offsets_of(log_of((key, wrong)), "A", None, None) == ({}, 1)
     mended = log_of((key, b""), (key, value))
-    assert anchors_of(mended, "A", None, None)[1] == 0
+    assert tracked_offsets_of(mended, "A", None, None)[1] == 0
     broken_later = log_of((key, value), (key, b""))
-    assert anchors_of(broken_later, "A", None, None)[0].keys() == {BILLING}
+    assert tracked_offsets_of(broken_later, "A", None, None)[0].keys() == {BILLING}
 
 
 def answers(topic: Topic, target: FakeCluster, now_ms: int) -> Answer | NoAnswer:
     search = TargetSearch(cast(ClusterReader, target), target, {"orders": True})
     question = Question(BILLING, None, ORDERS)
-    found = AnchorAnswers(topic.anchors(), search, now_ms).answers([question])
+    found = TrackedOffsetAnswers(topic.tracked_offsets(), search, now_ms).answers([question])
     return found[question]
 
 
@@ -144,7 +155,7 @@ def test_a_group_that_had_consumed_nothing() -> None:
 def test_a_group_of_whose_records_none_was_left() -> None:
     topic, clock = tracked(40, start=40)
     found = answers(topic, FakeCluster({ORDERS: log(80)}), clock.now_ms)
-    assert "has no records" in reason(found)
+    assert "no consumed records were left" in reason(found)
 
 
 ENDLESS = "(a|a)*b"
@@ -165,9 +176,11 @@ ENDLESS = "(a|a)*b"
 )
 def test_patterns_that_were_read_are_never_run(read: Scope, own: Scope | None) -> None:
     name = "a" * 60
-    key = anchors.encode_key(AnchorKey("A", name, name, 0))
-    value = anchors.encode_value(Anchor(7, -1, "id", NOON, ()))
-    found, damaged = anchors_of(log_of((key, value), passed(NOON + HOUR, read)), "A", None, own)
+    key = tracked_offsets.encode_key(OffsetKey("A", name, name, 0))
+    value = tracked_offsets.encode_value(TrackedOffset(7, -1, "id", NOON, ()))
+    found, damaged = tracked_offsets_of(
+        log_of((key, value), passed(NOON + HOUR, read)), "A", None, own
+    )
     assert found[GroupPartition(name, TopicPartition(name, 0))].observed_ms == NOON
     assert not damaged
 

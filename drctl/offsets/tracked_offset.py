@@ -1,10 +1,10 @@
-"""Translation by offset snapshots: finds the last consumed records on the target."""
+"""Translation by tracked offsets: finds the last consumed records on the target."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from drctl.formats.anchors import Anchor, Milestone
+from drctl.formats.tracked_offsets import Milestone, TrackedOffset
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.model.translation import Answer, GroupPartition, Method
 from drctl.offsets.consumed import LastConsumed, Step
@@ -55,21 +55,21 @@ def nearest_copied(
     return found
 
 
-NO_ANCHOR = NoAnswer("no offset snapshot: drctl offsets track has not recorded it")
+NOT_TRACKED = NoAnswer("no tracked offset: drctl offsets track has not recorded it")
 
 
 @dataclass(frozen=True, slots=True)
-class AnchorAnswers:
+class TrackedOffsetAnswers:
     """Implements `TranslationMethod` for every kind of link, even if the source is unreachable.
 
     Attributes:
-        anchors: the newest snapshot of each committed offset.
-        now_ms: current time, for the age of a snapshot.
+        tracked_offsets: by group and partition, the newest one.
+        now_ms: current time, for the age of a tracked offset.
     """
 
-    method = Method.SNAPSHOT
+    method = Method.TRACKED_OFFSET
 
-    anchors: Mapping[GroupPartition, Anchor]
+    tracked_offsets: Mapping[GroupPartition, TrackedOffset]
     search: TargetSearch
     now_ms: int
 
@@ -80,24 +80,24 @@ class AnchorAnswers:
             Unreachable: the target did not answer.
             ScanFailed: records could not be read to their end.
         """
-        known = {q: a for q in questions if (a := self.anchors.get(q.place)) is not None}
+        known = {q: a for q in questions if (a := self.tracked_offsets.get(q.place)) is not None}
         usable = {
-            q: anchor
-            for q, anchor in known.items()
-            if anchor.offset and (q.committed is None or anchor.offset <= q.committed)
+            q: tracked
+            for q, tracked in known.items()
+            if tracked.offset and (q.committed is None or tracked.offset <= q.committed)
         }
-        sought = {q: SearchQuery(q.target, _trail(anchor)) for q, anchor in usable.items()}
+        sought = {q: SearchQuery(q.target, _last_consumed(t)) for q, t in usable.items()}
         matches = self.search.find(sought.values())
         lines: dict[Question, Line] = {
-            q: (q.target, anchor.milestones)
-            for q, anchor in usable.items()
-            if sought[q] not in matches and anchor.milestones
+            q: (q.target, tracked.milestones)
+            for q, tracked in usable.items()
+            if sought[q] not in matches and tracked.milestones
         }
         copied = nearest_copied(self.search, dict.fromkeys(lines.values()))
         found: dict[Question, Answer | NoAnswer] = {}
         for question in questions:
             if question not in known:
-                found[question] = NO_ANCHOR
+                found[question] = NOT_TRACKED
                 continue
             match = matches.get(sought[question]) if question in sought else None
             further = copied.get(lines[question]) if question in lines else None
@@ -105,41 +105,41 @@ class AnchorAnswers:
         return found
 
     def _answer(
-        self, question: Question, anchor: Anchor, found: Match | Copied | Unavailable | None
+        self, question: Question, tracked: TrackedOffset, found: Match | Copied | Unavailable | None
     ) -> Answer | NoAnswer:
-        committed = anchor.offset if question.committed is None else question.committed
-        if anchor.offset > committed:
+        committed = tracked.offset if question.committed is None else question.committed
+        if tracked.offset > committed:
             return NoAnswer(
-                f"its snapshot is of source offset {anchor.offset}, after the committed offset "
+                f"the tracked offset {tracked.offset} is after the committed offset "
                 f"{committed}: the group was reset backwards since"
             )
-        moved = committed - anchor.offset
-        age = max(0.0, (self.now_ms - anchor.observed_ms) / 1000)
-        if anchor.offset == 0:
-            evidence = "snapshot of source offset 0: the group had consumed nothing"
+        moved = committed - tracked.offset
+        age = max(0.0, (self.now_ms - tracked.observed_ms) / 1000)
+        if tracked.offset == 0:
+            evidence = "tracked offset 0: the group had consumed nothing"
             return Answer(self.method, 0, None, 0, evidence, age)
         if isinstance(found, Unavailable):
             return not_asked(found)
         if isinstance(found, Copied):
             milestone, match = found
-            missing = anchor.offset - milestone.position + moved
+            missing = tracked.offset - milestone.position + moved
             evidence = (
-                f"snapshot of source offset {anchor.offset}: the last consumed records are not on"
+                f"tracked offset {tracked.offset}: the last consumed records are not on"
                 f" the target; the record before source offset {milestone.position} is, at"
                 f" {match.position - 1}"
             )
             rereads = match.latest - match.position + missing
             return Answer(self.method, match.position, rereads, 0, evidence, age)
-        if found is None and not anchor.records:
-            return NoAnswer("its snapshot has no records: none that it had consumed were left")
+        if found is None and not tracked.records:
+            return NoAnswer("no consumed records were left when its offset was tracked")
         if found is None:
-            return NoAnswer("no record of its snapshot was found on the target")
-        whose = f"snapshot of source offset {anchor.offset}: "
-        exact = answer(self.method, found, _trail(anchor), whose, age)
+            return NoAnswer("none of the last consumed records were found on the target")
+        whose = f"tracked offset {tracked.offset}: "
+        exact = answer(self.method, found, _last_consumed(tracked), whose, age)
         if moved and exact.rereads_at_most is not None:
             return replace(exact, rereads_at_most=exact.rereads_at_most + moved)
         return exact
 
 
-def _trail(anchor: Anchor) -> LastConsumed:
-    return LastConsumed(anchor.records, anchor.passed, anchor.uncommitted)
+def _last_consumed(tracked: TrackedOffset) -> LastConsumed:
+    return LastConsumed(tracked.records, tracked.passed, tracked.uncommitted)

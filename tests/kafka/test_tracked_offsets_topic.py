@@ -1,4 +1,4 @@
-"""The anchors topic on a real cluster: made, followed, read back, deleted under a tracker."""
+"""The tracked offsets topic on a real cluster: created, followed, read back, deleted."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,14 +14,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from drctl.formats import anchors
-from drctl.formats.anchors import Anchor, AnchorKey
-from drctl.kafka.anchors_topic import AnchorsTopic, AnchorsTopicReader
+from drctl.formats import tracked_offsets
+from drctl.formats.tracked_offsets import OffsetKey, TrackedOffset
 from drctl.kafka.connection import Connection
-from drctl.kafka.own_topics import ANCHORS, TopicWriter
+from drctl.kafka.own_topics import TRACKED_OFFSETS, TopicWriter
 from drctl.kafka.reader import KafkaClusterReader
+from drctl.kafka.tracked_offsets_topic import TrackedOffsetsReader, TrackedOffsetsTopic
 from drctl.model.errors import ConfigError, Unknown, Unreachable
-from drctl.offsets.anchor_log import Change
+from drctl.offsets.tracking_log import Change
 from tests.kafka.conftest import Bench
 from tests.kafka.rights import Rights
 from tests.kafka.tls_broker import TlsCluster, wait_until
@@ -29,14 +29,16 @@ from tests.kafka.tls_broker import TlsCluster, wait_until
 pytestmark = pytest.mark.jvm
 
 NOON = 1_700_000_000_000
-KEY = AnchorKey("A", "billing", "orders", 0)
+KEY = OffsetKey("A", "billing", "orders", 0)
 
 
-def change(offset: int, observed_ms: int = NOON, key: AnchorKey = KEY) -> Change:
-    return anchors.encode_key(key), anchors.encode_value(Anchor(offset, -1, "", observed_ms, ()))
+def change(offset: int, observed_ms: int = NOON, key: OffsetKey = KEY) -> Change:
+    return tracked_offsets.encode_key(key), tracked_offsets.encode_value(
+        TrackedOffset(offset, -1, "", observed_ms, ())
+    )
 
 
-def noted(store: AnchorsTopic) -> None:
+def noted(store: TrackedOffsetsTopic) -> None:
     """As a pass does it."""
     store.catch_up()
     store.write([change(7)])
@@ -47,16 +49,16 @@ class Place:
 
     def __init__(self, properties: Mapping[str, str], bench: Bench) -> None:
         self.properties = dict(properties)
-        self.topic = f"__anchors-{uuid4().hex[:8]}"
+        self.topic = f"__tracked-offsets-{uuid4().hex[:8]}"
         self.bench = bench
 
-    def store(self) -> AnchorsTopic:
-        return AnchorsTopic(Connection("secondary", self.properties), self.topic)
+    def store(self) -> TrackedOffsetsTopic:
+        return TrackedOffsetsTopic(Connection("secondary", self.properties), self.topic)
 
-    def reader(self) -> AnchorsTopicReader:
-        return AnchorsTopicReader(Connection("secondary", self.properties), self.topic)
+    def reader(self) -> TrackedOffsetsReader:
+        return TrackedOffsetsReader(Connection("secondary", self.properties), self.topic)
 
-    def offset(self, key: AnchorKey = KEY) -> int | None:
+    def offset(self, key: OffsetKey = KEY) -> int | None:
         """What somebody who comes now knows of a position."""
         held = self.reader().catch_up().held(key)
         return held.head.offset if held else None
@@ -122,12 +124,12 @@ def test_two_follow_each_other(place: Place) -> None:
         assert held is not None
         assert held.head.offset == 8
     assert one.catch_up().shadowed == {KEY}
-    one.write([(anchors.encode_key(KEY), None)])
+    one.write([(tracked_offsets.encode_key(KEY), None)])
     assert place.offset() is None
 
 
 def test_many_are_written_and_read_back(place: Place) -> None:
-    keys = [AnchorKey("A", f"group-{n}", "orders", 0) for n in range(5_000)]
+    keys = [OffsetKey("A", f"group-{n}", "orders", 0) for n in range(5_000)]
     store = place.store()
     store.catch_up()
     store.write([change(n, NOON, key) for n, key in enumerate(keys)])
@@ -165,7 +167,7 @@ def test_a_topic_that_would_forget(place: Place) -> None:
 
 def test_a_cluster_that_does_not_answer(place: Place) -> None:
     properties = {**place.properties, "bootstrap.servers": "127.0.0.1:1"}
-    store = AnchorsTopic(Connection("secondary", properties, timeout_s=1), place.topic)
+    store = TrackedOffsetsTopic(Connection("secondary", properties, timeout_s=1), place.topic)
     for call in (store.catch_up, store.cluster_id, lambda: store.write([change(7)])):
         with pytest.raises(Unreachable, match="cluster secondary"):
             call()
@@ -216,7 +218,7 @@ def test_the_reason_of_a_purge_is_found_where_python_lost_it() -> None:
         writer._errors.append(purged)
         raise SystemError("returned a result with an exception set") from KafkaException(refused)
 
-    with TopicWriter(connection, "t", ANCHORS, 1) as writer:
+    with TopicWriter(connection, "t", TRACKED_OFFSETS, 1) as writer:
         with pytest.raises(KafkaException) as caught:
             writer._call(calls_back)
         assert isinstance(writer._ended(caught.value.args[0]), ConfigError)

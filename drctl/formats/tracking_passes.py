@@ -1,8 +1,8 @@
-"""Beside the anchors: when a tracker last looked at all positions, and at which ones.
+"""Passes of `drctl offsets track`: when it last read all committed offsets, and which ones.
 
-An anchor is written when its position moves; that it is still true afterwards is what passes say.
-Key and value are JSON and written in one way only: `["pass","CLUSTER ID","SCOPE"]`, where SCOPE is
-a digest of the value's patterns, so that trackers of the same configuration share a key.
+A tracked offset is written only when it changes; a later pass confirms that it has not changed.
+Key and value are JSON with exactly one encoding. The key is `["pass","CLUSTER ID","SCOPE"]`, where
+SCOPE is a digest of the value's patterns, so that trackers of the same configuration share a key.
 """
 
 import re
@@ -23,10 +23,11 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 class PassKey(NamedTuple):
-    """Which cluster was looked at, and by which patterns.
+    """A source and a scope.
 
     Attributes:
         cluster_id: Kafka's id of the source.
+        scope: digest of the patterns.
     """
 
     cluster_id: str
@@ -35,10 +36,10 @@ class PassKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a tracker looks at: the patterns of its link, matched against whole names.
+    """Patterns of a link, which must match whole names.
 
     Attributes:
-        source: what drctl.yaml calls the source.
+        source: name of the source in drctl.yaml.
     """
 
     source: str
@@ -48,17 +49,17 @@ class Scope:
 
     @property
     def digest(self) -> str:
-        """The same for the same patterns."""
+        """Digest of the patterns."""
         return sha256(written(_patterns(self))).hexdigest()[:_DIGITS]
 
     def covers_group(self, group: str) -> bool:
-        """Whether a group is looked at; runs the patterns, so never of a scope that was read."""
+        """Match the group. Executes the patterns: never call this on a scope from a topic."""
         return _any_matches(self.groups, group)
 
     def covers_topic(self, topic: str) -> bool:
-        """Whether positions in a topic are looked at; internal ones only where they are named.
+        """Match the topic; internal topics only by their full name.
 
-        It runs the patterns, so never of a scope that was read.
+        Executes the patterns: never call this on a scope from a topic.
         """
         if _any_matches(self.exclude, topic):
             return False
@@ -66,16 +67,16 @@ class Scope:
             return True
         return not topic.startswith(_INTERNAL) and _any_matches(self.topics, topic)
 
-    def looks_as(self, other: "Scope") -> bool:
-        """Whether the patterns are the same, letter by letter."""
+    def same_patterns(self, other: "Scope") -> bool:
+        """Compare the patterns as text."""
         return replace(self, source=other.source) == other
 
     def names_group(self, group: str) -> bool:
-        """Whether a group is looked at, as far as the text of the patterns alone tells."""
+        """Return whether the group is certain to match, without executing patterns."""
         return _EVERYTHING in self.groups or (_is_name(group) and group in self.groups)
 
     def names_topic(self, topic: str) -> bool:
-        """Likewise of positions in a topic."""
+        """Return whether the topic is certain to match, without executing patterns."""
         if topic in self.exclude or not all(map(_is_name, self.exclude)):
             return False
         if _is_name(topic) and topic in self.topics:
@@ -85,51 +86,51 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A look at all positions.
+    """One reading of all committed offsets.
 
     Attributes:
-        at_ms: when it began, in milliseconds since 1970 UTC.
-        groups: how many it saw.
-        positions: likewise.
+        at_ms: start, in milliseconds since 1970 UTC.
+        groups: number of groups.
+        offsets: number of committed offsets.
     """
 
     at_ms: int
     scope: Scope
     groups: int
-    positions: int
+    offsets: int
 
 
 def is_key(data: bytes | None) -> bool:
-    """Whether this begins as such a key does; an anchor's never does."""
+    """Return whether this is the start of such a key, not of a tracked offset's key."""
     return data is not None and data.startswith(_BEGINNING)
 
 
 def decode_key(data: bytes | None) -> PassKey:
-    """Read a key.
+    """Decode a key.
 
     Raises:
-        Undecodable: it is none.
+        Undecodable: it is not the key of a pass.
     """
     match parsed(_KEY, data):
         case [kind, str() as cluster, str() as scope] if kind == _KIND:
             found = PassKey(cluster, scope)
         case _:
-            raise Undecodable(_KEY, "not a pass's", data)
+            raise Undecodable(_KEY, "wrong structure", data)
     if encode_key(found) != data:
-        raise Undecodable(_KEY, "not as drctl writes it", data)
+        raise Undecodable(_KEY, "not in drctl's encoding", data)
     return found
 
 
 def encode_key(key: PassKey) -> bytes:
-    """Write a key."""
+    """Encode a key."""
     return written([_KIND, *key])
 
 
 def decode_value(data: bytes | None) -> Pass | None:
-    """Read a value; None for a tombstone.
+    """Decode a value; None for a tombstone.
 
     Raises:
-        Undecodable: it is none, or of a version that is not known.
+        Undecodable: it is invalid or of an unknown version.
     """
     if data is None:
         return None
@@ -142,20 +143,20 @@ def decode_value(data: bytes | None) -> Pass | None:
             "exclude": list() as exclude,
             "groups": list() as groups,
             "groups_seen": int() as groups_seen,
-            "positions_seen": int() as positions_seen,
-        } if version == _VERSION and all(map(is_count, (at_ms, groups_seen, positions_seen))):
+            "offsets_seen": int() as offsets_seen,
+        } if version == _VERSION and all(map(is_count, (at_ms, groups_seen, offsets_seen))):
             patterns = tuple(_strings(data, each) for each in (topics, exclude, groups))
-            found = Pass(at_ms, Scope(source, *patterns), groups_seen, positions_seen)
+            found = Pass(at_ms, Scope(source, *patterns), groups_seen, offsets_seen)
         case _:
-            raise Undecodable(_VALUE, "not a pass, or of another version", data)
+            raise Undecodable(_VALUE, "wrong structure or unknown version", data)
     if encode_value(found) != data:
-        raise Undecodable(_VALUE, "not as drctl writes it", data)
+        raise Undecodable(_VALUE, "not in drctl's encoding", data)
     return found
 
 
 def encode_value(value: Pass) -> bytes:
-    """Write a value."""
-    counts = {"groups_seen": value.groups, "positions_seen": value.positions}
+    """Encode a value."""
+    counts = {"groups_seen": value.groups, "offsets_seen": value.offsets}
     head = {"version": _VERSION, "at_ms": value.at_ms}
     return written({**head, **_patterns(value.scope), **counts})
 
@@ -172,12 +173,12 @@ def _patterns(scope: Scope) -> dict[str, object]:
 def _strings(data: bytes, found: list[object]) -> tuple[str, ...]:
     strings = tuple(each for each in found if isinstance(each, str))
     if len(strings) < len(found):
-        raise Undecodable(_VALUE, "a pattern that is no text", data)
+        raise Undecodable(_VALUE, "a pattern that is not a string", data)
     return strings
 
 
 def _is_name(pattern: str) -> bool:
-    """Whether it is text that matches itself; a dot in it may match more."""
+    """Return whether the pattern is a plain name, which matches itself (a dot may match more)."""
     return bool(_NAME.fullmatch(pattern))
 
 
