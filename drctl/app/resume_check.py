@@ -36,8 +36,8 @@ from drctl.model.repairs import Acl, TopicShape
 from drctl.model.text import quote
 from drctl.model.topology import TopicPartition, Unavailable
 from drctl.model.typed_json import read_as, to_json
+from drctl.runbook.allowlist import allowlist_of
 from drctl.runbook.reading import find
-from drctl.runbook.site import site_of
 from drctl.runbook.values import could_be
 from drctl.steps.apply_offsets import ApplyOffsets, ApplySettings
 from drctl.steps.registry import KINDS
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from drctl.app.link_reader import ClusterLinkReader
     from drctl.config.configuration import Config
     from drctl.config.link import Link
-    from drctl.runbook.site import Site
+    from drctl.runbook.allowlist import Allowlist
 
 _SHOWN = 20
 _CLUSTERS = ("cluster", "source", "target", "survivor")
@@ -102,7 +102,7 @@ class Permitted:
     connectors: frozenset[str]
     endpoints: tuple[EndpointConfig, ...]
     commands: frozenset[tuple[str, ...]]
-    site: "Site"
+    allowlist: "Allowlist"
     carries: Callable[[str], bool]
     carries_group: Callable[[str], bool]
     runbook: Named
@@ -147,7 +147,7 @@ def permitted(config: "Config", link: "Link", state: RunState) -> Permitted:
         frozenset(name for each in ways for name in connector_names(each)),
         settings.endpoints,
         frozenset(tuple(argv) for argv in own if argv),
-        site_of(config),
+        allowlist_of(config),
         carries,
         link.carries_group,
         runbook,
@@ -395,7 +395,7 @@ def _commands(told: Json, allowed: Permitted) -> Iterator[str]:
 def _command(argv: Sequence[str], env: Mapping[str, str], allowed: Permitted) -> Iterator[str]:
     """An environment decides what a command does, too: LD_PRELOAD, PATH, files it is handed."""
     words = shlex.join(argv)
-    if not argv or not (tuple(argv) in allowed.commands or allowed.site.allows(argv)):
+    if not argv or not (tuple(argv) in allowed.commands or allowed.allowlist.allows(argv)):
         yield f"`{words}` is not among `commands` and not configured for the link"
     if env and not allowed.signed and not any(_fits(env, each) for each in allowed.runbook.envs):
         yield f"`{words}` has an environment that no runbook on this host sets"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from drctl.config.configuration import Config
     from drctl.model.plan import Plan
     from drctl.plans.inputs import Circumstances
-    from drctl.runbook.site import Site
+    from drctl.runbook.allowlist import Allowlist
 
 app = typer.Typer(
     help="""List, lint, render and run runbooks.
@@ -102,7 +102,7 @@ def lint(
         raise UsageError(
             "no runbook given", "name files or folders, or set `runbooks` in drctl.yaml"
         )
-    linted = lint_all(paths, _site(config))
+    linted = lint_all(paths, _allowlist(config))
     if not linted:
         raise UsageError(f"no runbooks found in {', '.join(map(str, paths))}")
     lines = [line for each in linted for line in each.lines]
@@ -150,7 +150,7 @@ def render(given: Filled) -> int:
     if config and (given.link or len(config.links) == 1):
         wanted = config.link(given.link)
         seen = with_failback(config, wanted, configured(wanted))
-    text = page(runbook, seen, _given(given.values), _site(config))
+    text = page(runbook, seen, _given(given.values), _allowlist(config))
     return _text(given.name, runbook.path, text)
 
 
@@ -189,11 +189,11 @@ def run(given: Carried) -> int:
     given_values(runbook.file.parameters, values)
 
     def make(config: "Config", seen: "Circumstances") -> "Plan":
-        return build(runbook, values, seen, _site(config))
+        return build(runbook, values, seen, _allowlist(config))
 
     typed = option_words({"--set": tuple(f"{name}={value}" for name, value in values.items())})
     words = ["runbook", "run", given.name, *typed]
-    lost = runbook.gives_source_up
+    lost = runbook.abandons_source
     return either_direction(given, words, make, home=runbook.is_failback, lost=lost)
 
 
@@ -202,11 +202,11 @@ def _own(config: "Config | None") -> Path | None:
     return config.runbooks if config else None
 
 
-def _site(config: "Config | None") -> "Site":
+def _allowlist(config: "Config | None") -> "Allowlist":
     from drctl.offsets.applying import Precheck
-    from drctl.runbook.site import site_of
+    from drctl.runbook.allowlist import allowlist_of
 
-    return site_of(config, [precheck.value for precheck in Precheck])
+    return allowlist_of(config, [precheck.value for precheck in Precheck])
 
 
 def _given(values: tuple[str, ...]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A runbook, values for its parameters and a link -> the plan; or everything that is wrong."""
+"""Builds the plan of a runbook for a link, or reports everything that is wrong with it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,28 +17,28 @@ from drctl.model.errors import UsageError
 from drctl.model.plan import Duty, Plan, Step
 from drctl.plans.failback import is_failback
 from drctl.plans.inputs import Circumstances
+from drctl.runbook.allowlist import Allowlist
 from drctl.runbook.reading import Runbook
-from drctl.runbook.schema import SHORT, StepConfig
-from drctl.runbook.site import Site
+from drctl.runbook.schema import ACTION_KEYS, StepConfig
 from drctl.runbook.specs import (
     SEQUENCE,
     SPECS,
     CheckSettings,
     CommandSettings,
-    Given,
     SettingMismatch,
     Spec,
+    StepOptions,
 )
 from drctl.runbook.values import (
     PATTERNS,
+    Report,
     Values,
-    Wrong,
     filled,
-    fit_for_shell,
     given_values,
-    names_of,
+    link_names,
     references,
     seconds,
+    shell_safe,
 )
 from drctl.runbook.when import comparisons, observed
 from drctl.steps.prechecks import Preflight
@@ -58,59 +58,62 @@ _REQUIRED: Mapping[Trait, str] = {
     ),
 }
 _SHORT_KEYS = {"manual": "text", "check": "prechecks", "sequence": "name"}
-"""Short forms that hold the value of one setting."""
+"""The setting that a scalar or list under this key is short for."""
 
-_BY_PEOPLE = frozenset({"manual", "manual-check", "manual-change", "command"})
+_ALLOWED_WITH_FAILBACK = frozenset({"manual", "manual-check", "manual-change", "command"})
 
 
-class Broken(NamedTuple):
+class BrokenRule(NamedTuple):
     """A rule that a plan breaks.
 
     Attributes:
-        step: the id of the step at which it shows.
+        step: the id of the step that breaks it.
     """
 
     step: str
     text: str
 
 
-def broken(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[Broken, ...]:
+def broken_rules(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[BrokenRule, ...]:
     """Every rule that the plan breaks."""
-    order = (Broken(line.split()[1], line) for line in violations(plan, kinds))
-    return (*order, *_unasked(plan, kinds), *_duties(plan, kinds), *_beside_failback(plan))
+    order = (BrokenRule(line.split()[1], line) for line in violations(plan, kinds))
+    return (*order, *_preflight(plan, kinds), *_duties(plan, kinds), *_with_failback(plan))
 
 
-def _unasked(plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[Broken]:
-    """`check` asks only the prechecks that it names."""
-    asked = False
+def _preflight(plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[BrokenRule]:
+    """Require `preflight` before writes are enabled; `check` runs only some prechecks."""
+    passed = False
     for step in plan.steps:
-        asked = asked or step.kind == Preflight.name
-        if Trait.ENABLES_WRITES in kinds[step.kind].traits and not asked:
+        passed = passed or step.kind == Preflight.name
+        if Trait.ENABLES_WRITES in kinds[step.kind].traits and not passed:
             why = "enable writes only after all prechecks of a failover have passed"
-            yield Broken(step.id, f"step {step.id} needs an earlier step {Preflight.name}: {why}")
+            text = f"step {step.id} needs an earlier step {Preflight.name}: {why}"
+            yield BrokenRule(step.id, text)
 
 
-def _beside_failback(plan: Plan) -> Iterator[Broken]:
-    """Its steps look along the way home; what a runbook says of the link is meant the other way."""
+def _with_failback(plan: Plan) -> Iterator[BrokenRule]:
+    """Reject steps for the configured direction: a failback goes from the target to the source."""
     if not is_failback(plan.steps):
         return
     sequence = next(step.id for step in plan.steps if is_failback([step])).partition(".")[0]
     for step in plan.steps:
-        if step.id.partition(".")[0] != sequence and step.kind not in _BY_PEOPLE:
-            why = f"a failback can only be combined with {', '.join(sorted(_BY_PEOPLE))}"
-            yield Broken(step.id, f"step {step.id} uses the link in the opposite direction: {why}")
+        if step.id.partition(".")[0] != sequence and step.kind not in _ALLOWED_WITH_FAILBACK:
+            allowed = ", ".join(sorted(_ALLOWED_WITH_FAILBACK))
+            why = f"a failback can only be combined with {allowed}"
+            text = f"step {step.id} uses the link in the opposite direction: {why}"
+            yield BrokenRule(step.id, text)
 
 
-def _duties(plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[Broken]:
+def _duties(plan: Plan, kinds: Mapping[str, Kind]) -> Iterator[BrokenRule]:
     drains = any(Trait.DRAINS in kinds[step.kind].traits for step in plan.steps)
     for step in plan.steps:
-        if why := _must_be_done(step, kinds[step.kind].traits, drains):
-            said = f"step {step.id} must be {Duty.REQUIRED.value}, not {step.duty.value}"
-            yield Broken(step.id, f"{said}: {why}")
+        if why := _why_required(step, kinds[step.kind].traits, drains):
+            text = f"step {step.id} must be {Duty.REQUIRED.value}, not {step.duty.value}"
+            yield BrokenRule(step.id, f"{text}: {why}")
 
 
-def _must_be_done(step: Step, traits: Trait, drains: bool) -> str:
-    """Why it must; empty where it need not, or is required."""
+def _why_required(step: Step, traits: Trait, drains: bool) -> str:
+    """Why the step must be required; empty if it need not be, or is."""
     if step.duty is Duty.REQUIRED:
         return ""
     for trait, why in _REQUIRED.items():
@@ -125,90 +128,93 @@ def _must_be_done(step: Step, traits: Trait, drains: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """A step whose settings are as they will be; what link it is for is still open.
+class PreparedStep:
+    """A step with the values of its parameters, for any link.
 
     Attributes:
-        number: in the file, from 0.
-        expect: what a person will see; empty where the kind says it.
-        by_hand: command lines for a person.
+        number: its index in the file, from 0.
+        expect: the expected result, for people; empty if the runbook has none.
+        by_hand: command lines for people.
     """
 
     number: int
     kind: str
     spec: Spec
     settings: Section
-    given: Given
+    options: StepOptions
     expect: str = ""
     by_hand: tuple[str, ...] = ()
 
     @property
     def path(self) -> Path:
-        """Where it stands in the file."""
+        """The path of the step in the file."""
         return ("steps", self.number)
 
-    def steps(self, seen: Circumstances) -> tuple[Step, ...]:
-        """What it becomes on a link.
+    def steps(self, inputs: Circumstances) -> tuple[Step, ...]:
+        """The steps of a link's plan that this step becomes.
 
         Raises:
             SettingMismatch: a setting does not fit the link.
         """
-        return tuple(self.spec.make(self.settings, seen, self.given))
+        return tuple(self.spec.make(self.settings, inputs, self.options))
 
 
 def build(
-    runbook: Runbook, given: Mapping[str, str], seen: Circumstances, site: Site | None = None
+    runbook: Runbook,
+    given: Mapping[str, str],
+    inputs: Circumstances,
+    allowlist: Allowlist | None = None,
 ) -> Plan:
-    """The plan of a runbook for these circumstances; the same ones give the same plan.
+    """Build the plan of a runbook; the same inputs result in the same plan.
 
     Args:
-        given: values of parameters as somebody typed them, by name.
+        given: values of parameters by name, as the user typed them.
 
     Raises:
-        UsageError: a value is missing or does not fit; or no step is for these circumstances.
-        ConfigError: a setting is wrong, or the plan breaks a rule; names every place.
+        UsageError: a value is missing or does not fit, or no step applies to the link.
+        ConfigError: a setting is wrong, or the plan breaks a rule; lists all of them.
     """
-    values = {**given_values(runbook.file.parameters, given), **names_of(seen)}
-    ready, problems = prepared(runbook, values, site or Site())
+    values = {**given_values(runbook.file.parameters, given), **link_names(inputs)}
+    prepared, problems = prepare_steps(runbook, values, allowlist or Allowlist())
     if not problems:
-        plan, places, problems = planned(runbook, ready, seen)
-        problems += held(plan, places, runbook.document)
+        plan, places, problems = make_plan(runbook, prepared, inputs)
+        problems += rule_problems(plan, places, runbook.document)
     if problems:
         raise config_error(str(runbook.path), problems)
     if not plan.steps:
-        now = ", ".join(f"{fact} is {value}" for fact, value in observed(seen).items())
-        raise UsageError(f"no step of {runbook.name} applies to this link", now)
+        facts = ", ".join(f"{fact} is {value}" for fact, value in observed(inputs).items())
+        raise UsageError(f"no step of {runbook.name} applies to this link", facts)
     return plan
 
 
-def prepared(
-    runbook: Runbook, values: Values, site: Site
-) -> tuple[tuple[Ready, ...], list[Problem]]:
-    """The steps with their settings, and what is wrong with these."""
+def prepare_steps(
+    runbook: Runbook, values: Values, allowlist: Allowlist
+) -> tuple[tuple[PreparedStep, ...], list[Problem]]:
+    """Fill in the settings of all steps, and collect what is wrong with them."""
     problems: list[Problem] = []
     found = []
     for number, step in enumerate(runbook.file.steps):
-        ready = _prepared(step, number, values, runbook.document, problems)
-        if ready is not None:
-            problems += _not_here(ready, site, runbook.document)
-            found.append(ready)
+        prepared = _prepare(step, number, values, runbook.document, problems)
+        if prepared is not None:
+            problems += _not_allowed(prepared, allowlist, runbook.document)
+            found.append(prepared)
     return tuple(found), problems
 
 
-def planned(
-    runbook: Runbook, ready: tuple[Ready, ...], seen: Circumstances
+def make_plan(
+    runbook: Runbook, prepared: tuple[PreparedStep, ...], inputs: Circumstances
 ) -> tuple[Plan, Mapping[str, Path], list[Problem]]:
-    """The plan, where each of its steps comes from, and what does not fit the link."""
-    facts = observed(seen)
+    """The plan, the path in the file of each of its steps, and what does not fit the link."""
+    facts = observed(inputs)
     steps: list[Step] = []
     places: dict[str, Path] = {}
     problems: list[Problem] = []
-    for each in ready:
+    for each in prepared:
         condition = runbook.conditions.get(each.number)
         if condition is not None and not condition.holds(facts):
             continue
         try:
-            made = each.steps(seen)
+            made = each.steps(inputs)
         except SettingMismatch as mismatch:
             place = _place(each.number, each.kind, (mismatch.key,), runbook.file.steps[each.number])
             problems.append(at_value(runbook.document, place, str(mismatch)))
@@ -219,65 +225,69 @@ def planned(
                 problems.append(at_value(runbook.document, (*each.path, "id"), text))
             places[step.id] = each.path
             steps.append(step)
-    basis = {**seen.basis, f"runbook {runbook.name}": runbook.fingerprint}
-    basis |= {f"fact {name}": str(facts[name]) for name in sorted(asked_for(runbook))}
-    ends = (seen.target, seen.source) if is_failback(steps) else (seen.source, seen.target)
-    plan = Plan(runbook.name, seen.link, *ends, concerned(steps, KINDS), basis, seen.overrides)
+    basis = {**inputs.basis, f"runbook {runbook.name}": runbook.fingerprint}
+    basis |= {f"fact {name}": str(facts[name]) for name in sorted(facts_used(runbook))}
+    ends = (inputs.source, inputs.target)
+    if is_failback(steps):
+        ends = (inputs.target, inputs.source)
+    required = concerned(steps, KINDS)
+    plan = Plan(runbook.name, inputs.link, *ends, required, basis, inputs.overrides)
     return plan, places, problems
 
 
-def held(plan: Plan, places: Mapping[str, Path], document: Document) -> list[Problem]:
+def rule_problems(plan: Plan, places: Mapping[str, Path], document: Document) -> list[Problem]:
     """The rules that the plan breaks, each at its step in the file."""
-    return [at_key(document, places[rule.step], rule.text) for rule in broken(plan)]
+    return [at_key(document, places[rule.step], rule.text) for rule in broken_rules(plan)]
 
 
-def asked_for(runbook: Runbook) -> frozenset[str]:
-    """The facts on which some step depends."""
+def facts_used(runbook: Runbook) -> frozenset[str]:
+    """The facts that conditions of the runbook refer to."""
     return frozenset(
         compare.fact for each in runbook.conditions.values() for compare in comparisons(each)
     )
 
 
-def _prepared(
+def _prepare(
     step: StepConfig, number: int, values: Values, document: Document, problems: list[Problem]
-) -> Ready | None:
-    used = next(key for key in SHORT if getattr(step, key) is not None)
+) -> PreparedStep | None:
+    used = next(key for key in ACTION_KEYS if getattr(step, key) is not None)
     kind = str(step.step) if used == "step" else used
     spec = SEQUENCE if used == "sequence" else SPECS[kind]
     place = partial(_place, number, kind, step=step)
 
-    def wrong(path: Path, text: str) -> None:
+    def report(path: Path, text: str) -> None:
         problems.append(at_value(document, path, text))
 
-    fill = partial(filled, values=values, wrong=wrong)
+    fill = partial(filled, values=values, report=report)
     raw = fill(_raw(step, used), path=place(()))
     expect = fill(step.expect, path=("steps", number, "expect"))
-    by_hand = _by_hand(step, number, values, wrong)
-    patience = _patience(fill(step.patience, path=("steps", number, "patience")), wrong, number)
+    by_hand = _by_hand(step, number, values, report)
+    timeout_s = _timeout_s(fill(step.timeout, path=("steps", number, "timeout")), report, number)
     try:
         settings = spec.model.model_validate(raw)
     except ValidationError as error:
         known = tuple(f.alias or n for n, f in spec.model.model_fields.items())
         problems.extend(problems_of(error, document, lambda _: known, PATTERNS, place))
         return None
-    given = Given(step.id, step.wanted_duty, patience, expect and str(expect))
-    return Ready(number, kind, spec, settings, given, str(expect or ""), by_hand)
+    duty = None if step.duty is None else Duty(step.duty)
+    options = StepOptions(step.id, duty, timeout_s, expect and str(expect))
+    return PreparedStep(number, kind, spec, settings, options, str(expect or ""), by_hand)
 
 
-def _by_hand(step: StepConfig, number: int, values: Values, wrong: Wrong) -> tuple[str, ...]:
-    harmless = fit_for_shell(values)
+def _by_hand(step: StepConfig, number: int, values: Values, report: Report) -> tuple[str, ...]:
+    safe = shell_safe(values)
     path: Path = ("steps", number, "by_hand")
     for line, text in enumerate(step.by_hand):
         for name in references(text):
-            if name in values and name not in harmless:
+            if name in values and name not in safe:
                 value = quoted(str(values[name]))
-                said = f"the value {value} of {name} cannot be used in a command line"
-                wrong((*path, line), said)
-    return tuple(map(str, filled(step.by_hand, harmless, path, wrong)))
+                problem = f"the value {value} of {name} cannot be used in a command line"
+                report((*path, line), problem)
+    return tuple(map(str, filled(step.by_hand, safe, path, report)))
 
 
 def _raw(step: StepConfig, used: str) -> Any:
-    """The settings as the kind's model names them."""
+    """The settings, by their names in the kind's model."""
     if used == "step":
         return step.with_ if step.with_ is not None else {}
     value = getattr(step, used)
@@ -289,7 +299,7 @@ def _raw(step: StepConfig, used: str) -> Any:
 
 
 def _place(number: int, kind: str, loc: Path, step: StepConfig) -> Path:
-    """Where in the file a setting stands."""
+    """The path of a setting in the file."""
     head: Path = ("steps", number)
     if step.step is not None:
         return (*head, "with", *loc) if loc or step.with_ is not None else (*head, "step")
@@ -298,32 +308,32 @@ def _place(number: int, kind: str, loc: Path, step: StepConfig) -> Path:
     return (*head, kind, *loc)
 
 
-def _patience(value: object, wrong: Wrong, number: int) -> float | None:
+def _timeout_s(value: object, report: Report, number: int) -> float | None:
     if value is None:
         return None
     try:
         return seconds(value)
     except ValueError as error:
-        wrong(("steps", number, "patience"), str(error))
+        report(("steps", number, "timeout"), str(error))
         return None
 
 
-def _not_here(ready: Ready, site: Site, document: Document) -> Iterator[Problem]:
-    """Commands and prechecks that the site does not have."""
-    settings, head = ready.settings, (*ready.path, "command")
+def _not_allowed(step: PreparedStep, allowlist: Allowlist, document: Document) -> Iterator[Problem]:
+    """Commands and prechecks that are not in the allowlist."""
+    settings, head = step.settings, (*step.path, "command")
     if isinstance(settings, CheckSettings):
         for number, precheck in enumerate(settings.prechecks):
-            if precheck not in site.prechecks:
-                text = none_of(precheck, tuple(sorted(site.prechecks)), "precheck")
-                place = (*ready.path, "check", number)
+            if precheck not in allowlist.prechecks:
+                text = none_of(precheck, tuple(sorted(allowlist.prechecks)), "precheck")
+                place = (*step.path, "check", number)
                 if document.entry(place) is None:
-                    place = (*ready.path, "with", "prechecks", number)
+                    place = (*step.path, "with", "prechecks", number)
                 yield at_value(document, place, text)
     if isinstance(settings, CommandSettings):
-        where = head if document.entry(head) else (*ready.path, "with")
+        where = head if document.entry(head) else (*step.path, "with")
         for key, argv in settings.command_lines:
-            if not site.allows(argv):
-                allowed = [" ".join(words) for words in site.commands or ()]
-                said = f"allowed: {one_of(allowed)}" if allowed else "there are none"
-                text = f"is not among the `commands` of drctl.yaml: {said}"
+            if not allowlist.allows(argv):
+                allowed = [" ".join(words) for words in allowlist.commands or ()]
+                known = f"allowed: {one_of(allowed)}" if allowed else "there are none"
+                text = f"is not among the `commands` of drctl.yaml: {known}"
                 yield at_key(document, (*where, key), text)

@@ -1,4 +1,4 @@
-"""Runbooks from disk: parsed, listed, and what is wrong with one whatever its parameters are."""
+"""Reads and lists runbook files, and checks everything that does not depend on parameters."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -18,24 +18,24 @@ from drctl.model.errors import ConfigError, UsageError
 from drctl.model.loss import Mode
 from drctl.plans.failback import NAME
 from drctl.runbook import when
-from drctl.runbook.schema import KEYS, SHORT, ParameterConfig, RunbookFile, StepConfig
+from drctl.runbook.schema import ACTION_KEYS, KEYS, ParameterConfig, RunbookFile, StepConfig
 from drctl.runbook.specs import SPECS
-from drctl.runbook.values import NAMES, PATTERNS, from_yaml, holds_secret_reference, references
+from drctl.runbook.values import LINK_NAMES, PATTERNS, from_yaml, holds_secret_reference, references
 from drctl.steps.prechecks import Preflight
 
 FOLDER = "runbooks"
 
-FILLED = frozenset({"with", "patience", "expect", "by_hand", *SHORT[1:]})
-"""The keys of a step in which parameters may stand."""
+FILLED = frozenset({"with", "timeout", "expect", "by_hand", *ACTION_KEYS[1:]})
+"""The keys of a step whose values may refer to parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runbook:
-    """A runbook whose file is well formed; its parameters have no values yet.
+    """A well-formed runbook file, before its parameters have values.
 
     Attributes:
-        conditions: the steps' `when`, by the number of the step.
-        document: knows the place of everything in the file.
+        conditions: the `when` of steps, by the number of the step.
+        document: the position of everything in the file.
     """
 
     path: Path
@@ -46,55 +46,55 @@ class Runbook:
 
     @property
     def name(self) -> str:
-        """By which it is run."""
+        """The name of the runbook."""
         return self.file.name
 
     @property
     def is_failback(self) -> bool:
-        """Whether it goes the way home over its link: from its target to its source."""
+        """Whether it fails back over its link: from its target to its source."""
         return any(_sequence(step) == NAME for step in self.file.steps)
 
     @property
-    def gives_source_up(self) -> bool:
-        """Whether its source is likely to be dead: it fails over without it."""
+    def abandons_source(self) -> bool:
+        """Whether it includes an unplanned failover, so the source is probably down."""
         return any(_is_unplanned(step) for step in self.file.steps)
 
 
 def _is_unplanned(step: StepConfig) -> bool:
-    given = step.with_ if isinstance(step.with_, Mapping) else {}
-    asks = step.step == Preflight.name and given.get("mode") == Mode.UNPLANNED
-    return asks or _sequence(step) == f"failover-{Mode.UNPLANNED}"
+    settings = step.with_ if isinstance(step.with_, Mapping) else {}
+    preflight = step.step == Preflight.name and settings.get("mode") == Mode.UNPLANNED
+    return preflight or _sequence(step) == f"failover-{Mode.UNPLANNED}"
 
 
 def _sequence(step: StepConfig) -> Any:
-    """The name of the one that it stands for."""
+    """The name of the step's sequence, if it has one."""
     given = step.sequence
     return given.get("name") if isinstance(given, Mapping) else given
 
 
 def load(path: Path) -> Runbook:
-    """The runbook in a file.
+    """Read a runbook file.
 
     Raises:
-        ConfigError: it cannot be read, or something in it is wrong; names every place.
+        ConfigError: it cannot be read, or has errors; lists all of them.
     """
     return read(file_text(path), path)
 
 
 def read(text: str, path: Path) -> Runbook:
-    """The runbook in a text that stands, or will stand, in the file.
+    """Read the text of a runbook file.
 
     Raises:
-        ConfigError: something in it is wrong; names every place.
+        ConfigError: it has errors; lists all of them.
     """
-    runbook, problems = look_at(text, path)
+    runbook, problems = parse_runbook(text, path)
     if runbook is None or problems:
         raise config_error(str(path), problems)
     return runbook
 
 
-def look_at(text: str, path: Path) -> tuple[Runbook | None, list[Problem]]:
-    """The runbook, as far as it is one, and what is wrong with it."""
+def parse_runbook(text: str, path: Path) -> tuple[Runbook | None, list[Problem]]:
+    """The runbook, or None if the text does not fit the schema, and all problems."""
     document = tree.parse(text)
     problems = list(document.problems)
     if document.root is None:
@@ -106,11 +106,11 @@ def look_at(text: str, path: Path) -> tuple[Runbook | None, list[Problem]]:
         file = RunbookFile.model_validate(_raw(document.root))
     except ValidationError as error:
         return None, problems + list(problems_of(error, document, _known, PATTERNS))
-    conditions, mistakes = _conditions(file, document, text)
+    conditions, invalid = _conditions(file, document, text)
     if path.stem != file.name:
-        wrong = f"must be the name of the file: {quoted(path.stem)}"
-        problems.append(at_value(document, ("name",), wrong))
-    problems += [*_parameters(file, document), *_steps(file, document), *mistakes]
+        problem = f"must be the name of the file: {quoted(path.stem)}"
+        problems.append(at_value(document, ("name",), problem))
+    problems += [*_parameters(file, document), *_steps(file, document), *invalid]
     problems += _references(file, document)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return Runbook(path, file, digest, conditions, document), problems
@@ -119,7 +119,7 @@ def look_at(text: str, path: Path) -> tuple[Runbook | None, list[Problem]]:
 def _raw(node: Node) -> Any:
     if isinstance(node, tree.Mapping):
         found = {key: _raw(entry.node) for key, entry in node.entries.items()}
-        # A key whose lines are all commented out is an absent one.
+        # A key without a value, for example if its lines are commented out, counts as absent.
         return {key: value for key, value in found.items() if value is not None}
     if isinstance(node, tree.Sequence):
         return tuple(_raw(item) for item in node.items)
@@ -131,7 +131,7 @@ def _known(loc: Place) -> tuple[str, ...]:
 
 
 def _unprintable(root: Node) -> Iterator[Problem]:
-    """What could turn a terminal or a page into something else."""
+    """Characters that could manipulate a terminal or a page."""
     for place, scalar in scalars(root, ()):
         for char in scalar.text.replace("\n", ""):
             if not char.isprintable():
@@ -143,7 +143,7 @@ def _unprintable(root: Node) -> Iterator[Problem]:
 def _parameters(file: RunbookFile, document: Document) -> Iterator[Problem]:
     for name, parameter in file.parameters.items():
         path = ("parameters", name)
-        if name in NAMES:
+        if name in LINK_NAMES:
             yield at_key(document, path, "is predefined in every runbook and cannot be a parameter")
         if parameter.type == "choice" and not parameter.choices:
             yield at_key(document, (*path, "choices"), "is required by type choice")
@@ -159,8 +159,8 @@ def _default(parameter: ParameterConfig, path: Place, document: Document) -> Ite
     try:
         from_yaml(parameter, parameter.default)
     except ValueError as error:
-        said = str(error).removesuffix(f" ({quoted(str(parameter.default))})")
-        yield at_value(document, (*path, "default"), said)
+        problem = str(error).removesuffix(f" ({quoted(str(parameter.default))})")
+        yield at_value(document, (*path, "default"), problem)
 
 
 def _steps(file: RunbookFile, document: Document) -> Iterator[Problem]:
@@ -176,10 +176,11 @@ def _steps(file: RunbookFile, document: Document) -> Iterator[Problem]:
 
 
 def _kind(step: StepConfig, path: Place, document: Document) -> Iterator[Problem]:
-    used = [key for key in SHORT if getattr(step, key) is not None]
+    used = [key for key in ACTION_KEYS if getattr(step, key) is not None]
     if len(used) != 1:
-        what = f"has {' and '.join(used)}: use only one" if used else "does nothing"
-        text = what if used else f"{what}: it needs {one_of(SHORT)}"
+        text = f"does nothing: it needs {one_of(ACTION_KEYS)}"
+        if used:
+            text = f"has {' and '.join(used)}: use only one"
         yield at_key(document, path, text)
         return
     if step.with_ is not None and used != ["step"]:
@@ -190,7 +191,7 @@ def _kind(step: StepConfig, path: Place, document: Document) -> Iterator[Problem
     if used == ["sequence"]:
         if any(references(str(_sequence(step) or ""))):
             yield at_key(document, (*path, "sequence"), "must be a literal, not a parameter")
-        for key in ("duty", "patience"):
+        for key in ("duty", "timeout"):
             if getattr(step, key) is not None:
                 text = "goes with a single step, not with a sequence"
                 yield at_key(document, (*path, key), text)
@@ -206,15 +207,15 @@ def _conditions(
             continue
         try:
             found[number] = when.parse(step.when)
-        except when.Mistake as mistake:
+        except when.InvalidCondition as error:
             path = ("steps", number, "when")
-            mark = _inside(document, path, step.when, mistake.at, text)
-            problems.append(Problem(mark, path, f"{mistake} (character {mistake.at + 1})"))
+            mark = _character_mark(document, path, step.when, error.at, text)
+            problems.append(Problem(mark, path, f"{error} (character {error.at + 1})"))
     return found, problems
 
 
-def _inside(document: Document, path: Place, value: str, at: int, text: str) -> Mark:
-    """The place of a character of a value; of the value where it is not written in one piece."""
+def _character_mark(document: Document, path: Place, value: str, at: int, text: str) -> Mark:
+    """The position of a character of a value; of the whole value if it spans several lines."""
     entry = document.entry(path)
     assert entry is not None, path
     mark = entry.node.mark
@@ -223,7 +224,7 @@ def _inside(document: Document, path: Place, value: str, at: int, text: str) -> 
 
 
 def _references(file: RunbookFile, document: Document) -> Iterator[Problem]:
-    declared, used = (*file.parameters, *NAMES), set[str]()
+    declared, used = (*file.parameters, *LINK_NAMES), set[str]()
     for path, scalar in scalars(document.root, ()) if document.root else ():
         names = [*references(scalar.text)]
         fillable = path[:1] == ("steps",) and len(path) > 2 and path[2] in FILLED
@@ -247,13 +248,13 @@ def _references(file: RunbookFile, document: Document) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One of them.
+    """A runbook in a list.
 
     Attributes:
-        about: its first sentence; empty where the file is no runbook.
-        own: whether it is the site's, and not drctl's.
-        replaced: whether the site has one of the same name, which is run instead.
-        sound: whether it can be read as a runbook; `drctl runbook lint` tells why not.
+        about: the first sentence of its description; empty if the file is not a runbook.
+        own: whether it is user-supplied, not built in.
+        replaced: whether a user-supplied runbook of the same name runs instead.
+        sound: whether it is valid; `drctl runbook lint` reports why not.
     """
 
     name: str
@@ -265,18 +266,18 @@ class Listed:
 
 
 def listing(own: Path | None = None) -> tuple[Listed, ...]:
-    """All of them by name, the site's first.
+    """All runbooks by name; of the same name, the user-supplied one first.
 
     Args:
-        own: the site's folder.
+        own: the folder of user-supplied runbooks.
 
     Raises:
-        ConfigError: it is no folder.
+        ConfigError: the folder does not exist.
     """
-    ours = _paths(resources.shipped(FOLDER))
-    theirs = _paths(own) if own else {}
-    found = [_listed(path, own=True) for path in theirs.values()]
-    found += [_listed(path, own=False, replaced=n in theirs) for n, path in ours.items()]
+    supplied = _paths(own) if own else {}
+    found = [_listed(path, own=True) for path in supplied.values()]
+    for name, path in _paths(resources.shipped(FOLDER)).items():
+        found.append(_listed(path, own=False, replaced=name in supplied))
     return tuple(sorted(found, key=lambda each: (each.name, not each.own)))
 
 
@@ -284,7 +285,7 @@ def files(folder: Path) -> tuple[Path, ...]:
     """The runbooks in a folder.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the folder does not exist.
     """
     if not folder.is_dir():
         raise ConfigError(
@@ -294,15 +295,15 @@ def files(folder: Path) -> tuple[Path, ...]:
 
 
 def find(name: str, own: Path | None = None) -> Runbook:
-    """The runbook of this name; the site's where both have it.
+    """Read the runbook of this name; a user-supplied one replaces a built-in one.
 
     Raises:
         UsageError: there is none.
-        ConfigError: something in it is wrong; or the site's folder is none.
+        ConfigError: it has errors, or the folder of user-supplied runbooks does not exist.
     """
     known = {**_paths(resources.shipped(FOLDER)), **(_paths(own) if own else {})}
     if name not in known:
-        near = did_you_mean(name, tuple(known)) or f"there are {one_of(tuple(sorted(known)))}"
+        near = did_you_mean(name, tuple(known)) or f"available: {one_of(tuple(sorted(known)))}"
         raise UsageError(f"there is no runbook {quoted(name)}", near)
     return load(known[name])
 
@@ -313,7 +314,7 @@ def _paths(folder: Path) -> dict[str, Path]:
 
 def _listed(path: Path, *, own: bool, replaced: bool = False) -> Listed:
     try:
-        runbook, problems = look_at(file_text(path), path)
+        runbook, problems = parse_runbook(file_text(path), path)
     except ConfigError:
         runbook, problems = None, []
     text = " ".join(runbook.file.about.split()) if runbook else ""

@@ -1,7 +1,4 @@
-"""A runbook as a page of Markdown: to read before, and to work along where drctl is not there.
-
-Command lines of steps for people, Markdown in which text stays text, then the page itself.
-"""
+"""Renders a runbook as a Markdown page, to review it or to follow it without drctl."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,11 +8,11 @@ from drctl.config.problems import config_error
 from drctl.model.plan import Duty, Step
 from drctl.model.text import command, put, quote
 from drctl.plans.inputs import Circumstances
-from drctl.runbook.building import Ready, prepared
+from drctl.runbook.allowlist import Allowlist
+from drctl.runbook.building import PreparedStep, prepare_steps
 from drctl.runbook.reading import Runbook
-from drctl.runbook.site import Site
 from drctl.runbook.specs import SettingMismatch
-from drctl.runbook.values import Values, given_values, names_of, sample, shown
+from drctl.runbook.values import Values, given_values, link_names, sample, shown
 from drctl.steps.commands import CommandSettings
 from drctl.steps.fences import AclFenceSettings
 from drctl.steps.prechecks import SnapshotSettings
@@ -28,37 +25,34 @@ Lines = tuple[str, ...]
 _GROUPS = "kafka-consumer-groups.sh --bootstrap-server"
 _ADMIN = "--command-config admin.properties"
 
+_FORWARD_ONLY = ("drctl gap ", "drctl offsets apply ")
+"""Commands that work only from a link's source to its target."""
 
-_ONE_WAY = ("drctl gap ", "drctl offsets apply ")
-"""Command lines that go from a link's source to its target, and never the other way."""
 
-
-def by_hand(step: Step, seen: Circumstances, *, home: bool = False) -> Lines:
-    """The command lines; none where there are none that would do.
+def by_hand(step: Step, inputs: Circumstances, *, reverse: bool = False) -> Lines:
+    """The command lines that do a step by hand; none if no command can.
 
     Args:
-        home: whether the step leads home over the link: its source is the link's target.
+        reverse: whether the step is part of a failback: its source is the link's target.
     """
     lines = _BY_HAND.get(step.kind)
-    found = lines(KINDS[step.kind].kind.read_settings(step.settings), seen) if lines else ()
-    return (
-        tuple(_other_way(each) for each in found if not each.startswith(_ONE_WAY))
-        if home
-        else found
-    )
+    found = lines(KINDS[step.kind].kind.read_settings(step.settings), inputs) if lines else ()
+    if not reverse:
+        return found
+    return tuple(_reversed(each) for each in found if not each.startswith(_FORWARD_ONLY))
 
 
-def _other_way(line: str) -> str:
+def _reversed(line: str) -> str:
     parts = line.split('"$SOURCE"')
     return '"$TARGET"'.join(part.replace('"$TARGET"', '"$SOURCE"') for part in parts)
 
 
-def _link(seen: Circumstances) -> str:
-    return f"--link {quote(seen.link)}"
+def _link(inputs: Circumstances) -> str:
+    return f"--link {quote(inputs.link)}"
 
 
 def _fence(operation: str) -> Callable[[AclFenceSettings, Circumstances], Lines]:
-    def lines(settings: AclFenceSettings, seen: Circumstances) -> Lines:
+    def lines(settings: AclFenceSettings, inputs: Circumstances) -> Lines:
         head = f'kafka-acls.sh --bootstrap-server "$SOURCE" {_ADMIN} --add --force'
         return tuple(
             f"{head} --deny-principal {quote(who)} --operation {operation} --topic TOPIC"
@@ -68,50 +62,53 @@ def _fence(operation: str) -> Callable[[AclFenceSettings, Circumstances], Lines]
     return lines
 
 
-def _stop(settings: StopSettings | ConfirmSettings, seen: Circumstances) -> Lines:
+def _stop(settings: StopSettings | ConfirmSettings, inputs: Circumstances) -> Lines:
     stops = (put("", name, "stop") for name in settings.connectors)
     return (*stops, 'curl -s "$CONNECT/connectors?expand=status"')
 
 
-def _stock(settings: SnapshotSettings, seen: Circumstances) -> Lines:
+def _snapshots(settings: SnapshotSettings, inputs: Circumstances) -> Lines:
     return tuple(f"drctl offsets snapshot --cluster {quote(c)}" for c in settings.clusters)
 
 
-def _offsets(settings: object, seen: Circumstances) -> Lines:
-    return (f"drctl offsets apply {_link(seen)}", f"drctl offsets apply {_link(seen)} --execute")
+def _offsets(settings: object, inputs: Circumstances) -> Lines:
+    return (
+        f"drctl offsets apply {_link(inputs)}",
+        f"drctl offsets apply {_link(inputs)} --execute",
+    )
 
 
-def _ran(settings: CommandSettings, seen: Circumstances) -> Lines:
+def _commands(settings: CommandSettings, inputs: Circumstances) -> Lines:
     return tuple(command(argv) for argv in (settings.argv, settings.verify) if argv)
 
 
 def _gap(scope: str) -> Callable[[object, Circumstances], Lines]:
-    return lambda settings, seen: (
-        f"drctl gap {_link(seen)}"
+    return lambda settings, inputs: (
+        f"drctl gap {_link(inputs)}"
         f" --scope {quote(settings.scope if isinstance(settings, GapSettings) else scope)}",
     )
 
 
 _BY_HAND: Mapping[str, Callable[[Any, Circumstances], Lines]] = {
-    "snapshot-state": _stock,
+    "snapshot-state": _snapshots,
     "fence-producers": _fence("Write"),
     "fence-consumers": _fence("Read"),
     "measure-loss": _gap("estimate"),
     "drain": _gap("tail"),
     "gap": _gap("auto"),
-    "quiesce-consumers": lambda settings, seen: (
+    "quiesce-consumers": lambda settings, inputs: (
         f'{_GROUPS} "$SOURCE" {_ADMIN} --describe --all-groups --state',
     ),
     "request-stop": _stop,
     "stop-replication": _stop,
     "confirm-stop": _stop,
     "commit-offsets": _offsets,
-    "verify-clients": lambda settings, seen: (
+    "verify-clients": lambda settings, inputs: (
         f'{_GROUPS} "$TARGET" {_ADMIN} --describe --all-groups --members',
     ),
-    "command": _ran,
-    "command-fence": _ran,
-    "command-stop-replication": _ran,
+    "command": _commands,
+    "command-fence": _commands,
+    "command-stop-replication": _commands,
 }
 
 
@@ -122,25 +119,25 @@ _SCHEME = re.compile(r"(?<=[A-Za-z0-9]):(?=//)")
 
 
 def prose(text: str) -> str:
-    """A text of paragraphs; `code` stays code, everything else is plain."""
+    """Escape paragraphs of text for Markdown, except spans of `code`."""
     # Indented lines would be code.
     parts = _CODE.split("\n".join(each.strip() for each in text.strip().split("\n")))
     plain = (part if n % 2 else _plain(part) for n, part in enumerate(map(printable, parts)))
-    return _FIRST.sub(_guarded, "".join(plain))
+    return _FIRST.sub(_escaped_start, "".join(plain))
 
 
 def line(text: str) -> str:
-    """The same on one line."""
+    """Escape text on one line."""
     return prose(" ".join(text.split()))
 
 
 def cell(text: str) -> str:
-    """The same in a table, which a bar would end even inside of code."""
+    """Escape text in a table cell; a bar ends the cell even inside code."""
     return re.sub(r"(?<!\\)\|", r"\\|", line(text))
 
 
 def code(text: str) -> str:
-    """A span of code, whatever it holds."""
+    """A span of code with any content."""
     shown = printable(" ".join(text.split(" "))).replace("\n", " ")
     ticks = "`" * (_longest(shown) + 1)
     space = " " if shown.startswith("`") or shown.endswith("`") else ""
@@ -148,14 +145,14 @@ def code(text: str) -> str:
 
 
 def block(lines: Iterable[str], language: str, indent: str = "") -> list[str]:
-    """A block of code, whatever it holds."""
+    """A block of code with any content."""
     shown = [line for each in lines for line in printable(each).split("\n")]
     ticks = "`" * max(3, _longest("\n".join(shown)) + 1)
     return [f"{indent}{each}".rstrip() for each in (f"{ticks}{language}", *shown, ticks)]
 
 
 def printable(text: str) -> str:
-    r"""What cannot be shown as \xNN of its UTF-8; line ends stay."""
+    r"""Replace unprintable characters, except line ends, with \xNN of their UTF-8."""
     return "".join(
         char
         if char.isprintable() or char == "\n"
@@ -166,13 +163,13 @@ def printable(text: str) -> str:
 
 def _plain(text: str) -> str:
     marked = _SPECIAL.sub(r"\\\1", text.replace("&", "&amp;"))
-    # Addresses become links by themselves where a wiki is helpful.
+    # Some wikis turn plain URLs into links.
     shown = marked.replace("<", "&lt;").replace(">", "&gt;")
     return _SCHEME.sub("&#58;", shown)
 
 
-def _guarded(found: re.Match[str]) -> str:
-    """What would begin a list, a heading or a rule at the beginning of a line."""
+def _escaped_start(found: re.Match[str]) -> str:
+    """Escape what would start a list, a heading or a rule at the beginning of a line."""
     if found[2][0].isdigit():
         return f"{found[1]}{found[2]}\\"
     return f"{found[1]}\\{found[2]}"
@@ -187,6 +184,12 @@ _DUTIES = {
     Duty.BEST_EFFORT: "the run continues, and the report lists it as outstanding",
     Duty.OPTIONAL: "the run continues without it",
 }
+_AFTERWARDS = (
+    "## Afterwards",
+    "",
+    "- [ ] Keep the report of the run: what was done, when, by whom, and what is outstanding.",
+    "- [ ] Every outstanding action has an owner and a date.",
+)
 _LEGEND = (
     "The command lines are for working by hand. In them, `$SOURCE` and `$TARGET` are the clusters'"
     " bootstrap addresses, `$CONNECT` is the address of a Connect worker, and `admin.properties`"
@@ -197,36 +200,36 @@ _LEGEND = (
 PLACEHOLDERS = Circumstances(
     "LINK", "SOURCE", "TARGET", ("User:APPLICATION",), ("CONNECTOR",), ("ENDPOINT",)
 )
-"""A link that is not known yet."""
+"""The link if none is chosen."""
 
 
 def render(
     runbook: Runbook,
-    seen: Circumstances = PLACEHOLDERS,
+    inputs: Circumstances = PLACEHOLDERS,
     given: Mapping[str, str] | None = None,
-    site: Site | None = None,
+    allowlist: Allowlist | None = None,
 ) -> str:
-    """The page; every step is there, also those that only some circumstances need.
+    """Render the page, with all steps, including those that have a `when`.
 
     Args:
-        given: values of parameters; those without one stand as their names, in capitals.
+        given: values of parameters. One without a value is shown as its name in capitals.
 
     Raises:
         UsageError: a value does not fit.
         ConfigError: a setting is wrong.
     """
-    values = {**_values(runbook, given or {}), **names_of(seen)}
-    ready, problems = prepared(runbook, values, site or Site())
+    values = {**_values(runbook, given or {}), **link_names(inputs)}
+    steps, problems = prepare_steps(runbook, values, allowlist or Allowlist())
     if problems:
         raise config_error(str(runbook.path), problems)
     lines = [
-        *_head(runbook, seen),
-        *_running(runbook, seen, given or {}),
+        *_head(runbook, inputs),
+        *_running(runbook, inputs, given or {}),
         *_parameters(runbook),
-        *_steps(runbook, ready, seen),
-        *_after(runbook, seen),
+        *_steps(runbook, steps, inputs),
+        *_AFTERWARDS,
     ]
-    return "\n".join(lines).rstrip() + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _values(runbook: Runbook, given: Mapping[str, str]) -> Values:
@@ -236,16 +239,16 @@ def _values(runbook: Runbook, given: Mapping[str, str]) -> Values:
     return given_values(declared, {**given, **words})
 
 
-def _head(runbook: Runbook, seen: Circumstances) -> Iterator[str]:
+def _head(runbook: Runbook, inputs: Circumstances) -> Iterator[str]:
     yield from (f"# {line(runbook.name)}", "", prose(runbook.file.about), "")
-    ends = f"from {code(seen.source)} to {code(seen.target)}"
-    yield f"Link {code(seen.link)}, {ends}. Made by `drctl runbook render` from"
+    ends = f"from {code(inputs.source)} to {code(inputs.target)}"
+    yield f"Link {code(inputs.link)}, {ends}. Generated by `drctl runbook render` from"
     yield f"{code(runbook.path.name)}, version `{runbook.fingerprint}`."
     yield ""
 
 
-def _running(runbook: Runbook, seen: Circumstances, given: Mapping[str, str]) -> Iterator[str]:
-    words = ["drctl", "runbook", "run", runbook.name, "--link", seen.link]
+def _running(runbook: Runbook, inputs: Circumstances, given: Mapping[str, str]) -> Iterator[str]:
+    words = ["drctl", "runbook", "run", runbook.name, "--link", inputs.link]
     for name, parameter in runbook.file.parameters.items():
         if name in given or parameter.default is None:
             words += ["--set", f"{name}={given.get(name, name.upper())}"]
@@ -270,70 +273,67 @@ def _parameters(runbook: Runbook) -> Iterator[str]:
         kind = " or ".join(map(code, each.choices)) or each.type
         default = "must be given" if each.default is None else code(shown(sample(each)))
         cells = (code(name), kind, default)
-        told = " | ".join(cell.replace("|", "\\|") for cell in cells)
-        yield f"| {told} | {cell(each.about)} |"
+        row = " | ".join(cell.replace("|", "\\|") for cell in cells)
+        yield f"| {row} | {cell(each.about)} |"
     yield ""
 
 
-def _steps(runbook: Runbook, ready: tuple[Ready, ...], seen: Circumstances) -> Iterator[str]:
+def _steps(
+    runbook: Runbook, prepared: tuple[PreparedStep, ...], inputs: Circumstances
+) -> Iterator[str]:
     yield from ("## Steps", "", _LEGEND, "")
     number = 0
-    for each in ready:
+    for each in prepared:
         condition = runbook.file.steps[each.number].when
-        for step in _made(each, seen):
+        reverse = runbook.is_failback and each.kind == "sequence"
+        try:
+            steps = each.steps(inputs)
+        except SettingMismatch:
+            # The step is for other links, and its condition skips it for this one.
+            continue
+        for step in steps:
             number += 1
-            home = runbook.is_failback and each.kind == "sequence"
-            yield from _step(number, step, each, condition, seen, home)
+            yield from _step(number, step, each, condition, inputs, reverse)
             yield ""
 
 
-def _made(ready: Ready, seen: Circumstances) -> tuple[Step, ...]:
-    try:
-        return ready.steps(seen)
-    except SettingMismatch:
-        # It is for links that have what this one lacks, and its condition says so.
-        return ()
-
-
 def _step(
-    number: int, step: Step, ready: Ready, condition: str | None, seen: Circumstances, home: bool
+    number: int,
+    step: Step,
+    prepared: PreparedStep,
+    condition: str | None,
+    inputs: Circumstances,
+    reverse: bool,
 ) -> Iterator[str]:
-    told = KINDS[step.kind].describe(step.settings)
-    title = _capital(line(told.title), seen)
-    yield f"- [ ] **{number}. {code(step.id)}** {title}"
+    described = KINDS[step.kind].describe(step.settings)
+    yield f"- [ ] **{number}. {code(step.id)}** {_capital(line(described.title), inputs)}"
     if condition:
-        yield f"{_IN}- Only where {code(condition)}."
-    yield f"{_IN}- Expect: {line(ready.expect or told.proof)}."
+        yield f"{_IN}- Only if {code(condition)}."
+    yield f"{_IN}- Expect: {line(prepared.expect or described.proof)}."
     by_people = step.kind.startswith("manual")
     if step.timeout_s and not by_people:
-        yield f"{_IN}- Within: {_length(step.timeout_s)}."
-    if told.clients:
-        yield f"{_IN}- Clients: {line(told.clients)}."
-    if told.rollback:
-        yield f"{_IN}- Rollback: {line(told.rollback)}."
+        yield f"{_IN}- Within: {_duration(step.timeout_s)}."
+    if described.clients:
+        yield f"{_IN}- Clients: {line(described.clients)}."
+    if described.rollback:
+        yield f"{_IN}- Rollback: {line(described.rollback)}."
     if step.duty is not Duty.REQUIRED:
         yield f"{_IN}- If it cannot be done: {_DUTIES[step.duty]}."
     if by_people:
         yield f"{_IN}- drctl asks for confirmation."
-    lines = ready.by_hand or by_hand(step, seen, home=home)
+    lines = prepared.by_hand or by_hand(step, inputs, reverse=reverse)
     if lines:
         yield from ("", *block(lines, "sh", _IN))
 
 
-def _after(runbook: Runbook, seen: Circumstances) -> Iterator[str]:
-    yield from ("## Afterwards", "")
-    yield "- [ ] Keep the report of the run: what was done, when, by whom, and what is outstanding."
-    yield "- [ ] Every outstanding action has an owner and a date."
-
-
-def _length(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     for unit, width in (("h", 3600), ("min", 60)):
         if seconds >= width and seconds % width == 0:
             return f"{seconds / width:g} {unit}"
     return f"{seconds:g} s"
 
 
-def _capital(text: str, seen: Circumstances) -> str:
-    """With a capital, unless it begins with a name."""
-    named = text.startswith((seen.link, seen.source, seen.target))
+def _capital(text: str, inputs: Circumstances) -> str:
+    """Capitalize, unless the text starts with a name."""
+    named = text.startswith((inputs.link, inputs.source, inputs.target))
     return text if named else text[:1].upper() + text[1:]

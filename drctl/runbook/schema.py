@@ -1,6 +1,6 @@
-"""What a runbook may hold, before its parameters have values.
+"""The schema of a runbook file, before its parameters have values.
 
-What stands in a step is raw here; `drctl.runbook.specs` says what each kind of step takes.
+The settings of a step are raw here; `drctl.runbook.specs` has the settings of each kind of step.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,6 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from drctl.config.endpoints import Section
 from drctl.config.fields import Text, empty, frozen
-from drctl.model.plan import Duty
 
 NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
 PARAMETER = r"[a-z][a-z0-9_]*"
@@ -20,16 +19,16 @@ DutyWord = Literal["required", "best-effort", "optional"]
 Name = Annotated[str, StringConstraints(pattern=rf"^{NAME}$", max_length=64)]
 ParameterName = Annotated[str, StringConstraints(pattern=rf"^{PARAMETER}$", max_length=64)]
 
-SHORT = ("step", "manual", "wait", "check", "command", "gap", "sequence")
-"""The keys of which each step has exactly one: they say what it does."""
+ACTION_KEYS = ("step", "manual", "wait", "check", "command", "gap", "sequence")
+"""Each step has exactly one of these keys."""
 
 
 class ParameterConfig(Section):
-    """Something that differs from one run to the next.
+    """A parameter of a runbook.
 
     Attributes:
-        default: None where a value must be given.
-        choices: with type choice.
+        default: None if a value must be given.
+        choices: for type choice.
     """
 
     type: ParameterType
@@ -39,13 +38,14 @@ class ParameterConfig(Section):
 
 
 class StepConfig(Section):
-    """One step; for a person, with what to expect, and how to do it by hand.
+    """One step of a runbook.
 
     Attributes:
-        step: a kind of the engine; `with_` is for it (`with` in the file).
-        when: on what was observed; the step is left out where it is not so.
-        patience: how long its proof may take.
-        by_hand: command lines for a person, never run by drctl.
+        step: a kind of step; `with_` (`with` in the file) has its settings.
+        when: a condition on observed facts; the step is skipped if it is false.
+        timeout: how long its verification may take.
+        expect: the expected result, for people.
+        by_hand: command lines for people, never run by drctl.
     """
 
     id: Name
@@ -59,18 +59,13 @@ class StepConfig(Section):
     sequence: Any = None
     when: Text | None = None
     duty: DutyWord | None = None
-    patience: Any = None
+    timeout: Any = None
     expect: Text | None = None
     by_hand: tuple[Text, ...] = ()
 
-    @property
-    def wanted_duty(self) -> Duty | None:
-        """What becomes of the run where the step cannot be done; None where the kind decides."""
-        return None if self.duty is None else Duty(self.duty)
-
 
 class RunbookFile(Section):
-    """The whole file."""
+    """A runbook file."""
 
     name: Name
     about: Text
@@ -85,4 +80,4 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "parameters": tuple(ParameterConfig.model_fields),
     "steps": tuple(f.alias or n for n, f in StepConfig.model_fields.items()),
 }
-"""What may stand at the top, in a parameter and in a step."""
+"""The keys allowed at the top level, in a parameter and in a step."""

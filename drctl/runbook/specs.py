@@ -1,4 +1,4 @@
-"""What each kind of step in a runbook becomes on a link: steps of a plan."""
+"""The kinds of steps in a runbook, their settings, and the steps of a plan that they become."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -41,62 +41,62 @@ from drctl.steps.waiting import CONDITIONS, Drain, DrainSettings, Wait
 Argv = Annotated[tuple[Text, ...], Field(min_length=1)]
 
 
-class Nothing(Section):
+class NoSettings(Section):
     """No settings."""
 
 
 class PreflightSettings(Section):
-    """Of `preflight`."""
+    """Settings of `preflight`."""
 
     mode: Literal["planned", "unplanned"] = "planned"
 
 
 class FenceSettings(Section):
-    """Of the fences that drctl sets itself; principals only where it does so by ACLs."""
+    """Settings of the fences that drctl sets itself; `principals` only with ACLs."""
 
     principals: tuple[Principal, ...] = ()
     settle: Duration | None = None
 
 
 class OffsetsSettings(Section):
-    """Of `commit-offsets`."""
+    """Settings of `commit-offsets`."""
 
     leave_out: bool = False
 
 
 class StopSettings(Section):
-    """Of `stop-replication`; else all connectors of the link."""
+    """Settings of `stop-replication`; by default all connectors of the link."""
 
     connectors: tuple[Text, ...] = ()
 
 
 class EndpointSettings(Section):
-    """Of `switch-endpoint`; the first is 1; else all of them."""
+    """Settings of `switch-endpoint`: the number of an endpoint, from 1; by default all of them."""
 
     endpoint: int | None = Field(default=None, ge=1)
 
 
 class ManualSettings(Section):
-    """Of `manual`."""
+    """Settings of `manual`."""
 
     text: Text
 
 
 class ChangeSettings(Section):
-    """Of what a person changes."""
+    """Settings of changes made by a person."""
 
     text: Text
     undo: Text | None = None
 
 
 class ManualFenceSettings(ChangeSettings):
-    """Of `manual-fence`."""
+    """Settings of `manual-fence`."""
 
     undo: Text
     settle: Duration | None = None
 
 
-def _variable(values: Mapping[str, str]) -> Mapping[str, str]:
+def _environment(values: Mapping[str, str]) -> Mapping[str, str]:
     for name, text in values.items():
         parts_of(text)
         if names_secret(name) and not holds_secret_reference(text):
@@ -108,26 +108,26 @@ def _variable(values: Mapping[str, str]) -> Mapping[str, str]:
 
 
 class CommandSettings(Section):
-    """Of `command`."""
+    """Settings of `command`."""
 
     argv: Argv
     verify: tuple[Text, ...] = ()
     undo: tuple[Text, ...] = ()
-    env: Annotated[Mapping[Variable, str], AfterValidator(_variable), AfterValidator(frozen)] = (
+    env: Annotated[Mapping[Variable, str], AfterValidator(_environment), AfterValidator(frozen)] = (
         Field(default_factory=empty)
     )
     timeout: Duration = 30
 
     @property
     def command_lines(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Each with its key."""
+        """Each command line with its key."""
         for key, argv in (("argv", self.argv), ("verify", self.verify), ("undo", self.undo)):
             if argv:
                 yield key, argv
 
 
 class CommandFenceSettings(CommandSettings):
-    """Of `command-fence`."""
+    """Settings of `command-fence`."""
 
     undo: Argv
     settle: Duration | None = None
@@ -140,31 +140,31 @@ def _condition(name: str) -> str:
 
 
 class WaitSettings(Section):
-    """Of `wait`."""
+    """Settings of `wait`."""
 
     condition: Annotated[str, AfterValidator(_condition)] = Field(alias="for")
     at_most: Duration
 
 
 class CheckSettings(Section):
-    """Of `check`."""
+    """Settings of `check`."""
 
     prechecks: Annotated[tuple[Text, ...], Field(min_length=1)]
 
 
 class GapSettings(Section):
-    """Of `gap`."""
+    """Settings of `gap`."""
 
     scope: Literal["auto", "full", "tail"] = "auto"
     at_most: int | None = Field(default=None, ge=0)
 
 
 class SequenceSettings(Section):
-    """Of `sequence`.
+    """Settings of `sequence`.
 
     Attributes:
-        policy: with failback: what becomes of the records that only the returned cluster has.
-        conflicting: of those that the survivor has something newer than.
+        policy: for failback: what to do with records that only the returned cluster has.
+        conflicting: what to do with those that have a newer record on the surviving cluster.
     """
 
     name: Literal["failover-planned", "failover-unplanned", "failback"]
@@ -176,7 +176,7 @@ class SettingMismatch(ValueError):
     """A setting does not fit the link.
 
     Attributes:
-        key: of the setting.
+        key: the key of the setting.
     """
 
     def __init__(self, key: str, text: str) -> None:
@@ -185,8 +185,8 @@ class SettingMismatch(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What a step has beside its settings; None where the kind decides."""
+class StepOptions:
+    """The options that every kind of step has; None means the kind's default."""
 
     id: str
     duty: Duty | None = None
@@ -194,16 +194,16 @@ class Given:
     expect: str | None = None
 
     def step(self, kind: StepKind[S], settings: S, timeout_s: float) -> Step:
-        """A step of the plan."""
-        return self.over(kind.step(self.id, settings, timeout_s))
+        """Make a step of this kind; `timeout_s` is its default."""
+        return self.applied_to(kind.step(self.id, settings, timeout_s))
 
-    def over(self, step: Step) -> Step:
-        """A step that drctl made, with what the runbook says otherwise."""
+    def applied_to(self, step: Step) -> Step:
+        """A step with the duty and timeout that the runbook sets."""
         timeout_s = step.timeout_s if self.timeout_s is None else self.timeout_s
         return replace(step, timeout_s=timeout_s, duty=self.duty or step.duty)
 
 
-Make = Callable[[Any, Circumstances, Given], Iterator[Step]]
+Make = Callable[[Any, Circumstances, StepOptions], Iterator[Step]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +211,8 @@ class Spec:
     """A kind of step in runbooks.
 
     Attributes:
-        model: of its settings.
-        make: the steps that it becomes.
+        model: the schema of its settings.
+        make: makes the steps of the plan.
     """
 
     model: type[Section]
@@ -220,12 +220,12 @@ class Spec:
 
 
 def _built(builder: Callable[[Circumstances, str], Step]) -> Spec:
-    """A kind without settings, as every sequence of drctl builds it."""
+    """A kind without settings, built as in drctl's given sequences."""
 
-    def make(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-        yield given.over(builder(seen, given.id))
+    def make(_: NoSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+        yield options.applied_to(builder(inputs, options.id))
 
-    return Spec(Nothing, make)
+    return Spec(NoSettings, make)
 
 
 def _plain(
@@ -233,177 +233,205 @@ def _plain(
     settings: Callable[[Circumstances], S],
     timeout_s: Callable[[Circumstances], float],
 ) -> Spec:
-    """A kind without settings, of which the link says everything."""
+    """A kind without settings, made from the link alone."""
 
-    def make(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-        yield given.step(kind, settings(seen), timeout_s(seen))
+    def make(_: NoSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+        yield options.step(kind, settings(inputs), timeout_s(inputs))
 
-    return Spec(Nothing, make)
-
-
-def _preflight(own: PreflightSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.over(step_builders.preflight(seen, Mode(own.mode), given.id))
+    return Spec(NoSettings, make)
 
 
-def _fence(own: FenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    if own.principals and seen.fence_method is not FenceMethod.ACL:
-        text = f"goes with fence method acl, not {seen.fence_method.value}"
+def _preflight(
+    given: PreflightSettings, inputs: Circumstances, options: StepOptions
+) -> Iterator[Step]:
+    yield options.applied_to(step_builders.preflight(inputs, Mode(given.mode), options.id))
+
+
+def _fence(given: FenceSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+    if given.principals and inputs.fence_method is not FenceMethod.ACL:
+        text = f"goes with fence method acl, not {inputs.fence_method.value}"
         raise SettingMismatch("principals", text)
-    here = _settled(own, seen)
-    yield given.over(step_builders.fence(here, given.duty or Duty.REQUIRED, given.id))
+    here = _with_fence_settings(given, inputs)
+    yield options.applied_to(step_builders.fence(here, options.duty or Duty.REQUIRED, options.id))
 
 
-def _consumers(own: FenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.step(FENCE_CONSUMERS, step_builders.by_acls(_settled(own, seen)), 60)
-
-
-def _settled(own: FenceSettings, seen: Circumstances) -> Circumstances:
-    principals = own.principals or seen.principals
-    return replace(seen, principals=principals, settle_s=_settle(own.settle, seen))
-
-
-def _stop(own: StopSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    yield given.over(
-        step_builders.stop(replace(seen, connectors=own.connectors or seen.connectors), given.id)
+def _consumer_fence(
+    given: FenceSettings, inputs: Circumstances, options: StepOptions
+) -> Iterator[Step]:
+    yield options.step(
+        FENCE_CONSUMERS, step_builders.by_acls(_with_fence_settings(given, inputs)), 60
     )
 
 
-def _offsets(own: OffsetsSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    leave_out = own.leave_out or seen.leaves_groups_out
-    lost = not seen.source_answers
-    yield given.over(step_builders.offsets(seen, leave_out=leave_out, lost=lost, identity=given.id))
+def _with_fence_settings(given: FenceSettings, inputs: Circumstances) -> Circumstances:
+    principals = given.principals or inputs.principals
+    return replace(inputs, principals=principals, settle_s=_settle_s(given.settle, inputs))
 
 
-def _skipping(_: Nothing, seen: Circumstances, given: Given) -> Iterator[Step]:
-    # How long its proof may take is how long it may take itself: only then there is a proof.
-    plain = step_builders.skipping(seen, identity=given.id)
-    timeout_s = plain.timeout_s if given.timeout_s is None else given.timeout_s
-    yield given.over(step_builders.skipping(seen, timeout_s, given.id))
+def _stop(given: StopSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+    yield options.applied_to(
+        step_builders.stop(
+            replace(inputs, connectors=given.connectors or inputs.connectors), options.id
+        )
+    )
 
 
-def _switch(own: EndpointSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    if own.endpoint is None:
-        yield from map(given.over, step_builders.switches(seen, given.id))
+def _offsets(given: OffsetsSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+    leave_out = given.leave_out or inputs.leaves_groups_out
+    lost = not inputs.source_answers
+    yield options.applied_to(
+        step_builders.offsets(inputs, leave_out=leave_out, lost=lost, identity=options.id)
+    )
+
+
+def _producer_ids(_: NoSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+    # The timeout limits the allocation itself, not only its verification.
+    default = step_builders.skipping(inputs, identity=options.id)
+    timeout_s = default.timeout_s if options.timeout_s is None else options.timeout_s
+    yield options.applied_to(step_builders.skipping(inputs, timeout_s, options.id))
+
+
+def _switch(given: EndpointSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+    if given.endpoint is None:
+        yield from map(options.applied_to, step_builders.switches(inputs, options.id))
         return
-    if own.endpoint > len(seen.endpoints):
+    if given.endpoint > len(inputs.endpoints):
         raise SettingMismatch("endpoint", "is not the number of an endpoint of the link")
-    chosen = list(step_builders.switches(seen, given.id))[own.endpoint - 1]
-    yield given.over(replace(chosen, id=given.id))
+    chosen = list(step_builders.switches(inputs, options.id))[given.endpoint - 1]
+    yield options.applied_to(replace(chosen, id=options.id))
 
 
 def _manual(kind: Manual) -> Spec:
-    def make(own: ManualSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-        yield given.step(kind, manual.ManualSettings(**_asked(own.text, None, given)), 0)
+    def make(given: ManualSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+        yield options.step(
+            kind, manual.ManualSettings(**_question_settings(given.text, None, options)), 0
+        )
 
     return Spec(ManualSettings, make)
 
 
 def _change(kind: Manual, undo: str = "") -> Spec:
-    """A change by a person; `undo` stands where the runbook does not say how it is rolled back."""
+    """A change by a person; `undo` is the default rollback text."""
 
-    def make(own: ChangeSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-        rollback = own.undo or undo.format(source=seen.source, target=seen.target)
-        yield given.step(kind, manual.ManualSettings(**_asked(own.text, rollback, given)), 0)
+    def make(given: ChangeSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+        rollback = given.undo or undo.format(source=inputs.source, target=inputs.target)
+        yield options.step(
+            kind, manual.ManualSettings(**_question_settings(given.text, rollback, options)), 0
+        )
 
     return Spec(ChangeSettings, make)
 
 
-def _start(own: ChangeSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    asked = _asked(own.text, own.undo or "stop that replication again", given)
-    yield given.step(MANUAL_START_REPLICATION, ManualStartSettings(**asked), 0)
+def _start(given: ChangeSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+    values = _question_settings(given.text, given.undo or "stop that replication again", options)
+    yield options.step(MANUAL_START_REPLICATION, ManualStartSettings(**values), 0)
 
 
-def _manual_fence(own: ManualFenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+def _manual_fence(
+    given: ManualFenceSettings, inputs: Circumstances, options: StepOptions
+) -> Iterator[Step]:
     settings = manual.ManualFenceSettings(
-        **_asked(own.text, own.undo, given),
-        cluster=seen.source,
-        settle_seconds=_settle(own.settle, seen),
+        **_question_settings(given.text, given.undo, options),
+        cluster=inputs.source,
+        settle_seconds=_settle_s(given.settle, inputs),
     )
-    yield given.step(MANUAL_FENCE, settings, 60)
+    yield options.step(MANUAL_FENCE, settings, 60)
 
 
-def _asked(text: str, undo: str | None, given: Given) -> dict[str, Any]:
-    return {"question": given.id, "text": text, "undo": undo, "expect": given.expect or ""}
+def _question_settings(text: str, undo: str | None, options: StepOptions) -> dict[str, Any]:
+    return {"question": options.id, "text": text, "undo": undo, "expect": options.expect or ""}
 
 
 def _command(kind: Command, timeout_s: float) -> Spec:
-    def make(own: CommandSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-        # Without a look of its own, looking again tells nothing new.
-        settings = commands.CommandSettings(**_ran(own, given))
-        yield given.step(kind, settings, timeout_s if own.verify else 0)
+    def make(given: CommandSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+        # Without `verify` there is nothing to poll.
+        settings = commands.CommandSettings(**_command_settings(given, options))
+        yield options.step(kind, settings, timeout_s if given.verify else 0)
 
     return Spec(CommandSettings, make)
 
 
-def _command_fence(own: CommandFenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
+def _command_fence(
+    given: CommandFenceSettings, inputs: Circumstances, options: StepOptions
+) -> Iterator[Step]:
     settings = commands.CommandFenceSettings(
-        **_ran(own, given), cluster=seen.source, settle_seconds=_settle(own.settle, seen)
+        **_command_settings(given, options),
+        cluster=inputs.source,
+        settle_seconds=_settle_s(given.settle, inputs),
     )
-    yield given.step(COMMAND_FENCE, settings, 120)
+    yield options.step(COMMAND_FENCE, settings, 120)
 
 
-def _ran(own: CommandSettings, given: Given) -> dict[str, Any]:
+def _command_settings(given: CommandSettings, options: StepOptions) -> dict[str, Any]:
     return {
-        "question": given.id,
-        "argv": own.argv,
-        "undo": own.undo,
-        "verify": own.verify,
-        "env": dict(own.env),
-        "timeout_seconds": own.timeout,
+        "question": options.id,
+        "argv": given.argv,
+        "undo": given.undo,
+        "verify": given.verify,
+        "env": dict(given.env),
+        "timeout_seconds": given.timeout,
     }
 
 
-def _wait(own: WaitSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    settings = waiting.WaitSettings(seen.source, seen.target, own.condition, seen.connectors)
-    yield given.step(Wait(), settings, own.at_most)
+def _wait(given: WaitSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+    settings = waiting.WaitSettings(
+        inputs.source, inputs.target, given.condition, inputs.connectors
+    )
+    yield options.step(Wait(), settings, given.at_most)
 
 
-def _check(own: CheckSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    mode = Mode.PLANNED if seen.source_answers else Mode.UNPLANNED
-    settings = prechecks.CheckSettings(own.prechecks, mode.value, seen.overrides)
-    yield given.step(RunPrechecks(), settings, 30)
+def _check(given: CheckSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+    mode = Mode.PLANNED if inputs.source_answers else Mode.UNPLANNED
+    settings = prechecks.CheckSettings(given.prechecks, mode.value, inputs.overrides)
+    yield options.step(RunPrechecks(), settings, 30)
 
 
-def _gap(own: GapSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    settings = records.GapSettings(seen.source, seen.target, own.scope, own.at_most)
-    yield given.step(FindGap(), settings, 0)
+def _gap(given: GapSettings, inputs: Circumstances, options: StepOptions) -> Iterator[Step]:
+    settings = records.GapSettings(inputs.source, inputs.target, given.scope, given.at_most)
+    yield options.step(FindGap(), settings, 0)
 
 
-def _sequence(own: SequenceSettings, seen: Circumstances, given: Given) -> Iterator[Step]:
-    for step in _sequence_steps(own, seen):
-        identity = f"{given.id}.{step.id}"
+def _sequence(
+    given: SequenceSettings, inputs: Circumstances, options: StepOptions
+) -> Iterator[Step]:
+    for step in _sequence_steps(given, inputs):
+        identity = f"{options.id}.{step.id}"
         asks = {"question": identity} if "question" in step.settings else {}
         yield replace(step, id=identity, settings={**step.settings, **asks})
 
 
-def _sequence_steps(own: SequenceSettings, seen: Circumstances) -> Iterator[Step]:
-    if own.name != NAME:
-        if own.policy is not None:
+def _sequence_steps(given: SequenceSettings, inputs: Circumstances) -> Iterator[Step]:
+    if given.name != NAME:
+        if given.policy is not None:
             raise SettingMismatch(
-                "policy", f"goes with {NAME}: {own.name} does not reconcile records"
+                "policy", f"goes with {NAME}: {given.name} does not reconcile records"
             )
-        yield from failover(Mode(own.name.removeprefix("failover-")), seen).steps
+        yield from failover(Mode(given.name.removeprefix("failover-")), inputs).steps
         return
-    way = seen.failback or turned(seen, tuple(f"{name}-BACK" for name in seen.connectors))
-    yield from failback(replace(way, policy=own.policy, conflicting=own.conflicting)).steps
+    back = inputs.failback or turned(inputs, tuple(f"{name}-BACK" for name in inputs.connectors))
+    yield from failback(replace(back, policy=given.policy, conflicting=given.conflicting)).steps
 
 
-def _settle(own: float | None, seen: Circumstances) -> float:
-    return seen.settle_s if own is None else own
+def _settle_s(given: float | None, inputs: Circumstances) -> float:
+    return inputs.settle_s if given is None else given
 
 
 SPECS: Mapping[str, Spec] = {
     "preflight": Spec(PreflightSettings, _preflight),
     "snapshot-state": _built(step_builders.stock),
     "fence-producers": Spec(FenceSettings, _fence),
-    "fence-consumers": Spec(FenceSettings, _consumers),
+    "fence-consumers": Spec(FenceSettings, _consumer_fence),
     "measure-loss": _plain(MeasureLoss(), step_builders.ends, lambda _: 30),
-    "drain": _plain(Drain(), lambda seen: DrainSettings(seen.target), lambda seen: seen.timeout_s),
-    "quiesce-consumers": _plain(Quiesce(), lambda seen: QuiesceSettings(seen.source), lambda _: 60),
+    "drain": _plain(
+        Drain(), lambda inputs: DrainSettings(inputs.target), lambda inputs: inputs.timeout_s
+    ),
+    "quiesce-consumers": _plain(
+        Quiesce(), lambda inputs: QuiesceSettings(inputs.source), lambda _: 60
+    ),
     "stop-replication": Spec(StopSettings, _stop),
     "prepare-groups": _built(step_builders.groups),
     "commit-offsets": Spec(OffsetsSettings, _offsets),
-    "advance-producer-ids": Spec(Nothing, _skipping),
+    "advance-producer-ids": Spec(NoSettings, _producer_ids),
     "enable-writes": _built(step_builders.opening),
     "switch-endpoint": Spec(EndpointSettings, _switch),
     "verify-clients": _built(step_builders.clients),
@@ -421,6 +449,6 @@ SPECS: Mapping[str, Spec] = {
     "check": Spec(CheckSettings, _check),
     "gap": Spec(GapSettings, _gap),
 }
-"""By the name of the kind; the same names as in `drctl.steps.registry`."""
+"""By the name of the kind, as in `drctl.steps.registry`."""
 
 SEQUENCE = Spec(SequenceSettings, _sequence)

@@ -1,4 +1,4 @@
-"""Values of a runbook's parameters, references to them, and what is wrong with values, in words."""
+"""Values of a runbook's parameters, and the references to them."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -18,10 +18,10 @@ _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(s|m|h|d|)")
 
 
 def seconds(value: object) -> float:
-    """How many seconds a length of time has.
+    """Parse a duration.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a duration.
     """
     number = isinstance(value, int | float) and not isinstance(value, bool)
     found = _DURATION.fullmatch(f"{value}") if number or isinstance(value, str) else None
@@ -36,8 +36,8 @@ Duration = Annotated[float, BeforeValidator(seconds)]
 Value = str | int | float | bool | tuple[str, ...]
 Values = Mapping[str, Value]
 
-NAMES = ("link", "source", "target")
-"""What no parameter may be called: these stand for the link, and are there always."""
+LINK_NAMES = ("link", "source", "target")
+"""Names that every runbook can refer to, and that no parameter may have."""
 
 _SAMPLES: Mapping[ParameterType, Value] = {
     "string": "x",
@@ -50,19 +50,19 @@ _SAMPLES: Mapping[ParameterType, Value] = {
 
 
 def given_values(declared: Mapping[str, ParameterConfig], given: Mapping[str, str]) -> Values:
-    """What holds for a run: what was given, else the defaults.
+    """The values of all parameters: those given, otherwise the defaults.
 
     Raises:
-        UsageError: a value is missing, does not fit its type, or is for no parameter.
+        UsageError: a value is missing, does not fit its type, or has no such parameter.
     """
-    complaints = [
-        f"{escaped(name)} is not a parameter of this runbook; {_near(name, tuple(declared))}"
+    errors = [
+        f"{escaped(name)} is not a parameter of this runbook; {_suggestion(name, tuple(declared))}"
         for name in sorted(given.keys() - declared.keys())
     ]
     values: dict[str, Value] = {}
     for name, parameter in declared.items():
         if name not in given and parameter.default is None:
-            complaints.append(f"{name} has no value: use --set {name}={_shape(parameter)}")
+            errors.append(f"{name} has no value: use --set {name}={_placeholder(parameter)}")
             continue
         try:
             values[name] = (
@@ -71,14 +71,14 @@ def given_values(declared: Mapping[str, ParameterConfig], given: Mapping[str, st
                 else from_yaml(parameter, parameter.default)
             )
         except ValueError as error:
-            complaints.append(f"{name}: {error}")
-    if complaints:
-        raise UsageError(lines(complaints), "run drctl runbook show NAME to see its parameters")
+            errors.append(f"{name}: {error}")
+    if errors:
+        raise UsageError(lines(errors), "run drctl runbook show NAME to see its parameters")
     return values
 
 
 def from_text(parameter: ParameterConfig, text: str) -> Value:
-    """A value as somebody typed it.
+    """Parse a value that the user typed.
 
     Raises:
         ValueError: it does not fit the type.
@@ -89,7 +89,7 @@ def from_text(parameter: ParameterConfig, text: str) -> Value:
 
 
 def from_yaml(parameter: ParameterConfig, value: Any) -> Value:
-    """A default as it stands in a runbook.
+    """Check a default of a runbook file.
 
     Raises:
         ValueError: it does not fit the type.
@@ -106,20 +106,20 @@ def from_yaml(parameter: ParameterConfig, value: Any) -> Value:
     return value if isinstance(value, bool) else _TYPES[parameter.type](parameter, str(value))
 
 
-def names_of(seen: Circumstances) -> Values:
-    """What every runbook has: the names of the link and of its ends."""
-    return dict(zip(NAMES, (seen.link, seen.source, seen.target), strict=True))
+def link_names(inputs: Circumstances) -> Values:
+    """The values of `LINK_NAMES`."""
+    return dict(zip(LINK_NAMES, (inputs.link, inputs.source, inputs.target), strict=True))
 
 
 def sample(parameter: ParameterConfig) -> Value:
-    """A value with which a runbook can be tried: the default where there is one."""
+    """The default, or an example value if there is none."""
     if parameter.default is not None:
         return from_yaml(parameter, parameter.default)
     return parameter.choices[0] if parameter.type == "choice" else _SAMPLES[parameter.type]
 
 
 def as_text(value: Value) -> str:
-    """A value inside a longer text.
+    """Format a value for use inside a longer text.
 
     Raises:
         ValueError: it is a list.
@@ -130,17 +130,17 @@ def as_text(value: Value) -> str:
 
 
 def shown(value: Value) -> str:
-    """A value as one would type it."""
+    """Format a value as a user would type it."""
     return ",".join(value) if isinstance(value, tuple) else as_text(value)
 
 
-def _near(name: str, known: tuple[str, ...]) -> str:
+def _suggestion(name: str, known: tuple[str, ...]) -> str:
     if not known:
         return "it has none"
-    return did_you_mean(name, known) or f"there are {one_of(known)}"
+    return did_you_mean(name, known) or f"available: {one_of(known)}"
 
 
-def _shape(parameter: ParameterConfig) -> str:
+def _placeholder(parameter: ParameterConfig) -> str:
     if parameter.type == "choice":
         return "|".join(parameter.choices)
     return {"list": "A,B", "duration": "5m", "boolean": "true|false"}.get(
@@ -205,62 +205,65 @@ _TYPE_WORDS: Mapping[ParameterType, str] = {
 
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)")
-_HARMLESS = re.compile(r"[\w.:,/@%+=$-]*")
-_PLACES = ("env:", "file:")
+_SHELL_SAFE = re.compile(r"[\w.:,/@%+=$-]*")
+_SECRETS = ("env:", "file:")
 
-Wrong = Callable[[Path, str], None]
+Report = Callable[[Path, str], None]
+"""Reports a problem at a path in the file."""
 
 
 def references(text: str) -> Iterator[str]:
-    """The names of parameters that a text refers to; references to secrets left out."""
+    """The names of the parameters that a text refers to, without references to secrets."""
     for found in _REFERENCE.finditer(text):
-        if found[0] != "$${" and not found[1].startswith(_PLACES):
+        if found[0] != "$${" and not found[1].startswith(_SECRETS):
             yield found[1] if found[2] else found[0]
 
 
-def could_be(written: str, text: str) -> bool:
-    """Whether a text of an environment is what a runbook says, whatever its parameters are."""
+def could_be(template: str, text: str) -> bool:
+    """Whether some values of the parameters turn the template of a variable into this text."""
     pattern, end = "", 0
-    for found in _REFERENCE.finditer(written):
-        pattern += re.escape(written[end : found.start()])
-        plain = found[0] == "$${" or found[1].startswith(_PLACES)
-        # A value brings no reference of its own: what looks like one is escaped.
-        pattern += re.escape(found[0]) if plain else r"(?:[^$]|\$(?!\{)|\$\$\{)*"
+    for found in _REFERENCE.finditer(template):
+        pattern += re.escape(template[end : found.start()])
+        literal = found[0] == "$${" or found[1].startswith(_SECRETS)
+        # Values are escaped, so they never contain a reference.
+        pattern += re.escape(found[0]) if literal else r"(?:[^$]|\$(?!\{)|\$\$\{)*"
         end = found.end()
-    return re.fullmatch(pattern + re.escape(written[end:]), text, re.DOTALL) is not None
+    return re.fullmatch(pattern + re.escape(template[end:]), text, re.DOTALL) is not None
 
 
 def holds_secret_reference(text: str) -> bool:
-    """Whether it refers to the environment or to a file."""
+    """Whether it refers to an environment variable or a file."""
     return any(
-        found[0] != "$${" and found[1].startswith(_PLACES) for found in _REFERENCE.finditer(text)
+        found[0] != "$${" and found[1].startswith(_SECRETS) for found in _REFERENCE.finditer(text)
     )
 
 
-def fit_for_shell(values: Values) -> Values:
-    """Only those values that a shell takes as they are: people copy command lines."""
+def shell_safe(values: Values) -> Values:
+    """The values that need no quoting in a shell, because people copy command lines."""
     return {
         name: value
         for name, value in values.items()
-        if not isinstance(value, str) or _HARMLESS.fullmatch(value)
+        if not isinstance(value, str) or _SHELL_SAFE.fullmatch(value)
     }
 
 
-def filled(raw: Any, values: Values, path: Path, wrong: Wrong, *, env: bool = False) -> Any:
-    """The raw settings with values for references.
+def filled(raw: Any, values: Values, path: Path, report: Report, *, env: bool = False) -> Any:
+    """Replace references in raw settings with values.
 
     Args:
-        wrong: is told of what cannot be replaced.
-        env: whether it is an environment, which is read later: what drctl puts into it must not
-            be a reference there.
+        report: called for each reference that cannot be replaced.
+        env: whether these are environment variables. Their references to secrets are resolved
+            later, so values are escaped.
     """
     if isinstance(raw, Mapping):
         return {
-            key: filled(each, values, (*path, key), wrong, env=env or key == "env")
+            key: filled(each, values, (*path, key), report, env=env or key == "env")
             for key, each in raw.items()
         }
     if isinstance(raw, tuple):
-        return tuple(filled(each, values, (*path, n), wrong, env=env) for n, each in enumerate(raw))
+        return tuple(
+            filled(each, values, (*path, n), report, env=env) for n, each in enumerate(raw)
+        )
     if not isinstance(raw, str):
         return raw
     whole = _REFERENCE.fullmatch(raw)
@@ -269,7 +272,7 @@ def filled(raw: Any, values: Values, path: Path, wrong: Wrong, *, env: bool = Fa
     try:
         return _REFERENCE.sub(lambda found: _replacement(found, values, env), raw)
     except ValueError as error:
-        wrong(path, str(error))
+        report(path, str(error))
         return raw
 
 
@@ -282,7 +285,7 @@ def _replacement(found: re.Match[str], values: Values, env: bool) -> str:
         except ValueError as error:
             raise ValueError(f"${{{found[1]}}} {error}") from None
         return text.replace("${", "$${") if env else text
-    # What is no parameter was told of when the file was read.
+    # Unknown names were reported when the file was read.
     return found[0]
 
 
@@ -291,4 +294,4 @@ PATTERNS = {
     "parameters": "must be lower-case letters, digits and '_', the first a letter",
     "principals": "must be TYPE:NAME, such as User:orders-app",
 }
-"""What texts must be, by a key above them."""
+"""Descriptions of the patterns that texts must match, by a key above them."""

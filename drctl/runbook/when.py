@@ -1,4 +1,4 @@
-"""The language of `when:`: comparisons of facts, `and`, `or`, `not`, brackets; nothing else.
+"""The language of `when:`: comparisons of facts, `and`, `or`, `not` and parentheses.
 
 source == reachable and (replicator == mirrormaker2 or not endpoints > 0)
 """
@@ -21,11 +21,11 @@ REACHABLE, UNREACHABLE = "reachable", "unreachable"
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that is observed of a link.
+    """A fact about a link.
 
     Attributes:
-        words: all that it can be; empty where it is a number.
-        about: in words for a person.
+        words: its possible values; empty if it is a number.
+        about: a description for people.
     """
 
     words: tuple[str, ...]
@@ -44,34 +44,34 @@ FACTS: Mapping[str, Fact] = {
 }
 
 
-def observed(seen: Circumstances) -> dict[str, Value]:
-    """The facts of these circumstances."""
+def observed(inputs: Circumstances) -> dict[str, Value]:
+    """The facts of a link."""
     return {
-        "source": REACHABLE if seen.source_answers else UNREACHABLE,
-        "target": REACHABLE if seen.target_answers else UNREACHABLE,
-        "replicator": seen.replicator,
-        "fence": seen.fence_method.value,
-        "connectors": len(seen.connectors),
-        "endpoints": len(seen.endpoints),
+        "source": REACHABLE if inputs.source_answers else UNREACHABLE,
+        "target": REACHABLE if inputs.target_answers else UNREACHABLE,
+        "replicator": inputs.replicator,
+        "fence": inputs.fence_method.value,
+        "connectors": len(inputs.connectors),
+        "endpoints": len(inputs.endpoints),
     }
 
 
-def worlds(asked: Mapping[str, frozenset[Value]]) -> Iterator[Circumstances]:
-    """Circumstances in which every fact takes every value that could make a difference.
+def all_cases(compared: Mapping[str, frozenset[Value]]) -> Iterator[Circumstances]:
+    """Every combination of values of facts that can result in different plans.
 
-    What fences, and how many connectors and endpoints there are, always does: steps depend on it.
+    The fence and the numbers of connectors and endpoints always vary, because steps depend on them.
 
     Args:
-        asked: the facts that conditions ask for, with what they are compared with; around numbers
-            one less and one more is tried.
+        compared: the values that conditions compare each fact with. Numbers also vary by one
+            around these.
     """
     for source, target, replicator, fence, connectors, endpoints in product(
-        _words("source", asked),
-        _words("target", asked),
-        _words("replicator", asked),
+        _words("source", compared),
+        _words("target", compared),
+        _words("replicator", compared),
         FenceMethod,
-        _numbers({0, 1}, asked.get("connectors", frozenset())),
-        _numbers({0, 1, 2}, asked.get("endpoints", frozenset())),
+        _numbers({0, 1}, compared.get("connectors", frozenset())),
+        _numbers({0, 1, 2}, compared.get("endpoints", frozenset())),
     ):
         yield Circumstances(
             "LINK",
@@ -89,12 +89,12 @@ def worlds(asked: Mapping[str, frozenset[Value]]) -> Iterator[Circumstances]:
         )
 
 
-def _words(fact: str, asked: Mapping[str, frozenset[Value]]) -> tuple[str, ...]:
-    return FACTS[fact].words if fact in asked else FACTS[fact].words[:1]
+def _words(fact: str, compared: Mapping[str, frozenset[Value]]) -> tuple[str, ...]:
+    return FACTS[fact].words if fact in compared else FACTS[fact].words[:1]
 
 
-def _numbers(always: set[int], asked: frozenset[Value]) -> tuple[int, ...]:
-    around = {int(n) + step for n in asked for step in (-1, 0, 1)}
+def _numbers(always: set[int], compared: frozenset[Value]) -> tuple[int, ...]:
+    around = {int(n) + step for n in compared for step in (-1, 0, 1)}
     return tuple(sorted(n for n in always | around if n >= 0))
 
 
@@ -105,16 +105,16 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 _ORDER = _OPERATORS.keys() - {"==", "!="}
 _RESERVED = frozenset({"and", "or", "not"})
-_DEEPEST = 20
+_MAX_DEPTH = 20
 LARGEST = 100
-"""More connectors or endpoints than this nobody has."""
+"""The largest number of connectors or endpoints that a condition may name."""
 
 
-class Mistake(ValueError):
-    """An expression that is none.
+class InvalidCondition(ValueError):
+    """A text is not a valid condition.
 
     Attributes:
-        at: the position in its text, from 0.
+        at: the index of the error in the text, from 0.
     """
 
     def __init__(self, text: str, at: int) -> None:
@@ -124,42 +124,42 @@ class Mistake(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """A fact against a value."""
+    """A comparison of a fact with a value."""
 
     fact: str
     op: str
     value: Value
 
     def holds(self, facts: Facts) -> bool:
-        """Whether it is so."""
+        """Whether the condition is true."""
         return bool(_OPERATORS[self.op](facts[self.fact], self.value))
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The opposite."""
+    """A negation."""
 
     inner: "Expression"
 
     def holds(self, facts: Facts) -> bool:
-        """Whether it is so."""
+        """Whether the condition is true."""
         return not self.inner.holds(facts)
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
-    """All of them, or any of them."""
+class AndOr:
+    """`and` (`every`) or `or` of several conditions."""
 
     every: bool
     parts: tuple["Expression", ...]
 
     def holds(self, facts: Facts) -> bool:
-        """Whether it is so."""
+        """Whether the condition is true."""
         found = (part.holds(facts) for part in self.parts)
         return all(found) if self.every else any(found)
 
 
-Expression = Compare | Not | Both
+Expression = Compare | Not | AndOr
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,22 +170,22 @@ class _Token:
 
 
 def parse(text: str) -> Expression:
-    """The expression of a text.
+    """Parse a condition.
 
     Raises:
-        Mistake: it is none; tells where.
+        InvalidCondition: the text is not a condition.
     """
-    reading = _Reading(tuple(_tokens(text)), len(text.rstrip()))
-    found = reading.either(0)
-    if reading.next is not None:
-        raise Mistake(
-            f"{quoted(reading.next.text)} is unexpected: expected and, or", reading.next.at
+    parser = _Parser(tuple(_tokens(text)), len(text.rstrip()))
+    found = parser.any_of(0)
+    if parser.next is not None:
+        raise InvalidCondition(
+            f"{quoted(parser.next.text)} is unexpected: expected and, or", parser.next.at
         )
     return found
 
 
 def comparisons(expression: Expression) -> Iterator[Compare]:
-    """All comparisons in it."""
+    """All comparisons in an expression."""
     if isinstance(expression, Compare):
         yield expression
     elif isinstance(expression, Not):
@@ -201,14 +201,14 @@ def _tokens(text: str) -> Iterator[_Token]:
         found = _TOKEN.match(text, at)
         if found is None:
             here = at + len(text[at:]) - len(text[at:].lstrip())
-            raise Mistake(f"{quoted(text[here])} is not allowed here", here)
+            raise InvalidCondition(f"{quoted(text[here])} is not allowed here", here)
         kind = str(found.lastgroup)
         yield _Token(found[kind], found.start(kind), kind)
         at = found.end()
 
 
 @dataclass(slots=True)
-class _Reading:
+class _Parser:
     tokens: Sequence[_Token]
     end: int
     at: int = 0
@@ -223,41 +223,45 @@ class _Reading:
         self.at += 1
         return True
 
-    def either(self, depth: int) -> Expression:
-        parts = [self.every(depth)]
+    def any_of(self, depth: int) -> Expression:
+        parts = [self.all_of(depth)]
         while self.take("or"):
-            parts.append(self.every(depth))
-        return parts[0] if len(parts) == 1 else Both(False, tuple(parts))
+            parts.append(self.all_of(depth))
+        return parts[0] if len(parts) == 1 else AndOr(False, tuple(parts))
 
-    def every(self, depth: int) -> Expression:
+    def all_of(self, depth: int) -> Expression:
         parts = [self.single(depth)]
         while self.take("and"):
             parts.append(self.single(depth))
-        return parts[0] if len(parts) == 1 else Both(True, tuple(parts))
+        return parts[0] if len(parts) == 1 else AndOr(True, tuple(parts))
 
     def single(self, depth: int) -> Expression:
-        if depth > _DEEPEST:
-            raise Mistake("is nested too deeply", self.end)
+        if depth > _MAX_DEPTH:
+            raise InvalidCondition("is nested too deeply", self.end)
         if self.take("not"):
             return Not(self.single(depth + 1))
         if self.take("("):
-            inner = self.either(depth + 1)
+            inner = self.any_of(depth + 1)
             if not self.take(")"):
-                raise Mistake("a bracket is not closed", self._here())
+                raise InvalidCondition("a parenthesis is not closed", self._here())
             return inner
         return self.compare()
 
     def compare(self) -> Compare:
         fact = self._word(f"expected a fact: {one_of(tuple(FACTS))}")
         if fact.text not in FACTS:
-            near = did_you_mean(fact.text, tuple(FACTS)) or f"there are {one_of(tuple(FACTS))}"
-            raise Mistake(f"{quoted(fact.text)} is not a fact; {near}", fact.at)
+            suggestion = (
+                did_you_mean(fact.text, tuple(FACTS)) or f"available: {one_of(tuple(FACTS))}"
+            )
+            raise InvalidCondition(f"{quoted(fact.text)} is not a fact; {suggestion}", fact.at)
         words = FACTS[fact.text].words
         op = self.next
         if op is None or op.kind != "op":
-            raise Mistake(f"expected == or another comparison after {fact.text}", self._here())
+            raise InvalidCondition(
+                f"expected == or another comparison after {fact.text}", self._here()
+            )
         if words and op.text in _ORDER:
-            raise Mistake(f"{fact.text} is a word: compare it with == or !=", op.at)
+            raise InvalidCondition(f"{fact.text} is a word: compare it with == or !=", op.at)
         self.at += 1
         allowed = one_of(words) if words else f"a number up to {LARGEST}"
         value = self._word(f"expected {allowed}")
@@ -266,7 +270,7 @@ class _Reading:
     def _word(self, wanted: str) -> _Token:
         token = self.next
         if token is None or token.kind != "word" or token.text in _RESERVED:
-            raise Mistake(wanted, self._here())
+            raise InvalidCondition(wanted, self._here())
         self.at += 1
         return token
 
@@ -280,5 +284,7 @@ def _value(fact: str, token: _Token, allowed: str) -> Value:
         return token.text
     if not words and token.text.isascii() and token.text.isdecimal() and int(token.text) <= LARGEST:
         return int(token.text)
-    near = did_you_mean(token.text, words)
-    raise Mistake(f"{fact} is never {quoted(token.text)}; {near or f'it is {allowed}'}", token.at)
+    suggestion = did_you_mean(token.text, words)
+    raise InvalidCondition(
+        f"{fact} is never {quoted(token.text)}; {suggestion or f'it is {allowed}'}", token.at
+    )

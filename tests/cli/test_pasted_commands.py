@@ -255,7 +255,7 @@ SAID_ELSEWHERE = {
     ("failback/suggested_commands.py", "who"),
     ("views/gap_text.py", "link"),
     ("views/gap_text.py", "out"),
-    ("runbook/rendering.py", "_link(seen)"),
+    ("runbook/rendering.py", "_link(inputs)"),
     # Words of drctl's own.
     ("views/estimate_text.py", "only"),
     ("views/estimate_text.py", "too"),

@@ -43,9 +43,9 @@ from drctl.offsets.results import Change
 from drctl.plans.elections import election
 from drctl.plans.failback import failback, turned
 from drctl.plans.inputs import Circumstances, FenceMethod
+from drctl.runbook.allowlist import allowlist_of
 from drctl.runbook.building import build
 from drctl.runbook.reading import find
-from drctl.runbook.site import site_of
 from drctl.steps.apply_offsets import ApplyIntent, ApplyOffsets, ApplySettings, Row
 from drctl.steps.records import ReconcileResult, ResultSettings
 from drctl.steps.registry import KINDS, REPAIRS
@@ -565,7 +565,7 @@ def test_parameters_of_a_runbook_stand_for_principals_and_connectors(tmp_path: P
     )
     config = configured(tmp_path, more="runbooks: books\n")
     given = {"who": "own", "which": "mm2-orders,mm2-audit"}
-    plan = build(find("stop", config.runbooks), given, SEEN, site_of(config))
+    plan = build(find("stop", config.runbooks), given, SEEN, allowlist_of(config))
     assert said(read_run([entries.began(RUN, plan, WHO, AT)]), config) == []
     forged = replace(FENCE, settings={**FENCE.settings, "principals": ["Group:own"]})
     state = read_run([entries.began(RUN, replace(plan, steps=(forged,)), WHO, AT)])

@@ -78,13 +78,11 @@ BOUNDS: Mapping[str, int] = {
     "drctl/model": 22,
     "drctl/offsets": 7,
     "drctl/plans": 24,
-    "drctl/runbook": 36,
     "drctl/spark": 8,
     "drctl/steps": 327,
     "drctl/stores": 10,
     "drctl/views": 118,
     "templates": 1,
-    "runbooks": 28,
 }
 _WORD = re.compile(r"(?<![a-z])(?:" + "|".join(WORDS) + r")(?![a-z])")
 # The code's own words; they are counted there.

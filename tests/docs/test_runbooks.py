@@ -9,10 +9,10 @@ import yaml
 
 from drctl.config.loading import read as read_config
 from drctl.model.plan import Duty
+from drctl.runbook.allowlist import allowlist_of
 from drctl.runbook.linting import lint
 from drctl.runbook.reading import listing
-from drctl.runbook.schema import KEYS, SHORT, ParameterType
-from drctl.runbook.site import site_of
+from drctl.runbook.schema import ACTION_KEYS, KEYS, ParameterType
 from drctl.runbook.specs import SPECS
 from drctl.runbook.when import FACTS
 from drctl.steps.waiting import CONDITIONS
@@ -64,7 +64,7 @@ def test_every_type_of_parameter_every_key_and_every_duty() -> None:
     assert {word.strip("`") for word in told} == set(KEYS["steps"])
     duties = next(row[1] for row in keys if row[0] == "`duty`")
     assert all(f"`{duty}`" in duties for duty in Duty)
-    assert all(f"`{key}" in PAGE.section("## Keys of a step") for key in SHORT)
+    assert all(f"`{key}" in PAGE.section("## Keys of a step") for key in ACTION_KEYS)
 
 
 def test_every_runbook_that_ships() -> None:
@@ -89,8 +89,8 @@ def test_examples_of_runbooks_are_sound_where_the_example_allows_their_commands(
     path.write_text(block)
     clusters = "clusters: {a: {bootstrap: 'a:1'}, b: {bootstrap: 'b:1'}}\n"
     (allowed,) = PAGE.blocks("yaml")
-    site = site_of(read_config(clusters + allowed, tmp_path / "drctl.yaml"))
-    assert lint(path, site).lines == ()
+    allowlist = allowlist_of(read_config(clusters + allowed, tmp_path / "drctl.yaml"))
+    assert lint(path, allowlist).lines == ()
 
 
 def test_the_pipeline_runs_commands_of_drctl() -> None:

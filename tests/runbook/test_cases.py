@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from drctl.model.errors import ConfigError, ExitCode
+from drctl.runbook.allowlist import Allowlist
 from drctl.runbook.linting import lint, lint_all
 from drctl.runbook.reading import load
-from drctl.runbook.site import Site
 
 FOLDER = Path(__file__).parent / "cases"
 CASES = sorted(FOLDER.glob("*.yaml"))
-SITE = Site(
+ALLOWLIST = Allowlist(
     (
         ("systemctl", "stop", "*"),
         ("systemctl", "start", "mm2"),
@@ -30,7 +30,7 @@ def test_there_are_cases() -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
 def test_says_everything_that_is_wrong(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(case.parent)
-    said = "".join(f"{line}\n" for line in lint(Path(case.name), SITE).lines)
+    said = "".join(f"{line}\n" for line in lint(Path(case.name), ALLOWLIST).lines)
     expected = case.with_suffix(".expected")
     if os.environ.get("DRCTL_REGENERATE"):
         expected.write_text(said, encoding="utf-8")
@@ -51,7 +51,7 @@ def test_what_is_wrong_with_the_file_keeps_it_from_being_loaded(
 
 
 def test_a_folder_is_all_of_its_files_and_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
-    found = lint_all([FOLDER, tmp_path / "missing.yaml"], SITE)
+    found = lint_all([FOLDER, tmp_path / "missing.yaml"], ALLOWLIST)
     assert [each.path for each in found] == [*CASES, tmp_path / "missing.yaml"]
     assert found[-1].lines == (
         f"{tmp_path / 'missing.yaml'}: cannot be read: No such file or directory",

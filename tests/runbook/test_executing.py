@@ -1,4 +1,4 @@
-"""A runbook that was built is carried out by the engine like any other plan."""
+"""The engine executes the plan of a runbook like any other plan."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +27,7 @@ steps:
   - {id: led, wait: {for: source leaders elected, at_most: 1m}}
   - {id: empty, wait: {for: groups empty, at_most: 1m}, duty: optional}
   - {id: found, gap: {scope: full, at_most: "${most}"}}
-  - {id: told, manual: they know, duty: best-effort}
+  - {id: inform, manual: they know, duty: best-effort}
 """
 
 
@@ -57,7 +57,7 @@ def facts(notes: Notes) -> dict[str, object]:
 
 
 def test_all_steps_are_done_and_the_answers_are_in_the_journal() -> None:
-    outcome, notes = carried_out(Asked(said=(FINE,)), "agreed=yes", "told=yes")
+    outcome, notes = carried_out(Asked(said=(FINE,)), "agreed=yes", "inform=yes")
     assert outcome.status is Status.DONE
     assert facts(notes)["agreed"] == {"answer": "yes"}
     assert facts(notes)["found"] == {"unreplicated": 0}
@@ -75,14 +75,14 @@ def test_all_steps_are_done_and_the_answers_are_in_the_journal() -> None:
     ],
     ids=["not answered", "no", "a precheck", "a deadline", "too many", "not compared"],
 )
-def test_it_ends_where_a_step_cannot_be_done(
+def test_the_run_ends_at_a_step_that_cannot_be_done(
     two: Asked, given: list[str], status: Status, step: str
 ) -> None:
     outcome, _ = carried_out(two, *given)
     assert (outcome.status, outcome.step) == (status, step)
 
 
-def test_what_nobody_answered_and_may_be_left_out_is_owed() -> None:
+def test_an_unanswered_best_effort_step_is_outstanding() -> None:
     outcome, notes = carried_out(Asked(said=(FINE,)), "agreed=yes")
     assert (outcome.status, outcome.outstanding) == (Status.DONE, True)
     outstanding = [e["what"] for e in notes.entries if e["entry"] == What.OUTSTANDING]

@@ -1,4 +1,4 @@
-"""Runbooks of drctl and of the site, by name."""
+"""Listing and finding built-in and user-supplied runbooks."""
 
 from pathlib import Path
 
@@ -15,18 +15,18 @@ def own(tmp_path: Path) -> Path:
     for name in ("ours", "drill"):
         (tmp_path / f"{name}.yaml").write_text(OWN.format(name=name))
     (tmp_path / "broken.yaml").write_text("name: broken\n")
-    (tmp_path / "notes.txt").write_text("no runbook\n")
+    (tmp_path / "notes.txt").write_text("not a runbook\n")
     return tmp_path
 
 
-def test_shipped_ones_are_listed_with_what_they_are_for() -> None:
+def test_built_in_runbooks_are_listed_with_their_descriptions() -> None:
     found = {each.name: each for each in listing()}
     assert len(found) == 9
     assert found["drill"].about.startswith("Rehearse a switchover without moving any client")
     assert all(each.sound and not each.own and not each.replaced for each in found.values())
 
 
-def test_the_sites_own_stand_beside_them_and_replace_those_of_the_same_name(own: Path) -> None:
+def test_user_supplied_runbooks_are_listed_and_replace_built_in_ones(own: Path) -> None:
     found = listing(own)
     assert len(found) == 12
     assert [(e.own, e.replaced) for e in found if e.name == "drill"] == [
@@ -44,7 +44,7 @@ def test_one_is_found_by_its_name(own: Path) -> None:
     assert find("ours", own).file.about == "Ours. And more."
 
 
-def test_one_that_is_not_there_or_is_not_sound(own: Path) -> None:
+def test_missing_and_invalid_runbooks(own: Path) -> None:
     with pytest.raises(UsageError) as caught:
         find("dril")
     assert caught.value.hint == "did you mean 'drill'?"

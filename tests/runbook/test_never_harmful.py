@@ -13,10 +13,10 @@ from drctl.engine.invariants import violations
 from drctl.model.errors import ConfigError, UsageError
 from drctl.model.plan import Plan
 from drctl.plans.inputs import Circumstances, FenceMethod
-from drctl.runbook.building import broken, build
-from drctl.runbook.linting import deep_problems
-from drctl.runbook.reading import Runbook, look_at
-from drctl.runbook.site import Site
+from drctl.runbook.allowlist import Allowlist
+from drctl.runbook.building import broken_rules, build
+from drctl.runbook.linting import plan_problems
+from drctl.runbook.reading import Runbook, parse_runbook
 from drctl.runbook.when import FACTS
 from drctl.steps.registry import KINDS
 from tests.depth import examples
@@ -121,10 +121,10 @@ def written(drawn: list[tuple[Mapping[str, Any], str | None, str | None]]) -> st
 def test_no_plan_breaks_a_rule_without_lint_saying_so(
     drawn: list[tuple[Mapping[str, Any], str | None, str | None]], seen: list[Circumstances]
 ) -> None:
-    runbook, problems = look_at(written(drawn), Path("x.yaml"))
+    runbook, problems = parse_runbook(written(drawn), Path("x.yaml"))
     assert runbook is not None
     assert not problems
-    said = list(deep_problems(runbook, Site()))
+    said = list(plan_problems(runbook, Allowlist()))
     event("lint is content" if not said else "lint is not")
     for each in seen:
         plan, refused = made(runbook, each)
@@ -132,7 +132,7 @@ def test_no_plan_breaks_a_rule_without_lint_saying_so(
         assert not refused or said
         if plan is not None:
             assert violations(plan, KINDS) == ()
-            assert broken(plan) == ()
+            assert broken_rules(plan) == ()
 
 
 def made(runbook: Runbook, seen: Circumstances) -> tuple[Plan | None, bool]:

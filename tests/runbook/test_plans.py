@@ -12,9 +12,9 @@ from drctl.model.loss import Mode
 from drctl.model.plan import Plan
 from drctl.plans.failover import failover
 from drctl.plans.inputs import Circumstances
-from drctl.runbook.building import broken, build
+from drctl.runbook.allowlist import Allowlist
+from drctl.runbook.building import broken_rules, build
 from drctl.runbook.reading import load
-from drctl.runbook.site import Site
 from drctl.runbook.specs import SPECS
 from drctl.steps.registry import CONNECTORS, FAILOVER, KINDS, LISTS, REPAIRS, WAY_BACK
 from tests.runbook.links import BARE, FULL, LINKS, runbook
@@ -32,33 +32,35 @@ def test_the_plan_is_as_expected(name: str, link: str) -> None:
     if os.environ.get("DRCTL_REGENERATE"):
         expected.write_text(said, encoding="utf-8")
     assert said == expected.read_text(encoding="utf-8")
-    assert broken(plan) == ()
+    assert broken_rules(plan) == ()
     assert Plan.from_json(json.loads(said)) == plan
     assert plan.fingerprint == build(load(FOLDER / f"{name}.yaml"), {}, LINKS[link]).fingerprint
 
 
-def test_every_kind_of_the_engine_can_stand_in_a_runbook_and_is_tried() -> None:
+def test_runbooks_can_use_every_kind_and_every_kind_is_tested() -> None:
     assert set(SPECS) == set(KINDS) - FAILOVER - WAY_BACK - REPAIRS - LISTS - CONNECTORS
     plans = [
-        build(load(FOLDER / f"{name}.yaml"), {}, seen) for name in NAMES for seen in LINKS.values()
+        build(load(FOLDER / f"{name}.yaml"), {}, inputs)
+        for name in NAMES
+        for inputs in LINKS.values()
     ]
     assert {step.kind for plan in plans for step in plan.steps} - FAILOVER == set(SPECS)
 
 
 def test_every_step_of_a_plan_can_be_described() -> None:
     for name in NAMES:
-        for seen in LINKS.values():
-            for step in build(load(FOLDER / f"{name}.yaml"), {}, seen).steps:
-                told = KINDS[step.kind].describe(step.settings)
-                assert told.title
-                assert told.proof
+        for inputs in LINKS.values():
+            for step in build(load(FOLDER / f"{name}.yaml"), {}, inputs).steps:
+                described = KINDS[step.kind].describe(step.settings)
+                assert described.title
+                assert described.proof
 
 
 @pytest.mark.parametrize("mode", Mode)
-@pytest.mark.parametrize("seen", LINKS.values(), ids=list(LINKS))
-def test_a_sequence_is_the_one_of_the_engine(mode: Mode, seen: Circumstances) -> None:
-    made = build(runbook(f"{{id: go, sequence: failover-{mode.value}}}"), {}, seen).steps
-    wanted = failover(mode, seen).steps
+@pytest.mark.parametrize("inputs", LINKS.values(), ids=list(LINKS))
+def test_a_sequence_has_the_steps_of_its_command(mode: Mode, inputs: Circumstances) -> None:
+    made = build(runbook(f"{{id: go, sequence: failover-{mode.value}}}"), {}, inputs).steps
+    wanted = failover(mode, inputs).steps
     assert [step.id for step in made] == [f"go.{step.id}" for step in wanted]
     for ours, theirs in zip(made, wanted, strict=True):
         settings = dict(theirs.settings)
@@ -67,7 +69,7 @@ def test_a_sequence_is_the_one_of_the_engine(mode: Mode, seen: Circumstances) ->
         assert ours == replace(theirs, id=ours.id, settings=settings)
 
 
-def test_values_replace_references_once_and_are_not_looked_into_again() -> None:
+def test_values_replace_references_only_once() -> None:
     book = runbook(
         '{id: a, manual: "${one} and ${two} and $${one}"}',
         parameters="{one: {type: string, about: x}, two: {type: string, about: x}}",
@@ -76,7 +78,7 @@ def test_values_replace_references_once_and_are_not_looked_into_again() -> None:
     assert plan.step("a").settings["text"] == "${two} and {{7*7}} $(id) and ${one}"
 
 
-def test_a_value_in_an_environment_is_no_reference_there() -> None:
+def test_values_in_an_environment_are_escaped() -> None:
     book = runbook(
         *("{id: j, step: preflight}", "{id: s, step: snapshot-state}"),
         '{id: a, command: {argv: [x], env: {A: "${one}", B: "${env:B} $${c}"}}}',
@@ -86,19 +88,19 @@ def test_a_value_in_an_environment_is_no_reference_there() -> None:
     assert env == {"A": "$${env:PASSWORD}", "B": "${env:B} $${c}"}
 
 
-def test_a_command_is_held_against_what_the_site_allows_with_the_values_in_it() -> None:
+def test_commands_are_checked_against_the_allowlist_with_their_values() -> None:
     book = runbook(
         *("{id: j, step: preflight}", "{id: s, step: snapshot-state}"),
         '{id: a, command: {argv: [systemctl, stop, "${unit}"]}}',
         parameters="{unit: {type: string, about: x}}",
     )
-    site = Site((("systemctl", "stop", "*"),))
-    assert build(book, {"unit": "mm2"}, FULL, site).step("a").settings["argv"][2] == "mm2"
+    allowlist = Allowlist((("systemctl", "stop", "*"),))
+    assert build(book, {"unit": "mm2"}, FULL, allowlist).step("a").settings["argv"][2] == "mm2"
     for argv in ("--force", "-f"):
         with pytest.raises(ConfigError, match="not among the `commands`"):
-            build(book, {"unit": argv}, FULL, site)
+            build(book, {"unit": argv}, FULL, allowlist)
     with pytest.raises(ConfigError, match="there are none"):
-        build(book, {"unit": "mm2"}, FULL, Site(()))
+        build(book, {"unit": "mm2"}, FULL, Allowlist(()))
 
 
 def test_a_plan_that_breaks_a_rule_is_not_built() -> None:
@@ -116,19 +118,19 @@ def test_a_plan_that_breaks_a_rule_is_not_built() -> None:
     ]
 
 
-def test_what_does_not_fit_the_link_is_said_with_its_place() -> None:
+def test_settings_that_do_not_fit_the_link_are_reported_with_their_position() -> None:
     book = runbook("{id: a, step: switch-endpoint, with: {endpoint: 3}}")
     with pytest.raises(ConfigError, match=r"x.yaml:5:53: .*is not the number of an endpoint"):
         build(book, {}, FULL)
 
 
-def test_a_runbook_that_has_no_step_for_the_circumstances_is_refused() -> None:
+def test_a_runbook_without_a_step_for_the_link_is_rejected() -> None:
     with pytest.raises(UsageError, match="no step of x applies to this link") as caught:
         build(runbook("{id: a, manual: x, when: source == reachable}"), {}, BARE)
     assert "source is unreachable" in caught.value.hint
 
 
-def test_the_plan_rests_on_the_facts_it_asked_for() -> None:
+def test_the_basis_of_the_plan_has_the_facts_that_conditions_use() -> None:
     book = runbook("{id: a, manual: x, when: source == reachable}", "{id: b, manual: x}")
     basis = build(book, {}, FULL).basis
     assert basis["fact source"] == "reachable"

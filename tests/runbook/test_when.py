@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from drctl.runbook.when import (
     FACTS,
-    Both,
+    AndOr,
     Compare,
     Expression,
-    Mistake,
+    InvalidCondition,
     Not,
     Value,
+    all_cases,
     observed,
     parse,
-    worlds,
 )
 from tests.runbook.links import BARE, FULL
 
@@ -54,7 +54,7 @@ def test_facts_are_those_of_the_circumstances() -> None:
 def test_worlds_have_every_value_and_those_around_each_number() -> None:
     found = [
         observed(seen)
-        for seen in worlds(
+        for seen in all_cases(
             {
                 "endpoints": frozenset({7}),
                 **dict.fromkeys(("source", "target", "replicator"), EMPTY),
@@ -92,7 +92,7 @@ expressions: st.SearchStrategy[Expression] = st.recursive(
     lambda inner: st.one_of(
         st.builds(Not, inner),
         st.builds(
-            lambda every, parts: Both(every, tuple(parts)),
+            lambda every, parts: AndOr(every, tuple(parts)),
             st.booleans(),
             st.lists(inner, min_size=2, max_size=3),
         ),
@@ -106,10 +106,10 @@ def test_what_is_written_is_what_is_read(expression: Expression) -> None:
     assert parse(text_of(expression)) == expression
 
 
-def mistake_in(text: str) -> Mistake | None:
+def mistake_in(text: str) -> InvalidCondition | None:
     try:
         parse(text)
-    except Mistake as mistake:
+    except InvalidCondition as mistake:
         return mistake
     return None
 
@@ -123,5 +123,5 @@ def test_any_other_text_is_a_mistake_with_a_place(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["not " * 50 + "endpoints > 0", "(" * 5000, "endpoints > 0 " * 3])
 def test_depth_and_length_have_an_end(text: str) -> None:
-    with pytest.raises(Mistake):
+    with pytest.raises(InvalidCondition):
         parse(text)

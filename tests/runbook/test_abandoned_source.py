@@ -1,4 +1,4 @@
-"""Whether a runbook does without its source is known before anybody looks at it."""
+"""Whether a runbook abandons its source is known before any cluster is contacted."""
 
 from pathlib import Path
 
@@ -18,16 +18,16 @@ steps:
 
 
 @pytest.mark.parametrize(
-    ("name", "given_up"),
+    ("name", "abandoned"),
     [("unplanned-failover", True), ("planned-switchover", False), ("failback", False)],
 )
-def test_shipped_ones(name: str, given_up: bool) -> None:
+def test_shipped_ones(name: str, abandoned: bool) -> None:
     path = resources.shipped("runbooks") / f"{name}.yaml"
-    assert load(path).gives_source_up is given_up
+    assert load(path).abandons_source is abandoned
 
 
-@pytest.mark.parametrize(("mode", "given_up"), [("unplanned", True), ("planned", False)])
-def test_a_sites_own_that_asks_the_guards(mode: str, given_up: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mode", "abandoned"), [("unplanned", True), ("planned", False)])
+def test_user_supplied_ones_with_preflight(mode: str, abandoned: bool, tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
     path.write_text(PREFLIGHT.format(mode=mode), encoding="utf-8")
-    assert load(path).gives_source_up is given_up
+    assert load(path).abandons_source is abandoned

@@ -1,11 +1,11 @@
-"""Which commands a site lets runbooks run."""
+"""Which commands runbooks may run."""
 
 from pathlib import Path
 
 import pytest
 
 from drctl.config.loading import read
-from drctl.runbook.site import Site, site_of
+from drctl.runbook.allowlist import Allowlist, allowlist_of
 
 CONFIG = """clusters: {a: {bootstrap: "a:1"}, b: {bootstrap: "b:1"}}
 runbooks: ours
@@ -17,8 +17,10 @@ commands:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return site_of(read(CONFIG.replace("[true]", '["true"]'), tmp_path / "drctl.yaml"), ["doctor"])
+def allowlist(tmp_path: Path) -> Allowlist:
+    return allowlist_of(
+        read(CONFIG.replace("[true]", '["true"]'), tmp_path / "drctl.yaml"), ["doctor"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,20 +40,20 @@ def site(tmp_path: Path) -> Site:
         ("/bin/true", False),
     ],
 )
-def test_word_by_word(site: Site, line: str, allowed: bool) -> None:
-    assert site.allows(line.split()) is allowed
+def test_word_by_word(allowlist: Allowlist, line: str, allowed: bool) -> None:
+    assert allowlist.allows(line.split()) is allowed
 
 
-def test_what_is_not_known_refuses_nothing_and_an_empty_list_everything() -> None:
-    assert Site().allows(["rm"])
-    assert not Site(()).allows(["rm"])
+def test_without_a_configuration_all_commands_are_allowed_and_with_an_empty_list_none() -> None:
+    assert Allowlist().allows(["rm"])
+    assert not Allowlist(()).allows(["rm"])
 
 
-def test_guards_are_the_checks_and_those_that_are_named(site: Site) -> None:
-    assert {"doctor", "mm2-topics"} <= site.prechecks
+def test_prechecks_are_the_registered_checks_and_those_given(allowlist: Allowlist) -> None:
+    assert {"doctor", "mm2-topics"} <= allowlist.prechecks
 
 
-def test_the_folder_of_the_sites_own_starts_from_the_configuration(tmp_path: Path) -> None:
+def test_the_runbook_folder_is_relative_to_the_configuration(tmp_path: Path) -> None:
     text = CONFIG.replace("[true]", '["true"]')
     assert read(text, tmp_path / "drctl.yaml").runbooks == tmp_path / "ours"
     assert read(text.replace("runbooks: ours\n", ""), tmp_path / "drctl.yaml").runbooks is None

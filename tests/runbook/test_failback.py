@@ -1,4 +1,4 @@
-"""A runbook that leads home: the engine's own plan, between what people do."""
+"""Runbooks with the failback sequence."""
 
 from dataclasses import replace
 
@@ -14,18 +14,18 @@ from drctl.runbook.rendering import render
 from tests.runbook.links import FULL, LINKS, runbook
 
 SHIPPED = load(resources.shipped("runbooks") / "failback.yaml")
-HOME = "sequence: {name: failback, policy: copy}"
+FAILBACK = "sequence: {name: failback, policy: copy}"
 
 
-@pytest.mark.parametrize("seen", LINKS.values(), ids=list(LINKS))
-def test_the_shipped_one_goes_the_whole_way_of_drctl_failback(seen: Circumstances) -> None:
-    way = turned(seen, tuple(f"{name}-home" for name in seen.connectors))
+@pytest.mark.parametrize("inputs", LINKS.values(), ids=list(LINKS))
+def test_the_built_in_runbook_has_every_step_of_drctl_failback(inputs: Circumstances) -> None:
+    back = turned(inputs, tuple(f"{name}-back" for name in inputs.connectors))
     plan = build(
-        SHIPPED, {"policy": "copy", "conflicting": "quarantine"}, replace(seen, failback=way)
+        SHIPPED, {"policy": "copy", "conflicting": "quarantine"}, replace(inputs, failback=back)
     )
-    assert (plan.source, plan.target) == (seen.target, seen.source)
+    assert (plan.source, plan.target) == (inputs.target, inputs.source)
     made = [step for step in plan.steps if step.id.startswith("failback.")]
-    wanted = failback(replace(way, policy="copy", conflicting="quarantine")).steps
+    wanted = failback(replace(back, policy="copy", conflicting="quarantine")).steps
     for ours, theirs in zip(made, wanted, strict=True):
         settings = dict(theirs.settings)
         if "question" in settings:
@@ -35,35 +35,35 @@ def test_the_shipped_one_goes_the_whole_way_of_drctl_failback(seen: Circumstance
     assert others <= {"manual", "manual-check"}
 
 
-def test_it_is_known_before_anybody_has_looked() -> None:
+def test_a_failback_is_known_before_any_cluster_is_contacted() -> None:
     assert SHIPPED.is_failback
     assert is_failback(build(SHIPPED, {"policy": "copy"}, FULL).steps)
     assert runbook("{id: go, sequence: failback}").is_failback
     assert not runbook("{id: go, sequence: failover-planned}").is_failback
 
 
-def test_a_step_that_looks_along_the_link_does_not_stand_beside_it() -> None:
-    book = runbook(f"{{id: go, {HOME}}}", "{id: prove, gap: {scope: tail}}")
+def test_steps_in_the_configured_direction_are_rejected() -> None:
+    book = runbook(f"{{id: go, {FAILBACK}}}", "{id: prove, gap: {scope: tail}}")
     with pytest.raises(ConfigError, match="prove uses the link in the opposite direction"):
         build(book, {}, FULL)
 
 
-def test_which_sequence_it_is_stands_in_the_file() -> None:
+def test_the_name_of_the_sequence_is_a_literal() -> None:
     with pytest.raises(ConfigError, match="must be a literal, not a parameter"):
         runbook('{id: go, sequence: "${what}"}', parameters="{what: {type: string, about: x}}")
 
 
-def test_only_a_way_home_decides_on_records() -> None:
+def test_only_a_failback_has_a_policy() -> None:
     book = runbook("{id: go, sequence: {name: failover-planned, policy: copy}}")
     with pytest.raises(ConfigError, match="failover-planned does not reconcile records"):
         build(book, {}, FULL)
 
 
-def test_command_lines_on_its_page_are_for_the_cluster_that_is_left() -> None:
+def test_command_lines_on_the_page_fence_the_target() -> None:
     page = render(SHIPPED, FULL, {"policy": "copy"})
     fence = page[page.index("`failback.fence-producers`") : page.index("`failback.drain`")]
     assert '--bootstrap-server "$TARGET"' in fence
     assert '"$SOURCE"' not in fence
-    way = page[page.index("`failback.order`") :]
-    assert "drctl gap" not in way
-    assert "drctl offsets apply" not in way
+    back = page[page.index("`failback.order`") :]
+    assert "drctl gap" not in back
+    assert "drctl offsets apply" not in back
