@@ -70,9 +70,9 @@ def causes_first(
 
 
 def network_suspected(findings: Iterable[Finding]) -> str:
-    """The headline if neither cluster answers; else empty."""
+    """The headline if neither cluster responds; else empty."""
     found = (f for f in findings if f.check == NOBODY and f.status is Status.FAIL)
-    return next((f"{each.subject}: {each.reason}" for each in found), "")
+    return next((f"{each.reason}: {each.evidence}" for each in found), "")
 
 
 def without_consequences(

@@ -8,7 +8,7 @@ from drctl.checks.check import Family, Prechecks, check, listed, several
 from drctl.checks.observed import Observed
 from drctl.checks.verdict import NotObserved, Verdict, fail, ok, require, require_asked, warn
 from drctl.model.finding import Status
-from drctl.model.health import Silent
+from drctl.model.health import CHECK_NETWORK, NEITHER_RESPONDS, Silent, brief_reasons
 from drctl.model.survey import BrokerFeatures
 from drctl.model.topology import Unavailable
 
@@ -21,7 +21,7 @@ _METADATA = "metadata.version"
 def nobody(observed: Observed) -> Verdict:
     """At least one of the two clusters answers."""
     ends = {observed.link.source: observed.source, observed.link.target: observed.target}
-    subject, remedy = f"clusters {' and '.join(ends)}", "check this host's own network first"
+    subject, remedy = f"clusters {' and '.join(ends)}", CHECK_NETWORK
     known = [
         require_asked(each, subject, "whether they answer is", remedy) for each in ends.values()
     ]
@@ -30,10 +30,10 @@ def nobody(observed: Observed) -> Verdict:
         return ok(subject, "at least one of them answers")
     return fail(
         subject,
-        f"neither answers: {remedy}",
-        "; ".join(silent),
+        NEITHER_RESPONDS,
+        brief_reasons(silent),
         "the state of both is unknown; both may be healthy and only unreachable from this host",
-        f"{remedy} (DNS, routes, VPN, firewall), then check that the brokers run",
+        remedy,
     )
 
 

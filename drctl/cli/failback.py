@@ -22,7 +22,7 @@ from drctl.cli.grammar import (
     words_of,
 )
 from drctl.cli.running import MakePlan, plan_or_execute, plan_over_link
-from drctl.cli.settings import configuration
+from drctl.cli.settings import configuration, neither_responds
 from drctl.model.errors import ConfigError, UsageError
 from drctl.plans.failback import SEEDED, FailbackInputs, rebuild, turned
 from drctl.plans.failback import failback as sequence
@@ -150,6 +150,8 @@ def _judge(name: str | None, gap: Path | None) -> int:
     if gap is not None:
         named(gap)
     found = answer(look_at(config, link, gap))
+    if silent := neither_responds(link):
+        raise silent
     shown = failback_table(found, site_of(config, link, found))
     return console().result(shown, OrderDocument.of(found), found.verdict.exit_code)
 

@@ -17,7 +17,7 @@ from drctl.cli import console as consoles
 from drctl.cli import options as given
 from drctl.cli.commands import RootGroup
 from drctl.cli.console import console
-from drctl.cli.settings import error_document, placed, without_secrets
+from drctl.cli.settings import error_document, neither_responds, placed, without_secrets
 from drctl.config.secret import forget
 from drctl.host import connections
 from drctl.host.files import private_files
@@ -28,7 +28,6 @@ COMPLETION_VARIABLE = "_DRCTL_COMPLETE"
 _CONNECTION = "drctl.kafka.connection"
 _SOON_S = 0.02
 _NOT_WHOLE = "Input should be a valid integer, unable to parse string as an integer"
-_NETWORK = "clusters {}: neither answers; check this host's network first"
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(name="drctl", add_completion=False, rich_markup_mode=None)
@@ -142,8 +141,8 @@ def _usage(error: typer.TyperException) -> UsageError:
 def _ended(error: DrctlError) -> int:
     """Print an error: to stdout with --output json, otherwise to stderr."""
     error.message = placed(error)
-    if isinstance(error, Unreachable) and (mute := connections.silent_clusters()):
-        error.message = f"{_NETWORK.format(' and '.join(mute))}; {error.message}"
+    if type(error) is Unreachable:
+        error = neither_responds() or error
     if given.options().output is given.Output.JSON and not console().answered:
         console().result("", error_document(error))
     else:

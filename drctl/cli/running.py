@@ -14,11 +14,12 @@ from drctl.app.operation import Operation, Prepared
 from drctl.app.plan_files import refuse_another, without_secrets, write_plan
 from drctl.app.prechecks import judged, known_overrides, unfinished_run
 from drctl.checks.bounded_query import BoundedQuery
+from drctl.checks.causes import network_suspected
 from drctl.cli import live_screen
 from drctl.cli.console import console
 from drctl.cli.grammar import PlanRequest, command_line, option_words
 from drctl.cli.prompts import confirm, prompts
-from drctl.cli.settings import configuration
+from drctl.cli.settings import configuration, neither_responds
 from drctl.cli.terminal import one_line
 from drctl.engine.kind import Kind
 from drctl.host.processes import reduced_gc
@@ -166,6 +167,8 @@ def plan_or_execute(
             reader.prepare()
         asked.given = answers(plan, given.answer)
         prepared = _prepared(plan, link, reader, words, given.answer, operation)
+        if network_suspected(prepared.findings) and (silent := neither_responds(link)):
+            raise silent
         plan_files(plan, _document(prepared), given)
         if not given.execute or not plan.steps:
             return _show(_with_facts(prepared, reader), operation, draw)

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 from drctl.cli.console import console
 from drctl.cli.options import options
+from drctl.host import connections
 from drctl.model.errors import DrctlError
 from drctl.model.text import Lines
 
 if TYPE_CHECKING:
     from drctl.config.configuration import Config
+    from drctl.config.link import Link
+    from drctl.model.health import NoClusterResponds
     from drctl.views.command_documents import ErrorDocument
 
 _loaded: ContextVar["Config | None"] = ContextVar("config", default=None)
@@ -25,7 +28,6 @@ def configuration() -> "Config":
         ConfigError: it does not exist or has problems.
     """
     from drctl.config.loading import find, load
-    from drctl.host import connections
 
     connections.begin()
     config = load(find(options().config, os.environ))
@@ -57,6 +59,16 @@ def placed(error: "DrctlError") -> str:
 
     place = place_of(config.path, error.settings)
     return f"{place}: {error.message}" if place else error.message
+
+
+def neither_responds(link: "Link | None" = None) -> "NoClusterResponds | None":
+    """The diagnosis if both clusters of the link are silent; by default, of any link."""
+    config = _loaded.get()
+    if config is None or not connections.silent_clusters():
+        return None
+    from drctl.app.network import neither_responds as diagnosis
+
+    return diagnosis(config, link)
 
 
 def without_secrets(text: str) -> str:

@@ -124,13 +124,19 @@ class Presence:
         with self._lock:
             return self._parties.setdefault(key, Party(name))
 
-    def silent(self) -> tuple[str, ...]:
-        """The clusters, where two or more were asked and none answered when it was asked last."""
-        with self._lock:
-            held = [each for each in self._parties.values() if each.name.startswith(_CLUSTER)]
-        names = tuple(dict.fromkeys(each.name.removeprefix(_CLUSTER) for each in held))
-        mute = len(names) > 1 and all(type(each.silence) is Unreachable for each in held)
-        return names if mute else ()
+    def silent(self) -> dict[str, str]:
+        """The clusters that did not answer the last request, each with the reason."""
+        reasons: dict[str, str] = {}
+        answering = set()
+        for each in self.parties():
+            name = each.name.removeprefix(_CLUSTER)
+            if type(each.silence) is Unreachable:
+                reasons[name] = each.silence.message
+            else:
+                answering.add(name)
+        clusters = (each.name for each in self.parties() if each.name.startswith(_CLUSTER))
+        names = dict.fromkeys(name.removeprefix(_CLUSTER) for name in clusters)
+        return {name: reasons[name] for name in names if name not in answering}
 
     def parties(self) -> tuple[Party, ...]:
         """All of them."""
@@ -179,9 +185,9 @@ def cluster(name: str) -> str:
     return f"{_CLUSTER}{name}"
 
 
-def silent_clusters() -> tuple[str, ...]:
-    """The clusters of this run, where none of several answers."""
-    return _Run.presence.silent() if _Run.presence is not None else ()
+def silent_clusters() -> dict[str, str]:
+    """The clusters that did not answer the last request of this run, each with the reason."""
+    return _Run.presence.silent() if _Run.presence is not None else {}
 
 
 def connected(place: tuple[str, int], timeout_s: float) -> socket.socket:

@@ -1,6 +1,6 @@
 """Whether a cluster can take over: its controller, brokers and partitions; open transactions."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -20,6 +20,34 @@ class AuthenticationFailed(Unreachable):
     def kind(self) -> str:
         """For scripts it is an error of the configuration like any other."""
         return ConfigError.__name__
+
+
+NEITHER_RESPONDS = "neither cluster responds from this host"
+CHECK_NETWORK = (
+    "check this host's network, VPN, DNS and firewall first; then that the brokers run, and"
+    " bootstrap and security.protocol of both clusters in drctl.yaml"
+)
+
+
+class NoClusterResponds(Unreachable):
+    """Neither cluster of a link responds from this host; nothing was changed.
+
+    Args:
+        reasons: what each of them did not answer, as `Unreachable` reports it.
+    """
+
+    def __init__(self, reasons: Iterable[str]) -> None:
+        super().__init__(f"{NEITHER_RESPONDS}: {brief_reasons(reasons)}", CHECK_NETWORK)
+
+
+def brief_reasons(reasons: Iterable[str]) -> str:
+    """What was tried and why it failed, without what repeats the address."""
+    return "; ".join(map(_brief, reasons))
+
+
+def _brief(reason: str) -> str:
+    what, colon, why = reason.removeprefix("cluster ").partition(": ")
+    return f"{what}{colon}{why.rpartition(': ')[2]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from drctl.checks.check import Family
 from drctl.checks.diagnosis import Diagnosis, Row
 from drctl.checks.repairs import PRECHECK
 from drctl.model.finding import Finding, Status
+from drctl.model.health import CHECK_NETWORK
 from drctl.model.plan import Plan
 from drctl.steps.repairs import Change, changes_of
 from drctl.views.findings import finding_lines
@@ -28,6 +29,7 @@ def doctor_table(found: Diagnosis) -> Iterator[Part]:
     """The verdict, blockers and failures first, then all checks by family."""
     if network := network_suspected(row.finding for row in found.rows):
         yield Text(sentence(network), "bold red")
+        yield Text(f"Fix: {CHECK_NETWORK}", "dim")
     yield _readiness(found)
     ends = f"link {found.link}: {found.source} -> {found.target}"
     counts = ", ".join(f"{count} {status.value}" for status, count in found.counts.items())

@@ -11,6 +11,7 @@ from drctl.checks.check import listed
 from drctl.checks.go import NOT_ASKED, Answer, GroupsNow, Rpo, StatusNow, TopicRpo
 from drctl.model.document import Count, Document, From, Seconds, rounded
 from drctl.model.finding import Finding, Status
+from drctl.model.health import CHECK_NETWORK
 from drctl.model.loss import LossRangeDocument
 from drctl.model.moments import utc
 from drctl.model.replication import Connector, LeftOut
@@ -398,12 +399,17 @@ def waiting_table(link: str) -> Iterator[Part]:
 @view
 def status_table(seen: StatusNow) -> Iterator[Part]:
     """Go or no-go, blockers, RPO, replication, groups."""
-    if network := network_suspected(seen.planned.blockers):
+    network = network_suspected(seen.planned.blockers)
+    if network:
         yield Text(sentence(network), "bold red")
+        yield Text(f"Fix: {CHECK_NETWORK}", "dim")
     yield _answer("planned failover", seen.planned)
     lost = f"unplanned failover: {sentence(rpo_words(seen.rpo))}"
     yield _answer(f"{lost}; limit {seen.allowed.max_rpo_seconds:g} s", seen.unplanned)
     yield Text(f"link {plain(seen.link)}: {plain(seen.source)} -> {plain(seen.target)}", "dim")
+    if network:
+        yield Text(f"{utc(seen.at_ms)}: nothing else can be checked; drctl doctor lists it", "dim")
+        return
     yield from _blockers(seen)
     others, more = group_by_cause(seen.others)
     blockers = (*seen.planned.blockers, *seen.unplanned.blockers)

@@ -166,7 +166,8 @@ def test_a_bad_file_is_an_error_before_any_cluster_is_asked(
 def test_a_wait_for_leaders_ends_in_time_where_nobody_answers(silent: Silent) -> None:
     began = time.monotonic()
     assert silent.run("elect", "wait", "--cluster", "primary", "--timeout", "1") == 5
-    assert time.monotonic() - began < 4
+    # Up to 3 s more to tell whether the other cluster responds.
+    assert time.monotonic() - began < 7
 
 
 def test_an_argument_that_is_no_number_is_named(

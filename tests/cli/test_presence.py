@@ -133,7 +133,7 @@ def test_one_that_cannot_be_asked_is_no_silent_one() -> None:
     assert cluster.party.silence is None
 
 
-def test_only_several_clusters_of_which_none_answers_are_a_matter_of_the_network() -> None:
+def test_clusters_that_reject_a_login_are_not_silent() -> None:
     connections.begin()
 
     def met(name: str, error: Exception | None) -> None:
@@ -146,12 +146,12 @@ def test_only_several_clusters_of_which_none_answers_are_a_matter_of_the_network
             assert error is not None
 
     met("primary", DEAD)
-    assert connections.silent_clusters() == ()
+    assert connections.silent_clusters() == {"primary": DEAD.message}
     met("secondary", DEAD)
-    assert connections.silent_clusters() == ("primary", "secondary")
+    assert connections.silent_clusters() == dict.fromkeys(("primary", "secondary"), DEAD.message)
     connections.anew(connections.cluster("secondary"))
     met("secondary", AuthenticationFailed("authentication failed"))
-    assert connections.silent_clusters() == ()
+    assert connections.silent_clusters() == {"primary": DEAD.message}
 
 
 def test_a_configuration_that_is_read_twice_forgets_nobody() -> None:
@@ -164,4 +164,4 @@ def test_a_configuration_that_is_read_twice_forgets_nobody() -> None:
 def test_outside_a_run_nothing_is_kept() -> None:
     assert connections.party("primary", "cluster primary") is None
     connections.anew("cluster primary")
-    assert connections.silent_clusters() == ()
+    assert connections.silent_clusters() == {}

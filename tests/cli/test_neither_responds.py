@@ -1,0 +1,152 @@
+"""Neither cluster responds: every command gives the same diagnosis, and none shows a plan."""
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from drctl.app import network
+from drctl.config.loading import read
+from drctl.host import connections
+from drctl.model.errors import Unreachable
+from drctl.model.health import CHECK_NETWORK, NEITHER_RESPONDS, NoClusterResponds
+from tests.cli.conftest import Run
+from tests.cli.documents import check
+
+COMMANDS = [
+    "gap",
+    "gap --scope estimate",
+    "failover",
+    "failover --mode unplanned",
+    "failover --mode unplanned --execute --yes",
+    "failback --check-order",
+    "resume",
+    "report",
+    "journal",
+    "offsets translate",
+    "offsets snapshot --cluster primary",
+    "dump-consumer-timestamps",
+    "elect preferred --cluster primary",
+    "runbook run unplanned-failover",
+    "drill",
+]
+
+
+@contextmanager
+def closed_ports(count: int) -> Iterator[list[int]]:
+    """Ports of this process at which nothing listens."""
+    with ExitStack() as open_:
+        held = [open_.enter_context(socket.socket()) for _ in range(count)]
+        for each in held:
+            each.bind(("127.0.0.1", 0))
+        yield [each.getsockname()[1] for each in held]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Iterator[str]:
+    with closed_ports(2) as (one, two):
+        text = f"""clusters:
+  primary: {{bootstrap: "127.0.0.1:{one}"}}
+  secondary: {{bootstrap: "127.0.0.1:{two}"}}
+links:
+  main: {{from: primary, to: secondary, topics: [orders]}}
+"""
+        (tmp_path / "drctl.yaml").write_text(text, encoding="utf-8")
+        yield text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_gives_the_same_diagnosis(called: Run, config: str, command: str) -> None:
+    ran = called(*command.split(), "--output", "json")
+    assert ran.code == 5, ran.stderr
+    error = check(ran.document())["error"]
+    assert error["kind"] == NoClusterResponds.__name__
+    assert error["hint"] == CHECK_NETWORK
+    message = error["message"]
+    assert message.startswith(f"{NEITHER_RESPONDS}: primary (127.0.0.1:")
+    assert "; secondary (127.0.0.1:" in message
+    assert "\n" not in message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["failover", "failover --mode unplanned", "gap"])
+def test_it_takes_two_lines_and_shows_no_plan(called: Run, config: str, command: str) -> None:
+    ran = called(*command.split())
+    assert (ran.code, ran.stdout) == (5, "")
+    first, second = ran.stderr.splitlines()
+    assert first.startswith(f"error: {NEITHER_RESPONDS}: ")
+    assert second == f"hint: {CHECK_NETWORK}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["status", "doctor"])
+def test_checks_begin_with_it(called: Run, config: str, command: str) -> None:
+    ran = called(command)
+    assert ran.code == 5
+    head = " ".join(ran.stdout.split())
+    assert head.startswith(f"{NEITHER_RESPONDS}: primary (")
+    assert f"Fix: {CHECK_NETWORK} " in head
+    if command == "status":
+        assert len(ran.stdout.splitlines()) < 10
+    document = json.loads(called(command, "-o", "json").stdout)
+    assert "no-cluster-answers" in json.dumps(document)
+
+
+LINKS = """
+clusters: {a: {bootstrap: "a:1"}, b: {bootstrap: "b:1"}, c: {bootstrap: "c:1"}}
+links:
+  one: {from: a, to: b, topics: [x]}
+  two: {from: a, to: c, topics: [x]}
+"""
+
+
+class Reader:
+    """Stands for the connection to a cluster; `answering` names those that respond."""
+
+    def __init__(self, name: str, answering: str) -> None:
+        self.name, self.topics, self.answering = name, self, answering
+
+    def __enter__(self) -> "Reader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def cluster_id(self) -> str:
+        party = connections.party(self.name, connections.cluster(self.name))
+        assert party is not None
+        party.expect(self.ask, self.ask)
+        return "id"
+
+    def ask(self) -> None:
+        if self.name not in self.answering:
+            raise Unreachable(f"cluster {self.name} ({self.name}:1) did not answer: x: timed out")
+
+
+@pytest.fixture
+def silent_except(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    def begin(answering: str) -> None:
+        connections.begin()
+        monkeypatch.setattr(network.adapters, "reader", lambda name, *_: Reader(name, answering))
+
+    yield begin
+    connections.end()
+
+
+@pytest.mark.parametrize(("answering", "diagnosed"), [("", True), ("b", True), ("bc", False)])
+def test_only_a_link_without_a_cluster_that_responds(
+    silent_except: Callable[[str], None], answering: str, diagnosed: bool
+) -> None:
+    config = read(LINKS, Path("x.yaml"))
+    silent_except(answering)
+    assert network.neither_responds(config) is None, "nothing has been asked yet"
+    with pytest.raises(Unreachable):
+        Reader("a", answering).cluster_id()
+    found = network.neither_responds(config)
+    assert (found is not None) == diagnosed
+    one = network.neither_responds(config, config.link("one"))
+    assert (one is not None) == (answering == "")
