@@ -407,7 +407,7 @@ class ClusterLinkReader(NoFailback):
         """
         if name == self.link.source and self._watch is not None:
             self._watch.newest(0.0 if newly else FRESH_S)
-        connections.anew(connections.cluster(name))
+        connections.recheck(connections.cluster(name))
         return self.site(name).cluster_id()
 
     def groups(self, name: str) -> "GroupReader":
@@ -522,7 +522,7 @@ class ClusterLinkReader(NoFailback):
         if mode == Mode.UNPLANNED and kept and monotonic() - at < _ASKED_S:
             return kept
         for name in (self.link.source, self.link.target):
-            connections.anew(connections.cluster(name), _FRESH_S)
+            connections.recheck(connections.cluster(name), _FRESH_S)
         found = self.judge(self, mode)
         self._found[mode] = monotonic(), found
         return found

@@ -18,23 +18,23 @@ _WAIT_S = 3.0
 
 
 def neither_responds(config: "Config", link: "Link | None" = None) -> NoClusterResponds | None:
-    """The error if both clusters of the link are silent; None if one responds.
+    """The error if both clusters of the link are unreachable; None if one responds.
 
     A cluster that this command has not contacted yet is contacted now.
 
     Args:
-        link: by default, each link with a cluster that is known to be silent.
+        link: by default, each link with a cluster that is known to be unreachable.
     """
     for each in map(config.link, config.links) if link is None else (link,):
         ends = {each.source: each.source_config, each.target: each.target_config}
-        silent = connections.silent_clusters()
-        if not silent.keys() & ends:
+        unreachable = connections.unreachable_clusters()
+        if not unreachable.keys() & ends:
             continue
         for name, cluster in ends.items():
-            if name not in silent:
+            if name not in unreachable:
                 with suppress(DrctlError), adapters.reader(name, cluster, _WAIT_S).topics as topics:
                     BoundedQuery(topics.cluster_id, 2 * _WAIT_S).value()
-        silent = connections.silent_clusters()
-        if ends.keys() <= silent.keys():
-            return NoClusterResponds(silent[name] for name in ends)
+        unreachable = connections.unreachable_clusters()
+        if ends.keys() <= unreachable.keys():
+            return NoClusterResponds(unreachable[name] for name in ends)
     return None

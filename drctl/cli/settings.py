@@ -64,7 +64,7 @@ def placed(error: "DrctlError") -> str:
 def neither_responds(link: "Link | None" = None) -> "NoClusterResponds | None":
     """The diagnosis if both clusters of the link are silent; by default, of any link."""
     config = _loaded.get()
-    if config is None or not connections.silent_clusters():
+    if config is None or not connections.unreachable_clusters():
         return None
     from drctl.app.network import neither_responds as diagnosis
 

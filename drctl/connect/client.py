@@ -170,7 +170,7 @@ class ConnectReader:
         self._looked, self._running_since = 0.0, dict[str, float]()
         self.timeout_s = timeout_s
         self._named = ", ".join(map(str, workers))
-        self._party = connections.party(("connect", self._named), "Kafka Connect")
+        self._peer = connections.peer(("connect", self._named), "Kafka Connect")
 
     def kafka_cluster_id(self) -> str:
         """The cluster that the workers keep their state in.
@@ -307,7 +307,7 @@ class ConnectReader:
         Raises:
             Unreachable: no worker answered within a short time.
         """
-        patience = min(connections.PATIENCE_S, self.timeout_s)
+        patience = min(connections.PROBE_TIMEOUT_S, self.timeout_s)
         self._answer("GET", "/connectors", None, time.monotonic() + patience, patience)
 
     def expect(self) -> None:
@@ -316,8 +316,8 @@ class ConnectReader:
         Raises:
             Unreachable: no worker answers.
         """
-        if self._party is not None:
-            self._party.expect(self.present, self.present)
+        if self._peer is not None:
+            self._peer.require(self.present, self.present)
 
     def close(self) -> None:
         """Nothing is held between two calls."""
@@ -366,8 +366,8 @@ class ConnectReader:
             f"Kafka Connect ({self._named}) did not answer within {seconds:g} s{because}",
             "Check that the worker runs and that `connect` of the replicator in drctl.yaml fits.",
         )
-        if self._party is not None:
-            self._party.silent(silent)
+        if self._peer is not None:
+            self._peer.failed(silent)
         raise self._no_answer(method, silent, sent)
 
     def _tls(self) -> ssl.SSLContext:

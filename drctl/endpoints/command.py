@@ -14,7 +14,7 @@ from typing import IO
 from drctl.config.endpoints import CLUSTER, CommandEndpoint
 from drctl.config.problems import quoted
 from drctl.config.secret import Secret, conceal, reveal
-from drctl.host.files import umask_of_programs
+from drctl.host.files import original_umask
 from drctl.model.endpoints import (
     EndpointFailed,
     EndpointMoved,
@@ -85,7 +85,7 @@ class Commands:
                     stderr=errors,
                     cwd=self.folder,
                     env=dict(self.environment),
-                    umask=umask_of_programs(),
+                    umask=original_umask(),
                     start_new_session=True,
                 )
             except (OSError, ValueError) as error:

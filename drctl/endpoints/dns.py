@@ -28,7 +28,7 @@ import dns.update
 
 from drctl.config.endpoints import DnsEndpoint, TsigConfig, host_and_port
 from drctl.config.secret import reveal
-from drctl.host.connections import connected
+from drctl.host.connections import connect
 from drctl.model.endpoints import EndpointMoved, EndpointRejected, EndpointState, must_be_of
 from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable
 
@@ -181,7 +181,7 @@ class DnsServer:
 
     def _connected(self) -> socket.socket:
         try:
-            stream = connected(self._place, self._timeout_s)
+            stream = connect(self._place, self._timeout_s)
         except OSError as error:
             raise Unreachable(
                 f"the DNS server {self.name} cannot be reached: {_reason(error)}",

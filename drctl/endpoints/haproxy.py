@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from drctl.config.endpoints import HaproxyEndpoint, host_and_port
-from drctl.host.connections import connected
+from drctl.host.connections import connect
 from drctl.model.endpoints import (
     EndpointFailed,
     EndpointMoved,
@@ -111,7 +111,7 @@ class RuntimeApi:
     def _connected(self) -> socket.socket:
         try:
             if isinstance(self._place, tuple):
-                return connected(self._place, self._timeout_s)
+                return connect(self._place, self._timeout_s)
             stream = socket.socket(socket.AF_UNIX)
             try:
                 stream.settimeout(self._timeout_s)

@@ -1,14 +1,15 @@
-"""Who answers in this run, and who does not: a silent party is asked once, and waited for once.
+"""Which clusters and Connect workers respond during a command.
 
-A party is a cluster or the workers of a Connect cluster. Whoever asks it first sees whether it is
-there, and everybody else waits for that; after that a silent one says so at once to every question.
-Whether it is back is looked for behind the back of those who ask. Outside a run nothing is kept.
+A peer is a cluster or the workers of a Connect cluster. The first request probes it while all other
+threads wait for the result. Afterwards an unreachable peer fails every request at once, and a
+thread in the background probes it again. Nothing is remembered outside a command.
 """
 
 import errno
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from copy import copy
 from threading import Event, Lock, Thread
 from time import monotonic
@@ -17,190 +18,169 @@ from typing import Self
 
 from drctl.model.errors import DrctlError, Unreachable
 
-PATIENCE_S = 7.0
-"""How long a party may take to show that it is there: less than for an answer that is work."""
+PROBE_TIMEOUT_S = 7.0
+"""How long a peer may take to answer a probe; less than for a request that does work."""
 
-AGAIN_S = 2.0
-"""From a look whether a silent party is back to the next one."""
+PROBE_INTERVAL_S = 2.0
+"""The shortest time between two probes of an unreachable peer."""
 
 _CLUSTER = "cluster "
 
 
-class Party:
-    """What a run knows of one party.
+class Peer:
+    """Whether one peer is reachable.
 
     Args:
-        name: for a person.
+        name: its name in messages.
     """
 
     def __init__(self, name: str, clock: Callable[[], float] = monotonic) -> None:
         self.name = name
         self._clock = clock
         self._lock = Lock()
-        self._asking: Event | None = None
+        self._probing: Event | None = None
         self._answered = False
-        self._silence: Unreachable | None = None
-        self._asked_at = 0.0
+        self._error: Unreachable | None = None
+        self._probed_at = 0.0
 
     @property
-    def silence(self) -> Unreachable | None:
-        """Why it did not answer when it was asked last; None where it did, or nobody asked."""
-        return self._silence
+    def error(self) -> Unreachable | None:
+        """Why the last probe or request failed; None if it succeeded, or there was none."""
+        return self._error
 
-    def expect(self, look: Callable[[], object], again: Callable[[], object]) -> None:
-        """See that it is worth asking something.
+    def require(self, probe: Callable[[], object], reprobe: Callable[[], object]) -> None:
+        """Check that the peer is reachable before a request is sent.
 
         Args:
-            look: asks it for next to nothing.
-            again: the same from a thread of its own, beside whoever else asks.
+            probe: sends a cheap request.
+            reprobe: the same, but called from a thread in the background.
 
         Raises:
-            Unreachable: it does not answer, or does not let us in.
-            ConfigError: it cannot be asked.
+            Unreachable: it does not answer, or authentication fails.
+            ConfigError: the client cannot be created.
         """
         while True:
             with self._lock:
-                if self._silence is not None:
-                    self._look_again(again)
-                    raise copy(self._silence)
+                if self._error is not None:
+                    self._start_reprobe(reprobe)
+                    raise copy(self._error)
                 if self._answered:
                     return
-                asking, mine = self._asking, self._asking is None
-                if asking is None:
-                    asking = self._asking = Event()
+                probing, mine = self._probing, self._probing is None
+                if probing is None:
+                    probing = self._probing = Event()
             if mine:
-                self._look(look, asking)
+                self._probe(probe, probing)
                 return
-            asking.wait()
+            probing.wait()
 
-    def silent(self, why: Unreachable) -> None:
-        """Note that it gave no answer to something."""
+    def failed(self, error: Unreachable) -> None:
+        """Record that a request got no answer."""
         with self._lock:
-            self._silence, self._asked_at = why, self._clock()
+            self._error, self._probed_at = error, self._clock()
 
     def forget(self, older_s: float = 0.0) -> None:
-        """Have it asked again, unless it was asked within this time."""
+        """Have the peer probed again, unless that was done within `older_s`."""
         with self._lock:
-            if self._clock() - self._asked_at >= older_s:
-                self._silence, self._answered = None, False
+            if self._clock() - self._probed_at >= older_s:
+                self._error, self._answered = None, False
 
-    def _look(self, look: Callable[[], object], asking: Event) -> None:
-        silence: Unreachable | None = None
+    def _probe(self, probe: Callable[[], object], probing: Event) -> None:
+        error: Unreachable | None = None
         answered = False
         try:
-            look()
+            probe()
             answered = True
-        except Unreachable as why:
-            silence = why
+        except Unreachable as unreachable:
+            error = unreachable
             raise
         finally:
             with self._lock:
-                self._silence, self._answered = silence, answered
-                self._asked_at, self._asking = self._clock(), None
-            asking.set()
+                self._error, self._answered = error, answered
+                self._probed_at, self._probing = self._clock(), None
+            probing.set()
 
-    def _look_again(self, again: Callable[[], object]) -> None:
-        if self._asking is None and self._clock() - self._asked_at >= AGAIN_S:
-            self._asking = Event()
-            Thread(target=self._behind, args=(again, self._asking), daemon=True).start()
+    def _start_reprobe(self, reprobe: Callable[[], object]) -> None:
+        if self._probing is None and self._clock() - self._probed_at >= PROBE_INTERVAL_S:
+            self._probing = probing = Event()
 
-    def _behind(self, again: Callable[[], object], asking: Event) -> None:
-        try:
-            self._look(again, asking)
-        except DrctlError:
-            # What it says is kept, and told to whoever asks next.
-            return
+            def run() -> None:
+                # The next caller of `require` gets the error.
+                with suppress(DrctlError):
+                    self._probe(reprobe, probing)
 
-
-class Presence:
-    """All parties of a run."""
-
-    def __init__(self) -> None:
-        self._parties: dict[Hashable, Party] = {}
-        self._lock = Lock()
-
-    def party(self, key: Hashable, name: str) -> Party:
-        """The party of this key."""
-        with self._lock:
-            return self._parties.setdefault(key, Party(name))
-
-    def silent(self) -> dict[str, str]:
-        """The clusters that did not answer the last request, each with the reason."""
-        reasons: dict[str, str] = {}
-        answering = set()
-        for each in self.parties():
-            name = each.name.removeprefix(_CLUSTER)
-            if type(each.silence) is Unreachable:
-                reasons[name] = each.silence.message
-            else:
-                answering.add(name)
-        clusters = (each.name for each in self.parties() if each.name.startswith(_CLUSTER))
-        names = dict.fromkeys(name.removeprefix(_CLUSTER) for name in clusters)
-        return {name: reasons[name] for name in names if name not in answering}
-
-    def parties(self) -> tuple[Party, ...]:
-        """All of them."""
-        with self._lock:
-            return tuple(self._parties.values())
-
-    def named(self, name: str) -> tuple[Party, ...]:
-        """All parties of this name."""
-        return tuple(each for each in self.parties() if each.name == name)
+            Thread(target=run, daemon=True).start()
 
 
-class _Run:
-    presence: Presence | None = None
+class _Command:
+    peers: dict[Hashable, Peer] | None = None
+
+
+_lock = Lock()
 
 
 def begin() -> None:
-    """Keep, from now on, who does not answer; what is kept already stays."""
-    if _Run.presence is None:
-        _Run.presence = Presence()
+    """Start to remember which peers respond; calling it again has no effect."""
+    if _Command.peers is None:
+        _Command.peers = {}
 
 
 def end() -> None:
-    """Keep nothing any more."""
-    _Run.presence = None
+    """Forget all peers."""
+    _Command.peers = None
 
 
-def party(key: Hashable, name: str) -> Party | None:
-    """What this run knows of a party; None outside a run."""
-    return _Run.presence.party(key, name) if _Run.presence is not None else None
+def peer(key: Hashable, name: str) -> Peer | None:
+    """The peer of this key; None outside a command."""
+    with _lock:
+        return None if _Command.peers is None else _Command.peers.setdefault(key, Peer(name))
 
 
-def anew(name: str, older_s: float = 0.0) -> None:
-    """Have a party asked again, unless that was done within this time."""
-    for each in _Run.presence.named(name) if _Run.presence is not None else ():
-        each.forget(older_s)
+def recheck(name: str, older_s: float = 0.0) -> None:
+    """Have the peers of this name probed again, unless that was done within `older_s`."""
+    for each in _all_peers():
+        if each.name == name:
+            each.forget(older_s)
 
 
 def recheck_all() -> None:
-    """Have every party asked anew: what kept some of them silent is over."""
-    for each in _Run.presence.parties() if _Run.presence is not None else ():
+    """Have every peer probed again, for example after a fault of a drill was reverted."""
+    for each in _all_peers():
         each.forget()
 
 
 def cluster(name: str) -> str:
-    """What the cluster of this name in drctl.yaml is called here."""
+    """The peer name of a cluster in drctl.yaml."""
     return f"{_CLUSTER}{name}"
 
 
-def silent_clusters() -> dict[str, str]:
-    """The clusters that did not answer the last request of this run, each with the reason."""
-    return _Run.presence.silent() if _Run.presence is not None else {}
+def unreachable_clusters() -> dict[str, str]:
+    """The clusters that did not answer their last request, each with the reason."""
+    clusters = [each for each in _all_peers() if each.name.startswith(_CLUSTER)]
+    answering = {each.name for each in clusters if type(each.error) is not Unreachable}
+    return {
+        each.name.removeprefix(_CLUSTER): each.error.message
+        for each in clusters
+        if each.error is not None and each.name not in answering
+    }
 
 
-def connected(place: tuple[str, int], timeout_s: float) -> socket.socket:
-    """A connection to a host and port.
+def _all_peers() -> tuple[Peer, ...]:
+    with _lock:
+        return tuple((_Command.peers or {}).values())
+
+
+def connect(address: tuple[str, int], timeout_s: float) -> socket.socket:
+    """Connect to a host and port.
 
     Raises:
-        OSError: there is none; also where no host can be called so.
+        OSError: the connection failed, or the host name is invalid.
     """
     try:
-        return socket.create_connection(place, timeout_s)
+        return socket.create_connection(address, timeout_s)
     except (UnicodeError, OverflowError):
-        # The resolver encodes names first, and has an error of its own for that.
-        raise OSError(errno.EINVAL, f"unknown host {place[0]!r}") from None
+        # Encoding an invalid name fails before it is resolved.
+        raise OSError(errno.EINVAL, f"unknown host {address[0]!r}") from None
 
 
 class Closing(ABC):
@@ -208,7 +188,7 @@ class Closing(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what is held; may be called again."""
+        """Release resources; may be called more than once."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,7 +1,6 @@
-"""What drctl makes here is its owner's alone: journals, results, and the folders of them.
+"""Permissions of the files that drctl creates: journals and results are private to their owner.
 
-The mode of files comes from the process: Parquet, SQLite, Spark and Python's own `mkdir` for the
-parents of a folder ask for whatever the umask leaves. What others have to read says so by itself.
+The umask of the process decides, because Parquet, SQLite, Spark and `mkdir` do not set a mode.
 """
 
 import os
@@ -9,22 +8,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _PRIVATE = 0o077
-_before: list[int] = []
+_original: list[int] = []
 
 
 @contextmanager
 def private_files() -> Iterator[None]:
-    """Every file and folder that is made in here can be read by its owner alone."""
-    _before.append(os.umask(_PRIVATE))
+    """Create files and folders that only their owner can read."""
+    _original.append(os.umask(_PRIVATE))
     try:
         yield
     finally:
-        os.umask(_before.pop())
+        os.umask(_original.pop())
 
 
 @contextmanager
 def as_open_as(mode: int) -> Iterator[None]:
-    """What is made in here is as open as a folder of that mode, where others work with it."""
+    """Create files with the permissions of a folder of this mode, which others share."""
     before = os.umask(0o777 & ~mode)
     try:
         yield
@@ -34,15 +33,15 @@ def as_open_as(mode: int) -> Iterator[None]:
 
 @contextmanager
 def world_readable() -> Iterator[None]:
-    """What is made in here is as open as the engineer's own umask leaves it: it tells nothing."""
+    """Create files with the user's own umask; for content that is not confidential."""
     before = os.umask(_PRIVATE)
-    os.umask(_before[0] if _before else before)
+    os.umask(_original[0] if _original else before)
     try:
         yield
     finally:
         os.umask(before)
 
 
-def umask_of_programs() -> int:
-    """For programs of others that are run in here: what this process was started with."""
-    return _before[0] if _before else -1
+def original_umask() -> int:
+    """The umask that drctl was started with, for other programs that it runs; -1 if unchanged."""
+    return _original[0] if _original else -1

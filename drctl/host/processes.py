@@ -1,4 +1,4 @@
-"""Which processes a process id is one of, and whether one of them is gone."""
+"""Identifies processes across machines and containers, and tunes garbage collection."""
 
 import gc
 import os
@@ -13,9 +13,9 @@ _NAMESPACE = Path("/proc/self/ns/pid")
 
 
 def this_machine() -> str:
-    """The kernel's boot and the namespace of process ids; empty where the system tells neither.
+    """The boot id of the kernel and the namespace of process ids; empty if either is not available.
 
-    A host's name does not tell containers that share it apart, nor one boot from the next.
+    A host name is not enough: containers may share it, and it is the same after a reboot.
     """
     try:
         return f"{_BOOT.read_text(encoding='ascii').strip()}/{_NAMESPACE.stat().st_ino}"
@@ -23,8 +23,8 @@ def this_machine() -> str:
         return ""
 
 
-def gone(holder: Holder) -> bool:
-    """Whether it is certain that the holder's process has ended; where in doubt it has not."""
+def has_ended(holder: Holder) -> bool:
+    """Whether the holder's process has certainly ended; False if that is unknown."""
     if not holder.machine or holder.machine != this_machine():
         return False
     try:
@@ -34,18 +34,18 @@ def gone(holder: Holder) -> bool:
     return False
 
 
-_MANY = 500_000
-"""More objects than a piece of a log, the rows that it is held against, and all made of them."""
+_ALLOCATIONS = 500_000
+"""More objects than comparing one batch of records creates."""
 
 
 @contextmanager
 def reduced_gc() -> Iterator[None]:
-    """Let Python look for cycles once in half a million objects that stay, not in 700.
+    """Collect garbage cycles after 500,000 allocations instead of 700.
 
-    Tuples of records hold no cycles: looking for them took a seventh of the processor's time.
+    Records contain no cycles, and the search for them took a seventh of the CPU time.
     """
     before = gc.get_threshold()
-    gc.set_threshold(_MANY, *before[1:])
+    gc.set_threshold(_ALLOCATIONS, *before[1:])
     try:
         yield
     finally:

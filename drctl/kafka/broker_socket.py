@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
 
 from drctl.formats.primitives import Cursor, Undecodable
-from drctl.host.connections import Closing, connected
+from drctl.host.connections import Closing, connect
 from drctl.kafka import sasl
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.java_properties import with_password
@@ -301,7 +301,7 @@ class BrokerSocket(Closing):
     def _open(self) -> None:
         where = (self.address.host, self.address.port)
         try:
-            self._socket = connected(where, max(0.001, self._deadline.remaining))
+            self._socket = connect(where, max(0.001, self._deadline.remaining))
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._security.tls is not None:
                 self._socket = self._security.tls.wrap_socket(

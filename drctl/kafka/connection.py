@@ -209,7 +209,7 @@ class Connection:
             Unreachable: no broker answered within a short time.
             ConfigError: librdkafka rejects the properties.
         """
-        deadline = Deadline.after(min(connections.PATIENCE_S, self.timeout_s))
+        deadline = Deadline.after(min(connections.PROBE_TIMEOUT_S, self.timeout_s))
         ask = lambda timeout: self._described(timeout, NO_TOPIC)  # noqa: E731
         self._ask_until_deadline(ask, deadline, permanent=self._all_refuse)
 
@@ -221,14 +221,14 @@ class Connection:
             other.close()
 
     def _ask_peer(self, ask: Callable[[float], T], deadline: Deadline) -> T:
-        party = connections.party(self._identity, connections.cluster(self.name))
-        if party is None:
+        peer = connections.peer(self._identity, connections.cluster(self.name))
+        if peer is None:
             return self._ask_until_deadline(ask, deadline)
-        party.expect(self.present, self._recheck)
+        peer.require(self.present, self._recheck)
         try:
             return self._ask_until_deadline(ask, deadline)
         except Unreachable as silent:
-            party.silent(silent)
+            peer.failed(silent)
             raise
 
     def _ask_until_deadline(

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from drctl.engine import run_state
 from drctl.formats.journal_records import MOST_BYTES, TOPIC, AnotherVersion
-from drctl.host.processes import gone
+from drctl.host.processes import has_ended
 from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
@@ -213,7 +213,7 @@ class JournalTopicReader(ClusterClient):
             ConfigError, Unreachable, Unknown: as above.
         """
         log = self._read()
-        contest = Contest(log, gone=gone)
+        contest = Contest(log, gone=has_ended)
         if self._exists and contest.disputed:
             self._guarded(lambda: self._watch(contest))
         return contest.alive if contest.holds else None

@@ -28,7 +28,7 @@ from drctl.formats.journal_records import (
     split,
 )
 from drctl.host.connections import Closing
-from drctl.host.processes import gone
+from drctl.host.processes import has_ended
 from drctl.kafka import transactions
 from drctl.kafka.connection import LOGGER, Connection
 from drctl.kafka.deadline import PeriodicTask
@@ -323,7 +323,7 @@ class JournalTopic(JournalTopicReader):
         claim = Claim(self._token(), holder)
         connection, topic, link = self._connection, self._topic, self._link
         with claiming(connection, topic, link, claim, self._beat_s) as claimed:
-            contest = Contest(log, claim.token, gone)
+            contest = Contest(log, claim.token, has_ended)
             self._guarded(lambda: self._watch(contest))
             if refused := contest.refusal(link):
                 raise refused

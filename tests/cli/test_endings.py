@@ -15,8 +15,8 @@ import pytest
 from drctl.cli import main
 from drctl.cli.main import run
 from drctl.engine import entries
-from drctl.host.connections import connected
-from drctl.host.files import private_files, umask_of_programs
+from drctl.host.connections import connect
+from drctl.host.files import original_umask, private_files
 from drctl.model.loss import Mode
 from drctl.plans.failover import failover
 from drctl.plans.inputs import Circumstances
@@ -284,7 +284,7 @@ def test_an_advertised_host_that_nobody_can_be_called() -> None:
     """A cluster tells its clients where brokers are: whatever it tells is not a bug of drctl's."""
     for host in ("kafka..local", ".", "x" * 64, "\ud800", "a\x00b"):
         with pytest.raises(OSError, match=r"."):
-            connected((host, 9092), 1)
+            connect((host, 9092), 1)
 
 
 def test_what_is_written_is_its_owners_alone(called: Run, tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def test_every_command_writes_so(
     def look(_words: list[str]) -> int:
         seen.append(os.umask(0o077))
         os.umask(seen[-1])
-        seen.append(umask_of_programs())
+        seen.append(original_umask())
         return 0
 
     monkeypatch.setattr("drctl.cli.main._called", look)

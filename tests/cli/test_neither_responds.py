@@ -117,9 +117,9 @@ class Reader:
         pass
 
     def cluster_id(self) -> str:
-        party = connections.party(self.name, connections.cluster(self.name))
-        assert party is not None
-        party.expect(self.ask, self.ask)
+        peer = connections.peer(self.name, connections.cluster(self.name))
+        assert peer is not None
+        peer.require(self.ask, self.ask)
         return "id"
 
     def ask(self) -> None:

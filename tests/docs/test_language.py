@@ -73,7 +73,6 @@ BOUNDS: Mapping[str, int] = {
     "drctl/failback": 32,
     "drctl/formats": 13,
     "drctl/gap": 5,
-    "drctl/host": 3,
     "drctl/kafka": 134,
     "drctl/model": 22,
     "drctl/offsets": 7,

@@ -1,4 +1,4 @@
-"""Whether a holder's process is gone: certain on its own machine alone."""
+"""Whether the process of a holder has ended is known only on its own machine."""
 
 import os
 import subprocess
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from drctl.host import processes
-from drctl.host.processes import gone, this_machine
+from drctl.host.processes import has_ended, this_machine
 from drctl.model.journal import Holder
 
 
@@ -24,19 +24,19 @@ def ended() -> int:
     return process.pid
 
 
-def test_only_a_process_of_this_machine_is_known_to_be_gone(ended: int) -> None:
+def test_only_processes_of_this_machine_are_known_to_have_ended(ended: int) -> None:
     here = this_machine()
     assert len(here.split("/")) == 2
-    assert gone(holder(ended, here))
-    assert not gone(holder(os.getpid(), here))
-    assert not gone(holder(1, here)), "somebody else's, perhaps"
-    assert not gone(holder(ended, f"{here}0")), "a container beside this one"
-    assert not gone(holder(ended, "")), "an earlier version's"
+    assert has_ended(holder(ended, here))
+    assert not has_ended(holder(os.getpid(), here))
+    assert not has_ended(holder(1, here)), "somebody else's, perhaps"
+    assert not has_ended(holder(ended, f"{here}0")), "a container beside this one"
+    assert not has_ended(holder(ended, "")), "an earlier version's"
 
 
-def test_where_the_system_does_not_tell_nobody_is_known_to_be_gone(
+def test_without_a_machine_id_no_process_is_known_to_have_ended(
     ended: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "_NAMESPACE", processes._NAMESPACE / "no")
     assert this_machine() == ""
-    assert not gone(holder(ended, this_machine()))
+    assert not has_ended(holder(ended, this_machine()))
