@@ -243,6 +243,5 @@ def test_a_partition_without_leader_is_not_compared_and_the_other_is(
     (item,) = document["not_compared"]
     assert (item["topic"], item["partition"]) == (LED, 1)
     assert item["reason"] == "primary: the partition has no leader"
-    zero, *others = partitions_of(document, LED)
+    (zero,) = partitions_of(document, LED)
     assert (zero["partition"], zero["ranges"], zero["read_from_source"]) == (0, [[2, 2]], 3)
-    assert not any(p["unreplicated"] or p["only_on_target"] for p in others)
