@@ -213,7 +213,7 @@ def recover(given: Recover) -> int:
         1: some connectors are not running
         3: refused, or rolled back completely
         4: the rollback is incomplete
-        5: unknown; `drctl resume` checks what was done
+        5: unknown: no answer; the message says whether a run must be resumed
         130: interrupted
     """
     initial = seconds(given.initial_backoff, "--initial-backoff")

@@ -110,7 +110,7 @@ def failback(given: Failback) -> int:
         1: done, with outstanding actions
         3: refused, or a step happened out of order
         4: stopped part-way; `drctl resume` continues
-        5: unknown; `drctl resume` checks what was done
+        5: unknown: no answer; the message says whether a run must be resumed
         130: interrupted
     """
     if given.check_order:

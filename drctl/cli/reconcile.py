@@ -22,7 +22,7 @@ from drctl.cli.prompts import confirm
 from drctl.cli.running import execute_plan, plan_files
 from drctl.cli.settings import configuration
 from drctl.engine.kind import Status
-from drctl.model.errors import Interrupted, Refused, Unknown, UsageError
+from drctl.model.errors import Interrupted, Refused, ResumeRequired, Unknown, UsageError
 from drctl.model.plan import parse_overrides
 from drctl.model.text import option
 from drctl.plans.reconcile import reconcile_plan
@@ -100,7 +100,7 @@ def reconcile(given: Reconcile) -> int:
         1: done, but some records no longer exist on the source
         3: refused; nothing was written
         4: stopped part-way, or some records were refused
-        5: unknown; `drctl resume` checks what was done
+        5: unknown: no answer; the message says whether a run must be resumed
         130: interrupted
     """
     from drctl.reconcile.results import ReconcileResult, planned
@@ -138,6 +138,8 @@ def _execute(reader: "ResultReader", plan: "Plan", again: str) -> "tuple[Reconci
     if outcome.status is Status.INTERRUPTED:
         raise Interrupted(f"interrupted: committed records are kept; see {where}", resume)
     if reader.result is None:
+        if outcome.status is Status.UNKNOWN and not state.status:
+            raise ResumeRequired(state.run, outcome.words, resume)
         kind = Unknown if outcome.status is Status.UNKNOWN else Refused
         raise kind(outcome.words, "" if state.status else resume)
     return replace(reader.result, run=state.run), again if state.status else resume

@@ -30,6 +30,7 @@ from drctl.cli.running import (
     OVER_LINK,
     discard_warning,
     needs_no_source,
+    resume_required,
     show_end,
     show_state,
     watched,
@@ -383,5 +384,6 @@ def _resume_run(
         with watched(state.plan, journal, clock, entries) as seen:
             kinds = held_kinds(state, allowed)
             engine = Execution(kinds, reader, writer, seen.journal, clock, seen.watcher)
-            outcome = engine.go_on(state, run_journal.who(held), overrides)
+            with resume_required(run, link):
+                outcome = engine.go_on(state, run_journal.who(held), overrides)
     return show_end(config, state, outcome)

@@ -176,7 +176,7 @@ def run(given: Carried) -> int:
         1: done, with outstanding actions
         3: refused, or rolled back completely
         4: stopped part-way; `drctl resume` continues
-        5: unknown; `drctl resume` checks what was done
+        5: unknown: no answer; the message says whether a run must be resumed
         130: interrupted
     """
     from drctl.cli.failback import either_direction

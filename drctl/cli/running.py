@@ -21,9 +21,10 @@ from drctl.cli.grammar import PlanRequest, command_line, option_words
 from drctl.cli.prompts import confirm, prompts
 from drctl.cli.settings import configuration, neither_responds
 from drctl.cli.terminal import one_line
+from drctl.config.link import INSIDE
 from drctl.engine.kind import Kind
 from drctl.host.processes import reduced_gc
-from drctl.model.errors import DrctlError, Refused, Unknown, Unreachable
+from drctl.model.errors import DrctlError, ExitCode, Refused, ResumeRequired, Unknown, Unreachable
 from drctl.model.health import AuthenticationFailed
 from drctl.model.loss import Mode
 from drctl.model.moments import new_name
@@ -141,7 +142,11 @@ def plan_or_execute(
     link = config.link(given.link)
     asked = prompts()
     # Offsets of a thousand groups contain no cycles.
-    with reduced_gc(), operation.reader(config, link, asked, lost) as reader:
+    with (
+        _before_a_run(given.execute),
+        reduced_gc(),
+        operation.reader(config, link, asked, lost) as reader,
+    ):
         met = BoundedQuery(partial(reader.meet, given_up=_gives_up_alive(overrides)), _BACKGROUND_S)
         if lost:
             reader.give_up()
@@ -182,7 +187,7 @@ def plan_or_execute(
         )
         _refuse_if_changed(plan, without_secrets(make(reader, overrides)))
         state, outcome, _ = execute_plan(config, operation, reader, plan, journal)
-        return show_end(config, state, outcome)
+    return show_end(config, state, outcome)
 
 
 def _gives_up_alive(overrides: Mapping[str, str]) -> bool:
@@ -331,8 +336,43 @@ def execute_plan(
     ):
         writer = operation.writer(config, reader, run_journal.folder(config, held.run))
         engine = Execution(KINDS, reader, writer, seen.journal, clock, seen.watcher)
-        state, outcome = engine.start(plan, run_journal.commanded(held))
+        with resume_required(held.run, reader.link):
+            state, outcome = engine.start(plan, run_journal.commanded(held))
     return state, outcome, journal.where
+
+
+@contextmanager
+def resume_required(run: str, link: "Link") -> Iterator[None]:
+    """Turn errors with exit code 5 into one that says that the run must be resumed.
+
+    Raises:
+        ResumeRequired: the block, which executes a run, did not get an answer.
+    """
+    try:
+        yield
+    except Unknown as error:
+        if error.exit_code is not ExitCode.UNKNOWN:
+            raise
+        if link.name.startswith(INSIDE):
+            over = ("--cluster", link.name.removeprefix(INSIDE))
+        else:
+            over = () if link.is_inside else ("--link", link.name)
+        resume = command_line(["resume", run, *over, "--execute"])
+        raise ResumeRequired(run, error.message, resume) from error
+
+
+@contextmanager
+def _before_a_run(execute: bool) -> Iterator[None]:
+    """Add to errors with exit code 5 that no run was started."""
+    try:
+        yield
+    except Unknown as error:
+        if not execute or isinstance(error, ResumeRequired) or error.exit_code is ExitCode.USAGE:
+            raise
+        silent = neither_responds() if type(error) is Unreachable else None
+        found = silent or error
+        found.hint = "; ".join(filter(None, ("no run was started", found.hint)))
+        raise found from error
 
 
 PAGE = "report.html"

@@ -77,6 +77,20 @@ class Unknown(DrctlError):
     exit_code = ExitCode.UNKNOWN
 
 
+class ResumeRequired(Unknown):
+    """A run was started, and its state is unknown: `drctl resume` checks what was done.
+
+    Args:
+        resume: the command line that resumes the run.
+    """
+
+    def __init__(self, run: str, message: str, resume: str) -> None:
+        super().__init__(
+            f"run {run} is unfinished: {message}",
+            f"do not start a new run; when the clusters respond: {resume}",
+        )
+
+
 class DamagedJournal(Unknown):
     """The journal of a run is damaged or was modified."""
 
