@@ -1,16 +1,15 @@
 """A limit on how fast a user may read from a cluster, or write: a slow line, for replication."""
 
 from drctl.formats.primitives import Cursor
-from drctl.kafka.broker_socket import BrokerSocket
-from drctl.kafka.brokers import Brokers
+from drctl.kafka.brokers import Brokers, BrokerSocket
 from drctl.kafka.connection import Connection
-from drctl.kafka.protocol import INT8, NULLABLE_STRING, STRING, Api, request_of, rows
-from drctl.kafka.protocol_cluster import FLOAT64
+from drctl.kafka.protocol import INT8, NULLABLE_STRING, STRING, Api, body_writer, rows
+from drctl.kafka.survey import FLOAT64
 from drctl.lab.cluster import LabCluster
 
 _ALTER_QUOTAS = Api("AlterClientQuotas", 49, 1, True, "2.8")
 _LIMITS = rows(STRING, FLOAT64, INT8)
-_BODY = request_of(rows(rows(STRING, NULLABLE_STRING), _LIMITS), INT8)
+_BODY = body_writer(rows(rows(STRING, NULLABLE_STRING), _LIMITS), INT8)
 _FOR_GOOD = 0
 READING = "consumer_byte_rate"
 _TIMEOUT_S = 20.0

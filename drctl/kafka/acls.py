@@ -4,22 +4,36 @@ librdkafka is not used here: if the user lacks permission, it returns an empty l
 of an error.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
 from time import sleep
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined, unused-ignore]
 
-from drctl.kafka import protocol_cluster as wire
-from drctl.kafka.broker_socket import BrokerSocket
-from drctl.kafka.brokers import ClusterClient, NotRetriable, Task, addresses_in
+from drctl.formats.primitives import Cursor
+from drctl.kafka.brokers import BrokerSocket, ClusterClient, NotRetriable, Task, addresses_in
 from drctl.kafka.connection import in_chunks, in_rounds
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.protocol import Api, Read
+from drctl.kafka.protocol import (
+    INT8,
+    INT16,
+    NULLABLE_STRING,
+    STRING,
+    TEXT,
+    THROTTLE,
+    Api,
+    Field,
+    Read,
+    body_reader,
+    body_writer,
+    only_field,
+    rows,
+    skipped,
+)
 from drctl.model.fencing import (
     DENY,
     LITERAL,
@@ -33,6 +47,137 @@ from drctl.model.fencing import (
 )
 from drctl.model.repairs import Acl, Acls
 from drctl.model.topology import Unanswered, Unavailable
+
+DESCRIBE_ACLS = Api("DescribeAcls", 29, 2, True, "2.4")
+CREATE_ACLS = Api("CreateAcls", 30, 2, True, "2.4")
+DELETE_ACLS = Api("DeleteAcls", 31, 2, True, "2.4")
+
+OPERATIONS = (
+    "UNKNOWN",
+    "ANY",
+    "ALL",
+    "READ",
+    "WRITE",
+    "CREATE",
+    "DELETE",
+    "ALTER",
+    "DESCRIBE",
+    "CLUSTER_ACTION",
+    "DESCRIBE_CONFIGS",
+    "ALTER_CONFIGS",
+    "IDEMPOTENT_WRITE",
+    "CREATE_TOKENS",
+    "DESCRIBE_TOKENS",
+    "TWO_PHASE_COMMIT",
+)
+"""ACL operations; the index is Kafka's code."""
+
+_PERMISSIONS = ("UNKNOWN", "ANY", "DENY", "ALLOW")
+_PATTERNS = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
+_TOPIC = 2
+
+
+class AclList(NamedTuple):
+    """The response to DescribeAcls.
+
+    Attributes:
+        error: Kafka's error code; 0 for success.
+        text: the broker's error message; may be empty.
+    """
+
+    error: int
+    text: str
+    rules: frozenset[Acl]
+
+
+class AclResult(NamedTuple):
+    """The result of creating or deleting one ACL.
+
+    Attributes:
+        error: Kafka's error code; 0 for success.
+        text: the broker's error message; may be empty.
+    """
+
+    error: int
+    text: str
+
+
+_ACL_FILTER = body_writer(
+    *(INT8, NULLABLE_STRING, INT8, NULLABLE_STRING, NULLABLE_STRING, INT8, INT8)
+)
+
+
+def describe_acls(permission: str = "ANY") -> bytes:
+    """Request the topic ACLs with this permission."""
+    pattern, operation = _PATTERNS.index("ANY"), OPERATIONS.index("ANY")
+    return _ACL_FILTER(_TOPIC, None, pattern, None, None, operation, _PERMISSIONS.index(permission))
+
+
+def _read_type(cursor: Cursor) -> int:
+    kind = cursor.int8()
+    return kind if kind == _TOPIC else cursor.fail(f"resource type {kind}")
+
+
+def _acl_list(error: int, text: str, resources: Iterable[tuple[Any, ...]]) -> AclList:
+    rules = set()
+    for name, pattern, acls in resources:
+        for principal, host, operation, permission in acls:
+            words = _word(OPERATIONS, operation), _word(_PERMISSIONS, permission)
+            rules.add(Acl(name, _word(_PATTERNS, pattern), principal, host, *words))
+    return AclList(error, text, frozenset(rules))
+
+
+def _word(words: tuple[str, ...], code: int) -> str:
+    # A code from a newer Kafka must not equal a known one.
+    return words[code] if code < len(words) else f"UNKNOWN_{code}"
+
+
+_RULE = (INT8, STRING, INT8, STRING, STRING, INT8, INT8)
+_RULES = body_writer(rows(*_RULE))
+
+
+def write_acls(rules: Iterable[Acl]) -> bytes:
+    """Create these ACLs, or delete exactly these.
+
+    A deletion is a list of filters with the same fields; one with every text set matches only the
+    ACL itself.
+    """
+    return _RULES(
+        (
+            _TOPIC,
+            rule.name,
+            _PATTERNS.index(rule.pattern),
+            rule.principal,
+            rule.host,
+            OPERATIONS.index(rule.operation),
+            _PERMISSIONS.index(rule.permission),
+        )
+        for rule in rules
+    )
+
+
+def _deletion(error: int, text: str, matches: Sequence[AclResult]) -> AclResult:
+    failed = [each for each in matches if each.error]
+    return failed[0] if failed and not error else AclResult(error, text)
+
+
+read_acls = body_reader(
+    _acl_list,
+    *(THROTTLE, INT16, TEXT),
+    rows(skipped(Field(INT8.write, _read_type)), STRING, INT8, rows(STRING, STRING, INT8, INT8)),
+)
+"""Raises `Undecodable` for ACLs of anything but topics."""
+
+read_created: Read[tuple[AclResult, ...]] = body_reader(
+    only_field, THROTTLE, rows(INT16, TEXT, into=AclResult)
+)
+"""One result per ACL, in the order of the request."""
+
+_MATCHES = rows(INT16, TEXT, *map(skipped, _RULE), into=AclResult)
+read_deleted: Read[tuple[AclResult, ...]] = body_reader(
+    only_field, THROTTLE, rows(INT16, TEXT, _MATCHES, into=_deletion)
+)
+"""One result per ACL, in the order of the request; deleting a missing ACL succeeds."""
 
 # All brokers have the same ACLs; ask several in case one hangs.
 _ASKED = 3
@@ -123,7 +268,7 @@ class _Watch:
     """Polls one broker until its rules are as wanted."""
 
     def __init__(self, unmet: Unmet, deadline: Deadline) -> None:
-        self._missing = unmet
+        self._unmet = unmet
         self._deadline = deadline
         self._last = ""
         self.looks = 0
@@ -138,10 +283,10 @@ class _Watch:
         """None once the rules are as wanted; at the deadline, what is still wrong."""
         while True:
             self.looks += 1
-            listed = opened.exchange(wire.DESCRIBE_ACLS, wire.describe_acls(DENY), wire.read_acls)
+            listed = opened.exchange(DESCRIBE_ACLS, describe_acls(DENY), read_acls)
             if listed.error:
                 return NotRetriable(_refusal(listed))
-            self._last = self._missing(listed.rules)
+            self._last = self._unmet(listed.rules)
             if not self._last:
                 return None
             if self._deadline.remaining <= _PAUSE_S:
@@ -156,18 +301,18 @@ _UNSEEN = Unavailable(
 )
 
 
-def _list(opened: BrokerSocket) -> wire.Listed:
-    return opened.exchange(wire.DESCRIBE_ACLS, wire.describe_acls(), wire.read_acls)
+def _list(opened: BrokerSocket) -> AclList:
+    return opened.exchange(DESCRIBE_ACLS, describe_acls(), read_acls)
 
 
-def _best_answer(answers: Collection[wire.Listed | Unavailable]) -> wire.Listed | Unavailable:
+def _best_answer(answers: Collection[AclList | Unavailable]) -> AclList | Unavailable:
     """Prefer rules over an error, and an error over no answer."""
-    listed = [answer for answer in answers if isinstance(answer, wire.Listed)]
+    listed = [answer for answer in answers if isinstance(answer, AclList)]
     whole = [answer for answer in listed if not answer.error]
     return next(iter((*whole, *listed, *answers)), Unavailable("the cluster has no brokers"))
 
 
-def _refusal(listed: wire.Listed) -> str:
+def _refusal(listed: AclList) -> str:
     if listed.error == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
         return "this user may not read ACLs; grant it DESCRIBE on the cluster"
     if listed.error == KafkaError.SECURITY_DISABLED:
@@ -208,11 +353,11 @@ Answers = Mapping[Acl, Unavailable | None]
 
 class _Change(NamedTuple):
     api: Api
-    read: Read[tuple[wire.Changed, ...]]
+    read: Read[tuple[AclResult, ...]]
 
 
-_CREATE = _Change(wire.CREATE_ACLS, wire.read_created)
-_DELETE = _Change(wire.DELETE_ACLS, wire.read_deleted)
+_CREATE = _Change(CREATE_ACLS, read_created)
+_DELETE = _Change(DELETE_ACLS, read_deleted)
 
 
 class _AclClient(ClusterClient):
@@ -249,7 +394,7 @@ class _AclClient(ClusterClient):
             rest = why if permanent else _NotSent(f"not sent: {why.reason}")
         return {r: self._answer(run.results[r]) if r in run.results else rest for r in rules}
 
-    def _answer(self, results: wire.Changed) -> Unavailable | None:
+    def _answer(self, results: AclResult) -> Unavailable | None:
         if not results.error:
             return None
         if results.error == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
@@ -301,7 +446,7 @@ class _FirstConnection:
         self._change = change
         self._first = Lock()
         self.began = False
-        self.results: dict[Acl, wire.Changed] = {}
+        self.results: dict[Acl, AclResult] = {}
 
     def __call__(self, opened: BrokerSocket) -> bool:
         """Whether this was the first connection, and all changes were sent."""
@@ -309,7 +454,7 @@ class _FirstConnection:
             return False
         self.began = True
         for chunk in in_chunks(self._rules, _CHUNK):
-            results = opened.exchange(self._change.api, wire.write_acls(chunk), self._change.read)
+            results = opened.exchange(self._change.api, write_acls(chunk), self._change.read)
             self.results |= zip(chunk, results, strict=True)
         return True
 
@@ -358,8 +503,8 @@ class SharedRules:
         return {**{rule: why or unsigned[signs[rule]] for rule, why in gone.items()}, **kept}
 
 
-_PERMISSIONS = frozenset({"ALLOW", DENY})
-_OPERATIONS = frozenset({"READ", "WRITE"})
+_CLIENT_PERMISSIONS = frozenset({"ALLOW", DENY})
+_CLIENT_OPERATIONS = frozenset({"READ", "WRITE"})
 _EVERY_TOPIC = "*"
 
 
@@ -393,4 +538,4 @@ _CLIENT_RULE = "a client rule for specific topics"
 
 def _is_client_rule(rule: Acl) -> bool:
     exact = rule.pattern in (LITERAL, PREFIXED) and all(rule) and rule.name != _EVERY_TOPIC
-    return exact and rule.permission in _PERMISSIONS and rule.operation in _OPERATIONS
+    return exact and rule.permission in _CLIENT_PERMISSIONS and rule.operation in _CLIENT_OPERATIONS

@@ -1,45 +1,173 @@
-"""Ask the brokers of a cluster in parallel, over drctl's own connections.
+"""drctl's own connections to brokers, for requests that librdkafka does not support.
 
-`Brokers` runs tasks, `ask_leaders` asks the leader of each partition, `ClusterClient` is the base
-of everything that holds a connection to one cluster.
+`BrokerSocket` connects to one broker, `Brokers` asks several in parallel, and `ClusterClient` is
+the base of all readers and writers of one cluster.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+import socket
+import ssl
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import Empty, Queue
 from threading import Thread
-from typing import Generic, Protocol, Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
-from confluent_kafka import KafkaError
 from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined, unused-ignore]
 
-from drctl.formats.primitives import Cursor
-from drctl.host.connections import Closing
-from drctl.kafka.broker_socket import Address, BrokerSecurity, BrokerSocket, broker_security
-from drctl.kafka.connection import (
-    GRACE_S,
-    Connection,
-    Nodes,
-    again,
-    election_deadline,
-    in_chunks,
-    in_rounds,
-)
+from drctl.formats.primitives import Cursor, Undecodable
+from drctl.host.connections import Closing, connect
+from drctl.kafka import sasl
+from drctl.kafka.broker_security import BrokerSecurity, broker_security
+from drctl.kafka.connection import GRACE_S, Connection, Nodes
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.faults import Fault, leader_of
-from drctl.kafka.protocol import Api
-from drctl.kafka.protocol_cluster import (
-    DESCRIBE_CLUSTER,
-    DescribedCluster,
-    describe_cluster,
-    read_described,
-)
-from drctl.model.errors import ConfigError, DrctlError, Unreachable
-from drctl.model.topology import TopicPartition, Unavailable
+from drctl.kafka.protocol import API_VERSIONS, Api, read_response, read_versions, write_request
+from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable
+from drctl.model.topology import Unavailable
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
+
+_LENGTH_BYTES = 4
+_MAX_RESPONSE_BYTES = 100 << 20
+_RECEIVE_BYTES = 1 << 20
+_MIN_TIMEOUT_S = 0.001
+
+
+class Address(NamedTuple):
+    """A broker's id and address."""
+
+    node: int
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"broker {self.node} ({self.host}:{self.port})"
+
+
+class BrokerSocket(Closing):
+    """A connection to one broker; a context manager. All calls end at its deadline.
+
+    Raises:
+        Unreachable: the broker does not answer, or closes the connection.
+        ConfigError: authentication or TLS failed.
+    """
+
+    def __init__(self, address: Address, security: BrokerSecurity, deadline: Deadline) -> None:
+        self.address = address
+        self._security = security
+        self._deadline = deadline
+        self._socket: socket.socket | None = None
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._sent = self._received = 0
+
+    def __enter__(self) -> Self:
+        try:
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def until(self, deadline: Deadline) -> None:
+        """Set the deadline of later calls."""
+        self._deadline = deadline
+
+    def exchange(self, api: Api, body: bytes, read: Callable[[Cursor], T]) -> T:
+        """Send a request and read its response.
+
+        Raises:
+            Unreachable: there is no response.
+            Unknown: the broker does not support the request.
+        """
+        self.send(api, body)
+        return self.receive(api, read)
+
+    def send(self, api: Api, body: bytes) -> None:
+        """Send a request without waiting; brokers respond in the order of the requests.
+
+        Raises:
+            Unreachable: the connection is lost.
+            Unknown: the broker does not support the request.
+        """
+        if api != API_VERSIONS and api not in self:
+            raise Unknown(f"{self.address} does not support {api.name} (needs Kafka {api.since})")
+        with self._connected() as opened:
+            opened.sendall(write_request(api, self._sent, body))
+        self._sent += 1
+
+    def receive(self, api: Api, read: Callable[[Cursor], T]) -> T:
+        """Read the response to the oldest request that has none yet.
+
+        Raises:
+            Unreachable: there is none.
+        """
+        length = int.from_bytes(self._read(_LENGTH_BYTES), "big")
+        if length > _MAX_RESPONSE_BYTES:
+            raise Unreachable(f"{self.address} does not speak Kafka's protocol here")
+        try:
+            number, cursor = read_response(api, self._read(length))
+            if number != self._received:
+                cursor.fail(f"number {number}, not {self._received}")
+            self._received += 1
+            return read(cursor)
+        except Undecodable as malformed:
+            raise Unreachable(f"{self.address}: {malformed.reason}") from malformed
+
+    def __contains__(self, api: Api) -> bool:
+        oldest, newest = self._versions.get(api.key, (0, -1))
+        return oldest <= api.version <= newest
+
+    def close(self) -> None:
+        """Disconnect; idempotent."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _open(self) -> None:
+        where = (self.address.host, self.address.port)
+        try:
+            self._socket = connect(where, max(_MIN_TIMEOUT_S, self._deadline.remaining))
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._security.tls is not None:
+                self._socket = self._security.tls.wrap_socket(
+                    self._socket, server_hostname=where[0]
+                )
+        except OSError as error:
+            raise self._lost(error) from None
+        self._versions = self.exchange(API_VERSIONS, b"", read_versions)
+        if self._security.login is not None:
+            sasl.log_in(self.exchange, self._security.login, str(self.address), self._deadline)
+
+    def _read(self, length: int) -> bytes:
+        data = bytearray()
+        while len(data) < length:
+            with self._connected() as opened:
+                part = opened.recv(min(_RECEIVE_BYTES, length - len(data)))
+            if not part:
+                raise Unreachable(f"{self.address} closed the connection")
+            data += part
+        return bytes(data)
+
+    @contextmanager
+    def _connected(self) -> Iterator[socket.socket]:
+        """The open socket with its timeout; turns failures into errors of the broker."""
+        if self._socket is None:
+            raise Unreachable(f"{self.address}: the connection is closed")
+        try:
+            self._socket.settimeout(max(_MIN_TIMEOUT_S, self._deadline.remaining))
+            yield self._socket
+        except OSError as error:
+            raise self._lost(error) from None
+
+    def _lost(self, error: OSError) -> DrctlError:
+        if isinstance(error, TimeoutError):
+            return Unreachable(f"{self.address} did not answer within {self._deadline.total:g} s")
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return ConfigError(f"{self.address}: TLS failed: {error.verify_message}")
+        if isinstance(error, ssl.SSLError):
+            return ConfigError(f"{self.address}: TLS failed: {error.reason or error}")
+        return Unreachable(f"{self.address}: {error.strerror or error}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +212,38 @@ class Brokers:
             ConfigError: drctl's own connections do not support the properties.
         """
         security = self._secured()
-        found: dict[K, T | Unavailable] = dict.fromkeys(tasks, _ABSENT)
-        side_by_side: _SideBySide[K, T] = _SideBySide(security, deadline)
-        for key in [key for key in tasks if key in addresses]:
-            found[key] = Unavailable(f"{addresses[key]} did not answer within {deadline.total:g} s")
-            side_by_side.start(key, addresses[key], tasks[key])
-        for key, answer in side_by_side.answers(enough).items():
-            found[key] = self._redacted(answer) if isinstance(answer, DrctlError) else answer
-        return found
+        queue: Queue[tuple[K, T | BaseException]] = Queue()
+
+        def run(key: K) -> None:
+            try:
+                with BrokerSocket(addresses[key], security, deadline) as broker:
+                    queue.put((key, tasks[key](broker)))
+            except BaseException as error:
+                queue.put((key, error))
+                if not isinstance(error, DrctlError):
+                    raise
+
+        answers: dict[K, T | Unavailable] = dict.fromkeys(tasks, _ABSENT)
+        asked = [key for key in tasks if key in addresses]
+        for key in asked:
+            silent = f"{addresses[key]} did not answer within {deadline.total:g} s"
+            answers[key] = Unavailable(silent)
+            # A thread that blocks forever (in DNS, for example) is abandoned.
+            Thread(target=run, args=(key,), daemon=True).start()
+        for _ in asked:
+            try:
+                key, answer = queue.get(timeout=deadline.remaining + GRACE_S)
+            except Empty:
+                break
+            if isinstance(answer, DrctlError):
+                answers[key] = self._redacted(answer)
+                continue
+            if isinstance(answer, BaseException):
+                raise answer
+            answers[key] = answer
+            if enough(answer):
+                break
+        return answers
 
     def first(self, task: "Task[T | Unavailable]", deadline: Deadline) -> T | Unavailable:
         """The first answer of any broker, or why there is none.
@@ -105,18 +257,6 @@ class Brokers:
         answers = self.ask(dict.fromkeys(addresses, task), addresses, deadline, answered)
         known = (each for each in answers.values() if not isinstance(each, Unavailable))
         return next(known, first_reason(answers))
-
-    def described(self, deadline: Deadline) -> DescribedCluster | Unavailable:
-        """DescribeCluster from any broker, or why there is no answer.
-
-        Raises:
-            Unreachable: no broker answered within the deadline.
-        """
-        try:
-            return self.first(_described, deadline)
-        except ConfigError as odd:
-            # drctl's own connections do not support every SASL mechanism.
-            return Unavailable(self._connection.redacted(odd.message))
 
     def _secured(self) -> BrokerSecurity:
         if self._security is None:
@@ -167,164 +307,3 @@ def first_reason(answers: Mapping[int, object]) -> Unavailable:
     """The reason that the first broker gave."""
     reasons = (each for each in answers.values() if isinstance(each, Unavailable))
     return next(reasons, Unavailable("the cluster has no brokers"))
-
-
-def _described(opened: BrokerSocket) -> DescribedCluster | Unavailable:
-    found = opened.exchange(DESCRIBE_CLUSTER, describe_cluster(), read_described)
-    if found.error:
-        return Unavailable(found.text or KafkaError(found.error).str())
-    return found
-
-
-class _SideBySide(Generic[K, T]):
-    """One thread per task; a thread that blocks forever (in DNS, for example) is abandoned."""
-
-    def __init__(self, security: BrokerSecurity, deadline: Deadline) -> None:
-        self._security = security
-        self._deadline = deadline
-        self._answers: Queue[tuple[K, T | BaseException]] = Queue()
-        self._started = 0
-
-    def start(self, key: K, address: Address, task: Task[T]) -> None:
-        self._started += 1
-        Thread(target=self._run, args=(key, address, task), daemon=True).start()
-
-    def answers(self, enough: Callable[[T], bool]) -> dict[K, T | DrctlError]:
-        found: dict[K, T | DrctlError] = {}
-        while len(found) < self._started:
-            try:
-                key, answer = self._answers.get(timeout=self._deadline.remaining + GRACE_S)
-            except Empty:
-                break
-            if isinstance(answer, BaseException) and not isinstance(answer, DrctlError):
-                raise answer
-            found[key] = answer
-            if not isinstance(answer, DrctlError) and enough(answer):
-                break
-        return found
-
-    def _run(self, key: K, address: Address, task: Task[T]) -> None:
-        try:
-            with BrokerSocket(address, self._security, self._deadline) as opened:
-                self._answers.put((key, task(opened)))
-        except DrctlError as error:
-            self._answers.put((key, error))
-        except BaseException as bug:
-            self._answers.put((key, bug))
-            raise
-
-
-_CHUNK = 2000
-_NO_ANSWER = Fault(KafkaError._TIMED_OUT, "no answer from its leader")
-
-
-def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Partition numbers by topic."""
-    topics: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in places:
-        topics[topic].append(partition)
-    return topics
-
-
-class Row(Protocol):
-    """One partition in an answer."""
-
-    @property
-    def topic(self) -> str:
-        """The topic."""
-
-    @property
-    def partition(self) -> int:
-        """The partition number."""
-
-    @property
-    def error(self) -> int:
-        """Kafka's error code; 0 for success."""
-
-
-R = TypeVar("R", bound=Row)
-
-
-@dataclass(frozen=True, slots=True)
-class Question(Generic[R]):
-    """A request about partitions."""
-
-    api: Api
-    write: Callable[[Mapping[str, Iterable[int]]], bytes]
-    read: Callable[[Cursor], Sequence[R]]
-
-
-def ask_leaders(
-    connection: Connection,
-    brokers: Brokers,
-    question: Question[R],
-    partitions: Collection[TopicPartition],
-    deadline: Deadline,
-) -> dict[TopicPartition, R | Unavailable]:
-    """Ask each partition's leader; retry until the deadline while leaders move.
-
-    Raises:
-        Unreachable: no broker answered within the deadline.
-        ConfigError: drctl's own connections do not support the properties.
-    """
-
-    def attempt(
-        pending: Collection[TopicPartition], timeout: float
-    ) -> dict[TopicPartition, R | Fault]:
-        # If a leader hangs, another one is elected soon.
-        return _round(connection, brokers, question, pending, deadline.sooner(timeout))
-
-    settled = election_deadline(deadline)
-    answers = in_rounds(
-        connection, partitions, attempt, lambda answer: again(answer, settled), deadline
-    )
-    return {p: _unless_fault(p, answers.get(p, _NO_ANSWER), connection) for p in partitions}
-
-
-def _round(
-    connection: Connection,
-    brokers: Brokers,
-    question: Question[R],
-    pending: Collection[TopicPartition],
-    deadline: Deadline,
-) -> dict[TopicPartition, R | Fault]:
-    metadata = connection.metadata(deadline)
-    found: dict[TopicPartition, R | Fault] = {}
-    led: dict[int, list[TopicPartition]] = defaultdict(list)
-    for place in pending:
-        leader = leader_of(metadata.topics, place)
-        if isinstance(leader, Fault):
-            found[place] = leader
-        else:
-            led[leader].append(place)
-    tasks: dict[int, Task[list[R]]] = {n: _task(question, places) for n, places in led.items()}
-    for node, rows in brokers.ask(tasks, addresses_in(metadata), deadline).items():
-        if isinstance(rows, Unavailable):
-            code = KafkaError._FAIL if isinstance(rows, NotRetriable) else KafkaError._TIMED_OUT
-            found.update(dict.fromkeys(led[node], Fault(code, rows.reason)))
-        else:
-            found.update(dict.fromkeys(led[node], _NO_ANSWER))
-            for row in rows:
-                fault = Fault(row.error, KafkaError(row.error).str()) if row.error else None
-                found[TopicPartition(row.topic, row.partition)] = fault or row
-    return found
-
-
-def _task(question: Question[R], places: Collection[TopicPartition]) -> Task[list[R]]:
-    def run(opened: BrokerSocket) -> list[R]:
-        rows: list[R] = []
-        for chunk in in_chunks(places, _CHUNK):
-            rows += opened.exchange(question.api, question.write(by_topic(chunk)), question.read)
-        return rows
-
-    return run
-
-
-def _unless_fault(
-    place: TopicPartition, answer: "R | Fault", connection: Connection
-) -> "R | Unavailable":
-    if not isinstance(answer, Fault):
-        return answer
-    if answer.forbidden:
-        return Unavailable(f"not authorized for topic {place.topic}")
-    return Unavailable(connection.redacted(answer.text))

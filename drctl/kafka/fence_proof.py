@@ -1,24 +1,25 @@
 """Proof that nothing is written to fenced topics any more.
 
-That a controller took a rule proves nothing: each broker applies it when it hears of it, and one
-that stalls continues with what it knew. Records that were let in before may still be appended for a
-moment; and an end offset is what consumers see, which a slow replica holds back.
+A controller's acknowledgement of an ACL proves nothing: each broker applies it when it receives it,
+and a stalled broker continues with the old ACLs. Requests accepted earlier may still append records
+for a moment. And an end offset is the high watermark, which a slow replica holds back.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 
 from drctl.kafka.acls import KafkaAclReader
-from drctl.kafka.brokers import ClusterClient, Question, ask_leaders
+from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
+from drctl.kafka.elections import LIST_OFFSETS, ReplicaEnd, read_log_ends, write_log_ends
+from drctl.kafka.leaders import Question, ask_leaders
 from drctl.kafka.offsets import LookUps
-from drctl.kafka.protocol_partitions import LIST_OFFSETS, End, ask_log_ends, read_log_ends
 from drctl.model.errors import ConfigError
 from drctl.model.fencing import FenceProof, LogEnd, Moved, NoWrites
 from drctl.model.repairs import Acl
 from drctl.model.topology import Found, Mark, TopicPartition, Unavailable
 
-_LOG_ENDS = Question(LIST_OFFSETS, ask_log_ends, read_log_ends)
+_LOG_ENDS = Question(LIST_OFFSETS, write_log_ends, read_log_ends)
 
 _LEAST_S = 1.0
 
@@ -30,9 +31,9 @@ class KafkaFenceProver(ClusterClient):
     """Implements `FenceProver` of `drctl.model.fencing`.
 
     Args:
-        connection: its timeout is how long to wait for all brokers to obey, and then for end
-            offsets that stay; it may take twice as long where leaders hang.
-        settle_s: how long end offsets must stay as they are.
+        connection: its timeout limits the wait for all brokers to apply the ACLs, and then the
+            wait for unchanged end offsets; it may take twice as long if leaders hang.
+        settle_s: how long end offsets must be unchanged.
     """
 
     def __init__(self, connection: Connection, *, settle_s: float = 1.0) -> None:
@@ -42,7 +43,7 @@ class KafkaFenceProver(ClusterClient):
         self._unasked: Unavailable | None = None
 
     def prove(self, rules: Collection[Acl], topics: Collection[str]) -> FenceProof:
-        """Every broker applies the rules, and then the topics' end offsets do not move.
+        """Wait until every broker applies the rules and the topics' end offsets are unchanged.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -50,7 +51,7 @@ class KafkaFenceProver(ClusterClient):
         return FenceProof(self._acls.enforcement(rules, topics), self.still(topics))
 
     def still(self, topics: Collection[str]) -> NoWrites:
-        """Whether the topics' partitions grow; looks until they do not, up to the deadline.
+        """Wait until the topics' end offsets are unchanged, up to the deadline.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -69,7 +70,7 @@ class KafkaFenceProver(ClusterClient):
             before = now
 
     def close(self) -> None:
-        """Release connections; may be called again."""
+        """Release connections; idempotent."""
         self._acls.close()
         super().close()
 
@@ -92,12 +93,12 @@ class KafkaFenceProver(ClusterClient):
             self._connection.wait(until.remaining)
 
     def _step(self) -> Deadline:
-        """Of one of several questions: a leader that hangs leaves time for the others."""
+        """The deadline of one request, so that a hanging leader leaves time for the others."""
         return Deadline.after(max(_LEAST_S, self._connection.timeout_s / 2))
 
     def _look(self, places: Sequence[TopicPartition], mark: Mark) -> Ends:
         look_ups = self._connection.part(LookUps)
-        answers = look_ups.ask([(p, mark) for p in places], self._step(), anew=True)()
+        answers = look_ups.ask([(p, mark) for p in places], self._step(), refresh=True)()
         return dict(zip(places, answers, strict=True))
 
     def _judged(self, before: Ends, now: Ends, missing: Reasons, looks: int) -> NoWrites:
@@ -114,7 +115,7 @@ class KafkaFenceProver(ClusterClient):
         behind = {
             p: LogEnd(still[p], e.offset)
             for p, e in logs.items()
-            if isinstance(e, End) and e.offset > still[p]
+            if isinstance(e, ReplicaEnd) and e.offset > still[p]
         }
         stable = self._look(tuple(still), Mark.STABLE)
         return NoWrites(
@@ -130,15 +131,15 @@ class KafkaFenceProver(ClusterClient):
 
     def _log_ends(
         self, places: Collection[TopicPartition]
-    ) -> Mapping[TopicPartition, End | Unavailable]:
-        """Where the leaders' own logs end; nothing where drctl cannot ask for it."""
+    ) -> Mapping[TopicPartition, ReplicaEnd | Unavailable]:
+        """The leaders' own log end offsets; empty if drctl cannot request them."""
         if self._unasked is not None:
             return {}
         step = self._step()
         try:
             return ask_leaders(self._connection, self._brokers, _LOG_ENDS, places, step)
-        except ConfigError as cannot:
+        except ConfigError as unsupported:
             self._unasked = Unavailable(
-                f"cannot read the leaders' log end offsets: {cannot.message}"
+                f"cannot read the leaders' log end offsets: {unsupported.message}"
             )
             return {}

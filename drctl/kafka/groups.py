@@ -20,7 +20,13 @@ from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.connection import GRACE_S, Connection, gather, in_chunks, outcome, pauses
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault
-from drctl.kafka.group_offsets import WAVE, GroupRequests, Replied, moving, reason
+from drctl.kafka.group_requests import (
+    GROUPS_PER_TIMEOUT,
+    GroupRequests,
+    Reply,
+    coordinator_moves,
+    reason,
+)
 from drctl.model.errors import Unreachable
 from drctl.model.groups import OFFSETS_TOPIC, Group, GroupProtocol, GroupState, Member, Positions
 from drctl.model.health import Silent
@@ -210,7 +216,7 @@ class KafkaGroupReader(ClusterClient):
         # A cluster that is gone says so here, with its reason.
         self._connection.nodes(self._connection.deadline())
         replies = GroupRequests(self._connection, self._brokers).committed(wanted)
-        if all(reply.silent for reply in replies.values()):
+        if all(reply.unanswered for reply in replies.values()):
             raise self._connection.unreachable(None)
         return {name: self._positions(name, replies[name]) for name in wanted}
 
@@ -267,10 +273,10 @@ class KafkaGroupReader(ClusterClient):
         if told := self._untold(wanted, _dead):
             return told
         found: dict[str, Group | Unavailable] = {}
-        for wave in in_chunks(wanted, WAVE):
+        for wave in in_chunks(wanted, GROUPS_PER_TIMEOUT):
             deadline = self._connection.deadline()
             ask = partial(_describe, self._connection, chain((_CHUNK,), repeat(1)))
-            answers = gather(self._connection, wave, ask, deadline, moving)
+            answers = gather(self._connection, wave, ask, deadline, coordinator_moves)
             found |= {name: self._group(name, answers[name]) for name in wave}
         return found
 
@@ -293,7 +299,7 @@ class KafkaGroupReader(ClusterClient):
             return _dead(name)
         return self._why(name, answer)
 
-    def _positions(self, name: str, reply: Replied) -> Positions | Unavailable:
+    def _positions(self, name: str, reply: Reply) -> Positions | Unavailable:
         fault = reply.failed or next(iter(reply.faults.values()), None)
         if fault is None or fault.code == KafkaError.GROUP_ID_NOT_FOUND:
             return reply.positions
@@ -302,7 +308,7 @@ class KafkaGroupReader(ClusterClient):
     def _why(self, name: str, fault: Fault) -> Unavailable:
         """Why there is no answer; a coordinator that is gone is told from one that refuses."""
         text = self._connection.redacted(reason(name, fault))
-        if fault.retried or moving(fault):
+        if fault.retried or coordinator_moves(fault):
             return Silent(_MUTE if fault.unanswered else f"{_MUTE}: {text}")
         return Unavailable(text)
 

@@ -1,20 +1,43 @@
-"""The health of one cluster, the user's rights and open transactions; nothing is changed."""
+"""Cluster health, this user's permissions, and open transactions."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError
 
-from drctl.kafka import protocol_producers as wire
-from drctl.kafka.broker_socket import Address, BrokerSocket
-from drctl.kafka.brokers import Brokers, ClusterClient, addresses_in, ask_leaders
+from drctl.kafka.acls import OPERATIONS
+from drctl.kafka.brokers import Address, Brokers, BrokerSocket, ClusterClient, addresses_in
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.elections import ask_controller
+from drctl.kafka.leaders import ask_leaders
 from drctl.kafka.offsets import LookUps
-from drctl.kafka.producer_ids import PRODUCERS
+from drctl.kafka.producer_ids import (
+    DESCRIBE_TRANSACTIONS,
+    LIST_TRANSACTIONS,
+    PRODUCERS,
+    DescribedTransaction,
+    PartitionProducers,
+    describe_transactions,
+    list_transactions,
+    read_described,
+    read_listed,
+)
+from drctl.kafka.protocol import (
+    INT8,
+    INT16,
+    INT32,
+    STRING,
+    TEXT,
+    THROTTLE,
+    Api,
+    body_reader,
+    body_writer,
+    rows,
+    skipped,
+)
 from drctl.kafka.topics import read_configurations
 from drctl.model.errors import ConfigError
 from drctl.model.health import (
@@ -27,28 +50,85 @@ from drctl.model.health import (
 from drctl.model.producer_ids import Producer
 from drctl.model.topology import Mark, TopicPartition, Unavailable
 
-_NOT_TOLD = Unavailable(
+DESCRIBE_CLUSTER = Api("DescribeCluster", 60, 0, True, "2.8")
+_INCLUDE_OPERATIONS = 1
+
+
+class DescribedCluster(NamedTuple):
+    """The response to DescribeCluster.
+
+    Attributes:
+        error: Kafka's error code; 0 for success.
+        text: the broker's error message; may be empty.
+        racks: by broker; empty if it has none.
+        operations: cluster operations that this user may perform; None if not reported.
+    """
+
+    error: int
+    text: str
+    racks: Mapping[int, str]
+    operations: frozenset[str] | None
+
+
+def _cluster(
+    error: int, text: str, racks: Iterable[tuple[int, str]], bits: int
+) -> DescribedCluster:
+    """Bit n is operation n; a user without DESCRIBE on the cluster gets no bits."""
+    allowed = frozenset(name for number, name in enumerate(OPERATIONS) if bits >> number & 1)
+    return DescribedCluster(error, text, dict(racks), allowed if bits > 0 else None)
+
+
+CLUSTER_REQUEST = body_writer(INT8)(_INCLUDE_OPERATIONS)
+_BROKERS = rows(INT32, skipped(STRING), skipped(INT32), TEXT)
+read_cluster = body_reader(
+    _cluster, THROTTLE, INT16, TEXT, skipped(STRING), skipped(INT32), _BROKERS, INT32
+)
+
+
+def describe_cluster(
+    connection: Connection, brokers: Brokers, deadline: Deadline
+) -> DescribedCluster | Unavailable:
+    """DescribeCluster from any broker, or why there is no answer.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
+
+    def ask(broker: BrokerSocket) -> DescribedCluster | Unavailable:
+        found = broker.exchange(DESCRIBE_CLUSTER, CLUSTER_REQUEST, read_cluster)
+        if found.error:
+            return Unavailable(found.text or KafkaError(found.error).str())
+        return found
+
+    try:
+        return brokers.first(ask, deadline)
+    except ConfigError as unsupported:
+        # drctl's own connections do not support every SASL mechanism.
+        return Unavailable(connection.redacted(unsupported.message))
+
+
+_NOT_REPORTED = Unavailable(
     "the cluster does not report this user's permissions; grant it DESCRIBE on the cluster"
 )
 
 
-_NOBODYS = "drctl-nobodys-transaction"
-"""Who may not ask for this one may not see all."""
+_PROBE_ID = "drctl-nobodys-transaction"
+"""An unused transactional id: a user who may not describe it may not see all transactions."""
 
-_UNDER_WAY = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+_IN_PROGRESS = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the coordinators know.
+    """The transactions that the coordinators know.
 
     Attributes:
-        whole: whether every broker answered, and told us all.
+        complete: whether every broker answered, and this user may see all.
         by_producer: transactions by producer id.
     """
 
-    whole: bool
-    by_producer: Mapping[int, wire.Described]
+    complete: bool
+    by_producer: Mapping[int, DescribedTransaction]
 
 
 def read_open_transactions(
@@ -57,11 +137,11 @@ def read_open_transactions(
     partitions: Collection[TopicPartition],
     deadline: Deadline,
 ) -> OpenTransactions:
-    """By partition; those without an open transaction are left out.
+    """The open transactions of each partition that has any.
 
     Raises:
         Unreachable: no broker answered within the deadline.
-        ConfigError: the properties cannot be used for connections of our own.
+        ConfigError: drctl's own connections do not support the properties.
     """
     undecided, found = _undecided(connection, partitions, deadline)
     if not undecided:
@@ -69,7 +149,7 @@ def read_open_transactions(
     rows = ask_leaders(connection, brokers, PRODUCERS, undecided, deadline)
     ids = {p.producer_id for row in rows.values() for p in _open(row)}
     known = _known(brokers, ids, deadline) if ids else _Known(True, {})
-    # What ended before its coordinator was asked would look as if none knew of it.
+    # A transaction that ended before its coordinator was asked would look like a hanging one.
     rows = ask_leaders(connection, brokers, PRODUCERS, undecided, deadline) if ids else rows
     for place, row in rows.items():
         if isinstance(row, Unavailable):
@@ -82,25 +162,24 @@ def read_open_transactions(
 def _undecided(
     connection: Connection, partitions: Collection[TopicPartition], deadline: Deadline
 ) -> tuple[list[TopicPartition], dict[TopicPartition, "tuple[OpenTransaction, ...] | Unavailable"]]:
-    """Partitions whose last stable offset is behind their end; others need no second question."""
+    """Partitions whose last stable offset is less than the end offset, and unreadable ones."""
     places = list(dict.fromkeys(partitions))
     questions = [(place, mark) for mark in (Mark.STABLE, Mark.END) for place in places]
-    answers = connection.part(LookUps).ask(questions, deadline, anew=True)()
+    answers = connection.part(LookUps).ask(questions, deadline, refresh=True)()
     stable, ends = answers[: len(places)], answers[len(places) :]
     undecided: list[TopicPartition] = []
-    unread: dict[TopicPartition, tuple[OpenTransaction, ...] | Unavailable] = {}
+    unreadable: dict[TopicPartition, tuple[OpenTransaction, ...] | Unavailable] = {}
     for place, low, high in zip(places, stable, ends, strict=True):
         if isinstance(low, Unavailable):
-            unread[place] = low
+            unreadable[place] = low
         elif isinstance(high, Unavailable):
-            unread[place] = high
+            unreadable[place] = high
         elif low.offset < high.offset:
             undecided.append(place)
-    return undecided, unread
+    return undecided, unreadable
 
 
-def _open(row: wire.PartitionProducers | Unavailable) -> list[Producer]:
-    """What was undecided a moment ago may be decided by now."""
+def _open(row: PartitionProducers | Unavailable) -> list[Producer]:
     if isinstance(row, Unavailable):
         return []
     return [each for each in row.producers if each.open_since >= 0]
@@ -109,28 +188,26 @@ def _open(row: wire.PartitionProducers | Unavailable) -> list[Producer]:
 def _known(brokers: Brokers, ids: Collection[int], deadline: Deadline) -> _Known:
     addresses = brokers.addresses(deadline)
 
-    def ask(opened: BrokerSocket) -> tuple[wire.Described, ...] | Unavailable:
-        error, listed = opened.exchange(
-            wire.LIST_TRANSACTIONS, wire.list_transactions(ids), wire.read_listed
-        )
+    def ask(broker: BrokerSocket) -> tuple[DescribedTransaction, ...] | Unavailable:
+        error, listed = broker.exchange(LIST_TRANSACTIONS, list_transactions(ids), read_listed)
         if error:
-            return Unavailable(f"{opened.address}: {KafkaError(error).str()}")
+            return Unavailable(f"{broker.address}: {KafkaError(error).str()}")
         names = [each.transactional_id for each in listed]
-        body = wire.describe_transactions([*names, _NOBODYS])
-        return opened.exchange(wire.DESCRIBE_TRANSACTIONS, body, wire.read_described)
+        body = describe_transactions([*names, _PROBE_ID])
+        return broker.exchange(DESCRIBE_TRANSACTIONS, body, read_described)
 
     answers = brokers.ask(dict.fromkeys(addresses, ask), addresses, deadline).values()
-    told = [each for each in answers if not isinstance(each, Unavailable)]
-    rows = [one for each in told for one in each]
-    # What this user may not see is left out of a listing without a word.
-    blind = any(one.error == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED for one in rows)
-    whole = len(told) == len(addresses) and not blind
-    return _Known(whole, {one.producer_id: one for one in rows if not one.error})
+    known = [each for each in answers if not isinstance(each, Unavailable)]
+    found = [transaction for each in known for transaction in each]
+    # A listing silently omits transactions that this user may not see.
+    denied = any(t.error == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED for t in found)
+    complete = len(known) == len(addresses) and not denied
+    return _Known(complete, {t.producer_id: t for t in found if not t.error})
 
 
 def _transaction(place: TopicPartition, producer: Producer, known: _Known) -> OpenTransaction:
     mine = known.by_producer.get(producer.producer_id)
-    coordinated = mine is not None and mine.state in _UNDER_WAY and place in mine.partitions
+    coordinated = mine is not None and mine.state in _IN_PROGRESS and place in mine.partitions
     return OpenTransaction(
         producer.producer_id,
         producer.epoch,
@@ -138,14 +215,14 @@ def _transaction(place: TopicPartition, producer: Producer, known: _Known) -> Op
         producer.timestamp_ms,
         mine.transactional_id if mine else "",
         mine.state if mine else "",
-        hanging=False if coordinated else (True if known.whole else None),
+        hanging=False if coordinated else (True if known.complete else None),
     )
 
 
 _MIN_ISR = "min.insync.replicas"
-# Any broker passes the question on: a few, in case one of them hangs.
+# Any broker forwards the request; ask several in case one hangs.
 _ASKED = 3
-_PATIENCE_S = 5.0
+_CONTROLLER_S = 5.0
 
 
 class KafkaHealthReader(ClusterClient):
@@ -154,11 +231,10 @@ class KafkaHealthReader(ClusterClient):
     def health(
         self, topics: Collection[str], known: Mapping[str, Mapping[str, str]] | None = None
     ) -> ClusterHealth:
-        """The cluster and these topics.
+        """The health of the cluster and these topics.
 
         Args:
-            known: configurations of topics that were read a moment ago; those of the others are
-                asked for.
+            known: topic configurations that were just read; the others are requested.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -166,43 +242,45 @@ class KafkaHealthReader(ClusterClient):
         deadline = self._connection.deadline()
         metadata = self._connection.metadata(deadline)
         wanted = sorted(set(topics))
-        there = {name: metadata.topics[name] for name in wanted if name in metadata.topics}
-        told = known or {}
-        asked = tuple(name for name in there if name not in told)
-        configs = read_configurations(self._connection, asked, deadline, seen=True) if asked else {}
-        seen = _Seen(frozenset(metadata.brokers))
-        for name, topic in there.items():
-            seen.look(name, topic.partitions, told[name] if name in told else configs[name])
+        existing = {name: metadata.topics[name] for name in wanted if name in metadata.topics}
+        configs: dict[str, Mapping[str, str] | Unavailable] = dict(known or {})
+        asked = tuple(name for name in existing if name not in configs)
+        if asked:
+            configs |= read_configurations(self._connection, asked, deadline, refreshed=True)
+        summary = _Summary(frozenset(metadata.brokers))
+        for name, topic in existing.items():
+            summary.add(name, topic.partitions, configs[name])
         return ClusterHealth(
             str(metadata.cluster_id),
             self._controller(addresses_in(metadata), deadline),
             tuple(sorted(metadata.brokers)),
-            tuple(sorted(seen.holders - metadata.brokers.keys())),
-            seen.partitions,
-            tuple(name for name in wanted if name not in there),
-            tuple(seen.offline),
-            tuple(seen.under_min_isr),
-            tuple(seen.under_replicated),
-            seen.unknown,
+            tuple(sorted(summary.holders - metadata.brokers.keys())),
+            summary.partitions,
+            tuple(name for name in wanted if name not in existing),
+            tuple(summary.offline),
+            tuple(summary.under_min_isr),
+            tuple(summary.under_replicated),
+            summary.unknown,
         )
 
     def operations(self) -> frozenset[str] | Unavailable:
-        """With the cluster itself, in Kafka's words; or why that is not known.
+        """This user's cluster operations, as Kafka names them; or why they are unknown.
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        found = self._brokers.described(self._connection.deadline())
+        deadline = self._connection.deadline()
+        found = describe_cluster(self._connection, self._brokers, deadline)
         if isinstance(found, Unavailable):
             return found
-        return _NOT_TOLD if found.operations is None else found.operations
+        return _NOT_REPORTED if found.operations is None else found.operations
 
     def open_transactions(self, partitions: Collection[TopicPartition]) -> OpenTransactions:
-        """Which transactions are open in these partitions, and which of them hang.
+        """The open transactions in these partitions, and which of them hang.
 
         Raises:
             Unreachable: no broker answered within the deadline.
-            ConfigError: the properties cannot be used for connections of our own.
+            ConfigError: drctl's own connections do not support the properties.
         """
         deadline = self._connection.deadline()
         return read_open_transactions(self._connection, self._brokers, partitions, deadline)
@@ -210,22 +288,22 @@ class KafkaHealthReader(ClusterClient):
     def _controller(
         self, addresses: Mapping[int, Address], deadline: Deadline
     ) -> Controller | Unavailable:
-        """Asked of the quorum: brokers name one of themselves instead of the controller."""
+        """From the metadata quorum: metadata names some broker instead of the controller."""
         some: dict[int, Address] = dict(islice(sorted(addresses.items()), _ASKED))
-        soon = deadline.sooner(_PATIENCE_S)
+        soon = deadline.sooner(_CONTROLLER_S)
         try:
             tasks = dict.fromkeys(some, ask_controller)
             enough = lambda answer: isinstance(answer, Controller)  # noqa: E731
             answers = self._brokers.ask(tasks, some, soon, enough)
-        except ConfigError as cannot:
-            return Unavailable(self._connection.redacted(cannot.message))
+        except ConfigError as unsupported:
+            return Unavailable(self._connection.redacted(unsupported.message))
         found = [answer for answer in answers.values() if isinstance(answer, Controller)]
         why = next(iter(answers.values()), Unavailable("the cluster has no brokers"))
         return found[0] if found else why
 
 
-class _Seen:
-    """Adds up what is wrong with partitions."""
+class _Summary:
+    """Collects problems of partitions."""
 
     def __init__(self, alive: frozenset[int]) -> None:
         self._alive = alive
@@ -236,12 +314,12 @@ class _Seen:
         self.under_replicated: list[Shortage] = []
         self.unknown: dict[str, Unavailable] = {}
 
-    def look(
+    def add(
         self, name: str, partitions: Mapping[int, Any], config: Mapping[str, str] | Unavailable
     ) -> None:
-        least = _least(config)
-        if isinstance(least, Unavailable):
-            self.unknown[name] = least
+        minimum = _min_isr(config)
+        if isinstance(minimum, Unavailable):
+            self.unknown[name] = minimum
         for number, each in sorted(partitions.items()):
             place = TopicPartition(name, number)
             in_sync, replicas = len(each.isrs), len(each.replicas)
@@ -249,14 +327,14 @@ class _Seen:
             self.holders.update(each.replicas)
             if each.leader < 0 or each.leader not in self._alive:
                 self.offline.append(place)
-            elif isinstance(least, int) and in_sync < min(least, replicas):
-                # More than there are replicas is taken for all of them.
-                self.under_min_isr.append(Shortage(place, in_sync, min(least, replicas)))
+            elif isinstance(minimum, int) and in_sync < min(minimum, replicas):
+                # A minimum above the number of replicas means all of them.
+                self.under_min_isr.append(Shortage(place, in_sync, min(minimum, replicas)))
             if in_sync < replicas:
                 self.under_replicated.append(Shortage(place, in_sync, replicas))
 
 
-def _least(config: Mapping[str, str] | Unavailable) -> int | Unavailable:
+def _min_isr(config: Mapping[str, str] | Unavailable) -> int | Unavailable:
     if isinstance(config, Unavailable):
         return config
     text = config.get(_MIN_ISR, "")

@@ -1,8 +1,8 @@
-"""Offsets of partitions, asked from each leader separately.
+"""Offsets of partitions, requested from each leader separately.
 
-librdkafka answers one list_offsets call when the slowest leader has answered, and says
-"offset -1001, no error" for the partitions of a leader that never did. So leaders are asked over
-connections of our own; where those cannot log in, librdkafka is asked for one leader at a time.
+A list_offsets call of librdkafka returns when the slowest leader has answered, and reports "offset
+-1001, no error" for the partitions of a leader that never did. So drctl asks leaders over its own
+connections; where those do not support the login, it uses librdkafka with one call per leader.
 """
 
 from collections import defaultdict, deque
@@ -20,11 +20,26 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata  # type: ignore[attr-defined, unused-ignore]
 
 from drctl.host.connections import Closing
-from drctl.kafka.broker_socket import Address, BrokerSecurity, BrokerSocket, broker_security
+from drctl.kafka.broker_security import BrokerSecurity, broker_security
+from drctl.kafka.brokers import Address, BrokerSocket
 from drctl.kafka.connection import GRACE_S, Connection, again, election_deadline, outcome, pauses
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.faults import Fault, leader_of, unknown
-from drctl.kafka.protocol_partitions import LOOK_UP, LookedUp, look_up, read_looked_up
+from drctl.kafka.protocol import (
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    THROTTLE,
+    Api,
+    Read,
+    body_reader,
+    body_writer,
+    only_field,
+    rows,
+    topic_rows,
+)
 from drctl.model.errors import ConfigError, DrctlError, Unreachable
 from drctl.model.topology import (
     Found,
@@ -35,6 +50,56 @@ from drctl.model.topology import (
     Unavailable,
 )
 
+LIST_OFFSETS = Api("ListOffsets", 2, 7, True, "3.0")
+
+_CONSUMER = -1
+_ANY_EPOCH = -1
+_MAX_TIME = (1 << 63) - 1
+
+
+class OffsetRow(NamedTuple):
+    """One partition of a response.
+
+    Attributes:
+        error: Kafka's error code; 0 for success.
+        timestamp_ms: of the record found; else -1.
+        offset: -1 if there is none.
+        leader_epoch: of that record, or the newest one if the end was requested; else -1.
+    """
+
+    topic: str
+    partition: int
+    error: int
+    timestamp_ms: int
+    offset: int
+    leader_epoch: int
+
+
+Times = Mapping[str, Sequence[tuple[int, int]]]
+"""By topic: pairs of a partition and a time in milliseconds, or a mark."""
+
+_OFFSETS_REQUEST = body_writer(INT32, INT8, rows(STRING, rows(INT32, INT32, INT64)))
+
+
+def write_list_offsets(times: Times, *, committed: bool) -> bytes:
+    """Request offsets from a leader.
+
+    Args:
+        times: each partition at most once.
+        committed: whether the end is the last stable offset.
+    """
+    topics = (
+        (topic, ((number, _ANY_EPOCH, min(time, _MAX_TIME)) for number, time in asked))
+        for topic, asked in times.items()
+    )
+    return _OFFSETS_REQUEST(_CONSUMER, committed, topics)
+
+
+read_offset_rows: Read[tuple[OffsetRow, ...]] = body_reader(
+    only_field, THROTTLE, topic_rows(INT32, INT16, INT64, INT64, INT32, into=OffsetRow)
+)
+"""In the broker's order."""
+
 
 def read_offsets(
     connection: Connection, partitions: Collection[TopicPartition], deadline: Deadline
@@ -44,117 +109,116 @@ def read_offsets(
     Raises:
         Unreachable: no broker answered within the deadline.
     """
+    found: dict[TopicPartition, PartitionOffsets | Unavailable] = {}
     marks = (Mark.START, Mark.STABLE, Mark.END)
-    found = {
-        p: told if isinstance(told, Unavailable) else _offsets(*told)
-        for p, told in asked_of_each(connection, partitions, marks, deadline).items()
-    }
-    # Asked side by side: what was written in between is no open transaction.
+    for place, answer in list_offsets(connection, partitions, marks, deadline).items():
+        if isinstance(answer, Unavailable):
+            found[place] = answer
+            continue
+        start, stable, end = answer
+        # Requested in parallel: the log may have grown, or been truncated, between the answers.
+        last = max(start.offset, stable.offset)
+        found[place] = PartitionOffsets(start.offset, last, max(last, end.offset), end.leader_epoch)
+    # For the same reason, records written in between look like an open transaction: ask again.
     doubtful = [
         p
         for p, offsets in found.items()
         if isinstance(offsets, PartitionOffsets) and offsets.last_stable < offsets.end
     ]
     if doubtful:
-        later = connection.part(LookUps).looks([(p, Mark.STABLE) for p in doubtful], deadline)()
-        for p, stable in zip(doubtful, later, strict=True):
+        later = connection.part(LookUps).send([(p, Mark.STABLE) for p in doubtful], deadline)()
+        for p, repeated in zip(doubtful, later, strict=True):
             offsets = found[p]
-            if isinstance(offsets, PartitionOffsets) and not isinstance(stable, Unavailable):
-                last = min(offsets.end, max(offsets.last_stable, stable.offset))
+            if isinstance(offsets, PartitionOffsets) and not isinstance(repeated, Unavailable):
+                last = min(offsets.end, max(offsets.last_stable, repeated.offset))
                 found[p] = replace(offsets, last_stable=last)
     return found
 
 
-def asked_of_each(
+def list_offsets(
     connection: Connection,
     partitions: Collection[TopicPartition],
-    whens: Sequence[int],
+    times: Sequence[int],
     deadline: Deadline,
-) -> "dict[TopicPartition, list[Looked] | Unavailable]":
-    """The answers to all of these questions about each partition, or why one has none."""
+) -> "dict[TopicPartition, list[FoundOffset] | Unavailable]":
+    """For each partition the offsets at all of these times or marks, or why one is unavailable.
+
+    Raises:
+        Unreachable: no broker answered within the deadline.
+    """
     places = list(dict.fromkeys(partitions))
     look_ups = connection.part(LookUps)
-    # There may be topics that were not there when it was asked last.
-    look_ups.learn(deadline)
-    answers = look_ups.looks([(p, when) for when in whens for p in places], deadline)()
-    found: dict[TopicPartition, list[Looked] | Unavailable] = {}
+    # Topics may have been created since the last request.
+    look_ups.refresh(deadline)
+    answers = look_ups.send([(p, time) for time in times for p in places], deadline)()
+    found: dict[TopicPartition, list[FoundOffset] | Unavailable] = {}
     for n, place in enumerate(places):
-        told = answers[n :: len(places)]
-        known = [each for each in told if not isinstance(each, Unavailable)]
-        silent = (each for each in told if isinstance(each, Unavailable))
-        found[place] = known if len(known) == len(told) else next(silent)
+        of_place = answers[n :: len(places)]
+        known = [each for each in of_place if not isinstance(each, Unavailable)]
+        reasons = (each for each in of_place if isinstance(each, Unavailable))
+        found[place] = known if len(known) == len(of_place) else next(reasons)
     return found
 
 
-def _offsets(start: "Looked", stable: "Looked", end: "Looked") -> PartitionOffsets:
-    # Asked side by side: the log may have grown or lost its head between the answers.
-    last = max(start.offset, stable.offset)
-    return PartitionOffsets(start.offset, last, max(last, end.offset), end.leader_epoch)
+class _Request(NamedTuple):
+    """A request in the queue of a leader, and the future of its answer."""
 
-
-Whens = Mapping[str, Sequence[tuple[int, int]]]
-"""By topic: partitions, and a time or mark each."""
-
-
-class _Asked(NamedTuple):
-    """What waits for its turn; the answer is told to whoever holds the future."""
-
-    whens: Whens
+    times: Times
     committed: bool
     deadline: Deadline
-    answer: "Future[tuple[LookedUp, ...] | Fault]"
+    answer: "Future[tuple[OffsetRow, ...] | Fault]"
 
 
 class LeaderConnection(Closing):
-    """Connects when first asked, and again after a failure.
+    """A connection to one leader with its own thread; connects on first use and after a failure.
 
     Attributes:
-        unfit: why this broker cannot be asked in this way; empty as far as known.
+        unsupported: why this broker cannot be asked over such a connection; else empty.
     """
 
     def __init__(self, address: Address, security: BrokerSecurity) -> None:
         self.address = address
-        self.unfit = ""
+        self.unsupported = ""
         self._security = security
         self._socket: BrokerSocket | None = None
-        self._asked: SimpleQueue[_Asked | None] = SimpleQueue()
+        self._queue: SimpleQueue[_Request | None] = SimpleQueue()
         Thread(target=self._work, name="drctl-look-ups", daemon=True).start()
 
     def ask(
-        self, whens: Whens, deadline: Deadline, *, committed: bool
-    ) -> "Future[tuple[LookedUp, ...] | Fault]":
-        """The answers, or the fault of all of them, once it is their turn."""
-        asked = _Asked(whens, committed, deadline, Future())
-        self._asked.put(asked)
-        return asked.answer
+        self, times: Times, deadline: Deadline, *, committed: bool
+    ) -> "Future[tuple[OffsetRow, ...] | Fault]":
+        """Queue a request; the future gets the answers, or the fault of all of them."""
+        request = _Request(times, committed, deadline, Future())
+        self._queue.put(request)
+        return request.answer
 
     def close(self) -> None:
-        """Hang up after what has been asked; may be called again."""
-        self._asked.put(None)
+        """Disconnect after the queued requests; idempotent."""
+        self._queue.put(None)
 
     def _work(self) -> None:
-        while asked := self._asked.get():
+        while request := self._queue.get():
             try:
-                asked.answer.set_result(self._answer(asked))
+                request.answer.set_result(self._answer(request))
             except BaseException as bug:
-                asked.answer.set_exception(bug)
+                request.answer.set_exception(bug)
                 raise
-        self._hang_up()
+        self._disconnect()
 
-    def _answer(self, asked: _Asked) -> tuple[LookedUp, ...] | Fault:
-        if asked.deadline.expired:
+    def _answer(self, request: _Request) -> tuple[OffsetRow, ...] | Fault:
+        if request.deadline.expired:
             return Fault(KafkaError._TIMED_OUT, f"no time left to ask {self.address}")
         try:
-            socket = self._connected(asked.deadline)
-            body = look_up(asked.whens, committed=asked.committed)
-            return socket.exchange(LOOK_UP, body, read_looked_up)
+            broker = self._connected(request.deadline)
+            body = write_list_offsets(request.times, committed=request.committed)
+            return broker.exchange(LIST_OFFSETS, body, read_offset_rows)
         except Unreachable as error:
-            self._hang_up()
-            late = asked.deadline.expired
+            self._disconnect()
+            late = request.deadline.expired
             return Fault(KafkaError._TIMED_OUT if late else KafkaError._TRANSPORT, error.message)
         except DrctlError as error:
-            self._hang_up()
-            self.unfit = error.message
+            self._disconnect()
+            self.unsupported = error.message
             return Fault(KafkaError._TRANSPORT, error.message)
 
     def _connected(self, deadline: Deadline) -> BrokerSocket:
@@ -164,44 +228,44 @@ class LeaderConnection(Closing):
         self._socket.until(deadline)
         return self._socket
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         if self._socket is not None:
             with suppress(OSError):
                 self._socket.close()
             self._socket = None
 
 
-# librdkafka puts the answers of a call in order by searching: the square of their number.
-# Measured on 10,000 partitions: 0.14 s of CPU in calls of 250, 0.16 of 1,000, 0.80 in one.
+# librdkafka sorts the answers of a call by searching, in quadratic time. Measured with 10,000
+# partitions: 0.14 s of CPU in calls of 250, 0.16 s in calls of 1,000, 0.80 s in one call.
 _CHUNK = 250
 
-# Over a connection of our own: what comes back interrupts whoever works meanwhile.
+# Over drctl's own connection: decoding a response delays other threads.
 _OWN_CHUNK = 5_000
 
-# A leader looks one time up after the other, in 0.7 ms where batches are large: as many as it
-# answers well before a first try of a second ends, while as many are asked ahead.
-_AT_ONCE = 500
+# A leader looks up one time after another, in 0.7 ms each if batches are large: request as many as
+# it answers well within the first attempt of a second, while the next portion is already sent.
+_PORTION = 500
 
 LookUpQuestion = tuple[TopicPartition, int]
 
 
-class Looked(NamedTuple):
-    """As `LookedUp` has it."""
+class FoundOffset(NamedTuple):
+    """An offset; `OffsetRow` describes the attributes."""
 
     offset: int
     timestamp_ms: int
     leader_epoch: int
 
 
-LookUpAnswer = Looked | Fault
+LookUpAnswer = FoundOffset | Fault
 
 
 class _Call(NamedTuple):
-    """What is asked of a leader at once.
+    """What is requested from a leader at once.
 
     Attributes:
-        stable: whether the end is that of the last stable record.
-        numbers: of the questions.
+        stable: whether the end is the last stable offset.
+        numbers: the numbers of the questions.
     """
 
     leader: int
@@ -211,12 +275,11 @@ class _Call(NamedTuple):
 
 Chunk = tuple[_Call, "Future[Any]"]
 
-
-_JUST_S = 1.0
+_FRESH_S = 1.0
 
 
 class _Known:
-    """Who leads the partitions, as of one look at the cluster."""
+    """A snapshot of the cluster's metadata, with the leader of each partition."""
 
     def __init__(self, metadata: ClusterMetadata) -> None:
         self.metadata = metadata
@@ -227,25 +290,25 @@ class _Known:
         leader = self._leaders.get(place)
         if leader is None:
             topics = self.metadata.topics
-            there = place.topic in topics
-            leader = leader_of(topics, place) if there else unknown(f"topic {place.topic}")
+            exists = place.topic in topics
+            leader = leader_of(topics, place) if exists else unknown(f"topic {place.topic}")
             self._leaders[place] = leader
         return leader
 
 
 class LookUps(Closing):
-    """Asks the partitions' leaders; learns who they are when first asked, and after a failure."""
+    """Asks the partitions' leaders; finds them on first use, and again after a failure."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._known: _Known | None = None
-        self._talks: dict[int, LeaderConnection] = {}
+        self._leaders: dict[int, LeaderConnection] = {}
         self._security = _security(connection)
 
     @property
-    def seen(self) -> bool:
-        """Whether the client has just learnt who the brokers are."""
-        return self._known is not None and monotonic() - self._known.at < _JUST_S
+    def fresh(self) -> bool:
+        """Whether the cluster's metadata was read less than a second ago."""
+        return self._known is not None and monotonic() - self._known.at < _FRESH_S
 
     def overview(self, deadline: Deadline) -> Overview:
         """The cluster's id and its partitions.
@@ -253,64 +316,64 @@ class LookUps(Closing):
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        known = self.learn(deadline).metadata
+        known = self.refresh(deadline).metadata
         partitions = {name: tuple(topic.partitions) for name, topic in known.topics.items()}
         return Overview(str(known.cluster_id), partitions)
 
     def ask(
-        self, questions: Sequence[LookUpQuestion], deadline: Deadline, *, anew: bool = False
+        self, questions: Sequence[LookUpQuestion], deadline: Deadline, *, refresh: bool = False
     ) -> Callable[[], list[Found | Unavailable]]:
-        """Send the questions; the result waits for the answers.
+        """Send the questions; the returned function waits for the answers.
 
         Args:
-            anew: whether there may be topics that were not there when it was asked last.
+            refresh: whether topics may have been created since the last request.
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        if anew:
-            self.learn(deadline)
-        finish = self.looks(questions, deadline)
+        if refresh:
+            self.refresh(deadline)
+        finish = self.send(questions, deadline)
         return lambda: [a if isinstance(a, Unavailable) else Found(*a[:2]) for a in finish()]
 
-    def looks(
+    def send(
         self, questions: Sequence[LookUpQuestion], deadline: Deadline
-    ) -> Callable[[], list[Looked | Unavailable]]:
-        """The same, with the leader epochs.
+    ) -> Callable[[], list[FoundOffset | Unavailable]]:
+        """Like `ask`, with the leader epochs.
 
-        Very many times are asked in portions, each with as much time as all of them were given:
-        a leader answers one after the other.
+        Many times are requested in portions, each with the full duration of the deadline: a leader
+        handles one after another.
 
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        timed = any(when >= 0 for _, when in questions)
-        portion = _AT_ONCE if timed else len(questions) or 1
+        timed = any(time >= 0 for _, time in questions)
+        portion = _PORTION if timed else len(questions) or 1
         portions = [questions[n : n + portion] for n in range(0, len(questions), portion)]
-        sent = deque([self._asked(portions[0], deadline)] if portions else ())
+        sent = deque([self._start(portions[0], deadline)] if portions else ())
 
-        def finish() -> list[Looked | Unavailable]:
-            answers: list[Looked | Unavailable] = []
+        def finish() -> list[FoundOffset | Unavailable]:
+            answers: list[FoundOffset | Unavailable] = []
             for following in (*portions[1:], ()):
                 if following:
-                    sent.append(self._asked(following, Deadline.after(deadline.total)))
+                    sent.append(self._start(following, Deadline.after(deadline.total)))
                 answers += sent.popleft()() if sent else ()
             return answers
 
         return finish
 
-    def _asked(
+    def _start(
         self, questions: Sequence[LookUpQuestion], deadline: Deadline
-    ) -> Callable[[], list[Looked | Unavailable]]:
+    ) -> Callable[[], list[FoundOffset | Unavailable]]:
         attempts = deadline.attempts()
         answers: list[LookUpAnswer] = [_NOT_ASKED] * len(questions)
         timeout = next(attempts, 0.0)
         waiting = self._send(questions, range(len(questions)), answers, timeout, deadline)
 
-        def finish() -> list[Looked | Unavailable]:
+        def finish() -> list[FoundOffset | Unavailable]:
             self._collect(waiting, questions, answers, timeout)
             self._ask_again(questions, answers, attempts, deadline)
-            # What the client met and logged meanwhile is handed over.
+            # Deliver the client's log lines and errors.
             self._connection.wait(0)
             pairs = enumerate(answers)
             return [self._reason(questions[n], a) if isinstance(a, Fault) else a for n, a in pairs]
@@ -318,13 +381,13 @@ class LookUps(Closing):
         return finish
 
     def close(self) -> None:
-        """Hang up; may be called again, and asked again."""
-        for talk in self._talks.values():
-            talk.close()
-        self._talks = {}
+        """Disconnect; the next request reconnects. Idempotent."""
+        for leader in self._leaders.values():
+            leader.close()
+        self._leaders = {}
 
-    def learn(self, deadline: Deadline) -> _Known:
-        """See who leads the partitions now.
+    def refresh(self, deadline: Deadline) -> _Known:
+        """Read the cluster's metadata.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -361,32 +424,32 @@ class LookUps(Closing):
         timeout: float,
         deadline: Deadline,
     ) -> list[Chunk]:
-        known = self._known or self.learn(deadline)
+        known = self._known or self.refresh(deadline)
         calls = self._calls(known, questions, numbers, answers)
         return [(call, self._called(known, call, questions, timeout)) for call in calls]
 
     def _called(
         self, known: _Known, call: _Call, questions: Sequence[LookUpQuestion], timeout: float
     ) -> "Future[Any]":
-        talk = self._talk(known, call.leader)
+        leader = self._leader(known, call.leader)
         asked = [questions[n] for n in call.numbers]
-        if talk is None:
-            places = [KafkaPartition(*place, _asked(when)) for place, when in asked]
+        if leader is None:
+            places = [KafkaPartition(*place, _end_if_stable(time)) for place, time in asked]
             return _list_offsets(self._connection.admin(), places, call.stable, timeout)
-        return talk.ask(_by_topic(asked), Deadline.after(timeout), committed=call.stable)
+        return leader.ask(_by_topic(asked), Deadline.after(timeout), committed=call.stable)
 
-    def _talk(self, known: _Known, leader: int) -> LeaderConnection | None:
-        """The connection to it; None where librdkafka's is to be used."""
-        node = known.metadata.brokers.get(leader)
+    def _leader(self, known: _Known, number: int) -> LeaderConnection | None:
+        """The connection to a leader; None if librdkafka must be used."""
+        node = known.metadata.brokers.get(number)
         if self._security is None or node is None:
             return None
-        address = Address(leader, str(node.host), int(node.port))
-        talk = self._talks.get(leader)
-        if talk is None or talk.address != address:
-            if talk is not None:
-                talk.close()
-            talk = self._talks[leader] = LeaderConnection(address, self._security)
-        return None if talk.unfit else talk
+        address = Address(number, str(node.host), int(node.port))
+        found = self._leaders.get(number)
+        if found is None or found.address != address:
+            if found is not None:
+                found.close()
+            found = self._leaders[number] = LeaderConnection(address, self._security)
+        return None if found.unsupported else found
 
     def _calls(
         self,
@@ -395,26 +458,26 @@ class LookUps(Closing):
         numbers: Sequence[int],
         answers: list[LookUpAnswer],
     ) -> Iterator[_Call]:
-        """Questions that may stand in one call: of one leader, and each partition only once.
+        """Group the questions into calls to one leader with each partition at most once.
 
-        What is asked of a partition for the n-th time goes into an n-th call with the others'.
+        The n-th question about a partition goes into an n-th call.
         """
         times: dict[bool, dict[TopicPartition, int]] = {False: {}, True: {}}
         calls: dict[tuple[int, bool, int], list[int]] = {}
         most: dict[int, int] = {}
         for n in numbers:
-            partition, when = questions[n]
+            partition, time = questions[n]
             leader = known.leader_of(partition)
             if isinstance(leader, Fault):
                 answers[n] = leader
                 continue
-            stable = when == Mark.STABLE
+            stable = time == Mark.STABLE
             before = times[stable].get(partition, 0)
             times[stable][partition] = before + 1
             call = calls.setdefault((leader, stable, before), [])
             call.append(n)
             if leader not in most:
-                most[leader] = _CHUNK if self._talk(known, leader) is None else _OWN_CHUNK
+                most[leader] = _CHUNK if self._leader(known, leader) is None else _OWN_CHUNK
             if len(call) == most[leader]:
                 yield _Call(leader, stable, calls.pop((leader, stable, before)))
         yield from (_Call(leader, stable, call) for (leader, stable, _), call in calls.items())
@@ -449,27 +512,28 @@ def _security(connection: Connection) -> BrokerSecurity | None:
     try:
         return broker_security(connection.properties)
     except ConfigError:
-        # librdkafka has more ways to log in than connections of our own.
+        # drctl's own connections do not support every SASL mechanism.
         return None
 
 
-def _asked(when: int) -> int:
-    return int(Mark.END) if when == Mark.STABLE else when
+def _end_if_stable(time: int) -> int:
+    """The last stable offset is the end, for a reader of committed records."""
+    return int(Mark.END) if time == Mark.STABLE else time
 
 
 def _by_topic(questions: Sequence[LookUpQuestion]) -> dict[str, list[tuple[int, int]]]:
     topics = defaultdict[str, list[tuple[int, int]]](list)
-    for (topic, number), when in questions:
-        topics[topic].append((number, _asked(when)))
+    for (topic, number), time in questions:
+        topics[topic].append((number, _end_if_stable(time)))
     return topics
 
 
 def _answers(found: Any) -> Iterator[tuple[tuple[str, int], LookUpAnswer]]:
-    """Of either kind of connection."""
+    """The answers in a response of drctl's own connection, or of librdkafka."""
     if isinstance(found, tuple):
         for topic, partition, error, time, offset, epoch in found:
             fault = Fault(error, KafkaError(error).str()) if error else None
-            yield (topic, partition), fault or Looked(offset, time, epoch)
+            yield (topic, partition), fault or FoundOffset(offset, time, epoch)
         return
     for place, info in found.items():
         yield (place.topic, place.partition), _answer(info)
@@ -481,13 +545,13 @@ def _answer(info: Any) -> LookUpAnswer:
     if info.offset == OFFSET_INVALID:
         return Fault(KafkaError._TIMED_OUT, "no answer from its leader")
     epoch = -1 if info.leader_epoch is None else info.leader_epoch
-    return Looked(info.offset, info.timestamp, epoch)
+    return FoundOffset(info.offset, info.timestamp, epoch)
 
 
 def _list_offsets(
     admin: AdminClient, asked: list[KafkaPartition], stable: bool, timeout: float
 ) -> "Future[Any]":
-    """What AdminClient.list_offsets does, without a future for each partition."""
+    """Like AdminClient.list_offsets, without a future for each partition."""
     future: Future[Any] = Future()
     level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
     super(AdminClient, admin).list_offsets(

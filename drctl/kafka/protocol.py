@@ -1,9 +1,10 @@
-"""Kafka's requests and responses as they go over a connection: headers, and tables of fields.
+"""Kafka's wire format: headers, and fields from which requests and responses are built.
 
-A message is written down as Kafka's message definitions do it: its fields, in their order. Flexible
-versions have compact fields and tags (KIP-482).
+A message is declared as in Kafka's message definitions: its fields, in order. Flexible versions
+have compact fields and tags (KIP-482). Each declaration is in the module that uses it.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from itertools import takewhile
 from struct import Struct, calcsize
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from drctl.formats import primitives
 from drctl.formats.primitives import Cursor, compact_nullable_string, int16, int32, varint
+from drctl.model.topology import TopicPartition
 
 CLIENT_ID = "drctl"
 NO_TAGS = primitives.tags(())
@@ -18,15 +20,15 @@ _NULL, _NOT_NULL = 0xFF, b"\x01"
 
 R = TypeVar("R")
 Read = Callable[[Cursor], R]
-"""Reads the body of a response; raises `Undecodable` where it is none."""
+"""Reads the body of a response; raises `Undecodable` if it is malformed."""
 
 
 class Api(NamedTuple):
-    """A kind of request, in the version that is spoken here.
+    """A kind of request, in the version that drctl uses.
 
     Attributes:
         flexible: whether this version has compact fields and tags (KIP-482).
-        since: the first Kafka whose brokers know it.
+        since: the first Kafka version that supports it.
     """
 
     name: str
@@ -39,21 +41,21 @@ class Api(NamedTuple):
 API_VERSIONS = Api("ApiVersions", 18, 0, False, "0.10")
 
 
-def request(api: Api, correlation: int, body: bytes) -> bytes:
-    """A request with its headers and its length."""
+def write_request(api: Api, correlation: int, body: bytes) -> bytes:
+    """Encode a request with its length and header."""
     client = primitives.nullable_string(CLIENT_ID)
     header = int16(api.key) + int16(api.version) + int32(correlation) + client
     data = header + (NO_TAGS if api.flexible else b"") + body
     return int32(len(data)) + data
 
 
-def answer(api: Api, data: bytes) -> tuple[int, Cursor]:
-    """The correlation id of a response, and its body.
+def read_response(api: Api, data: bytes) -> tuple[int, Cursor]:
+    """Return the correlation id of a response, and its body.
 
     Raises:
-        Undecodable: it is not a response.
+        Undecodable: the header is malformed.
     """
-    cursor = Cursor(f"answer to {api.name}", data)
+    cursor = Cursor(f"response to {api.name}", data)
     correlation = cursor.int32()
     if api.flexible:
         cursor.tags()
@@ -61,10 +63,10 @@ def answer(api: Api, data: bytes) -> tuple[int, Cursor]:
 
 
 class Field(NamedTuple):
-    """How a field's value is written and read.
+    """How to encode and decode the value of a field.
 
     Attributes:
-        format: of `struct`, where the field always has the same length.
+        format: its `struct` format if the field has a fixed length.
     """
 
     write: Callable[[Any], bytes]
@@ -80,18 +82,18 @@ STRING = Field(primitives.compact_string, Cursor.compact_string)
 NULLABLE_STRING = Field(compact_nullable_string, Cursor.compact_nullable_string)
 SHORT_STRING = Field(primitives.string, Cursor.string)
 TEXT = Field(compact_nullable_string, lambda cursor: cursor.compact_nullable_string() or "")
-"""A nullable string; null is read as empty."""
+"""A nullable string; null is read as an empty one."""
 
 
 def array(item: Field, *, flexible: bool = True) -> Field:
-    """An array. None is written as null; null is read as an empty one."""
+    """An array. None is written as null; null is read as an empty array."""
     read = item.read
 
     def write(values: Iterable[Any] | None) -> bytes:
         if values is None:
             return b"\0"
-        held = list(map(item.write, values))
-        return (varint(len(held) + 1) if flexible else int32(len(held))) + b"".join(held)
+        items = list(map(item.write, values))
+        return (varint(len(items) + 1) if flexible else int32(len(items))) + b"".join(items)
 
     if flexible:
         return Field(
@@ -104,7 +106,7 @@ _SKIPPED = object()
 
 
 def skipped(field: Field) -> Field:
-    """A field of an answer that nobody wants to know."""
+    """A field of a response that is read and dropped."""
 
     def read(cursor: Cursor) -> object:
         field.read(cursor)
@@ -114,19 +116,19 @@ def skipped(field: Field) -> Field:
 
 
 def struct(*fields: Field, into: Callable[..., Any] | None = None, flexible: bool = True) -> Field:
-    """Fields that belong together, as a tuple or what is made of them; tags are skipped."""
-    # There are very many rows of some: what has a fixed length in front is packed at once.
+    """A struct: read as a tuple of its fields, or as `into(*fields)`; tags are skipped."""
+    # Responses can have very many rows: the leading fields of fixed length are unpacked at once.
     fixed = list(takewhile(lambda field: field.format, fields))
     layout = Struct(">" + "".join(field.format for field in fixed))
     count, size, rest = len(fixed), layout.size, fields[len(fixed) :]
     end = NO_TAGS if flexible else b""
 
     def write(values: Iterable[Any]) -> bytes:
-        held = tuple(values)
+        row = tuple(values)
         if not rest:
-            return layout.pack(*held) + end
-        parts = [f.write(value) for f, value in zip(rest, held[count:], strict=True)]
-        return b"".join((layout.pack(*held[:count]), *parts, end))
+            return layout.pack(*row) + end
+        parts = [f.write(value) for f, value in zip(rest, row[count:], strict=True)]
+        return b"".join((layout.pack(*row[:count]), *parts, end))
 
     def read(cursor: Cursor) -> Any:
         found: tuple[Any, ...] = layout.unpack(cursor.take(size))
@@ -144,13 +146,13 @@ def rows(*fields: Field, into: Callable[..., Any] | None = None, flexible: bool 
     return array(struct(*fields, into=into, flexible=flexible), flexible=flexible)
 
 
-def placed(*fields: Field, into: Callable[..., Any], flexible: bool = True) -> Field:
-    """Rows by topic, read as one list of what is made of a topic and a row of it."""
+def topic_rows(*fields: Field, into: Callable[..., Any], flexible: bool = True) -> Field:
+    """Rows grouped by topic, read as one flat tuple of `into(topic, *row)`."""
     topic = STRING if flexible else SHORT_STRING
     topics = rows(topic, rows(*fields, flexible=flexible), flexible=flexible)
 
     def read(cursor: Cursor) -> tuple[Any, ...]:
-        return tuple([into(name, *row) for name, some in topics.read(cursor) for row in some])
+        return tuple([into(name, *row) for name, found in topics.read(cursor) for row in found])
 
     return topics._replace(read=read)
 
@@ -163,14 +165,14 @@ def nullable(item: Field) -> Field:
     )
 
 
-def request_of(*fields: Field, flexible: bool = True) -> Callable[..., bytes]:
-    """What writes the body of a request, from the value of each field."""
+def body_writer(*fields: Field, flexible: bool = True) -> Callable[..., bytes]:
+    """Return a function that encodes the body of a request from one argument per field."""
     write = struct(*fields, flexible=flexible).write
     return lambda *values: write(values)
 
 
-def answer_of(into: Callable[..., R], *fields: Field, flexible: bool = True) -> Read[R]:
-    """What reads the body of a response, and makes something of its fields."""
+def body_reader(into: Callable[..., R], *fields: Field, flexible: bool = True) -> Read[R]:
+    """Return a function that decodes the body of a response to `into(*fields)`."""
     body = struct(*fields, flexible=flexible)
 
     def read(cursor: Cursor) -> R:
@@ -181,19 +183,27 @@ def answer_of(into: Callable[..., R], *fields: Field, flexible: bool = True) -> 
     return read
 
 
-def alone(value: R) -> R:
-    """The only field that an answer has."""
+def only_field(value: R) -> R:
+    """Return the value: for `body_reader`, if a response has a single field."""
     return value
 
 
+def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Partition numbers by topic, as requests list them."""
+    topics: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in places:
+        topics[topic].append(partition)
+    return topics
+
+
 THROTTLE = skipped(INT32)
-"""Milliseconds, in front of most answers: nobody here asks so often."""
+"""The throttle time in most responses: drctl sends too few requests to need it."""
 
 _RANGES = rows(INT16, INT16, INT16, flexible=False)
 
 
 def read_versions(cursor: Cursor) -> dict[int, tuple[int, int]]:
-    """The oldest and the newest version that a broker supports, by the request's key.
+    """The oldest and newest version that a broker supports, by API key.
 
     Raises:
         Undecodable: it is not a response to ApiVersions.

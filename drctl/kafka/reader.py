@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError
 from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.offsets import Looked, LookUps, asked_of_each, read_offsets
+from drctl.kafka.offsets import FoundOffset, LookUps, list_offsets, read_offsets
 from drctl.kafka.simple_consumer import SimpleConsumer
 from drctl.kafka.topics import read_configurations, read_topics
 from drctl.model.errors import Unknown, Unreachable
@@ -109,7 +109,7 @@ def _readable(
     }
 
 
-def _newest(start: Looked, end: Looked, newest: Looked) -> int:
+def _newest(start: FoundOffset, end: FoundOffset, newest: FoundOffset) -> int:
     return -1 if start.offset >= end.offset else newest.timestamp_ms
 
 
@@ -247,8 +247,8 @@ class KafkaClusterReader(ClusterClient):
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        seen = self._connection.part(LookUps).seen
-        return read_topics(self._connection, names, self._connection.deadline(), seen)
+        fresh = self._connection.part(LookUps).fresh
+        return read_topics(self._connection, names, self._connection.deadline(), fresh)
 
     def offsets(
         self, partitions: Collection[TopicPartition]
@@ -287,7 +287,7 @@ class KafkaClusterReader(ClusterClient):
         """
         marks = (Mark.START, Mark.END, Mark.NEWEST)
         deadline = self._connection.deadline()
-        told = asked_of_each(self._connection, partitions, marks, deadline)
+        told = list_offsets(self._connection, partitions, marks, deadline)
         return {
             p: found if isinstance(found, Unavailable) else _newest(*found)
             for p, found in told.items()
@@ -379,8 +379,8 @@ class KafkaClusterReader(ClusterClient):
         Raises:
             Unreachable: no broker answered within the deadline.
         """
-        seen = self._connection.part(LookUps).seen
-        return read_configurations(self._connection, names, self._connection.deadline(), seen)
+        fresh = self._connection.part(LookUps).fresh
+        return read_configurations(self._connection, names, self._connection.deadline(), fresh)
 
     def look_up(
         self, questions: Sequence[tuple[TopicPartition, int]]

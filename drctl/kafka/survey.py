@@ -1,23 +1,101 @@
-"""A whole cluster looked at: brokers, replicas, settings, users, limits; nothing is changed."""
+"""Inventory of a whole cluster: brokers, replicas, settings, users and quotas."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from struct import Struct
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import KafkaError
 from confluent_kafka.admin import ClusterMetadata, ConfigResource, ResourceType  # type: ignore[attr-defined, unused-ignore]
 
-from drctl.kafka import protocol_cluster as wire
-from drctl.kafka.broker_socket import BrokerSocket
-from drctl.kafka.brokers import ClusterClient, addresses_in, first_reason
+from drctl.formats.primitives import Cursor, compact_string
+from drctl.kafka.brokers import BrokerSocket, ClusterClient, addresses_in, first_reason
 from drctl.kafka.connection import Asked, gather
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.elections import described
+from drctl.kafka.elections import partitions_task
 from drctl.kafka.faults import Fault
-from drctl.kafka.protocol_producers import LIST_TRANSACTIONS, list_transactions, read_listed
+from drctl.kafka.health import describe_cluster
+from drctl.kafka.producer_ids import LIST_TRANSACTIONS, list_transactions, read_listed
+from drctl.kafka.protocol import (
+    CLIENT_ID,
+    INT8,
+    INT16,
+    NO_TAGS,
+    NULLABLE_STRING,
+    STRING,
+    TEXT,
+    THROTTLE,
+    Api,
+    Field,
+    body_reader,
+    body_writer,
+    rows,
+)
 from drctl.model.errors import ConfigError
-from drctl.model.survey import Broker, ByBroker, Layout, Quotas, Replicas, Settings
+from drctl.model.survey import Broker, BrokerFeatures, ByBroker, Layout, Quotas, Replicas, Settings
 from drctl.model.topology import TopicPartition, Unavailable
+
+FEATURES = Api("ApiVersions", 18, 3, True, "2.4")
+DESCRIBE_QUOTAS = Api("DescribeClientQuotas", 48, 1, True, "2.8")
+
+_VERSIONS = rows(INT16, INT16, INT16)
+_LEVELS = rows(STRING, INT16, INT16)
+_SUPPORTED, _FINALIZED = 0, 2
+
+FEATURES_REQUEST = compact_string(CLIENT_ID) + compact_string("1") + NO_TAGS
+"""The body of the request: drctl's name and version."""
+
+
+def read_features(cursor: Cursor) -> BrokerFeatures:
+    """Read a broker's features.
+
+    Raises:
+        Undecodable: the response is malformed, or an error.
+    """
+    # Only this response has no tags in its header (KIP-511). The first byte of the error code,
+    # always 0, was read as the tags.
+    error = cursor.int8()
+    if error:
+        cursor.fail(f"error {error}")
+    _VERSIONS.read(cursor)
+    cursor.int32()
+    tagged = dict(cursor.tags())
+    cursor.end()
+    return BrokerFeatures(_levels(tagged.get(_SUPPORTED)), _levels(tagged.get(_FINALIZED)))
+
+
+def _levels(data: bytes | None) -> dict[str, int]:
+    """The highest level of each feature."""
+    found = () if data is None else _LEVELS.read(Cursor("features", data))
+    return {name: max(levels) for name, *levels in found}
+
+
+class DescribedQuotas(NamedTuple):
+    """The response to DescribeClientQuotas.
+
+    Attributes:
+        error: Kafka's error code; 0 for success.
+        limits: limits by entity and key.
+    """
+
+    error: int
+    text: str
+    limits: Quotas
+
+
+def _quotas(error: int, text: str, entries: Iterable[tuple[Any, Any]]) -> DescribedQuotas:
+    limits = {tuple(sorted(entity, key=str)): dict(values) for entity, values in entries}
+    return DescribedQuotas(error, text, limits)
+
+
+_DOUBLE = Struct(">d")
+FLOAT64 = Field(_DOUBLE.pack, lambda cursor: _DOUBLE.unpack(cursor.take(_DOUBLE.size))[0])
+_NOT_STRICT = 0
+ALL_QUOTAS = body_writer(rows(), INT8)((), _NOT_STRICT)
+"""The body of a request for all quotas."""
+
+_QUOTA = rows(rows(STRING, NULLABLE_STRING), rows(STRING, FLOAT64))
+read_quotas = body_reader(_quotas, THROTTLE, INT16, TEXT, _QUOTA)
 
 T = TypeVar("T")
 
@@ -25,13 +103,13 @@ _USERS = "users"
 
 
 class KafkaSurveyor(ClusterClient):
-    """Implements `ClusterSurveyor` of `drctl.model.survey`; connects on first use.
+    """Implements `ClusterSurveyor` of `drctl.model.survey`; not thread-safe.
 
-    Every call ends within `timeout_s` (and a moment). One thread at a time may use it.
+    Every call ends within about `timeout_s`.
     """
 
     def layout(self) -> Layout:
-        """Brokers and replicas of everything that this user may see.
+        """Brokers, and the replicas of all topics that this user may see.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -56,18 +134,16 @@ class KafkaSurveyor(ClusterClient):
         )
 
     def features(self) -> ByBroker:
-        """Each broker, asked alone and all of them at once.
+        """The features of each broker.
 
         Raises:
             Unreachable: no broker answered within the deadline.
-            ConfigError: the properties cannot be used for connections of our own.
+            ConfigError: drctl's own connections do not support the properties.
         """
-        return self._every(
-            lambda opened: opened.exchange(wire.FEATURES, wire.ask_features(), wire.read_features)
-        )
+        return self._each(lambda broker: broker.exchange(FEATURES, FEATURES_REQUEST, read_features))
 
     def settings(self) -> Settings:
-        """Each broker's configuration, as far as it is told; secrets never are.
+        """Each broker's configuration, as far as it is reported, without secrets.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -87,7 +163,7 @@ class KafkaSurveyor(ClusterClient):
         }
 
     def scram_users(self) -> frozenset[str] | Unavailable:
-        """Who has a SCRAM credential, by name.
+        """The names of all users with SCRAM credentials.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -104,47 +180,47 @@ class KafkaSurveyor(ClusterClient):
 
         Raises:
             Unreachable: no broker answered within the deadline.
-            ConfigError: the properties cannot be used for connections of our own.
+            ConfigError: drctl's own connections do not support the properties.
         """
 
-        def one(opened: BrokerSocket) -> Quotas | Unavailable:
-            found = opened.exchange(wire.DESCRIBE_QUOTAS, wire.describe_quotas(), wire.read_quotas)
+        def ask(broker: BrokerSocket) -> Quotas | Unavailable:
+            found = broker.exchange(DESCRIBE_QUOTAS, ALL_QUOTAS, read_quotas)
             if found.error:
                 return Unavailable(found.text or KafkaError(found.error).str())
             return found.limits
 
-        return self._brokers.first(one, self._connection.deadline())
+        return self._brokers.first(ask, self._connection.deadline())
 
     def transactional_ids(self) -> tuple[str, ...] | Unavailable:
-        """All that the coordinators know, in use or not, sorted.
+        """All transactional ids that the coordinators know, in use or not, sorted.
 
         Raises:
             Unreachable: no broker answered within the deadline.
-            ConfigError: the properties cannot be used for connections of our own.
+            ConfigError: drctl's own connections do not support the properties.
         """
 
-        def one(opened: BrokerSocket) -> tuple[str, ...] | Unavailable:
-            error, listed = opened.exchange(LIST_TRANSACTIONS, list_transactions(()), read_listed)
+        def ask(broker: BrokerSocket) -> tuple[str, ...] | Unavailable:
+            error, listed = broker.exchange(LIST_TRANSACTIONS, list_transactions(()), read_listed)
             if error:
-                return Unavailable(f"{opened.address}: {KafkaError(error).str()}")
+                return Unavailable(f"{broker.address}: {KafkaError(error).str()}")
             return tuple(each.transactional_id for each in listed)
 
-        answers = self._every(one)
-        # Each coordinator knows its own: without one of them the list is not whole.
+        answers = self._each(ask)
+        # Each coordinator knows only its own: without one of them the list is incomplete.
         known = [each for each in answers.values() if not isinstance(each, Unavailable)]
         if len(known) < len(answers):
             return first_reason(answers)
         return tuple(sorted({name for names in known for name in names}))
 
-    def _every(self, one: Callable[[BrokerSocket], T]) -> dict[int, T | Unavailable]:
+    def _each(self, task: Callable[[BrokerSocket], T]) -> dict[int, T | Unavailable]:
         deadline = self._connection.deadline()
         addresses = self._brokers.addresses(deadline)
-        return self._brokers.ask(dict.fromkeys(addresses, one), addresses, deadline)
+        return self._brokers.ask(dict.fromkeys(addresses, task), addresses, deadline)
 
     def _eligible(
         self, metadata: ClusterMetadata, deadline: Deadline
     ) -> dict[TopicPartition, tuple[int, ...]]:
-        """Of topics with a replica that is behind; nothing where no broker tells."""
+        """Eligible leader replicas in topics with an out-of-sync replica; empty if unknown."""
         behind = {
             name
             for name, topic in metadata.topics.items()
@@ -153,17 +229,17 @@ class KafkaSurveyor(ClusterClient):
         if not behind:
             return {}
         addresses = addresses_in(metadata)
-        tasks = dict.fromkeys(addresses, described(behind))
+        tasks = dict.fromkeys(addresses, partitions_task(behind))
         try:
             answers = self._brokers.ask(tasks, addresses, deadline, enough=bool)
         except ConfigError:
-            # Connections of our own are not possible with every way to log in.
+            # drctl's own connections do not support every SASL mechanism.
             return {}
         known = (each for each in answers.values() if not isinstance(each, Unavailable) and each)
         return {each.place: each.eligible or () for each in next(known, ())}
 
     def _racks(self, deadline: Deadline) -> dict[int, str]:
-        found = self._brokers.described(deadline)
+        found = describe_cluster(self._connection, self._brokers, deadline)
         return {} if isinstance(found, Unavailable) else dict(found.racks)
 
     def _ask_users(self, names: Collection[str], timeout: float, _by: Deadline) -> Asked[str]:

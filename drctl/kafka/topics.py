@@ -1,4 +1,4 @@
-"""What topics are: partitions, leaders, configuration, and whether they may be read."""
+"""Topic partitions, leaders, configurations, and whether this user may read them."""
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
@@ -21,32 +21,32 @@ State = TopicState | Unavailable | None
 
 
 def read_topics(
-    connection: Connection, names: Collection[str], deadline: Deadline, seen: bool = False
+    connection: Connection, names: Collection[str], deadline: Deadline, refreshed: bool = False
 ) -> dict[str, State]:
-    """Each named topic's state; None where the cluster says that it does not exist.
+    """Each named topic's state; None if it does not exist.
 
     Args:
-        seen: whether the client has just learnt who the brokers are.
+        refreshed: whether the client has just read the cluster's metadata.
 
     Raises:
         Unreachable: no broker answered within the deadline.
     """
     questions = [(kind, name) for kind in (_DESCRIPTION, _CONFIG) for name in names]
-    ask = partial(_ask, connection, count(int(not seen)))
+    ask = partial(_ask, connection, count(int(not refreshed)))
     answers = gather(connection, questions, ask, deadline)
     return {name: _state(name, answers, connection) for name in names}
 
 
 def read_configurations(
-    connection: Connection, names: Collection[str], deadline: Deadline, seen: bool = False
+    connection: Connection, names: Collection[str], deadline: Deadline, refreshed: bool = False
 ) -> dict[str, Mapping[str, str] | Unavailable]:
-    """Each topic's configuration, name to value; `seen` as above.
+    """Each topic's configuration; `refreshed` as for `read_topics`.
 
     Raises:
         Unreachable: no broker answered within the deadline.
     """
     questions = [(_CONFIG, name) for name in names]
-    ask = partial(_ask, connection, count(int(not seen)))
+    ask = partial(_ask, connection, count(int(not refreshed)))
     answers = gather(connection, questions, ask, deadline)
     found: dict[str, Mapping[str, str] | Unavailable] = {}
     for _, name in questions:
@@ -64,7 +64,7 @@ def _ask(
     deadline: Deadline,
 ) -> Iterator[tuple[Question, Any]]:
     if next(rounds):
-        # Tells the client which broker to ask: the one it asked before may be dead.
+        # Refresh the client's brokers: the one that it asked before may be dead.
         connection.nodes(deadline)
     admin = connection.admin()
     for chunk in in_chunks([name for kind, name in questions if kind == _DESCRIPTION], _CHUNK):
@@ -110,6 +110,6 @@ def _unavailable(name: str, fault: Fault, connection: Connection) -> Unavailable
 
 
 def _readable(description: TopicDescription) -> bool:
-    # None from brokers before 2.3, which do not tell.
+    # None from brokers before 2.3, which do not report it.
     operations = description.authorized_operations
     return operations is None or AclOperation.READ in operations

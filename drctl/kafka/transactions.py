@@ -8,21 +8,16 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException
 
-from drctl.kafka.broker_socket import BrokerSocket
-from drctl.kafka.brokers import Brokers
+from drctl.kafka.brokers import Brokers, BrokerSocket
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.own_topics import LEDGER, PURGED, Change, Purpose, TopicWriter
-from drctl.kafka.protocol_groups import (
+from drctl.kafka.group_requests import (
     FIND_COORDINATOR,
     find_transaction_coordinator,
     read_coordinators,
 )
-from drctl.kafka.protocol_producers import (
-    DESCRIBE_TRANSACTIONS,
-    describe_transactions,
-    read_described,
-)
+from drctl.kafka.own_topics import LEDGER, PURGED, Change, Purpose, TopicWriter
+from drctl.kafka.producer_ids import DESCRIBE_TRANSACTIONS, describe_transactions, read_described
 from drctl.model import errors
 from drctl.model.errors import ConfigError, DrctlError, Unknown, Unreachable
 from drctl.model.topology import Unavailable

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from drctl.kafka.broker_socket import Login, broker_security
+from drctl.kafka.broker_security import broker_security
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.oauth import TokenSource
-from drctl.kafka.sasl import bearer
+from drctl.kafka.sasl import Login, bearer
 from drctl.model.errors import ConfigError, Unreachable
 from tests.kafka.certificates import Authority, Certificate, make_authority
 

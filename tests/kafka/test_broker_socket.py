@@ -9,9 +9,10 @@ from time import monotonic
 
 import pytest
 
-from drctl.kafka.broker_socket import Address, BrokerSecurity, BrokerSocket
+from drctl.kafka.broker_security import BrokerSecurity
+from drctl.kafka.brokers import Address, BrokerSocket
 from drctl.kafka.deadline import Deadline
-from drctl.kafka.protocol_producers import INIT_PRODUCER_ID, init_producer_id, read_init
+from drctl.kafka.producer_ids import INIT_PRODUCER_ID, init_producer_id, read_init
 from drctl.model.errors import DrctlError, Unknown, Unreachable
 
 VERSIONS = bytes.fromhex("000000000001001600000006")

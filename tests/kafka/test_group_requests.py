@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from drctl.kafka.broker_socket import Address, BrokerSocket
-from drctl.kafka.brokers import Brokers
+from drctl.kafka.brokers import Address, Brokers, BrokerSocket
 from drctl.kafka.connection import Connection, Nodes
-from drctl.kafka.group_offsets import GroupRequests, Replied
-from drctl.kafka.protocol import Api
-from drctl.kafka.protocol_groups import (
+from drctl.kafka.group_requests import (
     COMMIT,
     DELETE,
     FETCH,
     FIND_COORDINATOR,
-    Answered,
     Coordinator,
-    GroupHeld,
-    Held,
+    FetchedGroup,
+    FetchedOffset,
+    GroupRequests,
+    Reply,
+    WriteResult,
 )
+from drctl.kafka.protocol import Api
 from drctl.model.errors import ConfigError, Unknown, Unreachable
 from drctl.model.groups import Committed
 from drctl.model.topology import TopicPartition
@@ -58,7 +58,7 @@ class Broker:
         self.answers -= 1
         if self.answers == -1:
             raise Unreachable("it hung up")
-        return 0, [Answered(TOPIC, 0, self._error())]
+        return 0, [WriteResult(TOPIC, 0, self._error())]
 
     def _error(self) -> int:
         return self.errors.pop(0) if self.errors else 0
@@ -69,8 +69,8 @@ class Broker:
         if api not in self:
             raise Unknown(f"it does not know {api.name}")
         asked = [group for group in GROUPS if group.encode() in body]
-        held = (Held(TOPIC, 0, 5, -1, "", 0), Held(TOPIC, 1, -1, -1, "", 0))
-        return [GroupHeld(group, held, self._error()) for group in asked]
+        held = (FetchedOffset(TOPIC, 0, 5, -1, "", 0), FetchedOffset(TOPIC, 1, -1, -1, "", 0))
+        return [FetchedGroup(group, held, self._error()) for group in asked]
 
 
 Opened = Callable[..., GroupRequests]
@@ -107,8 +107,8 @@ def test_groups_whose_coordinator_moves_are_asked_again(opened: Opened) -> None:
 def test_one_whose_coordinator_moves_for_ever_says_so(opened: Opened) -> None:
     broker = Broker(errors=[KafkaError.COORDINATOR_LOAD_IN_PROGRESS] * 1_000_000)
     (reply,) = opened(broker, timeout_s=1).committed(GROUPS[:1]).values()
-    assert reply.put_off
-    assert not reply.silent
+    assert reply.resend
+    assert not reply.unanswered
 
 
 def test_a_group_that_may_not_be_seen_says_so(opened: Opened) -> None:
@@ -127,7 +127,7 @@ def test_a_broker_that_is_too_old_is_sent_nothing(opened: Opened, ask: str) -> N
         assert reply.failed is not None
         assert "it does not know" in reply.failed.text
         assert not reply.sent
-        assert not reply.silent
+        assert not reply.unanswered
     assert broker.taken == []
 
 
@@ -142,19 +142,19 @@ def test_a_login_that_sockets_of_our_own_do_not_have(
     (reply,) = requests.committed(GROUPS[:1]).values()
     assert reply.failed is not None
     assert "GSSAPI" in reply.failed.text
-    assert not reply.silent
+    assert not reply.unanswered
 
 
 def test_all_are_committed_and_each_is_answered(opened: Opened) -> None:
     broker = Broker()
-    assert opened(broker).commit(WANTED) == [Replied()] * len(GROUPS)
+    assert opened(broker).commit(WANTED) == [Reply()] * len(GROUPS)
     assert len(broker.taken) == len(GROUPS)
 
 
 def test_what_was_sent_and_not_answered_says_so_and_is_not_sent_again(opened: Opened) -> None:
     broker = Broker(answers=3)
     replies = opened(broker).commit(WANTED)
-    lost = [reply for reply in replies if reply.silent]
+    lost = [reply for reply in replies if reply.unanswered]
     assert lost
     assert all(reply.sent for reply in lost)
     assert len(broker.taken) == len(set(broker.taken)) == len(GROUPS), "each once, and once only"
@@ -164,6 +164,6 @@ def test_offsets_are_removed(opened: Opened) -> None:
     broker = Broker(knows=(DELETE,), errors=[0, KafkaError.GROUP_SUBSCRIBED_TO_TOPIC])
     place = TopicPartition(TOPIC, 0)
     first, second = opened(broker).delete([(GROUPS[0], [place]), (GROUPS[0], [place])])
-    assert first == Replied()
+    assert first == Reply()
     assert second.faults[place].code == KafkaError.GROUP_SUBSCRIBED_TO_TOPIC
     assert len(broker.taken) == 2

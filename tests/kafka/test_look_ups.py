@@ -9,7 +9,6 @@ from confluent_kafka.admin import AclOperation
 
 from drctl.kafka import offsets
 from drctl.kafka.connection import Connection
-from drctl.kafka.protocol_partitions import LOOK_UP
 from drctl.kafka.reader import KafkaClusterReader
 from drctl.model.errors import Unreachable
 from drctl.model.topology import Found, Mark, PartitionOffsets, TopicPartition, Unavailable
@@ -86,7 +85,7 @@ def test_more_partitions_than_a_call_takes_in_the_order_of_the_questions(
 def test_very_many_times_are_asked_in_portions(
     reader: KafkaClusterReader, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(offsets, "_AT_ONCE", 7)
+    monkeypatch.setattr(offsets, "_PORTION", 7)
     monkeypatch.setattr(offsets, "_CHUNK", 2)
     monkeypatch.setattr(offsets, "_OWN_CHUNK", 2)
     name = bench.create(3)
@@ -142,28 +141,28 @@ def test_configurations_of_a_user_who_may_not_read_them_all(
     assert found[dark] == Unavailable(f"not authorized to describe topic {dark}")
 
 
-def test_a_connection_that_was_lost_is_made_anew(primary: ClusterUnderTest, bench: Bench) -> None:
+def test_a_lost_connection_is_reopened(primary: ClusterUnderTest, bench: Bench) -> None:
     """As where nothing was asked for longer than a broker keeps a connection."""
     asked = [(TopicPartition(bench.create(), 0), int(Mark.END))]
     with KafkaClusterReader(Connection("primary", primary.properties())) as reader:
         assert reader.look_up(asked)() == [Found(0, -1)]
-        (talk,) = reader._connection.part(offsets.LookUps)._talks.values()
-        assert talk._socket is not None
-        assert talk._socket._socket is not None
-        talk._socket._socket.shutdown(socket.SHUT_RDWR)
+        (leader,) = reader._connection.part(offsets.LookUps)._leaders.values()
+        assert leader._socket is not None
+        assert leader._socket._socket is not None
+        leader._socket._socket.shutdown(socket.SHUT_RDWR)
         assert reader.look_up(asked)() == [Found(0, -1)]
-        assert not talk.unfit
+        assert not leader.unsupported
 
 
 def test_a_broker_that_is_too_old_is_asked_by_librdkafka(
     primary: ClusterUnderTest, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(offsets, "LOOK_UP", LOOK_UP._replace(version=99))
+    monkeypatch.setattr(offsets, "LIST_OFFSETS", offsets.LIST_OFFSETS._replace(version=99))
     asked = [(TopicPartition(bench.create(), 0), int(Mark.END))]
     with KafkaClusterReader(Connection("primary", primary.properties())) as reader:
         assert reader.look_up(asked)() == [Found(0, -1)]
-        (talk,) = reader._connection.part(offsets.LookUps)._talks.values()
-        assert "does not support ListOffsets" in talk.unfit
+        (leader,) = reader._connection.part(offsets.LookUps)._leaders.values()
+        assert "does not support ListOffsets" in leader.unsupported
 
 
 def test_nobody_answers() -> None:
