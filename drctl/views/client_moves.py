@@ -1,4 +1,4 @@
-"""How clients leave a source that still runs: the notes of a plan."""
+"""What happens to clients that are connected to a source that still runs: notes of a plan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from drctl.engine.kind import Kind, Trait
 from drctl.model.document import Name
 from drctl.model.plan import Plan, Step
 from drctl.steps.registry import KINDS
-from drctl.views.run_data import ReportData, Writes
 from drctl.views.text import plain, sentence
 
 _NOWHERE = (
@@ -18,10 +17,10 @@ _NOWHERE = (
 
 @dataclass(frozen=True, slots=True)
 class LeavingRow:
-    """The note of a step about clients connected to the source.
+    """The note of a step about clients that are connected to the source.
 
     Attributes:
-        step: null: no step of the plan moves them.
+        step: null if no step of the plan moves them.
     """
 
     step: Name | None
@@ -29,7 +28,7 @@ class LeavingRow:
 
 
 def leaving_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[LeavingRow, ...]:
-    """The notes in order of the steps; none if the plan enables no writes."""
+    """Return the notes in the order of the steps; none if the plan does not enable writes."""
     if not _with(Trait.ENABLES_WRITES, plan, kinds):
         return ()
     nowhere = _NOWHERE.format(source=plan.source, target=plan.target)
@@ -42,15 +41,10 @@ def leaving_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[Leaving
 
 
 def leaving_lines(plan: Plan) -> tuple[str, ...]:
-    """The notes as printable lines."""
+    """Format the notes as printable lines."""
     return tuple(
         f"{plain(row.step or 'no endpoint')}: {sentence(row.words)}" for row in leaving_rows(plan)
     )
-
-
-def leaving_told(data: ReportData) -> tuple[str, ...]:
-    """The notes of a run's plan, once the target accepts writes."""
-    return leaving_lines(data.plan) if data.writes is Writes.TARGET else ()
 
 
 def _with(trait: Trait, plan: Plan, kinds: Mapping[str, Kind]) -> list[Step]:

@@ -1,4 +1,4 @@
-"""Documents of commands that say little."""
+"""Small documents: errors, init, runbooks, the lab, versions, schemas and help."""
 
 from typing import Annotated, Any, Literal, get_args
 
@@ -14,8 +14,8 @@ class ErrorBody(Document):
     Attributes:
         code: the exit code.
         kind: the kind of error, such as Refused.
-        message: what is true, in words for a person.
-        hint: what to do; empty where nothing sensible can be said.
+        message: what failed, and why.
+        hint: what to do; empty if there is no advice.
     """
 
     code: Literal[2, 3, 4, 5, 70, 130]
@@ -54,7 +54,7 @@ class LintedRunbook(Document):
     """What is wrong with a runbook.
 
     Attributes:
-        problems: FILE:LINE:COLUMN: what.
+        problems: each as FILE:LINE:COLUMN: what is wrong.
     """
 
     path: Name
@@ -69,7 +69,7 @@ class RunbookLintDocument(Document):
 
 
 class RunbookDocument(Document):
-    """A runbook, as it stands in its file or as a Markdown page."""
+    """The text of a runbook: its file, or a Markdown page."""
 
     SCHEMA = "drctl/runbook/1"
     name: Name
@@ -78,11 +78,11 @@ class RunbookDocument(Document):
 
 
 class ListedRunbook(Document):
-    """A runbook that there is.
+    """An available runbook.
 
     Attributes:
-        own: whether it is the site's.
-        replaced: whether the site has one of the same name, which is run instead.
+        own: whether it is user-supplied.
+        replaced: whether a user-supplied runbook of the same name is used instead.
         sound: whether it can be read.
     """
 
@@ -94,7 +94,7 @@ class ListedRunbook(Document):
 
 
 class RunbooksDocument(Document):
-    """The runbooks that there are."""
+    """The available runbooks."""
 
     SCHEMA = "drctl/runbooks/1"
     runbooks: tuple[ListedRunbook, ...]
@@ -121,7 +121,7 @@ class LabDownDocument(Document):
     """The end of a lab.
 
     Attributes:
-        ended: processes.
+        ended: number of processes that were stopped.
     """
 
     SCHEMA = "drctl/lab-down/1"
@@ -155,7 +155,7 @@ class HelpDocument(Document):
 
 
 class CompletionDocument(Document):
-    """A script that completes drctl in a shell."""
+    """A completion script for a shell."""
 
     SCHEMA = "drctl/completion/1"
     shell: Literal["bash", "zsh", "fish"]

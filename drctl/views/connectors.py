@@ -28,7 +28,7 @@ from drctl.views.view import (
 
 @view
 def status_table(clusters: Sequence[ConnectorHealth]) -> Iterator[Part]:
-    """Every connector, with the cause of each failure."""
+    """Show every connector, with the cause of each failure."""
     for each in clusters:
         yield from _connect_cluster(each)
 
@@ -62,7 +62,7 @@ def _connector_cells(each: Connector) -> tuple[str, ...]:
 
 @view
 def recover_plan_table(plan: RecoverPlan, backoff: Backoff, execute: str) -> Iterator[Part]:
-    """The plan, and the command that executes it."""
+    """Show the plan, and the command that executes it."""
     actions = counted(line.action for line in plan.lines)
     yield Text(f"Plan for Connect {plain(plan.workers)}: {actions}", "bold")
     yield from notes((), plan.overrides.items())
@@ -94,7 +94,7 @@ def recover_plan_table(plan: RecoverPlan, backoff: Backoff, execute: str) -> Ite
 def recover_table(
     plan: RecoverPlan, attempts: Sequence[Restarted], treated: Treated | None
 ) -> Iterator[Part]:
-    """The result."""
+    """Show the result of a recovery."""
     endings = counted(each.ending.value for each in attempts)
     what = treated.words if treated else endings
     yield Text(f"Connect {plain(plan.workers)}: {sentence(what)}", "bold")
@@ -115,7 +115,7 @@ def recover_table(
 
 @view
 def export_table(export: Export, file: str) -> Iterator[Part]:
-    """The result of an export."""
+    """Show the result of an export."""
     count = plural(len(export.connectors), "connector")
     yield Text(f"Source offsets of {count} of Connect {plain(export.workers)}", "bold")
     columns = ("Connector", "Kind", "State", "Offsets", "Stored in")
@@ -133,7 +133,7 @@ def _kept_cells(each: Kept) -> tuple[str, ...]:
 
 @view
 def offsets_plan_table(plan: OffsetsPlan, execute: str) -> Iterator[Part]:
-    """The plan to write source offsets."""
+    """Show the plan to write source offsets."""
     actions = counted(line.action for line in plan.lines)
     yield Text(f"Plan for Connect {plain(plan.workers)}: {actions}", "bold")
     yield Text(f"from {plain(plan.origin)}", "dim")
@@ -149,7 +149,7 @@ def offsets_plan_table(plan: OffsetsPlan, execute: str) -> Iterator[Part]:
 
 @view
 def offsets_result_table(result: OffsetsResult, undo: str) -> Iterator[Part]:
-    """The result of writing source offsets."""
+    """Show the result of writing source offsets."""
     outcomes = counted(each.outcome for each in result.results)
     yield Text(f"Connect {plain(result.plan.workers)}: {outcomes}", "bold")
     cells = [

@@ -26,7 +26,7 @@ _URGENT = {Status.FAIL: 0, Status.NOT_CHECKED: 1, Status.WARN: 2, Status.OK: 3}
 
 @view
 def doctor_table(found: Diagnosis) -> Iterator[Part]:
-    """The verdict, blockers and failures first, then all checks by family."""
+    """Show the verdict, blockers and failures first, then all checks by family."""
     if network := network_suspected(row.finding for row in found.rows):
         yield Text(sentence(network), "bold red")
         yield Text(f"Fix: {CHECK_NETWORK}", "dim")
@@ -62,14 +62,14 @@ def _readiness(found: Diagnosis) -> Text:
 
 
 def _findings(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[Text]:
-    """Findings that do not only repeat a shared cause."""
+    """Yield findings that do more than repeat a shared cause."""
     folded = [each for group in unseen for each in group.findings]
     for finding in (row.finding for row in rows if row.finding not in folded):
         yield from finding_lines(finding, _STYLES[finding.status], "evidence", "impact", "remedy")
 
 
 def _unseen(unseen: Unseen) -> Text:
-    """One line for each cause for which checks could not run."""
+    """Summarize the checks that could not run for one cause."""
     why = f", see {unseen.said_by}" if unseen.said_by else f": {unseen.cause.why}"
     words = sentence(f"{unseen.count} could not run{why} ({', '.join(unseen.checks)})")
     return Text(words, "yellow", "  not-checked ")
@@ -95,7 +95,7 @@ def _all_rows(rows: Sequence[Row], unseen: Sequence[Unseen]) -> Iterator[tuple[s
 def fix_table(
     plan: Plan, findings: Sequence[Finding], against: Sequence[str], execute: str
 ) -> Iterator[Part]:
-    """The verdict, every change, what must be fixed by hand, and the next command."""
+    """Show the verdict, every change, what to fix by hand, and the next command."""
     changes = changes_of(plan.steps)
     left = [each for each in findings if each.status is Status.WARN]
     yield _verdict(plan, changes, left, against)

@@ -1,4 +1,4 @@
-"""All drills as one self-contained HTML page."""
+"""The history of drills as a self-contained HTML page."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One measure.
+    """The chart of one measure.
 
     Attributes:
         top: value of the highest point, as text.
@@ -62,7 +62,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """All charts over the same drills.
+    """All charts of the same drills.
 
     Attributes:
         hidden: older drills that are not drawn.
@@ -75,7 +75,7 @@ class Trend:
 
 
 def trend(drills: Sequence[Past]) -> Trend | None:
-    """The charts; None without drills."""
+    """Build the charts; None without drills."""
     shown = tuple(drills)[-MOST:]
     if not shown:
         return None
@@ -90,7 +90,7 @@ def trend(drills: Sequence[Past]) -> Trend | None:
 
 
 def comparable(drills: Sequence[Past]) -> tuple[Past, ...]:
-    """Drills with the link and fault of the newest one."""
+    """Return the drills with the link and fault of the newest one."""
     newest = drills[-1]
     like = (newest.link, newest.inject)
     return tuple(past for past in drills if (past.link, past.inject) == like)
@@ -127,7 +127,7 @@ def _chart(
 
 
 def _height(value: float, top: float) -> float:
-    """Distance from the top; zero is at the bottom."""
+    """Return the distance from the top; zero is at the bottom."""
     share = value / top if top > 0 else 0.0
     return round(100 - _ROOM - share * (100 - 2 * _ROOM), 3)
 

@@ -99,7 +99,7 @@ class DrillPlanDocument(Document):
 def scratch_document(
     planned: Rehearsal, scratch: Scratch, target_topic: Callable[[str], str]
 ) -> ScratchDocument:
-    """The resources of a planned drill."""
+    """List the resources of a planned drill."""
     fences = (step for step in planned.plan.steps if step.kind == FENCE_PRODUCERS.name)
     return ScratchDocument(
         source_topics=(scratch.topic,),
@@ -248,7 +248,7 @@ class DrillHistoryDocument(Document):
 
 
 def figures(result: Result) -> tuple[Figure, ...]:
-    """RTO, RPO and translation error; empty if nothing was measured."""
+    """Return RTO, RPO and translation error; empty if nothing was measured."""
     measures = result.measures
     if measures is None:
         return ()
@@ -278,7 +278,7 @@ def figures(result: Result) -> tuple[Figure, ...]:
 
 
 def untouched(result: Result) -> str:
-    """Whether all other resources are unchanged."""
+    """Say whether all other resources are unchanged."""
     found = result.compared
     if found is None:
         return "not checked"
@@ -290,7 +290,7 @@ def untouched(result: Result) -> str:
 
 
 def past_row(past: Past) -> tuple[str, ...]:
-    """A row of the history table."""
+    """Format a row of the history table."""
     return (
         f"{past.began:%Y-%m-%d %H:%M}",
         plain(past.link),
@@ -314,7 +314,7 @@ _MOST = 20
 
 @view
 def plan_table(document: DrillPlanDocument) -> Iterator[Part]:
-    """The plan of a drill; the command that executes it comes last."""
+    """Show the plan of a drill; the command that executes it comes last."""
     ends = f"{plain(document.source)} to {plain(document.target)}"
     fault = f", with {document.inject}" if document.inject else ""
     yield Text(f"Plan: drill of link {plain(document.link)}, {ends}{fault}", "bold")
@@ -340,7 +340,7 @@ def plan_table(document: DrillPlanDocument) -> Iterator[Part]:
 
 @view
 def result_table(result: Result, page: str | None) -> Iterator[Part]:
-    """Verdict, measures, steps and other resources."""
+    """Show the verdict, measures, steps and other resources."""
     words = VERDICTS[result.verdict]
     head = f"Drill {words}: link {plain(result.link)}, drill {result.scratch.drill}"
     yield Text(head, _STYLES.get(result.verdict, "bold red"))
@@ -367,7 +367,7 @@ def result_table(result: Result, page: str | None) -> Iterator[Part]:
 
 def _some(what: Sequence[str]) -> str:
     words = "; ".join(map(sentence, what[:_MOST]))
-    return f"{words}; all: --output json" if len(what) > _MOST else words
+    return f"{words}; --output json lists all" if len(what) > _MOST else words
 
 
 def _step(number: int, step: StepTime) -> tuple[str, ...]:
@@ -377,7 +377,7 @@ def _step(number: int, step: StepTime) -> tuple[str, ...]:
 
 @view
 def clean_table(document: DrillCleanDocument) -> Iterator[Part]:
-    """Deleted and remaining resources of drills."""
+    """Show deleted and remaining resources of drills."""
     if not document.deleted and not document.left:
         yield Text("No resources of drills remain")
         return
@@ -392,7 +392,7 @@ def clean_table(document: DrillCleanDocument) -> Iterator[Part]:
 
 @view
 def history_table(drills: Sequence[Past], page: str | None) -> Iterator[Part]:
-    """The history of drills."""
+    """Show the history of drills."""
     if not drills:
         yield Text("No drills in this state_dir")
         return
@@ -409,6 +409,6 @@ def _past(past: Past) -> tuple[Text, ...]:
 def _lines(lines: Iterable[str]) -> Iterator[Part]:
     for number, line in enumerate(lines):
         if number == _MOST:
-            yield Text("  all: --output json")
+            yield Text("  --output json lists all")
             return
         yield Text(f"  - {line}")

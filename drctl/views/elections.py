@@ -24,7 +24,7 @@ from drctl.views.view import (
 
 @view
 def show_table(cluster: str, states: PartitionStates) -> Iterator[Part]:
-    """Partitions without a leader, with each replica."""
+    """Show partitions without a leader, with each replica."""
     leaderless = states.dark
     partitions = plural(len(states.partitions), "partition")
     state = f"{partitions}, all have a leader"
@@ -53,12 +53,12 @@ def _replicas(each: Partition, states: PartitionStates) -> Iterator[tuple[str, .
             str(each.place.partition),
             str(node),
             "yes" if node in states.alive else "no",
-            _standing(each, node),
+            _replica_state(each, node),
             number(end) if isinstance(end, int) else "?",
         )
 
 
-def _standing(each: Partition, node: int) -> str:
+def _replica_state(each: Partition, node: int) -> str:
     if node in each.in_sync:
         return "in sync"
     if node in (each.eligible or ()):
@@ -70,7 +70,7 @@ def _standing(each: Partition, node: int) -> str:
 
 @view
 def plan_table(plan: ElectionPlan, execute: str) -> Iterator[Part]:
-    """The plan, and the command that executes it."""
+    """Show the plan, and the command that executes it."""
     yield Text(f"{_headline(plan)}: {counted(line.action for line in plan.lines)}", "bold")
     yield from notes(plan.notes, plan.overrides.items())
     yield from listing([*plan.refused, *plan.elected], _cells, *_COLUMNS)
@@ -81,9 +81,9 @@ def plan_table(plan: ElectionPlan, execute: str) -> Iterator[Part]:
         yield from section("No election was held. To execute:", [plain(execute)])
     elif plan.refused:
         yield heading("No election is held while it is blocked.")
-        passed = {each.precheck for line in plan.refused for each in line.refused}
-        if all(precheck.overridable for precheck in passed):
-            words = " ".join(f"--override {precheck}=REASON" for precheck in sorted(passed))
+        prechecks = {each.precheck for line in plan.refused for each in line.refused}
+        if all(precheck.overridable for precheck in prechecks):
+            words = " ".join(f"--override {precheck}=REASON" for precheck in sorted(prechecks))
             yield Text(f"To override: {words}")
     else:
         yield heading("No elections are needed.")
@@ -91,7 +91,7 @@ def plan_table(plan: ElectionPlan, execute: str) -> Iterator[Part]:
 
 @view
 def result_table(result: ElectionResult) -> Iterator[Part]:
-    """The result, with the measured loss."""
+    """Show the result, with the measured loss."""
     plan = result.plan
     outcomes = counted(each.outcome for each in result.results)
     yield Text(f"{_headline(plan)}: {outcomes}", "bold")
@@ -106,7 +106,9 @@ def result_table(result: ElectionResult) -> Iterator[Part]:
         if reason := each.became.reason:
             yield Text(f"  {plain(str(each.line.place))}: {sentence(reason)}")
     if result.resume:
-        yield from section("It has not ended. To check its state and resume:", [result.resume])
+        yield from section(
+            "The election has not ended. To check its state and resume:", [result.resume]
+        )
 
 
 def _result_cells(each: LineResult) -> tuple[str, ...]:
@@ -128,7 +130,7 @@ def _measured(results: Sequence[LineResult]) -> Iterator[Text]:
 
 
 def measured(each: LineResult) -> str:
-    """The measured loss of one partition, from the new leader's log."""
+    """Describe the measured loss of one partition, from the new leader's log."""
     if isinstance(each.cut, Unavailable):
         return f"unknown: {sentence(each.cut.reason)}"
     kept = f"the kept log ended at {each.cut}"

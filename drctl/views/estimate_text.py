@@ -76,7 +76,7 @@ def place(topic: str, partition: PartitionEstimate) -> str:
 
 
 def begin(result: EstimateResult, topic: str, partition: PartitionEstimate) -> str:
-    """Say since when a partition differs."""
+    """Say how long a partition has differed."""
     about = f"about {plural(partition.missing.estimate, 'record')}"
     where = place(topic, partition)
     if Uncertainty.NOT_ON_TARGET in partition.uncertainty:

@@ -289,12 +289,12 @@ class ExportFolder:
             Refused: it holds an earlier export with records that this one does not have.
         """
         for folder in self._places():
-            against = replacement_blocker(folder, self._about, parts)
-            if not against:
+            blocker = replacement_blocker(folder, self._about, parts)
+            if not blocker:
                 return folder
             if not self._beside:
                 raise Refused(
-                    f"{folder} holds an earlier export that must not be overwritten: {against}",
+                    f"{folder} holds an earlier export that must not be overwritten: {blocker}",
                     "choose an empty directory with --out",
                 )
         raise AssertionError("directory names are unlimited")

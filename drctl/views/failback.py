@@ -25,7 +25,7 @@ _SWITCH = "i"
 
 @view
 def failback_table(answer: Answer, context: CommandContext) -> Iterator[Part]:
-    """The verdict first, then the steps and what is unknown, and the next command last."""
+    """Show the verdict first, then the steps and what is unknown, and the next command last."""
     facts = answer.seen.facts
     yield Text(f"Failback of link {facts.link}: {facts.target} -> {facts.source}", "bold")
     words, style = _HEADS[answer.verdict]
@@ -66,7 +66,7 @@ def _unknown(answer: Answer) -> Iterator[Part]:
 
 
 def _records(answer: Answer) -> Iterator[Part]:
-    yield heading("Missing records")
+    yield heading("Records not replicated")
     tally = answer.tally
     if tally is None:
         yield Text("  unknown: no result of drctl gap is valid (step c)")
@@ -103,7 +103,7 @@ def _next(answer: Answer, context: CommandContext) -> Iterator[Part]:
 
 
 def _where_clients_are(context: CommandContext) -> tuple[str, ...]:
-    """What to do if it is unknown whether clients have left the source."""
+    """Say what to do if it is unknown whether clients have left the source."""
     source, target = context.link.source, context.link.target
     return (
         "do not stop or fence anything yet",
@@ -115,7 +115,7 @@ def _where_clients_are(context: CommandContext) -> tuple[str, ...]:
 
 
 def _resume(run: JournaledRun, context: CommandContext) -> Iterator[Part]:
-    """The commands that resume an unfinished failback; no other may start."""
+    """Show the commands that resume an unfinished failback; no other run may start."""
     name = f"{quote(run.run)} {context.named}"
     yield Text(
         "  A failback run has not ended. Resume it; a step in progress may look out of order."
@@ -125,7 +125,7 @@ def _resume(run: JournaledRun, context: CommandContext) -> Iterator[Part]:
 
 
 def _journal(facts: Facts) -> Iterator[Part]:
-    """What the journal says, in addition to what was observed."""
+    """Show the runs in the journal, in addition to what was observed."""
     yield heading("Journal")
     if isinstance(facts.journal, Unavailable):
         yield Text(f"  unknown: {sentence(facts.journal.reason)}")

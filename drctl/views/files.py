@@ -1,14 +1,14 @@
-"""Files that appear whole, and that only their owner may read."""
+"""Atomic writes of files that only their owner can read."""
 
 import os
 from pathlib import Path
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Replace a file at once, on disk when this returns.
+    """Replace a file atomically; the content is on disk when this returns.
 
     Raises:
-        OSError: that is not possible; what was there before still is.
+        OSError: the file could not be written; an earlier version is unchanged.
     """
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     partial = file.with_name(f".{file.name}.{os.getpid()}")

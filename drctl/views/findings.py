@@ -1,4 +1,4 @@
-"""Findings as JSON and as lines, and the document `drctl/doctor/1`."""
+"""Findings as JSON and as text, and the document `drctl/doctor/1`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ class FindingDocument(Document):
 
     Attributes:
         evidence: the observed values; empty if there are none.
-        impact: the consequence in a failover; empty if there is none.
+        impact: the consequence for a failover; empty if there is none.
         remedy: what to do; for not-checked, what to check by hand.
         cause: why the check could not run, if several checks share the cause; see `causes`.
     """
@@ -49,8 +49,10 @@ class CauseDocument(Document):
     checks: tuple[Name, ...]
 
 
-def beside(findings: Sequence[Finding], causes: Sequence[Unseen]) -> Iterator[Finding]:
-    """Findings without the text of shared causes, which are listed separately."""
+def without_shared_causes(
+    findings: Sequence[Finding], causes: Sequence[Unseen]
+) -> Iterator[Finding]:
+    """Yield the findings without the text of shared causes, which are listed separately."""
     shared = {each.cause for each in causes}
     for each in findings:
         cause = each.cause
@@ -77,8 +79,8 @@ def _causes(found: Diagnosis) -> tuple[Unseen, ...]:
 
 
 def _checks(found: Diagnosis) -> Iterator[CheckDocument]:
-    told = beside([row.finding for row in found.rows], _causes(found))
-    for row, finding in zip(found.rows, told, strict=True):
+    findings = without_shared_causes([row.finding for row in found.rows], _causes(found))
+    for row, finding in zip(found.rows, findings, strict=True):
         yield CheckDocument.of(row, **vars(FindingDocument.of(finding)))
 
 
@@ -108,7 +110,7 @@ _LABELS = {"reason": "Reason", "evidence": "Evidence", "impact": "Impact", "reme
 
 
 def finding_lines(finding: Finding, style: str, *more: str) -> Iterator[Text]:
-    """A finding in one line, and the given fields of it in lines below."""
+    """Yield a finding as one line, and the named fields on the lines below."""
     words = sentence(f"{finding.check}: {finding.subject}: {finding.reason}")
     yield Text(words, style, f"  {finding.status.value:<11} ")
     for name in more:

@@ -17,7 +17,7 @@ class EntryDocument(Document):
     """An entry of a run's journal.
 
     Attributes:
-        line: as it is kept, sealed.
+        line: the line of the journal, with its checksum.
     """
 
     at: Name
@@ -33,10 +33,10 @@ class RunInJournal(Document):
 
     Attributes:
         plan: the sequence or runbook.
-        status: done, refused, stopped, ..., not-ended; damaged where its journal is not intact.
-        began: null where the journal is damaged.
-        damage: what is wrong; only of a damaged one.
-        entries: only where one run was asked for.
+        status: done, refused, stopped, ..., not-ended; damaged if its journal is not intact.
+        began: null if the journal is damaged.
+        damage: what is wrong; only if the journal is damaged.
+        entries: only if one run was requested.
     """
 
     read = From(RunState)
@@ -74,13 +74,13 @@ def journal_document(link: str, reader: JournalReader, run: str | None) -> Journ
         entries = reader.entries(run)
         state = read_run(entries)
         lines = (line.decode() for line in reader.lines(run))
-        told = tuple(_entry(entry, line) for entry, line in zip(entries, lines, strict=True))
-        runs = [RunInJournal.of(state, entries=told)]
+        documents = tuple(_entry(entry, line) for entry, line in zip(entries, lines, strict=True))
+        runs = [RunInJournal.of(state, entries=documents)]
     return JournalDocument(link=link, runs=tuple(runs))
 
 
 def run_lines(document: JournalDocument) -> Iterator[str]:
-    """A line for each run."""
+    """Format one line per run."""
     if not document.runs:
         yield f"link {document.link} has no runs"
     for run in document.runs:
@@ -90,7 +90,7 @@ def run_lines(document: JournalDocument) -> Iterator[str]:
 
 
 def entry_lines(document: JournalDocument) -> Iterator[str]:
-    """A line for each entry of the run."""
+    """Format one line per entry of the run."""
     for entry in document.runs[0].entries or ():
         number = f" #{entry.effect}" if entry.effect else ""
         place = f"{plain(entry.step or '')}{number}"
@@ -99,7 +99,7 @@ def entry_lines(document: JournalDocument) -> Iterator[str]:
 
 
 def _listed(reader: JournalReader, run: str) -> RunInJournal:
-    """A run in a list; a damaged journal does not hide the others."""
+    """Read a run for the list; a damaged journal does not hide the others."""
     try:
         return RunInJournal.of(read_run(reader.entries(run)))
     except DamagedJournal as wrong:

@@ -1,4 +1,4 @@
-"""JUnit XML for CI: what the schemas of Ant, Surefire and Jenkins have in common."""
+"""JUnit XML for CI: the subset that Ant, Surefire and Jenkins share."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,11 @@ from drctl.views.text import plain, sentence
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case.
+    """A test case.
 
     Attributes:
-        found: the element that says what became of it: failure, error, skipped; empty where all
-            is well.
-        kind: of a failure or an error.
+        found: the element with the result: failure, error or skipped; empty if it passed.
+        kind: the type of the failure or error.
     """
 
     name: str
@@ -33,13 +32,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """All of it; every text has to be printable.
+    """A test suite; every text must be printable.
 
     Attributes:
-        began: UTC.
         classname: of every case.
         properties: names and values.
-        out: what stands in `system-out`.
+        out: the text of `system-out`.
     """
 
     name: str
@@ -52,7 +50,7 @@ class Suite:
 
 
 def document(found: Suite) -> str:
-    """The XML."""
+    """Render a suite as XML."""
     elements = [case.found for case in found.cases]
     suites = Element("testsuites")
     suite = SubElement(
@@ -86,15 +84,15 @@ def _add(suite: Element, case: Case, classname: str) -> None:
     )
     if not case.found:
         return
-    told = SubElement(element, case.found, message=case.message)
+    result = SubElement(element, case.found, message=case.message)
     if case.found != "skipped":
-        told.set("type", case.kind)
-    told.text = case.text
+        result.set("type", case.kind)
+    result.text = case.text
 
 
 _OF_DRILL = {
     Became.DONE: "",
-    # A fence that a dead source cannot have is owed in every such rehearsal.
+    # With an injected fault, fencing the dead source is always left as an outstanding action.
     Became.OUTSTANDING: "skipped",
     Became.SKIPPED: "skipped",
     Became.ROLLED_BACK: "skipped",
@@ -104,7 +102,7 @@ _OF_DRILL = {
 
 
 def drill_to_junit(result: Result) -> str:
-    """The document."""
+    """Render the result of a drill as JUnit XML."""
     return document(
         Suite(
             name=f"drill {plain(result.link)}",
@@ -119,8 +117,8 @@ def drill_to_junit(result: Result) -> str:
 
 
 def _drill_case(name: str, found: str, lines: Sequence[str], seconds: float = 0.0) -> Case:
-    told = [sentence(line).removesuffix(": ") for line in lines] if found else [""]
-    return Case(plain(name), found, told[0], "\n".join(told), plain(name), seconds)
+    texts = [sentence(line).removesuffix(": ") for line in lines] if found else [""]
+    return Case(plain(name), found, texts[0], "\n".join(texts), plain(name), seconds)
 
 
 def _drill_steps(result: Result) -> Iterator[Case]:
@@ -130,9 +128,9 @@ def _drill_steps(result: Result) -> Iterator[Case]:
 
 
 def _drill_results(result: Result) -> Iterator[Case]:
-    """What each number that it can exit with stands for."""
+    """Yield one case for each reason for which a drill can fail."""
     yield _drill_case(
-        "goes-through", _broke_off(result), (result.broke_off or "nothing was measured",)
+        "run-completed", _broke_off(result), (result.broke_off or "nothing was measured",)
     )
     if result.measures is None:
         yield _drill_case("within-policy", "skipped", ("nothing was measured",))
@@ -142,14 +140,15 @@ def _drill_results(result: Result) -> Iterator[Case]:
     compared = result.compared
     if compared is None:
         yield _drill_case(
-            "all-else-as-before", "error", (result.not_compared or untouched(result),)
+            "other-resources-unchanged", "error", (result.not_compared or untouched(result),)
         )
     elif compared.unseen:
-        yield _drill_case("all-else-as-before", "error", (*compared.unseen, *compared.differences))
+        unseen = (*compared.unseen, *compared.differences)
+        yield _drill_case("other-resources-unchanged", "error", unseen)
     else:
         found = "failure" if compared.differences else ""
-        yield _drill_case("all-else-as-before", found, compared.differences)
-    yield _drill_case("leaves-nothing", "error" if result.left else "", result.left)
+        yield _drill_case("other-resources-unchanged", found, compared.differences)
+    yield _drill_case("resources-deleted", "error" if result.left else "", result.left)
 
 
 def _broke_off(result: Result) -> str:
@@ -195,7 +194,7 @@ _OF_RUN = {
 
 
 def run_to_junit(data: ReportData) -> str:
-    """The document."""
+    """Render the report of a run as JUnit XML."""
     return document(
         Suite(
             name=f"{plain(data.plan.name)} {plain(data.plan.link)}",
@@ -210,7 +209,7 @@ def run_to_junit(data: ReportData) -> str:
 
 
 def _run_element(step: StepReport, data: ReportData) -> str:
-    """The element that says what became of it; empty where it was done."""
+    """Return the element with the result of a step; empty if it was done."""
     if step.became is Became.DONE and step.outstanding and step.id in data.outstanding:
         return "failure"
     found = _OF_RUN.get(step.became, "")
@@ -243,7 +242,6 @@ def _run_case(step: StepReport, found: str) -> Case:
 def _run_lines(data: ReportData) -> str:
     lines = [verdict(data), circumstances(data)]
     for step in data.steps:
-        told = sentence(detail(step))
-        line = f"{step.number}. {plain(step.id)}: {BECAME[step.became]}: {told}"
+        line = f"{step.number}. {plain(step.id)}: {BECAME[step.became]}: {sentence(detail(step))}"
         lines.append(line.removesuffix(": "))
     return "\n".join(lines)

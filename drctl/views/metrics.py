@@ -1,4 +1,4 @@
-"""Numbers in the text format that Prometheus reads (version 0.0.4)."""
+"""The Prometheus text format, version 0.0.4."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric; one without numbers is left out.
+    """A metric; it is omitted if it has no rows.
 
     Attributes:
-        rows: its numbers, each with labels of its own.
+        rows: values, each with its own labels.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Metric:
 
 
 def exposition(metrics: Iterable[Metric], labels: Labels) -> str:
-    """All metrics, with these labels before their own."""
+    """Format metrics; each value has these labels and its own."""
     lines = []
     for metric in metrics:
         if metric.rows:

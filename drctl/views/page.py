@@ -1,4 +1,4 @@
-"""The HTML pages for people: no script, no network, nothing beside them."""
+"""Renders self-contained HTML pages: no scripts, no network access."""
 
 from base64 import b64encode
 from hashlib import sha256
@@ -17,10 +17,10 @@ _FILTERS = {
 
 
 def render_page(template: str, **values: object) -> str:
-    """The page of a template; reads nothing but templates and the style sheet that all share.
+    """Render a template with the shared style sheet.
 
     Args:
-        values: what the template shows.
+        values: variables of the template.
     """
     folder = shipped("templates")
     style = (folder / "page.css").read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
-"""A plan as text and JSON; the same plan and findings give the same JSON, so that two compare.
+"""A plan as text and JSON; the same plan and findings always give the same JSON.
 
-`loss` and `groups` change by themselves, so they are left out of what is compared.
+`loss` and `groups` change over time, so they are omitted from documents that are compared.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,19 +26,19 @@ from drctl.steps.failback import PASSED
 from drctl.steps.prechecks import modes_of
 from drctl.steps.registry import KINDS
 from drctl.views.client_moves import LeavingRow, leaving_lines, leaving_rows
-from drctl.views.findings import CauseDocument, FindingDocument, beside
-from drctl.views.run_json import OverrideDocument, overrides_told
+from drctl.views.findings import CauseDocument, FindingDocument, without_shared_causes
+from drctl.views.run_json import OverrideDocument, override_documents
 from drctl.views.run_reading import described
 from drctl.views.text import duration, number, plain, plural, sentence
 from drctl.views.view import Part, Text, heading, section, table, view
 
-_PASSABLE = frozenset(overridable((*PASSED, PRECHECK)))
-"""Prechecks that can be overridden; others are not offered."""
+_OVERRIDABLE = frozenset(overridable((*PASSED, PRECHECK)))
+"""Prechecks that can be overridden."""
 
 _MOST_NAMED = 5
 
 _COMMANDS = ("curl ", "drctl ", "kafka-")
-"""What a remedy starts with that is a command to paste."""
+"""The start of a remedy that is a command to paste."""
 
 _WORST_FIRST = (Status.FAIL, Status.NOT_CHECKED, Status.WARN, Status.OK)
 _DUTIES = {
@@ -53,9 +53,9 @@ class PlanRow:
     """A step of the plan.
 
     Attributes:
-        rollback: empty where the step changes nothing.
-        unless: what happens if it fails; empty where the run ends.
-        opens: after it there is no automatic rollback.
+        rollback: empty if the step changes nothing.
+        unless: what happens if it fails; empty if the run ends.
+        opens: whether it enables writes: after it there is no automatic rollback.
     """
 
     number: int
@@ -72,7 +72,7 @@ class PrecheckRow:
     """The result of a precheck.
 
     Attributes:
-        overridden: the reason for the override; empty where there is none.
+        overridden: the reason for the override; empty if there is none.
         against: whether it blocks the plan.
     """
 
@@ -87,7 +87,7 @@ class PrecheckRow:
 
 
 def step_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[PlanRow, ...]:
-    """Every step, in order."""
+    """Return every step, in order."""
     rows = []
     for place, step in enumerate(plan.steps, 1):
         words = described(step, kinds)
@@ -107,7 +107,7 @@ def step_rows(plan: Plan, kinds: Mapping[str, Kind] = KINDS) -> tuple[PlanRow, .
 
 
 def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """In a fixed order: the worst first, causes before their consequences."""
+    """Sort in a fixed order: the worst first, causes before their consequences."""
 
     def place(f: Finding) -> tuple[int, int, str, str, str]:
         cause = list(CAUSES).index(f.check) if f.check in CAUSES else len(CAUSES)
@@ -117,12 +117,12 @@ def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def blockers(plan: Plan, findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings that block the plan, the worst first."""
+    """Return the findings that block the plan, the worst first."""
     return worst_first(standing_against(findings, plan.overrides, mode_of(plan)))
 
 
 class Blocker(NamedTuple):
-    """A reason for which the plan is refused.
+    """A reason why the plan is refused.
 
     Attributes:
         precheck: the first one that reports it.
@@ -134,29 +134,29 @@ class Blocker(NamedTuple):
 
 
 def blockers_by_cause(plan: Plan, findings: Sequence[Finding]) -> tuple[Blocker, ...]:
-    """The same, each cause once, with the number of checks that it kept from running."""
-    told, unseen = group_by_cause(blockers(plan, findings))
+    """Return the blockers, each cause once, with the number of checks that it prevented."""
+    failed, unseen = group_by_cause(blockers(plan, findings))
     found = []
-    for each in told:
-        mine = [u for u in unseen if u.said_by == each.check]
-        beside = "".join(f"; {u.count} could not run ({', '.join(u.checks)})" for u in mine)
-        found.append(Blocker(each.check, f"{each.subject}: {each.reason}{beside}", each.remedy))
-    led = {each.check for each in told}
-    alone = (u for u in unseen if u.said_by not in led)
-    return (*found, *(Blocker(u.checks[0], u.words, u.remedy) for u in alone))
+    for each in failed:
+        caused = [u for u in unseen if u.said_by == each.check]
+        also = "".join(f"; {u.count} could not run ({', '.join(u.checks)})" for u in caused)
+        found.append(Blocker(each.check, f"{each.subject}: {each.reason}{also}", each.remedy))
+    reporting = {each.check for each in failed}
+    others = (u for u in unseen if u.said_by not in reporting)
+    return (*found, *(Blocker(u.checks[0], u.words, u.remedy) for u in others))
 
 
 def mode_of(plan: Plan) -> Mode:
-    """The mode its prechecks run for; planned, the stricter one, where the plan has none."""
+    """Return the mode of a plan's prechecks; planned, the stricter one, if it has none."""
     return Mode.UNPLANNED if Mode.UNPLANNED in modes_of(plan.steps) else Mode.PLANNED
 
 
 def precheck_rows(
     findings: Sequence[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
 ) -> tuple[PrecheckRow, ...]:
-    """Prechecks that are not ok, the worst first; one row for all that one cause prevented."""
+    """Return prechecks that are not ok, the worst first; one row for each shared cause."""
     against = standing_against(findings, overrides, mode)
-    told, unseen = group_by_cause([e for e in worst_first(findings) if e.status is not Status.OK])
+    own, unseen = group_by_cause([e for e in worst_first(findings) if e.status is not Status.OK])
     rows = [
         PrecheckRow(
             each.status,
@@ -168,7 +168,7 @@ def precheck_rows(
             "" if each in against else sentence(overrides.get(each.check, "")),
             each in against,
         )
-        for each in told
+        for each in own
     ]
     failing = sum(row.status is Status.FAIL for row in rows)
     return (*rows[:failing], *(_unseen_row(u, against) for u in unseen), *rows[failing:])
@@ -190,16 +190,18 @@ def _unseen_row(unseen: Unseen, against: Sequence[Finding]) -> PrecheckRow:
 def prechecks_in_words(
     findings: Sequence[Finding], overrides: Mapping[str, str], mode: Mode = Mode.PLANNED
 ) -> str:
-    """`2 fail (1 overridden), 1 not checked, 3 warn, 40 ok`."""
+    """Count prechecks by status: `2 fail (1 overridden), 1 not checked, 3 warn, 40 ok`."""
     against = standing_against(findings, overrides, mode)
-    told = []
+    counts = []
     for status in _WORST_FIRST:
-        said = [each for each in findings if each.status is status]
-        over = [f for f in said if f.check in overrides and f not in against]
-        passed = f" ({number(len(over))} overridden)" if over and status is not Status.OK else ""
-        if said:
-            told.append(f"{number(len(said))} {status.value.replace('-', ' ')}{passed}")
-    return ", ".join(told) or "none"
+        same = [each for each in findings if each.status is status]
+        passed = [f for f in same if f.check in overrides and f not in against]
+        overridden = ""
+        if passed and status is not Status.OK:
+            overridden = f" ({number(len(passed))} overridden)"
+        if same:
+            counts.append(f"{number(len(same))} {status.value.replace('-', ' ')}{overridden}")
+    return ", ".join(counts) or "none"
 
 
 def verdict(
@@ -208,7 +210,7 @@ def verdict(
     violations: Sequence[str],
     groups: Foreseen | None = None,
 ) -> str:
-    """The headline: whether the plan can be executed, and which groups would have no offset."""
+    """Return the headline: whether the plan can be executed, and groups without an offset."""
     against = len(blockers_by_cause(plan, findings)) + len(violations)
     what = (
         f"{plain(plan.name)} of link {plain(plan.link)}, {plain(plan.source)} to "
@@ -222,24 +224,24 @@ def verdict(
 
 
 def without_offset(names: Sequence[str], target: str) -> str:
-    """Groups whose applications start where their own settings say."""
-    told = ", ".join(map(plain, names[:_MOST_NAMED]))
+    """Describe groups without a committed offset on the target."""
+    listed = ", ".join(map(plain, names[:_MOST_NAMED]))
     more = f" and {number(len(names) - _MOST_NAMED)} more" if len(names) > _MOST_NAMED else ""
     return (
         f"{plural(len(names), 'group')} would have no committed offset on {plain(target)}:"
-        f" {told}{more} (auto.offset.reset applies; Kafka's default is latest, which skips"
+        f" {listed}{more} (auto.offset.reset applies; Kafka's default is latest, which skips"
         " everything before)"
     )
 
 
 def group_lines(groups: Foreseen) -> tuple[str, ...]:
-    """A summary of the groups' offsets, then the evidence of each group."""
-    again = "how many records are read again is unknown"
+    """Return a summary of the groups' offsets, then the evidence of each group."""
+    again = "the number of records read again is unknown"
     if groups.rereads_at_most is not None:
         again = f"at most {plural(groups.rereads_at_most, 'record')} read again"
     if groups.rereads_likely is not None:
         again += f", likely {number(groups.rereads_likely)}"
-    told = [
+    lines = [
         f"{plural(groups.positions, 'offset')} of {plural(groups.groups, 'group')} to be committed;"
         f" {again}"
     ]
@@ -247,38 +249,39 @@ def group_lines(groups: Foreseen) -> tuple[str, ...]:
         evidence, age, only_if = each.based_on
         seen = "" if age is None else f", {duration(age)} old"
         if only_if:
-            told.append(f"{name}: {evidence}{seen}; skips records only if {only_if}")
+            lines.append(f"{name}: {evidence}{seen}; skips records only if {only_if}")
     if len(groups.rows) > _MOST_NAMED:
-        told.append(f"and {number(len(groups.rows) - _MOST_NAMED)} more groups")
-    told += [f"left out: {each}" for each in groups.left_out[:_MOST_NAMED]]
-    return tuple(map(sentence, told))
+        lines.append(f"and {number(len(groups.rows) - _MOST_NAMED)} more groups")
+    lines += [f"left out: {each}" for each in groups.left_out[:_MOST_NAMED]]
+    return tuple(map(sentence, lines))
 
 
 def loss_lines(loss: Loss) -> tuple[str, ...]:
-    """The likely loss, then the evidence for it."""
+    """Return the likely loss, then the evidence for it."""
     return tuple(map(sentence, (loss.words, *loss.evidence)))
 
 
-def what_to_type(
+def next_actions(
     plan: Plan, findings: Sequence[Finding], violations: Sequence[str], execute: str
 ) -> tuple[str, ...]:
-    """What to do now; `execute` is the command line that executes the plan."""
+    """Return what to do now; `execute` is the command line that executes the plan."""
     now = without_consequences(findings, plan.overrides)
     against = blockers(plan, now)
-    told = [f"The plan breaks a rule of order: {sentence(each)}." for each in violations]
-    told += list(dict.fromkeys(_as_line(sentence(f.remedy)) for f in against if f.remedy))
-    passable = dict.fromkeys(plain(f.check) for f in against if f.check in _PASSABLE)
-    if passable:
-        told.append(
-            f"Or override, each with a reason: --override PRECHECK=REASON ({', '.join(passable)})"
+    actions = [f"The plan breaks an ordering rule: {sentence(each)}." for each in violations]
+    actions += list(dict.fromkeys(_as_line(sentence(f.remedy)) for f in against if f.remedy))
+    overridable_checks = dict.fromkeys(plain(f.check) for f in against if f.check in _OVERRIDABLE)
+    if overridable_checks:
+        actions.append(
+            "Or override, each with a reason: --override PRECHECK=REASON"
+            f" ({', '.join(overridable_checks)})"
         )
-    if not told:
-        told.append(f"Nothing was changed. To execute this plan: {plain(execute)}")
-    return tuple(told)
+    if not actions:
+        actions.append(f"Nothing was changed. To execute this plan: {plain(execute)}")
+    return tuple(actions)
 
 
 def _as_line(remedy: str) -> str:
-    """A sentence; a command line stays as it is."""
+    """Make a remedy a sentence; a command line is not changed."""
     if remedy.startswith(_COMMANDS):
         return remedy
     return f"{remedy[:1].upper()}{remedy[1:]}."
@@ -288,8 +291,8 @@ class PlanStepDocument(Document):
     """A step of the plan.
 
     Attributes:
-        rollback: empty where there is none.
-        settings: of its kind.
+        rollback: empty if there is none.
+        settings: settings of its kind.
     """
 
     id: Name
@@ -317,13 +320,12 @@ class ForeseenGroup(Document):
     """Where a group would resume.
 
     Attributes:
-        rereads_at_most: records that are read again; null where no bound is known.
-        rereads_likely: with the source lost: what is read again if the group consumed nothing since
-            the evidence; null where that is not known, or the source answered.
+        rereads_at_most: records that are read again; null if no bound is known.
+        rereads_likely: with the source lost: records that are read again if the group consumed
+            nothing since the evidence; null if unknown, or if the source answered.
         based_on: the oldest evidence of its offsets.
-        age_seconds: of that evidence; null where it is not known.
-        skips_only_if: the condition under which records are skipped; null where the source
-            answered.
+        age_seconds: age of that evidence; null if unknown.
+        skips_only_if: the condition under which records are skipped; null if the source answered.
     """
 
     read = From(Reread)
@@ -339,12 +341,12 @@ class ForeseenGroups(Document):
     """Where groups would resume.
 
     Attributes:
-        rereads_at_most: records that are read again; null where no bound is known.
-        rereads_likely: with the source lost: what is read again if the group consumed nothing since
-            the evidence; null where that is not known, or the source answered.
-        without_offset: groups that would have no committed offset on the target, and patterns of
-            groups of which none is known.
-        left_out: positions that would not be committed, and why.
+        rereads_at_most: records that are read again; null if no bound is known.
+        rereads_likely: with the source lost: records that are read again if the groups consumed
+            nothing since the evidence; null if unknown, or if the source answered.
+        without_offset: groups that would have no committed offset on the target, and group patterns
+            that match no known group.
+        left_out: offsets that would not be committed, and why.
     """
 
     read = From(Foreseen)
@@ -362,7 +364,7 @@ class RefusedDocument(Document):
     """Why a plan is refused.
 
     Attributes:
-        precheck: null where it breaks a rule of order.
+        precheck: null if the plan breaks an ordering rule.
     """
 
     by: Literal["precheck", "order"]
@@ -375,17 +377,17 @@ class PlanDocument(Document):
     """A plan, and what blocks it.
 
     Attributes:
-        name: of the sequence or runbook.
-        fingerprint: of the steps and of what they were built from.
-        basis: what it was built from.
-        clients: what becomes of clients that are connected to the source.
-        loss: what is probably lost if it is executed now; null where nothing is, or in a document
-            that is to be compared. Not part of the fingerprint.
+        name: name of the plan or runbook.
+        fingerprint: hash of the steps and their inputs.
+        basis: the inputs of the plan.
+        clients: what happens to clients that are connected to the source.
+        loss: the likely loss if it is executed now; null if none is expected, or if the document is
+            for comparison. Not part of the fingerprint.
         groups: where groups would resume after the loss of the source; null for other plans, and
             with --execute.
-        findings: of the prechecks, the worst first.
+        findings: findings of the prechecks, the worst first.
         causes: what keeps checks from running, each cause once.
-        refused: why it cannot be executed; empty where it can.
+        refused: why it cannot be executed; empty if it can.
         execute: the command line that executes it.
     """
 
@@ -398,7 +400,7 @@ class PlanDocument(Document):
     fingerprint: Annotated[str, ("pattern", "^[0-9a-f]{16}$")]
     basis: Mapping[str, str] = read(lambda p: dict(sorted(p.basis.items())))
     overrides: tuple[OverrideDocument, ...] = read(
-        lambda p: overrides_told(dict(sorted(p.overrides.items())))
+        lambda p: override_documents(dict(sorted(p.overrides.items())))
     )
     steps: tuple[PlanStepDocument, ...]
     clients: tuple[LeavingRow, ...]
@@ -419,16 +421,16 @@ def plan_document(
     loss: Loss | None = None,
     groups: Foreseen | None = None,
 ) -> PlanDocument:
-    """The document.
+    """Build the document.
 
     Args:
-        findings: of the prechecks, as of now.
-        violations: rules of order that the plan breaks.
+        findings: current findings of the prechecks.
+        violations: ordering rules that the plan breaks.
         execute: the command line that executes it.
-        loss: what is probably lost now; None where it was not estimated.
-        groups: where groups would resume now; likewise.
+        loss: the likely loss; None if it was not estimated.
+        groups: where groups would resume; None if it was not estimated.
     """
-    told = group_by_cause([each for each in findings if each.status is not Status.OK])[1]
+    shared = group_by_cause([each for each in findings if each.status is not Status.OK])[1]
     order = (
         RefusedDocument(by="order", precheck=None, reason=each, remedy="") for each in violations
     )
@@ -444,8 +446,8 @@ def plan_document(
         clients=leaving_rows(plan, kinds),
         loss=None if loss is None else loss_document(loss),
         groups=None if groups is None else ForeseenGroups.of(groups),
-        findings=FindingDocument.each(beside(worst_first(findings), told)),
-        causes=CauseDocument.each(told),
+        findings=FindingDocument.each(without_shared_causes(worst_first(findings), shared)),
+        causes=CauseDocument.each(shared),
         refused=(*order, *prechecks),
         execute=execute,
     )
@@ -463,13 +465,13 @@ def plan_table(
     loss: Loss | None = None,
     groups: Foreseen | None = None,
 ) -> Iterator[Part]:
-    """The headline, the likely loss, the steps, what clients do, prechecks, and what to do now."""
+    """Show the headline, likely loss, steps, notes on clients, prechecks, and what to do now."""
     if network := network_suspected(findings):
         yield Text(sentence(network), "bold red")
-    told = verdict(plan, findings, violations, groups)
+    headline = verdict(plan, findings, violations, groups)
     resets = groups is not None and groups.without_offset
     style = "bold yellow" if resets else "bold green"
-    yield Text(told, "bold red" if told.startswith("Blocked") else style)
+    yield Text(headline, "bold red" if headline.startswith("Blocked") else style)
     if loss is not None:
         title = "Likely loss, if executed now"
         yield from _with_evidence(title, loss_lines(loss))
@@ -484,7 +486,7 @@ def plan_table(
     yield heading(f"Prechecks: {prechecks}")
     for precheck in precheck_rows(findings, plan.overrides, mode):
         yield from _precheck(precheck)
-    yield from section("Do now", what_to_type(plan, findings, violations, execute))
+    yield from section("Do now", next_actions(plan, findings, violations, execute))
 
 
 def _with_evidence(title: str, lines: Sequence[str]) -> Iterator[Part]:

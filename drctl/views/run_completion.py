@@ -1,4 +1,4 @@
-"""Completes the report of a run by what `drctl gap` found once the source was back.
+"""Completes the report of a run with what `drctl gap` found once the source was back.
 
 The first complete comparison after the run counts: later ones may find fewer records because some
 were reconciled, or more because the source accepted writes again.
@@ -21,7 +21,7 @@ from drctl.views.text import length, plain, plural
 
 @dataclass(frozen=True, slots=True)
 class GapFound:
-    """A result, and where it is kept."""
+    """A gap result and its file."""
 
     file: Path
     result: GapResult
@@ -37,10 +37,7 @@ class GapFound:
 
     @property
     def seconds(self) -> float | None:
-        """Between the oldest and the newest unreplicated record, by their own timestamps.
-
-        None where one of them has no timestamp.
-        """
+        """Seconds between the oldest and newest unreplicated record; None without timestamps."""
         gaps = [gap for gap in self.result.partitions if gap.counts.unreplicated]
         spans = [(gap.oldest_timestamp, gap.newest_timestamp) for gap in gaps]
         known = [(a, b) for a, b in spans if a is not None and b is not None and a >= 0]
@@ -50,10 +47,10 @@ class GapFound:
 
 
 def gap_results(state_dir: Path, since: datetime | None = None) -> Iterator[GapFound]:
-    """The results on this machine, the newest first; also those of `--every`.
+    """Yield the gap results on this machine, the newest first, including those of `--every`.
 
     Args:
-        since: older files are not opened: a result may be large.
+        since: older files are not opened, because results may be large.
     """
     written = {file: _written(file) for file in (state_dir / "gap").rglob(DOCUMENT)}
     least = since.timestamp() if since else 0
@@ -75,7 +72,7 @@ def _written(file: Path) -> float:
 
 
 def completed(data: ReportData, results: Iterable[GapFound]) -> ReportData:
-    """The same with an exact RPO, if one of the results has it."""
+    """Return the report with the RPO of the first result that fits, if there is one."""
     if data.rpo.exact or data.writes is not Writes.TARGET:
         return data
     fitting = sorted((r for r in results if fits(data, r)), key=lambda each: each.result.started)
@@ -83,7 +80,7 @@ def completed(data: ReportData, results: Iterable[GapFound]) -> ReportData:
 
 
 def fits(data: ReportData, found: GapFound) -> bool:
-    """Whether it is a comparison after the run of what the run moved."""
+    """Return whether a result compares what the run moved, after the run."""
     plan, result = data.plan, found.result
     same = (result.link, result.source, result.target) == (plan.link, plan.source, plan.target)
     known = {result.source: result.source_id, result.target: result.target_id}
@@ -95,7 +92,7 @@ def fits(data: ReportData, found: GapFound) -> bool:
 def _compared(estimate: Rpo, found: GapFound) -> Rpo:
     how, totals = "a comparison by content", found.result.totals
     counted = Figure(totals.unreplicated, how)
-    # All or none of the undecided ones may have been copied.
+    # Any of the superseded and expired records may have been copied.
     doubtful = totals.superseded + totals.expired
     return Rpo(
         lost=LossRange(counted, counted, Figure(totals.unreplicated + doubtful, how)),
@@ -112,9 +109,11 @@ def _how(estimate: Rpo, found: GapFound, doubtful: int) -> Iterator[str]:
     scope = "everything" if scope == "full" else f"the {plain(scope)}"
     yield f"drctl gap compared {scope} by content at {when}: {plain(str(found.file.parent))}"
     if found.seconds:
-        yield f"the timestamps of the missing records span {length(found.seconds)}"
+        yield f"the timestamps of the records not replicated span {length(found.seconds)}"
     if doubtful:
-        told = plural(doubtful, "more record")
-        yield f"whether {told}, superseded or expired since, had been copied is not known"
+        yield (
+            f"{plural(doubtful, 'more record')} may not have been replicated: superseded or expired"
+            " since"
+        )
     if estimate.lost.known:
         yield f"the run had estimated {estimate.lost.words}"

@@ -1,6 +1,6 @@
-"""The result of a run, read from its journal: every format of the report is made from it.
+"""The result of a run, read from its journal: the input of every report format.
 
-Texts are as they are in the journal; the renderers make them printable.
+Texts are as in the journal; the renderers make them printable.
 """
 
 from collections.abc import Mapping
@@ -22,16 +22,16 @@ class RunStatus(StrEnum):
 
     DONE = "done"
     REFUSED = "refused"
-    """Nothing is changed: it did not start, or everything was rolled back."""
+    """Nothing remains changed: it did not start, or everything was rolled back."""
     STOPPED = "stopped"
     UNKNOWN = "unknown"
     INTERRUPTED = "interrupted"
     NOT_ENDED = "not-ended"
-    """The journal stops: it is in progress, or its process is gone."""
+    """The journal has no end: the run is in progress, or its process is gone."""
 
 
 class Became(StrEnum):
-    """What became of a step."""
+    """The result of a step."""
 
     DONE = "done"
     OUTSTANDING = "outstanding"
@@ -40,7 +40,7 @@ class Became(StrEnum):
     """Not done, and not needed."""
     FAILED = "failed"
     UNKNOWN = "unknown"
-    """It may have been done; the cluster that knows did not answer."""
+    """It may have taken effect; the cluster did not answer."""
     STARTED = "started"
     """The journal has its start, and nothing after it."""
     ROLLED_BACK = "rolled-back"
@@ -51,14 +51,14 @@ class Became(StrEnum):
 class Doing(StrEnum):
     """What a period of time was spent on."""
 
-    LOOKING = "looking"
+    CHECKING = "checking"
     """Checks, before the step starts."""
     EFFECT = "effect"
     """A change, and its verification."""
     WAITING = "waiting"
     """Waiting for something that drctl does not do itself, or verifying after an error."""
     ROLLING_BACK = "rolling-back"
-    NOBODY = "nobody"
+    NOT_RUNNING = "not-running"
     """Between two attempts; after a crash the start of this period is not exact."""
 
 
@@ -91,7 +91,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A period of time; `step` is empty between attempts."""
+    """A period of the run; `step` is empty between attempts."""
 
     step: str
     doing: Doing
@@ -100,7 +100,7 @@ class Span:
 
     @property
     def seconds(self) -> float:
-        """Its length; never negative, even if the clocks of two hosts differ."""
+        """Duration in seconds; never negative, even if the clocks of two hosts differ."""
         return max(0.0, (self.end - self.start).total_seconds())
 
 
@@ -109,15 +109,15 @@ class StepReport:
     """A step of the plan and its result.
 
     Attributes:
-        changes: whether it has an effect outside.
-        started: None where it was not started.
-        seconds: that it took, without the time between attempts.
-        waited: seconds of those from its start until it was verified or given up.
-        words: what was observed last.
-        items: what is not as wanted, each named.
-        complaints: errors in answers to what was sent.
-        owed: what of it a later run must do.
-        taken_back: what was seen when it was taken back, or could not be.
+        changes: whether it changes anything outside drctl.
+        started: null if it was not started.
+        seconds: duration, without the time between attempts.
+        waited: seconds from the announcement of its effect until it was verified or given up.
+        words: the last observation.
+        items: the problems, each named.
+        complaints: errors that its requests returned.
+        outstanding: what a later run must do.
+        rolled_back: the result of rolling it back.
     """
 
     number: Annotated[int, ("minimum", 1)]
@@ -144,10 +144,10 @@ class Rto:
     """How long writes were refused.
 
     Attributes:
-        seconds: None where a part of the measurement is missing; `how` says which.
-        how: from what to what it was measured.
-        since_command: whether it is measured from the command on, because the time of the lost
-            source's last write is not known.
+        seconds: null if a part of the measurement is missing; `how` says which.
+        how: the start and the end of the measurement.
+        since_command: whether it starts at the command, because the time of the lost source's last
+            write is unknown.
     """
 
     seconds: Seconds | None
@@ -159,12 +159,12 @@ class Rto:
 
 @dataclass(frozen=True, slots=True)
 class Rpo:
-    """Records that were lost, and the seconds in which they were written; None: not known.
+    """Records that were lost, and the seconds in which they were written; None if unknown.
 
     Attributes:
         lost: lower and upper bound of their number, and the likely number.
-        evidence: what an estimate is based on, each piece with its age at that time.
-        compared: whether records were compared, though some may stay undecided.
+        evidence: what an estimate is based on, each item with its age at that time.
+        compared: whether records were compared, even if some remain undecided.
     """
 
     lost: LossRange
@@ -176,16 +176,16 @@ class Rpo:
 
     @property
     def records(self) -> int | None:
-        """The likely number; the counted one where it is exact."""
+        """The likely number; the exact one if records were counted."""
         return self.lost.likely.records
 
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """What a precheck said that did not stand against the run, or was passed over.
+    """A warning of a precheck, or a failure that was overridden.
 
     Attributes:
-        checked: whether it could look.
+        checked: whether the check could run.
     """
 
     words: Name
@@ -194,16 +194,15 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group whose positions were written.
+    """A group whose offsets were committed.
 
     Attributes:
-        rereads_at_most: null where it is not known.
-        rereads_likely: with the source lost: what is read again if the group consumed nothing since
-            the evidence; null where that is not known, or the source answered.
+        rereads_at_most: null if unknown.
+        rereads_likely: with the source lost: records that are read again if the group consumed
+            nothing since the evidence; null if unknown, or if the source answered.
         based_on: with the source lost: the oldest evidence of its offsets.
-        age_seconds: of that evidence; null where it is not known.
-        skips_only_if: the condition under which records are skipped; null where the source
-            answered.
+        age_seconds: age of that evidence; null if unknown.
+        skips_only_if: the condition under which records are skipped; null if the source answered.
     """
 
     name: Annotated[Name, ("key", "group")]
@@ -221,9 +220,9 @@ class Positions:
 
     Attributes:
         same: offsets that were already in place.
-        rereads_at_most: null: not known.
-        rereads_likely: with the source lost: what is read again if the group consumed nothing since
-            the evidence; null where that is not known, or the source answered.
+        rereads_at_most: null if unknown.
+        rereads_likely: with the source lost: records that are read again if the groups consumed
+            nothing since the evidence; null if unknown, or if the source answered.
         without_offset: groups that have no committed offset on the target at all.
     """
 
@@ -241,9 +240,9 @@ class Ending:
     """How the run ended, and where.
 
     Attributes:
-        step: at which it ended or continues; empty where all are done.
-        exit_code: None where it has not ended.
-        over: whether it is finished although part of its changes stays in effect, as intended.
+        step: the step at which it ended or continues; empty if all are done.
+        exit_code: None if it has not ended.
+        over: whether it has ended although some of its changes intentionally remain.
     """
 
     status: RunStatus
@@ -259,21 +258,22 @@ class ReportData:
     """A run.
 
     Attributes:
-        mode: `planned`, `unplanned`; empty where the plan has none.
-        ids: of the clusters by their names, as they were seen.
+        mode: `planned` or `unplanned`; empty if the plan has none.
+        ids: observed cluster ids by cluster name.
         attempts: who started it, and who resumed it.
-        turned_back: why its effects were taken back; empty where they were not.
-        owed: what a later run must do, by step; where it was abandoned, what stands, too.
+        rollback_reason: why its effects were rolled back; empty if they were not.
+        outstanding: what a later run must do, by step; if it was abandoned, also what is still in
+            effect.
         not_checked: what was not or could not be checked.
         until: time of the last journal entry.
         fenced: whether the fence of the source's producers was verified, and is still in place.
         endpoints: how many of the plan's endpoints were switched, and how many there are.
-        chain: whether the journal is intact; None where that was not checked.
-        topics: of the source, that the run moved; empty where the journal does not say.
-        abandoned: the reason for abandoning it; empty where it was not abandoned.
-        set_aside: records that only the returned cluster had and that were not copied: how many
-            were quarantined, exported or discarded.
-        unseen: what could not be looked at before it began, by cause.
+        chain: whether the journal is intact; None if that was not checked.
+        topics: the source's topics that the run moved; empty if the journal does not say.
+        abandoned: the reason for abandoning it; empty if it was not abandoned.
+        set_aside: how many records that exist only on the recovered cluster were quarantined,
+            exported or discarded instead of copied.
+        unseen: what could not be checked before it began, by cause.
     """
 
     run: str
@@ -306,19 +306,19 @@ class ReportData:
 
     @property
     def seconds(self) -> float:
-        """From its beginning to the last thing that was written down."""
+        """Seconds from its start to its last journal entry."""
         return max(0.0, (self.until - self.began).total_seconds())
 
     @property
     def gives_up_source(self) -> bool:
-        """Whether the plan takes its source for lost: nobody can rely on writing there."""
+        """Whether the plan treats its source as lost: applications cannot rely on writing there."""
         return Mode.UNPLANNED in modes_of(self.plan.steps)
 
     @property
     def switched(self) -> bool:
-        """Whether every endpoint that the plan names sends clients to the target."""
+        """Whether every endpoint of the plan sends clients to the target."""
         return self.endpoints[0] == self.endpoints[1]
 
     def became(self, *wanted: Became) -> tuple[StepReport, ...]:
-        """The steps of which this became."""
+        """Return the steps with one of these results."""
         return tuple(step for step in self.steps if step.became in wanted)

@@ -1,6 +1,6 @@
-"""A run as JSON: the document that scripts rely on, and everything that the report knows.
+"""A run as JSON: the summary for scripts, and the full report.
 
-Texts are as they stand in the journal; JSON escapes what must not be printed.
+Texts are as in the journal; JSON escapes control characters.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ from drctl.views.run_data import (
 from drctl.views.run_lines import NextStep, next_steps
 
 _STATUS = {
-    # Scripts know four values: an interrupted run can be resumed, like one that stopped.
+    # Scripts get four values: an interrupted run can be resumed, like a stopped one.
     RunStatus.INTERRUPTED: "stopped",
     RunStatus.NOT_ENDED: "unknown",
 }
@@ -40,9 +40,9 @@ class RunStepDocument(Document):
     """A step of a run, for scripts.
 
     Attributes:
-        started: null where it was not started.
-        seconds: without the time between attempts; null where it was not started.
-        detail: what was observed, and everything that is not as wanted.
+        started: null if it was not started.
+        seconds: duration without the time between attempts; null if it was not started.
+        detail: observations and problems.
     """
 
     read = From(StepReport)
@@ -55,13 +55,13 @@ class RunStepDocument(Document):
 
 
 class RunRpoDocument(Document):
-    """Records that were lost; null where a number is not known.
+    """Records that were lost; null if a number is unknown.
 
     Attributes:
         at_least: lower bound.
         at_most: upper bound.
-        seconds: in which they were written.
-        exact: false for an estimate, or where nothing is known.
+        seconds: the period in which they were written.
+        exact: false for an estimate, or if nothing is known.
     """
 
     read = From(Rpo)
@@ -79,9 +79,9 @@ class RunDocument(Document):
         run: its name, for resume, journal and report.
         status: exit code 0 (1 with outstanding actions), 3, 4 or 130, 5.
         rto_seconds: from the first moment at which a write may be refused until clients can write
-            again; null where it was not measured.
+            again; null if it was not measured.
         outstanding: what the run could not do and a later one must do.
-        report: the page that was written; null for none.
+        report: the HTML page; null if none was written.
     """
 
     SCHEMA = "drctl/run/1"
@@ -98,13 +98,13 @@ class RunDocument(Document):
 
 
 def detail(step: StepReport) -> str:
-    """What was observed of a step, with everything that is not as wanted."""
-    told = [step.words, *step.items, *step.complaints]
+    """Join the observations and problems of a step."""
+    parts = [step.words, *step.items, *step.complaints]
     if step.rolled_back:
-        told.append(f"rolled back: {step.rolled_back}")
+        parts.append(f"rolled back: {step.rolled_back}")
     if step.outstanding and step.outstanding != step.words:
-        told.append(f"outstanding: {step.outstanding}")
-    return "; ".join(part for part in dict.fromkeys(told) if part)
+        parts.append(f"outstanding: {step.outstanding}")
+    return "; ".join(part for part in dict.fromkeys(parts) if part)
 
 
 class SideDocument(Document):
@@ -112,7 +112,7 @@ class SideDocument(Document):
 
     Attributes:
         cluster: its name in drctl.yaml.
-        id: of the Kafka cluster; null where it was not seen.
+        id: id of the Kafka cluster; null if it was not observed.
     """
 
     cluster: Name
@@ -123,7 +123,7 @@ class ReportPlanDocument(Document):
     """The plan.
 
     Attributes:
-        mode: empty where the plan has none.
+        mode: empty if the plan has none.
     """
 
     read = From(ReportData)
@@ -144,9 +144,9 @@ class EndingDocument(Document):
 
     Attributes:
         status: not-ended means that it is in progress, or that its process is gone.
-        exit_code: null where it has not ended.
-        step: at which it ended or continues; null where all are done.
-        rollback_reason: empty where nothing was rolled back.
+        exit_code: null if it has not ended.
+        step: the step at which it ended or continues; null if all are done.
+        rollback_reason: empty if nothing was rolled back.
     """
 
     read = From(Ending)
@@ -184,9 +184,9 @@ class ReportRpoDocument(LossRangeDocument):
     """Records that were lost.
 
     Attributes:
-        seconds: in which they were written; null where it is not known.
-        exact: false for an estimate, or where nothing is known.
-        evidence: what an estimate is based on, each piece with its age at that time.
+        seconds: the period in which they were written; null if unknown.
+        exact: false for an estimate, or if nothing is known.
+        evidence: what an estimate is based on, each item with its age at that time.
     """
 
     seconds: Seconds | None
@@ -227,7 +227,7 @@ class ChainDocument(Document):
     """Whether the journal is intact.
 
     Attributes:
-        harm: null where it is intact.
+        harm: null if it is intact.
     """
 
     read = From(ChainVerdict)
@@ -239,7 +239,7 @@ class ChainDocument(Document):
 
 
 class ReportDocument(Document):
-    """Everything that the report of a run contains.
+    """The full report of a run.
 
     Attributes:
         until: time of the last journal entry.
@@ -247,10 +247,10 @@ class ReportDocument(Document):
         spans: what the time was spent on, in order.
         warned: warnings of prechecks, and failures that were overridden.
         overrides: prechecks that were overridden.
-        positions: the offsets committed for consumers; null for none.
+        positions: the offsets committed for consumers; null if there are none.
         not_checked: what was not or could not be checked.
         unseen: what kept prechecks from running, each cause once.
-        journal: null where it was not checked.
+        journal: null if it was not checked.
     """
 
     SCHEMA = "drctl/report/1"
@@ -273,7 +273,7 @@ class ReportDocument(Document):
     clients: tuple[LeavingRow, ...] = read(lambda d: leaving_rows(d.plan))
     spans: tuple[SpanDocument, ...]
     warned: tuple[Warned, ...]
-    overrides: tuple[OverrideDocument, ...] = read(lambda d: overrides_told(d.overrides))
+    overrides: tuple[OverrideDocument, ...] = read(lambda d: override_documents(d.overrides))
     outstanding: tuple[OutstandingDocument, ...] = read(
         lambda d: tuple(
             OutstandingDocument(step=step, what=what) for step, what in d.outstanding.items()
@@ -291,6 +291,6 @@ class ReportDocument(Document):
     journal: ChainDocument | None = read(lambda d: ChainDocument.of(d.chain) if d.chain else None)
 
 
-def overrides_told(overrides: Mapping[str, str]) -> tuple[OverrideDocument, ...]:
-    """Overridden prechecks, each with its reason."""
+def override_documents(overrides: Mapping[str, str]) -> tuple[OverrideDocument, ...]:
+    """Return overridden prechecks, each with its reason."""
     return tuple(OverrideDocument(precheck=name, reason=why) for name, why in overrides.items())

@@ -1,4 +1,4 @@
-"""What is known of a run, what is not, its figures, and what to do now: one sentence each."""
+"""What is known about a run, what is not, its figures, and what to do now: a sentence each."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from drctl.views.view import Figure
 
 @collected
 def known(data: ReportData) -> Iterator[str]:
-    """What the journal proves."""
+    """List what the journal proves."""
     since = f", since {when(data.writes_since)} UTC" if data.writes_since else ""
     if data.writes is not Writes.NOT_TOUCHED and data.writes is not Writes.UNKNOWN:
         yield f"{writes_now(data)}{since}."
@@ -52,7 +52,7 @@ def known(data: ReportData) -> Iterator[str]:
         yield f"{lost_in_words(data).capitalize()}: {data.rpo.how}."
     done = data.ending.status is RunStatus.DONE
     if done and failback.rebuilds(data.plan.steps) and INTACT in data.overrides:
-        # The source had lost nothing: its order was not right.
+        # The source had lost no records: the rebuild was for their order.
         yield (
             f"{plain(data.plan.target)} now has its records in the order of"
             f" {plain(data.plan.source)}: records that arrived late there are late on both."
@@ -60,30 +60,30 @@ def known(data: ReportData) -> Iterator[str]:
     if data.positions is not None:
         yield committed(data.positions, data.mode)
     if data.overrides:
-        told = "; ".join(
+        given = "; ".join(
             f"{plain(precheck)}: {plain(why)}" for precheck, why in data.overrides.items()
         )
-        yield f"{plural(len(data.overrides), 'precheck')} overridden: {closed(told)}"
+        yield f"{plural(len(data.overrides), 'precheck')} overridden: {closed(given)}"
 
 
 def committed(found: Positions, mode: str) -> str:
-    """The offsets that were committed, and how many records consumers read again."""
+    """Say how many offsets were committed, and how many records consumers read again."""
     text = f"Committed {plural(found.positions, 'offset')} of {plural(len(found.groups), 'group')}"
     if found.same:
         text += f" ({number(found.same)} more were already in place)"
     if found.rereads_at_most is None:
-        return f"{text}; how many records are read again is unknown."
+        return f"{text}; the number of records read again is unknown."
     text += f"; at most {plural(found.rereads_at_most, 'record')} read again"
     if found.rereads_likely is not None:
         text += f", likely {number(found.rereads_likely)}"
-    # Unplanned, the end of the target's log bounds it, whatever they consumed since.
+    # Unplanned, the end of the target's log is the bound, whatever they consumed since.
     fetched = ", plus what members had fetched but could not commit after the fence"
     return f"{text}{'' if mode == 'unplanned' else fetched}."
 
 
 @collected
 def unknown(data: ReportData) -> Iterator[str]:
-    """What the journal leaves open."""
+    """List what the journal does not answer."""
     if data.writes is Writes.UNKNOWN:
         yield f"Where applications can write: {_doubtful(data)}."
     if data.writes is Writes.TARGET and not data.fenced:
@@ -119,7 +119,7 @@ def _names(steps: tuple[StepReport, ...]) -> str:
 
 
 def figures(data: ReportData) -> tuple[Figure, ...]:
-    """Where applications can write, RTO and RPO."""
+    """Return where applications can write, the RTO and the RPO."""
     rto = data.rto
     return (
         Figure("Applications can write to", _writes_to(data), _writes_how(data)),
@@ -133,7 +133,7 @@ def figures(data: ReportData) -> tuple[Figure, ...]:
 
 
 def _writes_to(data: ReportData) -> str:
-    """A cluster, or what else is true."""
+    """Return the cluster that applications can write to, or the state in words."""
     match data.writes:
         case Writes.TARGET:
             return plain(data.plan.target)
@@ -146,7 +146,7 @@ def _writes_to(data: ReportData) -> str:
 
 
 def _writes_how(data: ReportData) -> str:
-    """Since when, or why it is not known."""
+    """Say since when, or why this is unknown."""
     if data.writes is Writes.TARGET and not data.switched:
         done, total = data.endpoints
         return f"{done} of {plural(total, 'endpoint')} switched"
@@ -164,7 +164,7 @@ def _writes_how(data: ReportData) -> str:
 
 
 def _loss(data: ReportData) -> str:
-    """Records, or seconds where the number of records is unknown."""
+    """Return the lost records, or seconds if their number is unknown."""
     rpo = data.rpo
     if rpo.lost.known:
         return estimated(rpo)
@@ -178,7 +178,7 @@ class NextStep:
     """An action, or something not to do, and why.
 
     Attributes:
-        command: null where there is none.
+        command: null if there is none.
     """
 
     what: Name
@@ -188,7 +188,7 @@ class NextStep:
 
 @collected
 def next_steps(data: ReportData) -> Iterator[NextStep]:
-    """What to do now."""
+    """List what to do now."""
     if data.chain is not None and data.chain.harm is not None:
         yield NextStep(
             "Do not rely on this report.",
@@ -263,7 +263,7 @@ def _stopped(data: ReportData) -> Iterator[NextStep]:
 
 
 def _past(data: ReportData, stuck: tuple[StepReport, ...]) -> Iterator[NextStep]:
-    # A drain that stops a run was done before: a fence fell while its target was half open.
+    # A drain stops a run only if the fence was removed while the target was being opened.
     stopped = data.ending.status is RunStatus.STOPPED and not data.rollback_reason
     for step in stuck:
         for precheck in (ALIVE, CHANGED_AFTER_FENCE):
@@ -348,14 +348,14 @@ def _plan_again(data: ReportData) -> str:
 
 
 def _rebuilding(data: ReportData) -> str:
-    """A source that lost nothing is rebuilt only with a reason."""
+    """Return the option to rebuild; a source that lost no records requires a reason."""
     if INTACT not in data.overrides:
         return " --rebuild"
     return f" --rebuild {option('--override', f'{INTACT}={data.overrides[INTACT]}')}"
 
 
 def _decisions(data: ReportData) -> str:
-    """The options that decided on the records that only the returned cluster has."""
+    """Return the options that decided on the records that only the recovered cluster has."""
     deciding = (step for step in data.plan.steps if step.kind == Reconcile.name)
     given = []
     for step in islice(deciding, 1):

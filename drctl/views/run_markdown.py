@@ -1,4 +1,4 @@
-"""A run as Markdown, for wikis and tickets; nothing that comes from a cluster is markup."""
+"""The report of a run as Markdown, for wikis and tickets; text from clusters is never markup."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,23 +9,23 @@ from drctl.views.run_report import StepView, report
 from drctl.views.text import number
 from drctl.views.view import Cell, Items, Part, Table, Text
 
-# Marks, references, and what some renderers make a link of without being asked.
+# Markup, references, and text that some renderers turn into links.
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$]|:(?=//)|(?<=www)\.)|([<>&@])", re.IGNORECASE)
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "&#64;"}
 
 
 def render(data: ReportData) -> str:
-    """The document."""
+    """Render the report as Markdown."""
     return "\n".join(_lines(data)) + "\n"
 
 
 def text(printable: str) -> str:
-    """Printable text, of which nothing acts: no link, no markup, no mention."""
+    """Escape printable text: no links, no markup, no mentions."""
     return _SPECIAL.sub(lambda m: f"\\{m[1]}" if m[1] else _ENTITIES[m[2]], printable)
 
 
 def code(printable: str) -> str:
-    """Printable text to copy, whatever quotes it holds."""
+    """Quote printable text as code, whatever backticks it has."""
     longest = max((len(run) for run in re.findall("`+", printable)), default=0)
     if not longest:
         return f"`{printable}`"

@@ -1,4 +1,4 @@
-"""A run as one HTML file for people: no script, no network, nothing beside it."""
+"""The report of a run as one self-contained HTML file: no scripts, no network access."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,23 +17,23 @@ GROUPS = 25
 NOTES = 50
 
 _CUT = 6.0
-"""Per cent of the width for a time in which nobody was at work, however long."""
+"""Percent of the width for a period in which drctl was not running, however long."""
 _CUTS_TOGETHER = 30.0
 _THINNEST = 0.5
 _BETWEEN_TICKS = 22.0
 
 LEGEND = (
-    (Doing.LOOKING, "checking before any change"),
+    (Doing.CHECKING, "checking before any change"),
     (Doing.EFFECT, "changing and verifying"),
     (Doing.WAITING, "waiting"),
     (Doing.ROLLING_BACK, "rolling back"),
-    (Doing.NOBODY, "not running, not to scale"),
+    (Doing.NOT_RUNNING, "not running, not to scale"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A rectangle, in per cent of the width."""
+    """A rectangle, in percent of the width."""
 
     x: float
     width: float
@@ -43,7 +43,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class PictureRow:
-    """A step."""
+    """The row of a step."""
 
     number: int
     id: str
@@ -56,13 +56,13 @@ class PictureRow:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A run from left to right.
+    """The timeline of a run.
 
     Attributes:
-        refused: while writes were refused; None where they were not, or nobody knows.
-        refused_for: the same in words.
-        cuts: where the axis leaves out time in which nobody was at work.
-        legend: what is drawn, and what it stands for.
+        refused: the period in which writes were refused; None if there was none or it is unknown.
+        refused_for: its length in words.
+        cuts: periods in which drctl was not running, which the axis shortens.
+        legend: each kind of period that is drawn, and its meaning.
     """
 
     rows: tuple[PictureRow, ...]
@@ -74,7 +74,7 @@ class Picture:
 
 
 def picture(data: ReportData) -> Picture | None:
-    """The timeline; None where no time passed."""
+    """Build the timeline; None if no time passed."""
     spans = data.spans
     places = _places(spans)
     if not places:
@@ -87,7 +87,7 @@ def picture(data: ReportData) -> Picture | None:
         refused=refused,
         refused_for=_refused_for(data) if refused else "",
         cuts=tuple(
-            bar for span, bar in zip(spans, bars, strict=True) if span.doing is Doing.NOBODY
+            bar for span, bar in zip(spans, bars, strict=True) if span.doing is Doing.NOT_RUNNING
         ),
         ticks=_ticks(spans, places),
         legend=tuple((doing.value, meaning) for doing, meaning in LEGEND if doing in seen),
@@ -98,16 +98,17 @@ Place = tuple[float, float]
 
 
 def _places(spans: Sequence[Span]) -> list[Place]:
-    """Where each span begins and how wide it is; one behind the other, as they were written."""
-    worked = sum(span.seconds for span in spans if span.doing is not Doing.NOBODY)
-    absent = [span for span in spans if span.doing is Doing.NOBODY]
-    if worked <= 0:
+    """Return the start and width of each span, in percent; spans follow each other."""
+    running = sum(span.seconds for span in spans if span.doing is not Doing.NOT_RUNNING)
+    pauses = [span for span in spans if span.doing is Doing.NOT_RUNNING]
+    if running <= 0:
         return []
-    cut = min(_CUT, _CUTS_TOGETHER / len(absent)) if absent else 0.0
-    # A short absence is drawn to scale: it needs no cut.
-    widest = worked * cut / (100 - cut * len(absent))
+    cut = min(_CUT, _CUTS_TOGETHER / len(pauses)) if pauses else 0.0
+    # A short pause is drawn to scale: it needs no cut.
+    widest = running * cut / (100 - cut * len(pauses))
     lengths = [
-        min(span.seconds, widest) if span.doing is Doing.NOBODY else span.seconds for span in spans
+        min(span.seconds, widest) if span.doing is Doing.NOT_RUNNING else span.seconds
+        for span in spans
     ]
     whole, at, places = sum(lengths), 0.0, []
     for each in lengths:
@@ -126,20 +127,20 @@ def _bar(span: Span, place: Place) -> Bar:
 
 def _row(step: StepReport, spans: Sequence[Span], bars: Sequence[Bar]) -> PictureRow:
     mine = tuple(bar for span, bar in zip(spans, bars, strict=True) if span.step == step.id)
-    told = "" if step.seconds is None else f", {length(step.seconds)}"
+    took = "" if step.seconds is None else length(step.seconds)
     return PictureRow(
         step.number,
         plain(step.id),
         step.became,
         BECAME[step.became],
         mine,
-        "" if step.seconds is None else length(step.seconds),
-        f"{plain(step.id)}: {BECAME[step.became]}{told}",
+        took,
+        ", ".join(filter(None, (f"{plain(step.id)}: {BECAME[step.became]}", took))),
     )
 
 
 def _refused(data: ReportData, places: Sequence[Place]) -> Bar | None:
-    """From the fence to the moment from which writes are possible again."""
+    """Draw the period from the fence until writes were possible again."""
     if data.rto.start is None or data.writes is Writes.UNKNOWN:
         return None
     first = _x(data.rto.start, data.spans, places)
@@ -159,7 +160,7 @@ def _writes_again(data: ReportData) -> datetime:
 def _x(
     at: datetime, spans: Sequence[Span], places: Sequence[Place], *, newest: bool = False
 ) -> float | None:
-    """Where a moment lies."""
+    """Return the position of a moment on the axis."""
     found = None
     for span, (x, width) in zip(spans, places, strict=True):
         if span.start <= at <= span.end and span.seconds:
@@ -180,14 +181,14 @@ def _refused_for(data: ReportData) -> str:
 
 
 def _ticks(spans: Sequence[Span], places: Sequence[Place]) -> tuple[Tick, ...]:
-    """Round times; where the axis is cut, when somebody began."""
-    if not any(span.doing is Doing.NOBODY for span in spans):
+    """Return round times; if the axis is cut, the start of each attempt."""
+    if not any(span.doing is Doing.NOT_RUNNING for span in spans):
         start = int(spans[0].start.timestamp() * 1000)
         whole = int(1000 * sum(span.seconds for span in spans))
         return _apart(Axis(start, max(whole, 1), 1).ticks())
     begins = [(0.0, spans[0].start)]
     for number, span in enumerate(spans[1:], 1):
-        if spans[number - 1].doing is Doing.NOBODY:
+        if spans[number - 1].doing is Doing.NOT_RUNNING:
             begins.append((places[number][0], span.start))
     ticks: list[Tick] = []
     for x, at in begins:
@@ -198,13 +199,13 @@ def _ticks(spans: Sequence[Span], places: Sequence[Place]) -> tuple[Tick, ...]:
 
 
 def _apart(ticks: Sequence[Tick]) -> tuple[Tick, ...]:
-    """Without a last one whose text, moved inwards, would touch the one before."""
+    """Drop the last tick if its text would touch the one before."""
     crowded = len(ticks) > 1 and ticks[-1].anchor == "end" and ticks[-1].x - ticks[-2].x < 30
     return tuple(ticks[:-1] if crowded else ticks)
 
 
 def render(data: ReportData) -> str:
-    """The page; reads nothing but the template."""
+    """Render the page."""
     return render_page(
         "run.html.j2",
         data=data,

@@ -1,4 +1,4 @@
-"""From the entries of a journal to the values of a report."""
+"""Derives the values of a report from the entries of a journal."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,18 +56,18 @@ _ENDINGS = {
 }
 _ABANDONED = "abandoned"
 _UNSEEN = " (not checked)"
-"""The end of what preflight notes of a precheck that could not run."""
+"""The suffix of preflight's warning about a precheck that could not run."""
 _ROLLBACK_STARTED = "the rollback started; the journal has no later entry"
 
 
 @dataclass(slots=True)
 class Track:
-    """What is known of a step so far.
+    """The state of a step after the entries read so far.
 
     Attributes:
         announced: when the journal announced its effect.
-        proven: when its present effect was first verified.
-        failed: whether it could not be done, even if it was rolled back afterwards.
+        proven: when its current effect was first verified.
+        failed: whether it failed, even if it was rolled back afterwards.
     """
 
     became: Became = Became.NOT_STARTED
@@ -83,10 +83,10 @@ class Track:
 
 @dataclass(slots=True)
 class Course:
-    """The whole run.
+    """The timeline of a run.
 
     Attributes:
-        begins: numbers of the entries that start or resume it.
+        begins: indexes of the entries that start or resume it.
     """
 
     tracks: dict[str, Track]
@@ -96,7 +96,7 @@ class Course:
 
 
 def moment_of(entry: Entry) -> datetime:
-    """When the entry was written.
+    """Return the time of an entry.
 
     Raises:
         KeyError, TypeError, ValueError: it has no valid time.
@@ -108,7 +108,7 @@ def moment_of(entry: Entry) -> datetime:
 
 
 def course_of(state: RunState, kinds: Mapping[str, Kind]) -> Course:
-    """Follow the entries.
+    """Build the timeline from the entries.
 
     Raises:
         Unknown: one of them is not in this version's format.
@@ -133,7 +133,7 @@ def _take(course: Course, entry: Entry, changing: set[str]) -> None:
     if what in (What.BEGAN, What.RESUMED):
         course.begins.append(len(course.times))
         if what is What.RESUMED:
-            course.spans.append(Span("", Doing.NOBODY, last, at))
+            course.spans.append(Span("", Doing.NOT_RUNNING, last, at))
     elif step := str(entry.get("step", "")):
         track = course.tracks[step]
         doing = _doing(what, track, step in changing)
@@ -145,11 +145,11 @@ def _take(course: Course, entry: Entry, changing: set[str]) -> None:
 
 
 def _doing(what: What, track: Track, changes: bool) -> Doing | None:
-    """What the time since the last entry was spent on."""
+    """Return what the time since the last entry was spent on."""
     if what in _BACKWARD:
         return Doing.ROLLING_BACK
     if what is What.INTEND or (what in _FORWARD and track.announced is None):
-        return Doing.LOOKING
+        return Doing.CHECKING
     if what in _FORWARD or what is What.INTERRUPTED:
         if track.announced is None:
             return None
@@ -201,12 +201,12 @@ def _say(track: Track, entry: Entry) -> None:
 
 
 def attempts(state: RunState, kinds: Mapping[str, Kind], course: Course) -> tuple[Attempt, ...]:
-    """Every start and resume of the run."""
+    """List every start and resume of the run."""
     found = []
     edges = [*course.begins, len(state.entries)]
     for first, after in pairwise(edges):
         who = state.entries[first].get("who", {})
-        status, step = _standing(state, kinds, state.entries[:after], first)
+        status, step = _status_after(state, kinds, state.entries[:after], first)
         where = f" at {step}" if step else ""
         left = any(e["entry"] == What.ABANDONED for e in state.entries[first:after])
         found.append(
@@ -222,9 +222,9 @@ def attempts(state: RunState, kinds: Mapping[str, Kind], course: Course) -> tupl
 
 
 def ending(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Ending:
-    """How the run ended, by its last entry."""
-    status, step = _standing(state, kinds, state.entries, course.begins[-1])
-    words, items = _told(state, status, step)
+    """Derive how the run ended from its last entry."""
+    status, step = _status_after(state, kinds, state.entries, course.begins[-1])
+    words, items = _last_words(state, status, step)
     if status is RunStatus.NOT_ENDED:
         return Ending(status, step, words, items, None)
     outcome = Outcome(
@@ -234,62 +234,66 @@ def ending(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Ending
     return Ending(status, step, words, items, outcome.exit_code, over)
 
 
-def _standing(
-    state: RunState, kinds: Mapping[str, Kind], told: Sequence[Entry], first: int
+def _status_after(
+    state: RunState, kinds: Mapping[str, Kind], entries: Sequence[Entry], first: int
 ) -> tuple[RunStatus, str]:
-    """The status after these entries; the last attempt starts with the entry of this number."""
-    last = told[-1]
+    """Return the status and step after these entries; `first` is where the last attempt starts."""
+    last = entries[-1]
     match What(last["entry"]):
         case What.ENDED:
             status = RunStatus(last["status"])
-            return status, "" if status is RunStatus.DONE else _turned_at(told) or _next(state)
+            return status, "" if status is RunStatus.DONE else _rolled_back_from(entries) or _next(
+                state
+            )
         case What.INTERRUPTED:
             return RunStatus.INTERRUPTED, str(last["step"])
         case What.FAILED:
-            return _failed(state, kinds, told)
+            return _failed(state, kinds, entries)
         case What.OBSERVED if last["state"] == "unknown":
             return RunStatus.UNKNOWN, str(last["step"])
         case What.UNDONE | What.NOT_UNDONE:
-            return _rolled_back(state, kinds, told, first)
+            return _rolled_back(state, kinds, entries, first)
         case _:
             return RunStatus.NOT_ENDED, str(last.get("step", "")) or _next(state)
 
 
 def _failed(
-    state: RunState, kinds: Mapping[str, Kind], told: Sequence[Entry]
+    state: RunState, kinds: Mapping[str, Kind], entries: Sequence[Entry]
 ) -> tuple[RunStatus, str]:
-    step = str(told[-1]["step"])
-    if told[-1]["state"] == "unknown":
+    step = str(entries[-1]["step"])
+    if entries[-1]["state"] == "unknown":
         return RunStatus.UNKNOWN, step
-    intended = {str(entry["step"]) for entry in told if entry["entry"] == What.INTEND}
+    intended = {str(entry["step"]) for entry in entries if entry["entry"] == What.INTEND}
     if not any(Trait.ENABLES_WRITES in _traits(state, kinds, each) for each in intended):
-        # It would have been rolled back: the process died before.
+        # A live process would have rolled it back: this one died before it could.
         return RunStatus.NOT_ENDED, step
     verifies = Trait.VERIFIES in _traits(state, kinds, step)
     return (RunStatus.UNKNOWN if verifies else RunStatus.STOPPED), step
 
 
 def _rolled_back(
-    state: RunState, kinds: Mapping[str, Kind], told: Sequence[Entry], first: int
+    state: RunState, kinds: Mapping[str, Kind], entries: Sequence[Entry], first: int
 ) -> tuple[RunStatus, str]:
-    """Stopped where every effect was tried; else the process is gone."""
-    undone = {e["effect"] for e in told if e["entry"] == What.UNDONE}
+    """Return `stopped` if the rollback of every effect was tried; else the process is gone."""
+    undone = {e["effect"] for e in entries if e["entry"] == What.UNDONE}
     in_effect = {
         entry["effect"]
-        for entry in told
+        for entry in entries
         if entry["entry"] == What.INTEND
         and entry["effect"] not in undone
         and Trait.CHANGES in _traits(state, kinds, entry["step"])
     }
-    tried = [e for e in told[first:] if e["entry"] == What.NOT_UNDONE and e["effect"] in in_effect]
+    tried = [
+        e for e in entries[first:] if e["entry"] == What.NOT_UNDONE and e["effect"] in in_effect
+    ]
     if not tried or in_effect != {entry["effect"] for entry in tried}:
-        return RunStatus.NOT_ENDED, str(told[-1]["step"])
+        return RunStatus.NOT_ENDED, str(entries[-1]["step"])
     unknown = any(entry["state"] == "unknown" for entry in tried)
     return (RunStatus.UNKNOWN if unknown else RunStatus.STOPPED), str(tried[0]["step"])
 
 
-def _told(state: RunState, status: RunStatus, step: str) -> tuple[str, tuple[str, ...]]:
-    """What was observed there, and what is not as wanted, each named."""
+def _last_words(state: RunState, status: RunStatus, step: str) -> tuple[str, tuple[str, ...]]:
+    """Return the last observation at a step, and its problems, each named."""
     if status is RunStatus.DONE:
         return "", ()
     if state.abandoned:
@@ -307,8 +311,8 @@ def _told(state: RunState, status: RunStatus, step: str) -> tuple[str, tuple[str
     return "", ()
 
 
-def _turned_at(told: Sequence[Entry]) -> str:
-    return next((str(e["step"]) for e in reversed(told) if e["entry"] == What.ROLLING_BACK), "")
+def _rolled_back_from(entries: Sequence[Entry]) -> str:
+    return next((str(e["step"]) for e in reversed(entries) if e["entry"] == What.ROLLING_BACK), "")
 
 
 def _next(state: RunState) -> str:
@@ -321,7 +325,7 @@ def _traits(state: RunState, kinds: Mapping[str, Kind], step: str) -> Trait:
 
 
 def mode(state: RunState) -> str:
-    """Planned or unplanned; empty where the plan has no mode."""
+    """Return `planned` or `unplanned`; empty if the plan has no mode."""
     for step in state.plan.steps:
         if step.kind == Preflight.name:
             return Preflight().read_settings(step.settings).mode
@@ -329,26 +333,26 @@ def mode(state: RunState) -> str:
 
 
 def cluster_ids(state: RunState) -> dict[str, str]:
-    """The ids of the Kafka clusters by name."""
-    stock = intent_of(state, SnapshotState())
-    clusters = stock.clusters.items() if stock else ()
+    """Return the ids of the Kafka clusters by name."""
+    snapshot = intent_of(state, SnapshotState())
+    clusters = snapshot.clusters.items() if snapshot else ()
     return {name: seen.cluster_id for name, seen in clusters if seen.cluster_id}
 
 
 def topics(state: RunState) -> tuple[str, ...]:
-    """Topics of the source that the run moved, as far as a step recorded them."""
+    """Return the source's topics that the run moved, if a step recorded them."""
     for noted in (intent_of(state, MeasureLoss()), intent_of(state, FENCE_PRODUCERS)):
         if noted and noted.topics:
             return noted.topics
-    stock = intent_of(state, SnapshotState())
-    seen = stock.clusters.get(state.plan.source) if stock else None
+    snapshot = intent_of(state, SnapshotState())
+    seen = snapshot.clusters.get(state.plan.source) if snapshot else None
     return tuple(sorted({place.rpartition("-")[0] for place in seen.ends})) if seen else ()
 
 
 def set_aside(state: RunState) -> dict[str, int]:
-    """How many records that only the returned cluster had were not copied, by decision.
+    """Count, by decision, the records of the recovered cluster that were not copied.
 
-    Comparisons allow for them: they are only on the returned cluster.
+    Comparisons allow for them: they are only on the recovered cluster.
     """
     facts = state.facts_by_kind().of(Reconcile())
     done = facts.done if facts else {}
@@ -357,7 +361,7 @@ def set_aside(state: RunState) -> dict[str, int]:
 
 
 def warned(state: RunState) -> tuple[Warned, ...]:
-    """Findings of prechecks that did not block the run."""
+    """Return the findings of prechecks that did not block the run."""
     facts = state.facts_by_kind().of(Preflight())
     return tuple(
         Warned(words.removesuffix(_UNSEEN), not words.endswith(_UNSEEN))
@@ -366,13 +370,13 @@ def warned(state: RunState) -> tuple[Warned, ...]:
 
 
 def unseen(state: RunState) -> tuple[Unseen, ...]:
-    """What prechecks could not check, by cause."""
+    """Return what prechecks could not check, by cause."""
     facts = state.facts_by_kind().of(Preflight())
     return facts.unseen if facts else ()
 
 
 def with_short_causes(state: RunState) -> RunState:
-    """The same run, in which steps name a cause that is described once."""
+    """Replace each shared cause in the texts of steps by its short name."""
     causes = unseen(state)
     if not causes:
         return state
@@ -391,7 +395,7 @@ def _shortly(value: Any, causes: Sequence[Unseen]) -> Any:
 
 
 def positions(state: RunState) -> Positions | None:
-    """The offsets committed for consumers; None for none."""
+    """Return the offsets committed for consumers; None if there are none."""
     facts, intent = state.facts_by_kind().of(CommitOffsets()), intent_of(state, CommitOffsets())
     if facts is None:
         return None
@@ -412,7 +416,7 @@ def positions(state: RunState) -> Positions | None:
 def _group(name: str, count: int, intent: CommitIntent) -> GroupRow:
     evidence, age, only_if = intent.based_on.get(name) or (None, None, None)
     again = intent.rereads.get(name), intent.likely.get(name)
-    # With the source alive nothing depends on a condition.
+    # If the source answered, skips do not depend on a condition.
     if not only_if:
         return GroupRow(name, count, *again)
     return GroupRow(name, count, *again, evidence, rounded(age, 1), only_if)
@@ -420,10 +424,10 @@ def _group(name: str, count: int, intent: CommitIntent) -> GroupRow:
 
 @collected
 def not_checked(state: RunState, course: Course) -> Iterator[str]:
-    """What was not or could not be checked."""
+    """List what was not or could not be checked."""
     facts = state.facts_by_kind()
-    stock, clients = facts.of(SnapshotState()), facts.of(VerifyClients())
-    for name in stock.silent if stock else ():
+    snapshot, clients = facts.of(SnapshotState()), facts.of(VerifyClients())
+    for name in snapshot.silent if snapshot else ():
         yield f"{name} did not answer before the first change"
     yield from (each.words for each in warned(state) if not each.checked)
     if clients and clients.not_seen:
@@ -432,7 +436,7 @@ def not_checked(state: RunState, course: Course) -> Iterator[str]:
         if step.kind != SwitchEndpoint.name or not state.is_done(step.id):
             continue
         switch = SwitchEndpoint().read_settings(step.settings)
-        # Only the endpoint's own setting was read; for a file that is all there is.
+        # Only the endpoint's own setting was read; a file has nothing else to check.
         if switch.kind != "file" and not switch.asked:
             yield (
                 f"whether a client that connects through endpoint {switch.number + 1}"
@@ -445,7 +449,7 @@ def not_checked(state: RunState, course: Course) -> Iterator[str]:
 
 
 def intent_of(state: RunState, kind: StepKind[Any, I, Any]) -> I | None:
-    """The intent of the first step of a kind that was not rolled back."""
+    """Return the intent of the first step of a kind that was not rolled back."""
     for step in state.plan.steps:
         if step.kind == kind.name and (effect := state.effect_of(step.id)):
             return kind.read_intent(effect.intent)
@@ -453,7 +457,7 @@ def intent_of(state: RunState, kind: StepKind[Any, I, Any]) -> I | None:
 
 
 def steps_with(state: RunState, kinds: Mapping[str, Kind], trait: Trait) -> tuple[str, ...]:
-    """The steps of the plan's own direction that have a trait, in their order."""
+    """Return the steps of the plan's own direction that have a trait, in order."""
     traits = {s.id: kinds[s.kind].traits for s in state.plan.steps if s.kind in kinds}
     return tuple(
         step for step, its in traits.items() if trait in its and Trait.OPPOSITE_DIRECTION not in its
@@ -461,11 +465,11 @@ def steps_with(state: RunState, kinds: Mapping[str, Kind], trait: Trait) -> tupl
 
 
 def rto(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Rto:
-    """From the start of the fence to the moment at which clients can write on the target.
+    """Measure from the start of the fence until clients can write to the target.
 
-    With a lost source the first refused write is not known: then from the command.
+    If the source is lost, the first refused write is unknown: measure from the command.
     """
-    commanded = _commanded(state) if state.plan.name.endswith("unplanned") else None
+    commanded = _command_time(state) if state.plan.name.endswith("unplanned") else None
     start = commanded or next(_fenced(state, kinds), None)
     last = _last(state, kinds)
     if last is None:
@@ -477,11 +481,11 @@ def rto(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Rto:
         return Rto(None, f"not measured: {why}", start)
     if start is None:
         return Rto(
-            None, "not measured: without a fence the first refused write is not known", None, end
+            None, "not measured: without a fence the first refused write is unknown", None, end
         )
     seconds = (end - start).total_seconds()
     if seconds < 0:
-        how = "not measured: the clocks of the hosts that ran it do not agree"
+        how = "not measured: the clocks of the hosts that ran it disagree"
         return Rto(None, how, start, end)
     until = "writes were enabled" if opens else "the last endpoint was switched"
     since = "command" if commanded else "start of the fence"
@@ -490,17 +494,16 @@ def rto(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Rto:
     return Rto(seconds, how, start, end, since_command=commanded is not None)
 
 
-def _commanded(state: RunState) -> datetime | None:
-    """When the command was given; None where the journal does not say."""
-    told = state.entries[0].get("who", {}).get("commanded", "")
+def _command_time(state: RunState) -> datetime | None:
+    """Return the time of the command; None if the journal does not have it."""
     try:
-        return datetime.fromisoformat(told)
+        return datetime.fromisoformat(state.entries[0].get("who", {}).get("commanded", ""))
     except ValueError:
         return None
 
 
 def _fenced(state: RunState, kinds: Mapping[str, Kind]) -> Iterator[datetime]:
-    """When writes may have begun to be refused."""
+    """Yield the times from which writes may have been refused."""
     fences = steps_with(state, kinds, Trait.FENCES_WRITES)
     for entry in state.entries:
         if entry["entry"] == What.INTEND and entry["step"] in fences:
@@ -508,7 +511,7 @@ def _fenced(state: RunState, kinds: Mapping[str, Kind]) -> Iterator[datetime]:
 
 
 def _last(state: RunState, kinds: Mapping[str, Kind]) -> tuple[str, bool] | None:
-    """The step after which clients can write, and whether it is the one that enables writes."""
+    """Return the step after which clients can write, and whether it is what enables writes."""
     opening = steps_with(state, kinds, Trait.ENABLES_WRITES)
     if not opening:
         return None
@@ -517,37 +520,37 @@ def _last(state: RunState, kinds: Mapping[str, Kind]) -> tuple[str, bool] | None
 
 
 def _doubts(state: RunState, course: Course, start: datetime, end: datetime) -> str:
-    """What limits the measurement."""
-    told = []
+    """Say what limits the measurement."""
+    limits = []
     hosts = {
         str(state.entries[number].get("who", {}).get("host"))
         for number in course.begins
         if course.times[number] <= end
     }
     if len(hosts) > 1:
-        told.append("by the clocks of several hosts")
+        limits.append("by the clocks of several hosts")
     if state.plan.name.endswith("unplanned"):
-        told.append("without the outage before the run")
+        limits.append("without the outage before the run")
     if any(start <= course.times[number] <= end for number in course.begins):
-        told.append("including time between attempts")
-    return f"; {', '.join(told)}" if told else ""
+        limits.append("including time between attempts")
+    return f"; {', '.join(limits)}" if limits else ""
 
 
 def rpo(state: RunState, kinds: Mapping[str, Kind], course: Course) -> Rpo:
-    """What is missing on the target: nothing, proven by content; an estimate; or not known."""
+    """Return what was not replicated: nothing, proven by content; an estimate; or unknown."""
     if not any(
         course.tracks[step].announced for step in steps_with(state, kinds, Trait.ENABLES_WRITES)
     ):
         return _not_measured("not measured: writes were not enabled on the target")
     facts = state.facts_by_kind()
-    fell = [
+    unfenced = [
         step for step in steps_with(state, kinds, Trait.FENCES_WRITES) if step in state.outstanding
     ]
     drained, loss, gap = facts.of(Drain()), facts.of(MeasureLoss()), facts.of(FindGap())
-    if fell and drained:
-        return _not_measured(state.outstanding[fell[0]])
+    if unfenced and drained:
+        return _not_measured(state.outstanding[unfenced[0]])
     if drained and drained.missing == 0:
-        how = "a comparison by content after the fence found no missing record"
+        how = "confirmed by a comparison of content after the fence"
         return Rpo(exactly(0, how), 0.0, True, how)
     if loss:
         return Rpo(
@@ -572,7 +575,7 @@ def _not_measured(why: str) -> Rpo:
 def writes(
     state: RunState, kinds: Mapping[str, Kind], course: Course
 ) -> tuple[Writes, datetime | None]:
-    """Where applications can write now, and since when."""
+    """Return where applications can write now, and since when."""
     fences = steps_with(state, kinds, Trait.FENCES_WRITES)
     opening = steps_with(state, kinds, Trait.ENABLES_WRITES)
     if not fences and not opening:
@@ -591,17 +594,17 @@ def writes(
 
 
 def _in_effect(state: RunState, step: str) -> bool:
-    """Whether an effect of it may still be in place."""
+    """Return whether an effect of a step may still be in place."""
     return any(effect.step == step and not effect.undone for effect in state.effects)
 
 
 def report_data(
     state: RunState, chain: ChainVerdict | None = None, kinds: Mapping[str, Kind] = KINDS
 ) -> ReportData:
-    """The values of the report.
+    """Derive the values of the report.
 
     Args:
-        chain: whether its journal is intact; None where that was not checked.
+        chain: whether its journal is intact; None if that was not checked.
 
     Raises:
         Unknown: an entry is not in this version's format.
@@ -649,10 +652,10 @@ def report_data(
 
 
 def _outstanding(state: RunState) -> Mapping[str, str]:
-    """By step: what it could not do, and what it left changed."""
-    told = (state.outstanding, state.left_changed)
+    """Return, by step, what it could not do and what it left changed."""
+    parts = (state.outstanding, state.left_changed)
     names = dict.fromkeys((*state.outstanding, *state.left_changed))
-    return {name: "; ".join(each[name] for each in told if name in each) for name in names}
+    return {name: "; ".join(each[name] for each in parts if name in each) for name in names}
 
 
 def _is_done(course: Course, step: str) -> bool:
@@ -660,14 +663,14 @@ def _is_done(course: Course, step: str) -> bool:
 
 
 def sound_entries(run: str, lines: Sequence[bytes], chain: ChainVerdict) -> tuple[Entry, ...]:
-    """The entries of a journal before the first damaged line.
+    """Return the entries of a journal before the first damaged line.
 
     Raises:
         Unknown: the first line is damaged.
     """
     if not chain.lines:
         raise Unknown(
-            f"the journal of run {run} is damaged from its first line on: {chain.words}",
+            f"the journal of run {run} is damaged from its first line: {chain.words}",
             "compare it with its copies: topic __drctl_journal, and the state_dir of the machine"
             " that ran it",
         )
@@ -675,7 +678,7 @@ def sound_entries(run: str, lines: Sequence[bytes], chain: ChainVerdict) -> tupl
 
 
 def described(step: Step, kinds: Mapping[str, Kind] = KINDS) -> Description:
-    """The description of a step, even of a kind that this version does not know."""
+    """Describe a step, even of a kind that this version does not know."""
     kind = kinds.get(step.kind)
     if kind is None:
         return Description(

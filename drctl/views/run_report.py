@@ -1,14 +1,11 @@
-"""The report of a run: one view model, that the terminal, Markdown and the HTML page render.
-
-A field that is added here appears in all three.
-"""
+"""The report of a run: one view model for the terminal, Markdown and the HTML page."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from drctl.views import run_lines, run_words
-from drctl.views.client_moves import leaving_told
-from drctl.views.run_data import Became, GroupRow, ReportData, RunStatus, StepReport
+from drctl.views.client_moves import leaving_lines
+from drctl.views.run_data import Became, GroupRow, ReportData, RunStatus, StepReport, Writes
 from drctl.views.run_lines import NextStep
 from drctl.views.run_words import BECAME, Tone
 from drctl.views.text import collected, length, number, plain, plural, sentence, when
@@ -26,7 +23,7 @@ from drctl.views.view import (
 )
 
 _BAD = (Became.FAILED, Became.UNKNOWN, Became.NOT_ROLLED_BACK, Became.OUTSTANDING, Became.STARTED)
-"""Steps that somebody has to look at."""
+"""Steps that need attention."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +37,15 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """A step and what became of it.
+    """A step and its result.
 
     Attributes:
-        state: the same in words.
-        took: empty where it was not started.
-        seen: what was observed last.
-        details: what was observed, what is not as wanted, and what is outstanding.
-        about: its proof and its rollback, as the plan has them.
-        bad: whether somebody has to look at it.
+        state: the result in words.
+        took: empty if it was not started.
+        seen: the last observation.
+        details: observations, problems, and outstanding actions.
+        about: its proof and its rollback, from the plan.
+        bad: whether it needs attention.
     """
 
     number: int
@@ -66,11 +63,11 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the report; `name` is its anchor on the page.
+    """A section of the report; `name` is its anchor on the page.
 
     Attributes:
-        what: one of its items, where a page says how many it does not show.
-        on_terminal: whether a person needs it at once.
+        what: a noun for its items, used to count hidden ones.
+        on_terminal: whether the terminal shows it, too.
     """
 
     name: str
@@ -82,7 +79,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """Everything that a report says, in the order in which it is read."""
+    """The content of a report, in reading order."""
 
     tone: Tone
     chip: str
@@ -97,7 +94,7 @@ class RunReport:
 
 
 def report(data: ReportData) -> RunReport:
-    """All of it; every text is printable."""
+    """Build the report; every text is printable."""
     return RunReport(
         run_words.tone(data),
         run_words.chip(data),
@@ -166,8 +163,8 @@ def _sections(data: ReportData) -> Iterator[Section]:
     rows = tuple((plain(step), sentence(what)) for step, what in data.outstanding.items())
     lead = "This run could not do these; a later run must."
     yield Section("outstanding", "Outstanding actions", _table(lead, rows, "Step", "Action"))
-    # What is done says where clients go; a run that stopped leaves that to the engineer.
-    clients = Items(leaving_told(data))
+    # A completed run has switched the clients; after one that stopped they need attention at once.
+    clients = Items(leaving_lines(data.plan) if data.writes is Writes.TARGET else ())
     yield Section(
         "clients",
         f"Clients that are still connected to {plain(data.plan.source)}",
@@ -179,7 +176,7 @@ def _sections(data: ReportData) -> Iterator[Section]:
     warned = [f"{w.words}{'' if w.checked else ' (not checked)'}" for w in data.warned]
     yield _list("warnings", "Precheck warnings", warned, what="warning")
     yield from _groups(data)
-    lead = "Nobody has looked at these, or could: that does not mean that they are fine."
+    lead = "These were not checked, or could not be checked: they may have problems."
     yield _list("not-checked", "Not checked", data.not_checked, lead)
     attempts = tuple(
         (plain(a.who), plain(a.host), when(a.began), when(a.until), sentence(a.ending))
@@ -193,10 +190,10 @@ def _groups(data: ReportData) -> Iterator[Section]:
     found = data.positions
     if found is None:
         return
-    told = any(row.rereads_at_most is not None for row in found.groups)
+    bounded = any(row.rereads_at_most is not None for row in found.groups)
     unproven = any(row.skips_only_if for row in found.groups)
     heads = ["Group", "Partitions"]
-    heads += ["Re-read at most"] if told else []
+    heads += ["Re-read at most"] if bounded else []
     heads += ["Likely", "Based on", "Skips records only if"] if unproven else []
     texts = {"Group", "Based on", "Skips records only if"}
     numbers = tuple(place for place, head in enumerate(heads) if head not in texts)
@@ -205,7 +202,7 @@ def _groups(data: ReportData) -> Iterator[Section]:
     def cells(row: GroupRow) -> Iterator[str]:
         yield plain(row.name)
         yield number(row.positions)
-        if told:
+        if bounded:
             yield _count(row.rereads_at_most)
         if unproven:
             yield _count(row.rereads_likely)
@@ -241,7 +238,7 @@ def _list(
 
 
 def named(shown: RunReport, data: ReportData) -> tuple[str, ...]:
-    """Everything that is not as wanted, each with its step; outstanding actions last."""
+    """Return all problems, each with its step; outstanding actions last."""
     bad = [
         f"{step.id}: {each}"
         for step in shown.steps
@@ -261,15 +258,15 @@ _MOST = 20
 
 @view
 def run_table(data: ReportData, page: str | None) -> Iterator[Part]:
-    """What a terminal shows: the headline, the figures, the steps, and what to do."""
+    """Show the headline, the figures, the steps, and what to do now."""
     shown = report(data)
     yield Text(shown.headline, _HEADLINE_STYLES.get(shown.tone, "bold"))
     yield figures_table(shown.figures[:-1])
     yield heading("Steps")
     yield table(map(_step_row, shown.steps))
     bad = named(shown, data)
-    more = [f"and {len(bad) - _MOST} more, all in the report"] if len(bad) > _MOST else []
-    yield from section("Not as wanted", (*bad[:_MOST], *more), mark="- ")
+    more = [f"and {len(bad) - _MOST} more; the report lists all"] if len(bad) > _MOST else []
+    yield from section("Problems", (*bad[:_MOST], *more), mark="- ")
     yield from section("Known", shown.known, mark="- ")
     yield from section("Unknown", shown.unknown, mark="- ")
     for each in shown.sections:

@@ -5,17 +5,17 @@ from enum import StrEnum
 
 from drctl.plans.failback import is_failback
 from drctl.views.run_data import Became, ReportData, Rpo, RunStatus, Writes
-from drctl.views.text import length, number, plain, plural, sentence, when
+from drctl.views.text import be, length, number, plain, plural, sentence, when
 
 
 class Tone(StrEnum):
-    """How good the news is."""
+    """The overall result."""
 
     FINE = "fine"
     FOUND = "found"
-    """There is something to do."""
+    """Something remains to be done."""
     INCOMPLETE = "incomplete"
-    """Not known yet, or not finished."""
+    """Unknown, or not finished."""
 
 
 CHIPS = {
@@ -41,7 +41,7 @@ BECAME = {
 
 
 def tone(data: ReportData) -> Tone:
-    """How good the news is."""
+    """Return the overall result."""
     if data.ending.status is RunStatus.DONE:
         return Tone.FOUND if data.outstanding else Tone.FINE
     if data.ending.status in (RunStatus.REFUSED, RunStatus.STOPPED):
@@ -50,7 +50,7 @@ def tone(data: ReportData) -> Tone:
 
 
 def chip(data: ReportData) -> str:
-    """One word, or two."""
+    """Return the status in one to three words."""
     if data.ending.status is RunStatus.DONE and data.outstanding:
         return "Done, actions outstanding"
     if data.abandoned:
@@ -59,7 +59,7 @@ def chip(data: ReportData) -> str:
 
 
 def verdict(data: ReportData) -> str:
-    """The answer in one sentence."""
+    """Return the headline: the result in one sentence."""
     at = plain(data.ending.step)
     match data.ending.status:
         case RunStatus.DONE:
@@ -75,7 +75,7 @@ def verdict(data: ReportData) -> str:
                 return f"Failed at {at}: rolled back, except for what must stay."
             return f"Ended at {at}: part of it was done, and is kept."
         case RunStatus.STOPPED if data.rollback_reason:
-            return f"Failed at {_turned_at(data)}, and not everything could be rolled back."
+            return f"Failed at {_failed_at(data)}, and not everything could be rolled back."
         case RunStatus.STOPPED:
             return f"Stopped at {at}: {_where(data)}, and {_left(data)}."
         case RunStatus.UNKNOWN if _late(data):
@@ -102,24 +102,25 @@ _ASIDE = {"quarantine": "in quarantine", "export": "exported", "discard": "disca
 
 
 def set_aside(data: ReportData) -> str:
-    """What became of records that only the returned cluster had; empty where all were copied."""
-    told = [
-        f"{number(count)} {'is' if count == 1 else 'are'} {_ASIDE[kind]}"
-        for kind, count in data.set_aside.items()
+    """Say what was done with records of the recovered cluster that were not copied."""
+    counts = [
+        f"{number(count)} {be(count)} {_ASIDE[kind]}" for kind, count in data.set_aside.items()
     ]
-    return f"of the records only on {plain(data.plan.target)}, {', '.join(told)}" if told else ""
+    if not counts:
+        return ""
+    return f"of the records only on {plain(data.plan.target)}, {', '.join(counts)}"
 
 
 def lossless(data: ReportData) -> bool:
-    """Whether it is proven that every record was replicated."""
+    """Return whether it is proven that every record was replicated."""
     return data.rpo.exact and data.rpo.records == 0
 
 
 def lost_in_words(data: ReportData) -> str:
-    """How many records are missing on the target."""
+    """Say how many records were not replicated."""
     records, seconds = data.rpo.records, data.rpo.seconds
     if not data.rpo.lost.known and seconds is None:
-        return "how many records were not replicated is not known"
+        return "the number of records that were not replicated is unknown"
     if records is None and seconds is not None and not data.rpo.lost.known:
         return f"about the last {length(seconds)} may not be replicated"
     if data.rpo.exact and records is not None:
@@ -129,20 +130,20 @@ def lost_in_words(data: ReportData) -> str:
 
 
 def estimated(rpo: Rpo) -> str:
-    """How many records are missing on the target; between which bounds, where it is no count."""
+    """Return how many records were not replicated; for an estimate, with its bounds."""
     if rpo.exact and rpo.records is not None:
         return plural(rpo.records, "record")
     return rpo.lost.words
 
 
 def writes_now(data: ReportData) -> str:
-    """Where applications can write, as a sentence; names of clusters stay as they are."""
+    """Say where applications can write, as a sentence; cluster names are not capitalized."""
     text = _where(data)
     return text if data.writes is Writes.TARGET else text[:1].upper() + text[1:]
 
 
 def _where(data: ReportData) -> str:
-    """Where applications can write, as the end of a sentence."""
+    """Say where applications can write, as the end of a sentence."""
     source, target = plain(data.plan.source), plain(data.plan.target)
     match data.writes:
         case Writes.AS_BEFORE:
@@ -156,7 +157,7 @@ def _where(data: ReportData) -> str:
             only = "" if data.switched else f", but {done} of {plural(total, 'endpoint')} switched"
             return f"{target} accepts writes{only}"
         case Writes.UNKNOWN:
-            return "where applications can write is not known"
+            return "it is unknown where applications can write"
         case Writes.NOT_TOUCHED:
             return f"{_left(data)} of {plural(len(data.steps), 'step')}"
 
@@ -167,17 +168,17 @@ def _left(data: ReportData) -> str:
 
 
 def _late(data: ReportData) -> bool:
-    """Whether the last step answered, but not as wanted."""
+    """Return whether the last step failed its verification."""
     return any(s.id == data.ending.step for s in data.became(Became.FAILED))
 
 
-def _turned_at(data: ReportData) -> str:
+def _failed_at(data: ReportData) -> str:
     failed = next((step for step in data.steps if step.became is Became.FAILED), None)
     return plain(failed.id if failed else data.ending.step)
 
 
 def circumstances(data: ReportData) -> str:
-    """Which run this is, and when it ran."""
+    """Describe the run: its plan, link and time."""
     plan = data.plan
     return (
         f"run {plain(data.run)}, {plain(plan.name)}, link {plain(plan.link)}, "
@@ -187,7 +188,7 @@ def circumstances(data: ReportData) -> str:
 
 
 def rto_in_brief(data: ReportData) -> str:
-    """From when to when, or why it is not known."""
+    """Return the start and end of the RTO, or why it is unknown."""
     rto = data.rto
     if rto.seconds is None or rto.start is None or rto.end is None:
         return sentence(rto.how.removeprefix("not measured: "))
@@ -195,7 +196,7 @@ def rto_in_brief(data: ReportData) -> str:
 
 
 def rpo_in_brief(data: ReportData) -> str:
-    """How it is known, in few words."""
+    """Say how the RPO was determined, in a few words."""
     rpo = data.rpo
     if rpo.exact:
         return "proven by content"
@@ -208,7 +209,7 @@ def rpo_in_brief(data: ReportData) -> str:
 
 
 def journal_in_words(data: ReportData) -> str:
-    """Whether the journal is intact."""
+    """Say whether the journal is intact."""
     chain = data.chain
     if chain is None:
         return "not verified"
@@ -220,6 +221,6 @@ def journal_in_words(data: ReportData) -> str:
 
 
 def closed(text: str) -> str:
-    """Prose that came from outside, as the end of a sentence."""
-    told = sentence(text)
-    return told if told.endswith((".", "!", "?")) else f"{told}."
+    """End external prose with a full stop."""
+    prose = sentence(text)
+    return prose if prose.endswith((".", "!", "?")) else f"{prose}."

@@ -1,4 +1,4 @@
-"""The JSON Schema of each document, made of its type."""
+"""Generates the JSON Schema of each document from its type."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ DOCUMENTS: Mapping[str, str] = {
     "drctl.views.status_text": "status",
     "drctl.views.tracking": "offsets-track",
 }
-"""Which module has the type of which document."""
+"""The documents of each module."""
 
 _PLAIN: Mapping[Any, dict[str, Any]] = {
     str: {"type": "string"},
@@ -54,17 +54,17 @@ _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.+(?:\n {8}\S.*)*)", re.MULTILINE)
 
 
 def names() -> Sequence[str]:
-    """Of all documents, as `drctl/NAME/1` has them."""
+    """Return the names of all documents, as in `drctl/NAME/1`."""
     return sorted(name for group in DOCUMENTS.values() for name in group.split())
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """The JSON Schema of a document."""
+    """Return the JSON Schema of a document."""
     return json_schema(document_type(name))
 
 
 def document_type(name: str) -> type:
-    """The type of a document."""
+    """Return the type of a document."""
     module = import_module(next(m for m, group in DOCUMENTS.items() if name in group.split()))
     return next(
         each
@@ -74,13 +74,13 @@ def document_type(name: str) -> type:
 
 
 def schema_name(kind: type) -> str:
-    """What is in the field `schema`; empty where it has none."""
+    """Return the value of the field `schema`; empty if there is none."""
     literal = getattr(kind, "__annotations__", {}).get("schema") if is_typeddict(kind) else None
     return str(get_args(literal)[0]) if literal else getattr(kind, "SCHEMA", "")
 
 
 def json_schema(kind: type) -> dict[str, Any]:
-    """Draft 2020-12; every object is closed."""
+    """Generate a schema of draft 2020-12 that allows no additional properties."""
     inner: dict[str, Any] = {}
     made = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -118,15 +118,15 @@ def _may_be_absent(hint: Any) -> bool:
 
 
 def _present(hint: Any) -> Any:
-    """The type of a key that is not there where its value is None."""
+    """Return the type of a key that is omitted if its value is None."""
     args = [each for each in get_args(get_args(hint)[0]) if each is not NoneType]
     return Annotated[(Union[tuple(args)], *get_args(hint)[1:])]  # noqa: UP007
 
 
 def _described(kind: type) -> Iterator[tuple[str, str]]:
     for each in reversed(kind.__mro__):
-        _, _, told = cleandoc(each.__doc__ or "").partition("Attributes:\n")
-        yield from _ATTRIBUTE.findall(told)
+        _, _, attributes = cleandoc(each.__doc__ or "").partition("Attributes:\n")
+        yield from _ATTRIBUTE.findall(attributes)
 
 
 def _of(hint: Any, inner: dict[str, Any]) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def _of(hint: Any, inner: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mapping(args: tuple[Any, ...], inner: dict[str, Any]) -> dict[str, Any]:
-    """One whose keys are of an enumeration has all of them."""
+    """Describe a mapping; if its keys are an enumeration, all of them are required."""
     keys, values = _of(args[0], inner).get("enum"), _of(args[1], inner)
     if keys is None:
         return {"type": "object", "additionalProperties": values}
@@ -170,7 +170,7 @@ def _mapping(args: tuple[Any, ...], inner: dict[str, Any]) -> dict[str, Any]:
 
 
 def _one_of(kinds: list[dict[str, Any]]) -> dict[str, Any]:
-    """Plain types are said in one `type`, enumerations in one `enum`; null goes with either."""
+    """Join plain types in one `type`, enumerations in one `enum`; either may include null."""
     null = {"type": "null"}
     if all("enum" in each or "const" in each or each == null for each in kinds):
         listed = (each.get("enum", [each.get("const")]) for each in kinds)

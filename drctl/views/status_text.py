@@ -16,7 +16,12 @@ from drctl.model.loss import LossRangeDocument
 from drctl.model.moments import utc
 from drctl.model.replication import Connector, LeftOut
 from drctl.model.topology import Unavailable
-from drctl.views.findings import CauseDocument, FindingDocument, beside, finding_lines
+from drctl.views.findings import (
+    CauseDocument,
+    FindingDocument,
+    finding_lines,
+    without_shared_causes,
+)
 from drctl.views.metrics import Labels, Metric, exposition
 from drctl.views.text import plain, sentence
 from drctl.views.view import Part, Text, heading, table, view
@@ -132,7 +137,7 @@ class StatusDocument(Document):
 
     Attributes:
         duration_seconds: how long the checks took.
-        other_findings: warnings, and checks that could not run, beside the blockers.
+        other_findings: warnings, and checks that could not run, except for blockers.
         causes: why checks could not run, each cause once.
         skipped_checks: prechecks that only `drctl doctor` runs.
     """
@@ -158,12 +163,12 @@ class StatusDocument(Document):
 
 
 def status_document(seen: StatusNow) -> StatusDocument:
-    """The document of a status."""
+    """Build the document of a status."""
     every = (*seen.planned.blockers, *seen.unplanned.blockers, *seen.others)
     causes = group_by_cause(every)[1]
 
     def documents(findings: Sequence[Finding]) -> tuple[FindingDocument, ...]:
-        return FindingDocument.each(beside(findings, causes))
+        return FindingDocument.each(without_shared_causes(findings, causes))
 
     return StatusDocument.of(
         seen,
@@ -175,7 +180,7 @@ def status_document(seen: StatusNow) -> StatusDocument:
 
 
 def status_line(seen: StatusNow) -> str:
-    """A status in one line."""
+    """Format a status in one line."""
     parts = (
         utc(seen.at_ms),
         *filter(None, [network_suspected(seen.planned.blockers)]),
@@ -189,7 +194,7 @@ def status_line(seen: StatusNow) -> str:
 
 
 def word(answer: Answer) -> str:
-    """GO, or NO-GO with the blockers."""
+    """Return GO, or NO-GO with the blockers."""
     if answer.go:
         return "GO"
     own, unseen = group_by_cause(answer.blockers)
@@ -199,9 +204,9 @@ def word(answer: Answer) -> str:
 
 
 def rpo_words(rpo: Rpo) -> str:
-    """The RPO in words."""
+    """Describe the RPO."""
     if not rpo.lost.known and rpo.seconds is None:
-        return "RPO not known"
+        return "RPO unknown"
     if rpo.records == 0 and not rpo.at_most:
         return "RPO 0 records"
     since = "" if rpo.seconds is None else f" of the last {rpo.seconds:,.1f} s"
@@ -209,10 +214,10 @@ def rpo_words(rpo: Rpo) -> str:
 
 
 def groups_words(seen: StatusNow) -> str:
-    """How many groups could continue on the target."""
+    """Say how many groups could continue on the target."""
     groups = seen.groups
     if groups.unknown and not groups.groups:
-        return f"groups: not known: {groups.unknown}"
+        return f"groups unknown: {groups.unknown}"
     total = f"{groups.groups:,} groups with {groups.positions:,} committed offsets"
     beside = f"; {groups.unknown}" if groups.unknown else ""
     if not groups.left_out:
@@ -225,18 +230,18 @@ def groups_words(seen: StatusNow) -> str:
 
 
 def connector_words(connectors: Iterator[Connector]) -> Iterator[str]:
-    """Each connector with the states of its tasks."""
+    """Describe each connector and the states of its tasks."""
     for each in connectors:
         tasks = Counter(task.state for task in each.tasks)
         states = ", ".join(f"{count} {state}" for state, count in sorted(tasks.items()))
-        yield f"{each.name} {each.state or '?'}" + (f", tasks: {states}" if states else ", no task")
+        yield f"{each.name} {each.state or '?'}, {f'tasks: {states}' if states else 'no tasks'}"
 
 
 class Family(NamedTuple):
-    """A metric, and what it says.
+    """A metric and its help text.
 
     Attributes:
-        labels: beside link, source and target.
+        labels: labels in addition to link, source and target.
     """
 
     name: str
@@ -287,7 +292,7 @@ class StatusMetrics:
     failed: bool = False
 
     def text(self) -> str:
-        """The metrics in Prometheus text format."""
+        """Return the metrics in Prometheus text format."""
         numbers = dict(_numbers(self.seen, failed=self.failed))
         return exposition(
             (
@@ -342,7 +347,7 @@ def _blocked(mode: str, answer: Answer) -> Rows:
 
 
 def _rpo(rpo: Rpo) -> Iterator[tuple[str, Rows]]:
-    """Unknown numbers are omitted, not reported as 0."""
+    """Omit unknown numbers instead of reporting 0."""
     least, likely, most = rpo.lost.numbers
     numbers = (
         ("records", likely),
@@ -377,13 +382,13 @@ def _connectors(seen: StatusNow) -> Iterator[tuple[str, Rows]]:
 _TOPICS = 10
 _OTHERS = 6
 _BLOCKERS = 2
-"""Blockers that are shown with their remedy; the others are counted."""
+"""Number of blockers that are shown with their remedy; the others are counted."""
 _NUMBERS = ("records", "at most", "seconds")
 
 
 @view
 def watched_table(seen: StatusNow, now: float, failed: bool) -> Iterator[Part]:
-    """The status, with the time since the check."""
+    """Show the status, with the time since the check."""
     yield status_table(seen)
     age = max(0.0, now - seen.at_ms / 1000 - seen.took_s)
     checked = f"checked {age:,.0f} s ago" + ("; the last check failed" if failed else "")
@@ -392,15 +397,14 @@ def watched_table(seen: StatusNow, now: float, failed: bool) -> Iterator[Part]:
 
 @view
 def waiting_table(link: str) -> Iterator[Part]:
-    """Shown until the first check is complete."""
+    """Show a placeholder until the first check is complete."""
     yield Text(f"checking link {sentence(link)}", "dim")
 
 
 @view
 def status_table(seen: StatusNow) -> Iterator[Part]:
-    """Go or no-go, blockers, RPO, replication, groups."""
-    network = network_suspected(seen.planned.blockers)
-    if network:
+    """Show go or no-go, blockers, RPO, replication and groups."""
+    if network := network_suspected(seen.planned.blockers):
         yield Text(sentence(network), "bold red")
         yield Text(f"Fix: {CHECK_NETWORK}", "dim")
     yield _answer("planned failover", seen.planned)
@@ -413,8 +417,8 @@ def status_table(seen: StatusNow) -> Iterator[Part]:
     yield from _blockers(seen)
     others, more = group_by_cause(seen.others)
     blockers = (*seen.planned.blockers, *seen.unplanned.blockers)
-    told_above = {each.cause for each in group_by_cause(blockers)[1]}
-    unseen = [each for each in more if each.cause not in told_above]
+    shown_above = {each.cause for each in group_by_cause(blockers)[1]}
+    unseen = [each for each in more if each.cause not in shown_above]
     if others or unseen:
         yield heading("Warnings")
         for each in others[:_OTHERS]:
@@ -426,7 +430,7 @@ def status_table(seen: StatusNow) -> Iterator[Part]:
     yield from _topics(seen)
     yield heading("Replication")
     connectors = connector_words(c for _, c in sorted(seen.connectors.items()))
-    yield Text(f"  {sentence('; '.join(connectors)) or 'no connector is known'}")
+    yield Text(f"  {sentence('; '.join(connectors)) or 'no connectors found'}")
     yield heading("Groups")
     yield Text(f"  {sentence(groups_words(seen))}", "yellow" if seen.groups.left_out else "")
     yield Text(

@@ -1,4 +1,4 @@
-"""Parts of a view for a terminal, by Rich; nothing of what clusters say is markup."""
+"""Draws the parts of a view with Rich; text from clusters is never markup."""
 
 from functools import singledispatch
 from typing import Any
@@ -12,7 +12,7 @@ from drctl.views.view import Cell, Items, Table, Text
 
 @singledispatch
 def drawn(part: Any) -> RenderableType:
-    """What Rich draws itself stays as it is."""
+    """Convert a part to what Rich draws; Rich's own objects are not changed."""
     found: RenderableType = part
     return found
 

@@ -1,7 +1,7 @@
-"""Values from clusters as text that is safe and plain to show: on a page, in a terminal, in a log.
+"""Formats values from clusters as text that is safe on a page, in a terminal and in a log.
 
-Whatever a name, key or value holds, what leaves here has no control, bidirectional or otherwise
-invisible character, and two different inputs never give the same text.
+Whatever a name, key or value contains, the result has no control, bidirectional or other invisible
+characters, and two different inputs never give the same text.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ _LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds
 
 
 class Kind(StrEnum):
-    """What a key or value is, apart from its bytes."""
+    """Whether a key or value is null, is empty, or has bytes."""
 
     NULL = "null"
     EMPTY = "empty"
@@ -31,11 +31,11 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A key or value for a person.
+    """A key or value in printable form.
 
     Attributes:
-        text: what to print; for null and empty the word itself.
-        cut: whether bytes were left out.
+        text: the printable text; for null and empty, that word.
+        cut: whether bytes were omitted.
     """
 
     kind: Kind
@@ -44,7 +44,7 @@ class Shown:
 
 
 def collected(found: Callable[P, Iterator[T]]) -> Callable[P, tuple[T, ...]]:
-    """Has a generator return all that it finds."""
+    """Decorate a generator to return a tuple of all its items."""
 
     @wraps(found)
     def every(*args: P.args, **kwargs: P.kwargs) -> tuple[T, ...]:
@@ -54,27 +54,27 @@ def collected(found: Callable[P, Iterator[T]]) -> Callable[P, tuple[T, ...]]:
 
 
 def plain(text: str) -> str:
-    r"""Printable characters as they are, everything else as \xNN of its UTF-8; `\` doubled."""
+    r"""Escape text: unprintable characters become \xNN of their UTF-8, `\` is doubled."""
     return escape(_utf8(text))
 
 
 def sentence(text: str) -> str:
-    """The same for prose, such as a broker's reason: white space becomes one space."""
+    """Escape prose, such as a broker's reason; each run of white space becomes one space."""
     return plain(" ".join(text.split()))
 
 
 def without_secrets(value: Any) -> Any:
-    """What a template shows, with secrets masked in text; what is markup already stays so."""
+    """Mask secrets in the text that a template shows; markup is not changed."""
     return masked(value) if type(value) is str else value
 
 
 def escape(data: bytes) -> str:
-    r"""UTF-8 as text where it is printable, all other bytes as \xNN."""
+    r"""Decode printable UTF-8; all other bytes become \xNN."""
     return "".join(map(_escape_char, data.decode("utf-8", "surrogateescape")))
 
 
 def show(data: bytes | None, limit: int) -> Shown:
-    """A key or value, of which at most `limit` bytes are shown."""
+    """Format a key or value, at most its first `limit` bytes."""
     if data is None:
         return Shown(Kind.NULL, "null")
     if not data:
@@ -91,7 +91,7 @@ def _escape_char(char: str) -> str:
 
 
 def _utf8(text: str) -> bytes:
-    """Bytes for any text; JSON of others may hold halves of pairs, which UTF-8 does not have."""
+    """Encode any text, even lone surrogates, which JSON allows and UTF-8 does not."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -99,17 +99,17 @@ def _utf8(text: str) -> bytes:
 
 
 def number(value: int) -> str:
-    """With thousands separators."""
+    """Format with thousands separators."""
     return f"{value:,}"
 
 
 def plural(count: int, one: str, many: str = "") -> str:
-    """`1 record`, `1,234 records`."""
+    """Format a count with its noun: `1 record`, `1,234 records`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def share(part: int, whole: int) -> str:
-    """A percentage that never rounds something to nothing, nor nearly all to all."""
+    """Format a percentage; only exact shares become 0 % or 100 %."""
     if not part or not whole:
         return "0 %"
     if part == whole:
@@ -123,7 +123,7 @@ def share(part: int, whole: int) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes in the unit that a person would use."""
+    """Format a number of bytes in a readable unit."""
     value = float(count)
     for unit in ("B", "KB", "MB", "GB"):
         if value < 1000:
@@ -133,14 +133,14 @@ def size(count: int) -> str:
 
 
 def moment(timestamp_ms: int) -> datetime | None:
-    """UTC; None for what lies outside the years 1970 to 9999."""
+    """Convert milliseconds to UTC; None outside the years 1970 to 9999."""
     if not 0 <= timestamp_ms <= _LAST_MS:
         return None
     return _EPOCH + timedelta(milliseconds=timestamp_ms)
 
 
 def utc(timestamp_ms: int | None) -> str:
-    """To the second, without the zone (say UTC beside it); records may hold any number."""
+    """Format to the second, without the zone (show UTC beside it); accepts any number."""
     if timestamp_ms is None:
         return "-"
     if timestamp_ms == -1:
@@ -150,22 +150,22 @@ def utc(timestamp_ms: int | None) -> str:
 
 
 def age(timestamp_ms: int | None, now: datetime) -> str:
-    """How long before `now`, in its two largest units; empty where there is no telling."""
+    """Format how long before `now` it was, in two units; empty without a valid timestamp."""
     at = None if timestamp_ms is None else moment(timestamp_ms)
     if at is None:
         return ""
-    # Clocks of producers are some milliseconds ahead.
+    # Clocks of producers may be some milliseconds ahead.
     early = at - now >= timedelta(seconds=1)
     return f"{duration(at - now)} in the future" if early else f"{duration(max(now, at) - at)} old"
 
 
 def be(count: int) -> str:
-    """`1 record is`, `2 records are`."""
+    """Return the verb for a count: `1 record is`, `2 records are`."""
     return "is" if count == 1 else "are"
 
 
 def duration(length: timedelta | float) -> str:
-    """`3 h 12 min`, `45 s`; also of seconds that are no length of the calendar's."""
+    """Format a duration in two units: `3 h 12 min`, `45 s`."""
     seconds = int(length.total_seconds() if isinstance(length, timedelta) else length)
     units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
     for (name, width), (finer, finer_width) in pairwise(units):
@@ -176,12 +176,12 @@ def duration(length: timedelta | float) -> str:
 
 
 def when(at: datetime | None) -> str:
-    """To the second, UTC, without the zone."""
+    """Format to the second in UTC, without the zone."""
     return "-" if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def length(seconds: float | None) -> str:
-    """`0.3 s`, `42.1 s`, `3 min 12 s`, `2 h 5 min`."""
+    """Format seconds: `0.3 s`, `42.1 s`, `3 min 12 s`, `2 h 5 min`."""
     if seconds is None:
         return "-"
     if seconds < 59.95:

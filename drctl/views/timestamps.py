@@ -1,4 +1,4 @@
-"""Consumer timestamps as aligned columns; all text is made printable."""
+"""Formats consumer timestamps as aligned columns; all text is made printable."""
 
 from collections.abc import Iterable, Sequence
 

@@ -43,12 +43,11 @@ def pass_lines(result: PassResult, look: TrackingPass, target: str, command: str
             f" delete {number(len(look.forgotten))}"
         )
     if look.without_records:
-        held = (
-            "has no consumed record left"
-            if look.without_records == 1
-            else "have no consumed record left"
+        verb = "has" if look.without_records == 1 else "have"
+        yield (
+            f"{plural(look.without_records, 'committed offset')} {verb} no consumed record left to"
+            " find on the target"
         )
-        yield f"{plural(look.without_records, 'committed offset')} {held} to find on the target"
     if look.unverified:
         yield f"{plural(look.unverified, 'tracked offset')} not verified: kept unchanged"
     yield from problem_lines(look)
@@ -132,7 +131,7 @@ def _noted(result: PassResult) -> TrackingPass | None:
 
 
 class PassDocument(Document):
-    """A pass over the committed offsets of a link's groups.
+    """One pass of reading the committed offsets of a link's groups.
 
     Attributes:
         from_: the source, as named in drctl.yaml.
@@ -201,8 +200,7 @@ class TrackMetrics:
 
     def text(self) -> str:
         """Return the metrics in Prometheus text format."""
-        last = self.last
-        look = last.look if last else None
+        last, look = self.last, self.last and self.last.look
         return exposition(
             (
                 _gauge(

@@ -29,7 +29,7 @@ WIDEST = 140
 """Maximum width of a line."""
 
 ROOM = 50
-"""Minimum width for reasons next to the numbers; below that they go on lines of their own."""
+"""Minimum width for reasons next to the numbers; else they are on separate lines."""
 
 _INDENT = 5
 

@@ -1,6 +1,6 @@
-"""What a command shows a person: parts in order, made once somebody draws them.
+"""The output of a command for people: parts in order, built when they are drawn.
 
-A part is text, a table, or another view; a style is named as Rich names it. Nothing here is markup.
+A part is text, a table, a list or another view. Styles have Rich's names. No text is markup.
 """
 
 from collections import Counter
@@ -15,11 +15,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MOST = 100
-"""Lines that are shown; all are in --output json."""
+"""Maximum number of lines shown; --output json has all of them."""
 
 
 class Text(NamedTuple):
-    """A line or a cell; where it has a head, only that has the style."""
+    """A line or a cell; if `head` is set, only the head has the style."""
 
     text: str
     style: str = ""
@@ -31,10 +31,10 @@ Cell = str | Text
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Cells whose text is wrapped; without a header where no columns are named.
+    """A table whose cells wrap; without `columns` it has no header.
 
     Attributes:
-        numbers: columns by their names, or by their places, that are aligned to the right.
+        numbers: right-aligned columns, by name or index.
     """
 
     rows: Iterable[Iterable[Cell]]
@@ -45,17 +45,17 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list; what does not fit goes on behind the mark."""
+    """A list with bullets or numbers; wrapped lines are indented."""
 
     lines: Iterable[str]
     numbered: bool = False
 
 
 class Drawable(Protocol):
-    """What Rich can draw."""
+    """Anything that Rich can draw."""
 
     def __rich_console__(self, console: Any, options: Any) -> Iterable[Any]:
-        """Its parts."""
+        """Yield what Rich draws."""
 
 
 Part = Union[str, Text, Table, Items, Drawable]  # noqa: UP007
@@ -63,19 +63,19 @@ Part = Union[str, Text, Table, Items, Drawable]  # noqa: UP007
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a command shows."""
+    """The output of a command."""
 
     parts: Callable[[], Iterator[Part]]
 
     def __rich_console__(self, console: Any, options: Any) -> Iterable[Any]:
-        """As Rich draws it."""
+        """Return the parts as Rich draws them."""
         from drctl.views.terminal import drawn
 
         return map(drawn, self.parts())
 
 
 def view(parts: Callable[P, Iterator[Part]]) -> Callable[P, View]:
-    """Has a generator of parts return them as one view; nothing of it runs before it is drawn."""
+    """Decorate a generator of parts to return a view; it runs when the view is drawn."""
 
     @wraps(parts)
     def made(*args: P.args, **kwargs: P.kwargs) -> View:
@@ -87,7 +87,7 @@ def view(parts: Callable[P, Iterator[Part]]) -> Callable[P, View]:
 def table(
     rows: Iterable[Iterable[Cell]], *columns: str, numbers: Collection[str | int] = ()
 ) -> Table:
-    """A table with its rows."""
+    """Build a table."""
     return Table(rows, columns, numbers)
 
 
@@ -100,11 +100,11 @@ def listing(
     what: str = "",
     indented: bool = False,
 ) -> Iterator[Part]:
-    """A table of the first of them, and how many are not shown; nothing where there are none.
+    """Yield a table of the first things and the number of hidden ones; nothing if there are none.
 
     Args:
-        cells: of one of them.
-        what: they are, where `N more` does not say it.
+        cells: returns the cells of a row.
+        what: what the hidden things are, if `N more` does not make that clear.
     """
     if things:
         yield Table(map(cells, things[:most]), columns, numbers, indented)
@@ -113,7 +113,7 @@ def listing(
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number that the run was for, with how it is known."""
+    """A measured value, and how it was measured."""
 
     name: str
     value: str
@@ -121,17 +121,17 @@ class Figure:
 
 
 def figures_table(figures: Iterable[Figure]) -> Table:
-    """A line for each measure."""
+    """Build a table with a row per figure."""
     return Table((each.name, Text(each.value, "bold"), Text(each.how, "dim")) for each in figures)
 
 
 def heading(title: str) -> Text:
-    """What begins a section, with an empty line before it."""
+    """Build the heading of a section, with an empty line above it."""
     return Text(f"\n{title}", "bold")
 
 
 def section(title: str, lines: Iterable[str], mark: str = "") -> Iterator[Text]:
-    """A heading and its lines; nothing where there are no lines."""
+    """Yield a heading and its lines; nothing if there are no lines."""
     for place, line in enumerate(lines):
         if not place:
             yield heading(title)
@@ -139,25 +139,25 @@ def section(title: str, lines: Iterable[str], mark: str = "") -> Iterator[Text]:
 
 
 def more(count: int, what: str = "") -> Iterator[Text]:
-    """How many lines are not shown."""
+    """Yield the number of hidden lines, if any."""
     if count > 0:
-        told = plural(count, f"more {what}") if what else f"{number(count)} more"
-        yield Text(f"and {told}, all in --output json", "dim")
+        hidden = plural(count, f"more {what}") if what else f"{number(count)} more"
+        yield Text(f"and {hidden}; --output json lists all", "dim")
 
 
 def counted(words: Iterable[str]) -> str:
-    """`12 written, 3 refused`, in the order in which they came."""
+    """Count equal words: `12 written, 3 refused`, in order of first appearance."""
     return ", ".join(f"{number(n)} {word}" for word, n in Counter(words).items()) or "nothing"
 
 
 def why(reasons: Iterable[str]) -> Iterator[Text]:
-    """Each reason with how often it was given, the most frequent first."""
+    """Yield each reason with its count, the most frequent first."""
     counts = Counter(reasons).most_common()
     return section("Why", (f"{number(count)} x {reason}" for reason, count in counts))
 
 
 def notes(of_plan: Iterable[str], overrides: Iterable[tuple[str, str]]) -> Iterator[Text]:
-    """What is good to know of a plan, and its overridden prechecks, each with the reason."""
+    """Yield the notes of a plan and its overridden prechecks, each with the reason."""
     yield from (Text(f"note: {sentence(each)}", "yellow") for each in of_plan)
     for precheck, reason in overrides:
         yield Text(f"override {precheck}: {sentence(reason)}", "yellow")

@@ -9,7 +9,7 @@ from drctl.checks.registry import precheck_findings
 from drctl.model.finding import Finding, Status
 from drctl.model.loss import Mode
 from drctl.views.findings import DoctorDocument
-from drctl.views.plan_text import plan_document, precheck_rows, verdict, what_to_type
+from drctl.views.plan_text import next_actions, plan_document, precheck_rows, verdict
 from drctl.views.status_text import status_document, status_line
 from tests.checks.observing import observed
 from tests.checks.test_go import HEALTHY
@@ -99,13 +99,13 @@ def test_a_plan_names_the_run_alone_and_is_not_ready() -> None:
     plan = runs.planned()
     assert verdict(plan, findings, ()).startswith("Blocked")
     assert precheck_rows(findings, {})[0].check == "runs-unfinished"
-    (line,) = what_to_type(plan, findings, (), "drctl failover --execute")
+    (line,) = next_actions(plan, findings, (), "drctl failover --execute")
     assert line.startswith("`drctl resume R2 --execute`")
 
 
 def test_a_plan_after_a_failover_names_the_way_home_alone() -> None:
     findings = causes_first(precheck_findings(observed(AFTER)))
-    lines = what_to_type(runs.planned(), findings, (), "drctl failover --execute")
+    lines = next_actions(runs.planned(), findings, (), "drctl failover --execute")
     assert "drctl failback --check-order" in lines[0]
     told = "\n".join(lines)
     assert not any(harm in told for harm in HARM)
@@ -190,7 +190,7 @@ def test_a_source_that_is_dead_is_one_cause() -> None:
     by_name = {each.check: each for each in findings}
     assert by_name["fence-not-possible"].remedy == "see source-unreachable"
     assert by_name["hanging-transactions"].remedy == "see source-unreachable"
-    lines = what_to_type(runs.planned(), findings, (), "drctl failover --execute")
+    lines = next_actions(runs.planned(), findings, (), "drctl failover --execute")
     assert lines[0].startswith("`drctl failover --mode unplanned --link main` if it is lost")
     assert "kafka-transactions" not in "\n".join(lines)
     assert "grant drctl's user" not in "\n".join(lines)

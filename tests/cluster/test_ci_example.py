@@ -188,5 +188,5 @@ def test_the_drill_of_the_page(checkout: Checkout, standby: Standby) -> None:
     names = [str(case.get("name")) for case in suite.iter("testcase")]
     assert names[: len(steps)] == [step["id"] for step in steps]
     assert names[len(steps) :] == [
-        "goes-through", "within-policy", "all-else-as-before", "leaves-nothing",
+        "run-completed", "within-policy", "other-resources-unchanged", "resources-deleted",
     ]  # fmt: skip

@@ -25,7 +25,7 @@ from tests.cluster.way_home import named
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
 THROUGH = 12
-LOST = "how many records were not replicated is not known"
+LOST = "the number of records that were not replicated is unknown"
 ALL_THERE = "every record was replicated"
 FENCE = "fence-producers"
 BRIEFLY_S, LOOK_S = 15.0, 12.0

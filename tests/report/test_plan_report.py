@@ -16,12 +16,12 @@ from drctl.steps.registry import KINDS
 from drctl.views.client_moves import leaving_lines, leaving_rows
 from drctl.views.plan_text import (
     loss_lines,
+    next_actions,
     plan_document,
     precheck_rows,
     prechecks_in_words,
     step_rows,
     verdict,
-    what_to_type,
 )
 from tests.cli.documents import check
 from tests.report import runs
@@ -83,8 +83,8 @@ def test_a_plan_that_breaks_a_rule_is_refused_by_order() -> None:
     refused = document(broken, ())["refused"]
     assert isinstance(refused, list)
     assert {(each["by"], each["precheck"]) for each in refused} == {("order", None)}
-    told = what_to_type(broken, (), violations(broken, KINDS), EXECUTE)
-    assert all(line.startswith("The plan breaks a rule of order: step ") for line in told)
+    told = next_actions(broken, (), violations(broken, KINDS), EXECUTE)
+    assert all(line.startswith("The plan breaks an ordering rule: step ") for line in told)
     assert verdict(broken, (), violations(broken, KINDS)).startswith("Blocked: ")
 
 
@@ -131,7 +131,7 @@ def test_what_was_not_checked_is_against_the_failover_that_rests_on_it() -> None
 def test_what_to_type() -> None:
     plan = runs.planned(overrides={"alive": "it is a drill"})
     lagging = tuple(replace(f, check="replication-lag") for f in FINDINGS if f.check == "lag")
-    assert what_to_type(plan, lagging, (), EXECUTE) == (
+    assert next_actions(plan, lagging, (), EXECUTE) == (
         "Wait until it is 0.",
         "Or override, each with a reason: --override PRECHECK=REASON (replication-lag)",
     )
@@ -141,17 +141,17 @@ def test_what_to_type() -> None:
         "kafka-x y",
     ):
         typed = tuple(replace(each, remedy=line) for each in lagging)
-        assert what_to_type(plan, typed, (), EXECUTE)[0] == line, "it is pasted as it stands"
+        assert next_actions(plan, typed, (), EXECUTE)[0] == line, "it is pasted as it stands"
     for name in ("target-unreachable", "source-lost", "cluster-unreachable"):
         final = tuple(replace(each, check=name) for each in lagging)
-        assert what_to_type(plan, final, (), EXECUTE) == ("Wait until it is 0.",), name
+        assert next_actions(plan, final, (), EXECUTE) == ("Wait until it is 0.",), name
     for name in (*PASSED, PRECHECK):
         others = tuple(replace(each, check=name) for each in lagging)
-        assert f"({name})" in what_to_type(plan, others, (), EXECUTE)[-1]
+        assert f"({name})" in next_actions(plan, others, (), EXECUTE)[-1]
     assert verdict(plan, FINDINGS, ()) == (
         "Blocked: failover-planned of link main, primary to secondary, 13 steps; 1 blocker below."
     )
-    ready = what_to_type(plan, FINDINGS[:2], (), EXECUTE)
+    ready = next_actions(plan, FINDINGS[:2], (), EXECUTE)
     assert ready == (f"Nothing was changed. To execute this plan: {EXECUTE}",)
     assert verdict(plan, FINDINGS[:2], ()).startswith("Ready: ")
 
@@ -160,7 +160,7 @@ def test_what_to_type() -> None:
 def test_hostile_names_are_printable_in_lines_and_safe_in_json(bad: str) -> None:
     plan = runs.planned(link=bad, ends=(bad, f"{bad}2"), principals=(bad,), connectors=(bad,))
     found = tuple(replace(f, subject=bad, reason=bad, impact=bad, remedy=bad) for f in FINDINGS)
-    texts = [verdict(plan, found, (bad,)), *what_to_type(plan, found, (bad,), bad)]
+    texts = [verdict(plan, found, (bad,)), *next_actions(plan, found, (bad,), bad)]
     texts += [*leaving_lines(plan), *loss_lines(Loss(words=bad, evidence=(bad,)))]
     for row in step_rows(plan):
         texts += [row.title, row.proof, row.rollback]

@@ -99,7 +99,7 @@ def test_a_long_absence_takes_little_room_and_is_marked() -> None:
     assert cut.width == pytest.approx(6, abs=0.01)
     assert "1 h 30 min" in cut.title
     assert [tick.text for tick in shown.ticks] == ["14:20:07", "15:51:01"]
-    assert ("nobody", "not running, not to scale") in shown.legend
+    assert ("not-running", "not running, not to scale") in shown.legend
 
 
 def test_what_was_taken_back_is_drawn_and_ends_the_time_without_writes() -> None:
@@ -107,7 +107,7 @@ def test_what_was_taken_back_is_drawn_and_ends_the_time_without_writes() -> None
     assert shown is not None
     assert shown.refused is not None
     fence = next(row for row in shown.rows if row.id == "fence-producers")
-    assert [bar.doing for bar in fence.bars] == ["looking", "effect", "rolling-back"]
+    assert [bar.doing for bar in fence.bars] == ["checking", "effect", "rolling-back"]
     end = fence.bars[-1].x + fence.bars[-1].width
     assert shown.refused.x + shown.refused.width == pytest.approx(end, abs=0.01)
 
