@@ -1,6 +1,6 @@
-"""Opens systems: turns drctl.yaml into ports.
+"""Builds adapters from drctl.yaml.
 
-Adapters are built here and in `*_adapters.py`, and nowhere else; an import-linter contract says so.
+Only this module and `*_adapters.py` build adapters; an import-linter contract enforces that.
 """
 
 import logging
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 Client = TypeVar("Client", bound="ConnectReader")
 
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 """The timeout of a request to a cluster."""
 
 
 def cluster_of(name: str, cluster: "ClusterConfig") -> "KafkaCluster":
-    """One cluster of drctl.yaml, opened once for all who use it; connects on first use.
+    """A cluster of drctl.yaml, with one shared connection that opens on first use.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -49,8 +49,8 @@ def cluster_of(name: str, cluster: "ClusterConfig") -> "KafkaCluster":
     return KafkaCluster(name, revealed(cluster))
 
 
-def reader(name: str, cluster: "ClusterConfig", timeout_s: float = PATIENCE_S) -> "KafkaReader":
-    """What looks at one cluster; connects on first use.
+def reader(name: str, cluster: "ClusterConfig", timeout_s: float = TIMEOUT_S) -> "KafkaReader":
+    """A reader of a cluster; connects on first use.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -58,8 +58,8 @@ def reader(name: str, cluster: "ClusterConfig", timeout_s: float = PATIENCE_S) -
     return cluster_of(name, cluster).reader(timeout_s)
 
 
-def writer(name: str, cluster: "ClusterConfig", timeout_s: float = PATIENCE_S) -> "KafkaWriter":
-    """What changes one cluster; likewise.
+def writer(name: str, cluster: "ClusterConfig", timeout_s: float = TIMEOUT_S) -> "KafkaWriter":
+    """A writer to a cluster; connects on first use.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -68,7 +68,7 @@ def writer(name: str, cluster: "ClusterConfig", timeout_s: float = PATIENCE_S) -
 
 
 def range_reader(name: str, cluster: "ClusterConfig") -> "KafkaRangeReader":
-    """What reads records of one cluster; connects when asked to.
+    """A reader of ranges of records; connects on first use.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -79,7 +79,7 @@ def range_reader(name: str, cluster: "ClusterConfig") -> "KafkaRangeReader":
 
 
 def frugal_range_reader(name: str, cluster: "ClusterConfig") -> "KafkaRangeReader":
-    """The same for topics whose records are small and pack well: little is held of each partition.
+    """A range reader that buffers little per partition, for topics of small records.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -93,7 +93,7 @@ def frugal_range_reader(name: str, cluster: "ClusterConfig") -> "KafkaRangeReade
 def topic_tail(
     reader: "ClusterReader", cluster: "ClusterConfig", topic: "TopicState"
 ) -> "TopicTail":
-    """What follows a topic of one cluster.
+    """A reader that follows a topic.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -105,22 +105,22 @@ def topic_tail(
 
 
 def temporary_entries() -> "TemporaryEntries":
-    """Room for more consumer timestamps than memory should hold."""
+    """Storage on disk for consumer timestamps, which may not fit into memory."""
     from drctl.stores.temporary import TemporaryEntries
 
     return TemporaryEntries()
 
 
-def meet(link: "Link", *, source_s: float = PATIENCE_S, given_up: bool = False) -> None:
-    """See who of a link is there, all at once: nobody waits for one silent party after another.
+def meet(link: "Link", *, source_s: float = TIMEOUT_S, given_up: bool = False) -> None:
+    """Probe the clusters and Connect workers of a link in parallel, so that timeouts do not add up.
 
     Args:
         source_s: how long the source may take to answer.
-        given_up: whether a source that does not let drctl in is given up all the same.
+        given_up: whether to ignore an authentication failure of the source.
 
     Raises:
-        ConfigError: a cluster cannot be asked as drctl.yaml says.
-        NotLetIn: a cluster does not let drctl in.
+        ConfigError: the properties of a cluster are invalid.
+        AuthenticationFailed: a cluster rejects drctl's credentials.
     """
     from drctl.checks.bounded_query import BoundedQuery
     from drctl.model.errors import Unreachable
@@ -134,17 +134,17 @@ def meet(link: "Link", *, source_s: float = PATIENCE_S, given_up: bool = False) 
         target.prepare()
         for client in (connect_of(link), reverse_connect_of(link)):
             if client is not None:
-                BoundedQuery(client.expect, PATIENCE_S)
-        source_there = BoundedQuery(source.cluster_id, PATIENCE_S)
-        target_there = BoundedQuery(target.cluster_id, PATIENCE_S)
-        for there in (source_there, target_there):
+                BoundedQuery(client.expect, TIMEOUT_S)
+        source_probe = BoundedQuery(source.cluster_id, TIMEOUT_S)
+        target_probe = BoundedQuery(target.cluster_id, TIMEOUT_S)
+        for probe in (source_probe, target_probe):
             try:
-                there.value()
+                probe.value()
             except AuthenticationFailed:
-                if not (given_up and there is source_there):
+                if not (given_up and probe is source_probe):
                     raise
             except Unreachable:
-                continue  # known from now on, and told to whoever asks it
+                continue  # the failure is remembered, and fails later requests at once
 
 
 @contextmanager
@@ -152,7 +152,7 @@ def both_readers(link: "Link") -> "Iterator[tuple[ClusterReader, ClusterReader]]
     """Readers of a link's source and target.
 
     Raises:
-        ConfigError: a cluster cannot be asked as drctl.yaml says.
+        ConfigError: the properties of a cluster are invalid.
     """
     with (
         reader(link.source, link.source_config).topics as source,
@@ -164,7 +164,7 @@ def both_readers(link: "Link") -> "Iterator[tuple[ClusterReader, ClusterReader]]
 
 
 def connect_client(*urls: str) -> "ConnectReader":
-    """A client of the REST interface of some Connect workers of one cluster."""
+    """A client of the Connect workers at these addresses."""
     from drctl.connect.client import ConnectReader
 
     return ConnectReader(*urls)
@@ -173,9 +173,9 @@ def connect_client(*urls: str) -> "ConnectReader":
 def open_connect(
     kind: "type[Client]",
     given: "ReplicatorConfig | ReverseConfig | None",
-    timeout_s: float = PATIENCE_S,
+    timeout_s: float = TIMEOUT_S,
 ) -> "Client | None":
-    """A client of the workers of a replicator; None where none are configured.
+    """A client of the Connect workers of a replicator; None if none are configured.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing, or cannot be used.
@@ -187,10 +187,10 @@ def open_connect(
 
 
 def worker_at(url: "Setting") -> "WebAddress":
-    """Where a worker listens.
+    """The address of a worker.
 
     Raises:
-        ConfigError: what the URL refers to is missing, or makes no URL of it.
+        ConfigError: a secret in the URL is missing, or the URL is invalid.
     """
     from drctl.config.fields import web_address
     from drctl.model.errors import ConfigError
@@ -202,7 +202,7 @@ def worker_at(url: "Setting") -> "WebAddress":
 
 
 def connect_access(given: "AccessConfig") -> "Access":
-    """How Connect workers are shown who asks.
+    """The credentials for Connect workers.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -213,10 +213,10 @@ def connect_access(given: "AccessConfig") -> "Access":
         return "" if setting is None else clear_text(setting)
 
     def file(setting: "Setting | None") -> str:
-        told = text(setting)
-        if setting is None or "-----BEGIN" in told:
-            return told
-        return str(setting.directory / Path(told).expanduser())
+        value = text(setting)
+        if setting is None or "-----BEGIN" in value:
+            return value
+        return str(setting.directory / Path(value).expanduser())
 
     return Access(
         None if given.user is None else text(given.user),
@@ -230,14 +230,14 @@ def connect_access(given: "AccessConfig") -> "Access":
 
 
 def connect_of(link: "Link") -> "ConnectReader | None":
-    """A client of the workers that replicate a link; None where none are configured."""
+    """A client of the Connect workers that replicate a link; None if none are configured."""
     from drctl.connect.client import ConnectReader
 
     return open_connect(ConnectReader, link.settings.replicator)
 
 
 def reverse_connect_of(link: "Link") -> "ConnectReader | None":
-    """The same of the workers that copy back; None where they are not configured."""
+    """A client of the Connect workers for the reverse direction; None if none are configured."""
     from drctl.connect.client import ConnectReader
 
     return open_connect(ConnectReader, link.settings.replicator.reverse)
@@ -247,13 +247,13 @@ def reverse_connect_of(link: "Link") -> "ConnectReader | None":
 def spark_session(
     config: "Config", link: "Link", log: Path | None, progress: Callable[[str], None], offsets: int
 ) -> "Iterator[Callable[[Path], RecordComparer]]":
-    """A Spark application of its own, in which a link's records are compared.
+    """Start a local Spark application that compares a link's records.
 
-    Gives what opens a comparison, told the directory for the records it finds.
+    Yields a function that makes a comparer; its argument is the directory for the records found.
 
     Args:
-        log: file for what the JVM prints; None lets it reach stderr.
-        offsets: how many there are to read at most.
+        log: the file for the JVM's output; None for stderr.
+        offsets: the maximum number of offsets to read.
 
     Raises:
         SparkDidNotStart: Java is missing, or the master does not answer.
@@ -282,7 +282,7 @@ def spark_events(
     progress: Callable[[str], None],
     offsets: int,
 ) -> "Iterator[EventCounter]":
-    """A Spark application of its own, in which change events of one cluster are counted.
+    """Start a local Spark application that counts change events of a cluster.
 
     Raises:
         SparkDidNotStart: Java is missing, or the master does not answer.
@@ -318,10 +318,10 @@ def _spark_settings(
 
 
 def ledger(config: "Config", *, writes: bool) -> "LedgerStore":
-    """What earlier runs digested: in a topic where the configuration says so, else in a file.
+    """The digests of earlier runs, in the configured topic, otherwise in a file.
 
     Args:
-        writes: whether a topic may be written; a file always is.
+        writes: whether the topic may be written; a file always may be.
 
     Raises:
         UsageError: there is no such cluster.
@@ -337,7 +337,7 @@ def ledger(config: "Config", *, writes: bool) -> "LedgerStore":
 
 
 def measured_rate(config: "Config") -> "MeasuredRate":
-    """How fast earlier runs read."""
+    """The read throughput of earlier runs."""
     from drctl.stores.ledger import MeasuredRate
 
     return MeasuredRate(config.state_dir / "rate.json")
@@ -346,7 +346,7 @@ def measured_rate(config: "Config") -> "MeasuredRate":
 def position_finder(
     link: "Link", source: "ClusterReader", target: "ClusterReader"
 ) -> "PositionFinder | None":
-    """Who knows how far the link's replicator got; None where nobody does."""
+    """Finds how far the link's replicator got; None if its progress is not observable."""
     from drctl.app.replication_progress import (
         CommittedPositions,
         ConnectorPositions,
@@ -376,9 +376,9 @@ def position_finder(
 
 
 def mirror_aliases(link: "Link", target: "ClusterReader") -> "Aliases | None":
-    """What MirrorMaker 2 calls the clusters; None where nobody knows.
+    """The aliases that MirrorMaker 2 uses for the clusters; None if they are unknown.
 
-    A connector's configuration says it where a worker answers, else the topics that there are.
+    They come from the configuration of a connector, otherwise from the names of topics.
     """
     from drctl.app.notices import notices
     from drctl.model.errors import DrctlError
@@ -403,7 +403,7 @@ def _jars(config: "Config", progress: Callable[[str], None]) -> Sequence[Path]:
 
 
 def revealed(cluster: "ClusterConfig") -> dict[str, str]:
-    """A cluster's client properties, secrets in clear: not to be kept or shown.
+    """A cluster's client properties with secrets in clear text: never store or print them.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -412,7 +412,7 @@ def revealed(cluster: "ClusterConfig") -> dict[str, str]:
 
 
 def clear_text(value: object) -> str:
-    """A value of drctl.yaml, secrets in clear: not to be kept or shown.
+    """A value of drctl.yaml with secrets in clear text: never store or print it.
 
     Raises:
         ConfigError: a secret that it refers to is missing.
@@ -426,7 +426,7 @@ def clear_text(value: object) -> str:
 
 
 def load_record_files() -> None:
-    """Import what reads and writes the records that a comparison finds: that takes a moment."""
+    """Import the modules for record files in advance, because that takes a moment."""
     from drctl.stores.parquet import schema
 
     schema()
@@ -434,10 +434,10 @@ def load_record_files() -> None:
 
 @contextmanager
 def direct_comparer(link: "Link", out: Path) -> "Iterator[RecordComparer]":
-    """Reads and compares in this process.
+    """A comparer that reads and compares in this process.
 
     Args:
-        out: directory for the records it finds.
+        out: the directory for the records found.
 
     Raises:
         ConfigError: a secret that the configuration refers to is missing.
@@ -463,15 +463,15 @@ def submitted_comparer(
     progress: Callable[[str], None],
     offsets: int,
 ) -> "Iterator[RecordComparer]":
-    """The record comparison as a Spark application that `spark-submit` starts.
+    """A comparer that runs as a Spark application, started by `spark-submit`.
 
     Args:
-        out: directory for the records it finds.
-        log: file for what `spark-submit` prints; None lets it reach stderr.
-        offsets: how many there are to read at most.
+        out: the directory for the records found.
+        log: the file for the output of `spark-submit`; None for stderr.
+        offsets: the maximum number of offsets to read.
 
     Raises:
-        ConfigError: the settings do not go together.
+        ConfigError: the settings contradict each other.
         SparkDidNotStart: Java is missing, or the cluster does not answer.
         NotFetched: the Kafka connector is not cached and cannot be fetched.
     """

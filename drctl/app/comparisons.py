@@ -1,4 +1,4 @@
-"""Compares records for the steps of a run, and remembers what need not be compared again."""
+"""Compares records for the steps of a run, and skips what was compared before."""
 
 import shutil
 import tempfile
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from drctl.model.topology import TopicPartition
     from drctl.reconcile.progress import LeftMissingBefore
 
-_COMPARING = (
+_LAZY_MODULES = (
     "drctl.gap.analysis",
     "drctl.gap.answer",
     "drctl.gap.arrival",
@@ -32,13 +32,12 @@ _COMPARING = (
 )
 """Modules that a comparison imports lazily."""
 
-
 Tail = tuple["GapResult", "Mapping[TopicPartition, int]"]
-"""A comparison, and how many of its missing records were already decided."""
+"""A comparison, and how many missing records of each partition were accepted earlier."""
 
 
 def compared_tail(config: "Config", link: "Link", options: GapOptions) -> Tail:
-    """A comparison; where such records may be among the missing, another that names each.
+    """Compare the tail, and count the missing records that were accepted earlier.
 
     Raises:
         Unreachable: one of the clusters did not answer.
@@ -50,7 +49,7 @@ def compared_tail(config: "Config", link: "Link", options: GapOptions) -> Tail:
 
 
 def _before(link: "Link", found: "GapResult") -> "LeftMissingBefore":
-    """What may not be read, or not understood, allows for nothing: then all of it is missing."""
+    """Records that earlier reconciliations left missing; none if they cannot be read."""
     from drctl.app.reconcile_adapters import reconcile_topic
     from drctl.reconcile.progress import left_missing_before
 
@@ -85,50 +84,50 @@ _TRANSACTIONS_S = 60.0
 
 @dataclass(slots=True)
 class Comparisons:
-    """Compares, and remembers what need not be compared again."""
+    """Compares records, and skips what was compared before."""
 
     config: "Config"
     link: "Link"
     _arrival_check: "ArrivalCheck | None" = field(default=None, init=False)
-    _proved: "GapResult | None" = field(default=None, init=False)
-    _left: "dict[TopicPartition, int]" = field(default_factory=dict, init=False)
+    _previous: "GapResult | None" = field(default=None, init=False)
+    _accepted: "dict[TopicPartition, int]" = field(default_factory=dict, init=False)
 
     def prepare(self) -> None:
-        """Import what a comparison needs: behind a fence applications would wait for that."""
-        for name in _COMPARING:
+        """Import the modules of a comparison: after the fence, applications wait for it."""
+        for name in _LAZY_MODULES:
             import_module(name)
         adapters.load_record_files()
 
     def missing(self, source: "ClusterReader", target: "ClusterReader") -> Missing:
-        """What the target lacks of the source's tail, but for what was left missing before.
+        """The unreplicated records of the source's tail, except those accepted earlier.
 
         Raises:
             Unreachable: one of the clusters did not answer.
         """
         if self._arrival_check is None:
             self._arrival_check = self._new_arrival_check(source, target)
-        seen = self._arrival_check.look()
-        pending = (f"{place}: not fully replicated, or not compared" for place in seen.pending)
-        left = {place: self._left.get(place, 0) for place in seen.missing}
-        lacks = {place: number - left[place] for place, number in seen.missing.items()}
-        told = (f"{place}: {number:,} missing" for place, number in lacks.items() if number)
-        unproven = (*seen.left_out, *pending)
-        return Missing(
-            sum(lacks.values()), unproven, tuple(told), left_missing_before=sum(left.values())
-        )
+        found = self._arrival_check.look()
+        pending = (f"{place}: not fully replicated, or not compared" for place in found.pending)
+        accepted = {place: self._accepted.get(place, 0) for place in found.missing}
+        missing = {place: number - accepted[place] for place, number in found.missing.items()}
+        words = tuple(f"{place}: {number:,} missing" for place, number in missing.items() if number)
+        unproven = (*found.left_out, *pending)
+        before = sum(accepted.values())
+        return Missing(sum(missing.values()), unproven, words, left_missing_before=before)
 
     def compared(self, scope: str) -> Missing:
-        """What it lacks of everything, or of the tail.
+        """The unreplicated records of all records, or of the tail.
 
         Raises:
             Unreachable: one of the clusters did not answer.
         """
-        return _told(self._gap(_whole(scope)))
+        with GapRuns(self.config, self.link, _whole(scope)) as runs:
+            return _missing(runs.answer())
 
     def proof(self) -> Missing:
-        """What it lacks of everything; a clean result is kept as evidence.
+        """The unreplicated records of all records; a clean result is kept as evidence.
 
-        What was written since the proof before is on its way, and not counted.
+        Records written since the previous call are in flight, and not counted.
 
         Raises:
             Unreachable: one of the clusters did not answer.
@@ -138,8 +137,8 @@ class Comparisons:
         folder = new_folder(self.config.state_dir, self.link.name)
         with GapRuns(self.config, self.link, _whole("full")) as runs:
             result = runs.run(folder)
-        found, before = _told(result), self._proved
-        self._proved = result
+        found, before = _missing(result), self._previous
+        self._previous = result
         if found.records or found.unproven:
             shutil.rmtree(folder, ignore_errors=True)
         return found if before is None else _without_new(found, of_before(result, before))
@@ -153,18 +152,14 @@ class Comparisons:
         def compare(places: "Collection[TopicPartition]") -> "GapResult":
             topics = tuple(sorted({place.topic for place in places}))
             options = GapOptions(topics, "tail", False, False, _BUDGET_S, only=frozenset(places))
-            result, left = compared_tail(self.config, self.link, options)
+            result, accepted = compared_tail(self.config, self.link, options)
             for topic in result.topics:
                 for each in topic.partitions:
                     place = TopicPartition(topic.topic, each.partition)
-                    self._left[place] = left.get(place, 0)
+                    self._accepted[place] = accepted.get(place, 0)
             return result
 
         return ArrivalCheck(self.link, source, target, compare)
-
-    def _gap(self, options: GapOptions) -> "GapResult":
-        with GapRuns(self.config, self.link, options) as runs:
-            return runs.answer()
 
 
 def _whole(scope: str) -> GapOptions:
@@ -174,15 +169,15 @@ def _whole(scope: str) -> GapOptions:
 
 
 def _without_new(found: Missing, records: int) -> Missing:
-    """What is missing of before; what is on its way is taken for repeated, as far as that goes."""
+    """Do not count new records, which are in flight; count them as repeated first."""
     repeated = max(0, found.repeated - (found.records - records))
     return replace(found, records=records, repeated=repeated)
 
 
-def _told(result: "GapResult") -> Missing:
+def _missing(result: "GapResult") -> Missing:
     from drctl.gap.arrival import UNDECIDED
 
-    lacking = (
+    missing = (
         f"{topic.topic}-{partition.partition}: {partition.counts.unreplicated:,} missing"
         for topic in result.topics
         for partition in topic.partitions
@@ -198,4 +193,4 @@ def _told(result: "GapResult") -> Missing:
     totals = result.totals
     repeated = sum(p.repeated for topic in result.topics for p in topic.partitions)
     twice = totals.duplicated_on_target
-    return Missing(totals.unreplicated, left_out, tuple(lacking), twice, repeated, undecided)
+    return Missing(totals.unreplicated, left_out, tuple(missing), twice, repeated, undecided)

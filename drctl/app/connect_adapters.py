@@ -158,7 +158,7 @@ def ward(workers: ConnectCluster) -> "Iterator[ConnectReader]":
     from drctl.connect.client import ConnectReader
 
     with closing(
-        ConnectReader(*workers.addresses, timeout_s=adapters.PATIENCE_S, access=workers.access)
+        ConnectReader(*workers.addresses, timeout_s=adapters.TIMEOUT_S, access=workers.access)
     ) as opened:
         yield opened
 

@@ -65,8 +65,8 @@ def ports(name: str, cluster: "ClusterConfig") -> "Iterator[Ports]":
         enter = opened.enter_context
         yield Ports(
             name,
-            enter(adapters.reader(name, cluster, adapters.PATIENCE_S).topics),
-            enter(adapters.reader(name, cluster, adapters.PATIENCE_S).groups),
+            enter(adapters.reader(name, cluster, adapters.TIMEOUT_S).topics),
+            enter(adapters.reader(name, cluster, adapters.TIMEOUT_S).groups),
             enter(adapters.reader(name, cluster).acls),
             enter(adapters.writer(name, cluster).scratch),
             enter(adapters.writer(name, cluster).acls),

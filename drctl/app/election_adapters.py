@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from drctl.app import adapters
-from drctl.app.loss import KnownEnds, LossReader, MirrorTraces
+from drctl.app.loss import KnownEnds, LossReader, ReplicatorEvidence
 from drctl.elections.loss import Beyond, Evidence
 from drctl.elections.results import Became, Outcome, observed
 from drctl.model.errors import DrctlError, Unreachable, UsageError
@@ -99,8 +99,8 @@ def _link(
 ) -> None:
     with adapters.reader(link.target, link.target_config).topics as target:
         reader = LossReader(config, link, target, sorted({place.topic for place in places}))
-        reader.ask(f"evidence on {link.target}", lambda: KnownEnds(reader).gather())
-        reader.ask(f"evidence on {link.target}", lambda: MirrorTraces(reader, places).gather())
+        for evidence in (KnownEnds(reader), ReplicatorEvidence(reader, places)):
+            reader.ask(f"evidence on {link.target}", evidence.gather)
     for ends in reader.found.ends:
         for place in places:
             if seen := ends.seen.get(place):

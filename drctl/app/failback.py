@@ -39,7 +39,7 @@ from drctl.steps.failback import ASKED_FOR, PASSED, ResolveFacts, ResolveOutstan
 from drctl.steps.registry import KINDS
 
 if TYPE_CHECKING:
-    from drctl.app.notices import People
+    from drctl.app.notices import Prompts
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.failback.answer import Answer
@@ -130,7 +130,7 @@ class FailbackReader(ClusterLinkReader):
 
 
 def failback_reader(
-    config: "Config", link: "Link", asked: "People", policies: "Policies | None" = None
+    config: "Config", link: "Link", asked: "Prompts", policies: "Policies | None" = None
 ) -> FailbackReader:
     """The reader for the failback of a link.
 

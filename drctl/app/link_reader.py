@@ -1,16 +1,15 @@
-"""What the steps of a plan may look at, over the real systems of one link."""
+"""What the steps of a plan read from the real systems of one link."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
-from threading import Condition, Thread
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Self
 
 from drctl.app import adapters, run_adapters
 from drctl.app.comparisons import Comparisons
-from drctl.app.notices import Nobody, People
+from drctl.app.notices import NoPrompts, Prompts
 from drctl.app.run_adapters import run_command
 from drctl.engine.failback_state import OutstandingAction, Reconciliation, Search, Wish
 from drctl.engine.ports import CommandEnded, ConnectorState, ConnectorTasks, Missing
@@ -52,7 +51,7 @@ class Connectors:
     client: "ConnectReader"
 
     def names(self) -> Sequence[str]:
-        """Of all connectors that the workers run, whosever they are.
+        """The names of all connectors that the workers run.
 
         Raises:
             Unreachable: no worker answered within the deadline.
@@ -60,7 +59,7 @@ class Connectors:
         return self.client.connectors()
 
     def state(self, name: str) -> ConnectorState:
-        """Of one connector and its tasks.
+        """The state of a connector and its tasks.
 
         Raises:
             NoSuchConnector: there is none of this name.
@@ -71,7 +70,7 @@ class Connectors:
         return ConnectorState(name, "+".join(sorted(states)), next(iter(status.stack_traces), ""))
 
     def tasks(self, name: str) -> ConnectorTasks:
-        """Of one connector: those that are to run, and those that are known to.
+        """The expected and the running tasks of a connector.
 
         Raises:
             NoSuchConnector: there is none of this name.
@@ -83,7 +82,7 @@ class Connectors:
         return ConnectorTasks(self.client.task_count(name), running, workers)
 
     def tasks_left(self, names: Sequence[str], settle_s: float) -> Sequence[str]:
-        """Tasks that are there still, in words; none where for so long none was seen.
+        """Remaining tasks, in words; empty if there were none for `settle_s`.
 
         Raises:
             NoSuchConnector: there is no such connector.
@@ -101,7 +100,7 @@ class Connectors:
             sleep(_PAUSE_S)
 
     def offsets(self, name: str) -> Sequence[Mapping[str, Any]]:
-        """What it keeps of how far it got.
+        """The source offsets of a connector.
 
         Raises:
             NoSuchConnector: there is none of this name.
@@ -110,7 +109,7 @@ class Connectors:
         return self.client.offsets(name)
 
     def kafka_cluster_id(self) -> str:
-        """The cluster that the workers are of.
+        """The id of the cluster that the workers use.
 
         Raises:
             Unreachable: no worker answered within the deadline.
@@ -118,7 +117,7 @@ class Connectors:
         return self.client.kafka_cluster_id()
 
     def config(self, name: str) -> Mapping[str, str]:
-        """How it is configured; it may hold passwords.
+        """The configuration of a connector; it may contain passwords.
 
         Raises:
             NoSuchConnector: there is none of this name.
@@ -132,16 +131,16 @@ class Elections:
     """Implements `drctl.engine.ports.Elections`.
 
     Attributes:
-        told: what the controller said to this process.
+        responses: the controller's responses to this process.
     """
 
     reader: "ElectionReader"
-    told: "Mapping[TopicPartition, Unavailable | None]"
+    responses: "Mapping[TopicPartition, Unavailable | None]"
 
     def look(
         self, topics: "Collection[str] | None", ends_of: "Collection[TopicPartition] | None" = None
     ) -> "PartitionStates":
-        """These topics, or all of them.
+        """The state of the partitions of these topics, or of all topics.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -151,7 +150,7 @@ class Elections:
     def ends_before(
         self, epochs: "Mapping[TopicPartition, int]"
     ) -> "Mapping[TopicPartition, int | Unavailable]":
-        """Where, in the log of each partition's leader, the records up to an epoch end.
+        """The end offset of an epoch in the log of each partition's leader.
 
         Raises:
             Unreachable: no broker answered within the deadline.
@@ -159,15 +158,15 @@ class Elections:
         return self.reader.ends_before(epochs)
 
     def answers(self) -> "Mapping[TopicPartition, Unavailable | None]":
-        """Of the partitions that this process asked for: None where the controller elected."""
-        return self.told
+        """By partition that this process had elected: None, or why it failed."""
+        return self.responses
 
 
 def must_have(client: "ConnectReader | None") -> "ConnectReader":
-    """The Connect workers.
+    """Check that Connect workers are configured.
 
     Raises:
-        UsageError: none are configured.
+        UsageError: none are.
     """
     if client is None:
         raise UsageError(
@@ -177,152 +176,78 @@ def must_have(client: "ConnectReader | None") -> "ConnectReader":
     return client
 
 
-_CANARIES = 50
-"""How many of the newest records are searched: others write there, too."""
+_PROBE_RECORDS = 50
+"""How many of the newest records are searched, because others write there too."""
 
-
-def probe_readable(site: "ClusterReader", topic: str, text: str) -> bool:
-    """Whether it is among the newest of the topic's only partition."""
-    place = TopicPartition(topic, 0)
-    log = site.offsets([place]).get(place)
-    if log is None or isinstance(log, Unavailable):
-        return False
-    start = max(log.log_start, log.end - _CANARIES)
-    records = site.following({place: start}, _CANARIES).get(place, ())
-    if isinstance(records, Unavailable):
-        return False
-    return any(record.value == text.encode() for record in records)
-
-
-NO_WAY_BACK = "the other direction of this link is not configured"
+_NO_REVERSE = "the other direction of this link is not configured"
 
 
 class NoFailback:
-    """The part of `drctl.engine.ports.Look` that is about records of a cluster that returned."""
+    """The part of `drctl.engine.ports.LinkReader` that only a failback has."""
 
     __slots__ = ()
 
     def searched(self) -> Search:
-        """Only a way back searches.
+        """Not available.
 
         Raises:
-            UsageError: this is none.
+            UsageError: this is not a failback.
         """
-        raise UsageError(NO_WAY_BACK)
+        raise UsageError(_NO_REVERSE)
 
     def remnant(self) -> Search:
-        """Only a way back fills a cluster anew.
+        """Not available.
 
         Raises:
-            UsageError: this is none.
+            UsageError: this is not a failback.
         """
-        raise UsageError(NO_WAY_BACK)
+        raise UsageError(_NO_REVERSE)
 
     def reconciliation(self, wish: Wish) -> Reconciliation:
-        """Only a way back decides on records.
+        """Not available.
 
         Raises:
-            UsageError: this is none.
+            UsageError: this is not a failback.
         """
-        raise UsageError(NO_WAY_BACK)
+        raise UsageError(_NO_REVERSE)
 
     def outstanding(self) -> Sequence[OutstandingAction]:
-        """Only a way back settles what is owed.
+        """Not available.
 
         Raises:
-            UsageError: this is none.
+            UsageError: this is not a failback.
         """
-        raise UsageError(NO_WAY_BACK)
-
-
-FRESH_S = 3.0
-"""The maximum age of an answer, or of a failed attempt, that decisions use."""
-
-_WATCH_PAUSE_S = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """What a question came to; it ended at `at`."""
-
-    at: float
-    error: DrctlError | None
-
-
-class SourceWatch:
-    """Asks in a thread of its own, again and again, until it is closed.
-
-    Args:
-        ask: sees whether it is there, by a client of its own; has a deadline.
-    """
-
-    def __init__(self, ask: Callable[[], None], clock: Callable[[], float] = monotonic) -> None:
-        self._ask = ask
-        self._clock = clock
-        self._changed = Condition()
-        self._said: _Said | None = None
-        self._over = False
-        # A question that never ends must not keep the process from ending.
-        Thread(target=self._watch, name="source-watch", daemon=True).start()
-
-    def newest(self, fresh_s: float = FRESH_S) -> None:
-        """Return where it is there, by the newest question that ended within this time.
-
-        Raises:
-            NotLetIn: somebody is there, and does not let drctl in.
-            Unreachable: it did not answer.
-            ConfigError: it cannot be asked.
-        """
-        since = self._clock() - fresh_s
-        with self._changed:
-            while (said := self._said) is None or said.at < since:
-                self._changed.wait(0.2)
-        if said.error is not None:
-            raise said.error
-
-    def close(self) -> None:
-        """Ask no more."""
-        self._over = True
-
-    def _watch(self) -> None:
-        while not self._over:
-            error: DrctlError | None = None
-            try:
-                self._ask()
-            except DrctlError as said:
-                error = said
-            with self._changed:
-                self._said = _Said(self._clock(), error)
-                self._changed.notify_all()
-                self._changed.wait_for(lambda: self._over, _WATCH_PAUSE_S)
+        raise UsageError(_NO_REVERSE)
 
 
 _QUICK_S = 2.0
+"""The timeout of a request to a cluster that is probably down."""
+
 _FRESH_S = 5.0
 """The maximum age of a failed attempt that prechecks use."""
 
-_FEW = 100
-"""Up to this many groups are translated alone; more are translated with all others."""
+_FEW_GROUPS = 100
+"""Up to this many groups are translated separately; more are translated with all others."""
 
-_ASKED_S = 3.0
+_PRECHECKS_S = 3.0
 """The maximum age of precheck results that a later step reuses."""
 
 
 @dataclass(slots=True)
 class ClusterLinkReader(NoFailback):
-    """Implements `drctl.engine.ports.Look`; opens what is asked for, once.
+    """Implements `drctl.engine.ports.LinkReader`; opens each connection once, on first use.
 
     Args:
-        judge: what says what the prechecks say, told the mode.
-        people: who answer questions.
-        lost: whether the source is likely to be dead: it gets little time to answer.
-        opposite: what looks at the other direction; None where nothing asks for it.
+        judge: runs the prechecks of a mode.
+        prompts: answers questions.
+        lost: whether the source is probably down, so requests to it time out early.
+        opposite: the reader of the reverse direction; None if no step needs it.
     """
 
     config: "Config"
     link: "Link"
     judge: "Callable[[ClusterLinkReader, str], Sequence[Finding]]"
-    people: People = field(default_factory=Nobody)
+    prompts: Prompts = field(default_factory=NoPrompts)
     lost: bool = False
     opposite: "ClusterLinkReader | None" = None
     commands: dict[str, CommandEnded] = field(default_factory=dict, init=False)
@@ -332,7 +257,7 @@ class ClusterLinkReader(NoFailback):
     _comparisons: Comparisons = field(init=False)
     _found: "dict[str, tuple[float, Sequence[Finding]]]" = field(default_factory=dict, init=False)
     _copies: "BoundedQuery[Before] | None" = field(default=None, init=False)
-    _watch: SourceWatch | None = field(default=None, init=False)
+    _watch: connections.ProbeLoop | None = field(default=None, init=False)
     _ahead: "BoundedQuery[tuple[Mapping[TopicPartition, int], Translated]] | None" = field(
         default=None, init=False
     )
@@ -354,19 +279,19 @@ class ClusterLinkReader(NoFailback):
             self.opposite.__exit__()
 
     def meet(self, *, given_up: bool = False) -> None:
-        """See who is there, all at once.
+        """Probe both clusters and Connect at the same time.
 
         Args:
-            given_up: whether a source that does not let drctl in is given up all the same.
+            given_up: whether to ignore an authentication failure of the source.
 
         Raises:
-            ConfigError: a cluster cannot be asked as drctl.yaml says.
-            NotLetIn: a cluster does not let drctl in.
+            ConfigError: the properties of a cluster are invalid.
+            AuthenticationFailed: a cluster rejects drctl's credentials.
         """
-        adapters.meet(self.link, source_s=self.patience(self.link.source), given_up=given_up)
+        adapters.meet(self.link, source_s=self.timeout_s(self.link.source), given_up=given_up)
 
     def prepare(self) -> None:
-        """Open what steps will look by: it connects while something else is waited for."""
+        """Start to connect to everything that steps will read."""
         for name in (self.link.target,) if self.lost else (self.link.source, self.link.target):
             for what in ("topics", "groups", "acls", "shapes", "producer_ids"):
                 self._once(what, name).prepare()
@@ -390,37 +315,40 @@ class ClusterLinkReader(NoFailback):
             return self._copied
 
     def target_topic(self, topic: str) -> str:
-        """What a topic of the source is called on the target."""
+        """The name on the target of a topic of the source."""
         return self.link.target_topic(topic)
 
     def site(self, name: str) -> "ClusterReader":
-        """One of the two clusters."""
+        """The reader of one of the two clusters."""
         found: ClusterReader = self._once("topics", name)
         return found
 
     def alive(self, name: str, *, newly: bool = False) -> str:
-        """The id of a cluster that answers now; it is asked anew, whatever is remembered of it.
+        """The id of a cluster that responds now; earlier failures are ignored.
+
+        Args:
+            newly: whether the answer has to be to a request that starts now.
 
         Raises:
-            NotLetIn: somebody is there, and does not let drctl in.
+            AuthenticationFailed: it rejects drctl's credentials.
             Unreachable: it did not answer.
         """
         if name == self.link.source and self._watch is not None:
-            self._watch.newest(0.0 if newly else FRESH_S)
+            self._watch.newest(0.0 if newly else connections.FRESH_S)
         connections.recheck(connections.cluster(name))
         return self.site(name).cluster_id()
 
     def groups(self, name: str) -> "GroupReader":
-        """The groups of one of them."""
+        """The groups of one cluster."""
         found: GroupReader = self._once("groups", name)
         return found
 
     def offset_answers(self) -> "Answers":
-        """What coordinators said to this process of offsets that it committed or removed."""
+        """The coordinators' responses to offsets that this process committed or deleted."""
         return self.committed
 
     def link_groups(self, name: str) -> tuple[str, ...]:
-        """Those whose positions the link carries, sorted.
+        """The groups of a cluster whose offsets the link translates, sorted.
 
         Raises:
             Unreachable: the cluster did not answer.
@@ -428,7 +356,7 @@ class ClusterLinkReader(NoFailback):
         return tuple(sorted(filter(self.link.carries_group, self.groups(name).groups())))
 
     def look_ahead(self) -> None:
-        """Begin to look at target and connectors, while a lost source is waited for."""
+        """Start to record the state of target and connectors while a lost source times out."""
         from drctl.checks.bounded_query import BoundedQuery
 
         def look() -> "tuple[float, StateSnapshot]":
@@ -436,31 +364,31 @@ class ClusterLinkReader(NoFailback):
             from drctl.steps.prechecks import SnapshotSettings, stock_of
 
             wanted = SnapshotSettings((self.link.target,), connector_names(self.link))
-            # By connections of its own: those of this reader are used meanwhile.
-            with ClusterLinkReader(self.config, self.link, self.judge, lost=True) as beside:
-                return monotonic(), stock_of(wanted, beside)
+            # The connections of this reader are in use in another thread.
+            with ClusterLinkReader(self.config, self.link, self.judge, lost=True) as other:
+                return monotonic(), stock_of(wanted, other)
 
-        self._snapshot = BoundedQuery(look, adapters.PATIENCE_S)
+        self._snapshot = BoundedQuery(look, adapters.TIMEOUT_S)
 
     def seen_ahead(self) -> "StateSnapshot | None":
-        """What `look_ahead` found up to 5 s ago; None where it failed or was not called."""
+        """What `look_ahead` found up to 5 s ago; None if it failed or was not called."""
         if self._snapshot is None:
             return None
-        seen, self._snapshot = self._snapshot.answer(), None
-        if isinstance(seen, Unavailable):
+        answer, self._snapshot = self._snapshot.answer(), None
+        if isinstance(answer, Unavailable):
             return None
-        at, stock = seen
-        faulty = any(each.error for each in stock.clusters.values())
-        faulty = faulty or any(each.error for each in stock.connectors.values())
-        return None if faulty or monotonic() - at > _FRESH_S else stock
+        at, snapshot = answer
+        parts = (*snapshot.clusters.values(), *snapshot.connectors.values())
+        outdated = monotonic() - at > _FRESH_S
+        return None if outdated or any(each.error for each in parts) else snapshot
 
     def acls(self, name: str) -> "AclReader":
-        """The rules of one cluster."""
+        """The ACL rules of one cluster."""
         found: AclReader = self._once("acls", name)
         return found
 
     def shapes(self, name: str) -> "ShapeReader":
-        """The topics of one cluster, as whoever changes them must know them."""
+        """The topics of one cluster with their partitions and configuration."""
         found: ShapeReader = self._once("shapes", name)
         return found
 
@@ -470,16 +398,16 @@ class ClusterLinkReader(NoFailback):
         return found
 
     def fence(self, name: str, settle_s: float) -> "FenceProver":
-        """What proves that a fence of one cluster holds."""
+        """Verifies that a fence of one cluster holds."""
         return adapters.reader(name, self.cluster(name)).fence(settle_s)
 
     def elections(self, name: str) -> Elections:
-        """The leaders of one cluster."""
+        """The partition leaders of one cluster."""
         found = self._once("elections", name)
         return Elections(found, self.elected)
 
     def connectors(self) -> Connectors:
-        """Those that replicate the link.
+        """The connectors that replicate the link.
 
         Raises:
             UsageError: no worker is configured.
@@ -506,21 +434,21 @@ class ClusterLinkReader(NoFailback):
         return run_adapters.endpoint_reader(self.config, self.link, number)
 
     def reached(self, number: int, name: str) -> str:
-        """The id of the cluster that a client comes to by an endpoint, asked by a new client.
+        """The id of the cluster that a new client reaches through an endpoint.
 
         Raises:
-            UsageError: nobody says what clients come by.
-            Unreachable: nobody answered.
+            UsageError: the address of the endpoint is not configured.
+            Unreachable: no cluster answered.
         """
         entrance = run_adapters.entrance(self.link, number, self.cluster(name))
         with entrance.reader().topics as it:
             return it.cluster_id()
 
     def findings(self, mode: str) -> "Sequence[Finding]":
-        """What the prechecks say now; whether a cluster is silent they ask anew."""
-        at, kept = self._found.get(mode, (0.0, ()))
-        if mode == Mode.UNPLANNED and kept and monotonic() - at < _ASKED_S:
-            return kept
+        """Run the prechecks; unreachable clusters are probed again."""
+        at, recent = self._found.get(mode, (0.0, ()))
+        if mode == Mode.UNPLANNED and recent and monotonic() - at < _PRECHECKS_S:
+            return recent
         for name in (self.link.source, self.link.target):
             connections.recheck(connections.cluster(name), _FRESH_S)
         found = self.judge(self, mode)
@@ -528,9 +456,9 @@ class ClusterLinkReader(NoFailback):
         return found
 
     def give_up(self) -> None:
-        """Begin to watch a source that is likely to be lost: whatever waits for it waits at once.
+        """Start to probe a source that is probably down, so that no step has to wait for it.
 
-        Where its copies end is noted now: the prechecks ask whether they grow.
+        Also records the end offsets of its copies; prechecks test whether they grow.
         """
         from drctl.app.prechecks import ends_of_copies, heartbeats_of
         from drctl.checks.bounded_query import BoundedQuery
@@ -542,16 +470,17 @@ class ClusterLinkReader(NoFailback):
             with adapters.reader(link.target, link.target_config).topics as target:
                 return at, ends_of_copies(link, target, heartbeats_of(link, target))
 
-        self._copies = BoundedQuery(copies, adapters.PATIENCE_S)
-        self._watch = SourceWatch(self._ask_source)
+        self._copies = BoundedQuery(copies, adapters.TIMEOUT_S)
+        source = adapters.cluster_of(link.source, link.source_config)
+        self._watch = connections.ProbeLoop(lambda: source.present(_QUICK_S))
 
     @property
     def copies_before(self) -> "Callable[[], Before] | None":
-        """Where copies ended when the source was given up; None where it was not."""
+        """The end offsets of the copies when the source was abandoned; None if it was not."""
         return self._copies.value if self._copies is not None else None
 
     def translated(self) -> "Translated":
-        """Where the link's groups are to stand on the target, by the evidence there is now.
+        """The offsets of the link's groups on the target, from the current evidence.
 
         Raises:
             Unreachable: the target did not answer.
@@ -566,10 +495,11 @@ class ClusterLinkReader(NoFailback):
         return self._translated()
 
     def translate_ahead(self, moved: "Collection[str] | None" = None) -> None:
-        """Begin to translate; what is found counts unless something is copied meanwhile.
+        """Start to translate; the result is used unless a record is copied in the meantime.
 
         Args:
-            moved: groups that moved since this was last called: of the others that is kept.
+            moved: the groups whose offsets changed since the last call; the results of all others
+                are kept.
         """
         if not self.link.settings.translate:
             return
@@ -577,7 +507,7 @@ class ClusterLinkReader(NoFailback):
         from drctl.checks.bounded_query import BoundedQuery
         from drctl.checks.observing import TRANSLATION_S
 
-        before = self._ahead if moved is not None and len(moved) <= _FEW else None
+        before = self._ahead if moved is not None and len(moved) <= _FEW_GROUPS else None
 
         def found() -> "tuple[Mapping[TopicPartition, int], Translated]":
             if before is not None and moved is not None:
@@ -603,7 +533,7 @@ class ClusterLinkReader(NoFailback):
         return Translated(wanted, unmatched(patterns, wanted))
 
     def missing(self) -> Missing:
-        """What the target lacks of the source's tail, by content.
+        """The unreplicated records of the source's tail, by content.
 
         Raises:
             Unreachable: one of the clusters did not answer.
@@ -612,7 +542,7 @@ class ClusterLinkReader(NoFailback):
         return self._comparisons.missing(source, target)
 
     def compared(self, scope: str) -> Missing:
-        """What the target lacks of everything, or of the tail, by content.
+        """The unreplicated records of all records, or of the tail, by content.
 
         Raises:
             Unreachable: one of the clusters did not answer.
@@ -620,9 +550,9 @@ class ClusterLinkReader(NoFailback):
         return self._comparisons.compared(scope)
 
     def proof(self) -> Missing:
-        """What the target lacks of everything, by content; a clean result is kept as evidence.
+        """The unreplicated records of all records, by content; a clean result is kept as evidence.
 
-        What was written since the proof before is on its way, and not counted.
+        Records written since the previous call are in flight, and not counted.
 
         Raises:
             Unreachable: one of the clusters did not answer.
@@ -630,19 +560,22 @@ class ClusterLinkReader(NoFailback):
         return self._comparisons.proof()
 
     def other_way(self) -> "ClusterLinkReader":
-        """What looks at the other direction.
+        """The reader of the reverse direction.
 
         Raises:
-            UsageError: nothing does.
+            UsageError: it is not configured.
         """
-        return _known(self.opposite)
+        if self.opposite is None:
+            raise UsageError(_NO_REVERSE)
+        return self.opposite
 
     def loss(self, task: "Task | None" = None, *, halted: str | None = None) -> "Loss":
-        """What the target probably lacks, by what is left of the source; a task is told of it.
+        """Estimate the loss from what is left of the source.
 
         Args:
-            halted: what kept replication from running when this run told it to stop, empty for
-                nothing; None where it was not told, and is asked.
+            task: gets the progress.
+            halted: what kept replication from running when this run requested its stop, empty for
+                nothing; None if it requested no stop, so the state is read.
 
         Raises:
             Unreachable: the target did not answer.
@@ -651,52 +584,51 @@ class ClusterLinkReader(NoFailback):
 
         target = self.site(self.link.target)
         given = self.config, self.link, target, self.topics()
-        return LossReader(*given, task=task, told=halted).loss()
+        return LossReader(*given, task=task, halted=halted).loss()
 
     def probe_readable(self, name: str, topic: str, text: str) -> bool:
-        """Whether the record of a probe record can be read on a cluster."""
-        return probe_readable(self.site(name), topic, text)
+        """Whether a probe record is among the newest of the topic's only partition."""
+        cluster, place = self.site(name), TopicPartition(topic, 0)
+        log = cluster.offsets([place]).get(place)
+        if log is None or isinstance(log, Unavailable):
+            return False
+        start = max(log.log_start, log.end - _PROBE_RECORDS)
+        records = cluster.following({place: start}, _PROBE_RECORDS).get(place, ())
+        if isinstance(records, Unavailable):
+            return False
+        return any(record.value == text.encode() for record in records)
 
     def answer(self, question: str, text: str) -> bool | None:
-        """What a person says to a question; None where nobody is there to say it."""
-        return self.people.answer(question, text)
+        """The user's answer to a question; None if nobody can be asked."""
+        return self.prompts.answer(question, text)
 
     def probe(self, argv: Sequence[str], env: Mapping[str, str], timeout_s: float) -> CommandEnded:
-        """Run a command of the site that only looks.
+        """Run a user-supplied command that changes nothing.
 
         Raises:
-            Unreachable: it took too long, and was ended.
+            Unreachable: it timed out, and was killed.
         """
         return run_command(self.config, argv, env, timeout_s)
 
     def ended(self, identity: str) -> CommandEnded | None:
-        """How a command ended that this process ran; None where it ran none to its end."""
+        """The result of a command that this process ran; None if it did not complete."""
         return self.commands.get(identity)
 
     def cluster(self, name: str) -> "ClusterConfig":
-        """The settings of one end of the link.
+        """The configuration of a cluster of the link.
 
         Raises:
-            UsageError: it is neither.
+            UsageError: there is no cluster of this name.
         """
         return self.config.cluster(name)
 
-    def patience(self, name: str) -> float:
-        """How long a cluster may take to answer, in seconds."""
-        return _QUICK_S if self.lost and name == self.link.source else adapters.PATIENCE_S
-
-    def _ask_source(self) -> None:
-        adapters.cluster_of(self.link.source, self.link.source_config).present(_QUICK_S)
+    def timeout_s(self, name: str) -> float:
+        """The timeout of requests to a cluster."""
+        return _QUICK_S if self.lost and name == self.link.source else adapters.TIMEOUT_S
 
     def _once(self, what: str, name: str) -> Any:
         """A part of a cluster's reader, by its name."""
         if (what, name) not in self._opened:
-            site = adapters.reader(name, self.cluster(name), self.patience(name))
-            self._opened[what, name] = self._open.enter_context(getattr(site, what))
+            cluster = adapters.reader(name, self.cluster(name), self.timeout_s(name))
+            self._opened[what, name] = self._open.enter_context(getattr(cluster, what))
         return self._opened[what, name]
-
-
-def _known(reader: ClusterLinkReader | None) -> ClusterLinkReader:
-    if reader is None:
-        raise UsageError(NO_WAY_BACK)
-    return reader

@@ -1,4 +1,4 @@
-"""What the steps of a plan may change, over the real systems of one link."""
+"""What the steps of a plan change in the real systems of one link."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Committing:
-    """Implements `drctl.model.ports.GroupWriter`; notes what coordinators say."""
+    """Implements `drctl.model.ports.GroupWriter`; records the coordinators' responses."""
 
     writer: "GroupWriter"
-    told: "dict[Place, Unavailable | None]"
+    responses: "dict[Place, Unavailable | None]"
 
     def commit(self, wanted: "Mapping[str, Positions]") -> "GroupAnswers":
-        """Commit these positions; by group and partition None where it was, or why it was not."""
-        return self._noted(self.writer.commit(wanted))
+        """Commit offsets; returns None, or why it failed, by group and partition."""
+        return self._recorded(self.writer.commit(wanted))
 
     def delete(self, unwanted: "Mapping[str, Collection[TopicPartition]]") -> "GroupAnswers":
-        """Remove positions; by group and partition None where it was, or why it was not."""
-        return self._noted(self.writer.delete(unwanted))
+        """Delete offsets; returns None, or why it failed, by group and partition."""
+        return self._recorded(self.writer.delete(unwanted))
 
-    def _noted(self, answers: "GroupAnswers") -> "GroupAnswers":
+    def _recorded(self, answers: "GroupAnswers") -> "GroupAnswers":
         for group, places in answers.items():
-            self.told.update({(group, place): why for place, why in places.items()})
+            self.responses.update({(group, place): why for place, why in places.items()})
         return answers
 
 
@@ -61,39 +61,39 @@ _ELECTION_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Electing:
-    """Implements `drctl.elections.cluster_state.ElectionWriter`; notes what the controller says."""
+    """Implements `drctl.elections.cluster_state.ElectionWriter`; records responses."""
 
     writer: "KafkaElectionWriter"
-    told: "dict[TopicPartition, Unavailable | None]"
+    responses: "dict[TopicPartition, Unavailable | None]"
 
     def elect(
         self, kind: "Kind", places: "Collection[TopicPartition]"
     ) -> "Mapping[TopicPartition, Unavailable | None]":
-        """Ask the controller; by partition None where it did, or why it did not.
+        """Elect leaders; returns None, or why it failed, by partition.
 
         Raises:
-            Unknown: no answer came; some may have been elected.
+            Unknown: the controller did not answer; some leaders may have been elected.
         """
         with self.writer as writer:
             try:
                 answers = writer.elect(kind, places)
-            except Unknown as silent:
-                self.told.update(dict.fromkeys(places, Unavailable(silent.message)))
+            except Unknown as error:
+                self.responses.update(dict.fromkeys(places, Unavailable(error.message)))
                 raise
-        self.told.update(answers)
+        self.responses.update(answers)
         return answers
 
 
 @dataclass(slots=True)
 class ClusterLinkWriter:
-    """Implements `drctl.engine.ports.Hands`; opens what is asked for, when it is.
+    """Implements `drctl.engine.ports.LinkWriter`; opens connections on first use.
 
     Attributes:
-        folder: of the run, for what is kept.
-        commands: how those ended that were run, for whoever looks.
-        opposite: what acts in the other direction; None where nothing asks for it.
-        elected: what the controller said of partitions that it was asked for, likewise.
-        committed: what coordinators said of offsets, likewise for whoever looks.
+        folder: the folder of the run, for evidence.
+        commands: the results of commands, which the reader reads.
+        opposite: the writer of the reverse direction; None if no step needs it.
+        elected: the controller's responses to elections, which the reader reads.
+        committed: the coordinators' responses to offset changes, which the reader reads.
     """
 
     config: "Config"
@@ -105,37 +105,37 @@ class ClusterLinkWriter:
     committed: "dict[Place, Unavailable | None]" = field(default_factory=dict)
 
     def groups(self, name: str) -> "GroupWriter":
-        """The positions of one cluster's groups."""
+        """Changes the committed offsets of one cluster's groups."""
         groups = adapters.writer(name, self.config.cluster(name)).groups
         return Committing(groups, self.committed)
 
     def group_creator(self, name: str) -> "GroupCreator":
-        """Makes groups of KIP-848's protocol ready on one cluster."""
+        """Creates groups of the KIP-848 protocol on one cluster."""
         return adapters.writer(name, self.config.cluster(name)).groups
 
     def producer_ids(self, name: str) -> "ProducerIdWriter":
-        """Has one cluster skip producer ids; a call takes ten seconds at most."""
+        """Has one cluster skip producer ids; a call takes at most ten seconds."""
         return adapters.writer(name, self.config.cluster(name)).producer_ids
 
     def acls(self, name: str) -> "AclWriter":
-        """The rules of one cluster."""
+        """Changes the ACL rules of one cluster."""
         return adapters.writer(name, self.config.cluster(name)).shared_acls(self.link.configured)
 
     def rules(self, name: str) -> "RuleWriter":
-        """Adds rules about topics of one cluster, of either permission."""
+        """Adds allow and deny rules for topics of one cluster."""
         return adapters.writer(name, self.config.cluster(name)).rules
 
     def shapes(self, name: str) -> "ShapeWriter":
-        """Makes and changes topics of one cluster."""
+        """Creates and changes topics of one cluster."""
         return adapters.writer(name, self.config.cluster(name)).shapes
 
     def elections(self, name: str) -> "Electing":
-        """Has leaders of one cluster elected."""
+        """Elects leaders of one cluster."""
         cluster = adapters.writer(name, self.config.cluster(name), _ELECTION_S)
         return Electing(cluster.elections, self.elected)
 
     def connectors(self) -> "ConnectWriter":
-        """Those that replicate the link.
+        """Changes the connectors that replicate the link.
 
         Raises:
             UsageError: no worker is configured.
@@ -144,7 +144,7 @@ class ClusterLinkWriter:
         return run_adapters.connect_writer_of(self.link)
 
     def workers(self) -> "WorkersWriter":
-        """All connectors of the workers that replicate the link, or that the run is about.
+        """Changes all connectors of the workers that replicate the link, or that the run is about.
 
         Raises:
             UsageError: no worker is configured.
@@ -152,14 +152,14 @@ class ClusterLinkWriter:
         return run_adapters.workers_writer(self.link)
 
     def endpoint(self, number: int) -> "EndpointWriter":
-        """One of the link's endpoints."""
+        """Changes one of the link's endpoints."""
         return run_adapters.endpoint_writer(self.config, self.link, number)
 
     def probe_record(self, name: str, entrance: int | None = None) -> "ProbeWriter":
-        """Writes to one cluster, straight or by one of the link's endpoints.
+        """Writes a probe record to a cluster, directly or through one of the link's endpoints.
 
         Raises:
-            UsageError: nobody says what clients come by.
+            UsageError: the address of the endpoint is not configured.
         """
         cluster = self.config.cluster(name)
         if entrance is None:
@@ -169,20 +169,20 @@ class ClusterLinkWriter:
     def run(
         self, identity: str, argv: Sequence[str], env: Mapping[str, str], timeout_s: float
     ) -> CommandEnded:
-        """Run a command of the site to its end, without a shell.
+        """Run a user-supplied command to completion, without a shell.
 
         Raises:
-            Unknown: it took too long, and was ended.
+            Unknown: it timed out, and was killed.
         """
         try:
             ended = run_command(self.config, argv, env, timeout_s)
-        except Unreachable as silent:
-            raise Unknown(f"{silent.message}: it may have completed in part") from silent
+        except Unreachable as error:
+            raise Unknown(f"{error.message}: it may have completed in part") from error
         self.commands[identity] = ended
         return ended
 
     def keep(self, name: str, document: Mapping[str, Any] | str) -> None:
-        """Put evidence of the run into its folder; a text as it stands, all else as JSON.
+        """Write evidence into the folder of the run, as text or as JSON.
 
         Raises:
             Unknown: it could not be written.
@@ -199,20 +199,20 @@ class ClusterLinkWriter:
             ) from error
 
     def other_way(self) -> "ClusterLinkWriter":
-        """What acts in the other direction.
+        """The writer of the reverse direction.
 
         Raises:
-            UsageError: nothing does.
+            UsageError: it is not configured.
         """
         if self.opposite is None:
             raise UsageError("the other direction of this link is not configured")
         return self.opposite
 
     def reconcile(self, wish: Wish) -> None:
-        """Act on the records of a search, each once, also after a crash.
+        """Reconcile the records of a search, each exactly once, even after a crash.
 
         Raises:
-            DrctlError: some of it is not done, or nobody can say what was.
+            DrctlError: some records were not reconciled, or their state is unknown.
         """
         from drctl.app.failback import reconcile
 

@@ -1,7 +1,7 @@
-"""How the source was written to before it was lost, by the copies that the target holds.
+"""Estimates the loss from what is left of the source: copies, MirrorMaker 2's topics, Connect.
 
-Copies bear the time at which their record was written to the source. Times are looked up, records
-are not read: it costs what an estimate of `drctl gap` costs, and only of partitions that are busy.
+Copies have the timestamp at which their record was written to the source. Offsets are looked up by
+timestamp and records are not read, so the cost is that of `drctl gap --scope estimate`.
 """
 
 import time
@@ -50,18 +50,20 @@ _LAGS_MS = (
 )
 """Lag buckets; records with event times of days ago give no lag."""
 
-_FEW = 200
-_COARSER = 4
-"""Above this many partitions only every fourth time is looked up, to answer within a second."""
+_MANY_PARTITIONS = 200
+_SAMPLED = 4
+"""With more partitions only every fourth time is looked up, to answer within a second."""
 
 _AHEAD_MS = 1_000
 """A record copied this long before its own timestamp has no reliable timestamp."""
 
-_BEHIND_MS = 700
+_LAGGING_MS = 700
 """Copies with less lag than this show when the source was alive."""
-_PAUSE_MS, _USUAL = 2_000, 3
-"""A pause this long, and this many times the usual one, counts as a stop."""
-_TRICKLE_MS = 1_000
+
+_PAUSE_MS, _PAUSE_FACTOR = 2_000, 3
+"""A pause of this length, and of this many times the median, counts as a stop."""
+
+_STEADY_MS = 1_000
 """How long offset syncs must have arrived without a stop."""
 
 Answers = Mapping[tuple[TopicPartition, int], Found]
@@ -70,12 +72,12 @@ Answers = Mapping[tuple[TopicPartition, int], Found]
 
 @dataclass(slots=True)
 class Copies:
-    """Looks the copies up.
+    """Derives the write history of each partition from its copies.
 
     Args:
-        into: gets what is found.
-        logs: of the partitions on the target, by partition of the source.
-        syncs: of MirrorMaker 2, as far as there are any, by partition of the source.
+        into: collects the evidence.
+        logs: the logs on the target, by partition of the source.
+        syncs: MirrorMaker 2's offset syncs, by partition of the source.
     """
 
     into: "LossReader"
@@ -83,27 +85,28 @@ class Copies:
     syncs: Mapping[TopicPartition, Sequence["Sync"]]
 
     def gather(self, now_ms: int) -> None:
-        """All of it."""
+        """Collect all evidence."""
         held = {place: log for place, log in self.logs.items() if log.end > log.log_start}
         self.into.found.empty |= self.logs.keys() - held.keys()
         newest = {p: at for p, at in self._newest(held).items() if at <= now_ms}
         if newest:
             last = max(newest.values())
-            worked = [s.at_ms for s in self.into.found.signs if s.copying and s.at_ms <= now_ms]
-            every = 1 if len(newest) <= _FEW else _COARSER
-            edges = edges_before(max([last, *worked]))[::-every][::-1]
-            asked = {
-                p: [*edges, *(lag_times(sync.at_ms) if (sync := self._last(p)) else ())]
+            copied = [s.at_ms for s in self.into.found.signs if s.copying and s.at_ms <= now_ms]
+            every = 1 if len(newest) <= _MANY_PARTITIONS else _SAMPLED
+            edges = edges_before(max([last, *copied]))[::-every][::-1]
+            lookups = {
+                p: [*edges, *(lag_times(sync.at_ms) if (sync := self._last_sync(p)) else ())]
                 for p, at in newest.items()
                 if at >= edges[-1]
             }
-            answers = self._look_up(asked)
+            answers = self._look_up(lookups)
             for place, at_ms in newest.items():
-                found = by_own_times(held[place], at_ms, self._last(place), edges, answers, place)
+                sync = self._last_sync(place)
+                found = by_own_times(held[place], at_ms, sync, edges, answers, place)
                 if found is not None:
                     self.into.found.write_history[place] = found
-        self._noted(held, now_ms)
-        self._alive(newest)
+        self._use_observed_ends(held, now_ms)
+        self._signs_of_life(newest)
 
     def _newest(self, held: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         copies = {self.into.copy_of(place): place for place in held}
@@ -114,101 +117,103 @@ class Copies:
             if not isinstance(at, Unavailable) and at >= 0
         }
 
-    def _last(self, place: TopicPartition) -> "Sync | None":
-        """The last note of MirrorMaker 2 that holds for the log as it is."""
+    def _last_sync(self, place: TopicPartition) -> "Sync | None":
+        """The last offset sync, if it refers to an offset within the log."""
         syncs, log = self.syncs.get(place, ()), self.logs[place]
         kept = [sync for sync in syncs[-1:] if log.log_start <= sync.downstream < log.end]
         return kept[0] if kept else None
 
-    def _look_up(self, asked: Mapping[TopicPartition, Sequence[int]]) -> Answers:
-        questions = [(place, max(0, at)) for place, times in asked.items() for at in times]
-        if not questions:
+    def _look_up(self, times: Mapping[TopicPartition, Sequence[int]]) -> Answers:
+        lookups = [(place, max(0, at)) for place, each in times.items() for at in each]
+        if not lookups:
             return {}
-        copies = [(self.into.copy_of(place), at) for place, at in questions]
+        copies = [(self.into.copy_of(place), at) for place, at in lookups]
         answers = self.into.target.look_up(copies)()
         return {
-            question: answer
-            for question, answer in zip(questions, answers, strict=True)
+            lookup: answer
+            for lookup, answer in zip(lookups, answers, strict=True)
             if isinstance(answer, Found)
         }
 
-    def _noted(self, held: Iterable[TopicPartition], now_ms: int) -> None:
-        """Where the copies' own timestamps tell nothing, replication's and others' notes may."""
+    def _use_observed_ends(self, held: Iterable[TopicPartition], now_ms: int) -> None:
+        """Use offset syncs or recorded end offsets if the timestamps of copies are not usable."""
+        evidence = self.into.found
         for place in held:
-            if place in self.into.found.write_history:
+            if place in evidence.write_history:
                 continue
-            told = self.into.found
             points = [EndSeen(sync.upstream + 1, sync.at_ms) for sync in self.syncs.get(place, ())]
-            looks = [e.seen[place] for e in told.ends if e.exact and place in e.seen]
+            recorded = [e.seen[place] for e in evidence.ends if e.exact and place in e.seen]
             copied_to = max(
-                (c.copied_to[place] for c in told.copied if place in c.copied_to), default=0
+                (c.copied_to[place] for c in evidence.copied if place in c.copied_to), default=0
             )
-            found = by_notes(points or looks, copied_to, now_ms)
+            found = by_observed_ends(points or recorded, copied_to, now_ms)
             if found is not None:
-                self.into.found.write_history[place] = found
+                evidence.write_history[place] = found
 
-    def _alive(self, newest: Mapping[TopicPartition, int]) -> None:
-        """Until when the copies' own timestamps show the source alive.
+    def _signs_of_life(self, newest: Mapping[TopicPartition, int]) -> None:
+        """Until when offset syncs and the timestamps of copies show that the source was alive.
 
-        Believed where MirrorMaker 2 noted that it copied such a record at about that time.
+        A timestamp counts as reliable if an offset sync was written at about the same time.
         """
-        noted = [kept[-1].at_ms for p, kept in self.syncs.items() if not self._is_own(p)]
-        if noted:
+        signs, history = self.into.found.signs, self.into.found.write_history
+        synced = [kept[-1].at_ms for p, kept in self.syncs.items() if not self._has_own_times(p)]
+        if synced:
             words = "the newest offset sync of MirrorMaker 2"
-            self.into.found.signs.append(Sign(words, max(noted), copying=True))
-        late = [kept for p, kept in self.syncs.items() if self._is_behind(p)]
-        trickled = trickled_until(sync.at_ms for kept in late for sync in kept)
-        if trickled is not None:
-            # Complete only until the copies' own timestamps, which are long before.
+            signs.append(Sign(words, max(synced), copying=True))
+        lagging = [kept for p, kept in self.syncs.items() if self._is_lagging(p)]
+        steady_ms = steady_until(sync.at_ms for kept in lagging for sync in kept)
+        if steady_ms is not None:
+            # Copies are complete only until their own timestamps, which are much earlier.
             words = "MirrorMaker 2 lagged and wrote offset syncs without a pause"
-            self.into.found.signs.append(Sign(words, trickled))
-        own = {p: newest[p] for p, each in self.into.found.write_history.items() if each.own}
+            signs.append(Sign(words, steady_ms))
+        own = {p: newest[p] for p, each in history.items() if each.own}
         if not own:
             return
-        lags = {p: self.into.found.write_history[p].lag_ms for p in own}
-        sure = [p for p, lag in lags.items() if lag is not None and lag <= KEEPING_UP_MS]
-        if sure:
-            at_ms = max(own[p] for p in sure)
+        lags = {p: history[p].lag_ms for p in own}
+        reliable = [p for p, lag in lags.items() if lag is not None and lag <= KEEPING_UP_MS]
+        if reliable:
+            at_ms = max(own[p] for p in reliable)
             words = "the newest copy's timestamp, by a clock in sync with replication"
-            self.into.found.signs.append(Sign(words, at_ms, copying=True))
+            signs.append(Sign(words, at_ms, copying=True))
         at_ms = max(own.values())
-        if not sure or at_ms > max(own[p] for p in sure):
+        if not reliable or at_ms > max(own[p] for p in reliable):
             sign = Sign("the newest copy's own timestamp", at_ms, copying=True, by_record=True)
-            self.into.found.signs.append(sign)
+            signs.append(sign)
 
-    def _is_own(self, place: TopicPartition) -> bool:
-        return place in self.into.found.write_history and self.into.found.write_history[place].own
+    def _has_own_times(self, place: TopicPartition) -> bool:
+        history = self.into.found.write_history
+        return place in history and history[place].own
 
-    def _is_behind(self, place: TopicPartition) -> bool:
-        return (
-            self._is_own(place) and (self.into.found.write_history[place].lag_ms or 0) >= _BEHIND_MS
-        )
+    def _is_lagging(self, place: TopicPartition) -> bool:
+        lag_ms = self.into.found.write_history[place].lag_ms if self._has_own_times(place) else 0
+        return (lag_ms or 0) >= _LAGGING_MS
 
 
-def trickled_until(notes_ms: Iterable[int]) -> int | None:
-    """When replication that copies all the while noted an offset last, milliseconds UTC.
+def steady_until(syncs_ms: Iterable[int]) -> int | None:
+    """The end of the last period of offset syncs without a pause, milliseconds UTC.
 
-    What was fetched before a long pause is noted behind it all at once, and says nothing of then.
+    Syncs of records fetched before a pause are all written right after it, so a short burst does
+    not show that the source was alive.
     """
-    notes = sorted(notes_ms)
-    gaps = [after - before for before, after in pairwise(notes)]
-    pause_ms = max(_PAUSE_MS, _USUAL * median(gaps)) if gaps else 0
-    runs: list[list[int]] = []
-    for at_ms in notes:
-        if not runs or at_ms - runs[-1][-1] > pause_ms:
-            runs.append([])
-        runs[-1].append(at_ms)
-    ends = [run[-1] for run in runs if run[-1] - run[0] >= _TRICKLE_MS]
+    times = sorted(syncs_ms)
+    gaps = [after - before for before, after in pairwise(times)]
+    pause_ms = max(_PAUSE_MS, _PAUSE_FACTOR * median(gaps)) if gaps else 0
+    periods: list[list[int]] = []
+    for at_ms in times:
+        if not periods or at_ms - periods[-1][-1] > pause_ms:
+            periods.append([])
+        periods[-1].append(at_ms)
+    ends = [period[-1] for period in periods if period[-1] - period[0] >= _STEADY_MS]
     return ends[-1] if ends else None
 
 
 def edges_before(last_ms: int) -> list[int]:
-    """Moments at which paces are looked at, the newest first."""
+    """The times between which write rates are measured, the newest first."""
     return [last_ms - round(seconds * 1000) for seconds in EDGES_S]
 
 
 def lag_times(at_ms: int) -> list[int]:
-    """What to look up to tell by how much a record that was copied at a moment was behind."""
+    """The times to look up to measure the lag of a record that was copied at `at_ms`."""
     return [at_ms + _AHEAD_MS, *(at_ms - lag for lag in _LAGS_MS)]
 
 
@@ -220,13 +225,13 @@ def by_own_times(
     answers: Answers,
     place: TopicPartition,
 ) -> WriteHistory | None:
-    """By the copies' own timestamps; None where these are no times of writing."""
+    """The write history by the timestamps of copies; None if these are not times of writing."""
     if sync is not None and sync.at_ms - newest_ms > _LAGS_MS[-1]:
         return None
     if newest_ms < edges[-1]:
         return WriteHistory(newest_ms, tuple((edge, 0) for edge in edges))
     lag = None
-    noted = 0 if sync is None else sync.at_ms
+    synced_ms = 0 if sync is None else sync.at_ms
     if sync is not None:
         lag = _lag(sync, place, answers)
         if lag is None:
@@ -240,13 +245,13 @@ def by_own_times(
     oldest = answers[place, max(0, edges[-1])]
     whole = 0 <= oldest.offset <= log.log_start and oldest.timestamp_ms >= edges[-1]
     begins = oldest.timestamp_ms if whole else None
-    return WriteHistory(newest_ms, tuple(since), begins, lag, noted)
+    return WriteHistory(newest_ms, tuple(since), begins, lag, synced_ms)
 
 
 def _lag(sync: "Sync", place: TopicPartition, answers: Answers) -> int | None:
-    """By how much the synced record was behind when it was copied, at least.
+    """The minimum lag of the synced record when it was copied, in milliseconds.
 
-    None where its timestamp is of the future, or of days ago: its producer gave it another time.
+    None if its timestamp is in the future or days old, because its producer set an event time.
     """
     ahead, *times = lag_times(sync.at_ms)
 
@@ -260,64 +265,64 @@ def _lag(sync: "Sync", place: TopicPartition, answers: Answers) -> int | None:
     return next((lag for lag, at_ms in lags if written_since(at_ms)), None)
 
 
-def by_notes(points: Sequence[EndSeen], copied_to: int, now_ms: int) -> WriteHistory | None:
-    """By when somebody noted that the source held records up to an offset.
+def by_observed_ends(points: Sequence[EndSeen], copied_to: int, now_ms: int) -> WriteHistory | None:
+    """The write history by end offsets of the source that were observed at known times.
 
     Args:
-        copied_to: where the copies end.
+        copied_to: the source offset after the last copy.
     """
-    noted = sorted((p for p in points if p.at_ms <= now_ms), key=lambda point: point.at_ms)
-    if len(noted) < 2:
+    observed = sorted((p for p in points if p.at_ms <= now_ms), key=lambda point: point.at_ms)
+    if len(observed) < 2:
         return None
-    first, last = noted[0], noted[-1]
+    first, last = observed[0], observed[-1]
     end = max(copied_to, last.offset)
     edges = edges_before(last.at_ms)
     since = []
     for edge in edges:
-        before = [point.offset for point in noted if point.at_ms <= edge]
+        before = [point.offset for point in observed if point.at_ms <= edge]
         since.append((edge, end - (before[-1] if before else first.offset)))
     whole = first.at_ms > edges[-1]
     return WriteHistory(last.at_ms, tuple(since), first.at_ms if whole else None, own=False)
 
 
 _NEWEST = 5
-"""How many runs and results of drctl gap are read: older ones add nothing."""
+"""How many runs and results of `drctl gap` are read; older ones add nothing."""
 
 
 @dataclass(slots=True)
 class KnownEnds:
-    """Looks through the journal, results of drctl gap, tracked offsets and the ledger.
+    """Reads end offsets of the source from journals, `drctl gap`, tracked offsets and the ledger.
 
     Args:
-        into: gets what is found.
+        into: collects the evidence.
     """
 
     into: "LossReader"
     _ids: set[str] = field(default_factory=set, init=False)
 
     def gather(self) -> None:
-        """All of it."""
+        """Collect all evidence."""
         self.into.ask("the journal on the target", self._journaled)
         self.into.ask("results of drctl gap on this host", self._gap_results)
         self.into.ask("tracked offsets of drctl offsets track", self._tracked_offsets)
-        # Last: a ledger is found by the id of the source, which the others tell.
+        # Last, because the ledger is found by the source's cluster id, which the others contain.
         self.into.ask("the ledger of drctl gap", self._ledger)
 
     def _journaled(self) -> None:
-        """What snapshot-state of this run and of earlier ones saw of the source."""
+        """What snapshot-state recorded of the source in this run and earlier ones."""
         link = self.into.link
         reader = run_adapters.journal_reader(link)
         for run in reader.runs()[:_NEWEST]:
-            self.into.ask(f"the journal of run {run}", partial(self._took_stock, reader, run))
+            self.into.ask(f"the journal of run {run}", partial(self._snapshots, reader, run))
 
-    def _took_stock(self, reader: "JournalReader", run: str) -> None:
+    def _snapshots(self, reader: "JournalReader", run: str) -> None:
         for entry in reader.entries(run):
             with understood(run):
-                stock = stock_of(entry, self.into.link.source)
-                seen = ends_of(stock, entry) if stock else {}
-            if stock and seen:
+                snapshot = snapshot_in(entry, self.into.link.source)
+                seen = ends_of(snapshot, entry) if snapshot else {}
+            if snapshot and seen:
                 self.into.found.ends.append(Ends(f"recorded by run {run}", exact=True, seen=seen))
-                self._ids.add(stock.cluster_id)
+                self._ids.add(snapshot.cluster_id)
 
     def _gap_results(self) -> None:
         from drctl.views.run_completion import gap_results
@@ -334,7 +339,7 @@ class KnownEnds:
             self._ids.add(result.source_id)
 
     def _tracked_offsets(self) -> None:
-        """Nobody has consumed what was not there: positions are no further than the ends."""
+        """Committed offsets are a lower limit of end offsets."""
         from drctl.offsets.tracking_log import Confirmations, scope_of, survived_cluster
 
         link = self.into.link
@@ -346,8 +351,8 @@ class KnownEnds:
         self._ids.add(cluster)
         passes = log.passes(cluster)
         if passes:
-            looked = Sign("observed by drctl offsets track", max(each.at_ms for each in passes))
-            self.into.found.signs.append(looked)
+            newest_ms = max(each.at_ms for each in passes)
+            self.into.found.signs.append(Sign("observed by drctl offsets track", newest_ms))
         seen_ms = Confirmations(passes, scope_of(link)).seen_ms
         seen = (
             (TopicPartition(*key[2:]), EndSeen(held.head.offset, seen_ms(key, held.head)))
@@ -357,7 +362,7 @@ class KnownEnds:
         self.into.saw("groups observed by drctl offsets track", seen)
 
     def _ledger(self) -> None:
-        """What was digested was there."""
+        """Digested ranges are a lower limit of end offsets."""
         from drctl.gap.comparison import Side
         from drctl.gap.ledger_updates import book_name
 
@@ -377,17 +382,17 @@ class KnownEnds:
         self.into.saw(f"the ledger of drctl gap, {store.where}", seen)
 
 
-def stock_of(entry: Entry, source: str) -> ClusterSnapshot | None:
-    """What a step that takes stock saw of the source; None for an entry of another kind."""
+def snapshot_in(entry: Entry, source: str) -> ClusterSnapshot | None:
+    """The snapshot of the source in a journal entry; None if it has none."""
     intent = entry.get("intent") or {}
     return read_as(StateSnapshot, intent).clusters.get(source) if "clusters" in intent else None
 
 
-def ends_of(stock: ClusterSnapshot, entry: Entry) -> dict[TopicPartition, EndSeen]:
-    """Where the logs ended when the entry was written."""
+def ends_of(snapshot: ClusterSnapshot, entry: Entry) -> dict[TopicPartition, EndSeen]:
+    """The end offsets when the entry was written."""
     at_ms = round(datetime.fromisoformat(str(entry["at"])).timestamp() * 1000)
     found = {}
-    for name, end in stock.ends.items():
+    for name, end in snapshot.ends.items():
         topic, _, number = name.rpartition("-")
         if isinstance(end, int) and topic and number.isdecimal():
             found[TopicPartition(topic, int(number))] = EndSeen(end, at_ms)
@@ -395,17 +400,17 @@ def ends_of(stock: ClusterSnapshot, entry: Entry) -> dict[TopicPartition, EndSee
 
 
 _RUNNING = "RUNNING"
-_LAST = 20
-"""How many heartbeats are read: the last may be transaction markers or tombstones."""
+_HEARTBEATS = 20
+"""How many heartbeats are read, because the last may be transaction markers or tombstones."""
 
 
 @dataclass(slots=True)
-class MirrorTraces:
-    """Asks Connect, and reads what MirrorMaker 2 keeps on the target; the source is not asked.
+class ReplicatorEvidence:
+    """Reads the replicator's progress from Connect and the target, without the source.
 
     Args:
-        into: gets what is found.
-        places: of the source.
+        into: collects the evidence.
+        places: partitions of the source.
     """
 
     into: "LossReader"
@@ -414,7 +419,7 @@ class MirrorTraces:
     _logs: dict[TopicPartition, PartitionOffsets] | None = field(default=None, init=False)
 
     def logs(self) -> Mapping[TopicPartition, PartitionOffsets]:
-        """The copies' logs, by partition of the source; they are asked for once.
+        """The copies' logs, by partition of the source; requested only once.
 
         Raises:
             Unreachable: the target did not answer.
@@ -424,7 +429,7 @@ class MirrorTraces:
         return self._logs
 
     def gather(self) -> None:
-        """What the target holds."""
+        """Collect the evidence on the target."""
         kind = self.into.link.settings.replicator.kind
         if kind == "offset-preserving":
             self.into.ask("log ends of the target", self._preserved)
@@ -432,16 +437,16 @@ class MirrorTraces:
             self.into.ask("the topics of MirrorMaker 2 on the target", self._mirrored)
 
     def ask_connect(self) -> None:
-        """Whether it runs, and how far it came."""
+        """Collect whether replication runs, and the source offsets that it committed."""
         link = self.into.link
         name = link.settings.replicator.connectors.source
         client = adapters.connect_of(link)
         if client is None or not name or link.settings.replicator.kind == "offset-preserving":
             return
-        if self.into.told is None:
-            self.into.ask("Connect", lambda: self._replicates(client, name))
+        if self.into.halted is None:
+            self.into.ask("Connect", lambda: self._running(client, name))
         else:
-            self.into.found.halted = self.into.told
+            self.into.found.halted = self.into.halted
         self.into.ask("Connect's offsets of the connector", lambda: self._copied(client, name))
 
     def _preserved(self) -> None:
@@ -450,8 +455,8 @@ class MirrorTraces:
             Copied("log ends of the target: offsets are preserved", copied_to)
         )
 
-    def _replicates(self, client: "ConnectReader", name: str) -> None:
-        """Who was told to stop, or has failed, may have done so while the source lived."""
+    def _running(self, client: "ConnectReader", name: str) -> None:
+        """A connector that does not run may have stopped while the source was still alive."""
         try:
             status = client.status(name)
         except DrctlError:
@@ -463,8 +468,8 @@ class MirrorTraces:
         elif not states:
             self.into.found.halted = f"connector {name} has no task"
         elif "PAUSED" in states or all(state != _RUNNING for state in states):
-            told = ", ".join(sorted({*states}))
-            self.into.found.halted = f"the tasks of connector {name} are {told}"
+            shown = ", ".join(sorted({*states}))
+            self.into.found.halted = f"the tasks of connector {name} are {shown}"
         elif other := sorted({*states} - {_RUNNING}):
             self.into.found.failed = True
             self.into.found.silent.append(
@@ -525,7 +530,7 @@ class MirrorTraces:
         self.into.saw("MirrorMaker 2 checkpoints of groups", seen)
 
     def _heartbeat(self, aliases: "Aliases") -> None:
-        """Those of the source that were copied: `heartbeats` itself only shows a living worker."""
+        """Copied heartbeats of the source; `heartbeats` itself only shows that a worker runs."""
         topic = aliases.heartbeats
         place, target = TopicPartition(topic, 0), self.into.target
         if target.topics([topic])[topic] is None:
@@ -534,9 +539,9 @@ class MirrorTraces:
         if not isinstance(log, PartitionOffsets):
             self.into.found.silent.append(f"topic {topic}: {log.reason}")
             return
-        begin = max(log.log_start, log.end - _LAST)
-        records = target.following({place: begin}, _LAST).get(place, ())
-        times = [] if isinstance(records, Unavailable) else list(map(beat_of, records))
+        begin = max(log.log_start, log.end - _HEARTBEATS)
+        records = target.following({place: begin}, _HEARTBEATS).get(place, ())
+        times = [] if isinstance(records, Unavailable) else list(map(heartbeat_ms, records))
         newest = max((at for at in times if at is not None), default=None)
         if newest is not None:
             words = f"the newest copied heartbeat, in {topic}"
@@ -544,12 +549,12 @@ class MirrorTraces:
 
 
 def copied_upto(sync: "Sync", log: PartitionOffsets) -> int:
-    """Whatever the target holds behind a sync was copied in the same order."""
+    """The source offset after the last copy: records after a sync are copied in order."""
     return sync.upstream + 1 + max(0, log.end - sync.downstream - 1)
 
 
-def beat_of(record: "Record") -> int | None:
-    """When a heartbeat was sent, milliseconds UTC; None where the record is none."""
+def heartbeat_ms(record: "Record") -> int | None:
+    """When a heartbeat was sent, milliseconds UTC; None if the record is not a heartbeat."""
     from drctl.formats import heartbeats
     from drctl.formats.primitives import Undecodable
 
@@ -564,14 +569,14 @@ ESTIMATING = "estimating the loss"
 
 @dataclass(slots=True)
 class LossReader:
-    """One look at everything that may tell; who does not answer is named.
+    """Collects all evidence of the loss, and names the systems that do not answer.
 
     Args:
-        target: what looks at the cluster that survives.
-        topics: of the source.
-        task: is told what is asked; None where nobody wants to know.
-        told: what kept replication from running when it was told to stop, empty for nothing; None
-            where Connect is to say whether it runs.
+        target: the reader of the surviving cluster.
+        topics: the topics of the source.
+        task: shows what is read.
+        halted: what kept replication from running when its stop was requested, empty for nothing;
+            None to read the state from Connect.
     """
 
     config: "Config"
@@ -580,11 +585,11 @@ class LossReader:
     topics: Sequence[str]
     now: Callable[[], float] = time.time
     task: "Task | None" = None
-    told: str | None = None
+    halted: str | None = None
     found: LossEvidence = field(default_factory=LossEvidence, init=False)
 
     def loss(self) -> Loss:
-        """What the target probably lacks.
+        """Estimate the loss.
 
         Raises:
             Unreachable: the target did not answer.
@@ -605,20 +610,20 @@ class LossReader:
             for number in partitions.get(self.link.target_topic(topic), ())
         )
         KnownEnds(self).gather()
-        mirror = MirrorTraces(self, self.found.places)
-        mirror.gather()
-        copies = Copies(self, mirror.logs(), mirror.syncs)
+        replicator = ReplicatorEvidence(self, self.found.places)
+        replicator.gather()
+        copies = Copies(self, replicator.logs(), replicator.syncs)
         self.ask("when the copies were written", lambda: copies.gather(round(self.now() * 1000)))
-        # Last: where it was told to stop, Connect answers once its tasks have ended.
-        mirror.ask_connect()
+        # Last, because after a requested stop Connect answers only once its tasks have ended.
+        replicator.ask_connect()
         return self.found
 
     def copy_of(self, place: TopicPartition) -> TopicPartition:
-        """A partition of the source as it is called on the target."""
+        """The partition on the target of a partition of the source."""
         return TopicPartition(self.link.target_topic(place.topic), place.partition)
 
     def ends_of(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, PartitionOffsets]:
-        """The logs on the target, by partition of the source; without those that do not tell.
+        """The logs on the target, by partition of the source; without unavailable ones.
 
         Raises:
             Unreachable: the target did not answer.
@@ -630,7 +635,7 @@ class LossReader:
         }
 
     def saw(self, evidence: str, ends: Iterable[tuple[TopicPartition, EndSeen]]) -> None:
-        """Somebody saw that partitions held records up to there; of each the furthest counts."""
+        """Add observed end offsets; the highest of each partition counts."""
         seen: dict[TopicPartition, EndSeen] = {}
         for place, end in ends:
             seen[place] = max(end, seen.get(place, end))
@@ -638,7 +643,7 @@ class LossReader:
             self.found.ends.append(Ends(evidence, exact=False, seen=seen))
 
     def ask(self, what: str, look: Callable[[], None]) -> None:
-        """Look; who does not answer is named, and the others tell all the same."""
+        """Read one kind of evidence; record an error and continue."""
         if self.task is not None:
             self.task.update(description=f"{ESTIMATING}: {what}")
         try:

@@ -1,4 +1,4 @@
-"""What a use case reports while it works, and asks a person; whoever runs it provides both."""
+"""How use cases report progress and ask the user; the command line provides both."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -6,103 +6,103 @@ from typing import Protocol
 
 
 class Task(Protocol):
-    """Something that takes a while."""
+    """A task with progress."""
 
     def update(
         self, done: float | None = None, total: float | None = None, description: str | None = None
     ) -> None:
-        """Report progress; what is not given stays as it was."""
+        """Report progress; values that are None do not change."""
 
 
 class Notices(Protocol):
-    """Takes what is reported beside a result."""
+    """Receives messages other than the result."""
 
     @property
     def verbose(self) -> bool:
-        """Whether details are wanted."""
+        """Whether details are shown."""
 
     def progress(self, message: str) -> None:
-        """What is going on."""
+        """Report what drctl is doing."""
 
     def detail(self, message: str) -> None:
-        """What only matters to whoever looks closely."""
+        """Report a detail, for verbose output."""
 
     def note(self, message: str) -> None:
-        """What is good to know."""
+        """Report something useful to know."""
 
     def warn(self, message: str) -> None:
-        """What should be looked at."""
+        """Report something that needs attention."""
 
     def task(self, description: str, total: float | None = None) -> AbstractContextManager[Task]:
-        """Progress of something that takes a while."""
+        """Show the progress of a task."""
 
 
-class People(Protocol):
-    """Whoever can be asked."""
-
-    def answer(self, question: str, text: str) -> bool | None:
-        """What a person answers; None where nobody is there."""
-
-
-class Nobody:
-    """Nobody can be asked."""
+class Prompts(Protocol):
+    """Asks the user."""
 
     def answer(self, question: str, text: str) -> bool | None:
-        """Nothing."""
+        """The user's answer; None if nobody can be asked."""
+
+
+class NoPrompts:
+    """Asks nobody."""
+
+    def answer(self, question: str, text: str) -> bool | None:
+        """Return None."""
         return None
 
 
 class SilentTask:
-    """Nobody follows it."""
+    """A task whose progress is not shown."""
 
     def update(
         self, done: float | None = None, total: float | None = None, description: str | None = None
     ) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class Silent:
-    """Nobody listens."""
+    """Discards all messages."""
 
     verbose = False
 
     def progress(self, message: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     detail = note = warn = progress
 
     @contextmanager
     def task(self, description: str, total: float | None = None) -> Iterator[Task]:
-        """Work that nobody follows."""
+        """A task whose progress is not shown."""
         yield SilentTask()
 
 
-_provided: list[Callable[[], Notices]] = [Silent]
+_provider: list[Callable[[], Notices]] = [Silent]
 
 
 def notices() -> Notices:
-    """Where to report to; ask in the thread that runs the use case."""
-    return _provided[-1]()
+    """The receiver of messages; call it in the thread that runs the use case."""
+    return _provider[-1]()
 
 
 def provide(find: Callable[[], Notices]) -> None:
-    """Have reports go where `find` says; the command line does this once."""
-    _provided[-1] = find
+    """Set the function that `notices` calls; the command line does this once."""
+    _provider[-1] = find
 
 
-_stopping: list[Callable[[], bool]] = []
+_stop_requests: list[Callable[[], bool]] = []
 
 
 def wants_to_stop() -> bool:
-    """Whether somebody wants to stop what is being done: asked between two parts of one effect."""
-    return any(each() for each in _stopping)
+    """Whether the user requested a stop; long effects check this between two parts."""
+    return any(each() for each in _stop_requests)
 
 
 @contextmanager
-def stopped_by(asked: Callable[[], bool]) -> Iterator[None]:
-    """Have `wants_to_stop` ask this meanwhile."""
-    _stopping.append(asked)
+def stopped_by(requested: Callable[[], bool]) -> Iterator[None]:
+    """Have `wants_to_stop` also call this function."""
+    _stop_requests.append(requested)
     try:
         yield
     finally:
-        _stopping.remove(asked)
+        _stop_requests.remove(requested)

@@ -51,7 +51,7 @@ def link_translated(
     replicator = link.settings.replicator
     with (
         _opened(link.source, link.source_config, QUICK_S) as source,
-        _opened(link.target, link.target_config, adapters.PATIENCE_S) as target,
+        _opened(link.target, link.target_config, adapters.TIMEOUT_S) as target,
         notices().task("translating") if shown else nullcontext() as task,
     ):
         evidence = EvidenceTopics(

@@ -1,4 +1,4 @@
-"""A plan that was prepared, and who looks and acts for plans of its kind."""
+"""A prepared plan, and how plans of its kind are run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drctl.app.link_reader import ClusterLinkReader
-from drctl.app.notices import People
+from drctl.app.notices import Prompts
 from drctl.model.errors import ExitCode
 from drctl.model.plan import Plan
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A plan, and what stands against it.
+    """A plan with its findings and blockers.
 
     Attributes:
-        broken: rules of order that it breaks.
-        failing: what prechecks have against it.
-        execute: the command line that carries it out.
-        loss: what would probably be lost; None where the plan loses nothing, or nobody asked yet.
-        groups: where groups would resume, with the source lost; likewise.
+        broken: the ordering rules that it breaks.
+        failing: the prechecks that block it.
+        execute: the command line that executes it.
+        loss: the estimated loss; None if the plan loses nothing, or it is not estimated yet.
+        groups: where groups would resume if the source is lost; None likewise.
     """
 
     plan: Plan
@@ -40,34 +40,34 @@ class Prepared:
     groups: "Foreseen | None" = None
 
     @property
-    def against(self) -> tuple[str, ...]:
-        """All of it, in words."""
+    def blockers(self) -> tuple[str, ...]:
+        """All blockers, in words."""
         from drctl.checks.causes import in_words
 
         return (*self.broken, *in_words(self.failing))
 
     @property
-    def cures(self) -> tuple[str, ...]:
-        """What helps, each once."""
+    def remedies(self) -> tuple[str, ...]:
+        """The remedies of failing prechecks, each once."""
         return tuple(dict.fromkeys(each.remedy for each in self.failing if each.remedy))
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Who looks and acts for a plan, and which prechecks it asks before anything else.
+    """How plans of one kind are run.
 
     Attributes:
-        reader: opens what looks, told whether the source is likely to be dead.
-        writer: opens what acts, told the folder of the run.
-        overrides: `PRECHECK=REASON` as typed.
-        asked: the mode in which prechecks are asked about a plan; empty where it asks none.
-        code: what showing it ends with.
+        reader: opens the reader; the last argument is whether the source is probably down.
+        writer: opens the writer; the last argument is the folder of the run.
+        overrides: parses `PRECHECK=REASON`.
+        asked: the mode of the plan's prechecks; empty if it has none.
+        code: the exit code of a command that only shows the plan.
     """
 
-    reader: Callable[["Config", "Link", People, bool], ClusterLinkReader]
+    reader: Callable[["Config", "Link", Prompts, bool], ClusterLinkReader]
     writer: Callable[["Config", ClusterLinkReader, Path], "ClusterLinkWriter"]
     overrides: Callable[[Sequence[str]], Mapping[str, str]]
     asked: Callable[[Plan], str]
     code: Callable[[Prepared], ExitCode] = lambda prepared: (
-        ExitCode.REFUSED if prepared.against else ExitCode.DONE
+        ExitCode.REFUSED if prepared.blockers else ExitCode.DONE
     )

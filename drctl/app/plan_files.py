@@ -1,4 +1,4 @@
-"""Plans in files: what `--plan-out` writes, and what `--expect-plan` holds a plan against."""
+"""Plan files: `--plan-out` writes one, and `--expect-plan` compares a plan with one."""
 
 import json
 from collections.abc import Mapping
@@ -13,44 +13,44 @@ from drctl.model.strict_json import read_json
 
 PLAN_SCHEMA = "drctl/plan/1"
 
-_WRITE_ANEW = "review the new plan and write it with --plan-out"
-_GIVE = "pass a file that --plan-out wrote"
-_WORDS = frozenset({"text", "expect", "overrides"})
+_REVIEW = "review the new plan and write it with --plan-out"
+_WRONG_FILE = "pass a file that --plan-out wrote"
+_TEXTS = frozenset({"text", "expect", "overrides"})
 
 
 def without_secrets(plan: Plan) -> Plan:
-    """The plan as files and journals hold it: it is the one that is carried out and compared.
+    """Mask secrets in texts; files and journals contain this plan, and it is executed.
 
     Raises:
-        Refused: a step would be another one.
+        Refused: a setting that a step uses contains a secret.
     """
-    shown = masked_document(plan.to_json())
+    masked = masked_document(plan.to_json())
     steps = []
-    for step, told in zip(plan.steps, shown["steps"], strict=True):
-        done = {n: v for n, v in step.settings.items() if not _is_for_people(n, v)}
-        kept = {**told["settings"], **done}
-        held = [n for n, v in kept.items() if json.dumps(v) != json.dumps(masked_document(v))]
-        if held or told["id"] != step.id:
+    for step, shown in zip(plan.steps, masked["steps"], strict=True):
+        used = {n: v for n, v in step.settings.items() if not _is_text(n, v)}
+        settings = {**shown["settings"], **used}
+        secret = [n for n, v in settings.items() if json.dumps(v) != json.dumps(masked_document(v))]
+        if secret or shown["id"] != step.id:
             raise Refused(
-                f"step {told['id']}: its {', '.join(held) or 'id'} would write a secret to the"
+                f"step {shown['id']}: its {', '.join(secret) or 'id'} would write a secret to the"
                 " journal",
                 "pass secrets to a command by `env`: ${env:NAME} or ${file:PATH}; change a secret"
                 " that is an ordinary word of plans",
             )
-        steps.append(replace(step, settings=kept))
-    return replace(plan, steps=tuple(steps), basis=shown["basis"], overrides=shown["overrides"])
+        steps.append(replace(step, settings=settings))
+    return replace(plan, steps=tuple(steps), basis=masked["basis"], overrides=masked["overrides"])
 
 
-def _is_for_people(name: str, value: object) -> bool:
-    """Whether nothing is done by a setting; `undo` is a text, or a command."""
-    return name in _WORDS or (name == "undo" and isinstance(value, str))
+def _is_text(name: str, value: object) -> bool:
+    """Whether a setting is only for people; `undo` may also be a command."""
+    return name in _TEXTS or (name == "undo" and isinstance(value, str))
 
 
 def write_plan(document: Mapping[str, Any], file: Path) -> None:
-    """Write the document of a plan, whole or not at all.
+    """Write a plan file atomically.
 
     Raises:
-        UsageError: it cannot be written there.
+        UsageError: the file cannot be written.
     """
     from drctl.views.files import write_whole
 
@@ -61,29 +61,29 @@ def write_plan(document: Mapping[str, Any], file: Path) -> None:
 
 
 def check_plan_file(file: Path) -> None:
-    """See that a file holds a plan, before anything else is asked.
+    """Check early that a file contains a plan.
 
     Raises:
         UsageError: the file cannot be read.
-        ConfigError: it holds no plan.
+        ConfigError: it does not contain a plan.
     """
     _plan_in(_read(file), file)
 
 
-def refuse_another(plan: Plan, file: Path) -> None:
-    """Go on only with the plan that a file holds.
+def require_plan(plan: Plan, file: Path) -> None:
+    """Check that a plan is the one in a file.
 
     Raises:
         UsageError: the file cannot be read.
-        ConfigError: it holds no plan.
-        Refused: the plan is another one; says what has changed.
+        ConfigError: it does not contain a plan.
+        Refused: the plan differs; the message lists the changes.
     """
     document = _read(file)
     if document.get("fingerprint") == plan.fingerprint:
         return
     what = "; ".join(changes(_plan_in(document, file), plan))
-    # Only a file that was changed by hand differs in its fingerprint alone.
-    raise Refused(f"the plan is not the one in {file}: {what or 'its fingerprint'}", _WRITE_ANEW)
+    # The fingerprint alone differs only if the file was edited.
+    raise Refused(f"the plan is not the one in {file}: {what or 'its fingerprint'}", _REVIEW)
 
 
 def _plan_in(document: Mapping[str, Any], file: Path) -> Plan:
@@ -92,7 +92,7 @@ def _plan_in(document: Mapping[str, Any], file: Path) -> Plan:
         found = Plan.from_json({**document, "overrides": overrides})
         found.to_json()
     except (KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"{file}: damaged plan: {error}", _GIVE) from error
+        raise ConfigError(f"{file}: damaged plan: {error}", _WRONG_FILE) from error
     return found
 
 
@@ -102,7 +102,7 @@ def _read(file: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
     except ValueError as error:
-        raise ConfigError(f"{file}: {error}", _GIVE) from error
+        raise ConfigError(f"{file}: {error}", _WRONG_FILE) from error
     if not isinstance(found, dict) or found.get("schema") != PLAN_SCHEMA:
-        raise ConfigError(f"{file} is not a plan of drctl", _GIVE)
+        raise ConfigError(f"{file} is not a plan of drctl", _WRONG_FILE)
     return found

@@ -1,4 +1,4 @@
-"""Looks at a link on which somebody wants to fail over, for the sequences to be built from."""
+"""Reads the state of a link from which a plan is built."""
 
 import hashlib
 from collections.abc import Mapping
@@ -19,34 +19,34 @@ if TYPE_CHECKING:
     from drctl.engine.ports import LinkReader
     from drctl.plans.inputs import Circumstances
 
-_SILENT = "does not answer"
+_UNREACHABLE = "does not answer"
 
 
 def configured(link: "Link") -> "Circumstances":
-    """What drctl.yaml says of a link; nobody looks at it."""
-    silent = {f"cluster {name}": "" for name in (link.source, link.target)}
-    return _with(link, silent, {})
+    """The inputs that drctl.yaml has for a link, without contacting any cluster."""
+    unknown = {f"cluster {name}": "" for name in (link.source, link.target)}
+    return _with(link, unknown, {})
 
 
 def look_at(link: "Link", reader: "LinkReader", overrides: Mapping[str, str]) -> "Circumstances":
-    """What there is; a cluster that does not answer is part of it."""
+    """The inputs for a plan; an unreachable cluster is recorded as such."""
     with notices().task("checking both clusters"):
-        seen = basis(link, reader, (*connector_names(link), *_reverse(link)))
-    return _with(link, seen, overrides)
+        observed = basis(link, reader, (*connector_names(link), *_reverse(link)))
+    return _with(link, observed, overrides)
 
 
 def connector_names(link: "Link") -> tuple[str, ...]:
-    """Of all connectors that drctl.yaml names for a link's replication."""
+    """The names of the connectors that replicate a link."""
     return link.settings.replicator.connectors.named
 
 
 def _reverse(link: "Link") -> tuple[str, ...]:
-    """Those that a planned failover starts."""
+    """The names of the connectors that a planned failover starts."""
     reverse = link.settings.replicator.reverse
     return reverse.connectors.named if reverse and reverse.after_failover else ()
 
 
-def _with(link: "Link", seen: Mapping[str, str], overrides: Mapping[str, str]) -> "Circumstances":
+def _with(link: "Link", basis: Mapping[str, str], overrides: Mapping[str, str]) -> "Circumstances":
     from drctl.config.endpoints import entrance_of
     from drctl.plans.inputs import Circumstances, FenceMethod
     from drctl.steps.first_records import FIELDS
@@ -59,7 +59,7 @@ def _with(link: "Link", seen: Mapping[str, str], overrides: Mapping[str, str]) -
         tuple(fence.principals),
         connector_names(link),
         tuple(endpoint.kind for endpoint in settings.endpoints),
-        seen,
+        basis,
         overrides,
         reverse=_reverse(link),
         leaving=tuple(endpoint.leaving for endpoint in settings.endpoints),
@@ -72,20 +72,20 @@ def _with(link: "Link", seen: Mapping[str, str], overrides: Mapping[str, str]) -
         stop_command=tuple(settings.replicator.stop),
         start_command=tuple(settings.replicator.start),
         stopped_command=tuple(settings.replicator.stopped),
-        source_answers=seen[f"cluster {link.source}"] != _SILENT,
-        target_answers=seen[f"cluster {link.target}"] != _SILENT,
+        source_answers=basis[f"cluster {link.source}"] != _UNREACHABLE,
+        target_answers=basis[f"cluster {link.target}"] != _UNREACHABLE,
         fields=tuple(name for name in FIELDS if name in settings.identity),
     )
 
 
 def basis(link: "Link", reader: "LinkReader", connectors: tuple[str, ...]) -> Mapping[str, str]:
-    """What a plan is built from: each part in words that change when it does."""
+    """The observed state that a plan is based on; a changed value makes the plan outdated."""
     found: dict[str, str] = {}
     for name in (link.source, link.target):
         try:
             overview = reader.site(name).overview()
         except Unreachable:
-            found[f"cluster {name}"] = _SILENT
+            found[f"cluster {name}"] = _UNREACHABLE
             continue
         found[f"cluster {name}"] = overview.cluster_id
         topics = {t: len(overview.partitions.get(t, ())) for t in _topics(link, reader, name)}
@@ -120,7 +120,7 @@ def _digest(topics: Mapping[str, int]) -> str:
 
 
 def estimated(plan: Plan, reader: "ClusterLinkReader") -> Loss | None:
-    """What a step of the plan would say now; None where it has no step that estimates."""
+    """The loss that the plan would estimate now; None if no step of it estimates the loss."""
     if not any(step.kind == MeasureLoss.name for step in plan.steps):
         return None
     try:
@@ -131,14 +131,14 @@ def estimated(plan: Plan, reader: "ClusterLinkReader") -> Loss | None:
 
 
 def warn_of_loss(plan: Plan, reader: "ClusterLinkReader") -> None:
-    """Say it to whoever is about to be asked whether the plan is to be carried out."""
+    """Warn of the estimated loss before the user confirms the plan."""
     loss = estimated(plan, reader)
     if loss is not None:
         notices().warn(f"{loss.words}; run without --execute to see the evidence")
 
 
 def resuming(plan: Plan, reader: "ClusterLinkReader") -> Foreseen | None:
-    """What the plan would do with groups; None where the source is not lost, or nobody can say."""
+    """Where the plan would have groups resume; None if the source is not lost, or it is unknown."""
     kind = CommitOffsets()
     found = [kind.read_settings(each.settings) for each in plan.steps if each.kind == kind.name]
     if not found or found[0].unproven_offsets is None:
@@ -152,7 +152,7 @@ def resuming(plan: Plan, reader: "ClusterLinkReader") -> Foreseen | None:
 
 
 def warn_of_groups(plan: Plan, reader: "ClusterLinkReader") -> None:
-    """Name the groups without an offset to whoever is about to confirm the plan."""
+    """Warn of groups without an offset before the user confirms the plan."""
     found = resuming(plan, reader)
     if found is not None and found.without_offset:
         notices().warn(without_offset(found.without_offset, plan.target))

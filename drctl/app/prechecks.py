@@ -88,7 +88,7 @@ def opened_ports(
     config, link = reader.config, reader.link
     with (
         run_adapters.cluster_ports(
-            link.source, link.source_config, reader.patience(link.source)
+            link.source, link.source_config, reader.timeout_s(link.source)
         ) as source,
         run_adapters.cluster_ports(link.target, link.target_config) as target,
         adapters.both_readers(link) as (asked_source, asked_target),

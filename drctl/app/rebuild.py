@@ -17,7 +17,7 @@ from drctl.steps.source_offsets import copies_of, logs_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from drctl.app.notices import People
+    from drctl.app.notices import Prompts
     from drctl.config.configuration import Config
     from drctl.config.link import Link
     from drctl.failback.blockers import Terms
@@ -90,7 +90,7 @@ class RebuildReader(FailbackReader):
         return ClusterLinkReader.translated(self)
 
 
-def rebuild_reader(config: "Config", link: "Link", asked: "People") -> RebuildReader:
+def rebuild_reader(config: "Config", link: "Link", asked: "Prompts") -> RebuildReader:
     """The reader for the failback of a link whose source has lost its records.
 
     Raises:

@@ -17,7 +17,7 @@ from drctl.plans.repair import PRECHECKS, Repair, repair
 from drctl.steps.repairs import AGAIN
 
 if TYPE_CHECKING:
-    from drctl.app.notices import People
+    from drctl.app.notices import Prompts
     from drctl.checks.observed import Observed
     from drctl.checks.repairs import Fix, Fixes, Left
     from drctl.config.configuration import Config
@@ -144,12 +144,12 @@ def _passed_over(given: Sequence[str]) -> Mapping[str, str]:
     return found
 
 
-def _reader(config: "Config", link: "Link", asked: "People", _lost: bool) -> RepairReader:
+def _reader(config: "Config", link: "Link", asked: "Prompts", _lost: bool) -> RepairReader:
     return RepairReader(config, link, _judged, asked)
 
 
 def _code(prepared: Prepared) -> ExitCode:
-    if prepared.against:
+    if prepared.blockers:
         return ExitCode.REFUSED
     left = any(each.status is Status.WARN for each in prepared.findings)
     return ExitCode.FOUND if prepared.plan.steps or left else ExitCode.DONE

@@ -46,7 +46,7 @@ def workers_reader(link: "Link") -> "ConnectReader":
     """
     from drctl.connect.client import ConnectReader
 
-    return _of_workers(ConnectReader, link, adapters.PATIENCE_S)
+    return _of_workers(ConnectReader, link, adapters.TIMEOUT_S)
 
 
 def workers_writer(link: "Link") -> "ConnectWriter":
@@ -212,7 +212,7 @@ def site_commands(config: "Config", env: Mapping[str, str], timeout_s: float) ->
 
 @contextmanager
 def cluster_ports(
-    name: str, cluster: "ClusterConfig", timeout_s: float = adapters.PATIENCE_S
+    name: str, cluster: "ClusterConfig", timeout_s: float = adapters.TIMEOUT_S
 ) -> "Iterator[ClusterPorts]":
     """What looks at everything of one cluster that the prechecks judge.
 

@@ -11,7 +11,7 @@ import typer
 
 from drctl.app import connect_adapters, run_journal
 from drctl.app.link_reader import ClusterLinkReader
-from drctl.app.notices import Nobody
+from drctl.app.notices import NoPrompts
 from drctl.app.plan_files import without_secrets
 from drctl.cli.console import console
 from drctl.cli.grammar import LinkName, PlanRequest, command_line, seconds, takes_request, words_of
@@ -227,7 +227,7 @@ def recover(given: Recover) -> int:
     cluster = connect_adapters.only_workers(config, given.connect, given.link)
     over = connect_adapters.link_of(config, cluster)
     execute = _command(("connect", "recover"), given)
-    with OVER_LINK.reader(config, over, Nobody(), False) as reader:
+    with OVER_LINK.reader(config, over, NoPrompts(), False) as reader:
         with console().task("reading the connectors"):
             found = _recover_plan(given, wanted, cluster, overrides)
         steps = plans.recover(found, backoff, settle_s, over.name, over.target)
@@ -487,7 +487,7 @@ def _apply_offsets(given: Positions) -> int:
     config = configuration()
     cluster = connect_adapters.only_workers(config, given.connect, given.link)
     over = connect_adapters.link_of(config, cluster)
-    with OVER_LINK.reader(config, over, Nobody(), False) as reader:
+    with OVER_LINK.reader(config, over, NoPrompts(), False) as reader:
         with console().task("reading the connectors"):
             found = applying.build_plan(
                 exported, given.connector, renamed, reader.workers(), cluster.place, overrides

@@ -69,7 +69,7 @@ def doctor(given: Doctor) -> int:
         from drctl.cli.running import plan_or_execute
 
         def drawn(made: "Prepared") -> "View":
-            return fix_table(made.plan, made.findings, made.against, made.execute)
+            return fix_table(made.plan, made.findings, made.blockers, made.execute)
 
         return plan_or_execute(given, ["doctor", "--fix"], make_plan, FIX, draw=drawn)
     acting = {

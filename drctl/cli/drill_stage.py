@@ -16,7 +16,7 @@ from drctl.app import adapters, drill_adapters, plan_inputs, run_journal
 from drctl.app.drill_adapters import DrillLinkReader, DrillLinkWriter
 from drctl.app.link_reader import Connectors
 from drctl.app.link_writer import ClusterLinkWriter
-from drctl.app.notices import Nobody
+from drctl.app.notices import NoPrompts
 from drctl.app.prechecks import judged
 from drctl.cli.console import console
 from drctl.cli.grammar import command_line
@@ -145,7 +145,9 @@ class Stage:
         over = narrowed(self.link, self.scratch, self.principals)
         probe_record = self.scratch.probe_record
         lost = self.mode is Mode.UNPLANNED
-        return DrillLinkReader(self.config, over, judged, Nobody(), lost, probe_record=probe_record)
+        return DrillLinkReader(
+            self.config, over, judged, NoPrompts(), lost, probe_record=probe_record
+        )
 
     def run(self) -> Logs | None:
         """Run the drill; returns the logs of the applications, or None if they were not moved.

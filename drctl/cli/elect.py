@@ -10,7 +10,7 @@ import typer
 
 from drctl.app import adapters, election_adapters
 from drctl.app.election_adapters import gather, known_ends
-from drctl.app.notices import Nobody
+from drctl.app.notices import NoPrompts
 from drctl.app.plan_files import without_secrets
 from drctl.cli.console import console
 from drctl.cli.grammar import PlanRequest, Topics, command_line, seconds, takes_request, words_of
@@ -120,7 +120,7 @@ def _watch(cluster: str | None, topics: tuple[str, ...], within_s: float) -> int
     config = configuration()
     name = config.chosen(cluster)
     # One read must not take longer than the whole wait.
-    longest_s = adapters.PATIENCE_S
+    longest_s = adapters.TIMEOUT_S
     if within_s:
         longest_s = min(longest_s, max(_LEAST_LOOK_S, within_s))
     with (
@@ -255,7 +255,7 @@ def _elect(
     cluster = config.chosen(name)
     link = config.inside(cluster)
     execute = command_line(["elect", kind.value, *words_of(given), "--execute"])
-    with OVER_LINK.reader(config, link, Nobody(), False) as reader:
+    with OVER_LINK.reader(config, link, NoPrompts(), False) as reader:
         found = planned(reader, cluster)
         plan = without_secrets(election(found, link.name))
         plan_files(plan, engine_document(plan, (), (), execute), given)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from drctl.app import adapters, run_adapters
-from drctl.app.notices import Nobody
+from drctl.app.notices import NoPrompts
 from drctl.app.offsets import (
     Origin,
     Undoable,
@@ -497,7 +497,7 @@ def apply(given: Apply) -> int:
         if given.cluster is not None:
             raise UsageError("--cluster requires --from: offsets are translated over a link")
         adapters.meet(chosen)
-    with OVER_LINK.reader(config, chosen, Nobody(), False) as reader:
+    with OVER_LINK.reader(config, chosen, NoPrompts(), False) as reader:
         with console().task(f"reading {chosen.target}"):
             if source and document:
                 origin = origin_of(document, source, wanted, reader)
@@ -548,7 +548,7 @@ def undo(given: Undo) -> int:
     with console().task("reading the journal"):
         undone = undoable(config, given.run or None, given.link, given.cluster)
     words = ["offsets", "undo", undone.run, *words_of(given)]
-    with OVER_LINK.reader(config, undone.link, Nobody(), False) as reader:
+    with OVER_LINK.reader(config, undone.link, NoPrompts(), False) as reader:
         with console().task(f"reading {undone.cluster}"):
             of = undone.cluster, undone.origin, overrides, undone.cluster_id
             found = planned(reader, *of)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from drctl.app import run_adapters, run_journal
 from drctl.app.link_reader import ClusterLinkReader
 from drctl.app.operation import Operation, Prepared
-from drctl.app.plan_files import refuse_another, without_secrets, write_plan
+from drctl.app.plan_files import require_plan, without_secrets, write_plan
 from drctl.app.prechecks import judged, known_overrides, unfinished_run
 from drctl.checks.bounded_query import BoundedQuery
 from drctl.checks.causes import network_suspected
@@ -33,7 +33,7 @@ from drctl.model.text import quote
 
 if TYPE_CHECKING:
     from drctl.app.link_writer import ClusterLinkWriter
-    from drctl.app.notices import People
+    from drctl.app.notices import Prompts
     from drctl.app.run_adapters import JournalTopic
     from drctl.config.configuration import Config
     from drctl.config.link import Link
@@ -73,7 +73,7 @@ def _asked_by_preflight(plan: Plan) -> str:
     return mode_of(plan).value if any(s.kind == Preflight.name for s in plan.steps) else ""
 
 
-def _reader(config: "Config", link: "Link", asked: "People", lost: bool) -> ClusterLinkReader:
+def _reader(config: "Config", link: "Link", asked: "Prompts", lost: bool) -> ClusterLinkReader:
     from drctl.config.reverse_link import reversed_link
 
     reverse, opposite = link.settings.replicator.reverse, None
@@ -266,8 +266,8 @@ def _prepared(
 
 
 def _refuse(prepared: Prepared, asked: Mapping[str, str]) -> None:
-    if prepared.against:
-        raise Refused("; ".join(prepared.against), "; ".join((*prepared.cures, _ALL_OF_IT)))
+    if prepared.blockers:
+        raise Refused("; ".join(prepared.blockers), "; ".join((*prepared.remedies, _ALL_OF_IT)))
     if asked:
         open_questions = "; ".join(f"{name}: {text}" for name, text in asked.items())
         raise Refused(
@@ -299,7 +299,7 @@ def plan_files(plan: Plan, document: "PlanDocument", given: PlanRequest) -> None
     if given.plan_out:
         write_plan(document.to_json(), given.plan_out)
     if given.expect_plan:
-        refuse_another(plan, given.expect_plan)
+        require_plan(plan, given.expect_plan)
 
 
 def _show(

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from copy import copy
-from threading import Event, Lock, Thread
+from threading import Condition, Event, Lock, Thread
 from time import monotonic
 from types import TracebackType
 from typing import Self
@@ -168,6 +168,60 @@ def unreachable_clusters() -> dict[str, str]:
 def _all_peers() -> tuple[Peer, ...]:
     with _lock:
         return tuple((_Command.peers or {}).values())
+
+
+FRESH_S = 3.0
+"""The maximum age of a probe that decisions use."""
+
+_LOOP_PAUSE_S = 0.5
+
+
+class ProbeLoop:
+    """Probes one peer repeatedly in a thread, until it is closed.
+
+    Args:
+        probe: sends a request with a deadline, over a connection of its own.
+    """
+
+    def __init__(self, probe: Callable[[], None], clock: Callable[[], float] = monotonic) -> None:
+        self._probe = probe
+        self._clock = clock
+        self._changed = Condition()
+        self._result: tuple[float, DrctlError | None] | None = None
+        self._closed = False
+        # A daemon: a probe that hangs must not keep the process alive.
+        Thread(target=self._run, name="probe-loop", daemon=True).start()
+
+    def newest(self, fresh_s: float = FRESH_S) -> None:
+        """Wait for a probe that ended within the last `fresh_s`, and return if it succeeded.
+
+        Raises:
+            AuthenticationFailed: the peer rejects drctl's credentials.
+            Unreachable: it did not answer.
+            ConfigError: the client cannot be created.
+        """
+        since = self._clock() - fresh_s
+        with self._changed:
+            while (result := self._result) is None or result[0] < since:
+                self._changed.wait(0.2)
+        if result[1] is not None:
+            raise result[1]
+
+    def close(self) -> None:
+        """Stop probing."""
+        self._closed = True
+
+    def _run(self) -> None:
+        while not self._closed:
+            error: DrctlError | None = None
+            try:
+                self._probe()
+            except DrctlError as failure:
+                error = failure
+            with self._changed:
+                self._result = self._clock(), error
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._closed, _LOOP_PAUSE_S)
 
 
 def connect(address: tuple[str, int], timeout_s: float) -> socket.socket:

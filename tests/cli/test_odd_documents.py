@@ -17,7 +17,7 @@ import pytest
 
 from drctl.app.link_reader import Connectors
 from drctl.app.loss import KnownEnds, LossReader
-from drctl.app.plan_files import refuse_another, write_plan
+from drctl.app.plan_files import require_plan, write_plan
 from drctl.app.replication_progress import ConnectorPositions
 from drctl.config.loading import read
 from drctl.config.mirrors import mirrors
@@ -189,7 +189,7 @@ def of_plans(random: Random, file: Path) -> None:
     text = json.dumps(document)
     file.write_text(mangled(random, text) if random.random() < 0.5 else text, "utf-8", "replace")
     with suppress(DrctlError):
-        refuse_another(PLAN, file)
+        require_plan(PLAN, file)
 
 
 def of_yaml(random: Random, known: list[str]) -> None:
@@ -412,7 +412,7 @@ def test_an_empty_journal(tmp_path: Path) -> None:
 
 def test_a_plan_that_was_written_is_read(tmp_path: Path) -> None:
     write_plan({**DOCUMENT, "fingerprint": PLAN.fingerprint}, tmp_path / "plan.json")
-    refuse_another(PLAN, tmp_path / "plan.json")
+    require_plan(PLAN, tmp_path / "plan.json")
 
 
 @pytest.mark.parametrize("at", [None, 5, "yesterday", "10000-01-01T00:00:00+00:00"])
@@ -421,5 +421,5 @@ def test_a_loss_is_estimated_without_runs_that_say_something_odd(at: object) -> 
     kept = Kept((RUN, [{"entry": "intend", "at": at, "intent": intent}]))
     into = SimpleNamespace(link=SimpleNamespace(source="primary"), ends=[])
     with pytest.raises(DamagedJournal):
-        KnownEnds(cast(LossReader, into))._took_stock(cast(JournalReader, kept), RUN)
+        KnownEnds(cast(LossReader, into))._snapshots(cast(JournalReader, kept), RUN)
     assert into.ends == []

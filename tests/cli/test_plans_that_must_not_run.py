@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from drctl.app.plan_files import refuse_another, write_plan
+from drctl.app.plan_files import require_plan, write_plan
 from drctl.cli.resume import _must_be_known, _must_be_of
 from drctl.cli.running import _refuse_if_changed
 from drctl.config.link import Link
@@ -52,22 +52,22 @@ def written(file: Path, plan: Plan = PLAN, **more: object) -> Path:
 
 
 def test_a_plan_that_was_agreed_on_is_gone_on_with(tmp_path: Path) -> None:
-    refuse_another(PLAN, written(tmp_path / "plan.json"))
+    require_plan(PLAN, written(tmp_path / "plan.json"))
     over = replace(PLAN, overrides={"lag": "a drill"})
-    refuse_another(over, written(tmp_path / "plan.json", over))
+    require_plan(over, written(tmp_path / "plan.json", over))
 
 
 def test_another_plan_than_the_one_that_was_agreed_on_is_refused(tmp_path: Path) -> None:
     file = written(tmp_path / "plan.json", replace(PLAN, basis={"topics of a": "3"}))
     now = replace(PLAN, basis={"topics of a": "4"})
     with pytest.raises(Refused, match=r"not the one in .*: topics of a: 3 -> 4$") as refused:
-        refuse_another(now, file)
+        require_plan(now, file)
     assert refused.value.exit_code is ExitCode.REFUSED
     over = replace(now, basis={"topics of a": "3"}, overrides={"lag": "a drill"})
     with pytest.raises(Refused, match=r": override lag: missing -> a drill$"):
-        refuse_another(over, file)
+        require_plan(over, file)
     with pytest.raises(Refused, match=r": its fingerprint$"):
-        refuse_another(PLAN, written(file, fingerprint="0" * 16))
+        require_plan(PLAN, written(file, fingerprint="0" * 16))
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,12 @@ def test_what_is_no_plan_is_said_to_be_none(tmp_path: Path, text: str, said: str
     file = tmp_path / "plan.json"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=said):
-        refuse_another(PLAN, file)
+        require_plan(PLAN, file)
 
 
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot read .*nowhere: No such file"):
-        refuse_another(PLAN, tmp_path / "nowhere")
+        require_plan(PLAN, tmp_path / "nowhere")
     with pytest.raises(UsageError, match="cannot write "):
         written(tmp_path)
 

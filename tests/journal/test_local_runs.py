@@ -99,7 +99,7 @@ def test_a_silent_cluster_does_not_keep_the_journal_of_its_own_repair(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
-    monkeypatch.setattr(adapters, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(adapters, "TIMEOUT_S", 0.5)
     monkeypatch.setattr(run_journal, "notices", lambda: Told(told))
     link = config.inside("main")
     with run_journal.begun(config, link, holder(RUN)) as journal:

@@ -1,4 +1,4 @@
-"""What single stack traces of a lost source tell."""
+"""Single pieces of evidence about a lost source."""
 
 import math
 from collections.abc import Iterable
@@ -9,15 +9,15 @@ import pytest
 from drctl.app.loss import (
     Answers,
     LossReader,
-    beat_of,
-    by_notes,
+    by_observed_ends,
     by_own_times,
     copied_upto,
     edges_before,
     ends_of,
+    heartbeat_ms,
     lag_times,
-    stock_of,
-    trickled_until,
+    snapshot_in,
+    steady_until,
 )
 from drctl.formats import heartbeats
 from drctl.gap.loss import EndSeen
@@ -44,13 +44,13 @@ AT_MS = 1_795_309_323_500
         (None, {}),
     ],
 )
-def test_stock_that_was_taken(intent: Any, found: dict[TopicPartition, EndSeen]) -> None:
+def test_recorded_snapshots(intent: Any, found: dict[TopicPartition, EndSeen]) -> None:
     entry = {"entry": "intend", "at": AT, "intent": intent}
-    stock = stock_of(entry, "primary")
+    stock = snapshot_in(entry, "primary")
     assert (ends_of(stock, entry) if stock else {}) == found
 
 
-def test_what_lies_behind_a_sync_is_copied_too() -> None:
+def test_records_after_a_sync_are_copied_in_order() -> None:
     sync = Sync(upstream=100, downstream=40, at_ms=0)
     assert copied_upto(sync, PartitionOffsets(0, 41, 41)) == 101
     assert copied_upto(sync, PartitionOffsets(0, 61, 61)) == 121
@@ -73,7 +73,7 @@ def found(log: PartitionOffsets, times: Iterable[int], pace: float, last_ms: int
     return answers
 
 
-def test_copies_tell_how_the_source_was_written_to() -> None:
+def test_the_write_history_follows_from_copies() -> None:
     answers = found(LOG, EDGES, 1)
     write_history = by_own_times(LOG, LAST, None, EDGES, answers, A)
     assert write_history is not None
@@ -92,9 +92,7 @@ def test_copies_tell_how_the_source_was_written_to() -> None:
 @pytest.mark.parametrize(
     ("delay_ms", "lag_ms"), [(50, 0), (2_500, 2_000), (45_000, 30_000), (-900, 0), (-1_500, None)]
 )
-def test_the_time_of_a_sync_and_that_of_its_record_tell_the_lag(
-    delay_ms: int, lag_ms: int | None
-) -> None:
+def test_the_lag_follows_from_a_sync_and_its_record(delay_ms: int, lag_ms: int | None) -> None:
     """A record that was copied before it was written has its time from elsewhere."""
     log, at = PartitionOffsets(0, 1_001, 1_001), LAST + delay_ms
     answers = found(log, [*EDGES, *lag_times(at)], 1)
@@ -102,7 +100,7 @@ def test_the_time_of_a_sync_and_that_of_its_record_tell_the_lag(
     assert (write_history.lag_ms if write_history else None) == lag_ms
 
 
-def test_times_of_events_long_ago_are_no_times_of_writing() -> None:
+def test_event_times_are_not_times_of_writing() -> None:
     at = LAST + 3 * 86_400_000
     answers = found(LOG, [*EDGES, *lag_times(at)], 1)
     assert by_own_times(LOG, LAST, Sync(999, 999, at), EDGES, answers, A) is None
@@ -110,14 +108,14 @@ def test_times_of_events_long_ago_are_no_times_of_writing() -> None:
     assert by_own_times(LOG, LAST, Sync(999, 999, at), later, {}, A) is None
 
 
-def test_where_timestamps_tell_nothing_notes_do() -> None:
+def test_observed_ends_replace_unusable_timestamps() -> None:
     points = [EndSeen(1_000, LAST - 60_000), EndSeen(1_600, LAST), EndSeen(9_000, LAST + 5)]
-    write_history = by_notes(points, 1_650, LAST)
+    write_history = by_observed_ends(points, 1_650, LAST)
     assert write_history is not None
     assert (write_history.newest_ms, write_history.own) == (LAST, False)
     assert dict(write_history.since)[LAST - 60_000] == 650
     assert write_history.begins_ms == LAST - 60_000
-    assert by_notes(points[:1], 1_650, LAST) is None
+    assert by_observed_ends(points[:1], 1_650, LAST) is None
 
 
 SLOW = [0, 400, 800, 1_200, 1_600]
@@ -137,15 +135,15 @@ SLOW = [0, 400, 800, 1_200, 1_600]
     ],
     ids=["slow", "unsorted", "thawed", "goes on", "very slow", "at once", "one", "none"],
 )
-def test_what_trickles_shows_the_source_alive(notes: list[int], until: int | None) -> None:
+def test_steady_syncs_show_the_source_alive(notes: list[int], until: int | None) -> None:
     """Notes that come all at once behind a stop are of what was fetched before it."""
-    assert trickled_until(notes) == until
+    assert steady_until(notes) == until
 
 
-def test_heartbeats_that_are_none_tell_nothing() -> None:
-    assert beat_of(Record(0, 0, 1, b"", heartbeats.encode_value(AT_MS))) == AT_MS
-    assert beat_of(Record(0, 0, 1, b"", None)) is None
-    assert beat_of(Record(0, 0, 1, b"", b"\x00")) is None
+def test_invalid_heartbeats_are_ignored() -> None:
+    assert heartbeat_ms(Record(0, 0, 1, b"", heartbeats.encode_value(AT_MS))) == AT_MS
+    assert heartbeat_ms(Record(0, 0, 1, b"", None)) is None
+    assert heartbeat_ms(Record(0, 0, 1, b"", b"\x00")) is None
 
 
 class Told:
@@ -158,7 +156,7 @@ class Told:
         self.said.append(description)
 
 
-def test_an_estimate_says_whom_it_asks_and_who_does_not_answer() -> None:
+def test_an_estimate_names_what_it_reads_and_what_does_not_answer() -> None:
     told, nothing = Told(), cast(Any, None)
     reader = LossReader(nothing, nothing, nothing, (), task=cast(Any, told))
 
