@@ -177,7 +177,7 @@ def _taken(
     if link.is_inside and local.unfinished:
         return opened.enter_context(local.take(held))
     try:
-        taken = opened.enter_context(topic.take(held))
+        taken = opened.enter_context(topic.acquire(held))
     except (ConfigError, Unknown) as why:
         if not link.is_inside:
             raise
@@ -209,7 +209,7 @@ def gone_on(
         return
     files = run_adapters.run_files(config)
     topic = run_adapters.journal_topic(link)
-    with topic.go_on(held) as taken, files.go_on(held.run, taken.lines) as file:
+    with topic.resume(held) as taken, files.go_on(held.run, taken.lines) as file:
         entries = run_state.entries_in(held.run, taken.lines, taken.where)
         yield BothPlaces(taken, file), entries
 
@@ -228,5 +228,5 @@ def left(config: "Config", link: "Link", held: Holder) -> "Iterator[HeldJournal]
         with found.resume(held) as file:
             yield file
         return
-    with run_adapters.journal_topic(link).leave(held) as taken:
+    with run_adapters.journal_topic(link).abandon(held) as taken:
         yield taken

@@ -1,7 +1,7 @@
-"""What the journal's records say of one link: its runs, who holds it, and who is alive.
+"""The journal's records of one link: its runs, who holds the link, and who is alive.
 
-`LinkLog` is made of committed records, `Contest` of all that come after them; both are values.
-`Signs` reads those for a contest.
+`LinkLog` is built from committed records, `Contention` from all records after them, committed or
+not. `LiveRecords` reads those.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -35,14 +35,14 @@ from drctl.model.topology import TopicPartition
 
 
 class LinkLog:
-    """Grows with each record that is taken, in the order of the log.
+    """The runs and the holder of one link; records are added in the order of the log.
 
     Args:
-        key: by which lines and takings must be signed; empty where this machine has none.
+        key: signs lines and acquisitions; empty if this host has none.
 
     Attributes:
-        hold: the newest taking of the link by somebody who has not let go of it; he may be dead.
-        claims: who wanted the link since it was last taken and has not given up, by token.
+        hold: the last acquisition of the link if it was not released; the holder may be dead.
+        claims: holders by token that have claimed the link since then and have not withdrawn.
     """
 
     def __init__(self, link: str, key: bytes = b"") -> None:
@@ -59,23 +59,24 @@ class LinkLog:
         self.claims: dict[str, Holder] = {}
 
     def take(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> None:
-        """Take keys and values; those of other links are skipped, and what drctl never wrote.
+        """Add keys and values; records of other links, or not written by drctl, are skipped.
 
         Raises:
-            AnotherVersion: a value is of a newer drctl.
+            AnotherVersion: a newer version of drctl wrote a value.
         """
         for key, value in records:
             record = self.decoded(key, value)
             if record is not None:
-                self._note(record)
+                self._add(record)
 
     def decoded(self, key: bytes | None, value: bytes | None) -> JournalRecord | None:
         """A record of the link; None for any other.
 
-        What no drctl wrote would else keep every run from its link for good: nothing is deleted.
+        A record that drctl did not write is ignored: since nothing is ever deleted, it would block
+        the link forever.
 
         Raises:
-            AnotherVersion: it is of a newer drctl.
+            AnotherVersion: a newer version of drctl wrote it.
         """
         if key != self._key:
             return None
@@ -89,15 +90,15 @@ class LinkLog:
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """All that wrote something, the newest first."""
+        """All runs with entries, newest first."""
         return tuple(reversed(self._runs))
 
     def lines(self, run: str) -> Sequence[bytes]:
-        """What a run wrote; nothing where it is not known."""
+        """The lines of a run; empty if it is unknown."""
         return tuple(self._runs.get(run, ()))
 
     def unsigned(self, run: str) -> int:
-        """The number of its first line that nobody with the key has written; 0 where all are."""
+        """The number of its first line without a valid signature; 0 if all are valid."""
         if not self._secret:
             return 0
         found = zip(self.lines(run), self._macs.get(run, ()), strict=True)
@@ -107,19 +108,19 @@ class LinkLog:
         return 0
 
     def needs_key(self, run: str) -> bool:
-        """Whether it is signed, and this machine has no key to sign what comes after it."""
+        """Whether the run is signed, but this host has no key to sign further lines."""
         return not self._secret and any(self._macs.get(run, ()))
 
     def set_aside(self, run: str) -> bool:
-        """Whether somebody said that nobody continues with it."""
+        """Whether the run was abandoned."""
         return run in self._abandoned
 
     def holder_of(self, run: str) -> Holder | None:
-        """Who ran it last."""
+        """Its last holder."""
         return self._holders.get(run)
 
     def ended(self, run: str) -> bool:
-        """Whether its last entry says so."""
+        """Whether its last entry is the closing one."""
         lines = self._runs.get(run, [])
         try:
             return any(run_state.opened(line).entry.get("entry") == ENDED for line in lines[-1:])
@@ -128,15 +129,12 @@ class LinkLog:
 
     @property
     def unfinished(self) -> str:
-        """The newest run where it has not ended; empty where it has.
-
-        One that was set aside does not count: before it there may be one that it hid.
-        """
+        """The newest run that was not abandoned, if it has not ended; else empty."""
         newest = next((run for run in self.runs if run not in self._abandoned), "")
         return "" if not newest or self.ended(newest) else newest
 
-    def objection(self, run: str, abandoning: str = "") -> Refused | None:
-        """Why this run may not have the link, even if nobody holds it."""
+    def blocker(self, run: str, abandoning: str = "") -> Refused | None:
+        """Why this run may not acquire the link, even if it is free."""
         unfinished = self.unfinished
         if run == unfinished or (run not in self._runs and unfinished in ("", abandoning)):
             return None
@@ -154,10 +152,10 @@ class LinkLog:
             f"resume it: drctl resume {quote(unfinished)}; or abandon it: add --abandon REASON",
         )
 
-    def _note(self, record: JournalRecord) -> None:
+    def _add(self, record: JournalRecord) -> None:
         match record:
             case Part():
-                self._piece(record)
+                self._add_part(record)
             case Claim(token, holder):
                 if token not in self._settled:
                     self.claims[token] = holder
@@ -165,14 +163,14 @@ class LinkLog:
                 self._settled.add(token)
                 self.claims.pop(token, None)
             case Taken(token, holder, abandons, mac):
-                # Whoever claimed before and did not get it has given up, or is dead.
+                # Earlier claimants have given up, or are dead.
                 self._settled |= {token, *self.claims}
                 self.claims.clear()
                 self.hold = record
                 self._holders[holder.run] = holder
                 if abandons and self._is_signed(replace(record, mac=""), mac):
                     self._abandoned.add(abandons)
-                # What a fenced holder left of a line is nothing.
+                # Incomplete lines of a fenced holder do not count.
                 self._parts.clear()
             case Beat(token, last) if last and self.hold and self.hold.token == token:
                 self.hold = None
@@ -181,61 +179,61 @@ class LinkLog:
         secret = self._secret
         return not secret or is_signed(secret, self._link, encode(record), mac)
 
-    def _piece(self, part: Part) -> None:
-        """Lines whose parts are not all there do not count."""
-        held = self._parts.setdefault(part.run, [])
+    def _add_part(self, part: Part) -> None:
+        """Add the line once all of its parts have been read."""
+        parts = self._parts.setdefault(part.run, [])
         if part.number == 0:
-            held.clear()
-        if part.number == len(held):
-            held.append(part)
-        if len(held) == part.parts:
-            self._runs.setdefault(part.run, []).append(b"".join(each.data for each in held))
+            parts.clear()
+        if part.number == len(parts):
+            parts.append(part)
+        if len(parts) == part.parts:
+            self._runs.setdefault(part.run, []).append(b"".join(each.data for each in parts))
             self._macs.setdefault(part.run, []).append(part.mac)
-            held.clear()
+            parts.clear()
 
 
-class Contest:
-    """Sees every record after those of the log, committed or not.
+class Contention:
+    """Finds out who else is alive, from every record after those of the log.
 
     Args:
-        token: of one's own claim; empty for somebody who only looks on.
-        gone: whether it is certain that somebody's process has ended.
+        token: of the own claim; empty for a mere reader.
+        ended: whether a holder's process has certainly exited.
 
     Attributes:
-        entered: whether one's own claim was seen, or the end of the log as it was at first: what
-            comes from there on shows who is alive.
-        hold: who has the link, as far as is known; he may be dead.
-        alive: who showed that he is.
-        holds: whether that one has the link, or only claims it.
+        live: whether the own claim, or the initial end of the log, was reached: later records
+            prove that their writer is alive.
+        hold: the last known acquisition that was not released; its holder may be dead.
+        alive: a holder or claimant that is alive.
+        holds: whether that one holds the link rather than claims it.
     """
 
     def __init__(
-        self, log: LinkLog, token: str = "", gone: Callable[[Holder], bool] = lambda _: False
+        self, log: LinkLog, token: str = "", ended: Callable[[Holder], bool] = lambda _: False
     ) -> None:
         self._token = token
-        self._gone = gone
-        # Nothing comes of a run that has ended but its farewell.
+        self._ended = ended
+        # A run that has ended only has to release the link.
         over = log.hold is not None and log.ended(log.hold.holder.run)
         self.hold = None if over else log.hold
         self._claims = dict(log.claims)
         self._settled: set[str] = set()
-        self.entered = False
+        self.live = False
         self.alive: Holder | None = None
         self.holds = False
 
     @property
     def claims(self) -> bool:
-        """Whether one wants the link oneself."""
+        """Whether this process claims the link."""
         return bool(self._token)
 
     @property
-    def disputed(self) -> bool:
-        """Whether somebody may be there who comes first."""
+    def contested(self) -> bool:
+        """Whether another holder or claimant may be alive."""
         others = [*self._claims.values(), *([self.hold.holder] if self.hold else [])]
-        return not all(map(self._gone, others))
+        return not all(map(self._ended, others))
 
-    def see(self, record: JournalRecord) -> None:
-        """Take notice of the next record."""
+    def observe(self, record: JournalRecord) -> None:
+        """Process the next record."""
         match record:
             case Claim(token, holder):
                 self._claimed(token, holder)
@@ -246,17 +244,17 @@ class Contest:
                 self.hold = record
                 self._settled.add(token)
                 self._claims.pop(token, None)
-                self._lives(holder, holds=True)
+                self._show_alive(holder, holds=True)
             case Beat(token, last) if self.hold and self.hold.token == token:
                 if last:
                     self.hold = None
                 else:
-                    self._lives(self.hold.holder, holds=True)
+                    self._show_alive(self.hold.holder, holds=True)
             case Part(run) if self.hold and self.hold.holder.run == run:
-                self._lives(self.hold.holder, holds=True)
+                self._show_alive(self.hold.holder, holds=True)
 
     def refusal(self, link: str) -> Refused | None:
-        """Why one must not continue, if somebody is alive."""
+        """Why this process must not acquire the link; None if no one else is alive."""
         if self.alive is None:
             return None
         if self.holds:
@@ -268,19 +266,19 @@ class Contest:
 
     def _claimed(self, token: str, holder: Holder) -> None:
         if token == self._token:
-            self.entered = True
+            self.live = True
         elif token in self._claims:
-            self._lives(holder, holds=False)
-        elif not self.entered and token not in self._settled:
+            self._show_alive(holder, holds=False)
+        elif not self.live and token not in self._settled:
             self._claims[token] = holder
 
-    def _lives(self, holder: Holder, *, holds: bool) -> None:
-        if self.entered:
+    def _show_alive(self, holder: Holder, *, holds: bool) -> None:
+        if self.live:
             self.alive, self.holds = holder, holds
 
 
 def held_by(link: str, holder: Holder) -> Refused:
-    """Somebody else has the link."""
+    """The refusal because another run holds the link."""
     return Refused(
         f"link {link} is held by run {holder.run}: {holder}",
         "wait for it to finish, or stop it there: a run whose process has exited can be resumed",
@@ -290,15 +288,15 @@ def held_by(link: str, holder: Holder) -> Refused:
 _CONNECT_S = 1.0
 
 
-class Signs(Closing):
-    """Reads on from an offset; a context manager.
+class LiveRecords(Closing):
+    """Reads the journal from an offset, including uncommitted records; a context manager.
 
     Attributes:
-        position: the offset up to which everything was handed out.
+        position: the offset up to which all records were returned.
     """
 
     def __init__(self, connection: Connection, topic: str, log: LinkLog, position: int) -> None:
-        # Does not wait for transactions: one that a dead process left open lasts half a minute.
+        # Does not wait for transactions: a dead process may leave one open for half a minute.
         self._consumer = SimpleConsumer(connection.properties, uncommitted=True)
         self._partition = TopicPartition(topic, 0)
         self._where = f"topic {topic} of {connection.name}"
@@ -312,15 +310,15 @@ class Signs(Closing):
         return self
 
     def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         self._consumer.close()
 
     def poll(self, timeout_s: float) -> list[JournalRecord]:
-        """What has come; waits for something where nothing has.
+        """The next records; waits if there are none.
 
         Raises:
-            ConfigError: the topic may not be read any more.
-            AnotherVersion: a record is of a newer drctl.
+            ConfigError: this user may no longer read the topic.
+            AnotherVersion: a newer version of drctl wrote a record.
             Unknown: records were deleted before they were read.
         """
         found = []
@@ -335,7 +333,7 @@ class Signs(Closing):
 
     def _ended(self, error: int, offset: int) -> None:
         if error == KafkaError._PARTITION_EOF:
-            # The last offsets may hold no record but the end of a transaction.
+            # The last offsets may contain only transaction markers.
             self.position = max(self.position, offset)
         elif error == KafkaError._AUTO_OFFSET_RESET:
             raise Unknown(f"{self._where} was recreated while drctl used it", JOURNAL.recreated)

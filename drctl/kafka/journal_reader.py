@@ -1,4 +1,4 @@
-"""The journal on a cluster, read from any machine: its runs, their lines, and who holds a link."""
+"""Read the journal on a cluster: its runs, their lines, and who holds a link."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -11,7 +11,7 @@ from drctl.kafka.brokers import ClusterClient
 from drctl.kafka.connection import Connection
 from drctl.kafka.deadline import Deadline
 from drctl.kafka.followed_topic import FollowedTopic
-from drctl.kafka.journal_log import Contest, LinkLog, Signs
+from drctl.kafka.journal_log import Contention, LinkLog, LiveRecords
 from drctl.kafka.own_topics import JOURNAL, check_creatable, check_writable
 from drctl.kafka.transactions import check_usable
 from drctl.model.errors import ConfigError, DamagedJournal, Unreachable, UsageError
@@ -20,43 +20,42 @@ from drctl.model.text import quote
 from drctl.model.topology import TopicState
 
 CONFIG: Mapping[str, str] = {
-    # Compaction would keep one record a link; and nothing may ever be too old.
+    # Compaction would keep one record per link, and no record may expire.
     "cleanup.policy": "delete",
     "retention.ms": "-1",
     "retention.bytes": "-1",
     "unclean.leader.election.enable": "false",
 }
 
-_ROOM = 1 << 10
-"""What a record needs beside a part of a line."""
+_OVERHEAD_BYTES = 1 << 10
+"""Size of a record in addition to its part of a line."""
 
-_CURE = "set " + ", ".join(f"{name}={value}" for name, value in CONFIG.items()) + " on it"
+_REMEDY = "set " + ", ".join(f"{name}={value}" for name, value in CONFIG.items()) + " on it"
 
 
 def transactional_id(link: str) -> str:
-    """Whoever uses it last fences all others."""
+    """The transactional id of a link's holder; its newest user fences all others."""
     return f"drctl.{link}"
 
 
 def check_partitions(where: str, state: TopicState) -> None:
-    """See that the order of all records is one.
+    """Check that the topic has one partition, so that its records are totally ordered.
 
     Raises:
-        ConfigError: it is not.
+        ConfigError: it has several.
     """
     if len(state.partitions) != 1:
         raise ConfigError(
             f"{where} has {len(state.partitions)} partitions: a journal must have one",
-            "delete it and let drctl make it; runs that it holds are in the state_dir of whoever"
-            " carried them out, too",
+            "delete it and let drctl create it; the state_dir of each run's host also has the run",
         )
 
 
 def check_settings(where: str, config: Mapping[str, str]) -> None:
-    """See that what is written stays there.
+    """Check that the topic never deletes records.
 
     Raises:
-        ConfigError: it would not, or nobody may know.
+        ConfigError: it would, or its configuration cannot be read.
     """
     if not config:
         raise ConfigError(
@@ -66,27 +65,27 @@ def check_settings(where: str, config: Mapping[str, str]) -> None:
     for name, wanted in CONFIG.items():
         found = config.get(name, wanted)
         if found != wanted:
-            raise ConfigError(f"{where} has {name}={found}: it would lose journal entries", _CURE)
-    most = int(config.get("max.message.bytes", MOST_BYTES + _ROOM))
-    if most < MOST_BYTES + _ROOM:
+            raise ConfigError(f"{where} has {name}={found}: it would lose journal entries", _REMEDY)
+    limit = int(config.get("max.message.bytes", MOST_BYTES + _OVERHEAD_BYTES))
+    if limit < MOST_BYTES + _OVERHEAD_BYTES:
         raise ConfigError(
-            f"{where} has max.message.bytes={most}: an entry may be larger than that",
-            f"set max.message.bytes to {MOST_BYTES + _ROOM} or more on it",
+            f"{where} has max.message.bytes={limit}: an entry may be larger than that",
+            f"set max.message.bytes to {MOST_BYTES + _OVERHEAD_BYTES} or more on it",
         )
 
 
 BEAT_S = 3.0
-SILENCE = 2.5
-"""Beats that must be missing before somebody counts as dead."""
+MISSED_BEATS = 2.5
+"""Heartbeats that must be missing before a holder counts as dead."""
 
-_DECIDED_S = 2.0
+_TRANSACTIONS_S = 2.0
 _POLL_S = 0.2
 
 T = TypeVar("T")
 
 
 class _Log(FollowedTopic):
-    """The topic, read into what it says of one link."""
+    """The topic, read into the log of one link."""
 
     _restarts = True
 
@@ -111,13 +110,13 @@ class JournalTopicReader(ClusterClient):
     """Implements `drctl.model.journal.JournalReader` for one link; writes nothing.
 
     Args:
-        connection: to the cluster that survives.
-        beat_s: how often a living holder shows that he is; the same for all.
-        key: by which lines must be signed; empty where this machine has none.
+        connection: to the surviving cluster.
+        beat_s: heartbeat interval of holders; the same for all.
+        key: signs lines; empty if this host has none.
 
     Attributes:
-        settled: whether all that had been appended was decided when it was last read. If not, a
-            transaction is open: what is in it may still come to be.
+        settled: whether no transaction was open when the topic was last read. An open one may
+            still be committed.
     """
 
     def __init__(
@@ -144,10 +143,10 @@ class JournalTopicReader(ClusterClient):
         return self._log.where
 
     def runs(self) -> Sequence[str]:
-        """All that are kept, the newest first; none where there is no such topic.
+        """All runs, newest first; none if the topic does not exist.
 
         Raises:
-            ConfigError: the topic may not be read, or is none of ours.
+            ConfigError: this user may not read the topic, or it is not a journal.
             Unreachable: the cluster did not answer.
             Unknown: the topic was recreated since it was first read.
         """
@@ -169,30 +168,30 @@ class JournalTopicReader(ClusterClient):
         return found
 
     def entries(self, run: str) -> Sequence[Entry]:
-        """What a run wrote down.
+        """The entries of a run.
 
         Raises:
             UsageError: there is no such run.
             ConfigError, Unreachable: as above.
-            Unknown: likewise, or the journal is damaged.
+            Unknown: as above, or the journal is damaged.
         """
         return run_state.entries_in(run, self.lines(run), self.where)
 
     def sound(self, run: str) -> int:
-        """How many of its lines, from the first on, are as they were written; and signed."""
+        """The number of leading lines that are intact and, if there is a key, signed."""
         lines = run_state.verify(run, self.lines(run)).lines
         unsigned = self._log.link.unsigned(run)
         return min(lines, unsigned - 1) if unsigned else lines
 
     def set_aside(self, run: str) -> bool:
-        """Whether somebody said that nobody continues with it, as of the last look."""
+        """Whether the run was abandoned, as of the last read."""
         return self._log.link.set_aside(run)
 
     def must_be_signed(self, run: str) -> None:
-        """See that every line was written by somebody with the key, as of the last look.
+        """Check that every line is signed with the key, as of the last read.
 
         Raises:
-            DamagedJournal: one was not.
+            DamagedJournal: a line is not.
         """
         if number := self._log.link.unsigned(run):
             raise DamagedJournal(
@@ -203,27 +202,27 @@ class JournalTopicReader(ClusterClient):
             )
 
     def holder_of(self, run: str) -> Holder | None:
-        """Who ran it last, as of the last look."""
+        """Its last holder, as of the last read."""
         return self._log.link.holder_of(run)
 
     def alive(self) -> Holder | None:
-        """Watch for a few seconds, and tell who holds the link and lives.
+        """Watch for a few seconds; return the holder of the link if it is alive.
 
         Raises:
             ConfigError, Unreachable, Unknown: as above.
         """
         log = self._read()
-        contest = Contest(log, gone=has_ended)
-        if self._exists and contest.disputed:
-            self._guarded(lambda: self._watch(contest))
-        return contest.alive if contest.holds else None
+        contention = Contention(log, ended=has_ended)
+        if self._exists and contention.contested:
+            self._checked(lambda: self._watch(contention))
+        return contention.alive if contention.holds else None
 
     def check(self) -> None:
-        """See whether a run could write here, as far as that can be told without writing.
+        """Check whether a run could write here, as far as possible without writing.
 
         Raises:
-            ConfigError: the topic is not as it must be, or may not be read, written or made; or
-                the transactional id of the link may not be used.
+            ConfigError: the topic has wrong settings, or this user may not read, write or create
+                it, or use the transactional id of the link.
             Unreachable: the cluster did not answer.
             Unknown: the topic was recreated since it was first read.
         """
@@ -236,12 +235,12 @@ class JournalTopicReader(ClusterClient):
         check_usable(self._connection, self.where, transactional_id(self._link), JOURNAL)
 
     def _read(self) -> LinkLog:
-        """Everything that is committed, and what is just being committed."""
-        self._exists = self._guarded(self._log.catch_up)
-        self.settled = not self._exists or self._guarded(lambda: self._log.settle(_DECIDED_S))
+        """Read all committed records, and wait briefly for open transactions."""
+        self._exists = self._checked(self._log.catch_up)
+        self.settled = not self._exists or self._checked(lambda: self._log.settle(_TRANSACTIONS_S))
         return self._log.link
 
-    def _guarded(self, read: Callable[[], T]) -> T:
+    def _checked(self, read: Callable[[], T]) -> T:
         try:
             return read()
         except AnotherVersion as wrong:
@@ -252,39 +251,37 @@ class JournalTopicReader(ClusterClient):
                 " newer version exists, remove the record with kafka-delete-records.sh",
             ) from wrong
 
-    def _watch(self, contest: Contest) -> None:
-        """Look on until somebody shows that he is alive, or too long nobody has."""
-        with Signs(self._connection, self._topic, self._log.link, self._log.position) as signs:
-            self._enter(contest, signs)
-            window = Deadline.after(self._beat_s * SILENCE)
-            while contest.disputed and not (contest.alive or window.expired):
-                self._see(contest, signs)
-            if contest.disputed and not contest.alive:
-                self._see_all(contest, signs)
+    def _watch(self, contention: Contention) -> None:
+        """Watch until a holder or claimant proves to be alive, or none did for long enough."""
+        log = self._log
+        with LiveRecords(self._connection, self._topic, log.link, log.position) as records:
 
-    def _enter(self, contest: Contest, signs: Signs) -> None:
-        """Come to one's own claim, or to the end of the log."""
-        if contest.claims:
-            self._see_until(lambda: contest.entered, contest, signs)
-        else:
-            self._see_all(contest, signs)
-            contest.entered = True
+            def read_until(done: Callable[[], bool]) -> None:
+                deadline = self._connection.deadline()
+                while not done():
+                    self._observe(contention, records)
+                    if deadline.expired:
+                        waited = self._connection.timeout_s
+                        raise Unreachable(
+                            f"{self.where} could not be read within {waited:g} s", JOURNAL.silent
+                        )
 
-    def _see_all(self, contest: Contest, signs: Signs) -> None:
-        """Come to the end: silence counts only where everything was heard."""
-        end = self._log.offsets().end
-        self._see_until(lambda: signs.position >= end, contest, signs)
+            def read_to_end() -> None:
+                end = log.offsets().end
+                read_until(lambda: records.position >= end)
 
-    def _see_until(self, done: Callable[[], bool], contest: Contest, signs: Signs) -> None:
-        deadline = self._connection.deadline()
-        while not done():
-            self._see(contest, signs)
-            if deadline.expired:
-                waited = self._connection.timeout_s
-                raise Unreachable(
-                    f"{self.where} could not be read within {waited:g} s", JOURNAL.silent
-                )
+            if contention.claims:
+                read_until(lambda: contention.live)
+            else:
+                read_to_end()
+                contention.live = True
+            window = Deadline.after(self._beat_s * MISSED_BEATS)
+            while contention.contested and not (contention.alive or window.expired):
+                self._observe(contention, records)
+            if contention.contested and not contention.alive:
+                # Missing heartbeats count only once everything was read.
+                read_to_end()
 
-    def _see(self, contest: Contest, signs: Signs) -> None:
-        for record in signs.poll(_POLL_S):
-            contest.see(record)
+    def _observe(self, contention: Contention, records: LiveRecords) -> None:
+        for record in records.poll(_POLL_S):
+            contention.observe(record)

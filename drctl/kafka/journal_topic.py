@@ -1,12 +1,12 @@
-"""The journal on the cluster that survives: taking a link, so that one run at a time has it.
+"""The journal on the surviving cluster, where one run at a time acquires a link and writes.
 
-A link is taken in this order. Who may be alive is found out before anybody is fenced:
+A link is acquired in this order, so that no living holder is fenced:
 
-1. what is committed says which runs there are, and who had the link last;
-2. a claim is appended; whoever claimed earlier, or has the link, is watched for signs of life;
-3. the transactional id of the link is taken over, which fences whoever used it before;
-4. what a fenced holder still got through is read, up to an end that he cannot move any more;
-5. `Taken` is written; from then on there are beats.
+1. Read the committed records: the runs, and the last holder.
+2. Append a claim, and watch the holder and earlier claimants for heartbeats.
+3. Initialize the link's transactional id, which fences its last user.
+4. Read what the fenced holder has still written; its end offset can no longer change.
+5. Write `Taken`, then start heartbeats.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +32,7 @@ from drctl.host.processes import has_ended
 from drctl.kafka import transactions
 from drctl.kafka.connection import LOGGER, Connection
 from drctl.kafka.deadline import PeriodicTask
-from drctl.kafka.journal_log import Contest, LinkLog, held_by
+from drctl.kafka.journal_log import Contention, LinkLog, held_by
 from drctl.kafka.journal_reader import (
     BEAT_S,
     CONFIG,
@@ -47,17 +47,17 @@ from drctl.model.journal import Entry, Holder
 from drctl.model.text import quote
 
 LIFETIME_S = 30
-"""Brokers abort a transaction that is older; until then readers see nothing after it."""
+"""Brokers abort an older transaction; until then readers see nothing after it."""
 
 _PATIENCE_S = 10.0
 
 
 class JournalWriter(TransactionalWriter):
-    """Writes as the holder of a link, one transaction an append; may be used by two threads.
+    """Writes as the holder of a link, one transaction per append; usable from two threads.
 
     Raises:
-        Fenced: (of `transactions`) another one began in the same moment.
-        ConfigError: this user may not write, or librdkafka does not take the properties.
+        Fenced: (of `transactions`) another writer was started at the same moment.
+        ConfigError: this user may not write, or librdkafka rejects the properties.
         Unreachable: the cluster did not answer.
     """
 
@@ -73,10 +73,10 @@ class JournalWriter(TransactionalWriter):
 
 @dataclass(slots=True)
 class Claiming:
-    """What comes of a claim.
+    """The outcome of a claim.
 
     Attributes:
-        won: the link was taken upon it.
+        won: whether the link was acquired.
     """
 
     won: bool = False
@@ -86,7 +86,7 @@ class Claiming:
 def claiming(
     connection: Connection, topic: str, link: str, claim: Claim, beat_s: float
 ) -> Iterator[Claiming]:
-    """A claim for as long as the context lasts; its records fence nobody.
+    """Claim the link while the context lasts; withdraw the claim unless it won. Fences no one.
 
     Raises:
         ConfigError: this user may not write.
@@ -96,36 +96,36 @@ def claiming(
     claimed = Claiming()
     with TopicWriter(connection, topic, JOURNAL, _PATIENCE_S) as writer:
 
-        def say(sign: Sign) -> None:
+        def write(sign: Sign) -> None:
             writer.write([(link.encode(), encode(sign))])
 
-        def again() -> None:
+        def repeat() -> None:
             with suppress(DrctlError):
-                say(claim)
+                write(claim)
 
-        say(claim)
+        write(claim)
         try:
-            with PeriodicTask(beat_s, again):
+            with PeriodicTask(beat_s, repeat):
                 yield claimed
         finally:
             if not claimed.won:
                 with suppress(DrctlError):
-                    say(Withdrawn(claim.token))
+                    write(Withdrawn(claim.token))
 
 
-_FAREWELL_S = 3.0
+_RELEASE_S = 3.0
 
 
 class HeldRun(Closing):
-    """Implements `drctl.model.journal.HeldJournal`; a context manager that lets go of the link.
+    """Implements `drctl.model.journal.HeldJournal`; a context manager that releases the link.
 
     Args:
-        lines: what the run wrote before.
-        rival: tells who has the link now, if that is somebody with another token.
-        key: what lines are signed with; empty where they are not.
+        lines: earlier lines of the run.
+        rival: returns the holder of the link if its token is another one.
+        key: signs lines; empty without signatures.
 
     Attributes:
-        lines: as given; the copy on this machine begins with them.
+        lines: earlier lines of the run, with which the local copy begins.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class HeldRun(Closing):
         self._beats = PeriodicTask(beat_s, self._beat)
         self._lost = False
         self._fence: Fenced | None = None
-        self._doubt = False
+        self._undecided = False
         self._closed = False
         self.holder = taken.holder
         self.lines = tuple(lines)
@@ -165,51 +165,51 @@ class HeldRun(Closing):
         return self._where
 
     def append(self, entries: Sequence[Entry]) -> Sequence[bytes]:
-        """Write them down, all or none; committed when this returns. Returns the sealed lines.
+        """Write and commit all entries or none; return the sealed lines.
 
         Raises:
-            Fenced: another run has taken the link; nothing more is written.
-            Unknown: they could not be written, or nobody can say whether they were; in that case
-                nothing more is taken.
+            Fenced: another run has acquired the link; nothing more is written.
+            Unknown: they could not be written, or the outcome is unknown; after that, every
+                append fails.
         """
         self.check()
-        if self._doubt:
+        if self._undecided:
             raise self._unknown(f"could not confirm an append to {self.where}")
         lines = run_state.seal(entries, self._head)
         if lines:
-            self._written(lines)
+            self._write(lines)
             self._head = run_state.behind(lines, self._head)
         return lines
 
     def check(self) -> None:
-        """See that this run has its link still, as of the last beat.
+        """Check that this run still holds its link, as of the last heartbeat.
 
         Raises:
-            Fenced: another run has taken it.
+            Fenced: another run has acquired it.
         """
         if self._lost:
             self._fence = self._fence or self._fenced()
             raise self._fence
 
     def start(self) -> None:
-        """Show from now on that this run lives."""
+        """Start heartbeats."""
         self._beats.start()
 
     def close(self) -> None:
-        """Let go of the link; may be called again."""
+        """Release the link; idempotent."""
         if self._closed:
             return
         self._closed = True
-        if not self._beats.stop(_FAREWELL_S):
+        if not self._beats.stop(_RELEASE_S):
             return  # the cluster does not answer; the thread ends with the process
-        if not (self._lost or self._doubt):
+        if not (self._lost or self._undecided):
             with suppress(DrctlError):
-                self._writer.write([self._sign(last=True)], _FAREWELL_S)
+                self._writer.write([self._sign(last=True)], _RELEASE_S)
         self._writer.close()
 
-    def _written(self, lines: Sequence[bytes]) -> None:
+    def _write(self, lines: Sequence[bytes]) -> None:
         parts = [part for line in lines for part in split(self.run, line, self._mac(line))]
-        self._doubt = True
+        self._undecided = True
         try:
             self._writer.write([(self._key, encode(part)) for part in parts])
         except transactions.Fenced:
@@ -218,12 +218,12 @@ class HeldRun(Closing):
         except Undecided as undecided:
             raise self._unknown(undecided.message) from undecided
         except ConfigError as refused:
-            self._doubt = False
+            self._undecided = False
             raise Unknown(refused.message, refused.hint) from refused
         except Unknown as failed:
-            self._doubt = False
+            self._undecided = False
             raise self._unknown(failed.message) from failed
-        self._doubt = False
+        self._undecided = False
 
     def _mac(self, line: bytes) -> str:
         return signature(self._secret, self._link, line) if self._secret else ""
@@ -234,11 +234,11 @@ class HeldRun(Closing):
         return Unknown(message, hint)
 
     def _beat(self) -> None:
-        """Runs beside everything else; an append that is under way is a sign of life, too."""
-        if self._lost or self._doubt:
+        """Write a heartbeat, unless an append is in progress, which serves as one."""
+        if self._lost or self._undecided:
             return
         try:
-            # One that is given up early may end the writer: it has as much time as an append.
+            # A write that times out may end the writer, so it has as much time as an append.
             self._writer.try_write([self._sign(last=False)])
         except transactions.Fenced:
             self._lost = True
@@ -263,21 +263,21 @@ class HeldRun(Closing):
         if rival.run == self.run:
             message = f"run {self.run} was resumed by {rival}"
         else:
-            message = f"link {self._link} was taken by run {rival.run}: {rival}"
+            message = f"link {self._link} was acquired by run {rival.run}: {rival}"
         return Fenced(message, "this process has stopped; follow the other one")
 
 
 _PAUSE_S = 0.05
-_DECIDED_S = LIFETIME_S + 15.0
-"""A transaction that the dead holder of another link left open is over by then."""
+_TRANSACTIONS_S = LIFETIME_S + 15.0
+"""By then, a transaction left open by the dead holder of another link is aborted."""
 
 
 class JournalTopic(JournalTopicReader):
-    """The same, and lets runs write.
+    """Reads and writes the journal of one link.
 
     Args:
-        timeout_s: how long an append may take before nobody waits for it any more.
-        token: makes a name that nobody ever had.
+        timeout_s: how long an append may take.
+        token: returns a new unique name.
     """
 
     def __init__(
@@ -292,69 +292,72 @@ class JournalTopic(JournalTopicReader):
         key: bytes = b"",
     ) -> None:
         super().__init__(connection, link, topic=topic, key=key, beat_s=beat_s)
-        self._patience_s = timeout_s
+        self._append_s = timeout_s
         self._token = token
 
     def warm_up(self) -> None:
-        """What costs half a second the first time a link is taken, done beside something else.
+        """Look up the transaction coordinator, which takes half a second on the first use.
 
         Raises:
             Unreachable: the cluster did not answer.
         """
         transactions.warm_up(self._connection, transactional_id(self._link))
 
-    def take(self, holder: Holder, abandoning: str = "") -> HeldRun:
-        """Take the link for a run: one that nobody knows yet, or the newest one, to resume it.
+    def acquire(self, holder: Holder, abandoning: str = "") -> HeldRun:
+        """Acquire the link for a new run, or for the newest run to resume it.
 
         Args:
-            abandoning: a run that stopped part-way and that nobody is to continue with.
+            abandoning: an unfinished run that this abandons.
 
         Raises:
-            Refused: somebody who is alive has it, or wants it, too; or another run stopped
-                part-way, or this one has ended.
-            ConfigError: the topic may not be made, read or written, or would not keep a journal.
+            Refused: a live process holds or claims the link, another run is unfinished, or this
+                run has ended.
+            ConfigError: this user may not create, read or write the topic, or its settings could
+                delete journal entries.
             Unreachable: the cluster did not answer.
-            Unknown: the journal is damaged, or nobody can say whether the link was taken.
+            Unknown: the journal is damaged, or it is unknown whether the link was acquired.
         """
         log = self._ready()
-        objection = log.objection(holder.run, abandoning)
-        if objection is not None:
-            raise self._holding() or objection
+        blocker = log.blocker(holder.run, abandoning)
+        if blocker is not None:
+            # A live holder is a better reason than its unfinished run.
+            live = self.alive()
+            raise held_by(self._link, live) if live else blocker
         claim = Claim(self._token(), holder)
         connection, topic, link = self._connection, self._topic, self._link
         with claiming(connection, topic, link, claim, self._beat_s) as claimed:
-            contest = Contest(log, claim.token, has_ended)
-            self._guarded(lambda: self._watch(contest))
-            if refused := contest.refusal(link):
+            contention = Contention(log, claim.token, has_ended)
+            self._checked(lambda: self._watch(contention))
+            if refused := contention.refusal(link):
                 raise refused
             taken = self._signed(Taken(claim.token, holder, abandoning))
-            held = self._fencing(taken, (log.hold, contest.hold))
+            held = self._fence(taken, (log.hold, contention.hold))
             claimed.won = True
         held.start()
         return held
 
-    def go_on(self, holder: Holder) -> HeldRun:
-        """Take the link to resume a run.
+    def resume(self, holder: Holder) -> HeldRun:
+        """Acquire the link to resume a run.
 
         Raises:
             UsageError: there is no such run.
             Refused, ConfigError, Unreachable, Unknown: as above.
         """
         self.lines(holder.run)
-        return self.take(holder)
+        return self.acquire(holder)
 
-    def leave(self, holder: Holder) -> HeldRun:
-        """Take the link from a run that nobody continues with from here on, damaged as it may be.
+    def abandon(self, holder: Holder) -> HeldRun:
+        """Acquire the link to abandon a run, even one whose journal is damaged.
 
         Raises:
             UsageError: there is no such run.
             Refused, ConfigError, Unreachable, Unknown: as above.
         """
         self.lines(holder.run)
-        return self.take(holder, abandoning=holder.run)
+        return self.acquire(holder, abandoning=holder.run)
 
     def _ready(self) -> LinkLog:
-        """The log of a topic that keeps what is written, and that this user may write."""
+        """The log; creates the topic if necessary, and checks its settings and permissions."""
         self._read()
         if not self._exists:
             self._create()
@@ -363,7 +366,7 @@ class JournalTopic(JournalTopicReader):
         return self._log.link
 
     def _create(self) -> None:
-        """Make the topic; brokers hear of it one after the other, its leader among them."""
+        """Create the topic, and wait until the brokers know it."""
         create(self._connection, self._topic, JOURNAL, CONFIG)
         deadline = self._connection.deadline()
         while not self._exists:
@@ -379,14 +382,9 @@ class JournalTopic(JournalTopicReader):
                 )
             self._connection.wait(_PAUSE_S)
 
-    def _holding(self) -> Refused | None:
-        """A living holder is a better reason than what he left unfinished."""
-        holder = self.alive()
-        return held_by(self._link, holder) if holder else None
-
-    def _fencing(self, taken: Taken, dead: tuple[Taken | None, ...]) -> HeldRun:
-        """Fence whoever had the link, and take it."""
-        writer = JournalWriter(self._connection, self._link, self._topic, self._patience_s)
+    def _fence(self, taken: Taken, dead: tuple[Taken | None, ...]) -> HeldRun:
+        """Fence the last holder, and acquire the link."""
+        writer = JournalWriter(self._connection, self._link, self._topic, self._append_s)
         try:
             writer.__enter__()
         except transactions.Fenced as fenced:
@@ -406,8 +404,8 @@ class JournalTopic(JournalTopicReader):
         return replace(taken, mac=signature(self._secret, self._link, encode(taken)))
 
     def _frozen(self, taken: Taken, dead: tuple[Taken | None, ...]) -> tuple[bytes, ...]:
-        """The journal of a run whose holder is fenced."""
-        if not self._guarded(lambda: self._log.settle(_DECIDED_S)):
+        """The final lines of a run whose holder is fenced."""
+        if not self._checked(lambda: self._log.settle(_TRANSACTIONS_S)):
             raise Unknown(
                 f"cannot read {self.where}: an open transaction blocks it",
                 "find it: kafka-transactions.sh find-hanging; end it: kafka-transactions.sh abort",
@@ -415,8 +413,8 @@ class JournalTopic(JournalTopicReader):
         log, run = self._log.link, taken.holder.run
         if log.hold is not None and log.hold not in dead:
             raise held_by(self._link, log.hold.holder)
-        if objection := log.objection(run, taken.abandons):
-            raise objection
+        if blocker := log.blocker(run, taken.abandons):
+            raise blocker
         lines = tuple(log.lines(run))
         if taken.abandons != run:
             run_state.entries_in(run, lines, self.where)
@@ -448,7 +446,7 @@ class JournalTopic(JournalTopicReader):
         )
 
     def _rival_of(self, token: str) -> Holder | None:
-        """Who has the link now, unless that is who asks; as far as the cluster tells."""
+        """The current holder of the link if its token is another one, as far as known."""
         with suppress(DrctlError):
             self._read()
         hold = self._log.link.hold

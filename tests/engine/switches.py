@@ -137,7 +137,7 @@ class Notes:
 
     def check(self) -> None:
         if self.taken:
-            raise Fenced("link main was taken by run r2", "follow the other one")
+            raise Fenced("link main was acquired by run r2", "follow the other one")
 
 
 @dataclass

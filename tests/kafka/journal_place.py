@@ -68,7 +68,7 @@ class JournalPlace:
 
     def run(self, run: str, *words: str, who: str = "anna") -> None:
         """A run from its beginning to where it lets go."""
-        with self.journal().take(holder(run, who)) as held:
+        with self.journal().acquire(holder(run, who)) as held:
             held.append(named(*words))
 
     def end(self, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED) -> int:
@@ -115,7 +115,7 @@ try:
     bert = holder(told["run"], "bert")
     if told["machine"]:
         bert = replace(bert, pid=os.getpid(), machine=told["machine"])
-    with place.journal(beat_s=told["beat_s"]).take(bert) as held:
+    with place.journal(beat_s=told["beat_s"]).acquire(bert) as held:
         print(json.dumps({"held": [line.decode() for line in held.lines]}), flush=True)
         for line in sys.stdin:
             if line.startswith("die "):

@@ -20,7 +20,7 @@ from drctl.formats.journal_records import (
     signature,
     split,
 )
-from drctl.kafka.journal_log import Contest, LinkLog
+from drctl.kafka.journal_log import Contention, LinkLog
 from drctl.model.errors import Refused
 from drctl.model.journal import Entry, Holder
 
@@ -145,18 +145,18 @@ def test_a_run_that_was_set_aside_does_not_hide_the_one_before_it() -> None:
     assert forged.unfinished == "Z"
     aside = log(*STOPPED, *lines("Z", BEGAN), taken("Z", "2", abandons="Z"))
     assert aside.unfinished == "B"
-    assert aside.objection("B") is None
-    assert told(aside.objection("C")).startswith("unfinished run B")
+    assert aside.blocker("B") is None
+    assert told(aside.blocker("C")).startswith("unfinished run B")
 
 
 def test_who_may_have_the_link() -> None:
-    assert log().objection("A") is None
-    assert log(*DONE).objection("B") is None
-    assert told(log(*DONE).objection("A")).startswith("run A has ended")
+    assert log().blocker("A") is None
+    assert log(*DONE).blocker("B") is None
+    assert told(log(*DONE).blocker("A")).startswith("run A has ended")
     stopped = log(*DONE, *STOPPED)
-    assert stopped.objection("B") is None
-    assert told(stopped.objection("A")).startswith("run A has ended")
-    other = stopped.objection("C")
+    assert stopped.blocker("B") is None
+    assert told(stopped.blocker("A")).startswith("run A has ended")
+    other = stopped.blocker("C")
     assert other is not None
     assert "unfinished run B (anna on laptop (process 41), since 2026" in other.message
     assert "drctl resume B" in other.hint
@@ -165,17 +165,17 @@ def test_who_may_have_the_link() -> None:
 def test_a_run_that_took_the_link_and_wrote_nothing_leaves_nothing_to_go_on_with() -> None:
     found = log(*DONE, taken("B"))
     assert found.unfinished == ""
-    assert found.objection("C") is None
+    assert found.blocker("C") is None
     assert found.hold == taken("B")
 
 
 def test_a_run_that_is_abandoned() -> None:
-    assert told(log(*STOPPED).objection("C", abandoning="A")).startswith("unfinished run B")
-    assert log(*STOPPED).objection("C", abandoning="B") is None
+    assert told(log(*STOPPED).blocker("C", abandoning="A")).startswith("unfinished run B")
+    assert log(*STOPPED).blocker("C", abandoning="B") is None
     begun = log(*STOPPED, taken("C", abandons="B"))
     assert begun.unfinished == ""
-    assert begun.objection("D") is None
-    behind = log(*STOPPED, taken("C", abandons="B"), *lines("C", BEGAN)).objection("B")
+    assert begun.blocker("D") is None
+    behind = log(*STOPPED, taken("C", abandons="B"), *lines("C", BEGAN)).blocker("B")
     assert behind is not None
     assert behind.message == "run B was abandoned: run C is newer"
     assert "resume C" in behind.hint
@@ -211,19 +211,19 @@ def test_claims_last_until_the_link_is_taken_or_they_are_withdrawn() -> None:
     assert set(log(claim("A"), taken("A"), claim("B")).claims) == {"token of B"}
 
 
-def contest(known: Sequence[JournalRecord], *seen: JournalRecord, run: str = "Z") -> Contest:
+def contest(known: Sequence[JournalRecord], *seen: JournalRecord, run: str = "Z") -> Contention:
     """Of a run that claims behind what is known, and sees more."""
-    made = Contest(log(*known), f"token of {run}")
+    made = Contention(log(*known), f"token of {run}")
     for record in seen:
-        made.see(record)
+        made.observe(record)
     return made
 
 
 def test_nobody_else_is_there() -> None:
     for known in ([], DONE, [taken("A"), *lines("A", BEGAN, ENDED)]):
         alone = contest(known, claim("Z"))
-        assert alone.entered
-        assert not alone.disputed
+        assert alone.live
+        assert not alone.contested
         assert alone.refusal(LINK) is None
 
 
@@ -235,7 +235,7 @@ def test_nobody_else_is_there() -> None:
 def test_a_holder_who_shows_that_he_lives(sign: JournalRecord) -> None:
     silent = contest(STOPPED, sign, claim("Z"))
     if not isinstance(sign, Taken):
-        assert silent.disputed
+        assert silent.contested
         assert silent.alive is None, "what came before the claim may be old"
     alive = contest(STOPPED, claim("Z"), sign)
     run = "C" if isinstance(sign, Taken) else "B"
@@ -245,69 +245,69 @@ def test_a_holder_who_shows_that_he_lives(sign: JournalRecord) -> None:
 
 def test_signs_of_others_are_no_signs_of_the_holder() -> None:
     found = contest(STOPPED, claim("Z"), Beat("older", last=False), *lines("A", BEGAN), claim("Y"))
-    assert found.disputed
+    assert found.contested
     assert found.alive is None
 
 
 def test_a_holder_who_lets_go_while_one_watches() -> None:
-    assert not contest(STOPPED, claim("Z"), Beat("token of B", last=True)).disputed
+    assert not contest(STOPPED, claim("Z"), Beat("token of B", last=True)).contested
 
 
 def test_the_first_claim_goes_on() -> None:
     first = contest(DONE, claim("Z"), claim("Y"), claim("Y"))
-    assert not first.disputed
+    assert not first.contested
     second = contest(DONE, claim("Z"), claim("Y"), run="Y")
-    assert second.disputed
+    assert second.contested
     assert second.alive is None
-    second.see(claim("Z"))
+    second.observe(claim("Z"))
     assert told(second.refusal(LINK)).startswith("run Z is acquiring link main: anna")
     taking = contest(DONE, claim("Z"), claim("Y"), taken("Z"), run="Y")
     assert told(taking.refusal(LINK)).startswith("link main is held by run Z")
     gone = contest(DONE, claim("Z"), claim("Y"), Withdrawn("token of Z"), claim("Z"), run="Y")
-    assert not gone.disputed
+    assert not gone.contested
 
 
 def test_claims_from_before() -> None:
     known = [*DONE, claim("Y")]
-    assert contest(known, claim("Z")).disputed
+    assert contest(known, claim("Z")).contested
     assert contest(known, claim("Z"), claim("Y")).alive == holder("Y")
-    assert not contest(known, Withdrawn("token of Y"), claim("Z")).disputed
+    assert not contest(known, Withdrawn("token of Y"), claim("Z")).contested
 
 
 def test_a_link_that_was_taken_between_the_look_and_the_claim() -> None:
     between = contest(DONE, claim("Y"), taken("Y"), claim("Z"))
-    assert between.disputed
+    assert between.contested
     assert between.alive is None
     assert between.hold == taken("Y")
-    between.see(Beat("token of Y", last=False))
+    between.observe(Beat("token of Y", last=False))
     assert between.holds
 
 
 def test_one_who_only_looks_on_sees_the_living_behind_the_end() -> None:
-    look = Contest(log(*STOPPED))
-    look.see(Beat("token of B", last=False))
+    look = Contention(log(*STOPPED))
+    look.observe(Beat("token of B", last=False))
     assert look.alive is None
-    look.entered = True
-    look.see(Beat("token of B", last=False))
+    look.live = True
+    look.observe(Beat("token of B", last=False))
     assert look.alive == holder("B")
 
 
 @pytest.mark.parametrize("known", [STOPPED, [*DONE, claim("Y")], [*STOPPED, claim("Y")]])
 def test_nobody_waits_for_those_whose_processes_are_gone(known: list[JournalRecord]) -> None:
-    assert Contest(log(*known), "token of Z").disputed
-    all_gone = Contest(log(*known), "token of Z", gone=lambda _: True)
-    assert not all_gone.disputed
-    all_gone.see(claim("Z"))
-    all_gone.see(taken("X"))
+    assert Contention(log(*known), "token of Z").contested
+    all_gone = Contention(log(*known), "token of Z", ended=lambda _: True)
+    assert not all_gone.contested
+    all_gone.observe(claim("Z"))
+    all_gone.observe(taken("X"))
     assert told(all_gone.refusal(LINK)).startswith("link main is held by run X"), "it just wrote"
 
 
 def test_one_of_two_who_may_live_is_waited_for() -> None:
     gone = {"B"}
-    found = Contest(log(*STOPPED, claim("Y")), "token of Z", gone=lambda each: each.run in gone)
-    assert found.disputed
+    found = Contention(log(*STOPPED, claim("Y")), "token of Z", ended=lambda each: each.run in gone)
+    assert found.contested
     gone.add("Y")
-    assert not found.disputed
+    assert not found.contested
 
 
 def test_a_holder_says_which_processes_his_is_one_of() -> None:

@@ -50,11 +50,11 @@ def fenced(run: HeldRun) -> bool:
 
 @pytest.mark.parametrize("run", ["A", "B"])
 def test_a_second_is_refused_while_one_is_alive(place: JournalPlace, run: str) -> None:
-    with place.journal().take(holder("A", "bert")) as held:
+    with place.journal().acquire(holder("A", "bert")) as held:
         held.append([BEGAN])
         assert place.reader(beat_s=LONG_S).alive() == holder("A", "bert")
         with pytest.raises(Refused, match=HELD_BY_BERT) as refused:
-            place.journal(beat_s=LONG_S).take(holder(run))
+            place.journal(beat_s=LONG_S).acquire(holder(run))
         assert "wait for it to finish" in refused.value.hint
         assert refused.value.exit_code == ExitCode.REFUSED
         held.append([ENDED])
@@ -66,7 +66,7 @@ def test_a_second_is_refused_while_one_is_alive(place: JournalPlace, run: str) -
 
 def test_one_that_hides_behind_the_open_transaction_of_another_link(place: JournalPlace) -> None:
     """Readers of committed records see nothing of it until that is decided."""
-    with place.journal().take(holder("A", "bert")) as held:
+    with place.journal().acquire(holder("A", "bert")) as held:
         held.append([BEGAN])
         other = place.bench.producer(**{"transactional.id": f"{place.link}-other"})
         other.init_transactions(30)
@@ -78,7 +78,7 @@ def test_one_that_hides_behind_the_open_transaction_of_another_link(place: Journ
         assert [entry["entry"] for entry in reader.entries("A")] == ["began"]
         assert not reader.settled
         with pytest.raises(Refused, match=HELD_BY_BERT):
-            place.journal(beat_s=LONG_S).take(holder("A"))
+            place.journal(beat_s=LONG_S).acquire(holder("A"))
         other.abort_transaction(30)
     assert place.words("A") == ["began", "intend"]
 
@@ -90,9 +90,9 @@ def test_a_killed_one_is_resumed_and_no_other_begins(place: JournalPlace) -> Non
         bert.signal(signal.SIGKILL)
         bert.ended()
     with pytest.raises(Refused, match=r"unfinished run A \(bert on laptop-of-bert"):
-        place.journal().take(holder("B"))
+        place.journal().acquire(holder("B"))
     assert place.reader().alive() is None
-    with place.journal().take(holder("A")) as held:
+    with place.journal().acquire(holder("A")) as held:
         assert len(held.lines) == 1
         held.append([*named("resumed"), ENDED])
     assert place.words("A") == ["began", "resumed", "ended"]
@@ -107,11 +107,11 @@ def test_on_its_own_machine_one_whose_process_is_gone_is_not_waited_for(
         assert bert.answer() == {"held": []}
         assert bert.append("began") == {"appended": "began"}
         with pytest.raises(Refused, match="is held by run A: bert"):
-            place.journal(beat_s=LONG_S).take(holder("A"))
+            place.journal(beat_s=LONG_S).acquire(holder("A"))
         bert.signal(signal.SIGKILL)
         bert.ended()
     assert place.reader(beat_s=LONG_S).alive() is None
-    with place.journal(beat_s=LONG_S).take(holder("A")) as held:
+    with place.journal(beat_s=LONG_S).acquire(holder("A")) as held:
         assert len(held.lines) == 1
 
 
@@ -120,7 +120,7 @@ def test_a_stopped_process_that_comes_back_writes_nothing_more(place: JournalPla
         assert bert.answer() == {"held": []}
         assert bert.append("began") == {"appended": "began"}
         bert.signal(signal.SIGSTOP)
-        with place.journal().take(holder("A", "anna")) as held:
+        with place.journal().acquire(holder("A", "anna")) as held:
             held.append(named("resumed"))
             bert.say("done")
             bert.signal(signal.SIGCONT)
@@ -139,19 +139,19 @@ def test_a_stopped_process_that_comes_back_writes_nothing_more(place: JournalPla
 
 def hanging(place: JournalPlace, run: str) -> HeldRun:
     """A run of this process that shows no life, as if the machine slept."""
-    held = place.journal(beat_s=LONG_S).take(holder(run))
+    held = place.journal(beat_s=LONG_S).acquire(holder(run))
     held.append([BEGAN])
     return held
 
 
 def test_a_fenced_one_is_told_who_has_the_link(place: JournalPlace) -> None:
     zombie = hanging(place, "A")
-    with place.journal().take(holder("B", "bert"), abandoning="A") as held:
+    with place.journal().acquire(holder("B", "bert"), abandoning="A") as held:
         held._beats.stop()
         held.append([BEGAN])
         end = place.settled_end()
         for _ in range(2):
-            with pytest.raises(Fenced, match=r"was taken by run B: bert on laptop") as stopped:
+            with pytest.raises(Fenced, match=r"was acquired by run B: bert on laptop") as stopped:
                 zombie.append(named("done"))
         assert stopped.value.exit_code == ExitCode.STOPPED
         assert "this process has stopped" in stopped.value.hint
@@ -162,7 +162,7 @@ def test_a_fenced_one_is_told_who_has_the_link(place: JournalPlace) -> None:
 
 
 def test_a_beat_notices_that_the_link_is_lost(place: JournalPlace) -> None:
-    with place.journal(beat_s=BEAT_S).take(holder("A")) as zombie:
+    with place.journal(beat_s=BEAT_S).acquire(holder("A")) as zombie:
         zombie.append([BEGAN])
         zombie.check()
         writer = JournalWriter(zombie._writer._connection, place.link, place.topic)
@@ -178,7 +178,7 @@ def test_one_that_slept_between_its_claim_and_the_link_does_no_harm(place: Journ
     place.run("0", "began", "ended")
     slow = place.journal()
     slow.runs()
-    with place.journal(beat_s=LONG_S).take(holder("A", "bert")) as held:
+    with place.journal(beat_s=LONG_S).acquire(holder("A", "bert")) as held:
         held.append([BEGAN])
         with pytest.raises(Refused, match=HELD_BY_BERT):
             slow._fencing(Taken("slow", holder("B")), (None, None))
@@ -196,7 +196,7 @@ def race(place: JournalPlace, runs: list[str]) -> list[HeldRun | DrctlError]:
         journal = place.journal(beat_s=1)
         together.wait(20)
         try:
-            return journal.take(holder(run, f"user-{run}"))
+            return journal.acquire(holder(run, f"user-{run}"))
         except DrctlError as error:
             return error
 
@@ -239,7 +239,7 @@ def test_a_transaction_that_a_killed_process_left_open(place: JournalPlace) -> N
         bert.say("die intend")
         assert bert.ended() == 9
     assert place.end() > end, "it had written something"
-    with place.journal().take(holder("A")) as held:
+    with place.journal().acquire(holder("A")) as held:
         assert [run_state.opened(line).entry["entry"] for line in held.lines] == ["began"]
         held.append([ENDED])
     assert place.words("A") == ["began", "ended"]
@@ -253,7 +253,7 @@ def test_what_the_dead_one_of_another_link_left_open_is_waited_for(place: Journa
     other.produce(place.topic, key=b"other", value=b"x", partition=0)
     assert other.flush(20) == 0
     with ThreadPoolExecutor(1) as pool:
-        taking = pool.submit(lambda: place.journal().take(holder("B")))
+        taking = pool.submit(lambda: place.journal().acquire(holder("B")))
         with pytest.raises(TimeoutError):
             taking.result(5)
         other.abort_transaction(30)
@@ -312,7 +312,7 @@ def freezing(
 def test_brokers_that_hang_for_a_while_are_waited_for(
     cluster: TlsCluster, place: JournalPlace, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    with Frozen(cluster) as brokers, place.journal(beat_s=LONG_S).take(holder("A")) as held:
+    with Frozen(cluster) as brokers, place.journal(beat_s=LONG_S).acquire(holder("A")) as held:
         held.append([BEGAN])
         freezing(brokers, monkeypatch, moment, Timer(3, brokers.thaw).start)
         held.append(named("intend"))
@@ -329,7 +329,7 @@ def test_brokers_that_hang_for_too_long_in_the_middle_of_an_append(
     sent = moment == "_commit"
     with (
         Frozen(cluster) as brokers,
-        place.journal(beat_s=LONG_S, timeout_s=2).take(holder("A")) as held,
+        place.journal(beat_s=LONG_S, timeout_s=2).acquire(holder("A")) as held,
     ):
         held.append([BEGAN])
         freezing(brokers, monkeypatch, moment, lambda: None)
@@ -343,7 +343,7 @@ def test_brokers_that_hang_for_too_long_in_the_middle_of_an_append(
             with pytest.raises(Unknown, match="could not confirm an append"):
                 held.append(named("intend"))
     cluster.wait_for_brokers(2)
-    with place.journal().take(holder("A")) as held:
+    with place.journal().acquire(holder("A")) as held:
         held.append([ENDED])
     words = place.words("A")
     assert words == ["began", "ended"] or (sent and words == ["began", "intend", "ended"])
@@ -354,7 +354,7 @@ def test_a_broker_that_dies_and_comes_back_is_waited_for(
     cluster: TlsCluster, place: JournalPlace
 ) -> None:
     """The coordinator of a transaction, the leader of the partition: each is on one of the two."""
-    with place.journal(beat_s=LONG_S).take(holder("A")) as held:
+    with place.journal(beat_s=LONG_S).acquire(holder("A")) as held:
         held.append([BEGAN])
         cluster.signal(2, signal.SIGKILL)
         cluster.start_node(2)

@@ -54,7 +54,7 @@ def test_where_nothing_is_nothing_is_made(place: JournalPlace) -> None:
 
 
 def test_a_run_from_its_beginning_to_its_end(place: JournalPlace) -> None:
-    with place.journal().take(holder("A")) as held:
+    with place.journal().acquire(holder("A")) as held:
         journal: RunJournal = held
         assert (journal.run, held.lines) == ("A", ())
         assert journal.where == f"topic {place.topic} of secondary"
@@ -87,26 +87,26 @@ def test_the_topic_is_made_as_it_must_be(place: JournalPlace) -> None:
 def test_runs_one_after_the_other(place: JournalPlace) -> None:
     """One that has ended and let go is no reason to wait."""
     for run in ("A", "B"):
-        with place.journal(beat_s=LONG_S).take(holder(run)) as held:
+        with place.journal(beat_s=LONG_S).acquire(holder(run)) as held:
             held.append([BEGAN, ENDED])
     reader = place.reader()
     assert reader.runs() == ("B", "A")
     assert reader.holder_of("A") == holder("A")
     with pytest.raises(Refused, match="run A has ended"):
-        place.journal(beat_s=LONG_S).take(holder("A"))
+        place.journal(beat_s=LONG_S).acquire(holder("A"))
 
 
 def test_one_that_stopped_is_gone_on_with_and_nothing_else_is(place: JournalPlace) -> None:
     place.run("A", "began", "intend")
     end = place.settled_end()
     with pytest.raises(Refused, match=r"unfinished run A \(anna on laptop-of-anna") as refused:
-        place.journal(beat_s=LONG_S).take(holder("B", "bert"))
+        place.journal(beat_s=LONG_S).acquire(holder("B", "bert"))
     assert "drctl resume A" in refused.value.hint
     assert place.settled_end() == end, "a refusal that needs no look at others writes nothing"
     with pytest.raises(UsageError, match="no run 'B'"):
-        place.journal(beat_s=LONG_S).go_on(holder("B", "bert"))
+        place.journal(beat_s=LONG_S).resume(holder("B", "bert"))
     assert place.settled_end() == end
-    with place.journal(beat_s=LONG_S).go_on(holder("A", "bert")) as held:
+    with place.journal(beat_s=LONG_S).resume(holder("A", "bert")) as held:
         assert held.lines == place.reader().lines("A")
         held.append([*named("resumed"), ENDED])
     assert place.words("A") == ["began", "intend", "resumed", "ended"]
@@ -115,10 +115,10 @@ def test_one_that_stopped_is_gone_on_with_and_nothing_else_is(place: JournalPlac
 
 def test_one_that_nobody_is_to_go_on_with(place: JournalPlace) -> None:
     place.run("A", "began", "intend")
-    with place.journal().take(holder("B"), abandoning="A") as held:
+    with place.journal().acquire(holder("B"), abandoning="A") as held:
         held.append([BEGAN, ENDED])
     with pytest.raises(Refused, match="run A was abandoned: run B is newer"):
-        place.journal().take(holder("A"))
+        place.journal().acquire(holder("A"))
     place.run("C", "began", "ended")
 
 
@@ -130,7 +130,7 @@ def test_a_run_that_wrote_nothing_is_in_nobodys_way(place: JournalPlace) -> None
 
 def test_an_entry_that_is_larger_than_a_record(place: JournalPlace) -> None:
     large: Entry = {"entry": "began", "plan": [f"partition {number}" for number in range(150_000)]}
-    with place.journal().take(holder("A")) as held:
+    with place.journal().acquire(holder("A")) as held:
         held.append([large, *named("intend")])
         held.append([ENDED])
     assert place.reader().entries("A") == (large, *named("intend"), ENDED)
@@ -138,11 +138,11 @@ def test_an_entry_that_is_larger_than_a_record(place: JournalPlace) -> None:
     assert len(parts) > 4
     assert max(len(part.data) for part in parts) == 700_000
     with pytest.raises(Refused, match="has ended"):
-        place.journal().take(holder("A"))
+        place.journal().acquire(holder("A"))
 
 
 def test_beats_stay_out_of_the_way(place: JournalPlace) -> None:
-    with place.journal(beat_s=0.005).take(holder("A")) as held:
+    with place.journal(beat_s=0.005).acquire(holder("A")) as held:
         for number in range(100):
             held.append([{"entry": "intend", "number": number}])
         wait_until(lambda: any(isinstance(r, Beat) for r in place.records()), "a beat")
@@ -161,8 +161,8 @@ def test_beats_stay_out_of_the_way(place: JournalPlace) -> None:
 def test_each_link_has_its_own(place: JournalPlace) -> None:
     other = f"{place.link}-other"
     with (
-        place.journal(beat_s=LONG_S).take(holder("A")) as one,
-        place.journal(other, beat_s=LONG_S).take(holder("A", "bert")) as two,
+        place.journal(beat_s=LONG_S).acquire(holder("A")) as one,
+        place.journal(other, beat_s=LONG_S).acquire(holder("A", "bert")) as two,
     ):
         one.append(named("one"))
         two.append(named("two"))
@@ -172,7 +172,7 @@ def test_each_link_has_its_own(place: JournalPlace) -> None:
 
 
 def test_looking_writes_nothing_and_joins_no_group(place: JournalPlace) -> None:
-    with place.journal(beat_s=LONG_S).take(holder("A")) as held:
+    with place.journal(beat_s=LONG_S).acquire(holder("A")) as held:
         held.append(named("began"))
         before = set(place.topics()), place.settled_end()
         place.reader().entries("A")
@@ -204,7 +204,7 @@ def test_a_topic_that_would_forget_is_not_written(
     place.run("A", "began")
     alter(place, name, value)
     end = place.settled_end()
-    for call in (lambda: place.journal().take(holder("A")), place.reader().check):
+    for call in (lambda: place.journal().acquire(holder("A")), place.reader().check):
         with pytest.raises(ConfigError, match=f"{name}={value}") as refused:
             call()
         assert "set" in refused.value.hint
@@ -217,14 +217,14 @@ def test_a_topic_with_more_than_one_order(place: JournalPlace) -> None:
     for future in place.bench.admin.create_topics([new], operation_timeout=20).values():
         future.result()
     wait_until(lambda: place.topic in place.topics(), "the topic is there")
-    for call in (lambda: place.journal().take(holder("A")), place.reader().runs):
+    for call in (lambda: place.journal().acquire(holder("A")), place.reader().runs):
         with pytest.raises(ConfigError, match="has 3 partitions: a journal must have one"):
             call()
 
 
 def test_a_topic_that_is_deleted_under_a_run(place: JournalPlace) -> None:
     reader = place.reader()
-    with place.journal(beat_s=LONG_S, timeout_s=3).take(holder("A")) as held:
+    with place.journal(beat_s=LONG_S, timeout_s=3).acquire(holder("A")) as held:
         held.append(named("began"))
         assert reader.runs() == ("A",)
         place.delete()
@@ -245,7 +245,7 @@ def test_what_drctl_did_not_write(place: JournalPlace) -> None:
     assert place.words("A") == ["began"], "what no drctl wrote keeps nobody from the link"
     newer = b'{"v":2,"is":"beat","token":"t","last":true}'
     place.bench.produce(place.topic, {"key": place.link.encode(), "value": newer})
-    for call in (lambda: place.journal().take(holder("A")), place.reader().runs):
+    for call in (lambda: place.journal().acquire(holder("A")), place.reader().runs):
         with pytest.raises(ConfigError, match="not written by this version of drctl") as refused:
             call()
         assert refused.value.hint
@@ -257,7 +257,7 @@ KEY = b"a key of sixteen"
 def test_a_run_that_nobody_with_the_key_wrote_is_refused_and_set_aside(place: JournalPlace) -> None:
     place.run("A", "began", "ended")
     journal = place.journal(key=KEY, beat_s=0.2)
-    with journal.take(holder("B")) as held:
+    with journal.acquire(holder("B")) as held:
         held.append(named("began"))
     reader = place.reader(key=KEY)
     assert reader.runs()[0] == "B"
@@ -267,18 +267,18 @@ def test_a_run_that_nobody_with_the_key_wrote_is_refused_and_set_aside(place: Jo
         place.bench.produce(place.topic, {"key": place.link.encode(), "value": encode(part)})
     reader = place.reader(key=KEY)
     assert list(reader.entries("Z")) == named("began"), "it can be looked at"
-    for call in (lambda: journal.go_on(holder("Z")), lambda: reader.must_be_signed("Z")):
+    for call in (lambda: journal.resume(holder("Z")), lambda: reader.must_be_signed("Z")):
         with pytest.raises(DamagedJournal, match=r"run Z is not signed by journal\.key .* line 1"):
             call()
     assert reader.sound("Z") == 0
-    with journal.leave(holder("Z")) as held:
+    with journal.abandon(holder("Z")) as held:
         held.append(named("ended"))
     with pytest.raises(ConfigError, match=r"run B is signed, but drctl.yaml has no"):
-        place.journal(beat_s=0.2).go_on(holder("B"))
-    with place.journal(key=KEY, beat_s=0.2).go_on(holder("B")) as held:
+        place.journal(beat_s=0.2).resume(holder("B"))
+    with place.journal(key=KEY, beat_s=0.2).resume(holder("B")) as held:
         held.append(named("ended"))
     assert place.reader(key=KEY).sound("B") == 2
-    with place.journal(key=KEY, beat_s=0.2).take(holder("C")) as held:
+    with place.journal(key=KEY, beat_s=0.2).acquire(holder("C")) as held:
         held.append(named("began"))
 
 
@@ -287,7 +287,7 @@ def test_a_journal_that_somebody_mended_is_not_gone_on_with(place: JournalPlace)
     (forged,) = run_state.seal(named("done"), run_state.Head(1, "0" * 64))
     (part,) = split("A", forged)
     place.bench.produce(place.topic, {"key": place.link.encode(), "value": encode(part)})
-    for call in (lambda: place.journal().take(holder("A")), lambda: place.reader().entries("A")):
+    for call in (lambda: place.journal().acquire(holder("A")), lambda: place.reader().entries("A")):
         with pytest.raises(Unknown, match=r"run A is damaged .* line 2 was changed"):
             call()
     assert len(place.reader().lines("A")) == 2, "it can be looked at"
@@ -303,13 +303,13 @@ def test_a_damaged_run_is_left_behind(place: JournalPlace, line: bytes) -> None:
     (part,) = split("A", line)
     place.bench.produce(place.topic, {"key": place.link.encode(), "value": encode(part)})
     with pytest.raises(DamagedJournal) as damaged:
-        place.journal().take(holder("A"))
+        place.journal().acquire(holder("A"))
     assert "`drctl resume A --abandon REASON`" in damaged.value.hint
     with pytest.raises(Refused, match="unfinished run A"):
-        place.journal().take(holder("B"))
-    with place.journal().leave(holder("A", "bert")) as held:
+        place.journal().acquire(holder("B"))
+    with place.journal().abandon(holder("A", "bert")) as held:
         held.append([{"entry": "abandoned"}, ENDED])
-    with place.journal().take(holder("B")) as held:
+    with place.journal().acquire(holder("B")) as held:
         held.append([BEGAN])
     found = place.reader().lines("A")
     assert found[2] == line, "what was damaged is kept as it is"
@@ -317,13 +317,13 @@ def test_a_damaged_run_is_left_behind(place: JournalPlace, line: bytes) -> None:
     with pytest.raises(DamagedJournal):
         place.reader().entries("A")
     with pytest.raises(Refused, match="run A has ended"):
-        place.journal().leave(holder("A"))
+        place.journal().abandon(holder("A"))
 
 
 def test_a_cluster_that_does_not_answer(place: JournalPlace) -> None:
     place.properties = {**place.properties, "bootstrap.servers": "127.0.0.1:1"}
     journal = place.journal(timeout_s=1)
-    for call in (journal.runs, journal.check, journal.alive, lambda: journal.take(holder("A"))):
+    for call in (journal.runs, journal.check, journal.alive, lambda: journal.acquire(holder("A"))):
         with pytest.raises(Unreachable, match="cluster secondary"):
             call()
 
@@ -337,7 +337,7 @@ def test_what_is_needed_and_what_is_said_where_it_is_not_given(
 
     def refused(words: str, right: str) -> None:
         with pytest.raises(ConfigError, match=words) as caught:
-            place.journal().take(holder("A"))
+            place.journal().acquire(holder("A"))
         assert f"grant {right}" in caught.value.hint
         assert "docs/howto/permissions.md" in caught.value.hint
         assert secret not in caught.value.message
@@ -355,7 +355,7 @@ def test_what_is_needed_and_what_is_said_where_it_is_not_given(
         place.reader().check()
     bob.grant(kind, topic, do.WRITE)
     name = f"drctl.{place.link}"
-    wait_until(lambda: name in _objection(place), "both brokers know that bob may write")
+    wait_until(lambda: name in _blocker(place), "both brokers know that bob may write")
     refused(f"transactional id {name}", f"WRITE on the transactional id {name}")
     assert not place.reader().runs()
     bob.grant(ResourceType.TRANSACTIONAL_ID, name, do.WRITE)
@@ -368,12 +368,12 @@ def test_what_is_needed_and_what_is_said_where_it_is_not_given(
         return True
 
     wait_until(granted, "both brokers know what bob may do")
-    wait_until(lambda: not _objection(place), "both brokers say that bob may write")
+    wait_until(lambda: not _blocker(place), "both brokers say that bob may write")
     assert place.words("A") == ["began", "ended"]
     assert isinstance(decode(encode(place.records()[-1])), Beat)
 
 
-def _objection(place: JournalPlace) -> str:
+def _blocker(place: JournalPlace) -> str:
     """What is said to somebody who has not begun; nothing where a run could."""
     try:
         place.reader().check()
