@@ -149,7 +149,8 @@ class Part:
             if abs(found.create_time() - record["started"]) > _CLOCK_STEP_S:
                 return None
             if found.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
-                return None
+                # Until its other threads have ended, a killed process still holds its ports.
+                return found if found.num_threads() > 1 else None
             words = found.cmdline()  # none while it becomes another program: it has just begun
             return found if self.mark in words or not words else None
         except (FileNotFoundError, psutil.NoSuchProcess):

@@ -16,6 +16,16 @@ from drctl.lab.waiting import Patience, together
 from drctl.model.errors import Stopped
 
 SLEEPER = "import time, sys; print('started', flush=True); time.sleep(600)"
+HEADLESS = """
+import ctypes, threading, time
+def stay():
+    time.sleep(0.5)
+    print("started", flush=True)
+    time.sleep(600)
+threading.Thread(target=stay).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+"""Its first thread ends, and another one continues."""
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
 
 
@@ -64,6 +74,15 @@ def test_ends_even_if_it_will_not_and_hangs(part: Part) -> None:
     assert Patience.of(10).wait_until(part.frozen)
     part.end(Patience.of(0.3), gently=True)
     assert marked_processes(part.mark) == ()
+
+
+@pytest.mark.slow
+def test_it_lives_until_its_last_thread_has_ended(part: Part) -> None:
+    """A broker that is killed on a busy machine is such a process, and still has its ports."""
+    process = start(part, HEADLESS)
+    assert process.status() == psutil.STATUS_ZOMBIE
+    part.end(Patience.of(0))
+    assert part.process() is None
 
 
 def test_while_it_becomes_another_program_it_lives(
