@@ -33,6 +33,7 @@ pytestmark = pytest.mark.jvm
 NOON = 1_700_000_000_000
 HOSTILE = "g-\x1b[2J\u202e\n"
 COMMAND = "dump-consumer-timestamps"
+PARTITIONS = 3
 
 
 class Dumping:
@@ -43,11 +44,25 @@ class Dumping:
     ) -> None:
         self.folder = folder
         self.primary = primary
+        self.changed = True
         sections = {c.name: cluster_section(c) for c in (primary, secondary)}
         document = {"clusters": sections, "links": {"main": link_over(".*")}}
         self.config = folder / "drctl.yaml"
         self.config.write_text(yaml.safe_dump(document), encoding="utf-8")
         self.run = Drctl(folder, self.config, (COMMAND,))
+
+    def fill(self) -> None:
+        """Make the topic again, with these records alone."""
+        remove_topic(self.primary)
+        self.primary.create_topic(TOPIC, PARTITIONS, {"retention.ms": "-1"})
+        self.write(GroupPartition("a", "orders", 0), stamp(1))
+        self.write(GroupPartition("a", "orders", 0), stamp(2, 3, 8))
+        self.write(GroupPartition("a", "orders", 1), stamp(3, -1, 4))
+        self.write(GroupPartition("b", "orders", 0), stamp(4), partition=1)
+        self.write(GroupPartition("c", "orders", 0), stamp(5), partition=1)
+        self.write(GroupPartition("c", "orders", 0), None, partition=1)
+        self.write(GroupPartition(HOSTILE, "öl", 7), stamp(6), partition=2)
+        self.changed = False
 
     def rows(self, *arguments: str, code: int = 0) -> list[dict[str, Any]]:
         ran = self.run("--output", "json", *arguments)
@@ -75,21 +90,26 @@ def stamp(seconds: float, delta: int | None = None, delta_bytes: int = 0) -> byt
 
 
 @pytest.fixture(scope="module")
-def dumping(
+def shared(
     primary: ClusterUnderTest, secondary: ClusterUnderTest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Dumping]:
-    made = Dumping(tmp_path_factory.mktemp("dump"), primary, secondary)
+    yield Dumping(tmp_path_factory.mktemp("dump"), primary, secondary)
     remove_topic(primary)
-    primary.create_topic(TOPIC, 3, {"retention.ms": "-1"})
-    made.write(GroupPartition("a", "orders", 0), stamp(1))
-    made.write(GroupPartition("a", "orders", 0), stamp(2, 3, 8))
-    made.write(GroupPartition("a", "orders", 1), stamp(3, -1, 4))
-    made.write(GroupPartition("b", "orders", 0), stamp(4), partition=1)
-    made.write(GroupPartition("c", "orders", 0), stamp(5), partition=1)
-    made.write(GroupPartition("c", "orders", 0), None, partition=1)
-    made.write(GroupPartition(HOSTILE, "öl", 7), stamp(6), partition=2)
-    yield made
-    remove_topic(primary)
+
+
+@pytest.fixture
+def dumping(shared: Dumping) -> Dumping:
+    """The topic holds what `fill` writes, and a test only reads it."""
+    if shared.changed:
+        shared.fill()
+    return shared
+
+
+@pytest.fixture
+def changing(dumping: Dumping) -> Dumping:
+    """The same, for a test that changes the topic: the next one finds it made again."""
+    dumping.changed = True
+    return dumping
 
 
 def places(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
@@ -180,79 +200,6 @@ def test_a_user_who_may_not_read_it(dumping: Dumping, primary: ClusterUnderTest)
     assert "hint: grant READ and DESCRIBE" in ran.stderr
 
 
-def test_follow_shows_what_comes_until_it_is_interrupted(dumping: Dumping) -> None:
-    with dumping.following("new") as (process, shown):
-        for second in (1, 2):
-            dumping.write(GroupPartition("other", "orders", 0), stamp(second), partition=1)
-            dumping.write(GroupPartition("new", "orders", 0), stamp(second), partition=2)
-            row = check(json.loads(shown.readline()))
-            assert (row["group"], row["timestamp_ms"]) == ("new", NOON + second * 1000)
-        dumping.write(GroupPartition("new", "orders", 0), None, partition=2)
-        assert json.loads(shown.readline())["value_hex"] is None
-        process.send_signal(signal.SIGINT)
-        rest, said = process.communicate(timeout=60)
-    assert (process.returncode, rest) == (130, b"")
-    assert b"Traceback" not in said
-
-
-def test_follow_sees_new_partitions_and_ends_with_the_topic(
-    dumping: Dumping, primary: ClusterUnderTest
-) -> None:
-    """Those behind this one find the topic made anew."""
-    with dumping.following("late") as (process, shown):
-        primary.add_partitions(TOPIC, 4)
-        dumping.write(GroupPartition("late", "orders", 0), stamp(9), partition=3)
-        assert json.loads(shown.readline())["record"] == {"partition": 3, "offset": 0}
-        remove_topic(primary)
-        _, said = process.communicate(timeout=60)
-    assert process.returncode == 5
-    assert b"topic __consumer_timestamps of primary" in said
-    assert b"Traceback" not in said
-    primary.create_topic(TOPIC, 2, {"retention.ms": "-1"})
-
-
-def test_what_does_not_decode_is_shown_and_counted(dumping: Dumping) -> None:
-    sound, other = GroupPartition("a", "orders", 0), GroupPartition("a", "orders", 1)
-    for value in (stamp(1), b"12345678901", stamp(2)):
-        dumping.write(sound, value)
-    for value in (stamp(1), b""):
-        dumping.write(other, value)
-    dumping.write(b"\xff\xff\xff\xff\x00", stamp(1), partition=1)
-    for everything_too in ((), ("--all",)):
-        rows = dumping.rows(*everything_too, code=1)
-        wrong = [row for row in rows if "error" in row]
-        assert len(wrong) == 3
-        by_value = {row["value_hex"]: row for row in wrong}
-        eleven = by_value[b"12345678901".hex()]
-        assert eleven["error"] == "consumer timestamp: 11 bytes; known are 8, 12 and 16"
-        assert (eleven["group"], eleven["partition"], eleven["timestamp_ms"]) == ("a", 0, None)
-        assert by_value[""]["key_hex"] == encode_key(other).hex()
-        no_key = by_value[stamp(1).hex()]
-        assert (no_key["group"], no_key["key_hex"]) == (None, "ffffffff00")
-    newest = [row for row in dumping.rows("--group", "a", code=1) if "error" not in row]
-    # What was said last of the other one nobody can read: the older word does not count.
-    assert [(row["partition"], row["timestamp_ms"]) for row in newest] == [(0, NOON + 2000)]
-    ran = dumping.run()
-    assert ran.code == 1
-    assert ran.stdout.count("undecodable  partition") == 3
-    assert "3 records could not be decoded" in ran.stderr
-
-
-def test_an_open_transaction_is_not_passed_over_in_silence(
-    dumping: Dumping, primary: ClusterUnderTest
-) -> None:
-    before = len(dumping.rows("--all", code=1))
-    primary.produce(TOPIC, [Record(1, 0, -1, b"k", b"v")], ending="open")
-    dumping.write(GroupPartition("z", "orders", 0), stamp(1), partition=1)
-    try:
-        ran = dumping.run("--all", "-o", "json")
-        assert ran.code == 5
-        assert len(ran.stdout.splitlines()) == before
-        assert "open transaction" in ran.stderr
-    finally:
-        primary.close()
-
-
 def test_a_reader_that_has_seen_enough(dumping: Dumping) -> None:
     read, write = os.pipe()
     os.close(read)
@@ -266,3 +213,72 @@ def test_a_reader_that_has_seen_enough(dumping: Dumping) -> None:
     os.close(write)
     assert done.returncode == 130
     assert b"Exception" not in done.stderr
+
+
+def test_follow_shows_what_comes_until_it_is_interrupted(changing: Dumping) -> None:
+    with changing.following("new") as (process, shown):
+        for second in (1, 2):
+            changing.write(GroupPartition("other", "orders", 0), stamp(second), partition=1)
+            changing.write(GroupPartition("new", "orders", 0), stamp(second), partition=2)
+            row = check(json.loads(shown.readline()))
+            assert (row["group"], row["timestamp_ms"]) == ("new", NOON + second * 1000)
+        changing.write(GroupPartition("new", "orders", 0), None, partition=2)
+        assert json.loads(shown.readline())["value_hex"] is None
+        process.send_signal(signal.SIGINT)
+        rest, said = process.communicate(timeout=60)
+    assert (process.returncode, rest) == (130, b"")
+    assert b"Traceback" not in said
+
+
+def test_follow_sees_new_partitions_and_ends_with_the_topic(
+    changing: Dumping, primary: ClusterUnderTest
+) -> None:
+    with changing.following("late") as (process, shown):
+        primary.add_partitions(TOPIC, PARTITIONS + 1)
+        changing.write(GroupPartition("late", "orders", 0), stamp(9), partition=PARTITIONS)
+        assert json.loads(shown.readline())["record"] == {"partition": PARTITIONS, "offset": 0}
+        remove_topic(primary)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 5
+    assert b"topic __consumer_timestamps of primary" in said
+    assert b"Traceback" not in said
+
+
+def test_what_does_not_decode_is_shown_and_counted(changing: Dumping) -> None:
+    sound, other = GroupPartition("a", "orders", 0), GroupPartition("a", "orders", 1)
+    for value in (stamp(1), b"12345678901", stamp(2)):
+        changing.write(sound, value)
+    for value in (stamp(1), b""):
+        changing.write(other, value)
+    changing.write(b"\xff\xff\xff\xff\x00", stamp(1), partition=1)
+    for everything_too in ((), ("--all",)):
+        rows = changing.rows(*everything_too, code=1)
+        wrong = [row for row in rows if "error" in row]
+        assert len(wrong) == 3
+        by_value = {row["value_hex"]: row for row in wrong}
+        eleven = by_value[b"12345678901".hex()]
+        assert eleven["error"] == "consumer timestamp: 11 bytes; known are 8, 12 and 16"
+        assert (eleven["group"], eleven["partition"], eleven["timestamp_ms"]) == ("a", 0, None)
+        assert by_value[""]["key_hex"] == encode_key(other).hex()
+        no_key = by_value[stamp(1).hex()]
+        assert (no_key["group"], no_key["key_hex"]) == (None, "ffffffff00")
+    newest = [row for row in changing.rows("--group", "a", code=1) if "error" not in row]
+    # The newest record of the other partition is undecodable: an older one does not count.
+    assert [(row["partition"], row["timestamp_ms"]) for row in newest] == [(0, NOON + 2000)]
+    ran = changing.run()
+    assert ran.code == 1
+    assert ran.stdout.count("undecodable  partition") == 3
+    assert "3 records could not be decoded" in ran.stderr
+
+
+def test_an_open_transaction_is_reported(changing: Dumping, primary: ClusterUnderTest) -> None:
+    before = len(changing.rows("--all"))
+    primary.produce(TOPIC, [Record(1, 0, -1, b"k", b"v")], ending="open")
+    changing.write(GroupPartition("z", "orders", 0), stamp(1), partition=1)
+    try:
+        ran = changing.run("--all", "-o", "json")
+        assert ran.code == 5
+        assert len(ran.stdout.splitlines()) == before
+        assert "open transaction" in ran.stderr
+    finally:
+        primary.close()

@@ -1,7 +1,6 @@
 """Everything that can be missing before the records are read, or full when they are written."""
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from shutil import which
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.command import Drctl, Ended, Running
+from tests.cluster.command import Drctl, Ended
 from tests.cluster.filling import Clock, R, fill, holding
 from tests.cluster.site import SPARK, NewDrctl, NewHalf, link_over, new_prefix
 from tests.kafka.tls_broker import free_ports
@@ -42,15 +41,6 @@ def link(topic: str) -> dict[str, object]:
 @pytest.fixture(scope="module")
 def drctl(topic: str, new_drctl: NewDrctl) -> Drctl:
     return new_drctl(link(topic), spark=SPARK)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nobody_there(topic: str, new_drctl: NewDrctl) -> Iterator[Running]:
-    """A drctl whose Spark master does not exist; finding that out takes Spark a while."""
-    master = f"spark://127.0.0.1:{free_ports(1)[0]}"
-    running = new_drctl(link(topic), spark={"master": master}).start(name="nobody-there")
-    yield running
-    running.kill()
 
 
 def failed(ended: Ended, code: int, *words: str) -> str:
@@ -158,8 +148,11 @@ def test_a_full_disk(
 
 
 @pytest.mark.nightly
-def test_a_master_that_does_not_answer(nobody_there: Running) -> None:
-    failed(nobody_there.wait(200), 5, "Spark did not start on spark://127.0.0.1:", "spark.master")
+def test_a_master_that_does_not_answer(topic: str, new_drctl: NewDrctl) -> None:
+    """It takes Spark a minute to find out."""
+    master = f"spark://127.0.0.1:{free_ports(1)[0]}"
+    ended = new_drctl(link(topic), spark={"master": master}).gap(name="nobody-there")
+    failed(ended, 5, "Spark did not start on spark://127.0.0.1:", "spark.master")
 
 
 def test_nothing_else_was_wrong(drctl: Drctl) -> None:

@@ -1,5 +1,6 @@
-"""A ledger on the surviving cluster: written only where somebody said so, twice."""
+"""A ledger on the surviving cluster: written only if requested and confirmed."""
 
+from collections.abc import Callable
 from itertools import count
 
 import pytest
@@ -15,18 +16,18 @@ RUNS = map("run-{}".format, count())
 READ_ONLY = "is only read; to update it, add --execute"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def topic(half: NewHalf) -> str:
     """A hundred records; the last five are not on the target."""
     return half(100, 95)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def ledger() -> str:
     return f"__ledger-{new_prefix()}"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def drctl(topic: str, ledger: str, new_drctl: NewDrctl) -> Drctl:
     link = link_over(topic)
     return new_drctl({"main": link}, ledger={"cluster": "secondary", "topic": ledger})
@@ -36,11 +37,21 @@ def run(drctl: Drctl, *options: str) -> Ended:
     return drctl.gap("--ledger", *options, name=next(RUNS))
 
 
+def typed(drctl: Drctl, name: str, ends: Callable[[], object]) -> Ended:
+    """Type this name at the prompt; until then nothing is written."""
+    before = ends()
+    running = drctl.start("--ledger", "--execute", name=next(RUNS), terminal=True)
+    running.await_said(PROMPT)
+    assert ends() == before
+    running.type(name)
+    return running.wait()
+
+
 def exists(cluster: ClusterUnderTest, topic: str) -> bool:
     return topic in cluster.admin.list_topics(timeout=20).topics
 
 
-def test_nobody_said_that_it_may_be_written(
+def test_it_is_not_created_unless_that_is_requested_and_confirmed(
     drctl: Drctl, ledger: str, secondary: ClusterUnderTest
 ) -> None:
     ended = run(drctl)
@@ -50,40 +61,29 @@ def test_nobody_said_that_it_may_be_written(
     assert document["totals"]["unreplicated"] == 5
     assert document["ledger"]["offsets_known"] == 0
     assert not document["ledger"]["kept"]
-    assert not exists(secondary, ledger)
     assert not (drctl.folder / ".drctl" / "ledger.db").exists()
 
-
-def test_nobody_is_there_to_confirm(drctl: Drctl, ledger: str, secondary: ClusterUnderTest) -> None:
-    ended = run(drctl, "--execute")
-    assert ended.code == 3
-    error = ended.document()["error"]
+    unconfirmed = run(drctl, "--execute")
+    assert unconfirmed.code == 3
+    error = unconfirmed.document()["error"]
     assert error["kind"] == "Refused"
     assert "secondary" in error["message"]
     assert ledger in error["message"]
     assert "--yes" in error["hint"]
+
+    other_name = typed(drctl, "primary", lambda: exists(secondary, ledger))
+    assert other_name.code == 3
+    assert "'primary' instead of 'secondary'" in other_name.document()["error"]["message"]
     assert not exists(secondary, ledger)
 
 
-@pytest.mark.parametrize("words", [["--execute"], ["--ledger", "--yes"], ["--yes", "--execute"]])
-def test_what_does_not_go_together(drctl: Drctl, words: list[str]) -> None:
-    ended = drctl.gap(*words, name=next(RUNS))
-    assert ended.code == 2
-    assert "requires --" in ended.document()["error"]["message"]
-
-
-def test_another_name_is_typed(drctl: Drctl, ledger: str, secondary: ClusterUnderTest) -> None:
-    running = drctl.start("--ledger", "--execute", name=next(RUNS), terminal=True)
-    running.await_said(PROMPT)
-    running.type("primary")
-    ended = running.wait()
-    assert ended.code == 3
-    assert "'primary' instead of 'secondary'" in ended.document()["error"]["message"]
-    assert not exists(secondary, ledger)
-
-
-def test_the_second_run_reads_nothing(
-    drctl: Drctl, ledger: str, secondary: ClusterUnderTest
+def test_the_next_run_reads_only_what_is_new(
+    drctl: Drctl,
+    topic: str,
+    ledger: str,
+    clock: Clock,
+    primary: ClusterUnderTest,
+    secondary: ClusterUnderTest,
 ) -> None:
     first, second = (run(drctl, "--execute", "--yes") for _ in range(2))
     assert first.code == second.code == 1, second.stderr
@@ -96,33 +96,17 @@ def test_the_second_run_reads_nothing(
     assert exists(secondary, ledger)
     assert not (drctl.folder / ".drctl" / "ledger.db").exists()
 
-
-def test_it_is_used_where_it_may_not_be_written(
-    drctl: Drctl,
-    topic: str,
-    ledger: str,
-    clock: Clock,
-    primary: ClusterUnderTest,
-    secondary: ClusterUnderTest,
-) -> None:
     primary.produce(topic, written(rows(10, start=100), clock))
     before = secondary.end_offsets(ledger)
-    ended = run(drctl)
-    document = ended.document()
+    not_written = run(drctl)
+    document = not_written.document()
     assert document["totals"]["unreplicated"] == 15
     assert document["ledger"]["offsets_known"] == 195
     assert not document["ledger"]["kept"]
-    assert READ_ONLY in ended.stderr
+    assert READ_ONLY in not_written.stderr
     assert secondary.end_offsets(ledger) == before
 
-
-def test_the_name_is_typed(drctl: Drctl, ledger: str, secondary: ClusterUnderTest) -> None:
-    before = secondary.end_offsets(ledger)
-    running = drctl.start("--ledger", "--execute", name=next(RUNS), terminal=True)
-    running.await_said(PROMPT)
-    assert secondary.end_offsets(ledger) == before
-    running.type("secondary")
-    ended = running.wait()
-    assert ended.code == 1, ended.stderr
-    assert ended.document()["ledger"]["kept"]
+    confirmed = typed(drctl, "secondary", lambda: secondary.end_offsets(ledger))
+    assert confirmed.code == 1, confirmed.stderr
+    assert confirmed.document()["ledger"]["kept"]
     assert secondary.end_offsets(ledger)[0] > before[0]

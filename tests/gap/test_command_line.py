@@ -19,6 +19,9 @@ WRONG = {
     "Missing option '--topic'": ("duplicates", "--identity", "debezium"),
     "--scope estimate cannot be combined": ("gap", "--scope", "estimate", "--engine", "spark"),
     "No such option: --engine": ("duplicates", "--topic", "t", "--engine", "direct"),
+    "--execute requires --ledger": ("gap", "--execute"),
+    "hint: add --ledger": ("gap", "--yes", "--execute"),
+    "--yes requires --execute": ("gap", "--ledger", "--yes"),
     "--submit and --engine direct cannot be combined": ("gap", "--submit", "--engine", "direct"),
 }
 
