@@ -18,6 +18,25 @@ CROWDED = (
 TRAPPED = ("tests/cluster/test_traps.py", "tests/cluster/test_read_only.py")
 """They need the traps that two of the crowded ones need, too: two minutes to set up."""
 
+TLS = tuple(
+    f"tests/kafka/test_{name}.py"
+    for name in (
+        *("acl_fence", "cluster_rights", "failures", "groups_read_only", "java_client"),
+        *("journal_takeover", "journal_topic", "ledger_topic", "log_reader", "read_only"),
+        "tracked_offsets_topic",
+    )
+)
+"""They share the cluster with TLS: every process that runs one of them would start its own."""
+
+SPARK = tuple(
+    f"tests/spark/test_{name}.py"
+    for name in ("against_reference", "events", "fingerprint", "parquet", "same_digests")
+)
+"""They share a Spark session, likewise."""
+
+GROUPS = {"crowded": (*CROWDED, *TRAPPED), "tls": TLS, "spark": SPARK}
+"""What one process runs, one file after the other."""
+
 LONGEST = tuple(
     f"tests/cluster/test_{name}.py"
     for name in (
@@ -31,6 +50,8 @@ LONG = (
     *CROWDED,
     *TRAPPED,
     *LONGEST,
+    *TLS,
+    *SPARK,
     "tests/cluster/",
     "tests/soak/",
     "tests/lab/",
@@ -38,7 +59,6 @@ LONG = (
     "tests/clients/",
     "tests/connect/",
     "tests/kafka/",
-    "tests/parquet/",
     "tests/checks/test_observer.py",
     "tests/test_side_by_side.py",
 )
@@ -51,11 +71,11 @@ def file_of(nodeid: str) -> str:
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
-    """A file is run by one process; the crowded ones, and those of the traps, by the same."""
+    """A file is run by one process, and so is a group of files."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = file_of(nodeid)
-        return "crowded" if file in (*CROWDED, *TRAPPED) else file
+        return next((name for name, files in GROUPS.items() if file in files), file)
 
     def remove_node(self, node: Any) -> str | None:
         """The test that a process died of; what it had not begun is given to others.

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.side_by_side import SPARK, TLS, file_of
+
 TESTS = Path(__file__).parent
 DIES = "import os\ndef test_dies(): os._exit(1)\n"
 PASSES = "def test_passes(): pass\n"
@@ -45,3 +47,18 @@ def test_a_process_that_dies(
         check=False,
     )
     assert told in ran.stdout.splitlines()[-1], ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("fixture", "folder", "files"),
+    [("cluster", "tests/kafka/", TLS), ("spark", "tests/spark/", SPARK)],
+    ids=["tls", "spark"],
+)
+def test_files_that_share_a_fixture_are_one_group(
+    request: pytest.FixtureRequest, fixture: str, folder: str, files: tuple[str, ...]
+) -> None:
+    """As far as they are collected in this run."""
+    items = (item for item in request.session.items if item.nodeid.startswith(folder))
+    sharing = {file_of(item.nodeid) for item in items if fixture in item.fixturenames}
+    assert sharing <= set(files)
+    assert all((TESTS.parent / file).exists() for file in files)

@@ -1,6 +1,7 @@
 """The cluster of this room's tests, and what they fill it with."""
 
 import logging
+import random
 from collections.abc import Iterator, Mapping
 from uuid import uuid4
 
@@ -17,8 +18,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from drctl.lab.lab import Lab
+from drctl.lab.processes import lab_mark, marked_processes
+from drctl.lab.settings import LabSettings, keep_settings
+from drctl.lab.starting import free_port_base
+from tests.kafka.certificates import Authority, Certificate, make_authority
 from tests.kafka.rights import Rights
 from tests.kafka.tls_broker import TlsCluster
+from tests.lab.cluster_under_test import ClusterUnderTest
 
 QUIET = logging.getLogger("tests.kafka")
 
@@ -101,6 +108,17 @@ class Bench:
 
 
 @pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Issues certificates; those of the brokers of `cluster` are issued by its own."""
+    return make_authority(tmp_path_factory.mktemp("ca"), "ca")
+
+
+@pytest.fixture(scope="session")
+def alice(authority: Authority) -> Certificate:
+    return authority.issue("alice")
+
+
+@pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsCluster]:
     """A cluster of two brokers with every security protocol."""
     started = TlsCluster(tmp_path_factory.mktemp("tls-cluster"))
@@ -115,6 +133,29 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsCluster]:
 def bench(cluster: TlsCluster) -> Bench:
     """A hand that writes to that cluster."""
     return Bench(cluster.properties())
+
+
+@pytest.fixture(scope="package")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """The primary of a lab, alone, with three brokers; all of them run again after each file."""
+    root = tmp_path_factory.mktemp("three") / "lab"
+    opened = Lab(root)
+    keep_settings(
+        root, LabSettings(port_base=free_port_base(random.Random()), brokers=3, heap_mb=320)
+    )
+    try:
+        opened.start("primary")
+        yield opened
+    finally:
+        opened.down()
+        assert not marked_processes(lab_mark(root))
+
+
+@pytest.fixture(scope="package")
+def three(brokers: Lab) -> Iterator[ClusterUnderTest]:
+    cluster = ClusterUnderTest(brokers.cluster("primary"))
+    yield cluster
+    cluster.close()
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from drctl.kafka.deadline import Deadline
 from drctl.kafka.oauth import TokenSource
 from drctl.kafka.sasl import Login, bearer
 from drctl.model.errors import ConfigError, Unreachable
-from tests.kafka.certificates import Authority, Certificate, make_authority
+from tests.kafka.certificates import Authority, Certificate
 
 SASL = {
     "security.protocol": "sasl_plaintext",
@@ -35,16 +35,6 @@ OIDC = {
     "sasl.oauthbearer.client.secret": "shh",
     "sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token",
 }
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return make_authority(tmp_path_factory.mktemp("tls"), "ca")
-
-
-@pytest.fixture(scope="module")
-def alice(authority: Authority) -> Certificate:
-    return authority.issue("alice")
 
 
 def test_without_security() -> None:

@@ -5,10 +5,8 @@ One story: broker 2 lags, broker 3 leads alone and dies, broker 2 returns withou
 
 import io
 import json
-import random
 import signal
 import threading
-from collections.abc import Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +24,6 @@ from drctl.elections.cluster_state import Replica
 from drctl.kafka.connection import Connection
 from drctl.kafka.elections import KafkaElectionReader
 from drctl.lab.lab import Lab
-from drctl.lab.processes import lab_mark, marked_processes
-from drctl.lab.settings import LabSettings, keep_settings
-from drctl.lab.starting import free_port_base
 from drctl.lab.waiting import Patience
 from drctl.model.topology import Record, TopicPartition
 from tests.cli.conftest import Ran
@@ -40,29 +35,6 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
 RECOVERY_S = 60.0
 BEFORE, MISSED = 100, 80
 REASON = ("--override", "unclean=the owner gave it up")
-
-
-@pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """The primary of a lab, alone, with three brokers."""
-    root = tmp_path_factory.mktemp("elections") / "lab"
-    opened = Lab(root)
-    keep_settings(
-        root, LabSettings(port_base=free_port_base(random.Random()), brokers=3, heap_mb=320)
-    )
-    try:
-        opened.start("primary")
-        yield opened
-    finally:
-        opened.down()
-        assert not marked_processes(lab_mark(root))
-
-
-@pytest.fixture(scope="module")
-def three(brokers: Lab) -> Iterator[ClusterUnderTest]:
-    cluster = ClusterUnderTest(brokers.cluster("primary"))
-    yield cluster
-    cluster.close()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 
 from drctl.kafka.java_properties import java_properties
 from drctl.model.errors import ConfigError
-from tests.kafka.certificates import Authority, Certificate, make_authority
+from tests.kafka.certificates import Authority, Certificate
 
 BROKERS = {"bootstrap.servers": "a:9092,b:9092"}
 PLAIN = {
@@ -25,16 +25,6 @@ OIDC = {
     "sasl.oauthbearer.client.secret": "shh",
     "sasl.oauthbearer.token.endpoint.url": "https://login/token",
 }
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return make_authority(tmp_path_factory.mktemp("ca"), "ca")
-
-
-@pytest.fixture(scope="module")
-def alice(authority: Authority) -> Certificate:
-    return authority.issue("alice")
 
 
 def with_key(alice: Certificate, key: Path, **more: str) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """What only shows where there are several brokers: stalled ones, absent ones, a lost quorum."""
 
-import random
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,9 +15,6 @@ from drctl.kafka.connection import Connection
 from drctl.kafka.fence_proof import KafkaFenceProver
 from drctl.kafka.health import KafkaHealthReader
 from drctl.lab.lab import Lab
-from drctl.lab.processes import lab_mark, marked_processes
-from drctl.lab.settings import LabSettings, keep_settings
-from drctl.lab.starting import free_port_base
 from drctl.lab.waiting import Patience
 from drctl.model.fencing import Denied, Topics, denials
 from drctl.model.health import ClusterHealth, Controller
@@ -33,27 +29,10 @@ _MADE: list[str] = []
 _TRIES = 3
 
 
-@pytest.fixture(scope="module")
-def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """The primary of a lab, alone, with three brokers."""
-    root = tmp_path_factory.mktemp("three") / "lab"
-    opened = Lab(root)
-    keep_settings(
-        root, LabSettings(port_base=free_port_base(random.Random()), brokers=3, heap_mb=320)
-    )
-    try:
-        opened.start("primary")
-        yield opened
-    finally:
-        opened.down()
-        assert not marked_processes(lab_mark(root))
-
-
-@pytest.fixture(scope="module")
-def three(brokers: Lab) -> Iterator[ClusterUnderTest]:
-    cluster = ClusterUnderTest(brokers.cluster("primary"))
-    yield cluster
-    cluster.close()
+@pytest.fixture(scope="module", autouse=True)
+def no_topics_left(three: ClusterUnderTest) -> Iterator[None]:
+    yield
+    three.delete_topics(_MADE)
 
 
 @contextmanager

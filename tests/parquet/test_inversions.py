@@ -1,7 +1,5 @@
 """The Parquet of inversions that drctl writes itself: all of them, as Spark would write them."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,21 +58,3 @@ def test_the_columns_are_those_of_spark(tmp_path: Path) -> None:
     schema = pq.read_schema(tmp_path / "inversions" / FILE)
     told = [f"{field.name} {kinds.get(str(field.type), field.type)}" for field in schema]
     assert told == SCHEMA.split(", ")
-
-
-@pytest.mark.nightly
-@pytest.mark.jvm
-def test_spark_reads_what_it_would_have_written(tmp_path: Path) -> None:
-    (tmp_path / "ours").mkdir()
-    found = [inversion(1), inversion(2)]
-    ParquetRecords(tmp_path / "ours").write_inversions(found)
-    command = [sys.executable, "-m", "tests.parquet.rewriting", str(tmp_path), "inversions"]
-    subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
-    assert inversions_of(tmp_path / "sparks" / "inversions") == found
-    ours, sparks = (
-        next((tmp_path / name / "inversions").glob("*.parquet")) for name in ("ours", "sparks")
-    )
-    assert (
-        str(pq.ParquetFile(ours).schema).splitlines()[2:]
-        == str(pq.ParquetFile(sparks).schema).splitlines()[2:]
-    )

@@ -15,7 +15,6 @@ from drctl.model.gap import OrderVerdict, RecordClass
 from drctl.stores.parquet import ParquetRecords, read_records, read_samples
 from tests.parquet.reading import rows_of
 
-BOTH = ("ours", "sparks")
 NOON = 1_700_000_000_123
 
 
@@ -155,17 +154,3 @@ def test_the_columns_are_those_of_spark(tmp_path: Path) -> None:
     schema = pq.read_schema(tmp_path / "records" / "part-00000.snappy.parquet")
     told = [f"{field.name} {kinds.get(str(field.type), field.type)}" for field in schema]
     assert told == SCHEMA.split(", ")
-
-
-@pytest.mark.jvm
-def test_spark_reads_what_it_would_have_written(tmp_path: Path) -> None:
-    (tmp_path / "ours").mkdir()
-    ParquetRecords(tmp_path / "ours").write([row(1), row(2, None), row(3, b"", timestamp_ms=-1)])
-    command = [sys.executable, "-m", "tests.parquet.rewriting", str(tmp_path)]
-    subprocess.run(command, capture_output=True, text=True, timeout=200, check=True)
-    ours, sparks = (next((tmp_path / name / "records").glob("*.parquet")) for name in BOTH)
-    assert rows_of(ours) == rows_of(sparks)
-    assert (
-        str(pq.ParquetFile(ours).schema).splitlines()[2:]
-        == (str(pq.ParquetFile(sparks).schema).splitlines()[2:])
-    )
