@@ -25,6 +25,7 @@ from drctl.gap.loss import (
     Sign,
     WriteHistory,
     estimate,
+    pause_around,
 )
 from drctl.model.errors import DrctlError
 from drctl.model.journal import Entry
@@ -400,6 +401,10 @@ def ends_of(snapshot: ClusterSnapshot, entry: Entry) -> dict[TopicPartition, End
 
 
 _RUNNING = "RUNNING"
+WORKER_HEARTBEATS = "heartbeats"
+"""Written by the heartbeat connector itself: they show that its worker runs."""
+_WORKER_HEARTBEATS, _BEFORE_NEWEST_MS = 600, 120_000
+"""How many of these are read, and from how long before the newest copy; by default one a second."""
 _HEARTBEATS = 20
 """How many heartbeats are read, because the last may be transaction markers or tombstones."""
 
@@ -498,16 +503,50 @@ class ReplicatorEvidence:
         reader = adapters.range_reader(link.target, link.target_config)
         found = read_mirrored(aliases, None, (target, reader), lambda _phase: None)
         self.into.found.silent.extend(f"topic {name}: {why}" for name, why in found.unread.items())
+        self.into.ask("heartbeats of MirrorMaker 2", lambda: self._paused(aliases, found))
         self._synced(found)
         self._checkpointed(found)
         self._heartbeat(aliases)
+
+    def _paused(self, aliases: "Aliases", found: "Mirrored") -> None:
+        """Whether the worker itself was suspended when it copied last, by its own heartbeats.
+
+        It writes them to the target, whether or not the source answers.
+        """
+        wanted = set(self.places)
+        noted = [sync.at_ms for p, kept in found.syncs.items() if p in wanted for sync in kept]
+        if not noted:
+            return
+        copied_ms, now_ms = max(noted), round(self.into.now() * 1000)
+        self.into.found.pause_unseen = True
+        heartbeats = self._worker_heartbeats(aliases, copied_ms)
+        self.into.found.pause_unseen = not heartbeats
+        stopped = self.into.halted is not None
+        cut = len(heartbeats) == _WORKER_HEARTBEATS
+        until_ms = None if stopped or cut else now_ms
+        self.into.found.pause = pause_around(heartbeats, copied_ms, until_ms)
+
+    def _worker_heartbeats(self, aliases: "Aliases", copied_ms: int) -> list[int]:
+        place, target = TopicPartition(WORKER_HEARTBEATS, 0), self.into.target
+        if target.topics([place.topic])[place.topic] is None:
+            return []
+        (begin,) = target.look_up([(place, max(0, copied_ms - _BEFORE_NEWEST_MS))])()
+        if not isinstance(begin, Found) or begin.offset < 0:
+            return []
+        records = target.following({place: begin.offset}, _WORKER_HEARTBEATS).get(place, ())
+        own = () if isinstance(records, Unavailable) else records
+        flow = aliases.source, aliases.target
+        times = (heartbeat_ms(each) for each in own if flow_of(each) == flow)
+        return [at_ms for at_ms in times if at_ms is not None]
 
     def _synced(self, found: "Mirrored") -> None:
         from drctl.offsets.checkpoints import usable
 
         wanted = set(self.places)
         syncs = {
-            p: kept for p, each in found.syncs.items() if p in wanted and (kept := usable(each))
+            p: self._before_pause(kept)
+            for p, each in found.syncs.items()
+            if p in wanted and (kept := usable(each))
         }
         if not syncs:
             self.into.found.silent.append("no offset syncs on the target")
@@ -520,10 +559,20 @@ class ReplicatorEvidence:
         }
         self.into.found.copied.append(Copied("offset syncs and later copies", copied_to))
 
+    def _before_pause(self, syncs: "Sequence[Sync]") -> "Sequence[Sync]":
+        """What was noted at the end of a pause had been fetched before it."""
+        pause = self.into.found.pause
+        if pause is None:
+            return syncs
+        return [sync._replace(at_ms=pause.before(sync.at_ms)) for sync in syncs]
+
     def _checkpointed(self, found: "Mirrored") -> None:
-        link = self.into.link
+        link, pause = self.into.link, self.into.found.pause
         seen = (
-            (TopicPartition(topic, copy.partition), EndSeen(each.upstream, each.at_ms))
+            (
+                TopicPartition(topic, copy.partition),
+                EndSeen(each.upstream, pause.before(each.at_ms) if pause else each.at_ms),
+            )
             for (_, copy), each in found.checkpoints.items()
             if (topic := link.source_topic(copy.topic)) is not None and link.carries(topic)
         )
@@ -551,6 +600,17 @@ class ReplicatorEvidence:
 def copied_upto(sync: "Sync", log: PartitionOffsets) -> int:
     """The source offset after the last copy: records after a sync are copied in order."""
     return sync.upstream + 1 + max(0, log.end - sync.downstream - 1)
+
+
+def flow_of(record: "Record") -> tuple[str, str] | None:
+    """The source and target alias of a heartbeat; None if it cannot be decoded."""
+    from drctl.formats import heartbeats
+    from drctl.formats.primitives import Undecodable
+
+    try:
+        return heartbeats.decode_key(record.key)
+    except Undecodable:
+        return None
 
 
 def heartbeat_ms(record: "Record") -> int | None:

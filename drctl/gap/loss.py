@@ -86,6 +86,48 @@ class WriteHistory:
     own: bool = True
 
 
+class Pause(NamedTuple):
+    """When the replicator itself was not running, for example suspended with its host."""
+
+    begin_ms: int
+    end_ms: int
+
+    def before(self, noted_ms: int) -> int:
+        """When a record was fetched at the latest, by the time at which its copy was noted.
+
+        A replicator that resumes first writes what it had fetched before the pause, even if the
+        source is down by then.
+        """
+        return self.begin_ms if self.begin_ms < noted_ms <= self.end_ms + _FLUSH_MS else noted_ms
+
+
+def pause_around(
+    heartbeats_ms: Iterable[int], copied_ms: int, until_ms: int | None
+) -> Pause | None:
+    """Find the last pause of the replicator in which its newest copy may have been held up.
+
+    A source that dies does not stop these heartbeats: the replicator writes them to the target.
+
+    Args:
+        heartbeats_ms: when the replicator wrote heartbeats to the target.
+        copied_ms: when it noted its newest copy.
+        until_ms: when heartbeats should have continued until; None if it was stopped.
+    """
+    times = sorted(heartbeats_ms)
+    intervals = [after - before for before, after in pairwise(times)]
+    usual = median(intervals) if intervals else 0
+    least = max(_LEAST_PAUSE_MS, _LEAST_HEARTBEATS * usual)
+    if times and until_ms is not None:
+        times.append(max(until_ms, times[-1]))
+    pauses = [Pause(*each) for each in pairwise(times) if each[1] - each[0] >= least]
+    near = [
+        pause
+        for pause in pauses
+        if pause.begin_ms - _FLUSH_MS <= copied_ms <= pause.end_ms + _FLUSH_MS
+    ]
+    return near[-1] if near else None
+
+
 @dataclass(slots=True)
 class LossEvidence:
     """All evidence about a lost source.
@@ -97,6 +139,8 @@ class LossEvidence:
         halted: why replication may have stopped before the source; empty if it did not.
         failed: whether only a part of replication stopped: other partitions were copied longer.
         silent: evidence that could not be read, with the reason.
+        pause: when the replicator itself was not running, around its newest copy.
+        pause_unseen: whether a pause would not be seen: it writes no heartbeats to the target.
     """
 
     source: str = ""
@@ -109,6 +153,8 @@ class LossEvidence:
     halted: str = ""
     failed: bool = False
     silent: list[str] = field(default_factory=list)
+    pause: Pause | None = None
+    pause_unseen: bool = False
 
 
 EDGES_S = (
@@ -125,6 +171,10 @@ KEEPING_UP_MS = 3_000
 """Replication with at most this lag counts as caught up."""
 
 _PAUSE_MS = 10_000
+_LEAST_PAUSE_MS, _LEAST_HEARTBEATS = 3_000, 4
+"""Heartbeats that are missing for this long, and this many times their interval, are a pause."""
+_FLUSH_MS = 5_000
+"""How long a replicator that resumes may take to write what it had fetched before."""
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 _SAME_MS = 2_000
@@ -280,11 +330,12 @@ class _Estimate:
         source = self._found.source
         if not known or self._alive is None:
             return Figure(None, f"unknown when {source} was last alive, or its write rate")
-        if self._found.halted and not self._outlived():
+        halted = self._found.halted or self._paused()
+        if halted and not self._outlived():
             return Figure(
                 None,
-                f"{self._found.halted}: replication may have stopped before {source} did, and there"
-                " is no later evidence",
+                f"{halted}: replication may have stopped before {source} did, and there is no later"
+                " evidence",
             )
         records = max(least, round(sum(part.likely or 0 for part in known)))
         records = records if most is None else min(records, most)
@@ -292,10 +343,31 @@ class _Estimate:
         resort = " (record timestamp, set by the producer)" if self._alive.by_record else ""
         sign = f"{self._alive.evidence}, {_since(self._alive_ms, self._now)}{resort}"
         beside = self._of_all(len(known), "write rate known")
+        unseen = ""
+        if self._unsure():
+            unseen = (
+                "; if replication ran until then: MirrorMaker 2 writes no heartbeats to the target,"
+                " so a pause would not be seen"
+            )
         return Figure(
             records,
-            f"{source} last known alive: {sign}; write rate before: {pace:,.1f} records/s{beside}",
+            f"{source} last known alive: {sign}; write rate before: {pace:,.1f}"
+            f" records/s{beside}{unseen}",
         )
+
+    def _paused(self) -> str:
+        pause = self._found.pause
+        if pause is None:
+            return ""
+        seconds = (pause.end_ms - pause.begin_ms) / 1000
+        return (
+            f"MirrorMaker 2 did not run for {_ago(seconds)}, from"
+            f" {_since(pause.begin_ms, self._now)}"
+        )
+
+    def _unsure(self) -> bool:
+        """Return whether the likely number relies on replication that nothing else confirms."""
+        return self._found.pause_unseen and not self._outlived()
 
     def _most(self, least: int) -> Figure:
         unknown = sum(part.most is None for part in self._parts.values())
@@ -347,7 +419,8 @@ class _Estimate:
         if records.likely.records is None:
             return f"{records.words} may be lost{alive}, and {records.likely.based_on}"
         verb = "is" if records.likely.records == 1 else "are"
-        return f"{records.words} {verb} probably lost{alive}"
+        unsure = ", if replication ran until then" if self._unsure() else ""
+        return f"{records.words} {verb} probably lost{alive}{unsure}"
 
     def _evidence(self) -> Iterator[str]:
         evidence_found, now = self._found, self._now
@@ -382,8 +455,7 @@ class _Estimate:
                 f"{len(late):,} partitions lagged by more than {KEEPING_UP_MS / 1000:g} s when last"
                 " recorded"
             )
-        if evidence_found.halted:
-            yield evidence_found.halted
+        yield from filter(None, (evidence_found.halted, self._paused()))
         yield from (f"not readable: {each}" for each in evidence_found.silent)
 
 

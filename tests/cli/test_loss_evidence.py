@@ -7,8 +7,10 @@ from typing import Any, cast
 import pytest
 
 from drctl.app.loss import (
+    WORKER_HEARTBEATS,
     Answers,
     LossReader,
+    ReplicatorEvidence,
     by_observed_ends,
     by_own_times,
     copied_upto,
@@ -24,6 +26,7 @@ from drctl.gap.loss import EndSeen
 from drctl.model.errors import Unreachable
 from drctl.model.topology import Found, PartitionOffsets, Record, TopicPartition
 from drctl.offsets.checkpoints import Sync
+from drctl.offsets.mirror_topics import Aliases
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 AT = "2026-11-22T01:02:03.500+00:00"
@@ -170,3 +173,62 @@ def test_an_estimate_names_what_it_reads_and_what_does_not_answer() -> None:
         "estimating the loss: Connect's offsets",
     ]
     assert reader.found.silent == ["Connect's offsets: nobody is there"]
+
+
+class Target:
+    """The heartbeats on the target: of this replicator, and of one in the other direction."""
+
+    def __init__(self, own_ms: Iterable[int], other_ms: Iterable[int] = ()) -> None:
+        both = [(at, "primary", "secondary") for at in own_ms]
+        both += [(at, "secondary", "primary") for at in other_ms]
+        self.beats = sorted(both)
+
+    def topics(self, names: list[str]) -> dict[str, object]:
+        return {name: object() if name == WORKER_HEARTBEATS else None for name in names}
+
+    def look_up(self, questions: Any) -> Any:
+        ((_, wanted),) = questions
+        offset = next((n for n, (at, *_) in enumerate(self.beats) if at >= wanted), -1)
+        return lambda: [Found(offset, wanted)]
+
+    def following(self, positions: Any, number: int) -> Any:
+        ((place, begin),) = positions.items()
+        rows = self.beats[begin : begin + number]
+        return {
+            place: tuple(
+                Record(
+                    0,
+                    n,
+                    at,
+                    heartbeats.encode_key(heartbeats.Flow(*flow)),
+                    heartbeats.encode_value(at),
+                )
+                for n, (at, *flow) in enumerate(rows)
+            )
+        }
+
+
+@pytest.mark.parametrize("told", [None, ""])
+def test_a_worker_that_was_suspended_is_known_by_the_heartbeats_it_writes(told: str | None) -> None:
+    begin, end = LAST, LAST + 8_000
+    own = [*range(begin - 90_000, begin + 1, 1_000), *range(end, end + 30_000, 1_000)]
+    other = range(begin - 90_000, end + 30_000, 1_000)
+    sync = Sync(1_000, 1_000, end + 300)
+    mirrored = cast(Any, type("Mirrored", (), {"syncs": {A: [sync]}, "checkpoints": {}}))
+
+    def looked(target: Target) -> tuple[LossReader, ReplicatorEvidence]:
+        now = (end + 30_000) / 1000
+        into = LossReader(cast(Any, None), cast(Any, None), cast(Any, target), ("orders",))
+        into.now, into.halted = (lambda: now), told
+        mirror = ReplicatorEvidence(into, [A])
+        mirror._paused(Aliases("primary", "secondary"), mirrored)
+        return into, mirror
+
+    into, mirror = looked(Target(own, other))
+    assert into.found.pause == (begin, end)
+    assert not into.found.pause_unseen
+    assert mirror._before_pause([sync])[0].at_ms == begin
+    steady, mirror = looked(Target(other_ms=own, own_ms=other))
+    assert steady.found.pause is None, "the other direction was suspended"
+    assert mirror._before_pause([sync]) == [sync]
+    assert looked(Target((), other))[0].found.pause_unseen

@@ -4,6 +4,8 @@ from dataclasses import replace
 from math import inf
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from drctl.gap.loss import (
     EDGES_S,
@@ -11,10 +13,12 @@ from drctl.gap.loss import (
     Ends,
     EndSeen,
     LossEvidence,
+    Pause,
     Sign,
     WriteHistory,
     estimate,
     last_sign,
+    pause_around,
 )
 from drctl.model.loss import Loss
 from drctl.model.topology import TopicPartition
@@ -266,3 +270,109 @@ def test_clocks_that_do_not_agree_make_nothing_negative() -> None:
     found = look(a=written(2.5, -9, last=-9), signs=(beat(-9),))
     assert numbers(found)[1] == 0
     assert (found.seconds, found.seconds_at_most) == (0.0, 0.0)
+
+
+FLUSH, RESUMED = 0.4, 7.0
+"""Seconds until a suspended replicator resumes, and until it has then written what it had."""
+
+
+def suspended(
+    pace: float, lived: float, resumed: float, outage: float, *, tracked_too: bool, beats: bool
+) -> tuple[Loss, float]:
+    """The estimate where MirrorMaker 2 was suspended, and the source died meanwhile.
+
+    Args:
+        lived: seconds from the suspension to the death of the source.
+        resumed: seconds from the suspension until it resumed.
+        outage: seconds since it resumed.
+
+    Returns:
+        The estimate, and the number of records that were not replicated.
+    """
+    begin = resumed + outage
+    noted = [begin + each / 2 for each in range(240, 0, -1)] + [outage - FLUSH]
+    heartbeats = [ago(begin + each) for each in range(120, -1, -1)] + [
+        ago(outage - each) for each in range(int(outage))
+    ]
+    pause = pause_around(heartbeats, ago(noted[-1]), NOW) if beats else None
+    last = begin if pause else noted[-1]
+    signs = [Sign("the newest offset sync", ago(last), copying=True)]
+    signs += [tracked(begin - lived + 0.5)] if tracked_too else []
+    paced = replace(written(pace, begin, last=last), own=False)
+    paced = replace(paced, newest_ms=ago(last))
+    evidence_found = LossEvidence(
+        "primary", (A,), signs=signs, write_history={A: paced}, pause=pause, pause_unseen=not beats
+    )
+    return estimate(evidence_found, NOW), pace * lived
+
+
+@given(
+    pace=st.floats(20, 3_000),
+    lived=st.floats(2.6, 60),
+    hung=st.floats(0.5, 60),
+    outage=st.floats(2, 3_600),
+)
+def test_a_replicator_that_was_suspended_when_the_source_died(
+    pace: float, lived: float, hung: float, outage: float
+) -> None:
+    given_ = (pace, lived, max(4.0, lived + hung), outage)
+    found, lost = suspended(*given_, tracked_too=True, beats=True)
+    least, likely, most = numbers(found)
+    assert likely is not None
+    assert (least or 0) <= lost / 2 <= likely <= lost * 2
+    assert likely <= most
+    assert lost <= most
+    blind, _ = suspended(*given_, tracked_too=False, beats=True)
+    assert numbers(blind)[1] is None, "nothing saw the source since"
+    assert numbers(blind)[2] >= lost
+    assert "MirrorMaker 2 did not run for " in blind.records.likely.based_on
+    assert any("MirrorMaker 2 did not run for " in each for each in blind.evidence)
+
+
+def test_without_heartbeats_of_the_replicator_the_estimate_names_what_it_relies_on() -> None:
+    found, lost = suspended(500, 5, RESUMED, 29, tracked_too=True, beats=False)
+    assert numbers(found)[1] < lost / 2, "this is what the words have to warn of"
+    assert found.words.endswith(", if replication ran until then")
+    assert "writes no heartbeats to the target" in found.records.likely.based_on
+    assert numbers(found)[2] >= lost
+
+
+STEADY = [NOW + 1_000 * each for each in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("beats", "copied", "until", "pause"),
+    [
+        (STEADY, 30, 60, None),
+        ([*STEADY[:30], *STEADY[38:]], 38.4, 60, (29, 38)),
+        ([*STEADY[:30], *STEADY[38:]], 29.2, 60, (29, 38)),
+        ([*STEADY[:30], *STEADY[38:]], 50, 60, None),
+        ([*STEADY[:30], *STEADY[38:]], 10, 60, None),
+        ([*STEADY[:30], *STEADY[32:]], 30, 60, None),
+        (STEADY[:30], 29, 60, (29, 60)),
+        (STEADY[:30], 29, None, None),
+        ([*STEADY[:10], *STEADY[20:40], *STEADY[45:]], 44, 60, (39, 45)),
+        ([NOW + 5_000 * each for each in range(12)], 30, 60, None),
+        (STEADY[:1], 0, None, None),
+        ([], 0, 60, None),
+    ],
+    ids=[
+        *("steady", "flushed", "held up", "copied later", "stopped before", "late", "suspended"),
+        *("told to stop", "the last one", "slow", "one", "none"),
+    ],
+)
+def test_a_pause_of_the_replicator_is_seen_by_its_heartbeats(
+    beats: list[int], copied: float, until: float | None, pause: tuple[int, int] | None
+) -> None:
+    def at(seconds: float) -> int:
+        return NOW + round(seconds * 1000)
+
+    found = pause_around(beats[::-1], at(copied), None if until is None else at(until))
+    assert found == (None if pause is None else Pause(*map(at, pause)))
+
+
+def test_what_was_fetched_before_a_pause_is_noted_after_it() -> None:
+    pause = Pause(NOW, NOW + 8_000)
+    assert pause.before(NOW - 1) == NOW - 1
+    assert pause.before(NOW + 8_300) == NOW
+    assert pause.before(NOW + 20_000) == NOW + 20_000
