@@ -114,7 +114,7 @@ SUBCOMMANDS = {
         "drctl.cli.drill:clean", "Delete the leftovers of interrupted drills"
     ),
 }
-"""Subcommands of commands that also do something by themselves."""
+"""Subcommands of commands that can also be called themselves."""
 
 _HELP = "help"
 
@@ -151,11 +151,11 @@ class RootGroup(DrctlGroup):
         super().__init__(**{**attributes, "commands": LazyCommands()})
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """In the order of the help page."""
+        """Return the commands in the order of the help page."""
         return list(COMMANDS)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
-        """The command; `help CMD` is `CMD --help`, and `drill history` a command of its own."""
+        """Find the command; `help CMD` is `CMD --help`, and `drill history` is its own command."""
         if args[0] == _HELP:
             if ctx.resilient_parsing and not args[1:]:
                 return None, None, []
@@ -170,7 +170,7 @@ class RootGroup(DrctlGroup):
         return name, command, rest
 
     def panels(self, ctx: Any) -> Mapping[str, Sequence[tuple[str, str]]]:
-        """From the summaries: nothing is loaded."""
+        """Return the summaries by panel, without loading commands."""
         found: dict[str, list[tuple[str, str]]] = {}
         for name, command in COMMANDS.items():
             found.setdefault(command.panel, []).append((name, command.summary))

@@ -378,11 +378,11 @@ def export(given: Exporting) -> int:
         health = ConnectorHealth(cluster.place, tuple(workers.all().values()))
         named = chosen(health, given.connector) if given.connector else health.connectors
         connectors = tuple(_kept(each, workers) for each in named)
-        told = cluster.place, workers.kafka_cluster_id(), now.isoformat(), connectors
+        head = cluster.place, workers.kafka_cluster_id(), now.isoformat(), connectors
     file = (
         given.output_file or config.state_dir / "connect" / f"offsets-{now:%Y%m%dT%H%M%S.%fZ}.json"
     )
-    found = Export(*told, str(file))
+    found = Export(*head, str(file))
     document = as_json(found)
     try:
         write_whole(file, json.dumps(document, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""Prints everything: results to stdout, all else to stderr."""
+"""Prints results to stdout and everything else to stderr."""
 
 import errno
 import json

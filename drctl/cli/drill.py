@@ -166,7 +166,7 @@ def drill(given: Drill) -> int:
         principals, clock = _principals(link, scratch, source), StoppableClock()
         stage = Stage(config, link, scratch, wanted, principals, clock, source, target, fault)
         left = drill_stage.leftovers(config, source, target, everything=False)
-        for line in drill_stage.told(left.spared):
+        for line in drill_stage.kept_lines(left.spared):
             console().note(line)
         if not given.execute:
             return _show(stage, covered, left, given)
@@ -367,7 +367,7 @@ def _clean(
         drill_adapters.ports(link.target, link.target_config) as target,
     ):
         found = drill_stage.leftovers(config, source, target, everything=True)
-        for line in drill_stage.told(found.spared):
+        for line in drill_stage.kept_lines(found.spared):
             console().note(line)
         if not execute or not found.dead:
             return _show_cleaned(link.name, (), (*faults, *found.words), done=execute)

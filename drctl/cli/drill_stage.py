@@ -157,11 +157,11 @@ class Stage:
             DrctlError: the drill failed.
         """
         self._until = self.clock.monotonic() + self.wanted.budget_s
-        at_home = drill_adapters.applications_at_home(
+        on_source = drill_adapters.applications_at_home(
             self.link, self.scratch, self.wanted.records // 2
         )
         applications = Applications(
-            *at_home, lambda: drill_adapters.applications_there(self.link, self.scratch)
+            *on_source, lambda: drill_adapters.applications_there(self.link, self.scratch)
         )
         try:
             self._set_up(applications)
@@ -503,15 +503,15 @@ def revert_faults(config: "Config") -> Sequence[str]:
         Stopped: a fault cannot be reverted.
     """
     history = drill_adapters.history(config)
-    buried = []
+    recorded = []
     for drill, document in _unrecorded(config):
         fault = _fault(document)
         if fault is not None:
             console().progress(f"reverting {fault.fault.value} of an interrupted drill")
             fault.undo()
         history.append(_died(drill, document).line())
-        buried.append(drill)
-    return buried
+        recorded.append(drill)
+    return recorded
 
 
 def active_faults(config: "Config") -> Sequence[str]:
@@ -557,8 +557,8 @@ def _died(drill: str, document: Mapping[str, Any]) -> Past:
     return Past(drill, link, began(drill), Verdict.DIED, inject=kind, reasons=why)
 
 
-def told(spared: Mapping[str, str]) -> Iterable[str]:
-    """Drills whose leftovers are kept, a line each."""
+def kept_lines(spared: Mapping[str, str]) -> Iterable[str]:
+    """Describe drills whose leftovers are kept, a line each."""
     return (f"drill {drill}: {why}" for drill, why in spared.items())
 
 

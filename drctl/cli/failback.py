@@ -97,28 +97,21 @@ def failback(given: Failback) -> int:
 
     Replicates the target's records back, handles records that only the source holds, and moves
     the clients. Without --execute nothing is changed: the plan and its blockers are printed.
-    --check-order only checks which failback steps have happened and whether their order is safe.
+    --check-order only checks which failback steps have happened and whether their order is safe:
+    it exits with 3 if a step happened out of order, and with 5 if that is unknown.
 
     Examples:
         drctl failback --check-order                        # what comes next?
         drctl failback --policy quarantine                  # print the plan
         drctl failback --policy quarantine --execute
         drctl failback --rebuild --execute                  # the source lost its disks
-
-    Exit codes:
-        0: done, the plan has no blockers, or the order is correct
-        1: done, with outstanding actions
-        3: refused, or a step happened out of order
-        4: stopped part-way; `drctl resume` continues
-        5: unknown: no answer; the message says whether a run must be resumed
-        130: interrupted
     """
     if given.check_order:
         if given.execute or given.policy or given.topic or given.rebuild:
             raise UsageError(
                 "--check-order cannot be combined with --execute, --policy, --topic or --rebuild"
             )
-        return _judge(given.link, given.gap)
+        return _check_order(given.link, given.gap)
     if given.gap is not None:
         raise UsageError(
             "--gap requires --check-order", "omit --gap: failback runs its own comparison"
@@ -140,7 +133,7 @@ def failback(given: Failback) -> int:
     return plan_or_execute(given, ["failback", *words], make, operation)
 
 
-def _judge(name: str | None, gap: Path | None) -> int:
+def _check_order(name: str | None, gap: Path | None) -> int:
     from drctl.app.failback import look_at, site_of
     from drctl.app.reconcile_adapters import named
     from drctl.failback.answer import OrderDocument, answer
@@ -157,17 +150,17 @@ def _judge(name: str | None, gap: Path | None) -> int:
 
 
 def either_direction(
-    given: PlanRequest, words: Sequence[str], make: MakePlan, *, home: bool, lost: bool
+    given: PlanRequest, words: Sequence[str], make: MakePlan, *, back: bool, lost: bool
 ) -> int:
     """Show the plan of a runbook, or execute it.
 
     Args:
-        home: whether it leads home over the link; else it goes from its source to its target.
+        back: whether it moves clients to the link's source; else to its target.
 
     Raises:
-        Refused: something stands against it, or nobody confirmed.
+        Refused: there are blockers, or it was not confirmed.
     """
-    if not home:
+    if not back:
         return plan_over_link(given, words, make, lost=lost)
 
     def look(reader: "ClusterLinkReader", passed: Mapping[str, str]) -> "Plan":
@@ -183,21 +176,21 @@ def either_direction(
 
 
 def with_failback(config: "Config", link: "Link", seen: "Circumstances") -> "Circumstances":
-    """What drctl.yaml says of a link and of its way home; nobody looks at it."""
+    """Add the settings for a failback from drctl.yaml; contacts no cluster."""
     from drctl.config.reverse_link import reversed_link
 
     try:
-        back = reversed_link(link, map(config.link, config.links))
+        reverse = reversed_link(link, map(config.link, config.links))
     except ConfigError:
         return seen
-    return replace(seen, failback=turned(seen, back.settings.replicator.connectors.named))
+    return replace(seen, failback=turned(seen, reverse.settings.replicator.connectors.named))
 
 
 def _policies(given: Failback) -> Policies:
-    """The policies as typed; none is allowed.
+    """Parse the policies, if any are given.
 
     Raises:
-        UsageError: they contradict each other.
+        UsageError: a policy is unknown, or they contradict each other.
     """
     if given.policy is not None and given.policy not in list(POLICIES):
         raise UsageError(
@@ -212,26 +205,31 @@ def _policies(given: Failback) -> Policies:
 def _inputs(
     reader: "ClusterLinkReader", passed: Mapping[str, str], timeout_s: float, grace_s: float
 ) -> FailbackInputs:
-    """The way home of a link as both clusters are now, without a decision on any record.
+    """Read both clusters for a failback plan, without policies for records.
 
     Raises:
-        ConfigError: drctl.yaml does not name what copies.
+        ConfigError: drctl.yaml does not name the connector.
     """
-    old = reader.other_way()
-    home = plan_inputs.look_at(reader.link, reader, passed)
-    before = plan_inputs.look_at(old.link, old, {})
-    basis = {**before.basis, **home.basis}
-    home = replace(home, link=old.link.name, basis=basis, timeout_s=timeout_s, grace_s=grace_s)
+    forward_reader = reader.other_way()
+    reverse = plan_inputs.look_at(reader.link, reader, passed)
+    forward = plan_inputs.look_at(forward_reader.link, forward_reader, {})
+    reverse = replace(
+        reverse,
+        link=forward_reader.link.name,
+        basis={**forward.basis, **reverse.basis},
+        timeout_s=timeout_s,
+        grace_s=grace_s,
+    )
     return FailbackInputs(
-        home,
-        before,
-        _copying(reader.link),
-        _copying(old.link),
+        reverse,
+        forward,
+        _source_connector(reader.link),
+        _source_connector(forward_reader.link),
         at_most=reader.config.policy.max_lag_records,
     )
 
 
-def _copying(link: "Link") -> str:
+def _source_connector(link: "Link") -> str:
     """The connector whose offsets are set; empty if replication is started manually.
 
     Raises:

@@ -48,14 +48,6 @@ def failover(given: Failover) -> int:
         drctl failover                              # plan, both clusters up
         drctl failover --execute                    # planned failover (switchover)
         drctl failover --mode unplanned --execute   # the source is lost
-
-    Exit codes:
-        0: done, or the plan has no blockers
-        1: done, with outstanding actions
-        3: refused, or rolled back completely
-        4: stopped part-way; `drctl resume` continues
-        5: unknown: no answer; the message says whether a run must be resumed
-        130: interrupted
     """
     from drctl.cli.running import plan_over_link
 

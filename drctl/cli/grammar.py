@@ -1,4 +1,4 @@
-"""What every command of drctl has in common: shared options, requests and help."""
+"""What all commands share: options, requests and help."""
 
 import inspect
 import re
@@ -118,11 +118,11 @@ def seconds(text: str, option: str, *, zero: bool = False) -> float:
     """Parse a time such as 90s, 5m or 2h.
 
     Args:
-        option: the option that it is the value of.
+        option: the option, for the error message.
         zero: whether 0 is allowed.
 
     Raises:
-        UsageError: it is not a time, or 0 where that is not allowed.
+        UsageError: it is not a time, or it is 0 and that is not allowed.
     """
     found = _DURATION.fullmatch(text.strip())
     if found is None:
@@ -136,7 +136,7 @@ def seconds(text: str, option: str, *, zero: bool = False) -> float:
 
 
 def drain_times(timeout: str, wait_for_consumers: str) -> tuple[float, float]:
-    """Seconds of --timeout and --wait-for-consumers; only the latter may be 0.
+    """Parse --timeout and --wait-for-consumers; only the latter may be 0.
 
     Raises:
         UsageError: one of them is not a time.
@@ -146,9 +146,9 @@ def drain_times(timeout: str, wait_for_consumers: str) -> tuple[float, float]:
 
 
 def option_words(given: Mapping[str, object]) -> list[str]:
-    """The words of a command line for these options.
+    """Return the command-line words for these options.
 
-    A tuple repeats its option and True is a flag; None, "", () and False are left out.
+    A tuple repeats its option and True is a flag; None, "", () and False are omitted.
     """
     words: list[str] = []
     for name, value in given.items():
@@ -165,7 +165,7 @@ def check_confirming(execute: bool, yes: bool) -> None:
     """Refuse --yes without --execute.
 
     Raises:
-        UsageError: --yes was given and nothing is asked.
+        UsageError: --yes was given without --execute.
     """
     if yes and not execute:
         raise UsageError("--yes requires --execute: without --execute there is no prompt")
@@ -197,6 +197,15 @@ class PlanRequest:
 
 
 _OF_ONE_RUN = ("execute", "yes", "plan_out", "expect_plan")
+_EXIT_CODES = """
+    Exit codes:
+        0: done, or the plan has no blockers
+        1: done, with outstanding actions
+        3: refused, or rolled back completely
+        4: stopped part-way; `drctl resume` continues
+        5: unknown: no answer; the message says whether a run must be resumed
+        130: interrupted
+"""
 
 
 class _Field(NamedTuple):
@@ -231,7 +240,8 @@ def _fields(request: type) -> Iterator[_Field]:
 def takes_request(command: Callable[[R], int | None]) -> Callable[..., int | None]:
     """Make the fields of a command's request its options and arguments.
 
-    A tuple is a repeatable option.
+    A tuple is a repeatable option. The help of a command that makes a plan gets the usual exit
+    codes, unless it lists its own.
     """
     request = next(iter(inspect.signature(command).parameters.values())).annotation
     offered = tuple(_fields(request))
@@ -245,6 +255,8 @@ def takes_request(command: Callable[[R], int | None]) -> Callable[..., int | Non
     parameters = [_parameter(each) for each in offered]
     vars(called)["__signature__"] = inspect.Signature(parameters)
     called.__annotations__ = {each.name: each.annotation for each in parameters}
+    if issubclass(request, PlanRequest) and "Exit codes:" not in (command.__doc__ or ""):
+        called.__doc__ = f"{(command.__doc__ or '').rstrip()}\n{_EXIT_CODES}"
     return called
 
 
@@ -260,11 +272,11 @@ def _parameter(each: _Field) -> inspect.Parameter:
 
 
 def words_of(given: Any, *always: str, **instead: object) -> list[str]:
-    """The options that repeat a request, without --execute, --yes and files of plans.
+    """Return the options that repeat a request, without --execute, --yes and plan files.
 
     Args:
         always: options that are included even with their default values.
-        instead: values that replace those of the request; None leaves the option out.
+        instead: values that replace those of the request; None omits the option.
     """
     typed = {}
     for each in _fields(type(given)):
@@ -276,38 +288,38 @@ def words_of(given: Any, *always: str, **instead: object) -> list[str]:
 
 
 def command_line(words: Sequence[str]) -> str:
-    """A drctl command line that uses the same configuration file."""
+    """Return a drctl command line that uses the same configuration file."""
     config = options().config
     named = ["--config", str(config)] if config else []
     return shlex.join(["drctl", *named, *words])
 
 
-# Contexts and parameters are Any: they are classes of the Click that Typer has inside.
+# Contexts and parameters are Any: they are classes of the Click that Typer vendors.
 
 
 class DrctlCommand(TyperCommand):
-    """A command that also takes the global options, and may have subcommands of its own.
+    """A command that also takes the global options, and may have subcommands.
 
     Attributes:
-        subcommands: `history` of `drctl drill`, with its summary.
+        subcommands: summaries by name, such as `history` of `drctl drill`.
     """
 
     subcommands: Mapping[str, str] = MappingProxyType({})
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Its own parameters, --dry-run beside --execute, then the global options."""
+        """Return its own parameters, with --dry-run after --execute, then the global options."""
         return with_shared(super().get_params(ctx))
 
     def get_help(self, ctx: Any) -> str:
-        """The whole page, as text or JSON."""
+        """Return the help page, as text or JSON."""
         return help_page(self, ctx, sys.stdout)
 
     def panels(self, ctx: Any) -> Mapping[str, Sequence[tuple[str, str]]]:
-        """Subcommands with their summaries, by panel."""
+        """Return subcommands with their summaries, by panel."""
         return {"Commands": tuple(self.subcommands.items())}
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """Options, and subcommands."""
+        """Complete subcommands and options."""
         from typer.core import CompletionItem  # type: ignore[attr-defined]
 
         matching = (name for name in self.subcommands if name.startswith(incomplete))
@@ -329,15 +341,15 @@ class DrctlGroup(TyperGroup):
     """A command with subcommands that also takes the global options."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The global options."""
+        """Return its own parameters, then the global options."""
         return with_shared(super().get_params(ctx))
 
     def get_help(self, ctx: Any) -> str:
-        """The whole page, as text or JSON."""
+        """Return the help page, as text or JSON."""
         return help_page(self, ctx, sys.stdout)
 
     def panels(self, ctx: Any) -> Mapping[str, Sequence[tuple[str, str]]]:
-        """Subcommands with their summaries, by panel."""
+        """Return subcommands with their summaries, by panel."""
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
         return {
             "Commands": [(name, summary(each.help if each else None)) for name, each in commands]
@@ -367,7 +379,7 @@ def adopt(app: typer.Typer) -> typer.Typer:
 
 
 def with_shared(own: list[Any]) -> list[Any]:
-    """A command's own parameters, and the global options whose names it does not use itself."""
+    """Add --dry-run and the global options whose names the command does not use itself."""
     taken = {name for param in own for name in param.opts}
     place = next((n for n, param in enumerate(own, 1) if "--execute" in param.opts), 0)
     if place:

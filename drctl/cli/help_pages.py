@@ -1,4 +1,4 @@
-"""Help pages, and the reference of all commands: both are made from the commands themselves."""
+"""Help pages, and the reference of all commands; both are generated from the commands."""
 
 import inspect
 import re
@@ -13,13 +13,13 @@ from drctl.cli.options import Output, options, shared_parameters
 from drctl.cli.terminal import bold, cyan, wants_color
 
 WIDTH = 100
-"""Help is never wider than this."""
+"""Maximum width of help pages."""
 
 _NAME_COLUMN = 30
 _SECTION = re.compile(r"^(Examples|Exit codes):\n((?: {4}.*(?:\n|$))+)", re.MULTILINE)
 _CODE = re.compile(r"^(\d+): ")
 
-# Contexts, parameters and commands are Any: they are classes of the Click that Typer has inside.
+# Contexts, parameters and commands are Any: they are classes of the Click that Typer vendors.
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class ParameterReference:
 
     Attributes:
         names: `-o, --output`, or the name of an argument.
-        value: what it takes, `FILE` or `text|json`; empty for a flag or an argument.
-        default: in words or as typed; empty where there is none.
+        value: placeholder or choices, `FILE` or `text|json`; empty for a flag or an argument.
+        default: in words or as typed; empty if there is none.
     """
 
     names: str
@@ -47,7 +47,7 @@ class ParameterReference:
 
 @dataclass(frozen=True, slots=True)
 class CommandReference:
-    """Everything that the help page of a command says.
+    """The content of a command's help page.
 
     Attributes:
         path: `drctl offsets apply`.
@@ -70,7 +70,7 @@ class CommandReference:
 
 
 def help_page(command: Any, context: Any, stream: TextIO) -> str:
-    """What --help prints: text, or a document with --output json."""
+    """Return what --help prints: text, or a document with --output json."""
     about = reference_of(command, context)
     if options().output is Output.JSON:
         import json
@@ -84,7 +84,7 @@ def help_page(command: Any, context: Any, stream: TextIO) -> str:
 
 
 def reference() -> Iterator[CommandReference]:
-    """All commands with their options, `drctl` itself first."""
+    """Yield all commands with their options, `drctl` itself first."""
     import typer
 
     from drctl.cli.main import app
@@ -105,7 +105,7 @@ def _below(command: Any, context: Any) -> Iterator[CommandReference]:
 
 
 def reference_of(command: Any, context: Any) -> CommandReference:
-    """What there is to say about one command."""
+    """Return the content of a command's help page."""
     text, sections = _sections(command.help)
     first, *more = text.split("\n\n")
     arguments, own, shared = _parameters(command, context)
@@ -127,12 +127,12 @@ def reference_of(command: Any, context: Any) -> CommandReference:
 
 
 def summary(text: str | None) -> str:
-    """The first sentence of a help text."""
+    """Return the first sentence of a help text."""
     return _sections(text)[0].split("\n\n")[0].replace("\n", " ").rstrip(".")
 
 
 def _sections(text: str | None) -> tuple[str, Mapping[str, tuple[str, ...]]]:
-    """The prose of a docstring, and the lines of its sections."""
+    """Split a docstring into its prose and the lines of its sections."""
     whole = inspect.cleandoc(text or "")
     found = {}
     for title, lines in _SECTION.findall(whole):
@@ -141,7 +141,7 @@ def _sections(text: str | None) -> tuple[str, Mapping[str, tuple[str, ...]]]:
 
 
 def _joined(lines: Iterable[str]) -> Iterator[str]:
-    """Lines that are indented further continue the one before."""
+    """Join lines that are indented further to the line before."""
     whole = ""
     for line in lines:
         if whole and line.startswith(" " * 5):
@@ -155,18 +155,18 @@ def _joined(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _parameters(command: Any, context: Any) -> tuple[tuple[ParameterReference, ...], ...]:
-    """Arguments, options and global options."""
+    """Return arguments, options and global options."""
     arguments, own, shared = [], [], []
     for param in command.get_params(context):
         if param.hidden:
             continue
-        told = _parameter(param, context)
+        described = _parameter(param, context)
         if param.param_type_name == "argument":
-            arguments.append(told)
+            arguments.append(described)
         elif param in shared_parameters() or param.opts[0] in context.help_option_names:
-            shared.append(told)
+            shared.append(described)
         else:
-            own.append(told)
+            own.append(described)
     return tuple(arguments), tuple(own), tuple(shared)
 
 
@@ -233,7 +233,7 @@ def _page(about: CommandReference, width: int, *, color: bool) -> Iterator[str]:
 
 
 def _folded(line: str, width: int) -> Iterator[str]:
-    """A command line that can be pasted, over several lines if it is long."""
+    """Fold a long command line so that it can still be pasted."""
     if "#" in line:
         yield f"  {line}"
         return

@@ -81,7 +81,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show_everything() -> None:
-    """Print characters that the terminal's encoding lacks as escapes, instead of failing."""
+    """Escape characters that the terminal's encoding does not support, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

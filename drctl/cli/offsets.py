@@ -108,7 +108,7 @@ TopicPatterns = Annotated[
 
 
 def patterns(names: Sequence[str], regexes: Sequence[str]) -> tuple[str, ...]:
-    """Regular expressions that match these names and whatever the given ones match."""
+    """Return regular expressions that match these names, and the given ones."""
     return (*map(re.escape, names), *regexes)
 
 
@@ -301,7 +301,7 @@ class Tracking:
 
         Raises:
             UsageError: that is not an address.
-            ConfigError: the address is not available, or the first pass lacks a permission.
+            ConfigError: the address is not available, or the first pass has no permission.
         """
         if listen is None:
             repeat_every(self._pass, interval_s)

@@ -307,8 +307,9 @@ def _readable(reader: "JournalTopicReader | LocalRuns", run: str) -> RunState:
 
 def _must_be_of(state: RunState, link: "Link") -> None:
     plan = state.plan
-    home = is_failback(plan.steps)
-    ends = (link.target, link.source) if home else (link.source, link.target)
+    ends = (link.source, link.target)
+    if is_failback(plan.steps):
+        ends = (link.target, link.source)
     if (plan.source, plan.target) != ends:
         raise Refused(
             f"run {state.run} is from {plan.source} to {plan.target}, but link {link.name} in"
@@ -354,7 +355,7 @@ def _must_have_enabled_writes(state: RunState, overrides: Mapping[str, str]) -> 
         )
 
 
-def _way(plan: "Plan") -> Operation:
+def _operation_of(plan: "Plan") -> Operation:
     if plan.name in (REPAIR, RECONCILE_PLAN):
         return FIX if plan.name == REPAIR else RECONCILE
     if rebuilds(plan.steps):
@@ -369,7 +370,7 @@ def _resume_run(
     held = run_journal.holder(run)
     asked = prompts()
     asked.given = answers(found.plan, given.answer)
-    operation = _way(found.plan)
+    operation = _operation_of(found.plan)
     with (
         operation.reader(config, link, asked, needs_no_source(found.plan)) as reader,
         run_journal.gone_on(config, link, held) as (journal, entries),

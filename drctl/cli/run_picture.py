@@ -21,7 +21,7 @@ _STEP_STYLES = {
 }
 _BAR = 20
 _WIDE = 72
-"""From this width on, each step is shown with its result."""
+"""Minimum width to show each step with its result."""
 
 _HINT = "Ctrl-C stops after the current operation and shows how to resume."
 _STOPPING = "Stopping after the current operation. Ctrl-C again stops immediately."
@@ -49,7 +49,7 @@ class Picture:
         self._longest = max((len(one_line(line.id)) for line in seen.lines), default=0)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The lines, cut to the width."""
+        """Yield the lines, truncated to the width."""
         width, height = options.max_width, options.size.height
         for line in self.lines(width, height):
             line.truncate(width, overflow="ellipsis")
@@ -57,21 +57,21 @@ class Picture:
             yield line
 
     def lines(self, width: int, height: int) -> Sequence[Text]:
-        """At least one line, and at most one fewer than the terminal has, to avoid scrolling."""
+        """Return one line or more, but fewer than the terminal has, to avoid scrolling."""
         room = max(1, height - 1)
         last = Text(
             _STOPPING if self._stopping else _HINT, "bold yellow" if self._stopping else "dim"
         )
-        told = list(self._now_lines(width))
-        if room <= len(told) + 1:
+        current_step = list(self._now_lines(width))
+        if room <= len(current_step) + 1:
             # The current step and the hint, if they fit.
             current = [self._row(line, width) for line in self._seen.lines if self._is_now(line)]
             return [*current, last][:room] if room > 1 else (current or [last])[:1]
-        head = [self._head()] if room > len(told) + 2 else []
-        steps = list(self._steps(width, room - len(told) - len(head) - 1))
+        head = [self._head()] if room > len(current_step) + 2 else []
+        steps = list(self._steps(width, room - len(current_step) - len(head) - 1))
         place = 1 + next((n for n, step in enumerate(steps) if step.now), len(steps) - 1)
         rows = [step.row for step in steps]
-        return [*head, *rows[:place], *told, *rows[place:], last]
+        return [*head, *rows[:place], *current_step, *rows[place:], last]
 
     def _is_now(self, line: Line) -> bool:
         return line.id == self._seen.current
@@ -111,9 +111,9 @@ class Picture:
         name = one_line(line.id)[:room].ljust(min(self._longest, room))
         style = "bold cyan" if now else _STEP_STYLES.get(line.became, "bold red")
         row = Text(f"{line.number:>3} {name}  {state:<11} {self._seconds(line):>9}", style)
-        told = line.title if now else line.words
-        if width >= _WIDE and told:
-            row.append(f"  {one_line(told)}", "" if now else "dim")
+        words = line.title if now else line.words
+        if width >= _WIDE and words:
+            row.append(f"  {one_line(words)}", "" if now else "dim")
         return row
 
     def _seconds(self, line: Line) -> str:
@@ -135,17 +135,17 @@ class Picture:
 
     def _figure(self, wait: Wait, width: int) -> str:
         left = wait.left or 0
-        told = f"{left:,} left of {wait.most:,}"
+        text = f"{left:,} left of {wait.most:,}"
         seconds = wait.seconds_left(self._now)
-        told += f", about {length(seconds)} left at this rate" if seconds is not None else ""
+        text += f", about {length(seconds)} left at this rate" if seconds is not None else ""
         if width < _WIDE:
-            return told
+            return text
         full = round(_BAR * (wait.most - left) / wait.most) if wait.most else _BAR
-        return f"[{'#' * full}{'.' * (_BAR - full)}] {told}"
+        return f"[{'#' * full}{'.' * (_BAR - full)}] {text}"
 
 
 def window(count: int, place: int, room: int) -> tuple[int, int]:
-    """Start and end of the visible lines around a place.
+    """Return the start and end of the visible lines around a place.
 
     One line is reserved for the number of hidden lines, unless there is room for one line only.
     """

@@ -113,7 +113,7 @@ def lint(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Filled:
+class RunbookRequest:
     """A runbook with its parameters, for a link."""
 
     name: Name
@@ -128,7 +128,7 @@ class Filled:
 
 @app.command()
 @takes_request
-def render(given: Filled) -> int:
+def render(given: RunbookRequest) -> int:
     """Print a runbook as a Markdown page.
 
     Lists every step with its commands, expected result and rollback. The page has placeholders if
@@ -155,29 +155,21 @@ def render(given: Filled) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Carried(Filled, PlanRequest):
-    """A runbook that is planned or run."""
+class RunRequest(RunbookRequest, PlanRequest):
+    """A runbook to plan or run."""
 
     answer: Answers = ()
 
 
 @app.command()
 @takes_request
-def run(given: Carried) -> int:
+def run(given: RunRequest) -> int:
     """Print the plan of a runbook; run it with --execute.
 
     Examples:
         drctl runbook run planned-switchover
         drctl runbook run planned-switchover --plan-out plan.json
         drctl runbook run planned-switchover --expect-plan plan.json --execute --yes
-
-    Exit codes:
-        0: done, or the plan has no blockers
-        1: done, with outstanding actions
-        3: refused, or rolled back completely
-        4: stopped part-way; `drctl resume` continues
-        5: unknown: no answer; the message says whether a run must be resumed
-        130: interrupted
     """
     from drctl.cli.failback import either_direction
     from drctl.runbook.building import build
@@ -194,7 +186,7 @@ def run(given: Carried) -> int:
     typed = option_words({"--set": tuple(f"{name}={value}" for name, value in values.items())})
     words = ["runbook", "run", given.name, *typed]
     lost = runbook.abandons_source
-    return either_direction(given, words, make, home=runbook.is_failback, lost=lost)
+    return either_direction(given, words, make, back=runbook.is_failback, lost=lost)
 
 
 def _own(config: "Config | None") -> Path | None:

@@ -177,15 +177,15 @@ def schema(
     if wanted not in names() or number not in ("", "1"):
         raise UsageError(*_unknown(name, names()))
     made = schema_of(wanted)
-    told = SchemaDocument(name=wanted, version=1, json_schema=made)
-    console().result(Lines(json.dumps(made, indent=2)), told)
+    document = SchemaDocument(name=wanted, version=1, json_schema=made)
+    console().result(Lines(json.dumps(made, indent=2)), document)
 
 
 def _unknown(name: str, versions: Sequence[str]) -> tuple[str, str]:
     from difflib import get_close_matches
 
     near = get_close_matches(name, versions, n=1)
-    message = f"unknown document {name!r}" if name else "no document is named"
+    message = f"unknown document {name!r}" if name else "no document given"
     if near:
         message += f"; did you mean '{near[0]}'?"
     return message, f"documents: {', '.join(versions)}"

@@ -63,7 +63,7 @@ BOUNDS: Mapping[str, int] = {
     "drctl/app": 203,
     "drctl/artifacts": 3,
     "drctl/checks": 20,
-    "drctl/cli": 133,
+    "drctl/cli": 11,
     "drctl/connect": 35,
     "drctl/connectors": 1,
     "drctl/drill": 2,
